@@ -1,0 +1,10 @@
+//! cocode: an interactive coding agent for the terminal. `ARCHITECTURE.md` shows the levels.
+
+pub mod message;
+pub mod permission;
+pub mod protocol;
+pub mod provider;
+pub mod session;
+pub mod stdx;
+pub mod tools;
+pub mod tui;

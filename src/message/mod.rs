@@ -1,0 +1,388 @@
+//! The conversation as plain data: messages, their blocks, and the ids that tie calls to results.
+//!
+//! One vocabulary serves the model, the session log, the screen and headless output.
+
+pub mod tokens;
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Names one tool call, unique in its session. Ours, never the provider's.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallId(pub String);
+
+impl CallId {
+    /// Makes the id of the `n`th call of a session.
+    pub fn nth(n: u64) -> CallId {
+        CallId(format!("call_{n}"))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for CallId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    User,
+    Assistant,
+}
+
+/// What a message is for; decides how it is shown and what compaction may do with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// What the user typed.
+    Prompt,
+    /// What the model answered.
+    Reply,
+    /// Results of the calls of the reply before it.
+    ToolResult,
+    /// Results that were archived behind a digest.
+    ToolResultArchived,
+    /// A digest of archived results.
+    ToolSummary,
+    /// What compaction left of an earlier conversation.
+    CompactSummary,
+    /// A system reminder or attached file.
+    Attachment,
+    /// For the user only.
+    Notice,
+}
+
+/// What only one provider's codec understands, kept to be replayed byte for byte (a signature, an encrypted
+/// reasoning item). Dropped when another provider or model is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wire {
+    /// Name of the wire that made it, for example `anthropic`.
+    pub wire: String,
+    /// Model that made it.
+    pub model: String,
+    pub data: Value,
+}
+
+/// A tool call of the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    pub id: CallId,
+    pub name: String,
+    /// The arguments; an empty object when they could not be parsed.
+    pub input: Value,
+    /// The arguments as they came, when they are not valid JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<Wire>,
+}
+
+/// Names stored bytes by their SHA-256, in lower-case hex.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BlobId(pub String);
+
+/// An image or document that lives beside the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Media {
+    /// `image/png`, `image/jpeg`, `image/gif`, `image/webp` or `application/pdf`.
+    pub media_type: String,
+    pub blob: BlobId,
+    /// Length of the stored bytes.
+    pub bytes: u64,
+}
+
+/// One part of what a tool answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Content {
+    Text { text: String },
+    Media(Media),
+}
+
+impl Content {
+    pub fn text(text: impl Into<String>) -> Content {
+        Content::Text { text: text.into() }
+    }
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Ok,
+    /// The tool failed; the text says why.
+    Error,
+    /// A rule, a mode, a hook or the user said no.
+    Denied,
+    /// The user interrupted before it ended.
+    Interrupted,
+}
+
+/// The one answer to a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    pub id: CallId,
+    pub outcome: Outcome,
+    pub content: Vec<Content>,
+    /// What front ends draw instead of the text (a diff, an exit status). Never sent to the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display: Option<Display>,
+    /// What the call changed in the session's own state; folded by the projection.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
+}
+
+/// A change of session state that rides on a result, so that it comes and goes with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Effect {
+    /// The model has seen this file, or written it: it may edit it while the content still has this hash.
+    Seen { path: PathBuf, sha256: String },
+    /// The shell's working directory for later calls.
+    Cwd { path: PathBuf },
+    /// The whole todo list as it is now.
+    Todos { items: Vec<Todo> },
+}
+
+impl ToolResult {
+    /// A result of text alone.
+    pub fn of_text(id: CallId, outcome: Outcome, text: impl Into<String>) -> ToolResult {
+        ToolResult { id, outcome, content: vec![Content::text(text)], display: None, effects: Vec::new() }
+    }
+
+    /// All text parts, joined by newlines.
+    pub fn text(&self) -> String {
+        let parts: Vec<&str> = self
+            .content
+            .iter()
+            .filter_map(|part| match part {
+                Content::Text { text } => Some(text.as_str()),
+                Content::Media(_) => None,
+            })
+            .collect();
+        parts.join("\n")
+    }
+}
+
+/// What a front end draws for a result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Display {
+    /// A change to one file. `before` is none for a new file.
+    Diff(FileDiff),
+    /// A command that ran. `code` is none when it was killed.
+    Command { code: Option<i32>, millis: u64 },
+    /// A one-line summary such as `Read 120 lines` or `12 files`.
+    Line { text: String },
+    /// The todo list after the call.
+    Todos { items: Vec<Todo> },
+}
+
+/// A change to one file, as a unified diff.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDiff {
+    pub path: String,
+    /// Unified diff with three lines of context, without file headers; capped, ends in a line saying so.
+    pub unified: String,
+    pub added: u32,
+    pub removed: u32,
+    /// True when the file did not exist before.
+    pub created: bool,
+}
+
+/// One entry of the todo list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Todo {
+    /// What is to be done, imperative.
+    pub content: String,
+    /// The same while it is being done.
+    pub active_form: String,
+    pub status: TodoStatus,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoStatus {
+    Pending,
+    InProgress,
+    Completed,
+}
+
+/// One block of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    Text {
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wire: Option<Wire>,
+    },
+    /// Reasoning. Redacted reasoning has no text and lives in `wire` alone.
+    Thinking {
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wire: Option<Wire>,
+    },
+    ToolCall(ToolCall),
+    ToolResult(ToolResult),
+    Media(Media),
+}
+
+impl Block {
+    pub fn text(text: impl Into<String>) -> Block {
+        Block::Text { text: text.into(), wire: None }
+    }
+}
+
+/// Tokens of one request, as the provider counted them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Input that was neither read from nor written to the cache.
+    pub input: u64,
+    pub output: u64,
+    #[serde(default)]
+    pub cache_read: u64,
+    #[serde(default)]
+    pub cache_write: u64,
+    /// Part of `output` spent on reasoning, where the provider says so.
+    #[serde(default)]
+    pub reasoning: u64,
+}
+
+impl Usage {
+    /// Everything that stood in the window after the reply.
+    pub fn context(&self) -> u64 {
+        self.input + self.cache_read + self.cache_write + self.output
+    }
+
+    pub fn add(&mut self, other: &Usage) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cache_read += other.cache_read;
+        self.cache_write += other.cache_write;
+        self.reasoning += other.reasoning;
+    }
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    EndTurn,
+    ToolUse,
+    MaxTokens,
+    StopSequence,
+    /// The provider refused; the text is its own word for it.
+    Refusal(String),
+    /// The provider paused a long server-side step; the same request goes on.
+    Pause,
+    /// The user interrupted; what had arrived was kept.
+    Interrupted,
+    Other(String),
+}
+
+/// Which model made a reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Provider's name in the configuration.
+    pub provider: String,
+    pub model: String,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+/// One message of the conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    pub role: Role,
+    pub kind: Kind,
+    pub blocks: Vec<Block>,
+    /// Sent to the model.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub agent_visible: bool,
+    /// Shown in the conversation.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub user_visible: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopReason>,
+}
+
+impl Message {
+    fn plain(role: Role, kind: Kind, blocks: Vec<Block>) -> Message {
+        Message { role, kind, blocks, agent_visible: true, user_visible: true, origin: None, usage: None, stop: None }
+    }
+
+    /// What the user typed, with attached media after the text.
+    pub fn prompt(text: impl Into<String>) -> Message {
+        Message::plain(Role::User, Kind::Prompt, vec![Block::text(text)])
+    }
+
+    /// A system reminder: the model sees it, the conversation does not show it.
+    pub fn reminder(text: &str) -> Message {
+        let text = format!("<system-reminder>\n{}\n</system-reminder>", text.trim_end());
+        Message { user_visible: false, ..Message::plain(Role::User, Kind::Attachment, vec![Block::text(text)]) }
+    }
+
+    /// A line for the user that the model never sees.
+    pub fn notice(text: impl Into<String>) -> Message {
+        Message { agent_visible: false, ..Message::plain(Role::User, Kind::Notice, vec![Block::text(text)]) }
+    }
+
+    pub fn reply(blocks: Vec<Block>) -> Message {
+        Message::plain(Role::Assistant, Kind::Reply, blocks)
+    }
+
+    pub fn tool_results(results: Vec<ToolResult>) -> Message {
+        Message::plain(Role::User, Kind::ToolResult, results.into_iter().map(Block::ToolResult).collect())
+    }
+
+    /// The calls of a reply, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The results that this message carries, in order.
+    pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::ToolResult(result) => Some(result),
+            _ => None,
+        })
+    }
+
+    /// All plain text, joined by newlines; neither thinking nor results.
+    pub fn text(&self) -> String {
+        let parts: Vec<&str> = self
+            .blocks
+            .iter()
+            .filter_map(|block| match block {
+                Block::Text { text, .. } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        parts.join("\n")
+    }
+}

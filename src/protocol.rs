@@ -1,0 +1,324 @@
+//! Op and Event: all that front ends and engine say to each other. Plain data, serialisable.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::message::{CallId, FileDiff, Message, Todo, ToolResult, Usage};
+use crate::permission::Mode;
+use crate::session::entry::{Restore, Seq};
+
+/// Names a question of the engine until it is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AskId(pub u64);
+
+/// Names a queued prompt until it is delivered or taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct QueueId(pub u64);
+
+/// When a prompt reaches a busy agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// At the next tool boundary.
+    Steer,
+    /// After the turn.
+    AfterTurn,
+}
+
+/// What a front end asks of the engine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum Op {
+    /// Starts a turn, or joins the queue of a busy agent. `attachments` are files to send along (`@path`, pasted images).
+    Prompt {
+        text: String,
+        attachments: Vec<PathBuf>,
+        delivery: Delivery,
+    },
+    /// A `!` line: runs at once as the user's own command; line and output join the context.
+    Shell {
+        command: String,
+    },
+    /// A local command that acts on the session, without its slash.
+    Command {
+        name: String,
+        args: String,
+    },
+    Answer {
+        id: AskId,
+        answer: Answer,
+    },
+    /// Stops the turn, the countdown of a retry, or a running `!` line.
+    Interrupt,
+    /// Takes a queued prompt back; it comes with `Event::Queue` and is gone from there.
+    Unqueue {
+        id: QueueId,
+    },
+    SetMode {
+        mode: Mode,
+    },
+    /// Goes back to before the message at `to`.
+    Rewind {
+        to: Seq,
+        what: RewindWhat,
+    },
+    /// Leaves this session for another one: its id. The engine answers with `Event::Session`.
+    Resume {
+        session: String,
+    },
+    /// Ends the session; the engine writes what is pending and closes its side.
+    Shutdown,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RewindWhat {
+    Code,
+    Conversation,
+    Both,
+}
+
+/// A question that waits for a person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ask {
+    pub id: AskId,
+    pub question: Question,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Question {
+    /// May this call run?
+    Permission {
+        call: CallId,
+        tool: String,
+        /// One line: path, command, address.
+        title: String,
+        input: Value,
+        diff: Option<FileDiff>,
+        /// Why it is asked, part by part.
+        reasons: Vec<String>,
+        /// What "don't ask again" would save; empty when nothing fitting can be suggested.
+        suggestions: Vec<String>,
+    },
+    /// Use this folder's own settings and hooks? The lists name what would be used.
+    Trust { folder: PathBuf, uses: Vec<String> },
+    /// First use of a local server that was found.
+    LocalServer { url: String, model: String },
+    /// The same call gave the same result again and again: go on?
+    Repeated { tool: String, title: String, times: u32 },
+    /// Another process writes this session: fork it, or read only?
+    Locked { session: String },
+    /// A memory file imports a file outside the project.
+    Import { file: PathBuf, import: PathBuf },
+}
+
+/// Where a granted rule is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GrantScope {
+    Session,
+    /// `.claude/settings.local.json` of the project.
+    Project,
+    /// `<home>/settings.json`.
+    User,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Answer {
+    Yes,
+    /// Yes, and these rules from now on.
+    Always {
+        rules: Vec<String>,
+        scope: GrantScope,
+    },
+    /// No; the text, where there is one, tells the agent what to do instead. Without text the turn stops.
+    No {
+        feedback: Option<String>,
+    },
+    /// For `Question::Locked`.
+    Fork,
+    ReadOnly,
+}
+
+/// What the engine tells every front end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A session begins, or another one took its place: front ends start over from it.
+    Session(SessionInfo),
+    Turn(Turn),
+    /// More of what is under way. Already in the log when it is sent, so it may be shown for good.
+    Delta(Delta),
+    Item(Item),
+    Ask(Ask),
+    /// Answered elsewhere, or no longer needed.
+    AskClosed {
+        id: AskId,
+    },
+    Mode {
+        mode: Mode,
+    },
+    Usage(UsageInfo),
+    /// A failed request is asked again in `delay_ms`; what had arrived of its answer is discarded.
+    Retrying {
+        attempt: u32,
+        of: u32,
+        delay_ms: u64,
+        reason: String,
+    },
+    Todos {
+        items: Vec<Todo>,
+    },
+    /// All prompts that wait, oldest first.
+    Queue {
+        items: Vec<Queued>,
+    },
+    /// Something for the user that is no failure. Commands answer with it, too: their text is Markdown.
+    Notice {
+        text: String,
+    },
+    /// The turn or the op failed; the text names the fix. What the user had typed comes back in `restore`.
+    Error {
+        text: String,
+        restore: Option<String>,
+    },
+    /// The provider and model that will be asked next.
+    Model(ModelInfo),
+    /// The engine has ended.
+    Closed,
+}
+
+/// All that a front end needs to draw a session from its start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionInfo {
+    pub id: String,
+    pub cwd: PathBuf,
+    pub title: Option<String>,
+    pub mode: Mode,
+    pub model: ModelInfo,
+    /// What to show of a resumed session, oldest first: the last turns.
+    pub history: Vec<HistoryItem>,
+    /// Messages before `history` that are shown on demand.
+    pub older: u64,
+    /// Where the log is; the transcript view reads older turns from it.
+    pub log: PathBuf,
+    /// The user opened it to read only: prompts are refused.
+    pub read_only: bool,
+}
+
+/// One shown thing of a resumed session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum HistoryItem {
+    Message {
+        seq: Seq,
+        message: Arc<Message>,
+    },
+    /// A row that says what left the conversation, or similar.
+    Note {
+        text: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelInfo {
+    pub provider: String,
+    pub model: String,
+    pub window: u64,
+    /// False when the window is the stated default of an unknown model.
+    pub known: bool,
+    /// Still looking for a local server.
+    pub probing: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Turn {
+    Started,
+    Ended { end: TurnEnd, usage: Usage, cost_usd: Option<f64>, millis: u64 },
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnEnd {
+    Done,
+    Interrupted,
+    /// `Event::Error` said why.
+    Failed,
+    /// `max_turns` was reached.
+    MaxTurns,
+    /// The same call, the same result, again and again.
+    Repeated,
+    /// The user said no without a word of what to do instead.
+    Refused,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Delta {
+    Text {
+        text: String,
+    },
+    Thinking {
+        text: String,
+    },
+    /// Arguments of a call that is still being written; for a counter, not for show.
+    ToolArgs {
+        name: String,
+        bytes: u64,
+    },
+    ToolOutput {
+        call: CallId,
+        text: String,
+    },
+    /// What had been streamed of this reply is out of the conversation.
+    Discarded {
+        reason: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Item {
+    /// A message is in the log for good. A reply replaces the deltas since the last item.
+    Message { seq: Seq, message: Arc<Message> },
+    /// A call begins to run.
+    CallStarted { call: CallId, tool: String, title: String },
+    /// A call ended; its result message follows in call order, perhaps later.
+    CallDone { result: Arc<ToolResult> },
+    /// The user's `!` line began.
+    ShellStarted { command: String },
+    /// The user's `!` line ended.
+    ShellDone { command: String, output: String, code: Option<i32> },
+    /// Files were put back.
+    FilesRestored { how: Restore, restored: Vec<PathBuf>, refused: Vec<String>, unseen: Vec<String> },
+    /// The conversation went back to before the message at `to`; `prompt` is what the user had typed there.
+    Rewound { to: Seq, prompt: String },
+    /// The context was emptied (`/clear` starts a new session and sends `Event::Session`).
+    Note { text: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct UsageInfo {
+    /// Of this session so far.
+    pub total: Usage,
+    pub cost_usd: Option<f64>,
+    /// Tokens that stand in the window now, estimated where not counted yet.
+    pub context: u64,
+    pub window: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Queued {
+    pub id: QueueId,
+    pub text: String,
+    pub delivery: Delivery,
+}

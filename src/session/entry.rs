@@ -1,0 +1,171 @@
+//! The schema of `transcript.jsonl`: one entry a line, versioned, never rewritten.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::{BlobId, CallId, Message, Usage};
+use crate::permission::Mode;
+
+/// Version that this program writes.
+pub const VERSION: u32 = 1;
+
+/// Position of an entry in its log, from 0. Entries refer to one another by it.
+pub type Seq = u64;
+
+/// One line of the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    pub v: u32,
+    pub seq: Seq,
+    /// UUID v7.
+    pub id: String,
+    /// RFC 3339, UTC, milliseconds.
+    pub ts: String,
+    #[serde(flatten)]
+    pub kind: EntryKind,
+}
+
+/// What an entry says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum EntryKind {
+    /// Always the first line.
+    Header(Header),
+    Message {
+        message: Arc<Message>,
+    },
+    /// Text of a reply that is still streaming; the next reply `message` replaces all parts before it.
+    ReplyPart {
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        text: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        thinking: String,
+    },
+    /// The parts since the last message are of an answer that was asked again: out of the context, still on screen.
+    ReplyDiscarded {
+        reason: String,
+    },
+    /// A turn began with the prompt that follows.
+    TurnStarted,
+    /// A turn ended; how, and what it cost.
+    TurnEnded {
+        end: String,
+        #[serde(default)]
+        usage: Usage,
+    },
+    /// A file's content before the first change of this turn. `blob` is none when it did not exist.
+    FileBefore {
+        path: PathBuf,
+        blob: Option<BlobId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u32>,
+    },
+    /// A file's content after a change of ours. `blob` is none when it was removed.
+    FileAfter {
+        path: PathBuf,
+        blob: Option<BlobId>,
+    },
+    /// Files were put back as they stood before entry `to`, by undo or rewind, or forward again by redo.
+    FilesRestored {
+        to: Seq,
+        how: Restore,
+        paths: Vec<PathBuf>,
+    },
+    /// A command ran whose changes undo cannot see.
+    CommandRan {
+        call: CallId,
+        command: String,
+    },
+    ToolResultsCleared {
+        calls: Vec<CallId>,
+        /// Where each content was saved, in the order of `calls`.
+        persisted: Vec<Option<PathBuf>>,
+    },
+    BlocksClipped {
+        blocks: Vec<ClippedBlock>,
+    },
+    ToolResultsArchived {
+        calls: Vec<CallId>,
+        digest: Arc<Message>,
+    },
+    CompactBoundary(Boundary),
+    BoundaryUndone {
+        seq: Seq,
+    },
+    /// Messages, read-file state and todos as they stood before entry `to`.
+    Rewind {
+        to: Seq,
+    },
+    Title {
+        title: String,
+    },
+    ModeChanged {
+        mode: Mode,
+    },
+    ModelChanged {
+        model: String,
+    },
+    /// A rule that the user granted for this session.
+    Granted {
+        rule: String,
+    },
+    /// The user trusts the folder; used from here on.
+    Trusted {
+        folder: PathBuf,
+    },
+    /// A request that the user did not type, or the cost of one try that was thrown away.
+    Spent {
+        what: String,
+        model: String,
+        usage: Usage,
+    },
+    /// Written by a newer version; kept in the file, without effect here.
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    pub session: String,
+    pub cwd: PathBuf,
+    /// Program version that wrote the header.
+    pub version: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Restore {
+    Undo,
+    Redo,
+    Rewind,
+}
+
+/// One block that reads as head, marker, tail.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClippedBlock {
+    pub seq: Seq,
+    pub block: usize,
+    /// Bytes kept at each end; on character boundaries.
+    pub head: usize,
+    pub tail: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persisted: Option<PathBuf>,
+}
+
+/// Everything before `keep_from` leaves the context; summary and attachments enter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Boundary {
+    pub trigger: String,
+    pub tier: String,
+    pub pre_tokens: u64,
+    pub post_tokens: u64,
+    pub keep_from: Seq,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Arc<Message>>,
+    #[serde(default)]
+    pub attachments: Vec<Arc<Message>>,
+}

@@ -1,0 +1,85 @@
+//! The session's folder for bytes that are too large for the log: blobs by content, spilled tool output by call.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::message::BlobId;
+use crate::stdx::hash::sha256_hex;
+
+/// Writes beside one session's log. Cheap to clone: it holds only the folder.
+#[derive(Debug, Clone)]
+pub struct Store {
+    dir: PathBuf,
+}
+
+impl Store {
+    /// `dir` is the session's own folder; sub-folders are made on first use.
+    pub fn new(dir: PathBuf) -> Store {
+        Store { dir }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where a blob lies, whether it exists or not.
+    pub fn blob_path(&self, id: &BlobId) -> PathBuf {
+        self.dir.join("blobs").join(&id.0)
+    }
+
+    /// Saves bytes under their hash; the same bytes are stored once.
+    ///
+    /// # Errors
+    /// What the file system says; a partly written blob is never left under its name.
+    pub fn put_blob(&self, bytes: &[u8]) -> io::Result<BlobId> {
+        let id = BlobId(sha256_hex(bytes));
+        let path = self.blob_path(&id);
+        if path.exists() {
+            return Ok(id);
+        }
+        let folder = self.dir.join("blobs");
+        private_dir(&folder)?;
+        let mut file = tempfile::NamedTempFile::new_in(&folder)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_data()?;
+        file.persist(&path).map_err(|error| error.error)?;
+        Ok(id)
+    }
+
+    /// Reads a blob back.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn blob(&self, id: &BlobId) -> io::Result<Vec<u8>> {
+        fs::read(self.blob_path(id))
+    }
+
+    /// Opens a new file for the output of a call. Our own call ids are plain names; anything else in one is refused.
+    ///
+    /// # Errors
+    /// What the file system says, or invalid input for an id that is no plain name.
+    pub fn spill(&self, call: &str, extension: &str) -> io::Result<(PathBuf, File)> {
+        if call.is_empty() || !call.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-') {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "call id is no plain name"));
+        }
+        let folder = self.dir.join("tool-results");
+        private_dir(&folder)?;
+        let path = folder.join(format!("{call}.{extension}"));
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(true).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path)?;
+        Ok((path, file))
+    }
+}
+
+/// Makes a folder, and those above it, that only its owner can enter.
+fn private_dir(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}

@@ -1,0 +1,3 @@
+//! Small things that the standard library lacks. Nothing here knows of agents.
+
+pub mod hash;

@@ -1,0 +1,4 @@
+//! The terminal front end: speaks only Op and Event.
+
+pub mod render;
+pub mod theme;
