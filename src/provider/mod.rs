@@ -1,5 +1,6 @@
 //! Asks a model and streams its answer. Codecs are pure; only `http` and `offline` do I/O.
 
+pub mod offline;
 pub mod settings;
 
 use std::collections::HashMap;

@@ -1,0 +1,168 @@
+//! Where the engine's op loop and the running turn meet: questions and answers, queued prompts, mode changes, interrupts.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::message::Message;
+use crate::permission::Mode;
+use crate::protocol::{Answer, Ask, AskId, Delivery, Event, Question, QueueId, Queued};
+
+/// A prompt on its way to the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    pub text: String,
+    pub attachments: Vec<PathBuf>,
+}
+
+/// Shared by the op loop and the turn; the lock is never held over an await.
+pub struct Desk {
+    events: mpsc::Sender<Event>,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    ids: u64,
+    asks: HashMap<AskId, oneshot::Sender<Answer>>,
+    queue: Vec<(QueueId, Prompt, Delivery)>,
+    mode: Option<Mode>,
+    context: Vec<Message>,
+    cancel: Option<CancellationToken>,
+}
+
+impl Desk {
+    pub fn new(events: mpsc::Sender<Event>) -> Desk {
+        Desk { events, state: Mutex::default(), changed: Notify::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing in here can be left half done by a panic: every change is one assignment or one push.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the front ends; waits while they are behind. A front end that is gone is no error.
+    pub async fn emit(&self, event: Event) {
+        let _ = self.events.send(event).await;
+    }
+
+    /// Asks a person and waits for the answer. None when cancelled.
+    pub async fn ask(&self, question: Question, cancel: &CancellationToken) -> Option<Answer> {
+        let (send, receive) = oneshot::channel();
+        let id = {
+            let mut state = self.state();
+            state.ids += 1;
+            let id = AskId(state.ids);
+            state.asks.insert(id, send);
+            id
+        };
+        self.emit(Event::Ask(Ask { id, question })).await;
+        let answer = tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            answer = receive => answer.ok(),
+        };
+        self.state().asks.remove(&id);
+        self.emit(Event::AskClosed { id }).await;
+        answer
+    }
+
+    /// Hands over an answer; one to a question that is closed already is ignored.
+    pub fn answer(&self, id: AskId, answer: Answer) {
+        if let Some(waiting) = self.state().asks.remove(&id) {
+            // The asker may have been cancelled in this very moment.
+            let _ = waiting.send(answer);
+        }
+    }
+
+    /// Begins a turn: from now on `interrupt` cancels this token.
+    pub fn begin(&self) -> CancellationToken {
+        let cancel = CancellationToken::new();
+        self.state().cancel = Some(cancel.clone());
+        cancel
+    }
+
+    pub fn end(&self) {
+        self.state().cancel = None;
+    }
+
+    /// Cancels what runs. False when nothing does.
+    pub fn interrupt(&self) -> bool {
+        match &self.state().cancel {
+            Some(cancel) => {
+                cancel.cancel();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Asks the turn to change the mode at its next step.
+    pub fn set_mode(&self, mode: Mode) {
+        self.state().mode = Some(mode);
+        self.changed.notify_one();
+    }
+
+    pub fn take_mode(&self) -> Option<Mode> {
+        self.state().mode.take()
+    }
+
+    /// Adds something to the context at the next boundary (the output of a `!` line).
+    pub fn add_context(&self, message: Message) {
+        self.state().context.push(message);
+        self.changed.notify_one();
+    }
+
+    pub fn take_context(&self) -> Vec<Message> {
+        std::mem::take(&mut self.state().context)
+    }
+
+    /// Resolves when there is something to take.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    pub fn enqueue(&self, prompt: Prompt, delivery: Delivery) {
+        let mut state = self.state();
+        state.ids += 1;
+        let id = QueueId(state.ids);
+        state.queue.push((id, prompt, delivery));
+    }
+
+    pub fn unqueue(&self, id: QueueId) -> bool {
+        let mut state = self.state();
+        let before = state.queue.len();
+        state.queue.retain(|(queued, _, _)| *queued != id);
+        state.queue.len() != before
+    }
+
+    /// The queue as front ends show it.
+    pub fn queue(&self) -> Event {
+        let state = self.state();
+        let items = state
+            .queue
+            .iter()
+            .map(|(id, prompt, delivery)| Queued { id: *id, text: prompt.text.clone(), delivery: *delivery })
+            .collect();
+        Event::Queue { items }
+    }
+
+    /// Takes what is to be delivered at a tool boundary, oldest first.
+    pub fn take_steers(&self) -> Vec<Prompt> {
+        let mut state = self.state();
+        let (steers, rest) = std::mem::take(&mut state.queue).into_iter().partition(|(_, _, delivery)| *delivery == Delivery::Steer);
+        state.queue = rest;
+        let steers: Vec<(QueueId, Prompt, Delivery)> = steers;
+        steers.into_iter().map(|(_, prompt, _)| prompt).collect()
+    }
+
+    /// Takes the oldest prompt that waits, whatever it waits for.
+    pub fn take_next(&self) -> Option<Prompt> {
+        let mut state = self.state();
+        (!state.queue.is_empty()).then(|| state.queue.remove(0).1)
+    }
+}

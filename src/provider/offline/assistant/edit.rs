@@ -1,0 +1,77 @@
+//! Recipes that change files. The permission engine asks; these only call.
+
+use serde_json::json;
+
+use super::{Situation, bash, read, say, tool, unnumbered};
+use crate::provider::offline::script::Part;
+
+pub(super) fn create(situation: &Situation, path: &str, text: &str) -> Vec<Part> {
+    match situation.of_tool("Write").next() {
+        None => vec![say(format!("Writing `{path}`.")), tool("Write", json!({ "file_path": path, "content": with_newline(text) }))],
+        Some(step) if step.ok() => vec![say(format!("`{path}` is written."))],
+        Some(step) => vec![say(format!("It was not written: {}", step.text()))],
+    }
+}
+
+pub(super) fn replace(situation: &Situation, old: &str, new: &str, path: Option<&str>) -> Vec<Part> {
+    let Some(path) = path else { return everywhere(situation, old) };
+    let Some(file) = situation.of_tool("Read").next() else {
+        return vec![say(format!("Reading `{path}` first.")), read(path)];
+    };
+    if !file.ok() {
+        return vec![say(format!("I cannot read it: {}", file.text()))];
+    }
+    match situation.of_tool("Edit").next() {
+        None => {
+            let count = unnumbered(&file.text()).join("\n").matches(old).count();
+            if count == 0 {
+                return vec![say(format!("`{path}` does not contain `{old}`. Nothing was changed."))];
+            }
+            vec![
+                say(format!("`{old}` stands there {count} time{}.", if count == 1 { "" } else { "s" })),
+                tool("Edit", json!({ "file_path": path, "old_string": old, "new_string": new, "replace_all": true })),
+            ]
+        }
+        Some(step) if step.ok() => vec![say(format!("Done: `{old}` is `{new}` in `{path}` now."))],
+        Some(step) => vec![say(format!("The edit did not work: {}", step.text()))],
+    }
+}
+
+/// No file was named: finds the files, and says which.
+fn everywhere(situation: &Situation, old: &str) -> Vec<Part> {
+    let Some(hits) = situation.of_tool("Grep").next() else {
+        let pattern: String = old.chars().flat_map(|c| if c.is_alphanumeric() || c == ' ' { vec![c] } else { vec!['\\', c] }).collect();
+        return vec![say("No file was named; looking for it."), tool("Grep", json!({ "pattern": pattern, "output_mode": "files_with_matches" }))];
+    };
+    vec![say(format!("`{old}` stands in:\n\n{}\n\nName the file, and I change it there.", super::tail(&hits.text(), 20)))]
+}
+
+pub(super) fn append(situation: &Situation, text: &str, path: &str) -> Vec<Part> {
+    let Some(file) = situation.of_tool("Read").next() else {
+        return vec![say(format!("Reading `{path}` first.")), read(path)];
+    };
+    match situation.of_tool("Write").next() {
+        None => {
+            let mut lines = if file.ok() { unnumbered(&file.text()) } else { Vec::new() };
+            lines.push(text.to_owned());
+            vec![tool("Write", json!({ "file_path": path, "content": with_newline(&lines.join("\n")) }))]
+        }
+        Some(step) if step.ok() => vec![say(format!("The line stands at the end of `{path}` now."))],
+        Some(step) => vec![say(format!("It was not written: {}", step.text()))],
+    }
+}
+
+pub(super) fn delete(situation: &Situation, path: &str) -> Vec<Part> {
+    match situation.of_tool("Bash").next() {
+        None => {
+            let quoted = path.replace('\'', r"'\''");
+            vec![say(format!("Removing `{path}`.")), bash(&format!("rm -- '{quoted}'"), "Remove the file")]
+        }
+        Some(step) if step.ok() => vec![say(format!("`{path}` is gone."))],
+        Some(step) => vec![say(format!("It was not removed: {}", step.text()))],
+    }
+}
+
+fn with_newline(text: &str) -> String {
+    if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
+}

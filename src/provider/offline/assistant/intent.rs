@@ -1,0 +1,205 @@
+//! Reads what the user wants from a prompt, by words alone.
+
+/// What the recipes can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Intent {
+    Greeting,
+    Abilities,
+    Explain,
+    Show { path: String },
+    Find { term: String },
+    Changes,
+    Run { command: String },
+    Test,
+    Fix,
+    Create { path: String, text: String },
+    Replace { old: String, new: String, path: Option<String> },
+    Append { text: String, path: String },
+    Delete { path: String },
+    Fetch { url: String },
+    Unknown { words: Vec<String> },
+}
+
+impl Intent {
+    pub(super) fn of(prompt: &str) -> Intent {
+        let lower = prompt.to_lowercase();
+        let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).collect();
+        let has = |options: &[&str]| words.iter().any(|word| options.contains(word));
+        let says = |options: &[&str]| options.iter().any(|option| lower.contains(option));
+        let quoted = quoted(prompt);
+        let paths: Vec<String> = paths(prompt);
+        let path = || paths.first().cloned();
+
+        if let Some(url) = prompt.split_whitespace().find(|word| word.starts_with("http://") || word.starts_with("https://")) {
+            return Intent::Fetch { url: url.trim_end_matches(['.', ',', ')', '?']).to_owned() };
+        }
+        if has(&["replace", "change", "rename", "swap"]) && quoted.len() >= 2 {
+            let (old, new) = (quoted[0].clone(), quoted[1].clone());
+            return Intent::Replace { path: paths.into_iter().find(|path| *path != old && *path != new), old, new };
+        }
+        if has(&["append", "add"])
+            && let (Some(text), Some(path)) = (quoted.first().cloned(), paths.iter().find(|path| !quoted.contains(path)))
+        {
+            return Intent::Append { text, path: path.clone() };
+        }
+        if has(&["create", "write", "make"])
+            && let Some(path) = path()
+        {
+            let text = quoted.iter().find(|text| **text != path).cloned();
+            let text = text.or_else(|| after(prompt, &[" with ", " containing ", " saying "])).unwrap_or_default();
+            return Intent::Create { path, text };
+        }
+        if has(&["delete", "remove"])
+            && let Some(path) = path()
+        {
+            return Intent::Delete { path };
+        }
+        if has(&["fix", "repair", "mend", "debug"]) && has(&["test", "tests", "build", "failing", "failure", "bug"]) {
+            return Intent::Fix;
+        }
+        if has(&["run", "execute", "start"]) {
+            if let Some(command) = quoted.first() {
+                return Intent::Run { command: command.clone() };
+            }
+            if has(&["test", "tests", "suite"]) {
+                return Intent::Test;
+            }
+            if let Some(command) = lower.find("run ").and_then(|at| prompt.get(at + 4..)) {
+                let command = command.trim().trim_end_matches('.');
+                if !command.is_empty() {
+                    return Intent::Run { command: command.to_owned() };
+                }
+            }
+        }
+        if words == ["test"] || (has(&["test", "tests"]) && has(&["pass", "passing", "green", "fail"])) {
+            return Intent::Test;
+        }
+        if says(&["what changed", "git status", "git diff", "uncommitted", "changes since", "my changes", "the diff"]) {
+            return Intent::Changes;
+        }
+        if has(&["explain", "describe", "summarise", "summarize", "overview", "understand"])
+            || says(&["what is this", "what does this", "tell me about", "walk me through", "how does this"])
+        {
+            return match path() {
+                Some(path) => Intent::Show { path },
+                None => Intent::Explain,
+            };
+        }
+        if has(&["show", "read", "open", "cat", "print", "view"])
+            && let Some(path) = path()
+        {
+            return Intent::Show { path };
+        }
+        if has(&["where", "find", "search", "grep", "look", "locate", "which", "who"]) {
+            if let Some(term) = quoted.first().cloned().or_else(|| term(&words)) {
+                return Intent::Find { term };
+            }
+            return Intent::Explain;
+        }
+        if says(&["list files", "list the files", "what files", "structure", "layout"]) {
+            return Intent::Explain;
+        }
+        if has(&["hi", "hello", "hey", "hallo", "yo"]) && words.len() <= 4 {
+            return Intent::Greeting;
+        }
+        if has(&["help"]) || says(&["what can you", "who are you", "what are you", "how do you"]) {
+            return Intent::Abilities;
+        }
+        if let (Some(path), true) = (path(), words.len() <= 4) {
+            return Intent::Show { path };
+        }
+        let mut words: Vec<String> = words.iter().filter(|word| significant(word)).map(|word| (*word).to_owned()).collect();
+        words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
+        words.dedup();
+        words.truncate(3);
+        Intent::Unknown { words }
+    }
+}
+
+/// Texts between backticks, else between quotes.
+fn quoted(prompt: &str) -> Vec<String> {
+    for mark in ['`', '"', '\u{201c}'] {
+        let close = if mark == '\u{201c}' { '\u{201d}' } else { mark };
+        let mut found = Vec::new();
+        let mut rest = prompt;
+        while let Some((_, after)) = rest.split_once(mark) {
+            let Some((inner, after)) = after.split_once(close) else { break };
+            if !inner.is_empty() {
+                found.push(inner.to_owned());
+            }
+            rest = after;
+        }
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    Vec::new()
+}
+
+/// Words that look like paths: with a slash, or a name with an extension.
+fn paths(prompt: &str) -> Vec<String> {
+    prompt
+        .split(|c: char| c.is_whitespace() || c == '`' || c == '"')
+        .map(|word| word.trim_start_matches('@').trim_matches(['\'', ',', ';', ':', '?', '!', '(', ')']).trim_end_matches('.'))
+        .filter(|word| {
+            let extension = word.rsplit_once('.').is_some_and(|(stem, extension)| {
+                !stem.is_empty() && (1..=5).contains(&extension.len()) && extension.chars().all(|c| c.is_ascii_alphanumeric()) && !extension.chars().all(|c| c.is_ascii_digit())
+            });
+            !word.contains("://") && (extension || (word.contains('/') && word.len() > 1))
+        })
+        .map(str::to_owned)
+        .collect()
+}
+
+fn after(prompt: &str, marks: &[&str]) -> Option<String> {
+    let lower = prompt.to_lowercase();
+    // Lower-casing can change lengths outside ASCII; then the offset would lie.
+    marks.iter().find_map(|mark| lower.find(mark).and_then(|at| prompt.get(at + mark.len()..))).map(|text| text.trim().to_owned())
+}
+
+/// The thing that is looked for: the last significant word.
+fn term(words: &[&str]) -> Option<String> {
+    words.iter().rev().find(|word| significant(word)).map(|word| (*word).to_owned())
+}
+
+fn significant(word: &str) -> bool {
+    const COMMON: [&str; 62] = [
+        "the", "and", "for", "are", "was", "this", "that", "with", "from", "into", "have", "has", "does", "did", "can", "could",
+        "would", "should", "please", "you", "your", "our", "its", "what", "where", "when", "which", "who", "why", "how", "find",
+        "search", "look", "locate", "show", "grep", "defined", "used", "code", "file", "files", "project", "repository", "repo",
+        "make", "add", "use", "all", "any", "some", "there", "about", "handled", "implemented", "called", "declared", "located",
+        "in", "is", "it", "do", "me",
+    ];
+    word.chars().count() > 2 && !COMMON.contains(&word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Intent;
+
+    fn check(prompt: &str, want: Intent) {
+        assert_eq!(Intent::of(prompt), want, "{prompt:?}");
+    }
+
+    #[test]
+    fn reads_prompts() {
+        let s = str::to_owned;
+        check("hi there", Intent::Greeting);
+        check("Explain this repository", Intent::Explain);
+        check("what does this project do?", Intent::Explain);
+        check("explain src/main.rs", Intent::Show { path: s("src/main.rs") });
+        check("Where is the config parsed?", Intent::Find { term: s("parsed") });
+        check("find `fn main`", Intent::Find { term: s("fn main") });
+        check("fix the failing test", Intent::Fix);
+        check("run the tests", Intent::Test);
+        check("run `cargo build`", Intent::Run { command: s("cargo build") });
+        check("run ls -la.", Intent::Run { command: s("ls -la") });
+        check("replace `a` with `b` in x.txt", Intent::Replace { old: s("a"), new: s("b"), path: Some(s("x.txt")) });
+        check("create notes.md with Hello World", Intent::Create { path: s("notes.md"), text: s("Hello World") });
+        check("append \"two\" to a.txt", Intent::Append { text: s("two"), path: s("a.txt") });
+        check("delete a.txt", Intent::Delete { path: s("a.txt") });
+        check("what changed?", Intent::Changes);
+        check("fetch https://example.org/x.", Intent::Fetch { url: s("https://example.org/x") });
+        check("refactor dispatcher quickly", Intent::Unknown { words: vec![s("dispatcher"), s("refactor"), s("quickly")] });
+    }
+}

@@ -1,0 +1,136 @@
+//! Recipes that find, run and fetch.
+
+use serde_json::json;
+
+use super::{Situation, bash, read, say, tail, tool};
+use crate::provider::offline::script::Part;
+
+/// Searches the code and shows the best place.
+pub(super) fn find(situation: &Situation, term: &str) -> Vec<Part> {
+    let Some(hits) = situation.of_tool("Grep").next() else {
+        return vec![
+            say(format!("Searching for `{term}`.")),
+            tool("Grep", json!({ "pattern": escape(term), "output_mode": "content", "-n": true, "-i": true, "head_limit": 40 })),
+            tool("Glob", json!({ "pattern": format!("**/*{}*", term.replace(['*', '?', '[', ']', '{', '}', ' '], "")) })),
+        ];
+    };
+    let rows: Vec<(String, String, String)> = hits.text().lines().filter_map(hit).collect();
+    let names: Vec<String> = situation
+        .of_tool("Glob")
+        .filter(|step| step.ok())
+        .flat_map(|step| step.text().lines().map(|line| situation.short(line.trim()).to_owned()).collect::<Vec<_>>())
+        .filter(|line| line.to_lowercase().contains(&term.to_lowercase()))
+        .take(8)
+        .collect();
+    if rows.is_empty() && names.is_empty() {
+        return vec![say(format!("Nothing in this folder mentions `{term}`: neither file contents nor file names. Ignored files were not searched."))];
+    }
+    let mut text = String::new();
+    if !rows.is_empty() {
+        let mut files: Vec<&str> = rows.iter().map(|(file, _, _)| file.as_str()).collect();
+        files.dedup();
+        text.push_str(&format!("`{term}` stands in {} place{} of {} file{}:\n\n", rows.len(), s(rows.len()), files.len(), s(files.len())));
+        for (file, line, code) in rows.iter().take(12) {
+            text.push_str(&format!("- `{}:{line}` — `{}`\n", situation.short(file), code.trim().replace('`', "'")));
+        }
+        if rows.len() > 12 {
+            text.push_str(&format!("- … and {} more\n", rows.len() - 12));
+        }
+    }
+    if !names.is_empty() {
+        text.push_str("\nFiles named like it:\n\n");
+        for name in names {
+            text.push_str(&format!("- `{name}`\n"));
+        }
+    }
+    vec![say(text)]
+}
+
+/// `file:line:code`, as content mode prints it.
+fn hit(line: &str) -> Option<(String, String, String)> {
+    let mut parts = line.splitn(3, ':');
+    let (file, number, code) = (parts.next()?, parts.next()?, parts.next()?);
+    number.parse::<u64>().ok()?;
+    Some((file.to_owned(), number.to_owned(), code.to_owned()))
+}
+
+fn escape(term: &str) -> String {
+    term.chars().flat_map(|c| if c.is_alphanumeric() || c == ' ' || c == '_' { vec![c] } else { vec!['\\', c] }).collect()
+}
+
+fn s(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// Shows what git knows of changes.
+pub(super) fn changes(situation: &Situation) -> Vec<Part> {
+    let mut ran = situation.of_tool("Bash");
+    let (Some(status), Some(diff)) = (ran.next(), ran.next()) else {
+        return vec![say("Asking git."), bash("git status --short --branch", "Show the state of the work tree"), bash("git diff --stat HEAD", "Show what changed")];
+    };
+    if !status.ok() {
+        return vec![say(format!("git could not tell:\n\n{}", tail(&status.text(), 5)))];
+    }
+    let state = status.text();
+    let files = state.lines().filter(|line| !line.starts_with("##") && !line.trim().is_empty()).count();
+    if files == 0 {
+        return vec![say(format!("Nothing is changed.\n\n{}", tail(&state, 3)))];
+    }
+    vec![say(format!("{files} file{} changed:\n\n{}\n\n{}", s(files), tail(&state, 30), tail(&diff.text(), 30)))]
+}
+
+/// Runs one command.
+pub(super) fn run(situation: &Situation, command: &str) -> Vec<Part> {
+    let Some(ran) = situation.of_tool("Bash").next() else {
+        return vec![say(format!("Running `{command}`.")), bash(command, "Run what was asked for")];
+    };
+    let verdict = if ran.ok() { "It ran." } else { "It failed." };
+    vec![say(format!("{verdict} The end of its output:\n\n{}", tail(&ran.text(), 15)))]
+}
+
+pub(super) fn fetch(situation: &Situation, url: &str) -> Vec<Part> {
+    let Some(page) = situation.of_tool("WebFetch").next() else {
+        return vec![say(format!("Fetching {url}.")), tool("WebFetch", json!({ "url": url, "prompt": "What does the page say?" }))];
+    };
+    if !page.ok() {
+        return vec![say(format!("The page could not be fetched: {}", page.text()))];
+    }
+    let text = page.text();
+    let opening: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(15).collect();
+    vec![say(format!("The page begins:\n\n> {}", opening.join("\n> ")))]
+}
+
+/// No recipe fits: shows the places that the words of the prompt point to.
+pub(super) fn guess(situation: &Situation, words: &[String]) -> Vec<Part> {
+    const NONE: &str = "I have no recipe for that, and an offline model cannot reason about it. Ask `what can you do?` for what works.";
+    if words.is_empty() {
+        return vec![say(NONE)];
+    }
+    let Some(hits) = situation.of_tool("Grep").next() else {
+        let pattern = words.iter().map(|word| escape(word)).collect::<Vec<_>>().join("|");
+        return vec![
+            say("I look for what your words point to in this folder."),
+            tool("Grep", json!({ "pattern": pattern, "output_mode": "count", "-i": true, "head_limit": 40 })),
+        ];
+    };
+    let mut counts: Vec<(u64, String)> = hits
+        .text()
+        .lines()
+        .filter_map(|line| {
+            let (file, count) = line.rsplit_once(':')?;
+            Some((count.trim().parse().ok()?, file.to_owned()))
+        })
+        .collect();
+    counts.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let Some((_, best)) = counts.first() else { return vec![say(NONE)] };
+    if situation.of_tool("Read").next().is_none() {
+        return vec![read(best)];
+    }
+    let places: String = counts
+        .iter()
+        .take(6)
+        .map(|(count, file)| format!("- `{}` ({count} line{})\n", situation.short(file), s(usize::try_from(*count).unwrap_or(2))))
+        .collect();
+    let words = words.join("`, `");
+    vec![say(format!("{NONE}\n\nFor what it is worth, `{words}` point to:\n\n{places}"))]
+}

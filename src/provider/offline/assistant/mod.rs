@@ -1,0 +1,261 @@
+//! The deterministic model in the binary: fixed recipes over real tools, computed from the request alone.
+//!
+//! It keeps no state. What it does next follows from the prompt and from the calls and results after it, so a resumed
+//! session goes on like any other.
+
+mod edit;
+mod explain;
+mod intent;
+mod lookup;
+mod repair;
+
+use serde_json::{Value, json};
+
+use super::script::Part;
+use crate::message::{Kind, Outcome, Role, ToolCall, ToolResult};
+use crate::provider::Request;
+use intent::Intent;
+
+/// Answers the request. `Offline::assistant` takes it.
+pub fn reply(request: &Request) -> Vec<Part> {
+    let situation = Situation::of(request);
+    if let Some(stop) = situation.refused() {
+        return vec![Part::Text(stop)];
+    }
+    let mut parts = match Intent::of(&situation.prompt) {
+        Intent::Greeting => vec![Part::Text(abilities("Hello. "))],
+        Intent::Abilities => vec![Part::Text(abilities(""))],
+        Intent::Explain => explain::repository(&situation),
+        Intent::Show { path } => explain::file(&situation, &path),
+        Intent::Find { term } => lookup::find(&situation, &term),
+        Intent::Changes => lookup::changes(&situation),
+        Intent::Run { command } => lookup::run(&situation, &command),
+        Intent::Test => repair::test(&situation),
+        Intent::Fix => repair::fix(&situation),
+        Intent::Create { path, text } => edit::create(&situation, &path, &text),
+        Intent::Replace { old, new, path } => edit::replace(&situation, &old, &new, path.as_deref()),
+        Intent::Append { text, path } => edit::append(&situation, &text, &path),
+        Intent::Delete { path } => edit::delete(&situation, &path),
+        Intent::Fetch { url } => lookup::fetch(&situation, &url),
+        Intent::Unknown { words } => lookup::guess(&situation, &words),
+    };
+    let ends = !parts.iter().any(|part| matches!(part, Part::Tool { .. }));
+    if ends && situation.first_turn {
+        parts.push(Part::Text(NOTE.into()));
+    }
+    parts
+}
+
+/// Follows the first answer of a session.
+const NOTE: &str = "\n\n---\n*This is the offline model: it follows fixed recipes and does not reason. For a real one set \
+    `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY`, or start a local server (Ollama, llama.cpp, LM Studio), \
+    and start cocode again; `/model` shows what is there.*";
+
+fn abilities(opening: &str) -> String {
+    format!(
+        "{opening}I am the offline model of cocode. I use the real tools, and you approve every change. Try:\n\n\
+         - `explain this repository`\n\
+         - `explain src/main.rs`, or any other file\n\
+         - `where is <name>?` — searches the code\n\
+         - `what changed?` — git status and diff\n\
+         - `run the tests`, or `fix the failing test`\n\
+         - ``replace `old` with `new` in <file>``\n\
+         - ``create notes.md with `text` ``, ``append `text` to <file>``, `delete <file>`\n\
+         - ``run `<command>` ``"
+    )
+}
+
+/// One call since the prompt, with its result.
+struct Step<'a> {
+    call: &'a ToolCall,
+    result: &'a ToolResult,
+}
+
+impl Step<'_> {
+    fn ok(&self) -> bool {
+        self.result.outcome == Outcome::Ok
+    }
+
+    fn text(&self) -> String {
+        self.result.text()
+    }
+
+    fn input(&self, key: &str) -> &str {
+        self.call.input.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+/// What the model has to go on with.
+struct Situation<'a> {
+    prompt: String,
+    steps: Vec<Step<'a>>,
+    /// Nothing was answered before this prompt.
+    first_turn: bool,
+    /// The working directory, as the environment block names it.
+    cwd: String,
+}
+
+impl<'a> Situation<'a> {
+    fn of(request: &'a Request) -> Situation<'a> {
+        let messages = &request.messages;
+        let at = messages.iter().rposition(|message| message.kind == Kind::Prompt).unwrap_or(0);
+        let prompt = messages.get(at).map(|message| message.text()).unwrap_or_default();
+        let after = messages.get(at..).unwrap_or_default();
+        let results: Vec<&ToolResult> = after.iter().flat_map(|message| message.results()).collect();
+        let steps = after
+            .iter()
+            .flat_map(|message| message.calls())
+            .filter_map(|call| Some(Step { call, result: results.iter().find(|result| result.id == call.id)? }))
+            .collect();
+        let cwd = messages
+            .iter()
+            .flat_map(|message| message.text().lines().map(str::to_owned).collect::<Vec<_>>())
+            .find_map(|line| line.strip_prefix("Working directory: ").map(str::to_owned))
+            .unwrap_or_default();
+        let first_turn = !messages[..at.min(messages.len())].iter().any(|message| message.role == Role::Assistant);
+        Situation { prompt, steps, first_turn, cwd }
+    }
+
+    /// Results of one tool, in order.
+    fn of_tool(&self, name: &str) -> impl Iterator<Item = &Step<'a>> {
+        self.steps.iter().filter(move |step| step.call.name == name)
+    }
+
+    /// An answer when the user or a rule said no: the recipes have no second way.
+    fn refused(&self) -> Option<String> {
+        let last = self.steps.last()?;
+        (last.result.outcome == Outcome::Denied).then(|| {
+            format!("`{}` was refused, so I stop here. Nothing was changed by that call. What shall I do instead?", last.call.name)
+        })
+    }
+
+    /// A path as the user would write it.
+    fn short<'p>(&self, path: &'p str) -> &'p str {
+        path.strip_prefix(self.cwd.as_str()).map_or(path, |rest| rest.trim_start_matches('/'))
+    }
+}
+
+fn tool(name: &str, input: Value) -> Part {
+    Part::Tool { name: name.into(), input }
+}
+
+fn say(text: impl Into<String>) -> Part {
+    Part::Text(text.into())
+}
+
+fn read(path: &str) -> Part {
+    tool("Read", json!({ "file_path": path }))
+}
+
+fn bash(command: &str, description: &str) -> Part {
+    tool("Bash", json!({ "command": command, "description": description }))
+}
+
+/// The lines of a Read result without their numbers.
+fn unnumbered(text: &str) -> Vec<String> {
+    text.lines()
+        .filter_map(|line| {
+            let (number, rest) = line.split_once('→')?;
+            number.trim().parse::<u64>().ok()?;
+            Some(rest.to_owned())
+        })
+        .collect()
+}
+
+/// The last lines of an output, in a fence.
+fn tail(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.trim_end().lines().collect();
+    let from = all.len().saturating_sub(lines);
+    format!("```text\n{}\n```", all[from..].join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::message::{Block, CallId, Message};
+    use crate::provider::{Purpose, Thinking};
+
+    /// Plays a conversation: each row is what the tool called next answers. Returns every step as text.
+    fn play(prompt: &str, answers: &[(&str, Outcome)]) -> Vec<String> {
+        let mut messages = vec![Arc::new(Message::reminder("Working directory: /w")), Arc::new(Message::prompt(prompt))];
+        let mut answers = answers.iter();
+        let mut trace = Vec::new();
+        for round in 0..20u64 {
+            let request = Request {
+                model: "offline".into(),
+                system: "".into(),
+                tools: Arc::new([]),
+                messages: messages.clone(),
+                media: Default::default(),
+                max_output: 1000,
+                thinking: Thinking::Unset,
+                purpose: Purpose::Main,
+                cache_key: String::new(),
+                web_search: None,
+            };
+            let (mut blocks, mut results) = (Vec::new(), Vec::new());
+            for (at, part) in reply(&request).into_iter().enumerate() {
+                match part {
+                    Part::Text(text) => {
+                        trace.push(text.lines().next().unwrap_or_default().to_owned());
+                        blocks.push(Block::text(text));
+                    }
+                    Part::Tool { name, input } => {
+                        trace.push(format!("{name} {input}"));
+                        let id = CallId(format!("c{round}_{at}"));
+                        let (text, outcome) = answers.next().expect("an answer for each call");
+                        results.push(ToolResult::of_text(id.clone(), *outcome, *text));
+                        blocks.push(Block::ToolCall(ToolCall { id, name, input, invalid: None, wire: None }));
+                    }
+                    other => panic!("unexpected {other:?}"),
+                }
+            }
+            messages.push(Arc::new(Message::reply(blocks)));
+            if results.is_empty() {
+                return trace;
+            }
+            messages.push(Arc::new(Message::tool_results(results)));
+        }
+        panic!("no end: {trace:#?}");
+    }
+
+    #[test]
+    fn repairs_a_failing_test_by_trying_small_changes() {
+        use Outcome::{Error, Ok};
+        let source = "     1→pub fn last_page(items: usize, per_page: usize) -> usize {\n     2→    items / per_page - 1\n     3→}\n";
+        let failing = "---- tests::rounds_up stdout ----\nthread 'tests::rounds_up' panicked at src/lib.rs:9:9:\nassertion failed\ntest result: FAILED";
+        let trace = play(
+            "Fix the failing test",
+            &[
+                ("/w/Cargo.toml", Ok),
+                (failing, Error),
+                (source, Ok),
+                ("edited", Ok),
+                ("test result: ok", Ok),
+            ],
+        );
+        assert_eq!(trace[1], r#"Glob {"pattern":"{Cargo.toml,package.json,go.mod,pyproject.toml,setup.py,pytest.ini,Makefile,test.sh}"}"#);
+        assert_eq!(trace[3], r#"Bash {"command":"cargo test","description":"Run the tests"}"#);
+        assert!(trace[5].starts_with("Read"), "{trace:#?}");
+        assert!(trace[7].starts_with("Edit"), "{trace:#?}");
+        assert!(trace.iter().any(|line| line.starts_with("The tests pass now")), "{trace:#?}");
+    }
+
+    #[test]
+    fn a_refusal_ends_the_recipe() {
+        let trace = play("delete notes.md", &[("no", Outcome::Denied)]);
+        assert!(trace[2].starts_with("`Bash` was refused"), "{trace:#?}");
+    }
+
+    #[test]
+    fn edits_after_reading() {
+        let trace = play(
+            "replace `cat` with `dog` in pets.txt",
+            &[("     1→a cat\n", Outcome::Ok), ("edited", Outcome::Ok)],
+        );
+        assert_eq!(trace[1], r#"Read {"file_path":"pets.txt"}"#);
+        assert_eq!(trace[3], r#"Edit {"file_path":"pets.txt","old_string":"cat","new_string":"dog","replace_all":true}"#);
+    }
+}
