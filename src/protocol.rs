@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::message::{CallId, FileDiff, Message, Todo, ToolResult, Usage};
-use crate::permission::Mode;
+use crate::permission::{Behavior, Mode};
 use crate::session::entry::{Restore, Seq};
 
 /// Names a question of the engine until it is answered.
@@ -67,12 +67,72 @@ pub enum Op {
         to: Seq,
         what: RewindWhat,
     },
+    /// Asks for a list; `Event::Listed` brings it.
+    List { what: ListKind },
     /// Leaves this session for another one: its id. The engine answers with `Event::Session`.
     Resume {
         session: String,
     },
     /// Ends the session; the engine writes what is pending and closes its side.
     Shutdown,
+}
+
+/// Lists that only the engine can gather.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListKind {
+    Sessions,
+    Models,
+    Rules,
+    /// The user messages that `Op::Rewind` can go back to.
+    Prompts,
+    /// What was typed in this project before, oldest first.
+    History,
+}
+
+/// Rows of a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "what", content = "rows", rename_all = "snake_case")]
+pub enum Listed {
+    Sessions(Vec<SessionRow>),
+    Models(Vec<ModelRow>),
+    Rules(Vec<RuleRow>),
+    Prompts(Vec<PromptRow>),
+    History(Vec<String>),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionRow {
+    pub id: String,
+    pub title: String,
+    /// For people: `2 hours ago · 14 messages`.
+    pub detail: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelRow {
+    /// As `/model` takes it.
+    pub id: String,
+    pub detail: String,
+    pub current: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RuleRow {
+    pub rule: String,
+    pub behavior: Behavior,
+    /// The file or flag that it comes from.
+    pub source: String,
+    /// `/permissions revoke` can take it back.
+    pub revocable: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PromptRow {
+    pub seq: Seq,
+    pub text: String,
+    /// The turn changed files that can be put back.
+    pub changed_files: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,6 +251,8 @@ pub enum Event {
     },
     /// The provider and model that will be asked next.
     Model(ModelInfo),
+    /// What `Op::List` asked for.
+    Listed(Listed),
     /// The engine has ended.
     Closed,
 }

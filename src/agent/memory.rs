@@ -46,9 +46,12 @@ impl Loader {
         Loader { home, project, ..Loader::default() }
     }
 
-    /// Imports of this file are read from now on, although it lies outside the project.
-    pub fn allow(&mut self, import: PathBuf) {
-        self.allowed.insert(import);
+    /// Loads an import from outside the project, now that the user allowed it.
+    pub fn import(&mut self, import: &Path) -> Memory {
+        let mut memory = Memory::default();
+        self.allowed.insert(import.to_path_buf());
+        self.file(import, 1, &mut memory);
+        memory
     }
 
     /// Loads the user's files, then those of every folder from the top of the file system down to `cwd`.

@@ -1,0 +1,294 @@
+//! One pipeline for every tool call: check, decide, ask, run, log. Nothing else runs a tool.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::Agent;
+use super::desk::Desk;
+use crate::message::{CallId, Effect, Message, Outcome, ToolCall, ToolResult};
+use crate::permission::{self, Access, Behavior, Decision, Disk, Query};
+use crate::protocol::{Answer, Delta, Event, Item, Question, TurnEnd};
+use crate::session;
+use crate::session::entry::EntryKind;
+use crate::tools::{self, Tool};
+
+/// The same call with the same result, so many times in a row, asks whether to go on.
+const REPEATS: u32 = 5;
+
+/// What the turn does after a round of calls.
+pub(super) enum Flow {
+    Continue,
+    End(TurnEnd),
+}
+
+/// A call that may run.
+struct Ready {
+    call: ToolCall,
+    tool: Arc<dyn Tool>,
+    access: Access,
+}
+
+enum Admission {
+    Run(Ready),
+    Refused(ToolResult),
+    /// The user stopped the turn with the refusal.
+    Stopped(ToolResult),
+}
+
+impl Agent {
+    /// Answers every call exactly once, in order; read-only neighbours run side by side.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) async fn dispatch_all(&mut self, calls: Vec<ToolCall>, desk: &Desk, cancel: &CancellationToken) -> Result<Flow, session::Error> {
+        let mut calls = VecDeque::from(calls);
+        let mut end = None;
+        while let Some(call) = calls.pop_front() {
+            if cancel.is_cancelled() {
+                end = Some(TurnEnd::Interrupted);
+            }
+            if let Some(end) = end {
+                let text = match end {
+                    TurnEnd::Interrupted => "Interrupted by the user before it ran.",
+                    _ => "Not run: the turn was stopped before it.",
+                };
+                self.answer(ToolResult::of_text(call.id, Outcome::Interrupted, text), desk).await?;
+                continue;
+            }
+            let mut group = vec![call];
+            if self.parallel(&group[0]) {
+                while calls.front().is_some_and(|next| self.parallel(next)) {
+                    group.extend(calls.pop_front());
+                }
+            }
+            if let Some(stop) = self.round(group, desk, cancel).await? {
+                end = Some(stop);
+            }
+        }
+        Ok(end.map_or(Flow::Continue, Flow::End))
+    }
+
+    fn parallel(&self, call: &ToolCall) -> bool {
+        call.invalid.is_none() && self.toolbox.get(&call.name).is_some_and(|tool| tool.read_only(&call.input))
+    }
+
+    /// Runs a group of calls: one, or several that change nothing.
+    async fn round(&mut self, group: Vec<ToolCall>, desk: &Desk, cancel: &CancellationToken) -> Result<Option<TurnEnd>, session::Error> {
+        let (mut order, mut ready, mut done, mut end) = (Vec::new(), Vec::new(), Vec::new(), None);
+        for call in group {
+            order.push((call.id.clone(), call.name.clone(), call.input.to_string()));
+            if end.is_some() || cancel.is_cancelled() {
+                done.push(ToolResult::of_text(call.id, Outcome::Interrupted, "Not run: the turn was stopped before it."));
+                continue;
+            }
+            match self.admit(call, desk, cancel).await? {
+                Admission::Run(call) => ready.push(call),
+                Admission::Refused(result) => done.push(result),
+                Admission::Stopped(result) => {
+                    done.push(result);
+                    end = Some(if cancel.is_cancelled() { TurnEnd::Interrupted } else { TurnEnd::Refused });
+                }
+            }
+        }
+        for call in &ready {
+            self.before(call)?;
+        }
+        let accesses: Vec<(CallId, Access)> = ready.iter().map(|ready| (ready.call.id.clone(), ready.access.clone())).collect();
+        done.extend(self.run_all(ready, desk, cancel).await?);
+        for (id, name, input) in order {
+            let Some(at) = done.iter().position(|result| result.id == id) else { continue };
+            let result = done.swap_remove(at);
+            let access = accesses.iter().find(|(call, _)| *call == id).map(|(_, access)| access);
+            if let Some(Access::Write { path }) = access {
+                self.session.after_change(path)?;
+            }
+            let again = self.repeats.note(&name, &input, &result);
+            let read = match access {
+                Some(Access::Read { path }) if result.outcome == Outcome::Ok => Some(path.clone()),
+                _ => None,
+            };
+            self.answer(result, desk).await?;
+            if let Some(path) = read {
+                self.nested_memory(&path, desk, cancel).await?;
+            }
+            if again >= REPEATS && end.is_none() {
+                self.repeats.clear();
+                let question = Question::Repeated { tool: name, title: input, times: again };
+                if !matches!(desk.ask(question, cancel).await, Some(Answer::Yes)) {
+                    end = Some(if cancel.is_cancelled() { TurnEnd::Interrupted } else { TurnEnd::Repeated });
+                }
+            }
+        }
+        Ok(end)
+    }
+
+    /// Logs a result and shows it.
+    async fn answer(&mut self, result: ToolResult, desk: &Desk) -> Result<(), session::Error> {
+        for effect in &result.effects {
+            if let Effect::Todos { items } = effect {
+                desk.emit(Event::Todos { items: items.clone() }).await;
+            }
+        }
+        self.push(Message::tool_results(vec![result]), desk).await
+    }
+
+    /// Checks the call, decides, and asks where the decision is to ask.
+    async fn admit(&mut self, call: ToolCall, desk: &Desk, cancel: &CancellationToken) -> Result<Admission, session::Error> {
+        let refuse = |outcome, text: String| Ok(Admission::Refused(ToolResult::of_text(call.id.clone(), outcome, text)));
+        let Some(tool) = self.toolbox.get(&call.name) else {
+            let names: Vec<String> = self.tool_specs.iter().map(|spec| spec.name.clone()).collect();
+            return refuse(Outcome::Error, format!("There is no tool named {:?}. The tools are: {}.", call.name, names.join(", ")));
+        };
+        if let Some(raw) = &call.invalid {
+            let start: String = raw.chars().take(200).collect();
+            return refuse(Outcome::Error, format!("The arguments are not valid JSON: {start:?}. Send one JSON object that fits the schema."));
+        }
+        let dirs = self.dirs();
+        let access = match tool.access(&call.input, &dirs, self.settings.user_home.as_deref()) {
+            Ok(access) => access,
+            Err(problem) => return refuse(Outcome::Error, problem),
+        };
+        self.take_mode(desk).await?;
+        let decision = self.decide(&call.name, &access);
+        tracing::debug!(tool = %call.name, behavior = ?decision.behavior, "decided");
+        match decision.behavior {
+            Behavior::Allow => Ok(Admission::Run(Ready { call, tool, access })),
+            Behavior::Deny => refuse(Outcome::Denied, format!("Refused: {}.", decision.reasons.join("; "))),
+            Behavior::Ask => self.ask(Ready { call, tool, access }, decision, desk, cancel).await,
+        }
+    }
+
+    fn decide(&self, tool: &str, access: &Access) -> Decision {
+        let places = self.places();
+        let query = Query { tool, access, mode: self.session.mode(), rules: &self.policy.rules, places: &places, trust: self.policy.trust };
+        permission::decide(&query, &Disk)
+    }
+
+    async fn ask(&mut self, ready: Ready, decision: Decision, desk: &Desk, cancel: &CancellationToken) -> Result<Admission, session::Error> {
+        let dirs = self.dirs();
+        let question = Question::Permission {
+            call: ready.call.id.clone(),
+            tool: ready.call.name.clone(),
+            title: ready.tool.title(&ready.call.input),
+            input: ready.call.input.clone(),
+            diff: ready.tool.preview(&ready.call.input, &dirs, self.settings.user_home.as_deref()),
+            reasons: decision.reasons,
+            suggestions: decision.suggestions.iter().map(ToString::to_string).collect(),
+        };
+        let result = |outcome, text: &str| ToolResult::of_text(ready.call.id.clone(), outcome, text);
+        Ok(match desk.ask(question, cancel).await {
+            None => Admission::Stopped(result(Outcome::Interrupted, "Interrupted by the user before it ran.")),
+            Some(Answer::Yes) => Admission::Run(ready),
+            Some(Answer::Always { rules, scope }) => {
+                for rule in rules {
+                    if let Err(problem) = self.grant(&rule, scope)? {
+                        desk.emit(Event::Notice { text: format!("`{rule}` holds for this session only: {problem}") }).await;
+                    }
+                }
+                Admission::Run(ready)
+            }
+            Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => Admission::Refused(result(
+                Outcome::Denied,
+                &format!("The user refused this call and says what to do instead: {}", words.trim()),
+            )),
+            Some(Answer::No { .. } | Answer::Fork | Answer::ReadOnly) => {
+                Admission::Stopped(result(Outcome::Denied, "The user refused this call and stopped the turn. Wait for what they say next."))
+            }
+        })
+    }
+
+    /// Makes a change undoable, and the log safe on disk, before it happens.
+    fn before(&mut self, ready: &Ready) -> Result<(), session::Error> {
+        match &ready.access {
+            Access::Write { path } => self.session.before_change(path)?,
+            Access::Shell { command, .. } if !ready.tool.read_only(&ready.call.input) && !self.provably_read_only(&ready.call.name, &ready.access) => {
+                self.session.append(EntryKind::CommandRan { call: ready.call.id.clone(), command: command.clone() })?;
+            }
+            _ => return Ok(()),
+        }
+        self.session.sync()
+    }
+
+    /// Whether plan mode would let it run: then undo need not speak of it, and nothing has to be on disk first.
+    fn provably_read_only(&self, tool: &str, access: &Access) -> bool {
+        let places = self.places();
+        let rules = permission::RuleSet::default();
+        let query = Query { tool, access, mode: permission::Mode::Plan, rules: &rules, places: &places, trust: permission::Trust::Untrusted };
+        permission::decide(&query, &Disk).behavior == Behavior::Allow
+    }
+
+    async fn run_all(&mut self, ready: Vec<Ready>, desk: &Desk, cancel: &CancellationToken) -> Result<Vec<ToolResult>, session::Error> {
+        // The runs own what they look at, so that the session can be written while they go on.
+        let context = self.session.context();
+        let (dirs, seen, todos) = (self.dirs(), context.seen().clone(), context.todos().to_vec());
+        let (store, settings, host, user_home) =
+            (self.session.store().clone(), self.settings.tools.clone(), self.host(), self.settings.user_home.clone());
+        let runs = ready.into_iter().map(|Ready { call, tool, .. }| {
+            let (dirs, seen, todos, store, settings, host, user_home) = (&dirs, &seen, todos.as_slice(), &store, &*settings, &host, user_home.as_deref());
+            async move {
+                let title = tool.title(&call.input);
+                desk.emit(Event::Item(Item::CallStarted { call: call.id.clone(), tool: call.name.clone(), title })).await;
+                let (live, mut output) = mpsc::unbounded_channel();
+                let context =
+                    tools::Context { call: call.id.as_str(), dirs, home: user_home, seen, todos, settings, store, host, live, cancel };
+                let running = AssertUnwindSafe(tool.run(call.input.clone(), &context)).catch_unwind();
+                tokio::pin!(running);
+                let finished = loop {
+                    tokio::select! {
+                        finished = &mut running => break finished,
+                        Some(text) = output.recv() => {
+                            desk.emit(Event::Delta(Delta::ToolOutput { call: call.id.clone(), text })).await;
+                        }
+                    }
+                };
+                let output = finished.unwrap_or_else(|_| tools::Output::error("The tool crashed; this is a bug of cocode. Try another way."));
+                let output = tools::limit::apply(output, settings, store, call.id.as_str());
+                let result = ToolResult { id: call.id, outcome: output.outcome, content: output.content, display: output.display, effects: output.effects };
+                desk.emit(Event::Item(Item::CallDone { result: Arc::new(result.clone()) })).await;
+                result
+            }
+        });
+        let all = join_all(runs);
+        tokio::pin!(all);
+        loop {
+            tokio::select! {
+                biased;
+                results = &mut all => {
+                    self.record_searches(&host)?;
+                    return Ok(results);
+                }
+                () = desk.changed() => self.take_mode(desk).await?,
+            }
+        }
+    }
+}
+
+/// Counts how often the same call gave the same result in a row.
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    last: Option<(String, String, String)>,
+    times: u32,
+}
+
+impl Repeats {
+    pub(super) fn clear(&mut self) {
+        *self = Repeats::default();
+    }
+
+    fn note(&mut self, tool: &str, input: &str, result: &ToolResult) -> u32 {
+        let key = (tool.to_owned(), input.to_owned(), result.text());
+        if self.last.as_ref() == Some(&key) {
+            self.times += 1;
+        } else {
+            self.last = Some(key);
+            self.times = 1;
+        }
+        self.times
+    }
+}

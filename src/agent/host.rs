@@ -1,0 +1,51 @@
+//! What tools may ask of the agent: a web search by the model's own provider.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::StreamExt;
+
+use super::Model;
+use crate::message::{Message, Origin, Usage};
+use crate::provider::reply::Fold;
+use crate::provider::{Purpose, Request, Thinking, WebSearch};
+use crate::tools::{Host, SearchFuture};
+
+/// Lent to the tools of one round.
+pub(super) struct AgentHost {
+    pub(super) model: Model,
+    /// What searches of this round cost.
+    pub(super) spent: Mutex<Vec<Usage>>,
+}
+
+impl Host for AgentHost {
+    fn web_search<'a>(&'a self, query: &'a str, allowed: &'a [String], blocked: &'a [String]) -> SearchFuture<'a> {
+        Box::pin(async move {
+            if !self.model.spec.web_search {
+                return Err(format!("model {} has no web search of its own", self.model.id));
+            }
+            let request = Request {
+                model: self.model.id.clone(),
+                system: "Search the web for the query. Answer with the findings: for each its title, its address, and what it says. No advice.".into(),
+                tools: Arc::new([]),
+                messages: vec![Arc::new(Message::prompt(query))],
+                media: Default::default(),
+                max_output: self.model.spec.max_output.min(8_000),
+                thinking: Thinking::Unset,
+                purpose: Purpose::Search,
+                cache_key: String::new(),
+                web_search: Some(WebSearch { allowed_domains: allowed.to_vec(), blocked_domains: blocked.to_vec() }),
+            };
+            let mut fold = Fold::new(0);
+            let mut stream = self.model.provider.stream(Arc::new(request));
+            while let Some(event) = stream.next().await {
+                fold.push(event.map_err(|error| error.to_string())?);
+            }
+            let origin = Origin { provider: self.model.provider_name.clone(), model: self.model.id.clone() };
+            let reply = fold.finish(origin);
+            if let Some(usage) = reply.usage {
+                self.spent.lock().unwrap_or_else(PoisonError::into_inner).push(usage);
+            }
+            Ok(reply.text())
+        })
+    }
+}

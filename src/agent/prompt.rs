@@ -1,0 +1,121 @@
+//! What every conversation opens with: the constant system prompt, and the facts of the session, frozen in its first message.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use super::memory;
+
+/// The system prompt. It never changes within a session, in any mode, so that the cached prefix holds.
+pub const SYSTEM: &str = include_str!("../../assets/prompts/system.md");
+
+/// Longest wait for git's status; a huge work tree must not hold the first request up.
+const GIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Most lines of git's status that the model gets.
+const GIT_LINES: usize = 30;
+
+/// Facts of the session that the model cannot know. Gathered once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Environment {
+    pub cwd: PathBuf,
+    pub added: Vec<PathBuf>,
+    /// Status lines, or none outside a repository.
+    pub git: Option<String>,
+    pub date: String,
+    pub model: String,
+}
+
+/// Asks git for branch and changes. None when there is no repository, no git, or no answer in time.
+pub async fn git_status(cwd: PathBuf) -> Option<String> {
+    let run = tokio::process::Command::new("git")
+        .args(["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--short", "--branch"])
+        .current_dir(&cwd)
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(GIT_TIMEOUT, run).await.ok()?.ok()?;
+    if !output.status.success() {
+        return None;
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut lines: Vec<String> = text.lines().take(GIT_LINES).map(printable).collect();
+    let rest = text.lines().count().saturating_sub(GIT_LINES);
+    if rest > 0 {
+        lines.push(format!("… and {rest} more changed files"));
+    }
+    Some(lines.join("\n"))
+}
+
+/// Git's status, asked for once, beside whatever else goes on.
+pub struct GitStatus {
+    asked: Option<tokio::task::JoinHandle<Option<String>>>,
+    known: Option<String>,
+}
+
+impl GitStatus {
+    /// Starts asking. Needs a running tokio.
+    pub fn ask(cwd: PathBuf) -> GitStatus {
+        GitStatus { asked: Some(tokio::spawn(git_status(cwd))), known: None }
+    }
+
+    /// What git said, waiting for it when it has not answered yet.
+    pub async fn get(&mut self) -> Option<String> {
+        if let Some(asked) = self.asked.take() {
+            self.known = asked.await.ok().flatten();
+        }
+        self.known.clone()
+    }
+}
+
+/// File names are untrusted: control characters in them must not reach anything.
+fn printable(line: &str) -> String {
+    line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// The branch in a status of ours.
+pub fn branch(status: &str) -> Option<&str> {
+    let head = status.lines().next()?.strip_prefix("## ")?;
+    let head = head.strip_prefix("No commits yet on ").unwrap_or(head);
+    Some(head.split("...").next().unwrap_or(head))
+}
+
+/// Renders the first message: environment, then memory files.
+pub fn opening(environment: &Environment, files: &[memory::MemoryFile]) -> String {
+    let list = |folders: &[PathBuf]| folders.iter().map(|folder| show(folder)).collect::<Vec<_>>().join(", ");
+    let mut text = format!("# Environment\nWorking directory: {}\n", show(&environment.cwd));
+    if !environment.added.is_empty() {
+        text.push_str(&format!("Also open to you: {}\n", list(&environment.added)));
+    }
+    text.push_str(&format!("Platform: {} {}\n", std::env::consts::OS, std::env::consts::ARCH));
+    text.push_str(&format!("Date: {}\nModel: {}\n", environment.date, environment.model));
+    match &environment.git {
+        Some(status) => text.push_str(&format!("Git status when the session began:\n{status}\n")),
+        None => text.push_str("Not a git repository.\n"),
+    }
+    if !files.is_empty() {
+        text.push_str("\n# Memory files\nThe user's standing instructions. They bind you where they fit the task.\n\n");
+        text.push_str(&memory::render(files));
+    }
+    text
+}
+
+fn show(path: &Path) -> String {
+    printable(&path.to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn reads_the_branch() {
+        for (status, want) in [
+            ("## main...origin/main [ahead 1]\n M a", Some("main")),
+            ("## No commits yet on trunk", Some("trunk")),
+            ("## HEAD (no branch)", Some("HEAD (no branch)")),
+            ("", None),
+        ] {
+            assert_eq!(super::branch(status), want, "{status:?}");
+        }
+    }
+}

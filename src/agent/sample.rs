@@ -1,0 +1,189 @@
+//! One model call: streams the reply, logs it frame by frame, asks again when a try fails for no fault of ours.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Agent;
+use super::desk::Desk;
+use crate::message::{Message, Origin, Usage};
+use crate::protocol::{Delta, Event};
+use crate::provider::reply::Fold;
+use crate::provider::{BlockStart, Error, Request, StreamEvent, retry};
+use crate::session;
+use crate::session::entry::EntryKind;
+
+/// Text is logged and shown at most this often: sixty times a second.
+const FRAME: Duration = Duration::from_millis(16);
+
+/// How a model call ended.
+pub(super) enum Sampled {
+    Reply(Message),
+    /// The user stopped it; what had arrived, if anything.
+    Interrupted(Option<Message>),
+    Failed(Error),
+}
+
+/// How one try ended.
+enum Try {
+    Reply(Message),
+    Interrupted(Option<Message>),
+    Failed { error: Error, shown: bool },
+}
+
+impl Agent {
+    /// Sends the request until it is answered, cannot be, or is cancelled.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) async fn sample(
+        &mut self,
+        request: Arc<Request>,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Sampled, session::Error> {
+        let mut attempt = 0;
+        loop {
+            let (error, shown) = match self.stream_once(request.clone(), desk, cancel).await? {
+                Try::Reply(message) => return Ok(Sampled::Reply(message)),
+                Try::Interrupted(message) => return Ok(Sampled::Interrupted(message)),
+                Try::Failed { error, shown } => (error, shown),
+            };
+            attempt += 1;
+            tracing::warn!(attempt, %error, "model call failed");
+            let delay = (attempt < self.settings.max_tries).then(|| retry::delay(attempt, &error, fastrand::f64())).flatten();
+            if shown {
+                let reason = error.to_string();
+                self.session.append(EntryKind::ReplyDiscarded { reason: reason.clone() })?;
+                desk.emit(Event::Delta(Delta::Discarded { reason })).await;
+            }
+            let Some(delay) = delay else { return Ok(Sampled::Failed(error)) };
+            let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+            desk.emit(Event::Retrying { attempt, of: self.settings.max_tries, delay_ms, reason: error.to_string() }).await;
+            let wait = tokio::time::sleep(delay);
+            tokio::pin!(wait);
+            loop {
+                tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => return Ok(Sampled::Interrupted(None)),
+                    () = desk.changed() => self.take_mode(desk).await?,
+                    () = &mut wait => break,
+                }
+            }
+        }
+    }
+
+    async fn stream_once(
+        &mut self,
+        request: Arc<Request>,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Try, session::Error> {
+        let origin = Origin { provider: self.model.provider_name.clone(), model: request.model.clone() };
+        let mut fold = Fold::new(self.session.context().next_call());
+        let mut frame = Frame::default();
+        let mut stream = self.model.provider.stream(request);
+        let (mut ended, mut error) = (false, None);
+        loop {
+            let due = frame.due();
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => {
+                    drop(stream);
+                    self.flush(&mut frame, desk).await?;
+                    return Ok(Try::Interrupted(fold.interrupted(origin)));
+                }
+                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.flush(&mut frame, desk).await?,
+                () = desk.changed() => self.take_mode(desk).await?,
+                event = stream.next() => match event {
+                    Some(Ok(event)) => {
+                        ended |= matches!(event, StreamEvent::End(_));
+                        frame.push(&event);
+                        fold.push(event);
+                    }
+                    Some(Err(failure)) => {
+                        error = Some(failure);
+                        break;
+                    }
+                    None => break,
+                },
+            }
+        }
+        self.flush(&mut frame, desk).await?;
+        Ok(match error {
+            Some(error) => Try::Failed { error, shown: frame.shown },
+            None if !ended => Try::Failed { error: Error::EndedEarly, shown: frame.shown },
+            None => Try::Reply(fold.finish(origin)),
+        })
+    }
+
+    /// Logs what has arrived since the last frame, then shows it.
+    async fn flush(&mut self, frame: &mut Frame, desk: &Desk) -> Result<(), session::Error> {
+        let (text, thinking) = (std::mem::take(&mut frame.text), std::mem::take(&mut frame.thinking));
+        if !(text.is_empty() && thinking.is_empty()) {
+            self.session.append(EntryKind::ReplyPart { text: text.clone(), thinking: thinking.clone() })?;
+            frame.shown = true;
+            if !thinking.is_empty() {
+                desk.emit(Event::Delta(Delta::Thinking { text: thinking })).await;
+            }
+            if !text.is_empty() {
+                desk.emit(Event::Delta(Delta::Text { text })).await;
+            }
+        }
+        if let Some((name, bytes)) = frame.args.take() {
+            desk.emit(Event::Delta(Delta::ToolArgs { name, bytes })).await;
+        }
+        frame.last = Some(Instant::now());
+        frame.dirty = false;
+        Ok(())
+    }
+
+    /// Adds up what a reply cost and tells the front ends where the window stands.
+    pub(super) async fn report_usage(&mut self, usage: Usage, desk: &Desk) {
+        self.turn_usage.add(&usage);
+        let info = self.usage_info();
+        desk.emit(Event::Usage(info)).await;
+    }
+}
+
+/// What has arrived since the last frame.
+#[derive(Default)]
+struct Frame {
+    text: String,
+    thinking: String,
+    args: Option<(String, u64)>,
+    call: String,
+    bytes: u64,
+    last: Option<Instant>,
+    dirty: bool,
+    /// Something of this try reached the screen.
+    shown: bool,
+}
+
+impl Frame {
+    fn push(&mut self, event: &StreamEvent) {
+        match event {
+            StreamEvent::Text { text, .. } => self.text.push_str(text),
+            StreamEvent::Thinking { text, .. } => self.thinking.push_str(text),
+            StreamEvent::BlockStart { block: BlockStart::ToolCall { name }, .. } => {
+                self.call.clone_from(name);
+                self.bytes = 0;
+                self.args = Some((name.clone(), 0));
+            }
+            StreamEvent::ToolInput { json, .. } => {
+                self.bytes += json.len() as u64;
+                self.args = Some((self.call.clone(), self.bytes));
+            }
+            _ => return,
+        }
+        self.dirty = true;
+    }
+
+    /// When what waits is to be shown; the first piece at once.
+    fn due(&self) -> Option<Instant> {
+        self.dirty.then(|| self.last.map_or_else(Instant::now, |last| last + FRAME))
+    }
+}

@@ -1,0 +1,115 @@
+//! What enters the conversation from outside the model: its opening, the user's prompts and what is attached to them.
+
+use std::path::{Path, PathBuf};
+
+use tokio_util::sync::CancellationToken;
+
+use super::desk::{Desk, Prompt};
+use super::memory::Memory;
+use super::{Agent, prompt};
+use crate::message::{Block, Content, Message, Outcome};
+use crate::protocol::{Answer, Question};
+use crate::session;
+use crate::tools;
+
+impl Agent {
+    /// Puts environment and memory files in front of the first prompt; later turns find them there.
+    pub(super) async fn open_conversation(&mut self, desk: &Desk, cancel: &CancellationToken) -> Result<(), session::Error> {
+        if !self.session.context().messages().is_empty() {
+            return Ok(());
+        }
+        let mut files = Vec::new();
+        if self.settings.memory {
+            let project = self.policy.places.project.clone();
+            let mut memory = self.memory.start(&project);
+            files.append(&mut memory.files);
+            files.extend(self.imports(memory, desk, cancel).await);
+        }
+        let environment = prompt::Environment {
+            cwd: self.policy.places.project.clone(),
+            added: self.policy.places.added.clone(),
+            git: self.git.get().await,
+            date: self.date.clone(),
+            model: self.model.id.clone(),
+        };
+        self.push(Message::reminder(&prompt::opening(&environment, &files)), desk).await
+    }
+
+    /// Asks for imports from outside the project, and loads what was allowed.
+    async fn imports(&mut self, memory: Memory, desk: &Desk, cancel: &CancellationToken) -> Vec<super::memory::MemoryFile> {
+        let mut files = Vec::new();
+        for (file, import) in memory.outside {
+            let question = Question::Import { file, import: import.clone() };
+            if matches!(desk.ask(question, cancel).await, Some(Answer::Yes | Answer::Always { .. })) {
+                files.append(&mut self.memory.import(&import).files);
+            }
+        }
+        files
+    }
+
+    /// Adds memory files that lie between the project and a file that was just read.
+    pub(super) async fn nested_memory(&mut self, read: &Path, desk: &Desk, cancel: &CancellationToken) -> Result<(), session::Error> {
+        if !self.settings.memory {
+            return Ok(());
+        }
+        let mut memory = self.memory.below(read);
+        let mut files = std::mem::take(&mut memory.files);
+        files.extend(self.imports(memory, desk, cancel).await);
+        if files.is_empty() {
+            return Ok(());
+        }
+        let text = format!("Memory files for the folder of {}:\n\n{}", read.display(), super::memory::render(&files));
+        self.push(Message::reminder(&text), desk).await
+    }
+
+    /// Adds what the user typed, after what they attached to it.
+    pub(super) async fn say(&mut self, prompt: Prompt, desk: &Desk) -> Result<(), session::Error> {
+        let mut blocks = vec![Block::text(prompt.text.clone())];
+        for path in &prompt.attachments {
+            match self.attach(path).await {
+                Ok(content) => {
+                    for part in content {
+                        match part {
+                            Content::Media(media) => blocks.push(Block::Media(media)),
+                            Content::Text { text } => {
+                                let text = format!("The user attached {}:\n\n{text}", path.display());
+                                self.push(Message::reminder(&text), desk).await?;
+                            }
+                        }
+                    }
+                }
+                Err(problem) => {
+                    let text = format!("The user attached {}, but it could not be read: {problem}", path.display());
+                    self.push(Message::reminder(&text), desk).await?;
+                }
+            }
+        }
+        self.push(Message { blocks, ..Message::prompt("") }, desk).await
+    }
+
+    /// Reads an attachment through the Read tool, so that its limits hold. The user named it: nobody is asked.
+    async fn attach(&self, path: &PathBuf) -> Result<Vec<Content>, String> {
+        let tool = self.toolbox.get("Read").ok_or("the Read tool is switched off")?;
+        let (dirs, host, cancel) = (self.dirs(), self.host(), CancellationToken::new());
+        let (live, _) = tokio::sync::mpsc::unbounded_channel();
+        let context = tools::Context {
+            call: "attachment",
+            dirs: &dirs,
+            home: self.settings.user_home.as_deref(),
+            seen: self.session.context().seen(),
+            todos: &[],
+            settings: &self.settings.tools,
+            store: self.session.store(),
+            host: &host,
+            live,
+            cancel: &cancel,
+        };
+        let output = tool.run(serde_json::json!({ "file_path": path }), &context).await;
+        let output = tools::limit::apply(output, &self.settings.tools, self.session.store(), "attachment");
+        if output.outcome == Outcome::Ok { Ok(output.content) } else { Err(text_of(&output.content)) }
+    }
+}
+
+fn text_of(content: &[Content]) -> String {
+    content.iter().filter_map(|part| if let Content::Text { text } = part { Some(text.as_str()) } else { None }).collect()
+}

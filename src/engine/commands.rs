@@ -1,0 +1,317 @@
+//! Commands that act on the session: `/clear`, `/undo`, `/model` and the like. Their answers are notices in Markdown.
+
+use std::path::PathBuf;
+
+use super::{Begin, Engine, Inbox, open};
+use crate::agent::Model;
+use crate::commands::{Parsed, Registry};
+use crate::permission::{self, Behavior, Mode, Rule, Source};
+use crate::protocol::{Event, GrantScope, Item, RewindWhat};
+use crate::session::entry::{EntryKind, Restore, Seq};
+use crate::session::{Restored, export, index};
+use crate::{config, session};
+
+impl Engine {
+    async fn tell(&self, text: impl Into<String>) {
+        self.desk.emit(Event::Notice { text: text.into() }).await;
+    }
+
+    async fn fail(&self, text: impl ToString) {
+        self.desk.emit(Event::Error { text: text.to_string(), restore: None }).await;
+    }
+
+    pub(super) async fn command(&mut self, name: &str, args: &str, inbox: &mut Inbox) {
+        let registry = Registry::builtin();
+        let line = format!("/{name} {args}");
+        let name = match registry.parse_line(line.trim_end()) {
+            Parsed::Command { command, .. } => command.name.clone(),
+            Parsed::Unknown { nearest, .. } => {
+                let hint = nearest.map(|nearest| format!(" Did you mean `/{nearest}`?")).unwrap_or_default();
+                return self.fail(format!("There is no command `/{name}`.{hint} `/help` lists them.")).await;
+            }
+            Parsed::Message => return self.fail(format!("`{line}` is no command.")).await,
+        };
+        match name.as_str() {
+            "help" => self.tell(registry.table()).await,
+            "clear" => self.clear(inbox).await,
+            "model" => self.model(args).await,
+            "permissions" => self.permissions(args).await,
+            "resume" => self.resume(args, inbox).await,
+            "rename" => self.rename(args).await,
+            "rewind" => self.list_prompts().await,
+            "undo" => self.put_back(Restore::Undo).await,
+            "redo" => self.put_back(Restore::Redo).await,
+            "export" => self.export(args).await,
+            "cost" => self.tell(self.cost()).await,
+            "status" => self.tell(self.status()).await,
+            "memory" => self.tell(self.agent.memory_report()).await,
+            // Front ends do these themselves; headless mode lists them as not for it.
+            _ => self.fail(format!("`/{name}` needs a terminal.")).await,
+        }
+    }
+
+    async fn clear(&mut self, _inbox: &mut Inbox) {
+        let session = open::fresh(&self.setup);
+        self.replace(session).await;
+    }
+
+    /// Puts another session in the place of this one; model and mode go on.
+    async fn replace(&mut self, session: crate::session::Session) {
+        let mode = self.agent.session.mode();
+        if let Err(error) = self.agent.session.sync() {
+            self.fail(error).await;
+        }
+        let fresh = session.is_empty();
+        self.agent.take_session(session);
+        if fresh
+            && mode != self.agent.session.mode()
+            && let Err(error) = self.agent.session.append(EntryKind::ModeChanged { mode })
+        {
+            self.fail(error).await;
+        }
+        self.announce().await;
+    }
+
+    pub(super) async fn resume(&mut self, query: &str, inbox: &mut Inbox) {
+        if query.is_empty() {
+            return self.tell(self.sessions_report()).await;
+        }
+        let id = match index::resolve(&self.setup.paths.home, query) {
+            Ok(id) => id,
+            Err(error) => return self.fail(error).await,
+        };
+        if id == self.agent.session.id() {
+            return self.tell("That is this session.").await;
+        }
+        match open::open_or_ask(&self.setup, &id, inbox).await {
+            Ok(session) => {
+                let model = session.facts().model.clone();
+                self.replace(session).await;
+                if let Some(model) = model.and_then(|name| self.models.named(&name).ok()) {
+                    self.agent.set_model(model, &self.loaded.config);
+                    self.desk.emit(Event::Model(self.agent.model.info())).await;
+                }
+            }
+            Err(text) => self.fail(text).await,
+        }
+    }
+
+    fn sessions_report(&self) -> String {
+        let rows = index::list(&self.setup.paths.home, Some(&self.setup.project));
+        if rows.is_empty() {
+            return "There is no earlier session of this folder.".into();
+        }
+        let lines: Vec<String> = rows.iter().take(20).map(|row| format!("- `{}` {}", row.id, row.title)).collect();
+        format!("Earlier sessions of this folder, newest first; `/resume <id or words>` goes on with one:\n\n{}", lines.join("\n"))
+    }
+
+    async fn model(&mut self, name: &str) {
+        if name.is_empty() {
+            let rows = self.models.rows(&self.agent.model);
+            let lines: Vec<String> =
+                rows.iter().map(|row| format!("- `{}` — {}{}", row.id, row.detail, if row.current { " (in use)" } else { "" })).collect();
+            return self.tell(format!("`/model <name>` switches:\n\n{}", lines.join("\n"))).await;
+        }
+        match self.models.named(name) {
+            Ok(model) => {
+                let unknown = (!model.spec.known).then(|| format!(" The catalog does not know it: a window of {} tokens is assumed.", model.spec.window));
+                let text = format!("The model is `{}/{}` now.{}", model.provider_name, model.id, unknown.unwrap_or_default());
+                self.take_model(model).await;
+                self.tell(text).await;
+            }
+            Err(text) => self.fail(text).await,
+        }
+    }
+
+    pub(super) async fn take_model(&mut self, model: Model) {
+        let name = format!("{}/{}", model.provider_name, model.id);
+        if !self.agent.session.is_empty()
+            && let Err(error) = self.agent.session.append(EntryKind::ModelChanged { model: name })
+        {
+            return self.fail(error).await;
+        }
+        self.agent.set_model(model, &self.loaded.config);
+        self.desk.emit(Event::Model(self.agent.model.info())).await;
+        self.desk.emit(Event::Usage(self.agent.usage_info())).await;
+    }
+
+    pub(super) async fn set_mode(&mut self, mode: Mode) {
+        if self.agent.session.mode() == mode {
+            return;
+        }
+        match self.agent.session.append(EntryKind::ModeChanged { mode }) {
+            Ok(_) => self.desk.emit(Event::Mode { mode }).await,
+            Err(error) => self.fail(error).await,
+        }
+    }
+
+    async fn permissions(&mut self, args: &str) {
+        let (verb, rest) = args.split_once(' ').unwrap_or((args, ""));
+        match verb {
+            "" => {
+                let rows = self.rules();
+                if rows.is_empty() {
+                    return self.tell("No permission rules are set. What is not read-only asks.").await;
+                }
+                let lines: Vec<String> = rows.iter().map(|row| format!("- {} `{}` ({})", row.behavior.name(), row.rule, row.source)).collect();
+                self.tell(lines.join("\n")).await;
+            }
+            "test" => {
+                let command = rest.trim().trim_matches('"');
+                if command.is_empty() {
+                    return self.fail("Which command? As in `/permissions test \"git push\"`.").await;
+                }
+                self.tell(self.agent.explain(command)).await;
+            }
+            "revoke" => self.revoke(rest.trim()).await,
+            other => self.fail(format!("`/permissions {other}` does nothing: `test \"command\"` and `revoke rule` do.")).await,
+        }
+    }
+
+    async fn revoke(&mut self, text: &str) {
+        let rule = match Rule::parse(text) {
+            Ok(rule) => rule,
+            Err(error) => return self.fail(error).await,
+        };
+        let mut gone = Vec::new();
+        for (source, scope) in [(Source::Session, GrantScope::Session), (Source::ProjectLocal, GrantScope::Project), (Source::User, GrantScope::User)] {
+            for behavior in [Behavior::Allow, Behavior::Ask, Behavior::Deny] {
+                if !self.agent.policy.rules.remove(behavior, &rule, source) {
+                    continue;
+                }
+                let file = config::grant::file_of(scope, &self.setup.paths, &self.setup.project);
+                let done = match file {
+                    Some(file) => config::grant::revoke(&file, behavior, text).map_err(|problem| problem.to_string()),
+                    None => self.agent.session.append(EntryKind::Revoked { rule: text.to_owned() }).map(|_| true).map_err(|error| error.to_string()),
+                };
+                match done {
+                    Ok(_) => gone.push(source.to_string()),
+                    Err(problem) => return self.fail(problem).await,
+                }
+            }
+        }
+        if gone.is_empty() {
+            return self.fail(format!("No rule `{text}` that can be taken back: `/permissions` lists them with their sources.")).await;
+        }
+        self.tell(format!("`{text}` no longer holds ({}).", gone.join(", "))).await;
+    }
+
+    async fn rename(&mut self, title: &str) {
+        if title.is_empty() {
+            return self.fail("Which title? As in `/rename parser rewrite`.").await;
+        }
+        match self.agent.session.append(EntryKind::Title { title: title.to_owned() }) {
+            Ok(_) => self.tell(format!("The session is called “{title}” now.")).await,
+            Err(error) => self.fail(error).await,
+        }
+    }
+
+    async fn list_prompts(&self) {
+        let listed = self.list(crate::protocol::ListKind::Prompts);
+        self.desk.emit(Event::Listed(listed)).await;
+    }
+
+    async fn put_back(&mut self, how: Restore) {
+        let done = match how {
+            Restore::Undo => self.agent.session.undo(),
+            Restore::Redo => self.agent.session.redo(),
+            Restore::Rewind => return,
+        };
+        match done {
+            Ok(restored) => self.told_restored(how, restored).await,
+            Err(session::Error::Nothing(what)) => self.tell(format!("There is nothing to {what}.")).await,
+            Err(error) => self.fail(error).await,
+        }
+    }
+
+    async fn told_restored(&self, how: Restore, restored: Restored) {
+        let Restored { paths, refused, unseen } = restored;
+        let refused = refused.iter().map(|(path, why)| format!("{}: {why}", path.display())).collect();
+        self.desk.emit(Event::Item(Item::FilesRestored { how, restored: paths, refused, unseen })).await;
+    }
+
+    pub(super) async fn rewind(&mut self, to: Seq, what: RewindWhat) {
+        let prompt = self.agent.session.prompts().into_iter().find(|prompt| prompt.seq == to).map(|prompt| prompt.text).unwrap_or_default();
+        match self.agent.session.rewind(to, what) {
+            Ok(restored) => {
+                if what != RewindWhat::Conversation {
+                    self.told_restored(Restore::Rewind, restored).await;
+                }
+                if what != RewindWhat::Code {
+                    self.desk.emit(Event::Item(Item::Rewound { to, prompt })).await;
+                    self.desk.emit(Event::Todos { items: self.agent.session.context().todos().to_vec() }).await;
+                }
+                self.desk.emit(Event::Usage(self.agent.usage_info())).await;
+            }
+            Err(error) => self.fail(error).await,
+        }
+    }
+
+    async fn export(&mut self, args: &str) {
+        let path = if args.is_empty() { PathBuf::from(format!("session-{}.md", &self.agent.session.id()[..8])) } else { PathBuf::from(args) };
+        let path = self.setup.project.join(path);
+        let json = path.extension().is_some_and(|extension| extension == "json");
+        let text = if json { export::json(self.agent.session.log()) } else { export::markdown(self.agent.session.log()) };
+        let written = text.map_err(|error| error.to_string()).and_then(|text| {
+            let mut options = std::fs::OpenOptions::new();
+            let mut file = options.write(true).create_new(true).open(&path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|error| format!("cannot write {}: {error}", path.display()))
+        });
+        match written {
+            Ok(()) => self.tell(format!("The session is in `{}`.", path.display())).await,
+            Err(text) => self.fail(text).await,
+        }
+    }
+
+    fn cost(&self) -> String {
+        let facts = self.agent.session.facts();
+        let mut text = String::from("| Model | Input | Cached | Output | Cost |\n|---|---|---|---|---|\n");
+        let mut sum = Some(0.0);
+        for (model, usage) in facts.usage_by_model() {
+            let cost = self.models.cost(&model, &usage);
+            sum = sum.zip(cost).map(|(sum, cost)| sum + cost);
+            let cost = cost.map_or_else(|| "unknown".to_owned(), |cost| format!("${cost:.4}"));
+            text.push_str(&format!("| {model} | {} | {} | {} | {cost} |\n", usage.input + usage.cache_write, usage.cache_read, usage.output));
+        }
+        match sum {
+            Some(sum) => text.push_str(&format!("\nTogether ${sum:.4}.")),
+            None => text.push_str("\nThe catalog has no prices for some of these models."),
+        }
+        for spent in &facts.spent {
+            text.push_str(&format!("\n- {} with {}: {} tokens in, {} out", spent.what, spent.model, spent.usage.input, spent.usage.output));
+        }
+        text
+    }
+
+    fn status(&self) -> String {
+        let (session, model) = (&self.agent.session, &self.agent.model);
+        let usage = self.agent.usage_info();
+        let trust = match self.agent.policy.trust {
+            permission::Trust::Trusted => "trusted",
+            permission::Trust::Untrusted => "not trusted: only its deny and ask rules count",
+        };
+        let rows = [
+            ("cocode", env!("CARGO_PKG_VERSION").to_owned()),
+            ("Model", format!("{}/{} (window {} tokens)", model.provider_name, model.id, model.spec.window)),
+            ("Mode", session.mode().label().to_owned()),
+            ("Folder", format!("{} ({trust})", self.setup.project.display())),
+            ("Session", format!("{} — {}", session.id(), session.title().unwrap_or("untitled"))),
+            ("Log", session.log().display().to_string()),
+            ("Context", format!("about {} of {} tokens", usage.context, usage.window)),
+            ("Rules", self.agent.policy.rules.entries().len().to_string()),
+            ("Settings", self.setup.paths.user_config().display().to_string()),
+        ];
+        let mut text = String::from("| | |\n|---|---|\n");
+        for (name, value) in rows {
+            text.push_str(&format!("| {name} | {} |\n", value.replace('|', "\\|")));
+        }
+        text
+    }
+}
+
+impl Begin {
+    /// Whether an earlier session is wanted.
+    pub fn earlier(&self) -> bool {
+        *self != Begin::New
+    }
+}

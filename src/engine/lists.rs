@@ -1,0 +1,70 @@
+//! Lists for pickers.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use super::Engine;
+use crate::permission::Source;
+use crate::protocol::{ListKind, Listed, PromptRow, RuleRow, SessionRow};
+use crate::session::{self, index};
+
+/// Most prompts that a front end gets to search in.
+const HISTORY: usize = 1_000;
+
+/// What can be listed while a turn runs.
+pub(super) fn busy(_what: ListKind, _project: &Path) -> Option<Listed> {
+    None
+}
+
+impl Engine {
+    pub(super) fn list(&self, what: ListKind) -> Listed {
+        let home = &self.setup.paths.home;
+        match what {
+            ListKind::Sessions => {
+                let now = (self.setup.clocks.wall)();
+                let rows = index::list(home, Some(&self.setup.project)).into_iter().filter(|summary| summary.id != self.agent.session.id());
+                Listed::Sessions(
+                    rows.map(|summary| SessionRow {
+                        detail: format!("{} · {} prompt{}", ago(now, summary.when), summary.prompts, if summary.prompts == 1 { "" } else { "s" }),
+                        title: summary.title,
+                        id: summary.id,
+                    })
+                    .collect(),
+                )
+            }
+            ListKind::Models => Listed::Models(self.models.rows(&self.agent.model)),
+            ListKind::Rules => Listed::Rules(self.rules()),
+            ListKind::Prompts => Listed::Prompts(
+                self.agent
+                    .session
+                    .prompts()
+                    .into_iter()
+                    .map(|prompt| PromptRow { seq: prompt.seq, text: prompt.text, changed_files: prompt.has_file_changes })
+                    .collect(),
+            ),
+            ListKind::History => Listed::History(session::history::load(home, &self.setup.project, HISTORY)),
+        }
+    }
+
+    pub(super) fn rules(&self) -> Vec<RuleRow> {
+        let rows = self.agent.policy.rules.entries().iter().map(|entry| RuleRow {
+            rule: entry.rule.to_string(),
+            behavior: entry.behavior,
+            source: entry.source.to_string(),
+            revocable: matches!(entry.source, Source::Session | Source::ProjectLocal | Source::User),
+        });
+        rows.collect()
+    }
+}
+
+/// How long ago, for people.
+fn ago(now: SystemTime, then: SystemTime) -> String {
+    let passed = now.duration_since(then).unwrap_or(Duration::ZERO).as_secs();
+    let (count, unit) = match passed {
+        0..60 => return "just now".into(),
+        60..3_600 => (passed / 60, "minute"),
+        3_600..86_400 => (passed / 3_600, "hour"),
+        _ => (passed / 86_400, "day"),
+    };
+    format!("{count} {unit}{} ago", if count == 1 { "" } else { "s" })
+}

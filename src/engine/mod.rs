@@ -1,0 +1,287 @@
+//! Puts the system together, and runs it: ops in, events out. Front ends hold a `Handle` and nothing else.
+
+mod commands;
+mod lists;
+mod models;
+mod open;
+mod shell;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::agent::Agent;
+use crate::agent::desk::{Desk, Prompt};
+use crate::config::paths::{Env, Paths};
+use crate::config::{Loaded, RuleText};
+use crate::permission::{Mode, Sandbox};
+use crate::protocol::{Delivery, Event, Op, SessionInfo, TurnEnd};
+use crate::session::Session;
+use crate::stdx::clock::Clocks;
+use models::Models;
+
+/// Ops that wait while the engine is busy.
+const OPS: usize = 64;
+/// Events that wait while the front end is busy.
+const EVENTS: usize = 256;
+
+/// Which session to begin with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begin {
+    New,
+    /// The newest of this folder.
+    Continue,
+    /// By id, the start of an id, or words of its title.
+    Resume(String),
+}
+
+/// All that the engine is made of.
+pub struct Setup {
+    /// Defaults, user and flags; the project's own settings are added once the engine runs.
+    pub loaded: Loaded,
+    pub paths: Paths,
+    pub env: Env,
+    /// The folder to work in: absolute.
+    pub project: PathBuf,
+    pub begin: Begin,
+    /// Copy the session that is resumed instead of going on with it.
+    pub fork: bool,
+    /// The user vouches for the folder.
+    pub trust: bool,
+    /// Use the offline model, whatever else there is.
+    pub offline: bool,
+    /// Play this script instead of asking a model.
+    pub script: Option<PathBuf>,
+    /// Permission mode by flag.
+    pub mode: Option<Mode>,
+    /// Rules by flag.
+    pub rules: Vec<RuleText>,
+    pub added: Vec<PathBuf>,
+    pub system: Option<String>,
+    pub append_system: Option<String>,
+    /// What the final answer has to be: offered as a tool whose input is checked against this schema.
+    pub output_schema: Option<serde_json::Value>,
+    pub sandbox: Sandbox,
+    pub clocks: Clocks,
+}
+
+/// A running engine. Dropping `ops` ends it like `Op::Shutdown`.
+pub struct Handle {
+    pub ops: mpsc::Sender<Op>,
+    pub events: mpsc::Receiver<Event>,
+    /// Ends after `Event::Closed`: all that was pending is written.
+    pub task: JoinHandle<()>,
+}
+
+/// Starts an engine on the current runtime. Returns at once; what goes wrong comes as an event.
+pub fn start(setup: Setup) -> Handle {
+    let (ops, inbox) = mpsc::channel(OPS);
+    let (outbox, events) = mpsc::channel(EVENTS);
+    let task = tokio::spawn(async move {
+        let desk = Arc::new(Desk::new(outbox));
+        let mut inbox = Inbox { ops: inbox, closed: false, desk: desk.clone(), project: setup.project.clone() };
+        match open::open(setup, &mut inbox).await {
+            Ok(mut engine) => engine.run(&mut inbox).await,
+            Err(text) => {
+                desk.emit(Event::Error { text, restore: None }).await;
+            }
+        }
+        desk.emit(Event::Closed).await;
+    });
+    Handle { ops, events, task }
+}
+
+/// The state between two turns.
+struct Engine {
+    agent: Agent,
+    models: Models,
+    /// With the project's settings.
+    loaded: Loaded,
+    setup: Setup,
+    desk: Arc<Desk>,
+}
+
+/// Receives ops, also while something runs.
+struct Inbox {
+    ops: mpsc::Receiver<Op>,
+    /// The front end is gone, or asked to end.
+    closed: bool,
+    desk: Arc<Desk>,
+    project: PathBuf,
+}
+
+impl Inbox {
+    async fn next(&mut self) -> Option<Op> {
+        if self.closed {
+            return None;
+        }
+        match self.ops.recv().await {
+            None | Some(Op::Shutdown) => {
+                self.closed = true;
+                None
+            }
+            op => op,
+        }
+    }
+
+    /// Runs something while ops keep being served as a busy agent serves them.
+    async fn attend<T>(&mut self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        loop {
+            if self.closed {
+                return work.await;
+            }
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                op = self.ops.recv() => match op {
+                    None | Some(Op::Shutdown) => {
+                        self.closed = true;
+                        self.desk.interrupt();
+                    }
+                    Some(op) => self.busy(op).await,
+                },
+            }
+        }
+    }
+
+    async fn busy(&self, op: Op) {
+        let desk = &self.desk;
+        match op {
+            Op::Interrupt => {
+                desk.interrupt();
+            }
+            Op::Answer { id, answer } => desk.answer(id, answer),
+            Op::Prompt { text, attachments, delivery } => {
+                desk.enqueue(Prompt { text, attachments }, delivery);
+                desk.emit(desk.queue()).await;
+            }
+            Op::Unqueue { id } => {
+                desk.unqueue(id);
+                desk.emit(desk.queue()).await;
+            }
+            Op::SetMode { mode } => desk.set_mode(mode),
+            Op::Shell { command } => {
+                let text = format!("! {command}\nCommands of your own run when the turn has ended; Esc interrupts it.");
+                desk.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
+            }
+            Op::Command { name, args } => {
+                let line = if args.is_empty() { format!("/{name}") } else { format!("/{name} {args}") };
+                let text = format!("`/{name}` waits until the turn has ended; Esc interrupts it.");
+                desk.emit(Event::Error { text, restore: Some(line) }).await;
+            }
+            Op::List { what } => {
+                if let Some(listed) = lists::busy(what, &self.project) {
+                    desk.emit(Event::Listed(listed)).await;
+                } else {
+                    desk.emit(Event::Notice { text: "That list waits until the turn has ended; Esc interrupts it.".into() }).await;
+                }
+            }
+            Op::Rewind { .. } | Op::Resume { .. } => {
+                desk.emit(Event::Notice { text: "First the turn has to end; Esc interrupts it.".into() }).await;
+            }
+            Op::Shutdown => {}
+        }
+    }
+}
+
+impl Engine {
+    async fn run(&mut self, inbox: &mut Inbox) {
+        loop {
+            // What was queued while the engine was busy comes first.
+            if let Some(prompt) = self.desk.take_next() {
+                self.desk.emit(self.desk.queue()).await;
+                self.turn(prompt, inbox).await;
+                continue;
+            }
+            let Some(op) = inbox.next().await else { break };
+            self.serve(op, inbox).await;
+        }
+        if let Err(error) = self.agent.session.sync() {
+            tracing::error!(%error, "the session's end could not be written");
+        }
+    }
+
+    async fn serve(&mut self, op: Op, inbox: &mut Inbox) {
+        match op {
+            Op::Prompt { text, attachments, .. } => self.turn(Prompt { text, attachments }, inbox).await,
+            Op::Shell { command } => self.shell(command, inbox).await,
+            Op::Command { name, args } => self.command(&name, &args, inbox).await,
+            Op::Answer { id, answer } => self.desk.answer(id, answer),
+            Op::SetMode { mode } => self.set_mode(mode).await,
+            Op::Rewind { to, what } => self.rewind(to, what).await,
+            Op::Resume { session } => self.resume(&session, inbox).await,
+            Op::List { what } => {
+                let listed = self.list(what);
+                self.desk.emit(Event::Listed(listed)).await;
+            }
+            // Nothing runs, nothing is queued: there is nothing to stop or take back.
+            Op::Interrupt | Op::Unqueue { .. } | Op::Shutdown => {}
+        }
+    }
+
+    async fn turn(&mut self, prompt: Prompt, inbox: &mut Inbox) {
+        if self.agent.session.read_only() {
+            let text = "This session is open to read only: another process writes it. `/clear` starts one of your own.".into();
+            self.desk.emit(Event::Error { text, restore: Some(prompt.text) }).await;
+            return;
+        }
+        self.remember(&prompt.text);
+        let desk = self.desk.clone();
+        let cancel = desk.begin();
+        let end = inbox.attend(self.agent.turn(prompt, &desk, &cancel)).await;
+        desk.end();
+        if end == TurnEnd::Failed {
+            // The next prompts were written for a conversation that did not happen: they come back, too.
+            while let Some(prompt) = desk.take_next() {
+                desk.emit(Event::Error { text: "Not sent, since the turn before it failed.".into(), restore: Some(prompt.text) }).await;
+            }
+            desk.emit(desk.queue()).await;
+        }
+    }
+
+    /// Tells the front ends what the session is now.
+    async fn announce(&self) {
+        let info = self.session_info();
+        let (mode, todos) = (info.mode, self.agent.session.context().todos().to_vec());
+        self.desk.emit(Event::Session(info)).await;
+        self.desk.emit(Event::Mode { mode }).await;
+        self.desk.emit(Event::Usage(self.agent.usage_info())).await;
+        if !todos.is_empty() {
+            self.desk.emit(Event::Todos { items: todos }).await;
+        }
+        for notice in self.agent.session.notices() {
+            self.desk.emit(Event::Notice { text: notice.clone() }).await;
+        }
+    }
+
+    fn session_info(&self) -> SessionInfo {
+        let session: &Session = &self.agent.session;
+        let (history, older) = session.history(open::TURNS_SHOWN);
+        SessionInfo {
+            id: session.id().to_owned(),
+            cwd: self.setup.project.clone(),
+            title: session.title().map(str::to_owned),
+            mode: session.mode(),
+            model: self.agent.model.info(),
+            history,
+            older,
+            log: session.log().to_path_buf(),
+            read_only: session.read_only(),
+        }
+    }
+
+    /// Keeps a prompt for the history of the project. Losing one is no reason to stop.
+    fn remember(&self, text: &str) {
+        if let Err(error) = crate::session::history::append(&self.setup.paths.home, &self.setup.project, text) {
+            tracing::warn!(%error, "prompt history");
+        }
+    }
+}
+
+/// A prompt as a front end sends it to an idle agent.
+pub fn prompt(text: impl Into<String>) -> Op {
+    Op::Prompt { text: text.into(), attachments: Vec::new(), delivery: Delivery::AfterTurn }
+}

@@ -1,0 +1,201 @@
+//! Which models there are, and which one is asked.
+
+use std::sync::Arc;
+
+use crate::agent::Model;
+use crate::config::Config;
+use crate::config::paths::{Env, Paths};
+use crate::protocol::ModelRow;
+use crate::provider::catalog::{Catalog, ModelSpec};
+use crate::provider::http::{Client, HttpProvider};
+use crate::provider::key::Key;
+use crate::provider::offline::{self, Offline};
+use crate::provider::probe::{self, Found};
+use crate::provider::settings::{ProviderSettings, WireName};
+use crate::provider::Provider;
+
+/// The order in which providers are tried when none is named.
+const ORDER: [&str; 3] = ["anthropic", "openai", "gemini"];
+/// Name of the offline model and of its provider.
+pub(super) const OFFLINE: &str = "offline";
+
+/// Providers, their keys and the catalog.
+pub(super) struct Models {
+    config: Config,
+    env: Env,
+    paths: Paths,
+    catalog: Catalog,
+    client: Arc<Client>,
+    /// A local server that the user agreed to.
+    local: Option<ProviderSettings>,
+    script: Option<Arc<dyn Provider>>,
+}
+
+impl Models {
+    pub(super) fn new(config: Config, env: Env, paths: Paths, script: Option<Arc<dyn Provider>>) -> Models {
+        let client = Client::new(config.network.connect_timeout(), config.network.idle_timeout());
+        Models { config, env, paths, catalog: Catalog::builtin(), client: Arc::new(client), local: None, script }
+    }
+
+    /// The model that is asked when none is named; none when only a local server or the offline model is left.
+    ///
+    /// # Errors
+    /// The configured model cannot be used; the text names the fix.
+    pub(super) fn configured(&self) -> Result<Option<Model>, String> {
+        if self.script.is_some() {
+            return Ok(Some(self.offline()));
+        }
+        if let Some(name) = &self.config.model {
+            return self.named(name).map(Some);
+        }
+        Ok(self.keyed().and_then(|(name, settings)| {
+            let id = settings.default_model.clone()?;
+            Some(self.of(name, settings, &id))
+        }))
+    }
+
+    /// The first provider that has a key.
+    fn keyed(&self) -> Option<(&str, &ProviderSettings)> {
+        let rest = self.config.providers.keys().map(String::as_str).filter(|name| !ORDER.contains(name));
+        ORDER.into_iter().chain(rest).find_map(|name| {
+            let (name, settings) = self.config.providers.get_key_value(name)?;
+            self.has_key(name, settings).then_some((name.as_str(), settings))
+        })
+    }
+
+    fn has_key(&self, name: &str, settings: &ProviderSettings) -> bool {
+        settings.api_key_command.is_some() || self.key_value(settings).is_some() || self.key(name, settings).stored()
+    }
+
+    /// The key in the environment. `GOOGLE_API_KEY` stands in for `GEMINI_API_KEY`.
+    fn key_value(&self, settings: &ProviderSettings) -> Option<String> {
+        let name = settings.api_key_env.as_deref()?;
+        let other = (name == "GEMINI_API_KEY").then_some("GOOGLE_API_KEY");
+        [Some(name), other].into_iter().flatten().filter_map(|name| self.env.get(name)).find(|value| !value.trim().is_empty()).map(str::to_owned)
+    }
+
+    fn key(&self, name: &str, settings: &ProviderSettings) -> Key {
+        Key::new(name, settings, self.key_value(settings).as_deref(), Some(self.paths.config_dir.join("credentials.toml")))
+    }
+
+    /// Finds `[provider/]id`, a role, or `offline`.
+    ///
+    /// # Errors
+    /// Nothing of that name can be asked; the text names the fix.
+    pub(super) fn named(&self, name: &str) -> Result<Model, String> {
+        if name == OFFLINE || name == "offline/offline" {
+            return Ok(self.offline());
+        }
+        if let Some((first, id)) = name.split_once('/')
+            && let Some((provider, settings)) = self.provider(first)
+        {
+            return Ok(self.of(provider, settings, &self.role(provider, settings, id)));
+        }
+        // A bare id goes to the provider whose wire the catalog knows it from, when that one has a key.
+        let known = self.config.providers.iter().find(|(provider, settings)| {
+            self.catalog.get(settings.wire, name).known && self.has_key(provider, settings)
+        });
+        let chosen = known.map(|(provider, settings)| (provider.as_str(), settings)).or_else(|| self.keyed());
+        let chosen = chosen.or_else(|| self.local.as_ref().map(|settings| ("local", settings)));
+        match chosen {
+            Some((provider, settings)) => Ok(self.of(provider, settings, &self.role(provider, settings, name))),
+            None => Err(format!(
+                "no provider can be asked for {name:?}: no key is set. Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, \
+                 name a provider as in `--model anthropic/{name}`, or use `--model offline`"
+            )),
+        }
+    }
+
+    fn provider(&self, name: &str) -> Option<(&str, &ProviderSettings)> {
+        if name == "local" {
+            return self.local.as_ref().map(|settings| ("local", settings));
+        }
+        self.config.providers.get_key_value(name).map(|(name, settings)| (name.as_str(), settings))
+    }
+
+    fn role(&self, provider: &str, settings: &ProviderSettings, id: &str) -> String {
+        let configured = settings.models.get(id).cloned();
+        configured.or_else(|| self.catalog.role(provider, id).map(str::to_owned)).unwrap_or_else(|| id.to_owned())
+    }
+
+    fn of(&self, name: &str, settings: &ProviderSettings, id: &str) -> Model {
+        let spec = self.catalog.get(settings.wire, id);
+        let settings = ProviderSettings { base_url: self.base_url(name, settings), ..settings.clone() };
+        let key = self.key(name, &settings);
+        let provider = HttpProvider::new(name, settings, key, self.client.clone(), self.catalog.clone());
+        Model { provider: Arc::new(provider), provider_name: name.to_owned(), id: id.to_owned(), spec }
+    }
+
+    /// The address; `ANTHROPIC_BASE_URL` and `OPENAI_BASE_URL` win over the files.
+    fn base_url(&self, name: &str, settings: &ProviderSettings) -> String {
+        let variable = match name {
+            "anthropic" => "ANTHROPIC_BASE_URL",
+            "openai" => "OPENAI_BASE_URL",
+            "gemini" => "GEMINI_BASE_URL",
+            _ => return settings.base_url.clone(),
+        };
+        self.env.get(variable).filter(|url| !url.is_empty()).map_or_else(|| settings.base_url.clone(), |url| url.trim_end_matches('/').to_owned())
+    }
+
+    /// The model that needs nothing.
+    pub(super) fn offline(&self) -> Model {
+        let provider = self.script.clone().unwrap_or_else(|| Arc::new(Offline::assistant(offline::reply)));
+        let spec = ModelSpec { known: true, window: 200_000, ..ModelSpec::unknown(WireName::Anthropic) };
+        let id = if self.script.is_some() { "script" } else { OFFLINE };
+        Model { provider, provider_name: OFFLINE.into(), id: id.into(), spec }
+    }
+
+    /// Whether to look for a local server at all.
+    pub(super) fn probes(&self) -> bool {
+        self.config.probe_local && self.script.is_none()
+    }
+
+    /// Looks for a local server.
+    pub(super) async fn probe(&self) -> Option<Found> {
+        probe::local_server(&self.client, &probe::ADDRESSES).await
+    }
+
+    /// The model of a local server that the user agreed to.
+    pub(super) fn use_local(&mut self, found: &Found) -> Model {
+        let settings = ProviderSettings {
+            wire: found.wire,
+            base_url: found.base_url.clone(),
+            api_key_env: None,
+            api_key_command: None,
+            headers: Default::default(),
+            ca_file: None,
+            models: Default::default(),
+            default_model: Some(found.model.clone()),
+        };
+        self.local = Some(settings.clone());
+        self.of("local", &settings, &found.model)
+    }
+
+    /// What `/model` offers: the models of every provider that can be asked now.
+    pub(super) fn rows(&self, current: &Model) -> Vec<ModelRow> {
+        let mut rows = Vec::new();
+        let mut add = |id: String, spec: &ModelSpec, what: &str| {
+            if rows.iter().any(|row: &ModelRow| row.id == id) {
+                return;
+            }
+            let prices = spec.prices.as_ref().map(|prices| format!(" · ${}/${} per million tokens", prices.input, prices.output)).unwrap_or_default();
+            let detail = format!("{what} · window {}k{prices}", spec.window / 1000);
+            rows.push(ModelRow { current: id == format!("{}/{}", current.provider_name, current.id), id, detail });
+        };
+        add(format!("{}/{}", current.provider_name, current.id), &current.spec, "in use");
+        let local = self.local.iter().map(|settings| ("local", settings));
+        for (name, settings) in self.config.providers.iter().map(|(name, settings)| (name.as_str(), settings)).chain(local) {
+            if name != "local" && !self.has_key(name, settings) {
+                continue;
+            }
+            let roles = settings.models.iter().map(|(role, id)| (id.clone(), role.as_str()));
+            let default = settings.default_model.iter().map(|id| (id.clone(), "default"));
+            for (id, what) in default.chain(roles) {
+                let spec = self.catalog.get(settings.wire, &id);
+                add(format!("{name}/{id}"), &spec, what);
+            }
+        }
+        add(format!("{OFFLINE}/{OFFLINE}"), &self.offline().spec, "fixed recipes, no network");
+        rows
+    }
+}

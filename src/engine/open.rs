@@ -1,0 +1,324 @@
+//! The start: project settings, trust, session, model. Every question is asked while ops are served already.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::models::Models;
+use super::{Begin, Engine, Inbox, Setup};
+use crate::agent::{self, Agent, Grants, Parts, prompt::GitStatus};
+use crate::config::paths::Paths;
+use crate::config::{self, Loaded, RuleSource, RuleText, Trust};
+use crate::permission::{self, Mode, Places, Root, Rule, RuleSet, Source};
+use crate::protocol::{Answer, Event, GrantScope, Question};
+use crate::provider::Provider;
+use crate::provider::offline::{Offline, script::Script};
+use crate::session::entry::EntryKind;
+use crate::session::{self, Session, index};
+use crate::tools::Toolbox;
+
+/// Turns of a resumed session that are shown at once.
+pub(super) const TURNS_SHOWN: usize = 10;
+/// What sessions are stamped with.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Opens everything. Its error is shown and ends the engine; the text names the fix.
+pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, String> {
+    let git = GitStatus::ask(setup.project.clone());
+    setup.paths.prepare_home().map_err(|error| error.to_string())?;
+    let script = match &setup.script {
+        Some(file) => Some(play(file)?),
+        None => None,
+    };
+    let desk = inbox.desk.clone();
+    let trusted = setup.trust || config::trust::of(&setup.paths, &setup.project) == Trust::Trusted;
+    let loaded = setup.loaded.with_project(&setup.project, if trusted { Trust::Trusted } else { Trust::Untrusted });
+    if setup.trust
+        && let Err(error) = config::trust::remember(&setup.paths, &setup.project)
+    {
+        tracing::warn!(%error, "trust could not be remembered");
+    }
+    let session = choose(&setup, inbox).await?;
+    let mut models = Models::new(loaded.config.clone(), setup.env.clone(), setup.paths.clone(), script);
+    let resumed = session.facts().model.clone().filter(|_| loaded.config.model.is_none());
+    let chosen = match resumed.as_deref().map(|name| models.named(name)) {
+        Some(Ok(model)) => Some(model),
+        // The model of the session is gone: the usual order decides.
+        Some(Err(_)) | None if setup.offline => Some(models.offline()),
+        Some(Err(_)) | None => models.configured()?,
+    };
+    let probing = chosen.is_none() && models.probes();
+    let model = chosen.unwrap_or_else(|| models.offline());
+    let toolbox = toolbox(&setup)?;
+    let (rules, problems) = rules(&loaded, &setup.rules);
+    let policy = agent::Policy {
+        rules,
+        places: places(&setup, &loaded),
+        trust: if trusted { permission::Trust::Trusted } else { permission::Trust::Untrusted },
+    };
+    let settings = agent::Settings {
+        tools: Arc::new(loaded.config.tool_settings(model.spec.window)),
+        max_tries: loaded.config.network.max_retries.saturating_add(1).min(10),
+        max_turns: loaded.config.max_turns,
+        user_home: setup.paths.user_home.clone(),
+        system: setup.system.clone(),
+        append_system: setup.append_system.clone(),
+        memory_names: loaded.config.memory.files.clone(),
+    };
+    let parts = Parts {
+        model,
+        policy,
+        settings,
+        toolbox: Arc::new(toolbox),
+        grants: Arc::new(Files { paths: setup.paths.clone(), project: setup.project.clone() }),
+        git,
+        date: config::logging::today(),
+        clock: setup.clocks.monotonic,
+    };
+    let mode = start_mode(&setup, &loaded, &session)?;
+    let mut agent = Agent::new(session, parts);
+    if mode != agent.session.mode() {
+        agent.session.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
+    }
+    let mut engine = Engine { agent, models, loaded, setup, desk, };
+    engine.announce_probing(probing).await;
+    for problem in problems.into_iter().chain(engine.loaded.diagnostics.iter().map(ToString::to_string)) {
+        engine.desk.emit(Event::Notice { text: problem }).await;
+    }
+    if !trusted && !engine.loaded.withheld.is_empty() {
+        engine.ask_trust(inbox).await;
+    }
+    if probing {
+        engine.look_for_server(inbox).await;
+    }
+    engine.clean_up();
+    Ok(engine)
+}
+
+fn play(file: &Path) -> Result<Arc<dyn Provider>, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read the script {}: {error}", file.display()))?;
+    let script = Script::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(Arc::new(Offline::scripted(script)))
+}
+
+fn toolbox(setup: &Setup) -> Result<Toolbox, String> {
+    let toolbox = Toolbox::builtin();
+    match &setup.output_schema {
+        Some(schema) => toolbox.with_answer(schema),
+        None => Ok(toolbox),
+    }
+}
+
+/// The mode to begin in: by flag, else that of a resumed session, else the configured one.
+fn start_mode(setup: &Setup, loaded: &Loaded, session: &Session) -> Result<Mode, String> {
+    let fallback = if session.is_empty() { loaded.config.permissions.default_mode } else { session.mode() };
+    // A session that was left in bypass does not come back in it: that takes the flag, each time.
+    let fallback = if fallback == Mode::Bypass { Mode::Default } else { fallback };
+    let mode = setup.mode.unwrap_or(fallback);
+    match mode.refused(root(), setup.sandbox) {
+        Some(why) => Err(why.to_owned()),
+        None => Ok(mode),
+    }
+}
+
+fn root() -> Root {
+    #[cfg(unix)]
+    if rustix::process::geteuid().is_root() {
+        return Root::Yes;
+    }
+    Root::No
+}
+
+fn places(setup: &Setup, loaded: &Loaded) -> Places {
+    let own = vec![setup.paths.config_dir.clone(), setup.paths.state_dir.clone(), setup.paths.managed_dir.clone()];
+    let added = setup.added.iter().chain(&loaded.config.permissions.additional_directories).map(|folder| setup.project.join(folder)).collect();
+    Places {
+        project: setup.project.clone(),
+        added,
+        cwd: setup.project.clone(),
+        home: setup.paths.user_home.clone(),
+        cocode_home: setup.paths.home.clone(),
+        own,
+        free_reads: Vec::new(),
+        free_writes: Vec::new(),
+    }
+}
+
+/// Where a rule's text came from, as the permission engine names it.
+pub(super) fn source(source: RuleSource) -> Source {
+    match source {
+        RuleSource::Managed => Source::Managed,
+        RuleSource::CommandLine => Source::CommandLine,
+        RuleSource::ProjectLocal => Source::ProjectLocal,
+        RuleSource::Project => Source::Project,
+        RuleSource::User => Source::User,
+        RuleSource::Config => Source::Config,
+    }
+}
+
+/// Parses every rule. One that cannot be read breaks its source when it could have denied something.
+fn rules(loaded: &Loaded, flags: &[RuleText]) -> (RuleSet, Vec<String>) {
+    let (mut rules, mut problems) = (RuleSet::default(), Vec::new());
+    for text in loaded.rules.iter().chain(flags) {
+        match Rule::parse(&text.text) {
+            Ok(rule) => rules.add(text.behavior, rule, source(text.source)),
+            Err(error) => {
+                if text.behavior != permission::Behavior::Allow {
+                    rules.mark_broken(source(text.source));
+                }
+                let place = text.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
+                problems.push(format!("{place}{error}"));
+            }
+        }
+    }
+    if !loaded.broken.is_empty() {
+        rules.mark_broken(Source::Project);
+    }
+    (rules, problems)
+}
+
+/// Opens the session that was asked for, and asks what to do when another process writes it.
+async fn choose(setup: &Setup, inbox: &mut Inbox) -> Result<Session, String> {
+    let home = &setup.paths.home;
+    let id = match &setup.begin {
+        Begin::New => None,
+        Begin::Continue => {
+            let newest = index::list(home, Some(&setup.project)).into_iter().next().map(|summary| summary.id);
+            Some(newest.ok_or("there is no earlier session of this folder; start one without --continue")?)
+        }
+        Begin::Resume(query) => Some(index::resolve(home, query).map_err(|error| error.to_string())?),
+    };
+    let Some(id) = id else { return Ok(fresh(setup)) };
+    if setup.fork {
+        return Session::fork(home, &id, None, setup.clocks.wall).map_err(|error| error.to_string());
+    }
+    open_or_ask(setup, &id, inbox).await
+}
+
+pub(super) fn fresh(setup: &Setup) -> Session {
+    Session::create(&setup.paths.home, &setup.project, VERSION, setup.clocks.wall)
+}
+
+/// Opens a session; when another process writes it, a person says whether to fork it or to look only.
+pub(super) async fn open_or_ask(setup: &Setup, id: &str, inbox: &mut Inbox) -> Result<Session, String> {
+    let home = &setup.paths.home;
+    match Session::open(home, id, setup.clocks.wall) {
+        Ok(session) => Ok(session),
+        Err(error @ session::Error::Locked { .. }) => {
+            let desk = inbox.desk.clone();
+            let cancel = desk.begin();
+            let answer = inbox.attend(desk.ask(Question::Locked { session: id.to_owned() }, &cancel)).await;
+            desk.end();
+            match answer {
+                Some(Answer::Fork | Answer::Yes) => Session::fork(home, id, None, setup.clocks.wall),
+                Some(Answer::ReadOnly) => Session::open_read_only(home, id, setup.clocks.wall),
+                _ => return Err(error.to_string()),
+            }
+            .map_err(|error| error.to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl Engine {
+    async fn announce_probing(&self, probing: bool) {
+        self.announce().await;
+        if probing {
+            let model = crate::protocol::ModelInfo { probing, ..self.agent.model.info() };
+            self.desk.emit(Event::Model(model)).await;
+        }
+    }
+
+    async fn ask_trust(&mut self, inbox: &mut Inbox) {
+        let question = Question::Trust { folder: self.setup.project.clone(), uses: self.loaded.withheld.clone() };
+        let desk = self.desk.clone();
+        let cancel: CancellationToken = desk.begin();
+        let answer = inbox.attend(desk.ask(question, &cancel)).await;
+        desk.end();
+        if !matches!(answer, Some(Answer::Yes | Answer::Always { .. })) {
+            return;
+        }
+        if let Err(error) = config::trust::remember(&self.setup.paths, &self.setup.project) {
+            desk.emit(Event::Notice { text: format!("The trust holds for this session only: {error}") }).await;
+        }
+        self.loaded = self.setup.loaded.with_project(&self.setup.project, Trust::Trusted);
+        let (rules, problems) = rules(&self.loaded, &self.setup.rules);
+        self.agent.trust(rules, places(&self.setup, &self.loaded));
+        for text in problems {
+            desk.emit(Event::Notice { text }).await;
+        }
+        self.models.reconfigure(self.loaded.config.clone());
+    }
+
+    /// Looks for a local server, and asks before its first use.
+    async fn look_for_server(&mut self, inbox: &mut Inbox) {
+        let desk = self.desk.clone();
+        let found = inbox.attend(self.models.probe()).await;
+        if let Some(found) = found {
+            let known = known_servers(&self.setup.paths);
+            let cancel = desk.begin();
+            let agreed = known.lines().any(|line| line == found.base_url) || {
+                let question = Question::LocalServer { url: found.base_url.clone(), model: found.model.clone() };
+                let answer = inbox.attend(desk.ask(question, &cancel)).await;
+                matches!(answer, Some(Answer::Yes | Answer::Always { .. }))
+            };
+            desk.end();
+            if agreed {
+                remember_server(&self.setup.paths, &known, &found.base_url);
+                let model = self.models.use_local(&found);
+                self.take_model(model).await;
+            }
+        }
+        desk.emit(Event::Model(self.agent.model.info())).await;
+    }
+
+    /// Removes sessions that nobody touched for long, beside everything else.
+    fn clean_up(&self) {
+        let (home, days) = (self.setup.paths.home.clone(), self.loaded.config.sessions.cleanup_period_days);
+        if days > 0 {
+            tokio::task::spawn_blocking(move || index::cleanup(&home, days));
+        }
+    }
+}
+
+fn servers_file(paths: &Paths) -> PathBuf {
+    paths.home.join("cocode").join("local-servers")
+}
+
+/// Addresses that the user agreed to, one a line.
+fn known_servers(paths: &Paths) -> String {
+    std::fs::read_to_string(servers_file(paths)).unwrap_or_default()
+}
+
+fn remember_server(paths: &Paths, known: &str, url: &str) {
+    if known.lines().any(|line| line == url) {
+        return;
+    }
+    let file = servers_file(paths);
+    let written = file.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&file, format!("{known}{url}\n")));
+    if let Err(error) = written {
+        tracing::warn!(%error, "the local server could not be remembered");
+    }
+}
+
+/// Keeps granted rules in Claude Code's settings files.
+struct Files {
+    paths: Paths,
+    project: PathBuf,
+}
+
+impl Grants for Files {
+    fn save(&self, scope: GrantScope, rule: &str) -> Result<(), String> {
+        match config::grant::file_of(scope, &self.paths, &self.project) {
+            Some(file) => config::grant::grant(&file, rule).map_err(|problem| problem.to_string()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The rules of a flag.
+pub fn flag_rules(allow: &[String], deny: &[String]) -> Vec<RuleText> {
+    let rule = |behavior| move |text: &String| RuleText { behavior, text: text.clone(), source: RuleSource::CommandLine, file: None };
+    allow.iter().map(rule(permission::Behavior::Allow)).chain(deny.iter().map(rule(permission::Behavior::Deny))).collect()
+}

@@ -1,0 +1,41 @@
+//! The user's own `!` lines: run at once, without asking; line and output join the context.
+
+use super::{Engine, Inbox};
+use crate::message::{Display, Message, Outcome, Role};
+use crate::protocol::{Event, Item};
+
+impl Engine {
+    pub(super) async fn shell(&mut self, command: String, inbox: &mut Inbox) {
+        if self.agent.session.read_only() {
+            let text = "This session is open to read only; the command was not run.".into();
+            self.desk.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
+            return;
+        }
+        self.remember(&format!("!{command}"));
+        let desk = self.desk.clone();
+        desk.emit(Event::Item(Item::ShellStarted { command: command.clone() })).await;
+        let cancel = desk.begin();
+        let output = inbox.attend(self.agent.user_command(&command, &cancel, &desk)).await;
+        desk.end();
+        let text = output.content.iter().filter_map(|part| match part {
+            crate::message::Content::Text { text } => Some(text.as_str()),
+            crate::message::Content::Media(_) => None,
+        });
+        let text: String = text.collect();
+        let code = match output.display {
+            Some(Display::Command { code, .. }) => code,
+            _ => None,
+        };
+        desk.emit(Event::Item(Item::ShellDone { command: command.clone(), output: text.clone(), code })).await;
+        let how = match output.outcome {
+            Outcome::Interrupted => "and interrupted it",
+            Outcome::Ok => "and it succeeded",
+            Outcome::Error | Outcome::Denied => "and it failed",
+        };
+        let told = format!("The user ran a command of their own, {how}:\n$ {command}\n{text}");
+        let message = Message { role: Role::User, ..Message::reminder(&told) };
+        if let Err(error) = self.agent.note(message, output.effects, &desk).await {
+            desk.emit(Event::Error { text: error.to_string(), restore: None }).await;
+        }
+    }
+}
