@@ -1,8 +1,29 @@
-//! Decides whether a tool call may run. Pure: asks nobody, reads nothing.
+//! Decides whether a tool call may run. Pure: asks nobody, reads nothing but resolved paths.
 
+pub mod check;
+mod commands;
+pub mod decide;
+pub mod files;
+mod glob;
+mod line;
+pub mod places;
+pub mod rule;
+pub mod settings;
+mod shell;
+pub mod suggest;
+
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+pub use commands::git::QUIET as QUIET_GIT;
+pub use decide::{Decision, Query, Trust, decide, may_list};
+pub use files::{Disk, Files};
+pub use places::Places;
+pub use rule::{Entry, Rule, RuleError, RuleSet, Source};
+pub use settings::PermissionSettings;
 
 /// How much runs without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -18,6 +39,82 @@ pub enum Mode {
     Bypass,
     #[serde(rename = "dontAsk")]
     DontAsk,
+}
+
+impl Mode {
+    /// Every mode, in the order in which help texts list them.
+    pub const ALL: [Mode; 5] = [Mode::Default, Mode::AcceptEdits, Mode::Plan, Mode::Bypass, Mode::DontAsk];
+
+    /// The name in flags, settings and on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Default => "default",
+            Mode::AcceptEdits => "acceptEdits",
+            Mode::Plan => "plan",
+            Mode::Bypass => "bypassPermissions",
+            Mode::DontAsk => "dontAsk",
+        }
+    }
+
+    /// What the status line shows.
+    pub fn label(self) -> &'static str {
+        match self {
+            Mode::Default => "ask before changes",
+            Mode::AcceptEdits => "accept edits",
+            Mode::Plan => "plan mode",
+            Mode::Bypass => "bypass permissions",
+            Mode::DontAsk => "don't ask",
+        }
+    }
+
+    /// The mode that Shift+Tab goes to. Bypass and DontAsk are in the cycle only of a session that was started in them.
+    pub fn next(self, started_in: Mode) -> Mode {
+        let extra = matches!(started_in, Mode::Bypass | Mode::DontAsk).then_some(started_in);
+        match self {
+            Mode::Default => Mode::AcceptEdits,
+            Mode::AcceptEdits => Mode::Plan,
+            Mode::Plan => extra.unwrap_or(Mode::Default),
+            Mode::Bypass | Mode::DontAsk => Mode::Default,
+        }
+    }
+
+    /// Why a session may not be started in this mode: Bypass as root needs a sandbox around it.
+    pub fn refused(self, root: Root, sandbox: Sandbox) -> Option<&'static str> {
+        (self == Mode::Bypass && root == Root::Yes && sandbox == Sandbox::None).then_some(
+            "bypassPermissions is refused for root: start as another user, or set COCODE_SANDBOXED=1 inside a sandbox",
+        )
+    }
+}
+
+/// Whether the process has every right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Root {
+    Yes,
+    No,
+}
+
+/// Whether something outside of us confines the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sandbox {
+    Outer,
+    None,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Mode, String> {
+        Mode::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| {
+            let names: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
+            format!("unknown permission mode {text:?}: use one of {}", names.join(", "))
+        })
+    }
 }
 
 /// What a call touches, as its tool declares it. Paths are absolute and lexically clean, links not resolved.
@@ -49,4 +146,53 @@ pub enum Behavior {
     Allow,
     Ask,
     Deny,
+}
+
+impl Behavior {
+    /// The name in settings and on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Behavior::Allow => "allow",
+            Behavior::Ask => "ask",
+            Behavior::Deny => "deny",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_cycle() {
+        let cycle = |start: Mode| {
+            let mut mode = start;
+            let mut seen = vec![mode.name()];
+            for _ in 0..4 {
+                mode = mode.next(start);
+                seen.push(mode.name());
+            }
+            seen.join(" ")
+        };
+        assert_eq!(cycle(Mode::Default), "default acceptEdits plan default acceptEdits");
+        assert_eq!(cycle(Mode::Bypass), "bypassPermissions default acceptEdits plan bypassPermissions");
+        assert_eq!(cycle(Mode::DontAsk), "dontAsk default acceptEdits plan dontAsk");
+    }
+
+    #[test]
+    fn mode_names_round_trip() {
+        for mode in Mode::ALL {
+            assert_eq!(mode.name().parse(), Ok(mode));
+            assert_eq!(serde_json::to_value(mode).unwrap(), mode.name());
+        }
+        assert!("yolo".parse::<Mode>().unwrap_err().contains("acceptEdits"));
+    }
+
+    #[test]
+    fn bypass_is_refused_for_root_outside_a_sandbox() {
+        assert!(Mode::Bypass.refused(Root::Yes, Sandbox::None).is_some());
+        assert_eq!(Mode::Bypass.refused(Root::Yes, Sandbox::Outer), None);
+        assert_eq!(Mode::Bypass.refused(Root::No, Sandbox::None), None);
+        assert_eq!(Mode::Plan.refused(Root::Yes, Sandbox::None), None);
+    }
 }

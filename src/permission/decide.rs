@@ -1,0 +1,291 @@
+//! The decision about one tool call: rules first, then what the mode says.
+
+use std::path::Path;
+
+use super::files::Files;
+use super::line;
+use super::places::Places;
+use super::rule::{Entry, Rule, RuleSet, Source, Strictness};
+use super::suggest;
+use super::{Access, Behavior, Mode};
+
+/// Everything that a decision depends on, but for where links lead.
+#[derive(Debug, Clone, Copy)]
+pub struct Query<'a> {
+    /// The tool's name, as rules write it.
+    pub tool: &'a str,
+    pub access: &'a Access,
+    pub mode: Mode,
+    pub rules: &'a RuleSet,
+    pub places: &'a Places,
+    pub trust: Trust,
+}
+
+/// Whether the user trusts the project's own settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    Trusted,
+    /// Of the project's settings only deny and ask rules count.
+    Untrusted,
+}
+
+/// What is to happen, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    pub behavior: Behavior,
+    /// Part by part, for people; the first is the one that decided.
+    pub reasons: Vec<String>,
+    /// Rules that would have allowed the call, one for each simple command. Empty when none is narrow enough.
+    pub suggestions: Vec<Rule>,
+}
+
+impl Decision {
+    fn new(behavior: Behavior, reason: impl Into<String>) -> Decision {
+        Decision { behavior, reasons: vec![reason.into()], suggestions: Vec::new() }
+    }
+}
+
+/// Decides whether the call may run. Asks nobody; looks at the file system only through `files`.
+pub fn decide(query: &Query, files: &dyn Files) -> Decision {
+    let mut decision = match query.access {
+        Access::Shell { command, cwd } => line::decide(query, command, cwd, files),
+        Access::Read { path } => read(query, query.tool, path, files).into(),
+        Access::Search { root } => search(query, root, files),
+        Access::Write { path } => write(query, query.tool, path, files).into(),
+        Access::Fetch { url } => fetch(query, url),
+        Access::WebSearch => named(query, None, Unruled::Ask),
+        Access::Free => named(query, None, Unruled::Allow),
+        Access::Other { specifier, read_only } => other(query, specifier.as_deref(), *read_only),
+    };
+    if decision.behavior == Behavior::Allow
+        && !query.rules.broken().is_empty()
+        && !matches!(query.access, Access::Free)
+        && !never_asked(query, files)
+    {
+        let names: Vec<_> = query.rules.broken().iter().map(Source::to_string).collect();
+        decision.behavior = Behavior::Ask;
+        decision.reasons.insert(0, format!("rules of {} cannot be read and may forbid this", names.join(", ")));
+    }
+    if decision.behavior == Behavior::Ask && query.mode == Mode::DontAsk {
+        decision.behavior = Behavior::Deny;
+        decision.reasons.insert(0, "mode dontAsk declines what is not allowed".into());
+    }
+    if decision.behavior == Behavior::Ask {
+        decision.suggestions = suggest::rules(query, files);
+    }
+    decision
+}
+
+/// Whether `path` may be read as one of many results of a search: false when a Read rule forbids it or asks for it, or it
+/// is private. For tools that look through folders themselves.
+pub fn may_list(path: &Path, rules: &RuleSet, places: &Places, files: &dyn Files) -> bool {
+    let stops = |entry: &Entry| {
+        entry.behavior != Behavior::Allow && entry.rule.covers_path("Read", path, Strictness::Possible, places, files)
+    };
+    places.free_read(path, files) || !(rules.entries().iter().any(stops) || places.private(path, files).is_some())
+}
+
+/// One judged part of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) behavior: Behavior,
+    pub(super) reason: String,
+}
+
+impl Verdict {
+    pub(super) fn new(behavior: Behavior, reason: impl Into<String>) -> Verdict {
+        Verdict { behavior, reason: reason.into() }
+    }
+}
+
+impl From<Verdict> for Decision {
+    fn from(verdict: Verdict) -> Decision {
+        Decision::new(verdict.behavior, verdict.reason)
+    }
+}
+
+impl Query<'_> {
+    /// The rules of a kind that count here.
+    pub(super) fn entries(&self, behavior: Behavior) -> impl Iterator<Item = &Entry> {
+        self.rules.entries().iter().filter(move |entry| {
+            entry.behavior == behavior
+                && !(behavior == Behavior::Allow && self.trust == Trust::Untrusted && entry.source.is_project())
+        })
+    }
+
+    fn path_rule(&self, behavior: Behavior, tool: &str, path: &Path, files: &dyn Files) -> Option<String> {
+        let strictness = if behavior == Behavior::Allow { Strictness::Sure } else { Strictness::Possible };
+        self.entries(behavior)
+            .find(|entry| entry.rule.covers_path(tool, path, strictness, self.places, files))
+            .map(because)
+    }
+}
+
+/// How a rule is cited as a reason.
+pub(super) fn because(entry: &Entry) -> String {
+    format!("{} rule {} ({})", entry.behavior.name(), entry.rule, entry.source)
+}
+
+fn never_asked(query: &Query, files: &dyn Files) -> bool {
+    match query.access {
+        Access::Read { path } => query.places.free_read(path, files),
+        Access::Write { path } => query.places.free_write(path, files),
+        _ => false,
+    }
+}
+
+/// Judges the reading of one file or folder.
+pub(super) fn read(query: &Query, tool: &str, path: &Path, files: &dyn Files) -> Verdict {
+    let places = query.places;
+    if let Some(reason) = query.path_rule(Behavior::Deny, tool, path, files) {
+        return Verdict::new(Behavior::Deny, reason);
+    }
+    if places.free_read(path, files) {
+        return Verdict::new(Behavior::Allow, "it belongs to this session");
+    }
+    if let Some(reason) = query.path_rule(Behavior::Ask, tool, path, files) {
+        return Verdict::new(Behavior::Ask, reason);
+    }
+    if query.mode == Mode::Bypass {
+        return Verdict::new(Behavior::Allow, "mode bypassPermissions");
+    }
+    if let Some(reason) = places.private(path, files) {
+        return Verdict::new(Behavior::Ask, reason);
+    }
+    if let Some(reason) = query.path_rule(Behavior::Allow, tool, path, files) {
+        return Verdict::new(Behavior::Allow, reason);
+    }
+    if places.inside(path, files) {
+        return Verdict::new(Behavior::Allow, "it reads inside the workspace");
+    }
+    Verdict::new(Behavior::Ask, format!("{} is outside the workspace", files.resolve(path).display()))
+}
+
+fn search(query: &Query, root: &Path, files: &dyn Files) -> Decision {
+    // A rule about what is in the folder speaks about the search of the folder, too.
+    let within = root.join("x");
+    let inner = read(query, query.tool, &within, files);
+    if inner.behavior == Behavior::Deny {
+        return inner.into();
+    }
+    let verdict = read(query, query.tool, root, files);
+    if verdict.behavior == Behavior::Allow
+        && query.mode != Mode::Bypass
+        && query.places.reaches_private(root, files)
+        && !query.places.free_read(root, files)
+    {
+        return Decision::new(Behavior::Ask, format!("{} holds our own files", root.display()));
+    }
+    verdict.into()
+}
+
+/// Judges a change of one file.
+pub(super) fn write(query: &Query, tool: &str, path: &Path, files: &dyn Files) -> Verdict {
+    let places = query.places;
+    if let Some(reason) = query.path_rule(Behavior::Deny, tool, path, files) {
+        return Verdict::new(Behavior::Deny, reason);
+    }
+    if places.free_write(path, files) {
+        return Verdict::new(Behavior::Allow, "it belongs to this session");
+    }
+    if query.mode == Mode::Plan {
+        return Verdict::new(Behavior::Deny, "plan mode changes no file but the plan");
+    }
+    if let Some(reason) = query.path_rule(Behavior::Ask, tool, path, files) {
+        return Verdict::new(Behavior::Ask, reason);
+    }
+    if let Some(reason) = places.protected(path, files) {
+        return Verdict::new(Behavior::Ask, reason);
+    }
+    if query.mode == Mode::Bypass {
+        return Verdict::new(Behavior::Allow, "mode bypassPermissions");
+    }
+    if let Some(reason) = query.path_rule(Behavior::Allow, tool, path, files) {
+        return Verdict::new(Behavior::Allow, reason);
+    }
+    if !places.inside(path, files) {
+        return Verdict::new(Behavior::Ask, format!("{} is outside the workspace", files.resolve(path).display()));
+    }
+    if query.mode == Mode::AcceptEdits {
+        return Verdict::new(Behavior::Allow, "mode acceptEdits");
+    }
+    Verdict::new(Behavior::Ask, format!("it changes {}", path.display()))
+}
+
+fn fetch(query: &Query, url: &str) -> Decision {
+    let host = url::Url::parse(url)
+        .ok()
+        .and_then(|url| url.host_str().map(|host| host.trim_end_matches('.').to_ascii_lowercase()));
+    for behavior in [Behavior::Deny, Behavior::Ask] {
+        // A deny rule for a host also forbids an address that hides its host.
+        let ruled = query.entries(behavior).find(|entry| entry.rule.covers_host(host.as_deref()));
+        if let Some(entry) = ruled {
+            return Decision::new(behavior, because(entry));
+        }
+    }
+    if query.mode == Mode::Bypass {
+        return Decision::new(Behavior::Allow, "mode bypassPermissions");
+    }
+    match (query.entries(Behavior::Allow).find(|entry| entry.rule.covers_host(host.as_deref())), host) {
+        (Some(entry), Some(_)) => Decision::new(Behavior::Allow, because(entry)),
+        (_, Some(host)) => Decision::new(Behavior::Ask, format!("it fetches from {host}")),
+        (_, None) => Decision::new(Behavior::Ask, format!("{url:?} names no host")),
+    }
+}
+
+/// What happens when no rule speaks.
+#[derive(Clone, Copy)]
+enum Unruled {
+    Allow,
+    Ask,
+    Deny,
+}
+
+fn named(query: &Query, name: Option<&str>, unruled: Unruled) -> Decision {
+    for behavior in [Behavior::Deny, Behavior::Ask] {
+        if let Some(entry) = query.entries(behavior).find(|entry| entry.rule.covers_name(query.tool, name)) {
+            return Decision::new(behavior, because(entry));
+        }
+    }
+    match unruled {
+        Unruled::Deny => return Decision::new(Behavior::Deny, "plan mode does not list it"),
+        Unruled::Allow => return Decision::new(Behavior::Allow, "it changes nothing outside the conversation"),
+        Unruled::Ask => {}
+    }
+    if query.mode == Mode::Bypass {
+        return Decision::new(Behavior::Allow, "mode bypassPermissions");
+    }
+    match query.entries(Behavior::Allow).find(|entry| entry.rule.covers_name(query.tool, name)) {
+        Some(entry) => Decision::new(Behavior::Allow, because(entry)),
+        None => Decision::new(Behavior::Ask, format!("no rule allows {}", query.tool)),
+    }
+}
+
+/// Tools of ours whose effects are judged call by call, or are questions themselves.
+const HARMLESS: [&str; 9] = [
+    "Skill",
+    "Task",
+    "Agent",
+    "TaskOutput",
+    "TaskStop",
+    "AskUserQuestion",
+    "EnterPlanMode",
+    "ExitPlanMode",
+    "ToolSearch",
+];
+
+fn other(query: &Query, name: Option<&str>, read_only: bool) -> Decision {
+    let ours = HARMLESS.contains(&query.tool) || query.tool == "TodoWrite";
+    let agent = matches!(query.tool, "Task" | "Agent");
+    let unruled = match query.mode {
+        Mode::Plan if !read_only && (agent || !ours) => Unruled::Deny,
+        _ if ours => Unruled::Allow,
+        _ => Unruled::Ask,
+    };
+    let decision = named(query, name, unruled);
+    // An allow rule and a read-only annotation let a foreign tool into plan mode; a question does not.
+    if query.mode == Mode::Plan && !ours && decision.behavior == Behavior::Ask {
+        return Decision::new(Behavior::Deny, "plan mode lets a read-only tool pass only by an allow rule");
+    }
+    decision
+}

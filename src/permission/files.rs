@@ -1,0 +1,123 @@
+//! The only window to the file system: where a path really leads.
+
+use std::path::{Component, Path, PathBuf};
+
+/// Resolves links.
+pub trait Files {
+    /// The real path of the longest prefix that exists, with the rest appended. `path` is absolute and may hold `..`,
+    /// which is meant as the kernel means it: the parent of where the link before it leads.
+    fn resolve(&self, path: &Path) -> PathBuf;
+}
+
+/// The real file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Disk;
+
+/// As many links as Linux follows.
+const MAX_LINKS: usize = 40;
+
+impl Files for Disk {
+    fn resolve(&self, path: &Path) -> PathBuf {
+        resolve_with(path, |path| std::fs::read_link(path).ok())
+    }
+}
+
+/// Walks the path part by part and follows what `link` says is a link; dangling links are followed, too, since a write
+/// through one creates its target.
+pub(super) fn resolve_with(path: &Path, link: impl Fn(&Path) -> Option<PathBuf>) -> PathBuf {
+    let mut real = PathBuf::new();
+    let mut left: Vec<PathBuf> = parts(path);
+    let mut followed = 0;
+    while let Some(part) = left.pop() {
+        match part.components().next() {
+            Some(Component::CurDir) | None => {}
+            Some(Component::ParentDir) => {
+                real.pop();
+            }
+            Some(Component::Normal(_)) => {
+                let next = real.join(&part);
+                match link(&next) {
+                    Some(target) if followed < MAX_LINKS => {
+                        followed += 1;
+                        if target.is_absolute() {
+                            real = PathBuf::new();
+                        }
+                        left.extend(parts(&target));
+                    }
+                    _ => real = next,
+                }
+            }
+            Some(_) => real.push(&part),
+        }
+    }
+    real
+}
+
+/// The components, last first.
+fn parts(path: &Path) -> Vec<PathBuf> {
+    path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
+}
+
+/// Removes `.` and `..` by the text alone, as `cd` does.
+pub(super) fn lexical(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                clean.pop();
+            }
+            other => clean.push(other),
+        }
+    }
+    clean
+}
+
+#[cfg(test)]
+pub(super) mod fake {
+    use super::*;
+
+    /// Links by a table; every other path is real.
+    pub(crate) struct Table(pub(crate) &'static [(&'static str, &'static str)]);
+
+    impl Files for Table {
+        fn resolve(&self, path: &Path) -> PathBuf {
+            resolve_with(path, |path| {
+                self.0.iter().find(|(link, _)| Path::new(link) == path).map(|(_, target)| PathBuf::from(target))
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_followed_before_parents() {
+        let files = fake::Table(&[
+            ("/p/link", "/q/deep"),
+            ("/p/rel", "sub/x"),
+            ("/p/loop", "loop"),
+            ("/p/dangling", "/etc/new"),
+        ]);
+        let check = |path: &str, want: &str| assert_eq!(files.resolve(Path::new(path)), Path::new(want), "{path}");
+        check("/p/a/../b", "/p/b");
+        check("/p/link/../b", "/q/b");
+        check("/p/rel/y", "/p/sub/x/y");
+        check("/p/dangling", "/etc/new");
+        check("/p/loop", "/p/loop");
+        check("/../..", "/");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_disk_agrees() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("real/deep")).unwrap();
+        std::os::unix::fs::symlink("real/deep", root.join("link")).unwrap();
+        assert_eq!(Disk.resolve(&root.join("link/../new.txt")), root.join("real/new.txt"));
+        assert_eq!(lexical(&root.join("link/../new.txt")), root.join("new.txt"));
+    }
+}

@@ -1,0 +1,188 @@
+//! Two small matchers: `*` in a line of text, and gitignore-style patterns over the parts of a path.
+
+/// Whether letters match without regard to case. Rules that forbid do: `.ENV` is `.env` on some disks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Case {
+    Exact,
+    Ignored,
+}
+
+/// Whether `*` in `pattern` standing for any characters, also none, makes it equal to `text`.
+pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
+    let pattern: Vec<Token> = pattern.chars().map(|c| if c == '*' { Token::Many } else { Token::One(c) }).collect();
+    run(&pattern, &text.chars().collect::<Vec<_>>(), |token, c| matches!(token, Token::One(want) if want == c))
+}
+
+/// Whether one part of a path fits `*`, `?` and `[…]`.
+pub(super) fn component(pattern: &str, text: &str, case: Case) -> bool {
+    let fold = |text: &str| match case {
+        Case::Exact => text.to_owned(),
+        Case::Ignored => text.to_lowercase(),
+    };
+    let text: Vec<char> = fold(text).chars().collect();
+    run(&tokens(&fold(pattern)), &text, |token, c| match token {
+        Token::One(want) => want == c,
+        Token::Any => true,
+        Token::Class { negated, ranges } => ranges.iter().any(|(low, high)| low <= c && c <= high) != *negated,
+        Token::Many => false,
+    })
+}
+
+/// Whether the parts of a path, or the first few of them, fit the pattern's parts (a matched folder covers what is in it).
+/// `**` stands for any number of parts.
+pub(super) fn path(pattern: &[String], path: &[&str], case: Case) -> bool {
+    (0..=path.len()).any(|end| parts(pattern, &path[..end], case))
+}
+
+fn parts(pattern: &[String], path: &[&str], case: Case) -> bool {
+    let pattern: Vec<Part> =
+        pattern.iter().map(|part| if part == "**" { Part::Deep } else { Part::Name(part) }).collect();
+    let (mut p, mut t, mut star) = (0, 0, None);
+    while t < path.len() {
+        match pattern.get(p) {
+            Some(Part::Deep) => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(Part::Name(name)) if component(name, path[t], case) => {
+                p += 1;
+                t += 1;
+            }
+            _ => match star {
+                Some((at, taken)) => {
+                    star = Some((at, taken + 1));
+                    p = at + 1;
+                    t = taken + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|part| matches!(part, Part::Deep))
+}
+
+enum Part<'a> {
+    Name(&'a str),
+    Deep,
+}
+
+enum Token {
+    One(char),
+    Any,
+    Many,
+    Class { negated: bool, ranges: Vec<(char, char)> },
+}
+
+fn tokens(pattern: &str) -> Vec<Token> {
+    let chars: Vec<char> = pattern.chars().collect();
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while at < chars.len() {
+        let c = chars[at];
+        at += 1;
+        tokens.push(match c {
+            '*' => Token::Many,
+            '?' => Token::Any,
+            '\\' if at < chars.len() => {
+                at += 1;
+                Token::One(chars[at - 1])
+            }
+            '[' => match class(&chars[at..]) {
+                Some((token, length)) => {
+                    at += length;
+                    token
+                }
+                None => Token::One('['),
+            },
+            c => Token::One(c),
+        });
+    }
+    tokens
+}
+
+/// Reads a class after its `[`; None when it has no end.
+fn class(chars: &[char]) -> Option<(Token, usize)> {
+    let negated = matches!(chars.first(), Some('!' | '^'));
+    let mut at = usize::from(negated);
+    let start = at;
+    let mut ranges = Vec::new();
+    loop {
+        match *chars.get(at)? {
+            ']' if at > start => return Some((Token::Class { negated, ranges }, at + 1)),
+            low if chars.get(at + 1) == Some(&'-') && chars.get(at + 2).is_some_and(|c| *c != ']') => {
+                ranges.push((low, chars[at + 2]));
+                at += 3;
+            }
+            c => {
+                ranges.push((c, c));
+                at += 1;
+            }
+        }
+    }
+}
+
+/// Greedy matching that goes back to the last `*`: linear in the text for each star, so that no rule can stall us.
+fn run(pattern: &[Token], text: &[char], fits: impl Fn(&Token, &char) -> bool) -> bool {
+    let (mut p, mut t, mut star) = (0, 0, None);
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(Token::Many) => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(token) if fits(token, &text[t]) => {
+                p += 1;
+                t += 1;
+            }
+            _ => match star {
+                Some((at, taken)) => {
+                    star = Some((at, taken + 1));
+                    p = at + 1;
+                    t = taken + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|token| matches!(token, Token::Many))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_in_text() {
+        for (pattern, text, want) in [
+            ("git * main", "git push origin main", true),
+            ("git * main", "git push origin maint", false),
+            ("*", "", true),
+            ("a*b*c", "aXbXbXc", true),
+            ("a*b", "ab\nb", true),
+            ("a?", "ab", false),
+        ] {
+            assert_eq!(wildcard(pattern, text), want, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn patterns_over_paths() {
+        for (pattern, text, want) in [
+            ("src/**", "src/a/b.rs", true),
+            ("src", "src/a/b.rs", true),
+            ("src/*.rs", "src/a/b.rs", false),
+            ("**/.env", "a/b/.env", true),
+            ("**/.env", ".env", true),
+            ("**/.env", ".environment", false),
+            ("a/**/b", "a/b", true),
+            ("a/**/b", "a/x/y/b/z", true),
+            ("[ab]?", "ax", true),
+            ("[!ab]?", "ax", false),
+            ("[x", "[x", true),
+        ] {
+            let pattern: Vec<String> = pattern.split('/').map(str::to_owned).collect();
+            assert_eq!(path(&pattern, &text.split('/').collect::<Vec<_>>(), Case::Exact), want, "{pattern:?} {text}");
+        }
+        assert!(component(".env", ".ENV", Case::Ignored));
+    }
+}

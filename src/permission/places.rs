@@ -1,0 +1,274 @@
+//! Which paths are the workspace's, which are protected, and which are never asked for.
+
+use std::path::{Path, PathBuf};
+
+use super::files::{Files, lexical};
+use super::glob::{self, Case};
+
+/// The folders that a decision looks at. All absolute; links are resolved when a path is judged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Where the session was started.
+    pub project: PathBuf,
+    /// Folders added with `--add-dir` or by settings.
+    pub added: Vec<PathBuf>,
+    /// Where relative paths start now.
+    pub cwd: PathBuf,
+    /// The user's home folder.
+    pub home: Option<PathBuf>,
+    /// Our home, `~/.claude`.
+    pub cocode_home: PathBuf,
+    /// Our config and log folders and other files of ours: written only after a question, and read only after one.
+    pub own: Vec<PathBuf>,
+    /// Read without a question: this session's `tool-results/` and `blobs/`, the plan file, invoked skills' folders.
+    pub free_reads: Vec<PathBuf>,
+    /// Written without a question: the plan file in plan mode, the extraction fork's `summary.md`. Exact paths.
+    pub free_writes: Vec<PathBuf>,
+}
+
+/// Folders that are protected wherever they stand.
+const FOLDERS: [&str; 2] = [".git", ".claude"];
+
+/// Files that a shell or git runs or obeys at the next start.
+const PROFILES: [&str; 21] = [
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_aliases",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".zlogout",
+    ".kshrc",
+    ".cshrc",
+    ".tcshrc",
+    ".login",
+    ".inputrc",
+    ".gitconfig",
+    ".gitmodules",
+    ".envrc",
+    ".mcp.json",
+    ".xprofile",
+];
+
+/// Folders of profiles, as the last parts of a path.
+const PROFILE_FOLDERS: [&[&str]; 5] =
+    [&[".config", "fish"], &[".config", "git"], &[".ssh"], &[".zsh"], &[".oh-my-zsh"]];
+
+impl Places {
+    /// The folders in which reading needs no question.
+    pub(super) fn workspace(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(self.project.as_path()).chain(self.added.iter().map(PathBuf::as_path))
+    }
+
+    /// Whether the path really leads to something below the workspace.
+    pub(super) fn inside(&self, path: &Path, files: &dyn Files) -> bool {
+        // What /proc shows depends on who looks.
+        if lexical(path).starts_with("/proc") {
+            return false;
+        }
+        let real = files.resolve(path);
+        self.workspace().any(|root| real.starts_with(files.resolve(root)))
+    }
+
+    /// Why writing the path always asks; None when it is an ordinary file.
+    pub(super) fn protected(&self, path: &Path, files: &dyn Files) -> Option<String> {
+        let lexical = lexical(path);
+        let real = files.resolve(path);
+        for path in [&lexical, &real] {
+            let names: Vec<String> = path.components().map(|part| fold(&part.as_os_str().to_string_lossy())).collect();
+            for (at, name) in names.iter().enumerate() {
+                let last = at + 1 == names.len();
+                if FOLDERS.contains(&name.as_str()) || name.starts_with("git~") || name.starts_with("claude~") {
+                    return Some(format!("{} is protected", shown(path)));
+                }
+                if PROFILE_FOLDERS
+                    .iter()
+                    .any(|folder| names[..=at].ends_with(&folder.iter().map(|p| p.to_string()).collect::<Vec<_>>()))
+                {
+                    return Some(format!("{} is a profile", shown(path)));
+                }
+                if last && PROFILES.contains(&name.as_str()) {
+                    return Some(format!("{} is a profile", shown(path)));
+                }
+            }
+        }
+        let etc = ["/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/cocode", "/etc/zsh", "/etc/environment"];
+        let own =
+            self.own.iter().cloned().chain(std::iter::once(self.cocode_home.clone())).chain(etc.map(PathBuf::from));
+        for folder in own.filter(|folder| !folder.as_os_str().is_empty()) {
+            if under(&lexical, &folder) || under(&real, &files.resolve(&folder)) {
+                return Some(format!("{} is our own or the shell's", shown(path)));
+            }
+        }
+        None
+    }
+
+    /// Why reading the path always asks: trust, credentials, other sessions.
+    pub(super) fn private(&self, path: &Path, files: &dyn Files) -> Option<String> {
+        let home = files.resolve(&self.cocode_home);
+        let lexical = lexical(path);
+        let real = files.resolve(path);
+        let secret = |path: &Path, home: &Path| {
+            if home.as_os_str().is_empty() {
+                return false;
+            }
+            match strip(path, home).and_then(|rest| rest.first().cloned()) {
+                Some(first) => {
+                    first == "cocode" || first.contains("credential") || uuid::Uuid::parse_str(&first).is_ok()
+                }
+                None => false,
+            }
+        };
+        let own = self.own.iter().any(|folder| under(&lexical, folder) || under(&real, &files.resolve(folder)));
+        (own || secret(&lexical, &self.cocode_home) || secret(&real, &home))
+            .then(|| format!("{} may hold credentials, trust or another session", shown(path)))
+    }
+
+    /// Whether a search below the folder would reach what only asking may read.
+    pub(super) fn reaches_private(&self, root: &Path, files: &dyn Files) -> bool {
+        let real = files.resolve(root);
+        self.own
+            .iter()
+            .chain(std::iter::once(&self.cocode_home))
+            .filter(|own| !own.as_os_str().is_empty())
+            .any(|own| under(&files.resolve(own), &real))
+    }
+
+    /// Whether removing, moving or overwriting the folder as a whole would take something protected with it.
+    pub(super) fn holds_protected(&self, folder: &Path, files: &dyn Files) -> bool {
+        let real = files.resolve(folder);
+        let anchors = self.workspace().chain(self.home.as_deref()).chain(std::iter::once(self.cocode_home.as_path()));
+        anchors.filter(|anchor| !anchor.as_os_str().is_empty()).any(|anchor| under(&files.resolve(anchor), &real))
+    }
+
+    pub(super) fn free_read(&self, path: &Path, files: &dyn Files) -> bool {
+        let real = files.resolve(path);
+        self.free_reads.iter().any(|folder| real.starts_with(files.resolve(folder)))
+            || self.free_writes.iter().any(|file| real == files.resolve(file))
+    }
+
+    pub(super) fn free_write(&self, path: &Path, files: &dyn Files) -> bool {
+        // The parent is resolved and the file is not: a link in the plan file's place must not be written through.
+        let real = files.resolve(path);
+        self.free_writes.iter().any(|file| match (file.parent(), file.file_name()) {
+            (Some(parent), Some(name)) => real == files.resolve(parent).join(name),
+            _ => false,
+        })
+    }
+
+    /// Whether a glob in one part of a path could stand for a protected name.
+    pub(super) fn glob_may_be_protected(part: &str) -> bool {
+        // Without dotglob, a star at the start does not match a leading dot.
+        FOLDERS
+            .iter()
+            .chain(PROFILES.iter())
+            .chain([".ssh", ".config"].iter())
+            .any(|name| glob::component(part, name, Case::Ignored) && !part.starts_with(['*', '?']))
+    }
+
+    #[cfg(test)]
+    pub(super) fn for_tests() -> Places {
+        Places {
+            project: "/p".into(),
+            added: vec!["/added".into()],
+            cwd: "/p".into(),
+            home: Some("/home/u".into()),
+            cocode_home: "/home/u/.claude".into(),
+            own: vec!["/home/u/.config/cocode".into(), "/home/u/.local/state/cocode".into()],
+            free_reads: vec!["/home/u/.claude/0192f0c1-2345-7000-8000-000000000001/tool-results".into()],
+            free_writes: vec!["/home/u/.claude/plans/plan.md".into()],
+        }
+    }
+}
+
+/// A name as careless file systems read it: without case, trailing dots and spaces, streams, or ignorable characters.
+fn fold(name: &str) -> String {
+    let name = name.split(':').next().unwrap_or_default();
+    let name: String = name
+        .chars()
+        .filter(
+            |c| !matches!(*c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'),
+        )
+        .collect();
+    name.trim_end_matches(['.', ' ']).to_lowercase()
+}
+
+/// The folded parts of `path` below `base`.
+fn strip(path: &Path, base: &Path) -> Option<Vec<String>> {
+    let parts =
+        |path: &Path| path.components().map(|part| fold(&part.as_os_str().to_string_lossy())).collect::<Vec<_>>();
+    let (path, base) = (parts(path), parts(base));
+    path.strip_prefix(base.as_slice()).map(<[String]>::to_vec)
+}
+
+fn under(path: &Path, base: &Path) -> bool {
+    !base.as_os_str().is_empty() && strip(path, base).is_some()
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::fake::Table;
+    use super::*;
+
+    #[test]
+    fn protected_paths_hold_against_spelling() {
+        let places = Places::for_tests();
+        let files = Table(&[("/p/hooks", "/p/.git/hooks"), ("/p/cfg", "/home/u/.config/cocode")]);
+        for (path, want) in [
+            ("/p/.git/config", true),
+            ("/p/.GIT/config", true),
+            ("/p/.git./config", true),
+            ("/p/.git ", true),
+            ("/p/git~1/config", true),
+            ("/p/.git\u{200c}/config", true),
+            ("/p/.git::$INDEX_ALLOCATION/x", true),
+            ("/p/a/../.git/x", true),
+            ("/p/hooks/pre-commit", true),
+            ("/p/sub/.claude/settings.json", true),
+            ("/home/u/.bashrc", true),
+            ("/p/.zshrc", true),
+            ("/home/u/.claude/x", true),
+            ("/p/cfg/config.toml", true),
+            ("/p/.gitignore", false),
+            ("/p/src/git/config", false),
+            ("/p/src/main.rs", false),
+        ] {
+            assert_eq!(places.protected(Path::new(path), &files).is_some(), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn private_paths() {
+        let places = Places::for_tests();
+        let files = Table(&[("/p/t", "/home/u/.claude/cocode")]);
+        for (path, want) in [
+            ("/home/u/.claude/cocode/trust.json", true),
+            ("/p/t/trust.json", true),
+            ("/home/u/.claude/0192f0c1-2345-7000-8000-000000000002/transcript.jsonl", true),
+            ("/home/u/.claude/.credentials.json", true),
+            ("/home/u/.config/cocode/config.toml", true),
+            ("/home/u/.claude/skills/x/SKILL.md", false),
+            ("/p/a", false),
+        ] {
+            assert_eq!(places.private(Path::new(path), &files).is_some(), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_plan_file_is_no_way_out() {
+        let places = Places::for_tests();
+        let check = |files: &Table, want| {
+            assert_eq!(places.free_write(Path::new("/home/u/.claude/plans/plan.md"), files), want)
+        };
+        check(&Table(&[]), true);
+        check(&Table(&[("/home/u/.claude/plans/plan.md", "/etc/passwd")]), false);
+    }
+}

@@ -1,0 +1,534 @@
+//! Rules as they stand in settings: `Bash(git diff:*)`, `Edit(src/**)`, `WebFetch(domain:example.com)`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::Behavior;
+use super::files::{Files, lexical};
+use super::glob::{self, Case};
+use super::places::Places;
+
+/// A tool and what of it is meant. Displays as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Rule {
+    tool: String,
+    text: Option<String>,
+    specifier: Specifier,
+}
+
+/// What stands between the parentheses.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Specifier {
+    /// No parentheses: every call of the tool.
+    Any,
+    Shell(ShellPattern),
+    Path(PathPattern),
+    /// A host; `*.` before it means every host below.
+    Domain(String),
+    /// A sub-agent's or a skill's name, with `*`.
+    Name(String),
+}
+
+/// What a Bash rule matches. Never more than one simple command.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum ShellPattern {
+    Exact(String),
+    /// The first words, then anything.
+    Prefix(Vec<String>),
+    /// `*` somewhere else than at the end.
+    Wildcard(String),
+}
+
+/// A gitignore-style pattern and where it starts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct PathPattern {
+    anchor: Anchor,
+    parts: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Anchor {
+    Root,
+    Home,
+    Project,
+    /// A path below the project or, for rules that forbid, below the working directory.
+    Relative,
+    /// A name without a slash: at any depth.
+    Anywhere,
+}
+
+/// A rule that cannot be read: the rule, what is wrong, and how to write it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("permission rule {rule:?}: {problem}; {fix}")]
+pub struct RuleError {
+    pub rule: String,
+    pub problem: String,
+    pub fix: String,
+}
+
+/// Tools whose specifier is a path.
+const PATH_TOOLS: [&str; 8] = ["Read", "Edit", "Write", "NotebookEdit", "MultiEdit", "Grep", "Glob", "LS"];
+
+impl Rule {
+    /// Reads a rule.
+    ///
+    /// # Errors
+    /// When it is no `Tool` or `Tool(specifier)`, or the specifier is none that this tool has.
+    pub fn parse(text: &str) -> Result<Rule, RuleError> {
+        let fail = |problem: &str, fix: &str| {
+            Err(RuleError { rule: text.to_owned(), problem: problem.to_owned(), fix: fix.to_owned() })
+        };
+        let trimmed = text.trim();
+        let (tool, inner) = match trimmed.split_once('(') {
+            None => (trimmed, None),
+            Some((tool, rest)) => match rest.strip_suffix(')') {
+                Some(inner) => (tool, Some(inner)),
+                None => {
+                    return fail("the closing parenthesis is missing", "write Tool(specifier), like Bash(git diff:*)");
+                }
+            },
+        };
+        if tool.is_empty() || !tool.chars().all(|c| c.is_ascii_alphanumeric() || "_-*.:".contains(c)) {
+            return fail(
+                "it does not start with a tool's name",
+                "write Tool or Tool(specifier), like Read or Bash(ls:*)",
+            );
+        }
+        let mcp = tool.starts_with("mcp__");
+        if tool.contains('*') && !mcp {
+            return fail(
+                "a tool's name takes no *",
+                "name the tool, like Bash, or a server's tools, like mcp__server__*",
+            );
+        }
+        if !mcp && !tool.starts_with(|c: char| c.is_ascii_uppercase()) {
+            return fail(
+                "tool names start with a capital letter",
+                "write it like Bash, Read, Edit, WebFetch or mcp__server__tool",
+            );
+        }
+        let Some(inner) = inner else {
+            return Ok(Rule { tool: tool.to_owned(), text: None, specifier: Specifier::Any });
+        };
+        let inner_trimmed = inner.trim();
+        if inner_trimmed.is_empty() {
+            return fail("nothing stands between the parentheses", &format!("write {tool} for every call of the tool"));
+        }
+        if inner.chars().any(|c| c == '\0') {
+            return fail("it holds a NUL", "remove it");
+        }
+        let specifier = match tool {
+            "Bash" => Specifier::Shell(ShellPattern::parse(inner_trimmed)),
+            _ if PATH_TOOLS.contains(&tool) => match PathPattern::parse(inner_trimmed) {
+                Some(pattern) => Specifier::Path(pattern),
+                None => {
+                    return fail(
+                        "! is no part of a path pattern",
+                        "put the path into the other list (allow, ask or deny)",
+                    );
+                }
+            },
+            "WebFetch" => match inner_trimmed.strip_prefix("domain:").map(str::trim) {
+                Some(host) if !host.is_empty() && !host.contains(['/', ' ', '@']) => {
+                    Specifier::Domain(host.trim_end_matches('.').to_ascii_lowercase())
+                }
+                _ => return fail("WebFetch is ruled by host", "write WebFetch(domain:example.com)"),
+            },
+            _ if mcp => return fail("MCP tools take no specifier", &format!("write {tool}")),
+            _ => Specifier::Name(inner_trimmed.to_owned()),
+        };
+        Ok(Rule { tool: tool.to_owned(), text: Some(inner.to_owned()), specifier })
+    }
+
+    /// The tool as written, before the parenthesis.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    pub(super) fn specifier(&self) -> &Specifier {
+        &self.specifier
+    }
+
+    /// Whether the rule speaks about this tool at all, whatever its specifier.
+    pub(super) fn governs(&self, tool: &str) -> bool {
+        let rule = self.tool.as_str();
+        if rule.starts_with("mcp__") {
+            return glob::wildcard(rule, tool)
+                || tool
+                    .strip_prefix(rule)
+                    .is_some_and(|rest| rest.starts_with("__") && !rule["mcp__".len()..].contains("__"));
+        }
+        rule == tool
+            || match rule {
+                "Read" => matches!(tool, "Grep" | "Glob" | "LS"),
+                "Edit" => matches!(tool, "Write" | "NotebookEdit" | "MultiEdit"),
+                "Task" => tool == "Agent",
+                "Agent" => tool == "Task",
+                _ => false,
+            }
+    }
+
+    /// Whether the rule covers a call of `tool` with a name as its specifier.
+    pub(super) fn covers_name(&self, tool: &str, name: Option<&str>) -> bool {
+        self.governs(tool)
+            && match &self.specifier {
+                Specifier::Any => true,
+                Specifier::Name(pattern) => name.is_some_and(|name| glob::wildcard(pattern, name)),
+                _ => false,
+            }
+    }
+
+    /// Whether the rule covers a fetch from this host, given in lower case.
+    pub(super) fn covers_host(&self, host: Option<&str>) -> bool {
+        self.tool == "WebFetch"
+            && match (&self.specifier, host) {
+                (Specifier::Any, _) => true,
+                (Specifier::Domain(domain), Some(host)) => match domain.strip_prefix("*.") {
+                    Some(parent) => host.strip_suffix(parent).is_some_and(|sub| sub.ends_with('.')),
+                    None => domain == host || domain == "*",
+                },
+                _ => false,
+            }
+    }
+
+    /// Whether the rule covers `path` for `tool`; see [`Strictness`].
+    pub(super) fn covers_path(
+        &self,
+        tool: &str,
+        path: &Path,
+        strictness: Strictness,
+        places: &Places,
+        files: &dyn Files,
+    ) -> bool {
+        self.governs(tool)
+            && match &self.specifier {
+                Specifier::Any => true,
+                Specifier::Path(pattern) => pattern.covers(path, strictness, places, files),
+                _ => false,
+            }
+    }
+}
+
+/// How a path is compared with a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strictness {
+    /// For allowing: where the path really leads must match, letter by letter.
+    Sure,
+    /// For forbidding: the path as written or where it leads, in any case, is enough.
+    Possible,
+}
+
+impl ShellPattern {
+    fn parse(text: &str) -> ShellPattern {
+        let open = text.strip_suffix(":*").or_else(|| text.strip_suffix(" *")).map(str::trim_end);
+        match open {
+            Some(prefix) if !prefix.contains('*') => {
+                ShellPattern::Prefix(prefix.split_whitespace().map(str::to_owned).collect())
+            }
+            _ if text == "*" => ShellPattern::Prefix(Vec::new()),
+            Some(prefix) => ShellPattern::Wildcard(format!("{prefix} *")),
+            None if text.contains('*') => ShellPattern::Wildcard(text.to_owned()),
+            None => ShellPattern::Exact(text.to_owned()),
+        }
+    }
+}
+
+impl PathPattern {
+    fn parse(text: &str) -> Option<PathPattern> {
+        if text.starts_with('!') {
+            return None;
+        }
+        let (anchor, rest) = if let Some(rest) = text.strip_prefix("//") {
+            (Anchor::Root, rest)
+        } else if let Some(rest) = text.strip_prefix("~/") {
+            (Anchor::Home, rest)
+        } else if text == "~" {
+            (Anchor::Home, "")
+        } else if let Some(rest) = text.strip_prefix('/') {
+            (Anchor::Project, rest)
+        } else if text.starts_with("./") || text.trim_end_matches('/').contains('/') {
+            (Anchor::Relative, text)
+        } else if matches!(text.trim_end_matches('/'), "." | "..") {
+            (Anchor::Relative, text)
+        } else {
+            (Anchor::Anywhere, text)
+        };
+        let mut parts: Vec<String> = Vec::new();
+        for part in rest.split('/') {
+            match part {
+                "" | "." => {}
+                // Above the anchor there is nothing that a pattern could mean, so the part stays and matches no path.
+                ".." if parts.last().is_some_and(|last| last != "..") => {
+                    parts.pop();
+                }
+                part => parts.push(part.to_owned()),
+            }
+        }
+        Some(PathPattern { anchor, parts })
+    }
+
+    fn covers(&self, path: &Path, strictness: Strictness, places: &Places, files: &dyn Files) -> bool {
+        let case = match strictness {
+            Strictness::Sure => Case::Exact,
+            Strictness::Possible => Case::Ignored,
+        };
+        let real = files.resolve(path);
+        let fits =
+            |path: &Path, base: &Path| below(path, base).is_some_and(|parts| glob::path(&self.parts, &parts, case));
+        let deep: Vec<String> = std::iter::once("**".to_owned()).chain(self.parts.iter().cloned()).collect();
+        let fits_deep =
+            |path: &Path, base: &Path| below(path, base).is_some_and(|parts| glob::path(&deep, &parts, case));
+        let root = Path::new("/");
+        let bases: Vec<PathBuf> = match (self.anchor, strictness) {
+            (Anchor::Root, _) => vec![root.to_owned()],
+            (Anchor::Home, _) => places.home.iter().cloned().collect(),
+            (Anchor::Project, _) | (Anchor::Relative, Strictness::Sure) => vec![places.project.clone()],
+            (Anchor::Relative, Strictness::Possible) => vec![places.project.clone(), places.cwd.clone()],
+            (Anchor::Anywhere, Strictness::Sure) => places.workspace().map(Path::to_owned).collect(),
+            (Anchor::Anywhere, Strictness::Possible) => vec![root.to_owned()],
+        };
+        bases.iter().any(|base| {
+            let real_base = files.resolve(base);
+            let fits = |path: &Path, base: &Path| match self.anchor {
+                Anchor::Anywhere => fits_deep(path, base),
+                _ => fits(path, base),
+            };
+            match strictness {
+                Strictness::Sure => fits(&real, &real_base),
+                Strictness::Possible => {
+                    fits(&real, &real_base) || fits(&lexical(path), base) || fits(&lexical(path), &real_base)
+                }
+            }
+        })
+    }
+}
+
+/// The parts of `path` below `base`, as text; None when it is not below it.
+fn below<'a>(path: &'a Path, base: &Path) -> Option<Vec<&'a str>> {
+    path.strip_prefix(base).ok()?.components().map(|part| part.as_os_str().to_str()).collect()
+}
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Rule, RuleError> {
+        Rule::parse(text)
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.text {
+            Some(text) => write!(f, "{}({text})", self.tool),
+            None => f.write_str(&self.tool),
+        }
+    }
+}
+
+/// Where a rule comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// `/etc/cocode/`.
+    Managed,
+    CommandLine,
+    /// `.claude/settings.local.json`.
+    ProjectLocal,
+    /// `.claude/settings.json`.
+    Project,
+    /// `<home>/settings.json`.
+    User,
+    /// The user's config.toml.
+    Config,
+    /// Granted in this session.
+    Session,
+    /// The running skill's `allowed_tools`.
+    Skill,
+}
+
+impl Source {
+    /// Whether the project could have written it, so that its allow rules need trust.
+    pub fn is_project(self) -> bool {
+        matches!(self, Source::Project | Source::ProjectLocal)
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Managed => "managed settings",
+            Source::CommandLine => "command line",
+            Source::ProjectLocal => ".claude/settings.local.json",
+            Source::Project => ".claude/settings.json",
+            Source::User => "user settings",
+            Source::Config => "config.toml",
+            Source::Session => "this session",
+            Source::Skill => "running skill",
+        })
+    }
+}
+
+/// Rules of every source. Deny beats ask beats allow, from whatever source.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleSet {
+    entries: Vec<Entry>,
+    broken: Vec<Source>,
+}
+
+/// One rule in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub behavior: Behavior,
+    pub rule: Rule,
+    pub source: Source,
+}
+
+impl RuleSet {
+    pub fn add(&mut self, behavior: Behavior, rule: Rule, source: Source) {
+        let entry = Entry { behavior, rule, source };
+        if !self.entries.contains(&entry) {
+            self.entries.push(entry);
+        }
+    }
+
+    /// Takes a rule back; false when it was not there.
+    pub fn remove(&mut self, behavior: Behavior, rule: &Rule, source: Source) -> bool {
+        let before = self.entries.len();
+        self.entries.retain(|entry| !(entry.behavior == behavior && &entry.rule == rule && entry.source == source));
+        self.entries.len() != before
+    }
+
+    /// Drops every rule of a source, and that it was broken.
+    pub fn clear(&mut self, source: Source) {
+        self.entries.retain(|entry| entry.source != source);
+        self.broken.retain(|broken| *broken != source);
+    }
+
+    /// Says that a source could not be read in full: whatever it could have denied asks.
+    pub fn mark_broken(&mut self, source: Source) {
+        if !self.broken.contains(&source) {
+            self.broken.push(source);
+        }
+    }
+
+    pub fn broken(&self) -> &[Source] {
+        &self.broken
+    }
+
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::fake::Table;
+    use super::*;
+
+    #[test]
+    fn rules_round_trip() {
+        for text in [
+            "Bash",
+            "Bash(git diff:*)",
+            "Bash(git *)",
+            "Bash(npm run build)",
+            "Bash(echo (x))",
+            "Read(~/.zshrc)",
+            "Edit(/src/**)",
+            "Edit(//tmp/x)",
+            "WebFetch(domain:*.example.com)",
+            "mcp__github",
+            "mcp__github__*",
+            "Task(Explore)",
+            "Agent(Explore)",
+            "Skill(commit)",
+        ] {
+            assert_eq!(Rule::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn bad_rules_name_the_fix() {
+        for (text, want) in [
+            ("", "write Tool or Tool(specifier)"),
+            ("Bash(", "closing parenthesis"),
+            ("Bash(ls", "closing parenthesis"),
+            ("Bash()", "write Bash for every call"),
+            ("bash(ls)", "capital letter"),
+            ("*", "takes no *"),
+            ("WebFetch(example.com)", "WebFetch(domain:example.com)"),
+            ("WebFetch(domain:http://x)", "WebFetch(domain:example.com)"),
+            ("Read(!x)", "other list"),
+            ("mcp__a__b(x)", "write mcp__a__b"),
+            ("rm -rf", "tool's name"),
+        ] {
+            let error = Rule::parse(text).unwrap_err().to_string();
+            assert!(error.contains(want), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn tools_that_a_rule_governs() {
+        for (rule, tool, want) in [
+            ("Read", "Grep", true),
+            ("Grep", "Read", false),
+            ("Edit", "Write", true),
+            ("Edit", "NotebookEdit", true),
+            ("Edit", "Read", false),
+            ("Task", "Agent", true),
+            ("mcp__github", "mcp__github__list", true),
+            ("mcp__github", "mcp__github2__list", false),
+            ("mcp__github__*", "mcp__github__list", true),
+            ("mcp__git*", "mcp__github__list", true),
+            ("mcp__github__list", "mcp__github__list__all", false),
+        ] {
+            assert_eq!(Rule::parse(rule).unwrap().governs(tool), want, "{rule} {tool}");
+        }
+    }
+
+    #[test]
+    fn path_patterns() {
+        let places = Places::for_tests();
+        let files = Table(&[("/p/link", "/etc")]);
+        for (pattern, path, sure, possible) in [
+            ("src/**", "/p/src/a.rs", true, true),
+            ("/src/**", "/p/src/a.rs", true, true),
+            ("./src", "/p/src/a.rs", true, true),
+            ("//etc/**", "/etc/passwd", true, true),
+            ("//etc/**", "/p/link/passwd", true, true),
+            ("link/**", "/p/link/passwd", false, true),
+            ("~/notes", "/home/u/notes/a", true, true),
+            (".env", "/p/a/.env", true, true),
+            (".env", "/p/a/.ENV", false, true),
+            (".env", "/q/.env", false, true),
+            ("*.md", "/p/a/b.md", true, true),
+            ("src/*.rs", "/p/src/a/b.rs", false, false),
+            ("../x", "/x", false, false),
+            ("**", "/p/a", true, true),
+            ("**", "/q/a", false, true),
+        ] {
+            let rule = Rule::parse(&format!("Read({pattern})")).unwrap();
+            let covers = |strictness| rule.covers_path("Read", Path::new(path), strictness, &places, &files);
+            assert_eq!((covers(Strictness::Sure), covers(Strictness::Possible)), (sure, possible), "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn hosts() {
+        for (rule, host, want) in [
+            ("WebFetch(domain:example.com)", "example.com", true),
+            ("WebFetch(domain:example.com)", "a.example.com", false),
+            ("WebFetch(domain:example.com)", "notexample.com", false),
+            ("WebFetch(domain:*.example.com)", "a.example.com", true),
+            ("WebFetch(domain:*.example.com)", "example.com", false),
+            ("WebFetch(domain:*.example.com)", "notexample.com", false),
+            ("WebFetch(domain:Example.com.)", "example.com", true),
+            ("WebFetch", "x", true),
+        ] {
+            assert_eq!(Rule::parse(rule).unwrap().covers_host(Some(host)), want, "{rule} {host}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Splits a shell line into parts.
