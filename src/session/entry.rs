@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::{BlobId, CallId, Message, Usage};
+use crate::message::{BlobId, CallId, Effect, Message, Usage};
 use crate::permission::Mode;
 
 /// Version that this program writes.
@@ -62,10 +62,13 @@ pub enum EntryKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
     },
-    /// A file's content after a change of ours. `blob` is none when it was removed.
+    /// A file's content after a change of ours. `blob` is none when it was removed; it names the content by its hash and
+    /// is stored only when undo takes the change back.
     FileAfter {
         path: PathBuf,
         blob: Option<BlobId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u32>,
     },
     /// Files were put back as they stood before entry `to`, by undo or rewind, or forward again by redo.
     FilesRestored {
@@ -156,7 +159,8 @@ pub struct ClippedBlock {
     pub persisted: Option<PathBuf>,
 }
 
-/// Everything before `keep_from` leaves the context; summary and attachments enter.
+/// Everything before `keep_from` leaves the context, the summary and attachments of an earlier boundary included; summary
+/// and attachments enter and stand before what is kept. Todos and the working directory stay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Boundary {
     pub trigger: String,
@@ -168,4 +172,7 @@ pub struct Boundary {
     pub summary: Option<Arc<Message>>,
     #[serde(default)]
     pub attachments: Vec<Arc<Message>>,
+    /// Files that the attachments hold whole, so that they count as seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
 }

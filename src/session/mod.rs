@@ -1,4 +1,24 @@
 //! A session on disk: an append-only log, and the context as a projection of it.
 
+mod changes;
+pub mod context;
 pub mod entry;
+mod error;
+mod facts;
+mod line;
+mod load;
+mod log;
+mod screen;
+#[expect(clippy::module_inception, reason = "the folder holds what belongs to a session, the file the session itself")]
+mod session;
 pub mod store;
+mod timeline;
+mod undo;
+
+pub use context::Context;
+pub use error::Error;
+pub use facts::{Facts, Spent, title_of};
+pub use log::FILE as LOG_FILE;
+pub use screen::{PromptRow, read_history};
+pub use session::{Clock, Session};
+pub use undo::{Restored, Rewound};

@@ -76,7 +76,7 @@ impl Store {
 }
 
 /// Makes a folder, and those above it, that only its owner can enter.
-fn private_dir(path: &Path) -> io::Result<()> {
+pub(super) fn private_dir(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

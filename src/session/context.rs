@@ -1,0 +1,477 @@
+//! What the model sees: a fold over the entries of a log that count.
+//!
+//! Adding an entry costs that entry alone. What rewinds, boundaries and their undo do to the set of entries that count is
+//! `timeline`'s part; the fold itself only ever goes forward.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::entry::{Boundary, ClippedBlock, EntryKind, Seq};
+use crate::message::tokens;
+use crate::message::{Block, CallId, Content, Effect, Message, Outcome, Role, StopReason, Todo, ToolResult};
+
+/// What a call without a result is answered with.
+const INTERRUPTED: &str = "[interrupted: this call did not finish; what it did until then is unknown]";
+
+/// Factor on estimated tokens, in percent.
+const SAFETY_PERCENT: u64 = 133;
+
+/// The projection of a log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Context {
+    items: Vec<Item>,
+    calls: HashMap<CallId, Call>,
+    /// Who saw which content of a file, oldest first.
+    reads: HashMap<PathBuf, Vec<(Reader, String)>>,
+    seen: HashMap<PathBuf, String>,
+    todos: Vec<Todo>,
+    cwd: PathBuf,
+    parts: Parts,
+    tally: Tally,
+}
+
+/// One message that the model sees.
+#[derive(Debug, Clone, PartialEq)]
+struct Item {
+    seq: Seq,
+    /// As it stands in the log.
+    original: Arc<Message>,
+    /// As the model sees it.
+    shown: Arc<Message>,
+    /// Index in `original` of each block of `shown`, when some were left out.
+    kept: Option<Vec<usize>>,
+    /// Digests of results that were archived here; they follow this message.
+    digests: Vec<Arc<Message>>,
+    /// Estimate for `shown`.
+    tokens: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Call {
+    /// Item that holds the result.
+    result: Option<usize>,
+    /// The result reads as a marker.
+    replaced: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Reader {
+    Call(CallId),
+    Boundary,
+}
+
+/// What has arrived of a reply that has no `message` yet.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Parts {
+    text: String,
+    thinking: String,
+}
+
+/// Tokens, as a running sum.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Tally {
+    /// What the provider counted with the last reply, less what was cleared since.
+    counted: Option<u64>,
+    /// Number of items that `counted` covers.
+    covers: usize,
+    /// Estimate of all later items, without the safety factor.
+    estimated: u64,
+}
+
+impl Tally {
+    /// Item `index` now costs `new` instead of `old`.
+    fn change(&mut self, index: usize, old: u64, new: u64) {
+        let sum = match &mut self.counted {
+            Some(counted) if index < self.covers => counted,
+            _ => &mut self.estimated,
+        };
+        *sum = (*sum + new).saturating_sub(old);
+    }
+}
+
+impl Context {
+    /// An empty context whose shell starts in `cwd`.
+    pub fn new(cwd: PathBuf) -> Context {
+        Context {
+            items: Vec::new(),
+            calls: HashMap::new(),
+            reads: HashMap::new(),
+            seen: HashMap::new(),
+            todos: Vec::new(),
+            cwd,
+            parts: Parts::default(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// The messages to send, oldest first: each call is followed by exactly one result before anything else, in the order
+    /// of the calls.
+    pub fn messages(&self) -> Vec<Arc<Message>> {
+        let mut messages = Vec::with_capacity(self.items.len() + 1);
+        let mut sent_results = None;
+        for (index, item) in self.items.iter().enumerate() {
+            if item.shown.role == Role::Assistant {
+                if item.shown.blocks.is_empty() {
+                    continue;
+                }
+                messages.push(Arc::clone(&item.shown));
+                if item.shown.calls().next().is_none() {
+                    continue;
+                }
+                match self.items.get(index + 1) {
+                    Some(next) if answers_in_order(&item.shown, &next.shown) => {
+                        messages.push(Arc::clone(&next.shown));
+                        sent_results = Some(index + 1);
+                    }
+                    _ => {
+                        let results = item.shown.calls().map(|call| self.result(&call.id)).collect();
+                        messages.push(Arc::new(Message::tool_results(results)));
+                    }
+                }
+            } else if sent_results != Some(index) {
+                messages.extend(without_results(&item.shown));
+            }
+            messages.extend(item.digests.iter().cloned());
+        }
+        messages.extend(self.parts.reply().filter(|reply| reply.agent_visible).map(Arc::new));
+        messages
+    }
+
+    /// The messages with the entry that each came from, as the projection holds them: what compaction chooses from.
+    /// Messages of a boundary bear the boundary's `seq`.
+    pub fn entries(&self) -> impl Iterator<Item = (Seq, &Arc<Message>)> {
+        self.items.iter().map(|item| (item.seq, &item.shown))
+    }
+
+    /// Files that the model has seen and that it may edit while their content still has this hash.
+    pub fn seen(&self) -> &HashMap<PathBuf, String> {
+        &self.seen
+    }
+
+    pub fn todos(&self) -> &[Todo] {
+        &self.todos
+    }
+
+    /// Where the next shell line starts.
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// Tokens in the window: what the provider counted with the last reply, and 1.33 times the estimate of what came later.
+    pub fn tokens(&self) -> u64 {
+        self.tally.counted.unwrap_or(0) + (self.tally.estimated * SAFETY_PERCENT).div_ceil(100)
+    }
+
+    /// True when `tokens` rests on a provider's own count, which holds system prompt and tools, too. Otherwise it counts
+    /// messages alone.
+    pub fn counted(&self) -> bool {
+        self.tally.counted.is_some()
+    }
+
+    /// Calls that have no result yet, oldest first.
+    pub fn open_calls(&self) -> Vec<CallId> {
+        let calls = self.items.iter().flat_map(|item| item.shown.calls());
+        calls
+            .filter(|call| self.calls.get(&call.id).is_some_and(|call| call.result.is_none()))
+            .map(|call| call.id.clone())
+            .collect()
+    }
+
+    /// What has arrived of a reply whose message is not written yet.
+    pub fn unfinished_reply(&self) -> Option<Message> {
+        self.parts.reply()
+    }
+
+    /// Carries over what no boundary takes away.
+    pub(super) fn set_state(&mut self, todos: Option<Vec<Todo>>, cwd: Option<PathBuf>) {
+        self.todos = todos.unwrap_or_default();
+        if let Some(cwd) = cwd {
+            self.cwd = cwd;
+        }
+    }
+
+    /// Starts the fold with what a boundary puts in the place of everything before it.
+    pub(super) fn begin(&mut self, seq: Seq, boundary: &Boundary) {
+        for message in boundary.summary.iter().chain(&boundary.attachments) {
+            self.message(seq, message);
+        }
+        for effect in &boundary.effects {
+            self.effect(Reader::Boundary, effect);
+        }
+    }
+
+    /// Adds an entry. Rewinds, boundaries and their undo have done their work before the fold.
+    pub(super) fn apply(&mut self, seq: Seq, kind: &EntryKind) {
+        match kind {
+            EntryKind::Message { message } => {
+                match message.role {
+                    Role::Assistant => self.parts = Parts::default(),
+                    Role::User if message.kind == crate::message::Kind::Prompt => self.flush(seq),
+                    Role::User => {}
+                }
+                self.message(seq, message);
+            }
+            EntryKind::ReplyPart { text, thinking } => {
+                self.parts.text.push_str(text);
+                self.parts.thinking.push_str(thinking);
+            }
+            EntryKind::ReplyDiscarded { .. } => self.parts = Parts::default(),
+            EntryKind::TurnStarted | EntryKind::TurnEnded { .. } => self.flush(seq),
+            EntryKind::ToolResultsCleared { calls, persisted } => {
+                for (index, call) in calls.iter().enumerate() {
+                    let saved = persisted.get(index).and_then(Option::as_deref);
+                    self.replace(call, |bytes| match saved {
+                        Some(path) => format!("[old result cleared: {bytes} bytes, saved in {}]", path.display()),
+                        None => format!("[old result cleared: {bytes} bytes]"),
+                    });
+                }
+            }
+            EntryKind::ToolResultsArchived { calls, digest } => self.archive(seq, calls, digest),
+            EntryKind::BlocksClipped { blocks } => blocks.iter().for_each(|block| self.clip(block)),
+            EntryKind::CompactBoundary(_) => {
+                self.flush(seq);
+                // Older usage counted what is no longer there.
+                let estimated = self.items.iter().map(|item| item.tokens).sum();
+                self.tally = Tally { counted: None, covers: 0, estimated };
+            }
+            EntryKind::Header(_)
+            | EntryKind::FileBefore { .. }
+            | EntryKind::FileAfter { .. }
+            | EntryKind::FilesRestored { .. }
+            | EntryKind::CommandRan { .. }
+            | EntryKind::BoundaryUndone { .. }
+            | EntryKind::Rewind { .. }
+            | EntryKind::Title { .. }
+            | EntryKind::ModeChanged { .. }
+            | EntryKind::ModelChanged { .. }
+            | EntryKind::Granted { .. }
+            | EntryKind::Trusted { .. }
+            | EntryKind::Spent { .. }
+            | EntryKind::Unknown => {}
+        }
+    }
+
+    /// Parts that never got their message become an interrupted reply.
+    fn flush(&mut self, seq: Seq) {
+        if let Some(reply) = self.parts.reply() {
+            self.parts = Parts::default();
+            self.message(seq, &Arc::new(reply));
+        }
+    }
+
+    fn message(&mut self, seq: Seq, message: &Arc<Message>) {
+        if !message.agent_visible {
+            return;
+        }
+        let index = self.items.len();
+        // Calls whose id was used before, and results that answer no open call, would make the request invalid.
+        let mut kept = Vec::with_capacity(message.blocks.len());
+        for (at, block) in message.blocks.iter().enumerate() {
+            let keep = match (message.role, block) {
+                (Role::Assistant, Block::ToolCall(call)) => {
+                    let new = !self.calls.contains_key(&call.id);
+                    if new {
+                        self.calls.insert(call.id.clone(), Call { result: None, replaced: false });
+                    }
+                    new
+                }
+                (Role::User, Block::ToolResult(result)) => match self.calls.get_mut(&result.id) {
+                    Some(call) if call.result.is_none() => {
+                        call.result = Some(index);
+                        for effect in &result.effects {
+                            self.effect(Reader::Call(result.id.clone()), effect);
+                        }
+                        true
+                    }
+                    _ => false,
+                },
+                (Role::Assistant, Block::ToolResult(_)) | (Role::User, Block::ToolCall(_)) => false,
+                (_, Block::Text { .. } | Block::Thinking { .. } | Block::Media(_)) => true,
+            };
+            if keep {
+                kept.push(at);
+            }
+        }
+        let whole = kept.len() == message.blocks.len();
+        let shown = match whole {
+            true => Arc::clone(message),
+            false => {
+                let blocks = kept.iter().map(|at| message.blocks[*at].clone()).collect();
+                Arc::new(Message { blocks, ..Message::clone(message) })
+            }
+        };
+        let tokens = tokens::message(&shown);
+        let counted = message.usage.filter(|_| message.role == Role::Assistant).map_or(0, |usage| usage.context());
+        self.items.push(Item {
+            seq,
+            original: Arc::clone(message),
+            shown,
+            kept: (!whole).then_some(kept),
+            digests: Vec::new(),
+            tokens,
+        });
+        if counted > 0 {
+            self.tally = Tally { counted: Some(counted), covers: index + 1, estimated: 0 };
+        } else {
+            self.tally.estimated += tokens;
+        }
+    }
+
+    fn effect(&mut self, reader: Reader, effect: &Effect) {
+        match effect {
+            Effect::Seen { path, sha256 } => {
+                self.seen.insert(path.clone(), sha256.clone());
+                self.reads.entry(path.clone()).or_default().push((reader, sha256.clone()));
+            }
+            Effect::Cwd { path } => self.cwd.clone_from(path),
+            Effect::Todos { items } => self.todos.clone_from(items),
+        }
+    }
+
+    /// A result as it is sent.
+    fn result(&self, id: &CallId) -> ToolResult {
+        let held = self.calls.get(id).and_then(|call| call.result).and_then(|index| self.items.get(index));
+        held.and_then(|item| item.shown.results().find(|result| result.id == *id))
+            .cloned()
+            .unwrap_or_else(|| ToolResult::of_text(id.clone(), Outcome::Interrupted, INTERRUPTED))
+    }
+
+    /// Puts a marker in the place of a result's content; `marker` gets the content's size in bytes. Once a result.
+    fn replace(&mut self, id: &CallId, marker: impl Fn(usize) -> String) -> Option<usize> {
+        let call = self.calls.get_mut(id).filter(|call| !call.replaced)?;
+        let index = call.result?;
+        call.replaced = true;
+        let mut forgotten = Vec::new();
+        let original = self.items[index].original.results().find(|result| result.id == *id)?;
+        let bytes = original.text().len();
+        for effect in &original.effects {
+            if let Effect::Seen { path, .. } = effect {
+                forgotten.push(path.clone());
+            }
+        }
+        self.edit(index, |message| {
+            for block in &mut message.blocks {
+                if let Block::ToolResult(result) = block
+                    && result.id == *id
+                {
+                    result.content = vec![Content::text(marker(bytes))];
+                }
+            }
+        });
+        // A file whose only surviving reads are gone is no longer known as read.
+        for path in forgotten {
+            let Some(reads) = self.reads.get_mut(&path) else { continue };
+            reads.retain(|(reader, _)| *reader != Reader::Call(id.clone()));
+            match reads.last() {
+                Some((_, sha256)) => self.seen.insert(path, sha256.clone()),
+                None => {
+                    self.reads.remove(&path);
+                    self.seen.remove(&path)
+                }
+            };
+        }
+        Some(index)
+    }
+
+    fn archive(&mut self, seq: Seq, calls: &[CallId], digest: &Arc<Message>) {
+        let stub = |bytes| format!("[result archived: {bytes} bytes; a digest follows]");
+        let last = calls.iter().filter_map(|call| self.replace(call, stub)).max();
+        let Some(last) = last else { return self.message(seq, digest) };
+        if digest.agent_visible {
+            self.items[last].digests.push(Arc::clone(digest));
+            let tokens = tokens::message(digest);
+            self.items[last].tokens += tokens;
+            self.tally.change(last, 0, tokens);
+        }
+    }
+
+    fn clip(&mut self, clipped: &ClippedBlock) {
+        let Some(index) = self.items.iter().rposition(|item| item.seq == clipped.seq) else { return };
+        let item = &self.items[index];
+        let at = match &item.kept {
+            Some(kept) => kept.iter().position(|original| *original == clipped.block),
+            None => Some(clipped.block),
+        };
+        let Some(at) = at.filter(|at| *at < item.shown.blocks.len()) else { return };
+        if let Block::ToolResult(result) = &item.shown.blocks[at]
+            && self.calls.get(&result.id).is_some_and(|call| call.replaced)
+        {
+            return;
+        }
+        let original = &item.original.blocks[clipped.block];
+        let block = match original {
+            // Reasoning is signed, and arguments are JSON: neither may be cut.
+            Block::Thinking { .. } | Block::ToolCall(_) | Block::Media(_) => return,
+            Block::Text { text, .. } => Block::Text { text: head_and_tail(text, clipped), wire: None },
+            Block::ToolResult(result) => {
+                let mut result = result.clone();
+                let text = head_and_tail(&result.text(), clipped);
+                result.content.retain(|part| matches!(part, Content::Media(_)));
+                result.content.insert(0, Content::text(text));
+                Block::ToolResult(result)
+            }
+        };
+        self.edit(index, |message| message.blocks[at] = block);
+    }
+
+    fn edit(&mut self, index: usize, change: impl FnOnce(&mut Message)) {
+        let item = &mut self.items[index];
+        let before = tokens::message(&item.shown);
+        change(Arc::make_mut(&mut item.shown));
+        let after = tokens::message(&item.shown);
+        item.tokens = (item.tokens + after).saturating_sub(before);
+        self.tally.change(index, before, after);
+    }
+}
+
+impl Parts {
+    fn reply(&self) -> Option<Message> {
+        if self.text.is_empty() && self.thinking.is_empty() {
+            return None;
+        }
+        let mut blocks = Vec::new();
+        if !self.thinking.is_empty() {
+            blocks.push(Block::Thinking { text: self.thinking.clone(), wire: None });
+        }
+        if !self.text.is_empty() {
+            blocks.push(Block::text(self.text.clone()));
+        }
+        let mut reply = Message::reply(blocks);
+        reply.stop = Some(StopReason::Interrupted);
+        // Reasoning alone, without its signature, is nothing that could be sent.
+        reply.agent_visible = !self.text.is_empty();
+        Some(reply)
+    }
+}
+
+/// Whether `results` begins with exactly the answers to the calls of `reply`, in order, and holds no others.
+fn answers_in_order(reply: &Message, results: &Message) -> bool {
+    let first = results.blocks.iter().take_while(|block| matches!(block, Block::ToolResult(_))).count();
+    results.role == Role::User
+        && results.results().count() == first
+        && reply.calls().map(|call| &call.id).eq(results.results().map(|result| &result.id))
+}
+
+/// The message without results, which were sent with their calls. None when nothing else is in it.
+fn without_results(message: &Arc<Message>) -> Option<Arc<Message>> {
+    if message.results().next().is_none() {
+        return (!message.blocks.is_empty()).then(|| Arc::clone(message));
+    }
+    let others = message.blocks.iter().filter(|block| !matches!(block, Block::ToolResult(_)));
+    let blocks: Vec<Block> = others.cloned().collect();
+    (!blocks.is_empty()).then(|| Arc::new(Message { blocks, ..Message::clone(message) }))
+}
+
+fn head_and_tail(text: &str, clipped: &ClippedBlock) -> String {
+    let head = text.floor_char_boundary(clipped.head);
+    let tail = text.ceil_char_boundary(text.len().saturating_sub(clipped.tail));
+    if head >= tail {
+        return text.to_owned();
+    }
+    let saved = match &clipped.persisted {
+        Some(path) => format!("; all of it is in {}", path.display()),
+        None => String::new(),
+    };
+    format!("{}\n[{} bytes left out{saved}]\n{}", &text[..head], tail - head, &text[tail..])
+}

@@ -1,0 +1,191 @@
+//! What a session's entries say about the session itself, whatever counts of the conversation.
+
+use std::path::PathBuf;
+
+use super::entry::{EntryKind, Header};
+use crate::message::{Kind, Message, Role, Usage};
+use crate::permission::Mode;
+
+/// Characters of the first prompt that make a title.
+const TITLE: usize = 60;
+
+/// A request that the user did not type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spent {
+    pub what: String,
+    pub model: String,
+    pub usage: Usage,
+}
+
+/// A fold over all entries, rewound ones included.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    pub header: Option<Header>,
+    /// None until the mode was changed for the first time.
+    pub mode: Option<Mode>,
+    pub model: Option<String>,
+    /// Rules that the user granted for this session, oldest first.
+    pub grants: Vec<String>,
+    /// Folders that the user trusted in this session.
+    pub trust: Vec<PathBuf>,
+    named: Option<String>,
+    first_prompt: Option<String>,
+    /// Requests that the user did not type, oldest first.
+    pub spent: Vec<Spent>,
+    /// Usage of ended turns and of requests that the user did not type, by model.
+    used: Vec<(String, Usage)>,
+    /// Usage of the replies of a turn that has not ended.
+    open: Usage,
+}
+
+impl Facts {
+    /// The name that the user gave, or the first prompt, cut.
+    pub fn title(&self) -> Option<&str> {
+        self.named.as_deref().or(self.first_prompt.as_deref())
+    }
+
+    /// Tokens by the model that they were spent on, in order of first use. A model that no entry names is empty.
+    pub fn usage_by_model(&self) -> Vec<(String, Usage)> {
+        let mut used = self.used.clone();
+        if self.open != Usage::default() {
+            add(&mut used, self.model.as_deref().unwrap_or_default(), &self.open);
+        }
+        used
+    }
+
+    /// All tokens of the session.
+    pub fn usage(&self) -> Usage {
+        let mut total = self.open;
+        self.used.iter().for_each(|(_, usage)| total.add(usage));
+        total
+    }
+
+    pub(super) fn has_prompt(&self) -> bool {
+        self.first_prompt.is_some()
+    }
+
+    pub(super) fn apply(&mut self, kind: &EntryKind) {
+        match kind {
+            EntryKind::Header(header) => {
+                self.header.get_or_insert_with(|| header.clone());
+            }
+            EntryKind::Message { message } => self.message(message),
+            EntryKind::TurnStarted => self.close(&Usage::default()),
+            EntryKind::TurnEnded { usage, .. } => self.close(usage),
+            EntryKind::Title { title } => self.named = Some(title.clone()),
+            EntryKind::ModeChanged { mode } => self.mode = Some(*mode),
+            EntryKind::ModelChanged { model } => {
+                self.close(&Usage::default());
+                self.model = Some(model.clone());
+            }
+            EntryKind::Granted { rule } if !self.grants.contains(rule) => self.grants.push(rule.clone()),
+            EntryKind::Trusted { folder } if !self.trust.contains(folder) => self.trust.push(folder.clone()),
+            EntryKind::Spent { what, model, usage } => {
+                add(&mut self.used, model, usage);
+                self.spent.push(Spent { what: what.clone(), model: model.clone(), usage: *usage });
+            }
+            _ => {}
+        }
+    }
+
+    fn message(&mut self, message: &Message) {
+        if message.role == Role::Assistant {
+            self.reply(message.usage);
+        } else if message.kind == Kind::Prompt && self.first_prompt.is_none() {
+            self.first_prompt = Some(title_of(&message.text()));
+        }
+    }
+
+    /// Counts a reply of the turn that is under way.
+    pub(super) fn reply(&mut self, usage: Option<Usage>) {
+        if let Some(usage) = usage {
+            self.open.add(&usage);
+        }
+    }
+
+    /// Ends a turn. Its entry counts the turn's replies; a turn without one is the sum of its replies.
+    fn close(&mut self, usage: &Usage) {
+        let open = std::mem::take(&mut self.open);
+        let usage = if *usage == Usage::default() { open } else { *usage };
+        if usage != Usage::default() {
+            let model = self.model.clone().unwrap_or_default();
+            add(&mut self.used, &model, &usage);
+        }
+    }
+}
+
+fn add(used: &mut Vec<(String, Usage)>, model: &str, usage: &Usage) {
+    match used.iter_mut().find(|(name, _)| name == model) {
+        Some((_, sum)) => sum.add(usage),
+        None => used.push((model.to_owned(), *usage)),
+    }
+}
+
+/// Cuts a prompt to a title: one line of at most 60 characters.
+pub fn title_of(prompt: &str) -> String {
+    let words = prompt.split_whitespace().take(TITLE);
+    let line = words.fold(String::new(), |mut line, word| {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line + word
+    });
+    let line: String = line.chars().filter(|char| !char.is_control()).collect();
+    match line.char_indices().nth(TITLE) {
+        None => line,
+        Some(_) => {
+            let cut = line.char_indices().nth(TITLE - 1).map_or(line.len(), |(at, _)| at);
+            format!("{}…", line[..cut].trim_end())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn titles() {
+        for (prompt, want) in [
+            ("fix it", "fix it".to_owned()),
+            (" fix\n\tit \u{1b}[31m", "fix it [31m".to_owned()),
+            ("", String::new()),
+            (&"日".repeat(60), "日".repeat(60)),
+            (&"日".repeat(61), format!("{}…", "日".repeat(59))),
+        ] {
+            assert_eq!(title_of(prompt), want);
+        }
+    }
+
+    #[test]
+    fn usage_counts_each_reply_once() {
+        let usage = |input| Usage { input, ..Usage::default() };
+        let reply = |input| EntryKind::Message {
+            message: Arc::new(Message { usage: Some(usage(input)), ..Message::reply(vec![]) }),
+        };
+        let mut facts = Facts::default();
+        for kind in [
+            EntryKind::ModelChanged { model: "a".into() },
+            EntryKind::TurnStarted,
+            reply(1),
+            reply(2),
+            EntryKind::TurnEnded { end: "done".into(), usage: usage(3) },
+            EntryKind::Spent { what: "summary".into(), model: "c".into(), usage: usage(10) },
+            // A turn that crashed, one without figures, one that is under way on another model.
+            EntryKind::TurnStarted,
+            reply(20),
+            EntryKind::TurnStarted,
+            reply(40),
+            EntryKind::TurnEnded { end: "done".into(), usage: usage(0) },
+            EntryKind::ModelChanged { model: "b".into() },
+            reply(100),
+        ] {
+            facts.apply(&kind);
+        }
+        let want = [("a", 63), ("c", 10), ("b", 100)].map(|(model, input)| (model.to_owned(), usage(input)));
+        assert_eq!(facts.usage_by_model(), want);
+        assert_eq!(facts.usage(), usage(173));
+    }
+}

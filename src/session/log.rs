@@ -1,0 +1,239 @@
+//! `transcript.jsonl`: appended to by one process, read by any; torn and damaged lines do no harm.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::entry::Seq;
+use super::error::Error;
+use super::line::{Tag, glance};
+use super::store::private_dir;
+
+/// The log's name in its session's folder.
+pub const FILE: &str = "transcript.jsonl";
+
+/// Where one whole line stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) offset: u64,
+    /// Length in bytes without the newline.
+    pub(super) len: usize,
+    pub(super) seq: Seq,
+    pub(super) tag: Tag,
+    /// It sets the todo list or the working directory, which outlive a boundary.
+    pub(super) carries: bool,
+}
+
+/// What reading through a log found besides its lines.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Scan {
+    /// Bytes up to the end of the last complete line.
+    pub(super) end: u64,
+    /// The last line is complete but for its newline.
+    pub(super) unterminated: bool,
+    /// Bytes of a last line that was cut off in the middle.
+    pub(super) torn: u64,
+    /// Lines that could not be read, and lines that stood twice.
+    pub(super) damaged: u64,
+    /// Lines that a newer version wrote.
+    pub(super) newer: u64,
+}
+
+/// Reads through a log and hands each whole line to `visit`, in order. Holds one line in memory.
+///
+/// # Errors
+/// What the file system says.
+pub(super) fn scan(file: &File, mut visit: impl FnMut(Line, &[u8])) -> io::Result<Scan> {
+    let mut reader = BufReader::with_capacity(1 << 18, file);
+    reader.seek(SeekFrom::Start(0))?;
+    let mut found = Scan::default();
+    let mut bytes = Vec::new();
+    let mut last = None::<(Seq, String)>;
+    loop {
+        bytes.clear();
+        let read = reader.read_until(b'\n', &mut bytes)? as u64;
+        if read == 0 {
+            return Ok(found);
+        }
+        let whole = bytes.last() == Some(&b'\n');
+        let text = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        let glanced = match whole {
+            true => glance(text),
+            // The end of a cut line may look whole from outside, so it is parsed.
+            false => glance(text).filter(|_| super::line::parse(text).is_some()),
+        };
+        match glanced {
+            None if !whole => {
+                found.torn = read;
+                return Ok(found);
+            }
+            None => found.damaged += u64::from(!text.trim_ascii().is_empty()),
+            Some(line) if last.as_ref().is_some_and(|(seq, id)| *seq == line.seq && *id == line.id) => {
+                found.damaged += 1;
+            }
+            Some(line) => {
+                found.newer += u64::from(line.newer);
+                visit(Line { offset: found.end, len: text.len(), seq: line.seq, tag: line.tag, carries: false }, text);
+                let (seq, id) = last.get_or_insert_default();
+                *seq = line.seq;
+                id.clear();
+                id.push_str(&line.id);
+            }
+        }
+        found.unterminated = !whole;
+        found.end += read;
+    }
+}
+
+/// Reads single lines back.
+#[derive(Debug)]
+pub(super) struct Lines(BufReader<File>);
+
+impl Lines {
+    /// # Errors
+    /// What the file system says.
+    pub(super) fn open(path: &Path) -> Result<Lines, Error> {
+        let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
+        Ok(Lines(BufReader::with_capacity(1 << 18, file)))
+    }
+
+    /// Reads a line's bytes into `bytes`. Lines read in ascending order share the buffer.
+    pub(super) fn read(&mut self, line: Line, bytes: &mut Vec<u8>) -> io::Result<()> {
+        let at = self.0.stream_position()?;
+        self.0.seek_relative(line.offset as i64 - at as i64)?;
+        bytes.resize(line.len, 0);
+        self.0.read_exact(bytes)
+    }
+}
+
+/// The writing end. Holds the lock on the log while it lives; makes no file before the first `commit`.
+#[derive(Debug)]
+pub(super) struct Writer {
+    path: PathBuf,
+    session: String,
+    file: Option<File>,
+    /// Length of the file's good part, in bytes.
+    len: u64,
+    /// Lines that wait for the first commit.
+    pending: Vec<u8>,
+    /// A failed write may have left bytes after `len`.
+    dirty: bool,
+}
+
+impl Writer {
+    /// A log that does not exist yet.
+    pub(super) fn lazy(path: PathBuf, session: &str) -> Writer {
+        Writer { path, session: session.to_owned(), file: None, len: 0, pending: Vec::new(), dirty: false }
+    }
+
+    /// Takes the lock on an existing log.
+    ///
+    /// # Errors
+    /// `Locked` when another process holds it; otherwise what the file system says.
+    pub(super) fn lock(path: PathBuf, session: &str) -> Result<Writer, Error> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true);
+        let file = options.open(&path).map_err(|error| Error::io("open", &path, error))?;
+        take_lock(&file, &path, session)?;
+        Ok(Writer { file: Some(file), ..Writer::lazy(path, session) })
+    }
+
+    /// The file, once it exists.
+    pub(super) fn file(&self) -> Option<&File> {
+        self.file.as_ref()
+    }
+
+    pub(super) fn exists(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Where the next line will start.
+    pub(super) fn end(&self) -> u64 {
+        self.len + self.pending.len() as u64
+    }
+
+    /// Goes on after what `scan` found: cuts a torn line off and ends one that lacks its newline.
+    pub(super) fn resume(&mut self, scan: &Scan) -> Result<(), Error> {
+        self.len = scan.end;
+        self.dirty = scan.torn > 0;
+        if scan.unterminated {
+            self.write(b"\n")?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a line back until the first commit, so that a session without a prompt leaves nothing behind.
+    pub(super) fn defer(&mut self, line: &[u8]) {
+        self.pending.extend_from_slice(line);
+    }
+
+    /// Writes a line, newline included, in one call.
+    ///
+    /// # Errors
+    /// `Full` or `Io`; the log then ends with its last good line, and the line is not in it.
+    pub(super) fn commit(&mut self, line: &[u8]) -> Result<(), Error> {
+        if self.file.is_none() {
+            self.create()?;
+        }
+        if self.pending.is_empty() {
+            return self.write(line);
+        }
+        let mut lines = std::mem::take(&mut self.pending);
+        let waiting = lines.len();
+        lines.extend_from_slice(line);
+        self.write(&lines).inspect_err(|_| {
+            lines.truncate(waiting);
+            self.pending = lines;
+        })
+    }
+
+    /// Forces what was committed to disk.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(super) fn sync(&self) -> Result<(), Error> {
+        let Some(file) = &self.file else { return Ok(()) };
+        file.sync_data().map_err(|error| Error::write(&self.path, error))
+    }
+
+    fn create(&mut self) -> Result<(), Error> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        private_dir(folder).map_err(|error| Error::write(folder, error))?;
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&self.path).map_err(|error| Error::write(&self.path, error))?;
+        take_lock(&file, &self.path, &self.session)?;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        if self.dirty {
+            file.set_len(self.len).map_err(|error| Error::write(&self.path, error))?;
+            self.dirty = false;
+        }
+        match file.write_all(bytes) {
+            Ok(()) => {
+                self.len += bytes.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // When this fails, too, the next write tries again, or the next open drops the torn line.
+                self.dirty = file.set_len(self.len).is_err();
+                Err(Error::write(&self.path, error))
+            }
+        }
+    }
+}
+
+fn take_lock(file: &File, path: &Path, session: &str) -> Result<(), Error> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(fs::TryLockError::WouldBlock) => Err(Error::Locked { session: session.to_owned() }),
+        Err(fs::TryLockError::Error(error)) => Err(Error::io("lock", path, error)),
+    }
+}

@@ -1,0 +1,223 @@
+//! What a front end shows of a session's past: every message in the order of the log, and notes of what left the
+//! conversation.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::entry::{Entry, EntryKind, Restore, Seq};
+use super::error::Error;
+use super::line::{self, Tag};
+use super::load::Loaded;
+use super::log::{Line, Lines};
+use super::session::Session;
+use crate::message::{Block, Kind, Message, StopReason};
+use crate::protocol::HistoryItem;
+
+/// A prompt that one can go back to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptRow {
+    pub seq: Seq,
+    pub text: String,
+    /// Files changed between this prompt and the next, and the change stands.
+    pub changed_files: bool,
+}
+
+impl Session {
+    /// The user's prompts that count, oldest first: those that a boundary put away included.
+    ///
+    /// # Errors
+    /// What reading the log says.
+    pub fn prompts(&self) -> Result<Vec<PromptRow>, Error> {
+        let mut prompts = Vec::new();
+        if self.is_empty() {
+            return Ok(prompts);
+        }
+        let mut indexes: Vec<usize> =
+            self.timeline.back().filter(|index| self.lines[*index].tag == Tag::Prompt).collect();
+        indexes.reverse();
+        let mut log = Reader::open(self.log())?;
+        for (at, index) in indexes.iter().enumerate() {
+            let line = self.lines[*index];
+            let next = indexes.get(at + 1).map_or(Seq::MAX, |next| self.lines[*next].seq);
+            if let Some(Entry { kind: EntryKind::Message { message }, .. }) = log.read(line)? {
+                let changed_files = self.changes.any_between(line.seq, next);
+                prompts.push(PromptRow { seq: line.seq, text: message.text(), changed_files });
+            }
+        }
+        Ok(prompts)
+    }
+
+    /// The prompt at `seq`, if one that counts stands there.
+    pub(super) fn prompt_at(&self, seq: Seq) -> Result<Option<String>, Error> {
+        let found = self.timeline.back().map(|index| self.lines[index]).find(|line| line.seq == seq);
+        let Some(line) = found.filter(|line| line.tag == Tag::Prompt) else { return Ok(None) };
+        match Reader::open(self.log())?.read(line)? {
+            Some(Entry { kind: EntryKind::Message { message }, .. }) => Ok(Some(message.text())),
+            _ => Ok(None),
+        }
+    }
+
+    /// The last `turns` prompts with all that followed, oldest first, and the number of messages before them.
+    ///
+    /// # Errors
+    /// What reading the log says.
+    pub fn history(&self, turns: usize) -> Result<(Vec<HistoryItem>, u64), Error> {
+        if self.is_empty() || turns == 0 {
+            return Ok((Vec::new(), count(&self.lines)));
+        }
+        let prompts = self.lines.iter().enumerate().filter(|(_, line)| line.tag == Tag::Prompt);
+        let first = prompts.rev().nth(turns - 1).map_or(0, |(index, _)| index);
+        Ok((items(self.log(), &self.lines[first..])?, count(&self.lines[..first])))
+    }
+}
+
+/// Reads everything that can be shown of a log, oldest first; also while a session writes it.
+///
+/// # Errors
+/// What the file system says.
+pub fn read_history(log: &Path) -> Result<Vec<HistoryItem>, Error> {
+    let failed = |error| Error::io("read", log, error);
+    let file = std::fs::File::open(log).map_err(failed)?;
+    let loaded = Loaded::read(&file).map_err(failed)?;
+    items(log, &loaded.lines)
+}
+
+fn count(lines: &[Line]) -> u64 {
+    lines.iter().filter(|line| matches!(line.tag, Tag::Prompt | Tag::Reply | Tag::Results)).count() as u64
+}
+
+/// Reads entries back.
+struct Reader<'a> {
+    path: &'a Path,
+    lines: Lines,
+    bytes: Vec<u8>,
+}
+
+impl Reader<'_> {
+    fn open(path: &Path) -> Result<Reader<'_>, Error> {
+        Ok(Reader { path, lines: Lines::open(path)?, bytes: Vec::new() })
+    }
+
+    fn read(&mut self, line: Line) -> Result<Option<Entry>, Error> {
+        self.lines.read(line, &mut self.bytes).map_err(|error| Error::io("read", self.path, error))?;
+        Ok(line::parse(&self.bytes))
+    }
+}
+
+fn items(path: &Path, lines: &[Line]) -> Result<Vec<HistoryItem>, Error> {
+    let mut log = Reader::open(path)?;
+    let mut screen = Screen::default();
+    for line in lines {
+        if let Some(entry) = log.read(*line)? {
+            screen.add(entry);
+        }
+    }
+    screen.flush();
+    Ok(screen.items)
+}
+
+#[derive(Default)]
+struct Screen {
+    items: Vec<HistoryItem>,
+    text: String,
+    thinking: String,
+    /// Where the parts began.
+    at: Seq,
+}
+
+impl Screen {
+    fn add(&mut self, entry: Entry) {
+        match entry.kind {
+            EntryKind::Message { message } => {
+                match message.kind {
+                    Kind::Reply => self.clear(),
+                    Kind::Prompt => self.flush(),
+                    _ => {}
+                }
+                if message.user_visible {
+                    self.items.push(HistoryItem::Message { seq: entry.seq, message });
+                }
+            }
+            EntryKind::ReplyPart { text, thinking } => {
+                if self.text.is_empty() && self.thinking.is_empty() {
+                    self.at = entry.seq;
+                }
+                self.text.push_str(&text);
+                self.thinking.push_str(&thinking);
+            }
+            EntryKind::ReplyDiscarded { reason } => {
+                self.flush();
+                self.note(format!("The answer above was discarded and asked again: {reason}"));
+            }
+            EntryKind::TurnStarted | EntryKind::TurnEnded { .. } => self.flush(),
+            EntryKind::FilesRestored { how, paths, .. } => {
+                let files: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+                let verb = match how {
+                    Restore::Undo => "Took back the changes of",
+                    Restore::Redo => "Made the changes again of",
+                    Restore::Rewind => "Went back: restored",
+                };
+                let files = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };
+                self.note(format!("{verb} {files}"));
+            }
+            EntryKind::ToolResultsCleared { calls, .. } => {
+                self.note(format!("{} old tool results left the conversation", calls.len()));
+            }
+            EntryKind::BlocksClipped { blocks } => {
+                self.note(format!("{} large blocks of the conversation were clipped", blocks.len()));
+            }
+            EntryKind::ToolResultsArchived { calls, .. } => {
+                self.note(format!("{} old tool results were put behind a digest", calls.len()));
+            }
+            EntryKind::CompactBoundary(boundary) => {
+                self.flush();
+                self.note(format!(
+                    "The conversation was compacted ({}): {} → {} tokens",
+                    boundary.tier, boundary.pre_tokens, boundary.post_tokens
+                ));
+            }
+            EntryKind::BoundaryUndone { .. } => self.note("A compaction was undone".to_owned()),
+            EntryKind::Rewind { .. } => {
+                self.flush();
+                self.note(
+                    "The conversation went back to before an earlier prompt; what followed it has left".to_owned(),
+                );
+            }
+            EntryKind::Header(_)
+            | EntryKind::FileBefore { .. }
+            | EntryKind::FileAfter { .. }
+            | EntryKind::CommandRan { .. }
+            | EntryKind::Title { .. }
+            | EntryKind::ModeChanged { .. }
+            | EntryKind::ModelChanged { .. }
+            | EntryKind::Granted { .. }
+            | EntryKind::Trusted { .. }
+            | EntryKind::Spent { .. }
+            | EntryKind::Unknown => {}
+        }
+    }
+
+    fn note(&mut self, text: String) {
+        self.items.push(HistoryItem::Note { text });
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.thinking.clear();
+    }
+
+    /// Shows parts that never got their message.
+    fn flush(&mut self) {
+        let mut blocks = Vec::new();
+        if !self.thinking.is_empty() {
+            blocks.push(Block::Thinking { text: std::mem::take(&mut self.thinking), wire: None });
+        }
+        if !self.text.is_empty() {
+            blocks.push(Block::text(std::mem::take(&mut self.text)));
+        }
+        if !blocks.is_empty() {
+            let message = Message { stop: Some(StopReason::Interrupted), ..Message::reply(blocks) };
+            self.items.push(HistoryItem::Message { seq: self.at, message: Arc::new(message) });
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! A session that is open: its log, and everything that is folded from it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use uuid::Uuid;
+
+use super::changes::Changes;
+use super::context::Context;
+use super::entry::{Entry, EntryKind, Header, Seq, VERSION};
+use super::error::Error;
+use super::facts::Facts;
+use super::line::{self, Tag};
+use super::load::{Loaded, fold};
+use super::log::{FILE, Line, Lines, Writer};
+use super::store::Store;
+use super::timeline::Timeline;
+
+/// Tells the time: what entries are stamped with.
+pub type Clock = fn() -> SystemTime;
+
+/// An open session. One process writes it; others may read.
+#[derive(Debug)]
+pub struct Session {
+    id: String,
+    store: Store,
+    log: PathBuf,
+    /// None: open to read only.
+    writer: Option<Writer>,
+    clock: Clock,
+    pub(super) lines: Vec<Line>,
+    pub(super) timeline: Timeline,
+    pub(super) changes: Changes,
+    context: Context,
+    facts: Facts,
+    next_seq: Seq,
+    next_call: u64,
+    notices: Vec<String>,
+}
+
+impl Session {
+    /// Begins a session in `home`. Touches nothing: folder and log are made with the first prompt.
+    pub fn create(home: &Path, cwd: &Path, version: &str, clock: Clock) -> Session {
+        Session::begin(home, cwd, version, clock, None)
+    }
+
+    pub(super) fn begin(home: &Path, cwd: &Path, version: &str, clock: Clock, forked_from: Option<String>) -> Session {
+        let id = Uuid::now_v7().to_string();
+        let dir = home.join(&id);
+        let log = dir.join(FILE);
+        let mut session = Session {
+            store: Store::new(dir),
+            writer: Some(Writer::lazy(log.clone(), &id)),
+            log,
+            clock,
+            lines: Vec::new(),
+            timeline: Timeline::default(),
+            changes: Changes::default(),
+            context: Context::new(cwd.to_owned()),
+            facts: Facts::default(),
+            next_seq: 0,
+            next_call: 1,
+            notices: Vec::new(),
+            id,
+        };
+        let header =
+            Header { session: session.id.clone(), cwd: cwd.to_owned(), version: version.to_owned(), forked_from };
+        let entry = session.stamp(EntryKind::Header(header));
+        // The header waits with the writer, so that this cannot fail.
+        let _ = session.put(entry);
+        session
+    }
+
+    /// Opens a session to go on with it.
+    ///
+    /// # Errors
+    /// `Locked` when another process writes it, `NotFound` for an id that is none, `NotASession` when no entry can be
+    /// read; otherwise what the file system says.
+    pub fn open(home: &Path, id: &str, clock: Clock) -> Result<Session, Error> {
+        let log = log_of(home, id)?;
+        let writer = Writer::lock(log.clone(), id)?;
+        Session::load(log, id, clock, Some(writer))
+    }
+
+    /// Opens a session to look at it; also while another process writes it.
+    ///
+    /// # Errors
+    /// As `open`, but for `Locked`.
+    pub fn open_read_only(home: &Path, id: &str, clock: Clock) -> Result<Session, Error> {
+        let log = log_of(home, id)?;
+        Session::load(log, id, clock, None)
+    }
+
+    fn load(log: PathBuf, id: &str, clock: Clock, mut writer: Option<Writer>) -> Result<Session, Error> {
+        let mut loaded = match writer.as_ref().and_then(Writer::file) {
+            Some(file) => Loaded::read(file),
+            None => fs::File::open(&log).and_then(|file| Loaded::read(&file)),
+        }
+        .map_err(|error| Error::io("read", &log, error))?;
+        if loaded.lines.is_empty() {
+            return Err(Error::NotASession { path: log });
+        }
+        if let Some(writer) = &mut writer {
+            writer.resume(&loaded.scan)?;
+        }
+        let cwd = loaded.facts.header.as_ref().map_or_else(|| PathBuf::from("."), |header| header.cwd.clone());
+        let (context, damaged) = fold(&log, &loaded.lines, &loaded.timeline, cwd)?;
+        loaded.scan.damaged += damaged;
+        let dir = log.parent().map(Path::to_owned).unwrap_or_default();
+        Ok(Session {
+            id: id.to_owned(),
+            store: Store::new(dir),
+            log,
+            writer,
+            clock,
+            context,
+            notices: loaded.notices(),
+            lines: loaded.lines,
+            timeline: loaded.timeline,
+            changes: loaded.changes,
+            facts: loaded.facts,
+            next_seq: loaded.next_seq,
+            next_call: loaded.next_call,
+        })
+    }
+
+    /// Begins a new session with the entries of another one before `upto`, or all of them. Blobs are linked where the
+    /// file system can, else copied.
+    ///
+    /// # Errors
+    /// What reading the one or writing the other says.
+    pub fn fork(home: &Path, id: &str, upto: Option<Seq>, clock: Clock) -> Result<Session, Error> {
+        let parent = Session::open_read_only(home, id, clock)?;
+        let header = parent.header();
+        let mut fork = Session::begin(home, &header.cwd, &header.version, clock, Some(parent.id.clone()));
+        link_blobs(&parent.store, &fork.store)?;
+        let mut lines = Lines::open(&parent.log)?;
+        let mut bytes = Vec::new();
+        let mut copy = Vec::new();
+        for line in parent.lines.iter().filter(|line| upto.is_none_or(|upto| line.seq < upto)) {
+            lines.read(*line, &mut bytes).map_err(|error| Error::io("read", &parent.log, error))?;
+            if line.tag == Tag::Other
+                && line::parse(&bytes).is_some_and(|entry| matches!(entry.kind, EntryKind::Header(_)))
+            {
+                continue;
+            }
+            // Entries keep their seq, which others refer to.
+            copy.extend_from_slice(&bytes);
+            copy.push(b'\n');
+            if copy.len() > 1 << 20 {
+                fork.writer()?.commit(&copy)?;
+                copy.clear();
+            }
+        }
+        if !copy.is_empty() {
+            fork.writer()?.commit(&copy)?;
+        } else if upto.is_none() || !fork.writer()?.exists() {
+            return Ok(fork);
+        }
+        fork.sync()?;
+        let (log, id, clock, writer) = (fork.log, fork.id, fork.clock, fork.writer);
+        Session::load(log, &id, clock, writer)
+    }
+
+    fn writer(&mut self) -> Result<&mut Writer, Error> {
+        self.writer.as_mut().ok_or(Error::ReadOnly)
+    }
+
+    fn stamp(&self, kind: EntryKind) -> Entry {
+        let ts = jiff::Timestamp::try_from((self.clock)()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let ts = ts.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string();
+        Entry { v: VERSION, seq: self.next_seq, id: Uuid::now_v7().to_string(), ts, kind }
+    }
+
+    /// Writes an entry, then lets it count.
+    ///
+    /// # Errors
+    /// `Full`, `Io` or `ReadOnly`: the entry is not in the log and nothing has changed.
+    pub fn append(&mut self, kind: EntryKind) -> Result<Seq, Error> {
+        let entry = self.stamp(kind);
+        self.put(entry)
+    }
+
+    fn put(&mut self, entry: Entry) -> Result<Seq, Error> {
+        let mut bytes = serde_json::to_vec(&entry).map_err(|error| Error::io("write", &self.log, error.into()))?;
+        let len = bytes.len();
+        bytes.push(b'\n');
+        let writer = self.writer()?;
+        let offset = writer.end();
+        // What comes before the first prompt waits for it: a session without one leaves nothing behind.
+        if writer.exists() || matches!(entry.kind, EntryKind::Message { .. } | EntryKind::TurnStarted) {
+            writer.commit(&bytes)?;
+        } else {
+            writer.defer(&bytes);
+        }
+        self.lines.push(Line::new(offset, len, &entry));
+        self.next_seq = entry.seq + 1;
+        self.next_call = self.next_call.max(super::load::next_call(&entry.kind));
+        self.facts.apply(&entry.kind);
+        self.changes.apply(entry.seq, &entry.kind);
+        if self.timeline.push(entry.seq, &entry.kind) {
+            if self.writer()?.exists() {
+                let cwd = self.header().cwd;
+                self.context = fold(&self.log, &self.lines, &self.timeline, cwd)?.0;
+            }
+        } else {
+            self.context.apply(entry.seq, &entry.kind);
+        }
+        Ok(entry.seq)
+    }
+
+    /// Forces the log to disk: at the end of a turn and before a tool changes something.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn sync(&self) -> Result<(), Error> {
+        self.writer.as_ref().map_or(Ok(()), Writer::sync)
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Where the log is, or will be with the first prompt.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// The session's folder: blobs and spilled output.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Mode, grants, trust, model and usage as the log has them.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    pub fn title(&self) -> Option<&str> {
+        self.facts.title()
+    }
+
+    /// The first entry; where it was damaged, what is known without it.
+    pub fn header(&self) -> Header {
+        self.facts.header.clone().unwrap_or_else(|| Header {
+            session: self.id.clone(),
+            cwd: PathBuf::from("."),
+            version: String::new(),
+            forked_from: None,
+        })
+    }
+
+    pub fn read_only(&self) -> bool {
+        self.writer.is_none()
+    }
+
+    /// True when nobody has prompted yet, so that nothing is on disk.
+    pub fn is_empty(&self) -> bool {
+        !self.facts.has_prompt()
+    }
+
+    /// The number of the next call, for `CallId::nth`: larger than that of any call in the log, rewound ones included.
+    pub fn next_call(&self) -> u64 {
+        self.next_call
+    }
+
+    /// The `seq` that the next entry gets.
+    pub fn next_seq(&self) -> Seq {
+        self.next_seq
+    }
+
+    /// What was wrong with the log when it was opened; a sentence each.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+}
+
+/// The log of a session. An id that is no UUID names no session, nor does a path.
+fn log_of(home: &Path, id: &str) -> Result<PathBuf, Error> {
+    let found = Uuid::parse_str(id).ok().map(|uuid| uuid.to_string()).filter(|uuid| uuid == id);
+    let log = found.map(|id| home.join(id).join(FILE)).filter(|log| log.is_file());
+    log.ok_or_else(|| Error::NotFound { query: id.to_owned() })
+}
+
+fn link_blobs(from: &Store, to: &Store) -> Result<(), Error> {
+    let (source, target) = (from.dir().join("blobs"), to.dir().join("blobs"));
+    let Ok(blobs) = fs::read_dir(&source) else { return Ok(()) };
+    super::store::private_dir(&target).map_err(|error| Error::write(&target, error))?;
+    for blob in blobs.flatten() {
+        let path = target.join(blob.file_name());
+        if fs::hard_link(blob.path(), &path).is_err() {
+            fs::copy(blob.path(), &path).map_err(|error| Error::write(&path, error))?;
+        }
+    }
+    Ok(())
+}
