@@ -1,3 +1,6 @@
 //! Small things that the standard library lacks. Nothing here knows of agents.
 
+pub mod ansi;
+pub mod fs;
 pub mod hash;
+pub mod process;

@@ -1,5 +1,23 @@
 //! What the model can do. A tool declares what a call touches, then does it; it never decides whether it may.
 
+mod diff;
+mod edit;
+mod file;
+pub mod input;
+pub mod limit;
+mod ls;
+mod media;
+mod notebook;
+mod read;
+mod todo_write;
+mod toolbox;
+mod write;
+
+#[cfg(test)]
+mod fixture;
+
+pub use toolbox::Toolbox;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};

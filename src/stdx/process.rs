@@ -1,0 +1,187 @@
+//! Child processes with everything that they start: a session of their own, and an end that leaves nothing behind.
+
+use std::ffi::OsStr;
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+
+mod tree;
+
+pub use tree::Tree;
+
+/// Names the variable by which processes of one tree are found again, whoever their parent is now.
+const MARK: &str = "COCODE_TREE";
+
+/// A child in its own session. Dropping it kills its whole tree.
+#[derive(Debug)]
+pub struct Running {
+    pub child: Child,
+    tree: Tree,
+    ended: bool,
+}
+
+impl Running {
+    /// Starts a command in a session and process group of its own, without a controlling terminal.
+    ///
+    /// # Errors
+    /// What the system says: no such program, no such folder, arguments too long.
+    pub fn spawn(command: &mut Command) -> io::Result<Running> {
+        tree::adopt_orphans();
+        let mark = tree::next_mark();
+        command.env(MARK, &mark);
+        #[cfg(unix)]
+        // SAFETY: `setsid` is async-signal-safe and touches no memory.
+        unsafe {
+            command.pre_exec(|| rustix::process::setsid().map(|_| ()).map_err(io::Error::from));
+        }
+        let child = command.spawn()?;
+        let tree = Tree::new(child.id(), mark);
+        Ok(Running { child, tree, ended: false })
+    }
+
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Kills the tree, asking first: SIGTERM, 50 ms, SIGKILL. Returns how the child itself ended, as far as known.
+    pub async fn end(mut self) -> Option<ExitStatus> {
+        self.tree.kill(&mut self.child).await;
+        self.ended = true;
+        self.child.try_wait().ok().flatten()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.ended {
+            // Nobody waits any more, so there is no time to ask.
+            self.tree.kill_now();
+            let _ = self.child.start_kill();
+        }
+    }
+}
+
+/// What a captured command left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured {
+    /// None when a signal ended it, or the timeout did.
+    pub code: Option<i32>,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    /// One of the outputs was longer than the cap.
+    pub truncated: bool,
+    pub timed_out: bool,
+}
+
+/// Runs a command to its end with `input` on its standard input, and keeps at most `cap` bytes of each output. Its tree is
+/// gone when this returns, also when the future is dropped.
+///
+/// # Errors
+/// Only when the command cannot be started; how it ended is in the answer.
+pub async fn run_captured(mut command: Command, input: &[u8], timeout: Duration, cap: usize) -> io::Result<Captured> {
+    command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running::spawn(&mut command)?;
+    let (stdin, stdout, stderr) =
+        (running.child.stdin.take(), running.child.stdout.take(), running.child.stderr.take());
+    let (mut out, mut err) = (Sink::new(cap), Sink::new(cap));
+    let timed_out = {
+        let feed = async {
+            if let Some(mut stdin) = stdin {
+                // A command that does not read its input is no failure.
+                let _ = stdin.write_all(input).await;
+            }
+        };
+        let all = async { tokio::join!(feed, out.drain(stdout), err.drain(stderr)) };
+        tokio::pin!(all);
+        let mut open = true;
+        let deadline = tokio::time::sleep(timeout);
+        tokio::pin!(deadline);
+        loop {
+            tokio::select! {
+                biased;
+                _ = &mut all, if open => open = false,
+                // The child decides when it is over, not a grandchild that keeps the pipes.
+                _ = running.child.wait() => {
+                    if open {
+                        let _ = tokio::time::timeout(Duration::from_millis(20), &mut all).await;
+                    }
+                    break false;
+                }
+                () = &mut deadline => break true,
+            }
+        }
+    };
+    let status = running.end().await;
+    Ok(Captured {
+        code: if timed_out { None } else { status.and_then(|status| status.code()) },
+        truncated: out.over || err.over,
+        stdout: out.bytes,
+        stderr: err.bytes,
+        timed_out,
+    })
+}
+
+/// Keeps the first bytes of a stream and reads past the rest, so that the writer is not held up.
+struct Sink {
+    bytes: Vec<u8>,
+    cap: usize,
+    over: bool,
+}
+
+impl Sink {
+    fn new(cap: usize) -> Sink {
+        Sink { bytes: Vec::new(), cap, over: false }
+    }
+
+    async fn drain(&mut self, stream: Option<impl AsyncRead + Unpin>) {
+        let Some(mut stream) = stream else { return };
+        let mut buffer = vec![0; 16 * 1024];
+        while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+            let keep = count.min(self.cap - self.bytes.len());
+            self.bytes.extend_from_slice(&buffer[..keep]);
+            self.over |= keep < count;
+        }
+    }
+}
+
+/// A `Command` that inherits the environment but for these variables.
+pub fn command_without(program: impl AsRef<OsStr>, secrets: &[String]) -> Command {
+    let mut command = Command::new(program);
+    for name in secrets {
+        command.env_remove(name);
+    }
+    command
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    async fn run(script: &str, input: &[u8], timeout: u64, cap: usize) -> Captured {
+        let mut command = Command::new("bash");
+        command.args(["--norc", "--noprofile", "-c", script]);
+        run_captured(command, input, Duration::from_millis(timeout), cap).await.unwrap()
+    }
+
+    fn captured(code: Option<i32>, stdout: &str, stderr: &str) -> Captured {
+        let (stdout, stderr) = (stdout.into(), stderr.into());
+        Captured { code, stdout, stderr, truncated: false, timed_out: false }
+    }
+
+    #[tokio::test]
+    async fn captures() {
+        assert_eq!(run("echo out; echo err >&2; exit 3", b"", 60_000, 100).await, captured(Some(3), "out\n", "err\n"));
+        assert_eq!(run("cat", b"fed", 60_000, 100).await, captured(Some(0), "fed", ""));
+        assert_eq!(run("exit 0", &[b'x'; 300_000], 60_000, 100).await, captured(Some(0), "", ""));
+        let long = run("yes | head -c 300000", b"", 60_000, 4).await;
+        assert_eq!(long, Captured { truncated: true, ..captured(Some(0), "y\ny\n", "") });
+        let slow = run("echo begun; sleep 1000", b"", 300, 100).await;
+        assert_eq!(slow, Captured { timed_out: true, ..captured(None, "begun\n", "") });
+        // A child in the background holds the pipe, yet nobody waits for it.
+        assert_eq!(run("echo on; sleep 1000 &", b"", 60_000, 100).await, captured(Some(0), "on\n", ""));
+    }
+}

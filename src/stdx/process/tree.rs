@@ -1,0 +1,314 @@
+//! Finds and ends every process that a child started, those that left its group, session and parent too.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::process::Child;
+
+/// How long a process may take after SIGTERM.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// Everything below one child. Several trees live side by side; each touches its own processes only.
+#[derive(Debug)]
+pub struct Tree {
+    /// The child, which leads the session. None when it was gone before we could ask.
+    root: Option<u32>,
+    mark: String,
+}
+
+impl Tree {
+    pub(super) fn new(root: Option<u32>, mark: String) -> Tree {
+        Tree { root, mark }
+    }
+
+    /// Ends every process of the tree: SIGTERM, up to 50 ms, SIGKILL until none is left. Reaps the child through its handle
+    /// and adopted orphans itself. Takes well under 100 ms.
+    pub async fn kill(&self, child: &mut Child) {
+        // Usual case: the shell has ended and nothing else is there.
+        let mut members = self.members();
+        if self.alive(&members, child) {
+            self.signal(&members, Signal::Term);
+            let start = tokio::time::Instant::now();
+            while start.elapsed() < GRACE && self.alive(&members, child) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                self.reap(&members);
+                members = self.members();
+            }
+        }
+        for _ in 0..20 {
+            self.reap(&members);
+            if !self.alive(&members, child) {
+                break;
+            }
+            self.signal(&members, Signal::Kill);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            members = self.members();
+        }
+    }
+
+    /// Ends every process of the tree at once, without waiting; for when nobody is there to wait.
+    pub fn kill_now(&self) {
+        // A process may fork while the list is made: go round until nothing new appears.
+        for _ in 0..10 {
+            let members = self.members();
+            self.signal(&members, Signal::Kill);
+            self.reap(&members);
+            if members.iter().all(|member| member.zombie) {
+                break;
+            }
+        }
+    }
+
+    /// Whether anything of it still runs; zombies do not count, but the child itself must have been waited for.
+    fn alive(&self, members: &[Process], child: &mut Child) -> bool {
+        let ended = matches!(child.try_wait(), Ok(Some(_)) | Err(_));
+        !ended || members.iter().any(|member| !member.zombie)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Signal {
+    Term,
+    Kill,
+}
+
+/// One process as /proc tells it.
+#[derive(Debug, Clone, PartialEq)]
+struct Process {
+    pid: u32,
+    parent: u32,
+    group: u32,
+    session: u32,
+    zombie: bool,
+}
+
+/// Makes a value that no other tree has, also not one of another run of this program.
+pub(super) fn next_mark() -> String {
+    uuid::Uuid::new_v4().simple().to_string()
+}
+
+/// Asks the kernel, once, to hand us orphans of our children instead of to process 1.
+pub(super) fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    {
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        ONCE.call_once(|| {
+            let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+        });
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Tree {
+    /// The processes of this tree: the child's descendants, and whoever is in its session or group or carries its mark, with
+    /// their descendants.
+    fn members(&self) -> Vec<Process> {
+        let all = processes();
+        let ours = std::process::id();
+        let mark = format!("{}={}", super::MARK, self.mark);
+        let mut members: Vec<Process> = Vec::new();
+        for process in &all {
+            let root = Some(process.pid) == self.root;
+            let near = Some(process.session) == self.root || Some(process.group) == self.root;
+            // Marks are read where parentage cannot tell: orphans are handed to us.
+            let adopted = || process.parent == ours && !process.zombie && carries(process.pid, &mark);
+            if process.pid != ours && (root || near || adopted()) {
+                members.push(process.clone());
+            }
+        }
+        let mut next = 0;
+        while next < members.len() {
+            let parent = members[next].pid;
+            for process in all.iter().filter(|process| process.parent == parent) {
+                if process.pid != ours && !members.iter().any(|member| member.pid == process.pid) {
+                    members.push(process.clone());
+                }
+            }
+            next += 1;
+        }
+        members
+    }
+
+    fn signal(&self, members: &[Process], signal: Signal) {
+        let signal = match signal {
+            Signal::Term => rustix::process::Signal::TERM,
+            Signal::Kill => rustix::process::Signal::KILL,
+        };
+        for member in members.iter().filter(|member| !member.zombie) {
+            if let Some(pid) = rustix::process::Pid::from_raw(member.pid.cast_signed()) {
+                // Gone meanwhile, or not ours to end (a set-user-id program): nothing can be done about either.
+                let _ = rustix::process::kill_process(pid, signal);
+            }
+        }
+    }
+
+    /// Takes the exit status of dead orphans that were handed to us, never of the child itself: its handle does.
+    fn reap(&self, members: &[Process]) {
+        let ours = std::process::id();
+        for member in members {
+            if member.parent == ours
+                && Some(member.pid) != self.root
+                && let Some(pid) = rustix::process::Pid::from_raw(member.pid.cast_signed())
+            {
+                let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::NOHANG);
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn processes() -> Vec<Process> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .filter_map(|entry| {
+            let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            parse_stat(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+        })
+        .collect()
+}
+
+/// Reads the line of /proc/<pid>/stat. The name in it may hold anything, parentheses and line ends too.
+#[cfg(target_os = "linux")]
+fn parse_stat(pid: u32, stat: &[u8]) -> Option<Process> {
+    let after = stat.iter().rposition(|byte| *byte == b')')? + 1;
+    let mut fields = std::str::from_utf8(&stat[after..]).ok()?.split_ascii_whitespace();
+    let zombie = matches!(fields.next()?, "Z" | "X" | "x");
+    let mut number = || fields.next().and_then(|field| field.parse::<i64>().ok()).and_then(|n| u32::try_from(n).ok());
+    Some(Process { pid, zombie, parent: number()?, group: number()?, session: number()? })
+}
+
+/// Whether the environment that a process was started with has this entry.
+#[cfg(target_os = "linux")]
+fn carries(pid: u32, entry: &str) -> bool {
+    let read = || -> io::Result<Vec<u8>> { std::fs::read(format!("/proc/{pid}/environ")) };
+    read().is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|one| one == entry.as_bytes()))
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Tree {
+    /// Without /proc only the child's group is known; one entry stands for it.
+    fn members(&self) -> Vec<Process> {
+        let Some(pid) = self.root else { return Vec::new() };
+        if !self.group_lives() {
+            return Vec::new();
+        }
+        vec![Process { pid, parent: std::process::id(), group: pid, session: pid, zombie: false }]
+    }
+
+    #[cfg(unix)]
+    fn group_lives(&self) -> bool {
+        let pid = self.root.and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
+        pid.is_some_and(|pid| rustix::process::test_kill_process_group(pid).is_ok())
+    }
+
+    #[cfg(not(unix))]
+    fn group_lives(&self) -> bool {
+        false
+    }
+
+    #[cfg(unix)]
+    fn signal(&self, members: &[Process], signal: Signal) {
+        let signal = match signal {
+            Signal::Term => rustix::process::Signal::TERM,
+            Signal::Kill => rustix::process::Signal::KILL,
+        };
+        for member in members {
+            if let Some(group) = rustix::process::Pid::from_raw(member.group.cast_signed()) {
+                let _ = rustix::process::kill_process_group(group, signal);
+            }
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn signal(&self, _members: &[Process], _signal: Signal) {}
+
+    fn reap(&self, _members: &[Process]) {}
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::process::Stdio;
+
+    use tokio::io::{AsyncBufReadExt, BufReader};
+    use tokio::process::Command;
+
+    use super::super::Running;
+    use super::*;
+
+    #[test]
+    fn stat_lines() {
+        let process = |zombie| Process { pid: 7, parent: 2, group: 3, session: 4, zombie };
+        for (stat, want) in [
+            ("7 (bash) S 2 3 4 0 -1", Some(process(false))),
+            ("7 (a) b) Z 9 9) Z 2 3 4 0", Some(process(true))),
+            ("7 (x\ny) R 2 3 4", Some(process(false))),
+            ("7 (short) S 2", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_stat(7, stat.as_bytes()), want, "{stat:?}");
+        }
+    }
+
+    /// Starts a script that prints `count` process ids, and returns them with the running child.
+    async fn start(script: &str, count: usize) -> (Running, Vec<u32>) {
+        let mut command = Command::new("bash");
+        command.args(["--norc", "--noprofile", "-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut running = Running::spawn(&mut command).unwrap();
+        let mut lines = BufReader::new(running.child.stdout.take().unwrap()).lines();
+        let mut pids = Vec::new();
+        while pids.len() < count {
+            pids.push(lines.next_line().await.unwrap().expect("a process id").trim().parse().unwrap());
+        }
+        (running, pids)
+    }
+
+    fn living(pids: &[u32]) -> Vec<u32> {
+        let all = processes();
+        pids.iter().copied().filter(|pid| all.iter().any(|process| process.pid == *pid)).collect()
+    }
+
+    /// A shell that ignores SIGTERM, with a grandchild, a `setsid` child and a daemon that was orphaned.
+    const STUBBORN: &str = "trap '' TERM; echo $$
+        bash -c 'trap \"\" TERM; bash -c \"trap \\\"\\\" TERM; echo \\$\\$; while :; do sleep 1; done\" & wait' &
+        setsid bash -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' &
+        (setsid bash -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' &)
+        while :; do sleep 1; done";
+
+    #[tokio::test]
+    async fn nothing_survives_the_end() {
+        let (other, others) = start("echo $$; sleep 1000", 1).await;
+        let (running, pids) = start(STUBBORN, 4).await;
+        assert_eq!(living(&pids), pids);
+        running.end().await;
+        assert_eq!(living(&pids), Vec::<u32>::new(), "every process is gone and reaped");
+        assert_eq!(living(&others), others, "another tree is untouched");
+        other.end().await;
+        assert_eq!(living(&others), Vec::<u32>::new());
+    }
+
+    #[tokio::test]
+    async fn nothing_survives_a_drop() {
+        let (running, pids) = start(STUBBORN, 4).await;
+        drop(running);
+        let all = processes();
+        let left: Vec<_> = all.iter().filter(|process| pids.contains(&process.pid) && !process.zombie).collect();
+        // SIGKILL was sent to all; the kernel may still be at it.
+        for process in left {
+            while std::fs::read(format!("/proc/{}/stat", process.pid))
+                .ok()
+                .and_then(|stat| parse_stat(process.pid, &stat))
+                .is_some_and(|process| !process.zombie)
+            {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_child_of_somebody_else_keeps_its_exit_status() {
+        let mut mine = Command::new("bash").args(["-c", "exit 7"]).spawn().unwrap();
+        let (running, _) = start("echo $$; sleep 1000", 1).await;
+        running.end().await;
+        assert_eq!(mine.wait().await.unwrap().code(), Some(7));
+    }
+}

@@ -1,0 +1,270 @@
+//! Files as the model may have them: opened without ever blocking, and changed only as it last saw them.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use crate::message::{Display, Effect, FileDiff};
+use crate::permission::Access;
+use crate::stdx::ansi::visible;
+use crate::stdx::fs::write_atomic;
+use crate::stdx::hash::sha256_hex;
+
+use super::{Context, Dirs, Output, diff};
+
+/// Largest file that can be edited, and whose content is remembered as seen.
+pub(super) const EDITABLE: u64 = 64 * 1024 * 1024;
+
+/// Opens a regular file for reading. Never waits for a writer, a device or a terminal.
+///
+/// # Errors
+/// A sentence for the model that says what stands there and what to do instead.
+pub(super) fn open(path: &Path) -> Result<(File, Metadata), String> {
+    let shown = path.display();
+    // Looked at before it is opened: opening alone has effects on some devices.
+    let before = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
+    if let Some(refusal) = refuse_kind(path, &before) {
+        return Err(refusal);
+    }
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
+    }
+    let file = options.open(path).map_err(|error| cannot_read(path, &error))?;
+    let metadata = file.metadata().map_err(|error| format!("{shown} cannot be read: {error}."))?;
+    match refuse_kind(path, &metadata) {
+        Some(refusal) => Err(refusal),
+        None => Ok((file, metadata)),
+    }
+}
+
+fn refuse_kind(path: &Path, metadata: &Metadata) -> Option<String> {
+    let shown = path.display();
+    let kind = metadata.file_type();
+    if kind.is_file() {
+        return None;
+    }
+    if kind.is_dir() {
+        return Some(format!("{shown} is a folder. Use LS to list it, or Glob to find files in it."));
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if kind.is_fifo() {
+            return Some(format!(
+                "{shown} is a named pipe (FIFO), which has no content of its own. If a program writes to it, read it in Bash with a timeout: timeout 5 cat."
+            ));
+        }
+        if kind.is_socket() {
+            return Some(format!("{shown} is a socket. Talk to it in Bash with a program made for it."));
+        }
+    }
+    Some(format!("{shown} is a device. If you need its content, read a part of it in Bash: head -c 1000."))
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> String {
+    let shown = path.display();
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => match similar(path) {
+            Some(name) => format!("{shown} does not exist. Did you mean {name}?"),
+            None => format!("{shown} does not exist. Use Glob or LS to find the file."),
+        },
+        ErrorKind::PermissionDenied => format!("{shown} cannot be read: permission denied."),
+        _ => format!("{shown} cannot be read: {error}."),
+    }
+}
+
+/// A file in the same folder whose name differs in case or extension only.
+fn similar(path: &Path) -> Option<String> {
+    let folder = path.parent()?;
+    let (name, stem) = (path.file_name()?.to_string_lossy(), path.file_stem()?.to_string_lossy());
+    let mut best: Option<(bool, PathBuf)> = None;
+    for entry in std::fs::read_dir(folder).ok()?.take(5000).flatten() {
+        let other = entry.path();
+        let same = entry.file_name().to_string_lossy().eq_ignore_ascii_case(&name);
+        let near = other.file_stem().is_some_and(|other| other.to_string_lossy().eq_ignore_ascii_case(&stem));
+        if (same || near) && best.as_ref().is_none_or(|(was_same, path)| (!same, &other) < (!*was_same, path)) {
+            best = Some((same, other));
+        }
+    }
+    best.map(|(_, path)| visible(&path.display().to_string()))
+}
+
+/// Whether the first bytes look like text.
+pub(super) fn is_text(start: &[u8]) -> bool {
+    !start.contains(&0)
+}
+
+/// A file's content at one moment.
+pub(super) struct Snapshot {
+    pub bytes: Vec<u8>,
+    pub hash: String,
+}
+
+/// Reads a whole file that may be edited; none when there is no such file.
+///
+/// # Errors
+/// A sentence for the model.
+pub(super) fn snapshot(path: &Path) -> Result<Option<Snapshot>, String> {
+    // A dangling link counts as absent: writing makes its target.
+    if let Err(error) = std::fs::metadata(path)
+        && error.kind() == ErrorKind::NotFound
+    {
+        return Ok(None);
+    }
+    let (file, metadata) = open(path)?;
+    let too_large = || format!("{} is larger than 64 MiB. Change it in Bash instead.", path.display());
+    if metadata.len() > EDITABLE {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    file.take(EDITABLE + 1).read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
+    if bytes.len() as u64 > EDITABLE {
+        return Err(too_large());
+    }
+    let hash = sha256_hex(&bytes);
+    Ok(Some(Snapshot { bytes, hash }))
+}
+
+/// Checks that the model knows what it is about to change.
+///
+/// # Errors
+/// A sentence that tells it to read the file, again if it changed.
+pub(super) fn check_seen(path: &Path, snapshot: &Snapshot, context: &Context<'_>) -> Result<(), String> {
+    match context.seen.get(path) {
+        Some(hash) if *hash == snapshot.hash => Ok(()),
+        Some(_) => Err(format!(
+            "{} changed on disk since you read it; nothing was written. Read it again, then repeat the change.",
+            path.display()
+        )),
+        None => {
+            Err(format!("{} exists, but you have not read it; nothing was written. Read it first.", path.display()))
+        }
+    }
+}
+
+/// A change to one file that is worked out but not made.
+pub(super) struct Change {
+    pub path: PathBuf,
+    pub before: Option<Snapshot>,
+    pub after: Vec<u8>,
+    /// What the model is told once it is made.
+    pub told: String,
+}
+
+impl Change {
+    /// The diff that people see.
+    pub fn diff(&self) -> FileDiff {
+        let before = self.before.as_ref().map(|snapshot| snapshot.bytes.as_slice());
+        diff::of(&self.path, before, &self.after)
+    }
+
+    /// Makes the change, after checking that the file is still the one that the model has seen.
+    pub fn make(self, context: &Context<'_>) -> Output {
+        if let Some(before) = &self.before
+            && let Err(refusal) = check_seen(&self.path, before, context)
+        {
+            return Output::error(refusal);
+        }
+        if context.cancel.is_cancelled() {
+            return interrupted();
+        }
+        let folder = self.path.parent().unwrap_or(Path::new("/"));
+        let written = std::fs::create_dir_all(folder).and_then(|()| write_atomic(&self.path, &self.after, None));
+        if let Err(error) = written {
+            return Output::error(format!("{} cannot be written: {error}.", self.path.display()));
+        }
+        let diff = self.diff();
+        let seen = Effect::Seen { path: self.path, sha256: sha256_hex(&self.after) };
+        Output { display: Some(Display::Diff(diff)), effects: vec![seen], ..Output::ok(self.told) }
+    }
+}
+
+/// The answer of a call that was stopped before it did anything.
+pub(super) fn interrupted() -> Output {
+    Output { outcome: super::Outcome::Interrupted, ..Output::ok("Interrupted by the user before it was done.") }
+}
+
+/// Runs blocking file work off the async threads; a panic in it becomes a failed call.
+pub(super) async fn blocking(work: impl FnOnce() -> Output + Send + 'static) -> Output {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(output) => output,
+        Err(error) => Output::error(format!("The tool failed: {error}.")),
+    }
+}
+
+/// Declares a write of the path that a parameter names.
+pub(super) fn write_access(path: &str, dirs: &Dirs, home: Option<&Path>) -> Result<Access, String> {
+    named(path)?;
+    Ok(Access::Write { path: dirs.absolute(path, home) })
+}
+
+/// Refuses paths that no file can have.
+///
+/// # Errors
+/// A sentence for the model.
+pub(super) fn named(path: &str) -> Result<(), String> {
+    if path.trim().is_empty() {
+        return Err("The path is empty.".into());
+    }
+    if path.contains('\0') {
+        return Err("The path holds a NUL character.".into());
+    }
+    Ok(())
+}
+
+/// One line for the screen, without control characters, of at most 200 characters.
+pub(super) fn one_line(text: &str) -> String {
+    let text = visible(text.trim());
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let mut line: String = first.chars().take(200).collect();
+    if line.len() < first.len() || lines.next().is_some() {
+        line.push('…');
+    }
+    line
+}
+
+/// A string parameter of an input that may be of any shape, for titles.
+pub(super) fn text_of<'a>(input: &'a serde_json::Value, name: &str) -> &'a str {
+    input.get(name).and_then(serde_json::Value::as_str).unwrap_or_default()
+}
+
+/// A path as short as it can be said: relative to the working directory where it lies below it.
+pub(super) fn shown(path: &Path, cwd: &Path) -> String {
+    let short = path.strip_prefix(cwd).ok().filter(|rest| !rest.as_os_str().is_empty()).unwrap_or(path);
+    visible(&short.display().to_string()).replace('\n', "\u{240a}")
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("Main.rs"), "text").unwrap();
+        let made = std::process::Command::new("mkfifo").arg(at("fifo")).status().unwrap();
+        assert!(made.success());
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        for (path, want) in [
+            (at("Main.rs"), "ok"),
+            (at("fifo"), "is a named pipe"),
+            (at("socket"), "is a socket"),
+            (dir.path().into(), "is a folder. Use LS"),
+            ("/dev/tty".into(), "is a device"),
+            ("/dev/zero".into(), "is a device"),
+            (at("gone"), "does not exist. Use Glob or LS"),
+            (at("main.rs"), "Main.rs?"),
+            (at("main.txt"), "Main.rs?"),
+            (at("Main.rs/x"), "does not exist"),
+        ] {
+            let got = open(&path).map_or_else(|error| error, |_| "ok".into());
+            assert!(got.contains(want), "{}: {got}", path.display());
+        }
+    }
+}

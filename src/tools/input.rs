@@ -1,0 +1,259 @@
+//! What the model passes to a tool: a schema derived from the input type, and a forgiving but precise reading.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// Derives the schema of a tool's input: no references, no `$schema`, `title`, `format` or null, nothing but the named
+/// parameters.
+pub fn schema<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    tidy(&mut schema);
+    // What the type's own comment says is for readers of the code.
+    if let Some(object) = schema.as_object_mut() {
+        object.remove("description");
+    }
+    schema
+}
+
+fn tidy(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    for key in ["$schema", "title", "format", "default", "minimum"] {
+        object.remove(key);
+    }
+    // An optional parameter is left out rather than null.
+    if let Some(Value::Array(kinds)) = object.get_mut("type") {
+        kinds.retain(|kind| kind != "null");
+        if let [one] = kinds.as_slice() {
+            let one = one.clone();
+            object.insert("type".into(), one);
+        }
+    }
+    if let Some(Value::Array(choices)) = object.get_mut("enum") {
+        choices.retain(|choice| !choice.is_null());
+    }
+    if let Some(Value::Array(mut choices)) = object.remove("anyOf") {
+        choices.retain(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
+        match choices.pop() {
+            Some(Value::Object(only)) if choices.is_empty() => {
+                for (key, value) in only {
+                    object.entry(key).or_insert(value);
+                }
+            }
+            Some(last) => {
+                choices.push(last);
+                object.insert("anyOf".into(), Value::Array(choices));
+            }
+            None => {}
+        }
+        for key in ["title", "format", "minimum"] {
+            object.remove(key);
+        }
+    }
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        properties.values_mut().for_each(tidy);
+        object.insert("additionalProperties".into(), Value::Bool(false));
+    }
+    if let Some(items) = object.get_mut("items") {
+        tidy(items);
+    }
+}
+
+/// Reads a tool's input. Unknown parameters are ignored; numbers and booleans may come as strings.
+///
+/// # Errors
+/// A sentence for the model that names the parameter, what is expected and what came.
+pub fn parse<T: JsonSchema + DeserializeOwned>(input: &Value) -> Result<T, String> {
+    let fitted = fit(input, &schema::<T>(), "")?;
+    serde_json::from_value(fitted).map_err(|error| format!("The input does not fit: {error}."))
+}
+
+/// Fits a value to a schema, where `place` is its parameter for messages; empty for the whole input.
+fn fit(value: &Value, schema: &Value, place: &str) -> Result<Value, String> {
+    let Some(kind) = schema.get("type").and_then(Value::as_str) else { return Ok(value.clone()) };
+    let wrong = || {
+        let of = if place.is_empty() { "The input".to_string() } else { format!("Parameter `{place}`") };
+        format!("{of} must be {}, but is {}.", article(kind), told(value))
+    };
+    match (kind, value) {
+        ("object", Value::Object(given)) => fit_object(given, schema, place).map(Value::Object),
+        ("array", Value::Array(items)) => {
+            let Some(schema) = schema.get("items") else { return Ok(value.clone()) };
+            let fitted = items.iter().enumerate().map(|(at, item)| fit(item, schema, &format!("{place}[{at}]")));
+            fitted.collect::<Result<_, _>>().map(Value::Array)
+        }
+        ("array" | "object", Value::String(text)) => match serde_json::from_str::<Value>(text) {
+            Ok(inner @ (Value::Array(_) | Value::Object(_))) => fit(&inner, schema, place),
+            _ => Err(wrong()),
+        },
+        ("string", Value::String(text)) => match schema.get("enum").and_then(Value::as_array) {
+            Some(choices) if !choices.contains(value) => {
+                let choices: Vec<String> = choices.iter().map(Value::to_string).collect();
+                Err(format!("Parameter `{place}` must be one of {}, but is {text:?}.", choices.join(", ")))
+            }
+            _ => Ok(value.clone()),
+        },
+        ("string", Value::Number(number)) if schema.get("enum").is_none() => Ok(Value::String(number.to_string())),
+        ("boolean", Value::Bool(_)) => Ok(value.clone()),
+        ("boolean", Value::String(text)) => match text.trim().to_ascii_lowercase().as_str() {
+            "true" => Ok(Value::Bool(true)),
+            "false" => Ok(Value::Bool(false)),
+            _ => Err(wrong()),
+        },
+        ("integer", Value::Number(number)) => {
+            let whole = number.as_u64().or_else(|| number.as_f64().and_then(whole));
+            whole.map(Value::from).ok_or_else(wrong)
+        }
+        ("integer", Value::String(text)) => text.trim().parse::<u64>().map(Value::from).map_err(|_| wrong()),
+        _ => Err(wrong()),
+    }
+}
+
+fn fit_object(given: &Map<String, Value>, schema: &Value, place: &str) -> Result<Map<String, Value>, String> {
+    let mut fitted = Map::new();
+    let required = |name: &str| {
+        let list = schema.get("required").and_then(Value::as_array);
+        list.is_some_and(|list| list.iter().any(|one| one == name))
+    };
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (name, schema) in properties.into_iter().flatten() {
+        let place = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
+        match given.get(name) {
+            None | Some(Value::Null) if required(name) => {
+                let kind = schema.get("type").and_then(Value::as_str).unwrap_or("value");
+                return Err(format!("Parameter `{place}` is missing; it must be {}.", article(kind)));
+            }
+            None | Some(Value::Null) => {}
+            Some(value) => {
+                fitted.insert(name.clone(), fit(value, schema, &place)?);
+            }
+        }
+    }
+    Ok(fitted)
+}
+
+/// A float that is a whole number from 0.
+fn whole(number: f64) -> Option<u64> {
+    // Exact below 2^53; what is larger is no sensible count.
+    let fits = number.fract() == 0.0 && (0.0..9.0e15).contains(&number);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+    fits.then_some(number as u64)
+}
+
+fn article(kind: &str) -> String {
+    match kind {
+        "integer" => "a whole number, 0 or more".into(),
+        "array" | "object" => format!("an {kind}"),
+        other => format!("a {other}"),
+    }
+}
+
+/// Shows a value in a message: its kind, and its start when that is short.
+fn told(value: &Value) -> String {
+    let kind = match value {
+        Value::Null => return "null".into(),
+        Value::Bool(_) => "the boolean",
+        Value::Number(_) => "the number",
+        Value::String(_) => "the string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    };
+    match value {
+        Value::Array(_) | Value::Object(_) => kind.into(),
+        other => {
+            let text: String = other.to_string().chars().take(60).collect();
+            format!("{kind} {text}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::Todo;
+
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    struct Input {
+        /// Where.
+        path: String,
+        count: Option<u32>,
+        #[serde(default)]
+        all: bool,
+        mode: Option<Mode>,
+        #[serde(default)]
+        todos: Vec<Todo>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum Mode {
+        One,
+        Two,
+    }
+
+    fn check(input: Value, want: Result<Value, &str>) {
+        let got = parse::<Input>(&input).map(|input| {
+            json!([input.path, input.count, input.all, input.mode.map(|mode| format!("{mode:?}")), input.todos.len()])
+        });
+        assert_eq!(got, want.map_err(String::from), "{input}");
+    }
+
+    #[test]
+    fn forgives_and_tells() {
+        check(json!({"path": "a"}), Ok(json!(["a", null, false, null, 0])));
+        check(
+            json!({"path": 7, "count": "3", "all": "TRUE", "mode": "two", "more": [1]}),
+            Ok(json!(["7", 3, true, "Two", 0])),
+        );
+        check(json!({"path": "a", "count": 3.0, "mode": null}), Ok(json!(["a", 3, false, null, 0])));
+        check(json!({"path": "a", "todos": "[]"}), Ok(json!(["a", null, false, null, 0])));
+        check(json!({}), Err("Parameter `path` is missing; it must be a string."));
+        check(json!({"path": null}), Err("Parameter `path` is missing; it must be a string."));
+        check(json!({"path": ["a"]}), Err("Parameter `path` must be a string, but is an array."));
+        check(
+            json!({"path": "a", "count": -1}),
+            Err("Parameter `count` must be a whole number, 0 or more, but is the number -1."),
+        );
+        check(json!({"path": "a", "all": "maybe"}), Err("Parameter `all` must be a boolean, but is the string \"maybe\"."));
+        check(json!({"path": "a", "mode": "six"}), Err("Parameter `mode` must be one of \"one\", \"two\", but is \"six\"."));
+        check(
+            json!({"path": "a", "todos": [{"content": "x", "activeForm": "y", "status": "done"}]}),
+            Err(
+                "Parameter `todos[0].status` must be one of \"pending\", \"in_progress\", \"completed\", but is \"done\".",
+            ),
+        );
+        check(json!("text"), Err("The input must be an object, but is the string \"text\"."));
+    }
+
+    #[test]
+    fn schemas_are_plain() {
+        let todo = json!({
+            "content": {"description": "What is to be done, imperative.", "type": "string"},
+            "activeForm": {"description": "The same while it is being done.", "type": "string"},
+            "status": {"type": "string", "enum": ["pending", "in_progress", "completed"]},
+        });
+        let todos = json!({"type": "object", "properties": todo, "required": ["content", "activeForm", "status"],
+            "additionalProperties": false});
+        let mut got = schema::<Input>();
+        // The item's own comment is welcome, but no part of what is checked here.
+        got["properties"]["todos"]["items"].as_object_mut().unwrap().remove("description");
+        assert_eq!(
+            got,
+            json!({"type": "object", "properties": {
+                "path": {"description": "Where.", "type": "string"},
+                "count": {"type": "integer"},
+                "all": {"type": "boolean"},
+                "mode": {"type": "string", "enum": ["one", "two"]},
+                "todos": {"type": "array", "items": todos},
+            }, "required": ["path"], "additionalProperties": false})
+        );
+    }
+}

@@ -1,0 +1,68 @@
+//! The tools by name, in the one order in which the model is told of them.
+
+use std::sync::Arc;
+
+use crate::provider::ToolSpec;
+
+use super::Tool;
+
+/// All tools of a session. Cheap to clone; the order never changes, so that requests keep a byte-identical prefix.
+#[derive(Clone)]
+pub struct Toolbox {
+    tools: Arc<[Arc<dyn Tool>]>,
+    specs: Arc<[ToolSpec]>,
+}
+
+impl Toolbox {
+    /// The tools that need nothing but this machine.
+    pub fn builtin() -> Toolbox {
+        Toolbox::of(vec![
+            Arc::new(super::read::Read),
+            Arc::new(super::write::Write),
+            Arc::new(super::edit::Edit),
+            Arc::new(super::ls::Ls),
+            Arc::new(super::todo_write::TodoWrite),
+        ])
+    }
+
+    /// A set of one's own, in this order.
+    pub fn of(tools: Vec<Arc<dyn Tool>>) -> Toolbox {
+        let specs = tools.iter().map(|tool| tool.spec()).collect();
+        Toolbox { tools: tools.into(), specs }
+    }
+
+    /// Finds a tool by the name that the model uses.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.specs.iter().position(|spec| spec.name == name).map(|at| &self.tools[at])
+    }
+
+    /// What the model is told, always in the same order.
+    pub fn specs(&self) -> Arc<[ToolSpec]> {
+        Arc::clone(&self.specs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_order() {
+        let toolbox = Toolbox::builtin();
+        let names: Vec<&str> = toolbox.specs.iter().map(|spec| spec.name.as_str()).collect();
+        let want = ["Read", "Write", "Edit", "Bash", "Grep", "Glob", "LS", "TodoWrite", "WebFetch", "WebSearch"];
+        assert_eq!(names, [&want[..], &["NotebookEdit"]].concat());
+        assert!(names.iter().all(|name| toolbox.get(name).is_some_and(|tool| tool.spec().name == *name)));
+        assert!(toolbox.get("Nothing").is_none());
+    }
+
+    #[test]
+    fn specs_are_small_and_plain() {
+        let json = serde_json::to_string(&*Toolbox::builtin().specs()).unwrap();
+        // Part of the first request's 18 kB; the system prompt and later tools need the rest.
+        assert!(json.len() < 7_000, "{} bytes", json.len());
+        for word in ["$schema", "\"title\"", "\"format\"", "$ref", "$defs", "\"null\""] {
+            assert!(!json.contains(word), "{word} in {json}");
+        }
+    }
+}
