@@ -1,5 +1,7 @@
 //! cocode: an interactive coding agent for the terminal. `ARCHITECTURE.md` shows the levels.
 
+pub mod commands;
+pub mod config;
 pub mod message;
 pub mod permission;
 pub mod protocol;
