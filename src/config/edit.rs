@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use super::layer::{Layer, Problem, Source, path_of, read_text};
-use super::paths::{Paths, private_dir};
+use super::paths::Paths;
 use super::shape::Shape;
 
 /// Sets a key in the user's configuration file, which is made when it is missing. `text` is a value as one types it:
@@ -68,7 +68,7 @@ fn edit_value(value: &toml::Value) -> Option<toml_edit::Value> {
 pub(crate) fn replace(file: &Path, content: &[u8]) -> std::io::Result<()> {
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let folder = target.parent().unwrap_or(Path::new("/"));
-    private_dir(folder)?;
+    fs::create_dir_all(folder)?;
     let mut new = tempfile::NamedTempFile::new_in(folder)?;
     new.write_all(content)?;
     if let Ok(metadata) = fs::metadata(&target) {

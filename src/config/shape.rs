@@ -58,8 +58,7 @@ impl Shape {
     /// A sentence that names what was expected.
     pub(crate) fn read(&self, path: &[String], text: &str) -> Result<Value, String> {
         let node = self.node(path)?;
-        let as_toml =
-            || toml::from_str::<Table>(&format!("value = {text}")).ok().and_then(|mut table| table.remove("value"));
+        let as_toml = || text.parse::<Value>().ok();
         let value = match kind(node) {
             "string" => match as_toml() {
                 Some(Value::String(quoted)) => Value::String(quoted),
@@ -71,7 +70,7 @@ impl Shape {
                 _ => Value::String(text.to_owned()),
             },
             "array" if !text.trim_start().starts_with('[') => {
-                Value::Array(split_list(text).into_iter().map(Value::String).collect())
+                Value::Array(split_list(text, |c| c == ',').into_iter().map(Value::String).collect())
             }
             _ => as_toml().unwrap_or_else(|| Value::String(text.to_owned())),
         };
@@ -190,12 +189,12 @@ fn unknown(node: &Json, prefix: &str, name: &str) -> String {
     }
 }
 
-/// Splits at commas outside brackets and trims.
-fn split_list(text: &str) -> Vec<String> {
+/// Splits at separators outside brackets, trims, and drops what is empty.
+pub(crate) fn split_list(text: &str, separator: impl Fn(char) -> bool) -> Vec<String> {
     let mut depth = 0_i32;
     let parts = text.split(|c: char| {
         depth += i32::from(matches!(c, '(' | '{' | '[')) - i32::from(matches!(c, ')' | '}' | ']'));
-        c == ',' && depth <= 0
+        separator(c) && depth <= 0
     });
     parts.map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
