@@ -4,3 +4,4 @@ pub mod ansi;
 pub mod fs;
 pub mod hash;
 pub mod process;
+pub mod nearest;

@@ -1,0 +1,278 @@
+//! `cocode doctor`: looks at everything that a start needs. Asks no one outside this machine.
+
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::Here;
+use crate::config::paths::{Env, PathError};
+use crate::config::{self, Config, Trust, trust};
+
+/// How well something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    Good,
+    /// Works with less.
+    Limited,
+    /// Stops something; makes the exit code 1.
+    Bad,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub area: &'static str,
+    pub state: State,
+    /// What was found and, where it is not good, what to do.
+    pub text: String,
+}
+
+/// Looks at everything.
+pub fn examine(here: Here<'_>) -> Vec<Finding> {
+    let mut findings = vec![Finding {
+        area: "version",
+        state: State::Good,
+        text: format!("cocode {} on {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH),
+    }];
+    let screen = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    findings.extend(terminal(here.env, screen));
+    findings.extend(folders(here));
+    findings.extend(programs(here.env));
+    match config::load(here.paths, here.env, toml::Table::new()) {
+        Ok(own) => {
+            let trusted = trust::of(here.paths, here.cwd);
+            let loaded = own.with_project(here.cwd, trusted);
+            let state = if loaded.broken.is_empty() { State::Limited } else { State::Bad };
+            findings.extend(loaded.diagnostics.iter().map(|problem| Finding {
+                area: "settings",
+                state,
+                text: problem.to_string(),
+            }));
+            if loaded.diagnostics.is_empty() {
+                findings.push(Finding { area: "settings", state: State::Good, text: "all files are valid".into() });
+            }
+            if !loaded.withheld.is_empty() && trusted == Trust::Untrusted {
+                let text = format!("not trusted yet, so not used: {}", loaded.withheld.join(", "));
+                findings.push(Finding { area: "folder", state: State::Limited, text });
+            }
+            findings.extend(providers(&loaded.config, here.env));
+            if loaded.config.probe_local {
+                findings.extend(local_servers(&[11434, 8080, 1234]));
+            }
+        }
+        Err(broken) => {
+            findings.extend(broken.0.iter().map(|problem| Finding {
+                area: "settings",
+                state: State::Bad,
+                text: problem.to_string(),
+            }));
+        }
+    }
+    findings
+}
+
+/// The findings for people: one line each.
+pub fn to_text(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let mark = match finding.state {
+            State::Good => "ok  ",
+            State::Limited => "note",
+            State::Bad => "FAIL",
+        };
+        // File names and variables are untrusted bytes.
+        let clean: String = finding.text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        let _ = writeln!(text, "{mark}  {:<10} {clean}", finding.area);
+    }
+    text
+}
+
+/// The findings for programs.
+pub fn to_json(findings: &[Finding]) -> serde_json::Value {
+    let healthy = findings.iter().all(|finding| finding.state != State::Bad);
+    serde_json::json!({ "healthy": healthy, "findings": findings })
+}
+
+fn terminal(env: &Env, screen: bool) -> Vec<Finding> {
+    let finding = |state, text: String| Finding { area: "terminal", state, text };
+    let term = env.get("TERM").unwrap_or("");
+    let mut findings = vec![match (screen, term) {
+        (false, _) => finding(State::Limited, "stdin and stdout are no terminal; only -p works here".into()),
+        (true, "" | "dumb") => finding(State::Limited, format!("TERM is `{term}`: plain lines, no redrawing")),
+        (true, term) => finding(State::Good, format!("TERM is {term}")),
+    }];
+    let colours = match (env.get("NO_COLOR"), env.get("COLORTERM")) {
+        (Some(_), _) => "none (NO_COLOR is set)",
+        (None, Some("truecolor" | "24bit")) => "true colour",
+        (None, _) if term.contains("256") || term.contains("direct") => "256",
+        (None, _) if matches!(term, "" | "dumb") => "none",
+        (None, _) => "16; set COLORTERM=truecolor when the terminal can do more",
+    };
+    findings.push(finding(State::Good, format!("colours: {colours}")));
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env.get(name));
+    let utf8 = locale.is_some_and(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    });
+    findings.push(match (utf8, locale) {
+        (true, Some(locale)) => finding(State::Good, format!("locale {locale}")),
+        (_, locale) => {
+            let name = locale.unwrap_or("unset");
+            finding(
+                State::Limited,
+                format!("locale is {name}, not UTF-8: set LANG=C.UTF-8, or wide characters may be misplaced"),
+            )
+        }
+    });
+    findings
+}
+
+fn folders(here: Here<'_>) -> Vec<Finding> {
+    let home = match here.paths.prepare_home() {
+        Ok(()) => {
+            let sessions = std::fs::read_dir(&here.paths.home).map_or(0, |entries| {
+                entries.flatten().filter(|entry| entry.path().join("transcript.jsonl").is_file()).count()
+            });
+            Finding {
+                area: "home",
+                state: State::Good,
+                text: format!("{}, {sessions} sessions", here.paths.home.display()),
+            }
+        }
+        Err(
+            error @ (PathError::NoHome
+            | PathError::Relative { .. }
+            | PathError::HomeIsFile(_)
+            | PathError::HomeNotWritable { .. }),
+        ) => Finding { area: "home", state: State::Bad, text: error.to_string() },
+    };
+    let config = here.paths.user_config();
+    let exists = if config.exists() { "" } else { " (not there yet; `cocode config set` makes it)" };
+    let logs = &here.paths.state_dir;
+    let (state, note) = match nearest_folder(logs).map(|folder| tempfile::tempfile_in(folder).is_ok()) {
+        Some(true) => (State::Good, ""),
+        Some(false) | None => (State::Limited, " cannot be written to, so nothing is logged; set COCODE_STATE_DIR"),
+    };
+    vec![
+        home,
+        Finding { area: "config", state: State::Good, text: format!("{}{exists}", config.display()) },
+        Finding { area: "logs", state, text: format!("{}{note}", logs.display()) },
+    ]
+}
+
+/// The folder itself, or the one above it in which it would be made.
+fn nearest_folder(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|folder| folder.is_dir())
+}
+
+fn programs(env: &Env) -> Vec<Finding> {
+    let find = |name: &str| -> Option<PathBuf> {
+        let folders = std::env::split_paths(env.vars.get("PATH")?).collect::<Vec<_>>();
+        folders.into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+    };
+    let program = |name: &'static str, without: &str, missing| match find(name) {
+        Some(path) => Finding { area: "programs", state: State::Good, text: format!("{name}: {}", path.display()) },
+        None => Finding { area: "programs", state: missing, text: format!("{name} is not in PATH: {without}") },
+    };
+    vec![
+        program("bash", "the Bash tool cannot run; install bash", State::Bad),
+        program("git", "branch and status are unknown to the agent", State::Limited),
+    ]
+}
+
+fn providers(config: &Config, env: &Env) -> Vec<Finding> {
+    let mut ready = false;
+    let mut findings = Vec::new();
+    for (name, provider) in &config.providers {
+        let (state, key) = match (&provider.api_key_env, &provider.api_key_command) {
+            (Some(variable), _) if env.get(variable).is_some() => (State::Good, format!("key in {variable}")),
+            (_, Some(_)) => (State::Good, "key from api_key_command".to_owned()),
+            (Some(variable), None) => (State::Limited, format!("no key; set {variable} to use it")),
+            (None, None) => (State::Good, "asked without a key".to_owned()),
+        };
+        ready |= state == State::Good;
+        // An address may hold a password.
+        let address = url::Url::parse(&provider.base_url)
+            .ok()
+            .and_then(|url| Some((url.scheme().to_owned(), url.host_str()?.to_owned())));
+        let (state, address) = match address {
+            Some((scheme, host)) => (state, format!("{scheme}://{host}")),
+            None => (State::Bad, format!("`providers.{name}.base_url` is no address")),
+        };
+        findings.push(Finding { area: "provider", state, text: format!("{name} ({address}): {key}") });
+    }
+    let chosen = match (&config.model, ready) {
+        (Some(model), _) => format!("{model}, as configured"),
+        (None, true) => "the first provider that has a key".to_owned(),
+        (None, false) => "a local server if one answers, else the offline model".to_owned(),
+    };
+    findings.push(Finding { area: "model", state: State::Good, text: chosen });
+    findings
+}
+
+/// Whether something listens on the usual ports of local servers; loopback answers at once or not at all.
+fn local_servers(ports: &[u16]) -> Vec<Finding> {
+    let listens = |port: &&u16| {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, **port));
+        TcpStream::connect_timeout(&address, Duration::from_millis(100)).is_ok()
+    };
+    let found = ports.iter().filter(listens);
+    let text =
+        |port: &u16| format!("something listens on 127.0.0.1:{port}; it is asked at the start when no key is set");
+    found.map(|port| Finding { area: "local", state: State::Good, text: text(port) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::paths::Paths;
+
+    fn check(vars: &[(&str, &str)], file: &str, want: &[(State, &str)], never: &str) {
+        let dir = tempfile::tempdir().unwrap();
+        let env = Env::fake(dir.path(), vars);
+        let paths = Paths::new(&env).unwrap();
+        std::fs::create_dir_all(&paths.config_dir).unwrap();
+        std::fs::write(paths.user_config(), file).unwrap();
+        let findings = examine(Here { env: &env, paths: &paths, cwd: dir.path() });
+        for (state, text) in want {
+            assert!(
+                findings.iter().any(|finding| finding.state == *state && finding.text.contains(text)),
+                "{text}: {findings:#?}"
+            );
+        }
+        let printed = format!("{}{}", to_text(&findings), to_json(&findings));
+        assert!(!printed.contains(never), "{printed}");
+    }
+
+    #[test]
+    fn findings_name_the_fix_and_never_a_key() {
+        let key = "sk-very-secret";
+        check(&[("ANTHROPIC_API_KEY", key)], "", &[(State::Good, "key in ANTHROPIC_API_KEY")], key);
+        check(&[], "", &[(State::Limited, "set OPENAI_API_KEY"), (State::Good, "else the offline model")], key);
+        check(&[("LANG", "de_DE.ISO-8859-1")], "", &[(State::Limited, "set LANG=C.UTF-8")], key);
+        check(&[("PATH", "/nowhere")], "", &[(State::Bad, "install bash")], key);
+        check(&[], "tehme = 1", &[(State::Bad, "config.toml:1: unknown key `tehme`")], key);
+        check(
+            &[],
+            "providers.openai.base_url = 'https://u:sk-very-secret@h/v1'",
+            &[(State::Limited, "openai (https://h)")],
+            key,
+        );
+        check(&[("COCODE_STATE_DIR", "/proc/none")], "", &[(State::Limited, "COCODE_STATE_DIR")], key);
+        check(&[("TERM", "x\u{1b}[2J")], "", &[], "\u{1b}");
+    }
+
+    #[test]
+    fn a_listening_port_is_found() {
+        let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert_eq!(local_servers(&[port]).len(), 1);
+        drop(listener);
+        assert_eq!(local_servers(&[port]), []);
+    }
+}

@@ -1,0 +1,442 @@
+//! The command line: what may be typed, as a configuration layer and as a `Start`.
+
+pub mod doctor;
+mod subcommand;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use serde_json::Value as Json;
+use toml::{Table, Value};
+
+pub use subcommand::{Here, Own, run};
+
+use crate::config::paths::Env;
+use crate::config::{Config, split_list};
+use crate::permission::Mode;
+
+const EXAMPLES: &str = "\
+Examples:
+  cocode                                   start in this folder
+  cocode \"why does the build fail?\"        start with a prompt
+  cocode -p \"list the TODOs\" < notes.txt   one answer on stdout, no screen
+  cocode -c                                go on with the last session of this folder
+  cocode --model openai/gpt-5              ask this model
+  cocode doctor                            what works here, and what does not";
+
+/// A coding agent for the terminal.
+#[derive(Debug, Clone, PartialEq, Parser)]
+#[command(name = "cocode", version, about, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub flags: Flags,
+
+    #[command(subcommand)]
+    pub command: Option<Sub>,
+
+    /// Work in this folder
+    #[arg(long, value_name = "DIR", global = true)]
+    pub cwd: Option<PathBuf>,
+}
+
+/// Everything for a session.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct Flags {
+    /// What to do first; with -p, all there is to do
+    pub prompt: Option<String>,
+
+    /// Answer on stdout and exit; reads stdin, too
+    #[arg(short, long)]
+    pub print: bool,
+
+    /// With -p: how the answer is written
+    #[arg(long, alias = "outputFormat", value_enum, requires = "print", default_value_t)]
+    pub output_format: OutputFormat,
+
+    /// With -p: how stdin is read
+    #[arg(long, alias = "inputFormat", value_enum, requires = "print", default_value_t)]
+    pub input_format: InputFormat,
+
+    /// [provider/]id, or a role: haiku, sonnet, opus
+    #[arg(short, long)]
+    pub model: Option<String>,
+
+    /// default, acceptEdits, plan, dontAsk or bypassPermissions
+    #[arg(long, alias = "permissionMode", value_name = "MODE", value_parser = read_mode)]
+    pub permission_mode: Option<Mode>,
+
+    /// Same as --permission-mode bypassPermissions
+    #[arg(long, alias = "dangerouslySkipPermissions", conflicts_with = "permission_mode")]
+    pub dangerously_skip_permissions: bool,
+
+    /// Rules for calls that run without asking, such as "Bash(git diff:*)"
+    #[arg(long, alias = "allowedTools", value_name = "RULE", num_args = 1..)]
+    pub allowed_tools: Vec<String>,
+
+    /// Rules for calls that never run
+    #[arg(long, alias = "disallowedTools", value_name = "RULE", num_args = 1..)]
+    pub disallowed_tools: Vec<String>,
+
+    /// Model calls in one turn before it stops
+    #[arg(long, alias = "maxTurns", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_turns: Option<u32>,
+
+    /// Go on with the last session of this folder
+    #[arg(short, long = "continue", conflicts_with = "resume", group = "earlier")]
+    pub continue_last: bool,
+
+    /// Go on with a session: its id, words to search for, or a choice from the list
+    #[arg(short, long, value_name = "ID|SEARCH", num_args = 0..=1, default_missing_value = "", group = "earlier")]
+    pub resume: Option<String>,
+
+    /// With -c or -r: copy the session instead of going on in it
+    #[arg(long, alias = "forkSession", requires = "earlier")]
+    pub fork_session: bool,
+
+    /// Replaces the system prompt
+    #[arg(long, alias = "systemPrompt", value_name = "TEXT")]
+    pub system_prompt: Option<String>,
+
+    /// Adds to the system prompt
+    #[arg(long, alias = "appendSystemPrompt", value_name = "TEXT")]
+    pub append_system_prompt: Option<String>,
+
+    /// Another folder that may be read and changed
+    #[arg(long, alias = "addDir", value_name = "DIR", num_args = 1..)]
+    pub add_dir: Vec<PathBuf>,
+
+    /// With -p: the answer must fit this JSON Schema (text or file)
+    #[arg(long, alias = "jsonSchema", value_name = "SCHEMA", requires = "print")]
+    pub json_schema: Option<String>,
+
+    /// Use this folder's own settings without asking
+    #[arg(long)]
+    pub trust: bool,
+
+    /// Use the model in the binary: no key, no network
+    #[arg(long)]
+    pub offline: bool,
+
+    /// Play a scripted conversation from a YAML file
+    #[arg(long, alias = "offlineScript", value_name = "FILE")]
+    pub offline_script: Option<PathBuf>,
+
+    /// More on stderr (with -p) and in the log
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum Sub {
+    #[command(flatten)]
+    Own(Own),
+    /// Tests permission rules
+    #[command(subcommand)]
+    Permissions(PermissionsCommand),
+    /// Writes a session as Markdown or JSON
+    Export {
+        /// Id of the session, or words to search for
+        session: String,
+        /// Where to; stdout when left out
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        #[arg(long, value_enum, default_value_t)]
+        format: ExportFormat,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum PermissionsCommand {
+    /// Decides calls from stdin, one JSON object a line, without running anything
+    Check {
+        /// JSON lines in, JSON lines out
+        #[arg(long, required = true)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    #[default]
+    Markdown,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    #[default]
+    Text,
+    Json,
+    StreamJson,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum InputFormat {
+    #[default]
+    Text,
+    StreamJson,
+}
+
+/// What a start needs beside the configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Start {
+    pub prompt: Option<String>,
+    /// None: the terminal.
+    pub headless: Option<Headless>,
+    pub earlier: Earlier,
+    /// Copy the earlier session instead of going on in it.
+    pub fork: bool,
+    pub system_prompt: Option<String>,
+    pub append_system_prompt: Option<String>,
+    /// The user said `--trust`.
+    pub trust: bool,
+    pub offline: Offline,
+    pub verbose: bool,
+}
+
+/// How a run without a screen speaks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Headless {
+    pub output: OutputFormat,
+    pub input: InputFormat,
+    /// What the answer must fit.
+    pub json_schema: Option<Json>,
+}
+
+/// Which session to go on with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Earlier {
+    /// A new one.
+    None,
+    /// The last one of the folder.
+    Last,
+    /// The user chooses from a list.
+    Choose,
+    /// An id, or words to search for.
+    Search(String),
+}
+
+/// Whether a real model may be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Offline {
+    No,
+    Model,
+    Script(PathBuf),
+}
+
+impl Cli {
+    /// Reads arguments, the program's name first.
+    ///
+    /// # Errors
+    /// Usage errors, and the texts of `--help` and `--version`; `clap::Error::exit` prints each where it belongs and
+    /// ends with 2 or 0.
+    pub fn read(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Cli, clap::Error> {
+        let cli = Cli::try_parse_from(arguments)?;
+        let flags = &cli.flags;
+        if flags.input_format == InputFormat::StreamJson && flags.prompt.is_some() {
+            return Err(usage("--input-format stream-json reads the prompts from stdin; leave the prompt out"));
+        }
+        if flags.print && flags.resume.as_deref() == Some("") {
+            return Err(usage("--resume needs an id or words to search for when there is no screen to choose on"));
+        }
+        Ok(cli)
+    }
+
+    /// The flags that are settings, as a layer.
+    pub fn layer(&self) -> Table {
+        let flags = &self.flags;
+        let mut layer = Table::new();
+        if let Some(model) = &flags.model {
+            layer.insert("model".into(), Value::String(model.clone()));
+        }
+        if let Some(turns) = flags.max_turns {
+            layer.insert("max_turns".into(), Value::Integer(turns.into()));
+        }
+        let mut permissions = Table::new();
+        let mode = if flags.dangerously_skip_permissions { Some(Mode::Bypass) } else { flags.permission_mode };
+        if let Some(mode) = mode.and_then(|mode| Value::try_from(mode).ok()) {
+            permissions.insert("default_mode".into(), mode);
+        }
+        for (name, rules) in [("allow", &flags.allowed_tools), ("deny", &flags.disallowed_tools)] {
+            let rules = rules.iter().flat_map(|rules| split_list(rules, |c| c == ',' || c.is_whitespace()));
+            let rules: Vec<Value> = rules.map(Value::String).collect();
+            if !rules.is_empty() {
+                permissions.insert(name.into(), Value::Array(rules));
+            }
+        }
+        if !flags.add_dir.is_empty() {
+            let folders = flags.add_dir.iter().map(|folder| Value::String(folder.to_string_lossy().into_owned()));
+            permissions.insert("additional_directories".into(), Value::Array(folders.collect()));
+        }
+        if !permissions.is_empty() {
+            layer.insert("permissions".into(), Value::Table(permissions));
+        }
+        if flags.verbose {
+            let level = [("level".to_owned(), Value::String("debug".into()))];
+            layer.insert("log".into(), Value::Table(level.into_iter().collect()));
+        }
+        layer
+    }
+
+    /// What the flags say that is no setting.
+    ///
+    /// # Errors
+    /// `--json-schema` is no JSON, or its file cannot be read.
+    pub fn start(&self) -> Result<Start, clap::Error> {
+        let flags = &self.flags;
+        let json_schema = flags.json_schema.as_deref().map(read_schema).transpose()?;
+        Ok(Start {
+            prompt: flags.prompt.clone(),
+            headless: flags.print.then_some(Headless {
+                output: flags.output_format,
+                input: flags.input_format,
+                json_schema,
+            }),
+            earlier: match (flags.continue_last, flags.resume.as_deref()) {
+                (true, _) => Earlier::Last,
+                (false, None) => Earlier::None,
+                (false, Some("")) => Earlier::Choose,
+                (false, Some(search)) => Earlier::Search(search.to_owned()),
+            },
+            fork: flags.fork_session,
+            system_prompt: flags.system_prompt.clone(),
+            append_system_prompt: flags.append_system_prompt.clone(),
+            trust: flags.trust,
+            offline: match (&flags.offline_script, flags.offline) {
+                (Some(script), _) => Offline::Script(script.clone()),
+                (None, true) => Offline::Model,
+                (None, false) => Offline::No,
+            },
+            verbose: flags.verbose,
+        })
+    }
+}
+
+/// Refuses Bypass for root outside of a sandbox.
+///
+/// # Errors
+/// The sentence for the user.
+pub fn check_bypass(config: &Config, env: &Env, root: bool) -> Result<(), String> {
+    if config.permissions.default_mode == Mode::Bypass && root && env.get("COCODE_SANDBOXED") != Some("1") {
+        return Err("bypassPermissions is refused for root; run as another user, or set COCODE_SANDBOXED=1 inside a \
+                    container that may be lost"
+            .into());
+    }
+    Ok(())
+}
+
+/// A usage error: printed with the usage line, exit code 2.
+pub fn usage(message: impl std::fmt::Display) -> clap::Error {
+    Cli::command().error(ErrorKind::ValueValidation, message)
+}
+
+fn read_mode(text: &str) -> Result<Mode, String> {
+    serde_json::from_value(Json::String(text.to_owned()))
+        .map_err(|_| "choose one of default, acceptEdits, plan, dontAsk, bypassPermissions".to_owned())
+}
+
+fn read_schema(given: &str) -> Result<Json, clap::Error> {
+    let text = if given.trim_start().starts_with('{') {
+        given.to_owned()
+    } else {
+        std::fs::read_to_string(given).map_err(|error| usage(format!("--json-schema: cannot read {given}: {error}")))?
+    };
+    let schema: Json =
+        serde_json::from_str(&text).map_err(|error| usage(format!("--json-schema: no JSON: {error}")))?;
+    if schema.is_object() { Ok(schema) } else { Err(usage("--json-schema: a schema is a JSON object")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &[&str]) -> Result<Cli, String> {
+        Cli::read(std::iter::once(&"cocode").chain(line)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_become_a_layer() {
+        fn check(line: &[&str], want: &str) {
+            let layer = read(line).unwrap().layer().to_string();
+            assert_eq!(layer.replace('\n', " ").trim(), want, "{line:?}");
+        }
+        check(&[], "");
+        check(&["hello", "--model", "opus", "--max-turns", "3"], "max_turns = 3 model = \"opus\"");
+        check(&["--permission-mode", "plan"], "[permissions] default_mode = \"plan\"");
+        check(&["--dangerously-skip-permissions"], "[permissions] default_mode = \"bypassPermissions\"");
+        check(
+            &["-p", "go", "--allowedTools", "Bash(git log:*) Read,Edit", "Write", "--disallowed-tools", "WebFetch"],
+            "[permissions] allow = [\"Bash(git log:*)\", \"Read\", \"Edit\", \"Write\"] deny = [\"WebFetch\"]",
+        );
+        check(&["--add-dir", "../my docs"], "[permissions] additional_directories = [\"../my docs\"]");
+    }
+
+    #[test]
+    fn the_rest_becomes_a_start() {
+        fn check(line: &[&str], want: &dyn Fn(Start) -> Start) {
+            let plain = read(&[]).unwrap().start().unwrap();
+            assert_eq!(read(line).unwrap().start().unwrap(), want(plain), "{line:?}");
+        }
+        let headless = |output, input| Some(Headless { output, input, json_schema: None });
+        check(&["hi"], &|start| Start { prompt: Some("hi".into()), ..start });
+        check(&["-p"], &|start| Start { headless: headless(OutputFormat::Text, InputFormat::Text), ..start });
+        check(&["-p", "--outputFormat", "stream-json", "--input-format", "stream-json"], &|start| Start {
+            headless: headless(OutputFormat::StreamJson, InputFormat::StreamJson),
+            ..start
+        });
+        check(&["-c", "--fork-session"], &|start| Start { earlier: Earlier::Last, fork: true, ..start });
+        check(&["-r"], &|start| Start { earlier: Earlier::Choose, ..start });
+        check(&["-r", "abc", "go on"], &|start| Start {
+            earlier: Earlier::Search("abc".into()),
+            prompt: Some("go on".into()),
+            ..start
+        });
+        check(&["--offline"], &|start| Start { offline: Offline::Model, ..start });
+        check(&["--offline-script", "a.yaml"], &|start| Start { offline: Offline::Script("a.yaml".into()), ..start });
+    }
+
+    #[test]
+    fn usage_errors_name_the_fix() {
+        fn check(line: &[&str], want: &str) {
+            let error = Cli::read(std::iter::once(&"cocode").chain(line)).and_then(|cli| cli.start()).unwrap_err();
+            assert!(error.to_string().contains(want), "{line:?}: {error}");
+            assert_eq!(error.exit_code(), 2);
+        }
+        check(&["--modle", "x"], "--model");
+        check(&["--permission-mode", "yolo"], "choose one of default");
+        check(&["--max-turns", "0"], "1..");
+        check(&["--output-format", "json"], "--print");
+        check(&["-c", "-r"], "cannot be used with");
+        check(&["--fork-session"], "required");
+        check(&["-p", "--resume"], "needs an id");
+        check(&["-p", "x", "--input-format", "stream-json"], "leave the prompt out");
+        check(&["-p", "--json-schema", "{"], "no JSON");
+        check(&["-p", "--json-schema", "[]"], "cannot read []");
+        check(&["config", "sett"], "set");
+        check(&["permissions", "check"], "--json");
+    }
+
+    #[test]
+    fn help_is_short_and_has_examples() {
+        let help = Cli::command().render_help().to_string();
+        assert!(help.contains("cocode -p") && help.lines().count() < 60, "{help}");
+    }
+
+    #[test]
+    fn root_may_not_bypass() {
+        let env = |vars: &[(&str, &str)]| Env::fake(std::path::Path::new("/h"), vars);
+        let mut config = crate::config::DEFAULTS.parse::<Table>().unwrap().try_into::<Config>().unwrap();
+        assert_eq!(check_bypass(&config, &env(&[]), true), Ok(()));
+        config.permissions.default_mode = Mode::Bypass;
+        assert!(check_bypass(&config, &env(&[]), true).unwrap_err().contains("COCODE_SANDBOXED"));
+        assert_eq!(check_bypass(&config, &env(&[]), false), Ok(()));
+        assert_eq!(check_bypass(&config, &env(&[("COCODE_SANDBOXED", "1")]), true), Ok(()));
+    }
+}

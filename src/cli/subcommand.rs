@@ -1,0 +1,103 @@
+//! The subcommands that need no engine: `config`, `doctor`, `completions`.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use clap::{CommandFactory, Subcommand};
+use clap_complete::Shell;
+
+use super::{Cli, doctor};
+use crate::config::paths::{Env, Paths};
+use crate::config::{self, Loaded, docs, edit, trust};
+
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum Own {
+    /// Shows and changes settings
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Says what works here, and what does not
+    Doctor {
+        /// One JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints a completion script
+    Completions { shell: Shell },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum ConfigCommand {
+    /// Prints where your configuration file is
+    Path,
+    /// Prints the value of a key, as TOML
+    Get { key: String },
+    /// Changes a key in your configuration file
+    Set { key: String, value: String },
+    /// Says where a value came from
+    Explain { key: String },
+    /// Prints the JSON Schema of a configuration file
+    Schema,
+}
+
+/// Where a subcommand runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Here<'a> {
+    pub env: &'a Env,
+    pub paths: &'a Paths,
+    /// Absolute.
+    pub cwd: &'a Path,
+}
+
+/// Runs a subcommand; returns the exit code: 0, 1 for findings and failures, 2 for mistakes in what was typed or configured.
+///
+/// # Errors
+/// `out` or `err` cannot be written to.
+pub fn run(command: &Own, here: Here<'_>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    match command {
+        Own::Config(command) => match config_command(command, here) {
+            Ok(text) => out.write_all(text.as_bytes()).map(|()| 0),
+            Err(message) => writeln!(err, "error: {message}").map(|()| 2),
+        },
+        Own::Doctor { json } => {
+            let findings = doctor::examine(here);
+            if *json {
+                writeln!(out, "{}", doctor::to_json(&findings))?;
+            } else {
+                out.write_all(doctor::to_text(&findings).as_bytes())?;
+            }
+            Ok(u8::from(findings.iter().any(|finding| finding.state == doctor::State::Bad)))
+        }
+        Own::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "cocode", &mut script);
+            out.write_all(&script).map(|()| 0)
+        }
+    }
+}
+
+fn config_command(command: &ConfigCommand, here: Here<'_>) -> Result<String, String> {
+    match command {
+        ConfigCommand::Path => Ok(format!("{}\n", here.paths.user_config().display())),
+        ConfigCommand::Get { key } => match load(here)?.get(key)? {
+            Some(toml::Value::Table(table)) => Ok(table.to_string()),
+            Some(value) => Ok(format!("{value}\n")),
+            None => Ok(String::new()),
+        },
+        ConfigCommand::Set { key, value } => {
+            let file = edit::set(here.paths, key, value).map_err(|problem| problem.to_string())?;
+            // What wins over the file is worth knowing now, not later.
+            let explained = load(here).and_then(|loaded| loaded.explain(key))?;
+            Ok(format!("wrote {}\n{explained}", file.display()))
+        }
+        ConfigCommand::Explain { key } => load(here)?.explain(key),
+        ConfigCommand::Schema => {
+            serde_json::to_string_pretty(&docs::schema()).map(|text| text + "\n").map_err(|error| error.to_string())
+        }
+    }
+}
+
+fn load(here: Here<'_>) -> Result<Loaded, String> {
+    let own = config::load(here.paths, here.env, toml::Table::new()).map_err(|broken| broken.to_string())?;
+    let loaded = own.with_project(here.cwd, trust::of(here.paths, here.cwd));
+    if loaded.broken.is_empty() { Ok(loaded) } else { Err(config::Broken(loaded.diagnostics).to_string()) }
+}

@@ -1,0 +1,151 @@
+//! Claude Code's settings files: the documented keys are read, the others are none of our business.
+
+use std::path::Path;
+
+use serde_json::{Map, Value as Json};
+use toml::{Table, Value};
+
+use super::layer::{Layer, Problem, Source, read_text};
+
+/// Reads a `settings.json`; none when it does not exist. The list is of values that are left out, with the reason.
+///
+/// # Errors
+/// The file cannot be read, is no JSON object, or holds rules of a wrong type.
+pub(crate) fn read(source: Source, file: &Path) -> Result<Option<(Layer, Vec<Problem>)>, Problem> {
+    match read_text(file)? {
+        Some(text) => parse(source, file, &text).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn parse(source: Source, file: &Path, text: &str) -> Result<(Layer, Vec<Problem>), Problem> {
+    let settings = object(file, text)?;
+    let problem = |message: String| Problem { place: file.display().to_string(), message };
+    let (mut root, mut permissions, mut left_out) = (Table::new(), Table::new(), Vec::new());
+    if let Some(given) = settings.get("permissions") {
+        let given = given.as_object().ok_or_else(|| problem("`permissions` must be an object".into()))?;
+        for (theirs, ours) in
+            [("allow", "allow"), ("ask", "ask"), ("deny", "deny"), ("additionalDirectories", "additional_directories")]
+        {
+            if let Some(list) = given.get(theirs) {
+                let list = strings(list)
+                    .ok_or_else(|| problem(format!("`permissions.{theirs}` must be a list of strings")))?;
+                permissions.insert(ours.into(), Value::Array(list));
+            }
+        }
+        match given.get("defaultMode").map(|mode| mode.as_str().unwrap_or_default()) {
+            Some(mode @ ("default" | "acceptEdits" | "plan" | "dontAsk")) => {
+                permissions.insert("default_mode".into(), Value::String(mode.into()));
+            }
+            Some("bypassPermissions") => left_out
+                .push(problem("`permissions.defaultMode` bypassPermissions is ignored: it works by flag only".into())),
+            Some(_) => left_out.push(problem(
+                "`permissions.defaultMode` is ignored: it must be one of default, acceptEdits, plan, dontAsk".into(),
+            )),
+            None => {}
+        }
+    }
+    if !permissions.is_empty() {
+        root.insert("permissions".into(), Value::Table(permissions));
+    }
+    match settings.get("model") {
+        Some(Json::String(model)) if !model.is_empty() && model != "default" => {
+            root.insert("model".into(), Value::String(model.clone()));
+        }
+        None | Some(Json::Null | Json::String(_)) => {}
+        Some(_) => left_out.push(problem("`model` is ignored: it must be a string".into())),
+    }
+    if let Some(days) = settings.get("cleanupPeriodDays") {
+        match days.as_i64().filter(|days| (0..=i64::from(u32::MAX)).contains(days)) {
+            Some(days) => {
+                root.insert(
+                    "sessions".into(),
+                    Value::Table([("cleanup_period_days".into(), Value::Integer(days))].into_iter().collect()),
+                );
+            }
+            None => left_out.push(problem("`cleanupPeriodDays` is ignored: it must be a number of days".into())),
+        }
+    }
+    if let Some(given) = settings.get("env") {
+        match given.as_object() {
+            Some(given) => {
+                root.insert("env".into(), Value::Table(given.iter().filter_map(variable).collect()));
+            }
+            None => left_out.push(problem("`env` is ignored: it must be an object".into())),
+        }
+    }
+    Ok((Layer::of_file(source, file, root), left_out))
+}
+
+/// Parses the file's one JSON object; an empty file is an empty object.
+pub(crate) fn object(file: &Path, text: &str) -> Result<Map<String, Json>, Problem> {
+    let place = file.display().to_string();
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_json::from_str(text) {
+        Ok(Json::Object(object)) => Ok(object),
+        Ok(_) => Err(Problem { place, message: "must hold a JSON object".into() }),
+        Err(error) => {
+            Err(Problem { place: format!("{place}:{}", error.line()), message: format!("not valid JSON: {error}") })
+        }
+    }
+}
+
+fn strings(list: &Json) -> Option<Vec<Value>> {
+    list.as_array()?.iter().map(|item| item.as_str().map(|text| Value::String(text.into()))).collect()
+}
+
+fn variable((name, value): (&String, &Json)) -> Option<(String, Value)> {
+    let text = match value {
+        Json::String(text) => text.clone(),
+        Json::Number(number) => number.to_string(),
+        Json::Bool(flag) => flag.to_string(),
+        Json::Null | Json::Array(_) | Json::Object(_) => return None,
+    };
+    Some((name.clone(), Value::String(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, want: &str) {
+        let shown = match parse(Source::Project, Path::new("s.json"), text) {
+            Ok((layer, left_out)) => {
+                let mut lines = Vec::new();
+                super::super::layer::leaves(&layer.table, "", &mut |key, value| lines.push(format!("{key} = {value}")));
+                lines.extend(left_out.iter().map(ToString::to_string));
+                lines.join("\n")
+            }
+            Err(problem) => format!("broken: {problem}"),
+        };
+        assert_eq!(shown, want, "{text}");
+    }
+
+    #[test]
+    fn documented_keys_are_read_and_foreign_ones_left_alone() {
+        check("", "");
+        check(r#"{"hooks": {"Stop": 3}, "statusLine": [], "includeCoAuthoredBy": false}"#, "");
+        check(
+            r#"{"permissions": {"allow": ["Bash(ls:*)"], "deny": ["Read(.env)"], "defaultMode": "plan", "additionalDirectories": ["../docs"]},
+                "model": "opus", "env": {"CI": 1, "X": {}}, "cleanupPeriodDays": 7}"#,
+            "env.CI = \"1\"\nmodel = \"opus\"\npermissions.additional_directories = [\"../docs\"]\n\
+             permissions.allow = [\"Bash(ls:*)\"]\npermissions.default_mode = \"plan\"\n\
+             permissions.deny = [\"Read(.env)\"]\nsessions.cleanup_period_days = 7",
+        );
+        check(
+            r#"{"permissions": {"defaultMode": "bypassPermissions"}}"#,
+            "s.json: `permissions.defaultMode` bypassPermissions is ignored: it works by flag only",
+        );
+    }
+
+    #[test]
+    fn rules_that_cannot_be_read_break_the_file() {
+        check("[]", "broken: s.json: must hold a JSON object");
+        check(r#"{"permissions": {"deny": "Bash"}}"#, "broken: s.json: `permissions.deny` must be a list of strings");
+        check(r#"{"permissions": {"deny": [1]}}"#, "broken: s.json: `permissions.deny` must be a list of strings");
+        check("{\n\"a\": 1,\n}", "broken: s.json:3: not valid JSON: trailing comma at line 3 column 1");
+    }
+}

@@ -1,0 +1,134 @@
+//! Writes permission rules into Claude Code's settings files: their other keys and their order stay.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value as Json};
+
+use super::claude::object;
+use super::edit::replace;
+use super::layer::{Problem, read_text};
+use super::paths::Paths;
+use crate::permission::Behavior;
+use crate::protocol::GrantScope;
+
+/// The file that a scope's rules are kept in; none for the session's own, which live in its log.
+pub fn file_of(scope: GrantScope, paths: &Paths, project: &Path) -> Option<PathBuf> {
+    match scope {
+        GrantScope::Session => None,
+        GrantScope::Project => Some(project.join(".claude/settings.local.json")),
+        GrantScope::User => Some(paths.user_settings()),
+    }
+}
+
+/// Adds an allow rule to a settings file, which is made when it is missing. A rule that stands there is not added twice.
+///
+/// # Errors
+/// The file is broken or cannot be written; it is then as before.
+pub fn grant(file: &Path, rule: &str) -> Result<(), Problem> {
+    change(file, |settings| {
+        let list = list(settings, Behavior::Allow)?;
+        if !list.iter().any(|item| item == rule) {
+            list.push(Json::String(rule.to_owned()));
+        }
+        Ok(())
+    })
+}
+
+/// Takes a rule out of a settings file. False when it does not stand there.
+///
+/// # Errors
+/// The file is broken or cannot be written; it is then as before.
+pub fn revoke(file: &Path, behavior: Behavior, rule: &str) -> Result<bool, Problem> {
+    if file.extension().is_some_and(|extension| extension == "toml") {
+        let message = format!("`{rule}` stands in a file of yours that is not rewritten; take it out by hand");
+        return Err(Problem { place: file.display().to_string(), message });
+    }
+    let mut found = false;
+    change(file, |settings| {
+        let list = list(settings, behavior)?;
+        let before = list.len();
+        list.retain(|item| item != rule);
+        found = list.len() < before;
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn change(file: &Path, edit: impl FnOnce(&mut Map<String, Json>) -> Result<(), String>) -> Result<(), Problem> {
+    let problem = |message: String| Problem { place: file.display().to_string(), message };
+    let before = read_text(file)?.unwrap_or_default();
+    let mut settings = object(file, &before)?;
+    let original = settings.clone();
+    edit(&mut settings).map_err(problem)?;
+    if settings == original {
+        return Ok(());
+    }
+    let mut text = serde_json::to_string_pretty(&settings).map_err(|error| problem(error.to_string()))?;
+    text.push('\n');
+    replace(file, text.as_bytes()).map_err(|error| problem(format!("cannot be written: {error}")))
+}
+
+fn list(settings: &mut Map<String, Json>, behavior: Behavior) -> Result<&mut Vec<Json>, String> {
+    let name = match behavior {
+        Behavior::Allow => "allow",
+        Behavior::Ask => "ask",
+        Behavior::Deny => "deny",
+    };
+    let permissions = settings.entry("permissions").or_insert_with(|| Json::Object(Map::new()));
+    let permissions = permissions.as_object_mut().ok_or("`permissions` must be an object")?;
+    let list = permissions.entry(name).or_insert_with(|| Json::Array(Vec::new()));
+    list.as_array_mut().ok_or_else(|| format!("`permissions.{name}` must be a list"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(before: Option<&str>, rule: &str, want: Result<&str, &str>) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(".claude/settings.local.json");
+        if let Some(before) = before {
+            replace(&file, before.as_bytes()).unwrap();
+        }
+        let done = grant(&file, rule).map_err(|problem| problem.message);
+        let after = std::fs::read_to_string(&file).unwrap_or_default();
+        match want {
+            Ok(want) => assert_eq!((done, after.as_str()), (Ok(()), want)),
+            Err(want) => assert_eq!((done, after.as_str()), (Err(want.to_owned()), before.unwrap_or_default())),
+        }
+    }
+
+    #[test]
+    fn a_rule_joins_what_is_there() {
+        let fresh = "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash(ls:*)\"\n    ]\n  }\n}\n";
+        check(None, "Bash(ls:*)", Ok(fresh));
+        check(Some(""), "Bash(ls:*)", Ok(fresh));
+        check(Some(r#"{"permissions":{"allow":["Read"]}}"#), "Read", Ok(r#"{"permissions":{"allow":["Read"]}}"#));
+        check(
+            Some(r#"{"z": 1, "permissions": {"deny": ["X"], "allow": ["A"]}, "a": null}"#),
+            "B",
+            Ok(
+                "{\n  \"z\": 1,\n  \"permissions\": {\n    \"deny\": [\n      \"X\"\n    ],\n    \"allow\": [\n      \"A\",\n      \"B\"\n    ]\n  },\n  \"a\": null\n}\n",
+            ),
+        );
+    }
+
+    #[test]
+    fn a_broken_file_is_refused_and_kept() {
+        check(Some("{"), "Read", Err("not valid JSON: EOF while parsing an object at line 1 column 1"));
+        check(Some("[]"), "Read", Err("must hold a JSON object"));
+        check(Some(r#"{"permissions": []}"#), "Read", Err("`permissions` must be an object"));
+        check(Some(r#"{"permissions": {"allow": {}}}"#), "Read", Err("`permissions.allow` must be a list"));
+    }
+
+    #[test]
+    fn a_rule_is_taken_out_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("settings.json");
+        grant(&file, "Read").unwrap();
+        assert_eq!(revoke(&file, Behavior::Deny, "Read"), Ok(false));
+        assert_eq!(revoke(&file, Behavior::Allow, "Read"), Ok(true));
+        assert_eq!(revoke(&file, Behavior::Allow, "Read"), Ok(false));
+        assert!(revoke(&dir.path().join("config.toml"), Behavior::Allow, "Read").is_err());
+    }
+}

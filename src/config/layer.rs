@@ -1,0 +1,419 @@
+//! One source of settings, with the place of every key in it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+use toml::{Table, Value};
+
+use super::paths::Env;
+use super::shape::Shape;
+use crate::stdx::nearest::nearest;
+
+/// Where settings come from; later ones win over earlier ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    /// `config/default.toml`, in the binary.
+    Default,
+    /// `/etc/cocode/config.toml`.
+    ManagedDefaults,
+    /// `<home>/settings.json`.
+    UserSettings,
+    /// `<config dir>/config.toml`.
+    User,
+    /// `.claude/settings.json`.
+    ProjectSettings,
+    /// `.cocode/config.toml`.
+    Project,
+    /// `.claude/settings.local.json`.
+    LocalSettings,
+    /// `.cocode/config.local.toml`.
+    Local,
+    Environment,
+    Flags,
+    /// `/etc/cocode/policy.toml`.
+    Policy,
+}
+
+impl Source {
+    /// Whether it lies in the project's folder, and so needs trust.
+    pub fn of_project(self) -> bool {
+        matches!(self, Source::ProjectSettings | Source::Project | Source::LocalSettings | Source::Local)
+    }
+}
+
+/// What is wrong with a source, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {message}")]
+pub struct Problem {
+    /// `file:line`, a file, a variable, or a flag.
+    pub place: String,
+    /// Names the key, and what to write instead.
+    pub message: String,
+}
+
+/// Settings of one source.
+#[derive(Debug, Clone)]
+pub(crate) struct Layer {
+    pub source: Source,
+    pub file: Option<PathBuf>,
+    pub table: Table,
+    places: BTreeMap<String, Place>,
+}
+
+#[derive(Debug, Clone)]
+enum Place {
+    Line(usize),
+    Variable(String),
+}
+
+impl Layer {
+    /// A layer without a file.
+    pub(crate) fn new(source: Source, table: Table) -> Layer {
+        Layer { source, file: None, table, places: BTreeMap::new() }
+    }
+
+    /// A layer whose keys have no known lines.
+    pub(crate) fn of_file(source: Source, file: &Path, table: Table) -> Layer {
+        Layer { file: Some(file.to_owned()), ..Layer::new(source, table) }
+    }
+
+    /// Parses TOML, remembering lines.
+    pub(crate) fn parse(source: Source, file: Option<&Path>, text: &str) -> Result<Layer, Problem> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut layer = Layer { file: file.map(Path::to_owned), ..Layer::new(source, Table::new()) };
+        let parsed = DeTable::parse(text).map_err(|error| {
+            let line = error.span().map(|span| line_at(text, span.start));
+            let place = layer.file_label();
+            Problem {
+                place: line.map_or(place.clone(), |line| format!("{place}:{line}")),
+                message: format!("not valid TOML: {}", error.message()),
+            }
+        })?;
+        layer.table = plain_table(parsed.get_ref(), text, "", &mut layer.places);
+        Ok(layer)
+    }
+
+    /// Reads and parses a file; none when it does not exist.
+    pub(crate) fn read(source: Source, file: &Path) -> Result<Option<Layer>, Problem> {
+        match read_text(file)? {
+            Some(text) => Layer::parse(source, Some(file), &text).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Settings from variables: `COCODE_<TABLE>__<KEY>`, and the addresses that other tools know, too.
+    /// The second list is of variables that look like ours and are not: worth a word, no reason to stop.
+    pub(crate) fn environment(env: &Env, shape: &dyn Fn() -> Shape) -> Result<(Layer, Vec<Problem>), Vec<Problem>> {
+        let mut layer = Layer::new(Source::Environment, Table::new());
+        let (mut odd, mut wrong) = (Vec::new(), Vec::new());
+        for (name, key) in
+            [("ANTHROPIC_BASE_URL", "providers.anthropic.base_url"), ("OPENAI_BASE_URL", "providers.openai.base_url")]
+        {
+            if let Some(url) = env.get(name) {
+                layer.put(name, &path_of(key), Value::String(url.into()));
+            }
+        }
+        if env.get("GEMINI_API_KEY").is_none() && env.get("GOOGLE_API_KEY").is_some() {
+            let value = Value::String("GOOGLE_API_KEY".into());
+            layer.put("GOOGLE_API_KEY", &path_of("providers.gemini.api_key_env"), value);
+        }
+        let ours: Vec<&String> = env.vars.keys().filter(|name| is_setting(name)).collect();
+        let shape = if ours.is_empty() { None } else { Some(shape()) };
+        for (name, shape) in ours.into_iter().filter_map(|name| Some((name, shape.as_ref()?))) {
+            let problem = |message| Problem { place: format!("variable {name}"), message };
+            let path = variable_path(name);
+            let Some(text) = env.vars.get(name).and_then(|value| value.to_str()) else {
+                wrong.push(problem("its value is not UTF-8".into()));
+                continue;
+            };
+            match shape.read(&path, text) {
+                _ if text.is_empty() => {}
+                Ok(value) => layer.put(name, &path, value),
+                Err(message) if path.len() > 1 || shape.node(&path).is_ok() => wrong.push(problem(message)),
+                Err(_) => {
+                    let known =
+                        ["COCODE_HOME", "COCODE_CONFIG_DIR", "COCODE_MODEL", "COCODE_MAX_TURNS", "COCODE_PROBE_LOCAL"];
+                    let near = nearest(name, known).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+                    odd.push(problem(format!("no setting of that name, ignored{near}")));
+                }
+            }
+        }
+        if wrong.is_empty() { Ok((layer, odd)) } else { Err(wrong) }
+    }
+
+    /// Everything in this layer that the schema does not allow.
+    pub(crate) fn check(&self, shape: &Shape) -> Vec<Problem> {
+        let faults = shape.faults(&self.table).into_iter();
+        faults.map(|fault| Problem { place: self.place(&fault.key), message: fault.message }).collect()
+    }
+
+    /// Where the key, or the nearest table around it, stands.
+    pub(crate) fn place(&self, key: &str) -> String {
+        let mut around = key.split('[').next().unwrap_or(key);
+        loop {
+            match (self.places.get(around), around.rfind('.')) {
+                (Some(Place::Line(line)), _) => return format!("{}:{line}", self.file_label()),
+                (Some(Place::Variable(name)), _) => return format!("variable {name}"),
+                (None, Some(dot)) => around = &around[..dot],
+                (None, None) => return self.file_label(),
+            }
+        }
+    }
+
+    /// Forgets all but what restricts: deny and ask rules. Returns what was dropped, as `key = value`.
+    pub(crate) fn restrict(&mut self) -> Vec<String> {
+        let mut kept = Table::new();
+        if let Some(Value::Table(permissions)) = self.table.get_mut("permissions") {
+            for name in ["deny", "ask"] {
+                kept.extend(permissions.remove_entry(name));
+            }
+        }
+        let mut dropped = Vec::new();
+        leaves(&self.table, "", &mut |key, value| dropped.push(format!("{key} = {value}")));
+        self.table = Table::new();
+        if !kept.is_empty() {
+            self.table.insert("permissions".into(), Value::Table(kept));
+        }
+        dropped
+    }
+
+    fn put(&mut self, variable: &str, path: &[String], value: Value) {
+        self.places.insert(path.join("."), Place::Variable(variable.into()));
+        let Some((last, tables)) = path.split_last() else { return };
+        let mut table = &mut self.table;
+        for name in tables {
+            let entry = table.entry(name.clone()).or_insert_with(|| Value::Table(Table::new()));
+            match entry {
+                Value::Table(next) => table = next,
+                _ => return,
+            }
+        }
+        table.insert(last.clone(), value);
+    }
+
+    fn file_label(&self) -> String {
+        match (&self.file, self.source) {
+            (Some(file), _) => file.display().to_string(),
+            (None, source) => source.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Default => "built-in defaults",
+            Source::ManagedDefaults => "managed defaults",
+            Source::UserSettings => "user settings.json",
+            Source::User => "user configuration",
+            Source::ProjectSettings => "project settings.json",
+            Source::Project => "project configuration",
+            Source::LocalSettings => "local settings.json",
+            Source::Local => "local configuration",
+            Source::Environment => "environment",
+            Source::Flags => "command line",
+            Source::Policy => "managed policy",
+        })
+    }
+}
+
+/// Merges `upper` over `lower`: tables by key, lists of `permissions` added up, everything else replaced.
+pub(crate) fn merge(lower: &mut Table, upper: &Table) {
+    merge_at(lower, upper, "");
+}
+
+fn merge_at(lower: &mut Table, upper: &Table, prefix: &str) {
+    for (name, value) in upper {
+        match (lower.get_mut(name), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => merge_at(below, above, name),
+            (Some(Value::Array(below)), Value::Array(above)) if prefix == "permissions" => {
+                for item in above {
+                    if !below.contains(item) {
+                        below.push(item.clone());
+                    }
+                }
+            }
+            _ => {
+                lower.insert(name.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// Calls `visit` with the dotted key of everything that is no table.
+pub(crate) fn leaves(table: &Table, prefix: &str, visit: &mut dyn FnMut(&str, &Value)) {
+    for (name, value) in table {
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        match value {
+            Value::Table(inner) => leaves(inner, &key, visit),
+            value => visit(&key, value),
+        }
+    }
+}
+
+/// Largest configuration file that is read.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Reads a small regular file; none when there is none. A FIFO or a device is refused, as it could hang the start.
+pub(crate) fn read_text(file: &Path) -> Result<Option<String>, Problem> {
+    let problem = |message: String| Problem { place: file.display().to_string(), message };
+    let metadata = match std::fs::metadata(file) {
+        Ok(metadata) => metadata,
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(problem(format!("cannot be read: {error}"))),
+    };
+    if !metadata.is_file() {
+        return Err(problem("is no regular file".into()));
+    }
+    let mut bytes = Vec::new();
+    let read = File::open(file).and_then(|open| open.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+    read.map_err(|error| problem(format!("cannot be read: {error}")))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(problem(format!("is larger than {MAX_BYTES} bytes")));
+    }
+    String::from_utf8(bytes).map(Some).map_err(|_| problem("is not UTF-8 text".into()))
+}
+
+/// The parts of a dotted key; quoted parts may hold dots.
+pub(crate) fn path_of(key: &str) -> Vec<String> {
+    match toml_edit::Key::parse(key) {
+        Ok(parts) => parts.into_iter().map(|part| part.get().to_owned()).collect(),
+        Err(_) => key.split('.').map(str::to_owned).collect(),
+    }
+}
+
+fn is_setting(name: &str) -> bool {
+    let other = ["COCODE_HOME", "COCODE_CONFIG_DIR", "COCODE_STATE_DIR", "COCODE_SANDBOXED"];
+    name.starts_with("COCODE_") && !other.contains(&name)
+}
+
+/// `COCODE_TUI__THEME` → `tui.theme`. Names in `[env]` keep their case, as variables have one.
+fn variable_path(name: &str) -> Vec<String> {
+    let parts: Vec<&str> = name.trim_start_matches("COCODE_").split("__").collect();
+    let keep = parts.first().is_some_and(|first| first.eq_ignore_ascii_case("env"));
+    let part = |(index, part): (usize, &&str)| if keep && index > 0 { (*part).to_owned() } else { part.to_lowercase() };
+    parts.iter().enumerate().map(part).collect()
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
+}
+
+fn plain_table(parsed: &DeTable<'_>, text: &str, prefix: &str, places: &mut BTreeMap<String, Place>) -> Table {
+    let mut table = Table::new();
+    for (name, value) in parsed {
+        let key = if prefix.is_empty() { name.get_ref().to_string() } else { format!("{prefix}.{}", name.get_ref()) };
+        places.insert(key.clone(), Place::Line(line_at(text, name.span().start)));
+        table.insert(name.get_ref().to_string(), plain(value.get_ref(), text, &key, places));
+    }
+    table
+}
+
+fn plain(value: &DeValue<'_>, text: &str, key: &str, places: &mut BTreeMap<String, Place>) -> Value {
+    match value {
+        DeValue::String(string) => Value::String(string.to_string()),
+        // What does not fit stays text, so that the check names it as no number.
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map_or_else(|_| Value::String(number.as_str().into()), Value::Integer),
+        DeValue::Float(number) => {
+            number.as_str().parse().map_or_else(|_| Value::String(number.as_str().into()), Value::Float)
+        }
+        DeValue::Boolean(flag) => Value::Boolean(*flag),
+        DeValue::Datetime(time) => Value::Datetime(*time),
+        DeValue::Array(items) => {
+            Value::Array(items.iter().map(|item| plain(item.get_ref(), text, key, places)).collect())
+        }
+        DeValue::Table(inner) => Value::Table(plain_table(inner, text, key, places)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_the_lines_of_keys() {
+        let text = "model = 'x'\n\n[tui]\ntheme = 'dark'\n[providers.a]\nheaders = { b = 'c' }\n";
+        let layer = Layer::parse(Source::User, Some(Path::new("c.toml")), text).unwrap();
+        for (key, want) in [
+            ("model", "c.toml:1"),
+            ("tui.theme", "c.toml:4"),
+            ("tui.other", "c.toml:3"),
+            ("providers.a.headers.b", "c.toml:6"),
+            ("nothing", "c.toml"),
+        ] {
+            assert_eq!(layer.place(key), want, "{key}");
+        }
+    }
+
+    #[test]
+    fn hostile_files_are_problems_not_panics() {
+        fn check(text: &str, want: &str) {
+            let problem = Layer::parse(Source::User, Some(Path::new("c.toml")), text).unwrap_err();
+            assert!(problem.to_string().starts_with(want), "{problem}");
+        }
+        check("a = 1\nb = ", "c.toml:2: not valid TOML");
+        check("a = 1\na = 2", "c.toml:2: not valid TOML");
+        check(&format!("a = {}", "[".repeat(100_000)), "c.toml:1: not valid TOML");
+        let layer = Layer::parse(Source::User, None, "\u{feff}max_turns = 99999999999999999999").unwrap();
+        assert_eq!(layer.check(&Shape::new()).len(), 1);
+    }
+
+    #[test]
+    fn variables_set_keys() {
+        fn check(vars: &[(&str, &str)], want: Result<&str, &str>) {
+            let env = Env::fake(Path::new("/h"), vars);
+            let shown = match Layer::environment(&env, &Shape::new) {
+                Ok((layer, odd)) => {
+                    let mut lines = Vec::new();
+                    leaves(&layer.table, "", &mut |key, value| {
+                        lines.push(format!("{key}={value} ({})", layer.place(key)))
+                    });
+                    lines.extend(odd.iter().map(ToString::to_string));
+                    Ok(lines.join("; "))
+                }
+                Err(wrong) => Err(wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
+            };
+            assert_eq!(shown.as_deref().map_err(String::as_str), want);
+        }
+        check(&[("COCODE_HOME", "/x"), ("PATH", "/bin")], Ok(""));
+        check(&[("COCODE_TUI__THEME", "light")], Ok("tui.theme=\"light\" (variable COCODE_TUI__THEME)"));
+        check(&[("COCODE_MODEL", "")], Ok(""));
+        check(&[("COCODE_ENV__Ci", "1")], Ok("env.Ci=\"1\" (variable COCODE_ENV__Ci)"));
+        check(
+            &[("COCODE_MAX_TURNS", "x")],
+            Err("variable COCODE_MAX_TURNS: `max_turns` must be a whole number, not \"x\""),
+        );
+        check(
+            &[("COCODE_TUI__TEHME", "x")],
+            Err("variable COCODE_TUI__TEHME: unknown key `tui.tehme`; did you mean `tui.theme`?"),
+        );
+        check(
+            &[("COCODE_MODLE", "x")],
+            Ok("variable COCODE_MODLE: no setting of that name, ignored; did you mean COCODE_MODEL?"),
+        );
+        check(
+            &[("GOOGLE_API_KEY", "secret"), ("OPENAI_BASE_URL", "http://h/v1")],
+            Ok("providers.gemini.api_key_env=\"GOOGLE_API_KEY\" (variable GOOGLE_API_KEY); \
+                providers.openai.base_url=\"http://h/v1\" (variable OPENAI_BASE_URL)"),
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_fifo_does_not_hang_the_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("config.toml");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+        assert!(made.success());
+        assert_eq!(read_text(&fifo).unwrap_err().message, "is no regular file");
+        assert_eq!(read_text(dir.path()).unwrap_err().message, "is no regular file");
+        assert_eq!(read_text(&dir.path().join("none")), Ok(None));
+    }
+}

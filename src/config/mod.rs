@@ -1,0 +1,317 @@
+//! The configuration: layers from defaults to policy, merged, with the source of every value.
+//!
+//! Two phases, so that the first frame waits for nothing: `load` reads what is the user's own, `Loaded::with_project`
+//! adds what lies in the folder.
+
+mod claude;
+pub mod docs;
+pub mod edit;
+pub mod grant;
+mod layer;
+pub mod logging;
+pub mod paths;
+pub mod settings;
+mod shape;
+pub mod trust;
+
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+pub use layer::{Problem, Source};
+pub use settings::Config;
+pub(crate) use shape::split_list;
+
+use crate::permission::Behavior;
+use layer::{Layer, leaves, merge, path_of};
+use paths::{Env, Paths};
+use shape::Shape;
+
+/// Every default, commented.
+pub const DEFAULTS: &str = include_str!("../../config/default.toml");
+
+/// A permission rule as it stands in its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleText {
+    pub behavior: Behavior,
+    pub text: String,
+    pub source: RuleSource,
+    /// None for flags and variables.
+    pub file: Option<PathBuf>,
+}
+
+/// Who wrote a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RuleSource {
+    /// `/etc/cocode/`.
+    Managed,
+    /// Flags and variables.
+    CommandLine,
+    /// `.claude/settings.local.json`, `.cocode/config.local.toml`.
+    ProjectLocal,
+    /// `.claude/settings.json`, `.cocode/config.toml`.
+    Project,
+    /// `<home>/settings.json`.
+    User,
+    /// The user's config.toml.
+    Config,
+}
+
+/// Whether the user trusts the project's folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    Trusted,
+    /// Of the folder's settings only deny and ask rules count.
+    Untrusted,
+}
+
+/// Sources of the user or the administrator that cannot be used: nothing may start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken(pub Vec<Problem>);
+
+impl std::error::Error for Broken {}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            write!(f, "{}{problem}", if index > 0 { "\n" } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// The configuration with its history.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub config: Config,
+    /// All permission rules, lowest source first.
+    pub rules: Vec<RuleText>,
+    /// Problems that did not stop the start.
+    pub diagnostics: Vec<Problem>,
+    /// Files of the project that could not be used. What they could have denied must ask.
+    pub broken: Vec<PathBuf>,
+    /// What the untrusted folder's settings would have set, as `key = value (place)`.
+    pub withheld: Vec<String>,
+    merged: Table,
+    layers: Vec<Layer>,
+    user_home: Option<PathBuf>,
+}
+
+/// Loads defaults, managed and user files, environment, flags and policy. Reads at most four small files.
+///
+/// # Errors
+/// One of these sources is broken or says what no setting is.
+pub fn load(paths: &Paths, env: &Env, flags: Table) -> Result<Loaded, Broken> {
+    let mut problems = Vec::new();
+    let mut diagnostics = Vec::new();
+    let mut layers = vec![Layer::parse(Source::Default, None, DEFAULTS).map_err(|problem| Broken(vec![problem]))?];
+    for (source, file) in [
+        (Source::ManagedDefaults, paths.managed_dir.join("config.toml")),
+        (Source::User, paths.user_config()),
+        (Source::Policy, paths.managed_dir.join("policy.toml")),
+    ] {
+        match Layer::read(source, &file) {
+            Ok(layer) => layers.extend(layer),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    match claude::read(Source::UserSettings, &paths.user_settings()) {
+        Ok(Some((layer, left_out))) => {
+            layers.push(layer);
+            diagnostics.extend(left_out);
+        }
+        Ok(None) => {}
+        Err(problem) => problems.push(problem),
+    }
+    // The schema costs more than all the rest: it is made only when there is something to check.
+    if layers.len() > 1 {
+        let shape = Shape::new();
+        problems.extend(layers.iter().skip(1).flat_map(|layer| layer.check(&shape)));
+    }
+    match Layer::environment(env, &Shape::new) {
+        Ok((layer, odd)) => {
+            layers.push(layer);
+            diagnostics.extend(odd);
+        }
+        Err(wrong) => problems.extend(wrong),
+    }
+    layers.push(Layer::new(Source::Flags, flags));
+    if !problems.is_empty() {
+        return Err(Broken(problems));
+    }
+    Loaded::assemble(layers, diagnostics, paths.user_home.clone()).map_err(Broken)
+}
+
+impl Loaded {
+    /// Adds the settings that lie in `project`. What is broken there is reported and left out, whole files at a time.
+    pub fn with_project(&self, project: &Path, trust: Trust) -> Loaded {
+        let own: Vec<Layer> = self.layers.iter().filter(|layer| !layer.source.of_project()).cloned().collect();
+        let mut diagnostics = self.diagnostics.clone();
+        let (mut layers, mut broken, mut withheld) = (own.clone(), Vec::new(), Vec::new());
+        for (source, name) in [
+            (Source::ProjectSettings, ".claude/settings.json"),
+            (Source::Project, ".cocode/config.toml"),
+            (Source::LocalSettings, ".claude/settings.local.json"),
+            (Source::Local, ".cocode/config.local.toml"),
+        ] {
+            let file = project.join(name);
+            // With `~` as project, its `.claude` is the user's own and is read already.
+            if own.iter().any(|layer| layer.file.as_ref() == Some(&file)) {
+                continue;
+            }
+            match read_project(source, &file) {
+                Ok(Some((mut layer, left_out))) => {
+                    diagnostics.extend(left_out);
+                    if trust == Trust::Untrusted {
+                        withheld.extend(layer.restrict().into_iter().map(|what| format!("{what} ({name})")));
+                    }
+                    layers.push(layer);
+                }
+                Ok(None) => {}
+                Err(problems) => {
+                    diagnostics.extend(problems);
+                    broken.push(file);
+                }
+            }
+        }
+        let merged = Loaded::assemble(layers, diagnostics.clone(), self.user_home.clone());
+        let loaded = merged.unwrap_or_else(|problems| {
+            // Each file is fine alone, but not together with the others: a provider without its address.
+            broken = [".cocode/config.toml", ".cocode/config.local.toml"].map(|name| project.join(name)).to_vec();
+            broken.retain(|file| file.exists());
+            diagnostics.extend(problems);
+            Loaded { diagnostics, ..self.clone() }
+        });
+        Loaded { broken, withheld, ..loaded }
+    }
+
+    /// The value of a key as TOML; none when it is not set.
+    ///
+    /// # Errors
+    /// There is no such key; names the nearest.
+    pub fn get(&self, key: &str) -> Result<Option<Value>, String> {
+        let path = path_of(key);
+        Shape::new().node(&path)?;
+        Ok(find(&self.merged, &path).cloned())
+    }
+
+    /// Says what a key's value is, where it came from, and what it won over.
+    ///
+    /// # Errors
+    /// There is no such key; names the nearest.
+    pub fn explain(&self, key: &str) -> Result<String, String> {
+        let path = path_of(key);
+        Shape::new().node(&path)?;
+        let mut keys = Vec::new();
+        match find(&self.merged, &path) {
+            Some(Value::Table(table)) => {
+                leaves(table, key, &mut |key, value| keys.push((key.to_owned(), value.clone())))
+            }
+            Some(value) => keys.push((key.to_owned(), value.clone())),
+            None => return Ok(format!("{key} is not set\n")),
+        }
+        let mut text = String::new();
+        for (key, value) in keys {
+            text.push_str(&format!("{key} = {value}\n"));
+            let path = path_of(&key);
+            let adds_up = path.first().is_some_and(|first| first == "permissions") && value.is_array();
+            let given = self.layers.iter().rev().filter_map(|layer| Some((layer, find(&layer.table, &path)?)));
+            for (index, (layer, value)) in given.filter(|(_, value)| **value != Value::Array(Vec::new())).enumerate() {
+                let place = match layer.source {
+                    Source::Default => "built-in defaults".to_owned(),
+                    source => match layer.place(&key) {
+                        place if place == source.to_string() => place,
+                        place => format!("{source}, {place}"),
+                    },
+                };
+                match (index, adds_up) {
+                    (_, true) => text.push_str(&format!("  {value} from {place}\n")),
+                    (0, false) => text.push_str(&format!("  from {place}\n")),
+                    (_, false) => text.push_str(&format!("  over {value} from {place}\n")),
+                }
+            }
+        }
+        Ok(text)
+    }
+
+    fn assemble(
+        mut layers: Vec<Layer>,
+        diagnostics: Vec<Problem>,
+        user_home: Option<PathBuf>,
+    ) -> Result<Loaded, Vec<Problem>> {
+        layers.sort_by_key(|layer| layer.source);
+        let mut merged = Table::new();
+        for layer in &layers {
+            merge(&mut merged, &layer.table);
+        }
+        let incomplete = incomplete_providers(&merged, &layers);
+        if !incomplete.is_empty() {
+            return Err(incomplete);
+        }
+        let mut config: Config = Value::Table(merged.clone()).try_into().map_err(|error: toml::de::Error| {
+            vec![Problem { place: "configuration".into(), message: error.message().into() }]
+        })?;
+        for provider in config.providers.values_mut() {
+            provider.base_url.truncate(provider.base_url.trim_end_matches('/').len());
+        }
+        for folder in &mut config.permissions.additional_directories {
+            if let (Ok(rest), Some(home)) = (folder.strip_prefix("~"), &user_home) {
+                *folder = home.join(rest);
+            }
+        }
+        let rules = layers.iter().flat_map(rules_of).collect();
+        Ok(Loaded { config, rules, diagnostics, broken: Vec::new(), withheld: Vec::new(), merged, layers, user_home })
+    }
+}
+
+/// A usable layer of the project with what was left out of it, or all that is wrong with the file.
+fn read_project(source: Source, file: &Path) -> Result<Option<(Layer, Vec<Problem>)>, Vec<Problem>> {
+    let one = |problem| vec![problem];
+    if matches!(source, Source::ProjectSettings | Source::LocalSettings) {
+        return claude::read(source, file).map_err(one);
+    }
+    let Some(layer) = Layer::read(source, file).map_err(one)? else { return Ok(None) };
+    let problems = layer.check(&Shape::new());
+    if problems.is_empty() { Ok(Some((layer, Vec::new()))) } else { Err(problems) }
+}
+
+fn incomplete_providers(merged: &Table, layers: &[Layer]) -> Vec<Problem> {
+    let Some(Value::Table(providers)) = merged.get("providers") else { return Vec::new() };
+    let missing = providers.iter().flat_map(|(name, provider)| {
+        let lacks = |key: &&str| provider.get(key).is_none();
+        ["wire", "base_url"].into_iter().filter(lacks).map(move |key| (name, key))
+    });
+    let problem = |(name, key): (&String, &str)| {
+        let table = format!("providers.{name}");
+        let wanted = ["providers".to_owned(), name.clone()];
+        let layer = layers.iter().rev().find(|layer| find(&layer.table, &wanted).is_some());
+        let place = layer.map_or_else(|| "configuration".to_owned(), |layer| layer.place(&table));
+        let values = if key == "wire" { ": anthropic, openai, openai-chat or gemini" } else { "" };
+        Problem { place, message: format!("`{table}` needs `{key}`{values}") }
+    };
+    missing.map(problem).collect()
+}
+
+fn rules_of(layer: &Layer) -> Vec<RuleText> {
+    let source = match layer.source {
+        Source::Default | Source::ManagedDefaults | Source::Policy => RuleSource::Managed,
+        Source::UserSettings => RuleSource::User,
+        Source::User => RuleSource::Config,
+        Source::ProjectSettings | Source::Project => RuleSource::Project,
+        Source::LocalSettings | Source::Local => RuleSource::ProjectLocal,
+        Source::Environment | Source::Flags => RuleSource::CommandLine,
+    };
+    let mut rules = Vec::new();
+    for (name, behavior) in [("allow", Behavior::Allow), ("ask", Behavior::Ask), ("deny", Behavior::Deny)] {
+        let list = find(&layer.table, &["permissions".to_owned(), name.to_owned()]).and_then(Value::as_array);
+        for text in list.into_iter().flatten().filter_map(Value::as_str) {
+            rules.push(RuleText { behavior, text: text.to_owned(), source, file: layer.file.clone() });
+        }
+    }
+    rules
+}
+
+fn find<'a>(table: &'a Table, path: &[String]) -> Option<&'a Value> {
+    let (first, rest) = path.split_first()?;
+    rest.iter().try_fold(table.get(first)?, |value, name| value.as_table()?.get(name))
+}

@@ -1,0 +1,204 @@
+//! The typed configuration. Defaults are not here: `config/default.toml` has them and says what each setting means.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use crate::permission::Mode;
+use crate::provider::settings::ProviderSettings;
+use crate::tools;
+
+/// All settings, merged. Hand its parts on in slices.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    #[serde(default)]
+    pub model: Option<String>,
+    pub probe_local: bool,
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub max_turns: Option<u32>,
+    pub permissions: Permissions,
+    pub tools: Tools,
+    pub sessions: Sessions,
+    pub memory: Memory,
+    pub tui: Tui,
+    pub status_line: StatusLine,
+    pub keys: BTreeMap<String, Vec<String>>,
+    pub env: BTreeMap<String, String>,
+    pub network: Network,
+    pub log: Log,
+    pub providers: BTreeMap<String, ProviderSettings>,
+}
+
+impl Config {
+    /// What the tools need, for a model with so many tokens of window.
+    pub fn tool_settings(&self, window: u64) -> tools::Settings {
+        let tools = &self.tools;
+        tools::Settings {
+            max_lines: tools.max_lines,
+            max_bytes: tools.max_bytes,
+            max_tokens: window / u64::from(tools.window_share.max(1)),
+            keep: match tools.keep {
+                Keep::HeadTail => tools::Keep::HeadTail,
+                Keep::Head => tools::Keep::Head,
+            },
+            bash_timeout_ms: tools.bash_timeout_ms,
+            bash_max_timeout_ms: tools.bash_max_timeout_ms,
+            fetch_private: tools.fetch_private,
+            search_url: tools.search_url.clone(),
+            secret_env: self.secret_env(),
+        }
+    }
+
+    /// Names of all variables that hold keys: those of the providers, and the usual ones whether configured or not.
+    pub fn secret_env(&self) -> Vec<String> {
+        let usual = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"];
+        let configured = self.providers.values().filter_map(|provider| provider.api_key_env.clone());
+        usual.into_iter().map(str::to_owned).chain(configured).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+/// `[permissions]`. The rules are handed out with their sources by `Loaded::rules`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Permissions {
+    #[schemars(schema_with = "mode_schema")]
+    pub default_mode: Mode,
+    pub allow: Vec<String>,
+    pub ask: Vec<String>,
+    pub deny: Vec<String>,
+    pub additional_directories: Vec<PathBuf>,
+}
+
+// Bypass is left out: it works by flag only, and flags are not checked against the schema.
+fn mode_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": ["default", "acceptEdits", "plan", "dontAsk"] })
+}
+
+/// `[tools]`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tools {
+    #[schemars(range(min = 1))]
+    pub max_lines: usize,
+    #[schemars(range(min = 256))]
+    pub max_bytes: usize,
+    #[schemars(range(min = 1))]
+    pub window_share: u32,
+    pub keep: Keep,
+    #[schemars(range(min = 1))]
+    pub bash_timeout_ms: u64,
+    #[schemars(range(min = 1))]
+    pub bash_max_timeout_ms: u64,
+    pub fetch_private: bool,
+    #[serde(default)]
+    pub search_url: Option<String>,
+}
+
+/// Which end of a long result survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Keep {
+    HeadTail,
+    Head,
+}
+
+/// `[sessions]`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sessions {
+    /// 0: never.
+    pub cleanup_period_days: u32,
+}
+
+/// `[memory]`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    pub files: Vec<String>,
+}
+
+/// `[tui]`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tui {
+    pub theme: String,
+    pub resize: Resize,
+    pub notifications: Notifications,
+    pub highlight: bool,
+    pub highlight_max_lines: usize,
+    pub highlight_max_bytes: usize,
+    pub reduced_motion: bool,
+    pub screen_reader: bool,
+}
+
+/// What a resize may do to the scrollback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Resize {
+    Keep,
+    Rebuild,
+}
+
+/// How an unfocused terminal calls its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Notifications {
+    Auto,
+    Osc9,
+    Osc777,
+    Bell,
+    Off,
+}
+
+/// `[status_line]`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StatusLine {
+    #[serde(default)]
+    pub command: Option<String>,
+}
+
+/// `[network]`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    #[schemars(range(min = 1))]
+    pub connect_timeout_s: u64,
+    #[schemars(range(min = 1))]
+    pub idle_timeout_s: u64,
+    #[schemars(range(max = 10))]
+    pub max_retries: u32,
+}
+
+impl Network {
+    pub fn connect_timeout(&self) -> Duration {
+        Duration::from_secs(self.connect_timeout_s)
+    }
+
+    pub fn idle_timeout(&self) -> Duration {
+        Duration::from_secs(self.idle_timeout_s)
+    }
+}
+
+/// `[log]`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    pub level: LogLevel,
+}
+
+/// Least severity that reaches the log file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
