@@ -72,8 +72,9 @@ fn draw_row(out: &mut Vec<u8>, pen: &mut Pen, at: &mut At, row: u16, (shown, cel
             pen.set(out, Look::of_cell(cell));
             put(out, cell, wide);
             at.column += to_u16(wide);
-            if at.column >= to_u16(cells.len()) {
-                // The cursor may be in or past the last column; no later move may rely on it.
+            // In or past the last column, and after a sequence that terminals do not agree about (joined emoji), the
+            // cursor may be elsewhere; no later move relies on it.
+            if at.column >= to_u16(cells.len()) || cell.symbol().chars().nth(1).is_some() {
                 at.column = u16::MAX;
             }
             torn = torn.max(column + wide.max(columns(old)));

@@ -495,7 +495,7 @@ mod tests {
         check("é日👍".as_bytes(), "é 日 👍");
         check(b"\xe9t\xe9 ", "é t é  ");
         check(b"\r\n\t\x7f", "Enter C-j Tab Backspace");
-        check(b"\x03\x1a\0\x1f", "C-c C-z C- C-_");
+        check(b"\x03\x1a\0\x1f", "C-c C-z C-  C-_");
         check(b"\x1b", "Esc");
         check(b"\x1b\x1b", "Esc Esc");
         check(b"\x1bt\x1bT", "A-t A-S-T");
