@@ -10,7 +10,7 @@ use crate::permission::Behavior;
 use crate::protocol::RewindWhat;
 use crate::session::entry::Seq;
 use crate::tui::composer::field::Field;
-use crate::tui::msg::{ListKind, Listed};
+use crate::tui::msg::{ListKind, Listed, ModelRow, RuleRow, SessionRow};
 use crate::tui::paint;
 use crate::tui::popup;
 use crate::tui::theme::Theme;
@@ -115,7 +115,7 @@ impl Picker {
     pub fn listed(&mut self, listed: Listed) {
         let (kind, items): (ListKind, Vec<Item>) = match listed {
             Listed::Sessions(rows) => {
-                let item = |row: super::super::msg::SessionRow| Item {
+                let item = |row: SessionRow| Item {
                     label: row.title,
                     detail: row.detail,
                     choice: Choice::Session(row.id),
@@ -123,7 +123,7 @@ impl Picker {
                 (ListKind::Sessions, rows.into_iter().map(item).collect())
             }
             Listed::Models(rows) => {
-                let item = |row: super::super::msg::ModelRow| Item {
+                let item = |row: ModelRow| Item {
                     label: row.id.clone(),
                     detail: if row.current { format!("✓ {}", row.detail) } else { row.detail },
                     choice: Choice::Model(row.id),
@@ -131,7 +131,7 @@ impl Picker {
                 (ListKind::Models, rows.into_iter().map(item).collect())
             }
             Listed::Rules(rows) => {
-                let item = |row: super::super::msg::RuleRow| Item {
+                let item = |row: RuleRow| Item {
                     label: format!("{} {}", behavior(row.behavior), row.rule),
                     detail: row.source,
                     choice: if row.revocable { Choice::Rule(row.rule) } else { Choice::Nothing },
@@ -184,12 +184,14 @@ impl Picker {
         paint::rule(buf, paint::take(&mut area, 1), "", theme.border);
         let title = paint::cut(&self.title, width);
         paint::lines(buf, paint::take(&mut area, 1), &[Line::styled(title, theme.heading)]);
-        let field = paint::take(&mut area, u16::from(area.height > 2));
+        let rest = area.height;
+        let field = paint::take(&mut area, u16::from(rest > 2));
         buf.set_stringn(field.x, field.y, if field.height > 0 { "filter: " } else { "" }, width, theme.dim);
         let input = Rect { x: field.x + 8.min(field.width), width: field.width.saturating_sub(8), ..field };
         let cursor = self.filter.draw(input, buf, theme.text);
 
-        let list = paint::take(&mut area, area.height.saturating_sub(1).max(1));
+        let rest = area.height;
+        let list = paint::take(&mut area, rest.saturating_sub(1).max(1));
         let rows = list.height as usize;
         let first = (self.selected + 1).saturating_sub(rows);
         let lines: Vec<Line> = match (self.wait, self.shown.is_empty()) {
