@@ -1,5 +1,6 @@
 //! The terminal front end: speaks only Op and Event.
 
+pub mod app;
 pub mod composer;
 pub mod dialog;
 pub mod keymap;
@@ -11,3 +12,5 @@ pub mod render;
 pub mod spinner;
 pub mod status;
 pub mod theme;
+pub mod update;
+pub mod view;

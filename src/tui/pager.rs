@@ -17,6 +17,8 @@ pub struct Pager {
     rows: Vec<Row>,
     /// Nothing has been rendered yet.
     waiting: bool,
+    /// Shows the transcript, which may grow; else a text that stays.
+    live: bool,
     top: usize,
     /// At the end, and staying there as rows come in.
     follow: bool,
@@ -37,7 +39,17 @@ pub enum Outcome {
 impl Pager {
     /// Opens at the end, before there are rows.
     pub fn open() -> Pager {
-        Pager { waiting: true, follow: true, ..Pager::default() }
+        Pager { waiting: true, live: true, follow: true, ..Pager::default() }
+    }
+
+    /// Opens a text that stays, at its start.
+    pub fn text(rows: Vec<Row>) -> Pager {
+        Pager { rows, ..Pager::default() }
+    }
+
+    /// New rows are wanted when the transcript changes.
+    pub fn live(&self) -> bool {
+        self.live
     }
 
     /// Takes the rows as they are now; the position stays, or stays at the end.
@@ -83,7 +95,8 @@ impl Pager {
         Outcome::Open
     }
 
-    pub fn draw(&self, mut area: Rect, buf: &mut Buffer, theme: &Theme) -> Option<Position> {
+    /// Draws the rows and a last line with keys, or with `alert` when something waits outside.
+    pub fn draw(&self, mut area: Rect, buf: &mut Buffer, alert: Option<&str>, theme: &Theme) -> Option<Position> {
         let room = area.height.saturating_sub(1);
         let body = paint::take(&mut area, room);
         let end = (self.top + body.height as usize).min(self.rows.len());
@@ -98,9 +111,10 @@ impl Pager {
             let input = Rect { x: area.x + 1.min(area.width), width: area.width.saturating_sub(1), ..area };
             return field.draw(input, buf, theme.text);
         }
-        let hint = match (self.waiting, self.rows.len()) {
-            (true, _) => "rendering…".to_owned(),
-            (false, all) => format!("{end}/{all} · ↑↓ PgUp PgDn g G scroll · / search · q closes"),
+        let hint = match (alert, self.waiting, self.rows.len()) {
+            (Some(alert), _, _) => format!("{alert} · q goes back"),
+            (None, true, _) => "rendering…".to_owned(),
+            (None, false, all) => format!("{end}/{all} · ↑↓ PgUp PgDn g G scroll · / search · q closes"),
         };
         paint::lines(buf, area, &[Line::styled(paint::cut(&hint, area.width as usize), theme.dim)]);
         None
@@ -140,7 +154,7 @@ mod tests {
 
     fn screen(pager: &Pager) -> String {
         let mut buf = Buffer::empty(Rect::new(0, 0, 20, 4));
-        pager.draw(buf.area, &mut buf, &Theme::dark());
+        pager.draw(buf.area, &mut buf, None, &Theme::dark());
         let row = |y: u16| (0..20).map(|x| buf[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
         [row(0), row(1), row(2)].join(",")
     }

@@ -93,9 +93,7 @@ impl Spinner {
                 let left = retry.at.saturating_duration_since(now).as_millis().div_ceil(1000);
                 (format!("{}: try {} of {} in {left} s", retry.reason, retry.attempt, retry.of), "esc to stop".into())
             }
-            (None, Some(command)) => {
-                (format!("! {command}"), format!("{} · esc to interrupt", seconds(elapsed)))
-            }
+            (None, Some(command)) => (format!("! {command}"), format!("{} · esc to interrupt", seconds(elapsed))),
             (None, None) => {
                 let tokens = self.bytes.div_ceil(4);
                 let count = if tokens > 0 { format!(" · ↓ {} tokens", short(tokens)) } else { String::new() };
@@ -200,12 +198,8 @@ mod tests {
         assert_eq!(spinner.wake(at(70), true), Some(at(71)));
         assert_eq!(spinner.wake(at(70), false), Some(at(70) + FRAME));
         assert!(line(&spinner, at(70), 20).unwrap().chars().count() <= 20);
-        let end = Turn::Ended {
-            end: crate::protocol::TurnEnd::Done,
-            usage: Default::default(),
-            cost_usd: None,
-            millis: 1,
-        };
+        let end =
+            Turn::Ended { end: crate::protocol::TurnEnd::Done, usage: Default::default(), cost_usd: None, millis: 1 };
         spinner.apply(&Event::Turn(end), at(71));
         assert_eq!((spinner.busy(), spinner.wake(at(71), false)), (false, None));
     }

@@ -62,8 +62,16 @@ impl Field {
             KeyCode::Char('h') if control => drop(self.area.delete_char()),
             KeyCode::Char(c) if !control && !alt && !c.is_control() => self.insert(c.encode_utf8(&mut [0; 4])),
             KeyCode::Backspace if alt || control => drop(self.area.delete_word()),
-            KeyCode::Backspace => (0..back).for_each(|_| drop(self.area.delete_char())),
-            KeyCode::Delete => (0..forward).for_each(|_| drop(self.area.delete_next_char())),
+            KeyCode::Backspace => {
+                for _ in 0..back {
+                    self.area.delete_char();
+                }
+            }
+            KeyCode::Delete => {
+                for _ in 0..forward {
+                    self.area.delete_next_char();
+                }
+            }
             KeyCode::Left => (0..back).for_each(|_| self.area.move_cursor(CursorMove::Back)),
             KeyCode::Right => (0..forward).for_each(|_| self.area.move_cursor(CursorMove::Forward)),
             KeyCode::Home => self.area.move_cursor(CursorMove::Head),

@@ -114,11 +114,12 @@ mod tests {
         assert_eq!(search.found(&history), Some("Run TESTS"));
 
         let draft = Draft::plain("half");
-        let texts: Vec<Option<String>> = [history.older(&draft), history.older(&draft), history.newer(), history.newer()]
-            .into_iter()
-            .chain([history.newer()])
-            .map(|draft| draft.map(|draft| draft.text))
-            .collect();
+        let texts: Vec<Option<String>> =
+            [history.older(&draft), history.older(&draft), history.newer(), history.newer()]
+                .into_iter()
+                .chain([history.newer()])
+                .map(|draft| draft.map(|draft| draft.text))
+                .collect();
         let want = [Some("fix tests"), Some("docs"), Some("fix tests"), Some("half"), None];
         assert_eq!(texts, want.map(|text| text.map(str::to_owned)));
     }

@@ -316,9 +316,9 @@ impl Composer {
             self.popup = Some(Popup { kind: Kind::Commands, range: 0..end, query, items, selected: 0 });
             return Reaction::Handled;
         }
-        let start = before.rfind(|c: char| c.is_whitespace() || c == '(').map_or(0, |at| {
-            at + before[at..].chars().next().map_or(0, char::len_utf8)
-        });
+        let start = before
+            .rfind(|c: char| c.is_whitespace() || c == '(')
+            .map_or(0, |at| at + before[at..].chars().next().map_or(0, char::len_utf8));
         let Some(query) = before[start..].strip_prefix('@') else {
             self.popup = None;
             return Reaction::Handled;

@@ -149,7 +149,8 @@ impl Dialog {
         paint::lines(buf, area, &[Line::styled(paint::cut(&hint, width as usize), theme.dim)]);
         match &self.stage {
             Stage::Feedback(field) if first < buf.area.bottom() => {
-                let row = Rect { x: area.x + 2, y: first + choices.len() as u16 - 1, width: width.max(3) - 2, height: 1 };
+                let row =
+                    Rect { x: area.x + 2, y: first + choices.len() as u16 - 1, width: width.max(3) - 2, height: 1 };
                 field.draw(row.intersection(buf.area), buf, theme.text)
             }
             _ => None,

@@ -115,11 +115,8 @@ impl Picker {
     pub fn listed(&mut self, listed: Listed) {
         let (kind, items): (ListKind, Vec<Item>) = match listed {
             Listed::Sessions(rows) => {
-                let item = |row: SessionRow| Item {
-                    label: row.title,
-                    detail: row.detail,
-                    choice: Choice::Session(row.id),
-                };
+                let item =
+                    |row: SessionRow| Item { label: row.title, detail: row.detail, choice: Choice::Session(row.id) };
                 (ListKind::Sessions, rows.into_iter().map(item).collect())
             }
             Listed::Models(rows) => {

@@ -106,10 +106,7 @@ pub(super) fn choices(question: &Question) -> Vec<Choice> {
         Question::Permission { suggestions, .. } => {
             let mut choices = vec![choice("Yes", yes())];
             if !suggestions.is_empty() {
-                choices.push(choice(
-                    format!("Yes, and don't ask again for {}", suggestions.join(", ")),
-                    Then::Scope,
-                ));
+                choices.push(choice(format!("Yes, and don't ask again for {}", suggestions.join(", ")), Then::Scope));
             }
             choices.push(choice("No, and tell the agent what to do instead", Then::Feedback));
             choices
