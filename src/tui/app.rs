@@ -1,0 +1,261 @@
+//! The view state of the terminal, folded from keys and events. Pure: it asks nobody and draws nothing.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::composer::Composer;
+use super::dialog::Dialog;
+use super::dialog::picker::Picker;
+use super::keymap::Keymap;
+use super::msg::Effect;
+use super::pager::Pager;
+use super::popup::CommandInfo;
+use super::spinner::Spinner;
+use super::status::Status;
+use super::theme::Theme;
+use crate::message::{Kind, Message, Todo};
+use crate::protocol::{Ask, AskId, Event, HistoryItem, Item, Op, Queued, SessionInfo, Turn, TurnEnd};
+use crate::session::entry::Seq;
+
+/// How long a hint stays.
+const HINT: Duration = Duration::from_secs(5);
+/// A second Esc or Ctrl+C within this time means the stronger thing.
+pub(super) const TWICE: Duration = Duration::from_secs(1);
+
+/// What the view is made with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub theme: Theme,
+    pub keymap: Keymap,
+    /// What `/` offers.
+    pub commands: Vec<CommandInfo>,
+    /// No spinner, one update a second.
+    pub reduced_motion: bool,
+}
+
+/// A short word in the status line.
+#[derive(Debug, Clone)]
+pub(super) struct Hint {
+    pub(super) text: String,
+    pub(super) until: Instant,
+}
+
+/// Keys that mean more when pressed twice.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pressed {
+    pub(super) cancel: Option<Instant>,
+    pub(super) interrupt: Option<Instant>,
+}
+
+/// All that the terminal shows besides the transcript.
+#[derive(Debug, Clone)]
+pub struct App {
+    pub options: Options,
+    /// Columns and rows of the screen.
+    pub(super) size: (u16, u16),
+    pub(super) composer: Composer,
+    /// Open questions, the one in front first.
+    pub(super) dialogs: VecDeque<Dialog>,
+    pub(super) picker: Option<Picker>,
+    pub(super) pager: Option<Pager>,
+    pub(super) spinner: Spinner,
+    pub(super) status: Status,
+    pub(super) queue: Vec<Queued>,
+    pub(super) todos: Vec<Todo>,
+    pub(super) show_todos: bool,
+    /// What the user has said in this session, oldest first: where a rewind can go.
+    pub(super) prompts: Vec<(Seq, String)>,
+    pub(super) hint: Option<Hint>,
+    pub(super) pressed: Pressed,
+    pub(super) focused: bool,
+    /// Shutdown was asked for.
+    pub(super) closing: bool,
+    name: String,
+    title: String,
+    /// The composer's revision that was last given to be saved.
+    saved: u64,
+}
+
+impl App {
+    /// An empty view for a screen of `size` columns and rows.
+    pub fn new(options: Options, size: (u16, u16)) -> App {
+        App {
+            options,
+            size,
+            composer: Composer::default(),
+            dialogs: VecDeque::new(),
+            picker: None,
+            pager: None,
+            spinner: Spinner::default(),
+            status: Status::default(),
+            queue: Vec::new(),
+            todos: Vec::new(),
+            show_todos: false,
+            prompts: Vec::new(),
+            hint: None,
+            pressed: Pressed::default(),
+            focused: true,
+            closing: false,
+            name: String::new(),
+            title: String::new(),
+            saved: 0,
+        }
+    }
+
+    /// Prompts of earlier sessions in this project, oldest first.
+    pub fn set_history(&mut self, entries: Vec<String>) {
+        self.composer.history.set(entries);
+    }
+
+    /// What was being written when the program last ended.
+    pub fn set_draft(&mut self, text: &str) {
+        if self.composer.is_empty() {
+            self.composer.set_draft(text);
+            self.settle();
+        }
+    }
+
+    /// What is being written, for the draft file.
+    pub fn draft(&self) -> String {
+        self.composer.draft_text()
+    }
+
+    pub fn theme(&self) -> &Theme {
+        &self.options.theme
+    }
+
+    /// The pager covers the screen: draw it on the alternate screen.
+    pub fn pager(&self) -> Option<&Pager> {
+        self.pager.as_ref()
+    }
+
+    /// What waits outside the pager.
+    pub fn alert(&self) -> Option<&'static str> {
+        (!self.dialogs.is_empty()).then_some("A question waits")
+    }
+
+    pub fn busy(&self) -> bool {
+        self.spinner.busy()
+    }
+
+    /// When the screen changes by itself next; none while nothing moves.
+    pub fn wake(&self, now: Instant) -> Option<Instant> {
+        let spinner = self.spinner.wake(now, self.options.reduced_motion);
+        spinner.into_iter().chain(self.hint.as_ref().map(|hint| hint.until)).min()
+    }
+
+    /// Columns of the composer's text.
+    pub(super) fn column(&self) -> usize {
+        self.size.0.saturating_sub(super::composer::MARGIN).max(1) as usize
+    }
+
+    /// Most rows of the composer's text.
+    pub(super) fn composer_rows(&self) -> u16 {
+        (self.size.1 / 3).clamp(1, 16)
+    }
+
+    pub(super) fn settle(&mut self) {
+        let rows = self.composer_rows();
+        self.composer.settle(self.size.0, rows);
+    }
+
+    pub(super) fn tell(&mut self, text: impl Into<String>, now: Instant) {
+        self.hint = Some(Hint { text: text.into(), until: now + HINT });
+    }
+
+    pub(super) fn tell_briefly(&mut self, text: impl Into<String>, now: Instant) {
+        self.hint = Some(Hint { text: text.into(), until: now + TWICE });
+    }
+
+    /// Starts the end, or ends at once when it has been asked for before.
+    pub(super) fn quit(&mut self) -> Vec<Effect> {
+        if std::mem::replace(&mut self.closing, true) {
+            return vec![Effect::Exit];
+        }
+        vec![Effect::Send(Op::Shutdown)]
+    }
+
+    /// Folds one event of the engine.
+    pub(super) fn apply(&mut self, event: Event, now: Instant) -> Vec<Effect> {
+        self.spinner.apply(&event, now);
+        self.status.apply(&event);
+        match event {
+            Event::Session(session) => self.begin(session),
+            Event::Ask(ask) => return self.ask(ask, now),
+            Event::AskClosed { id } => self.close(id, now),
+            Event::Queue { items } => self.queue = items,
+            Event::Todos { items } => self.todos = items,
+            Event::Error { restore: Some(text), .. } => self.composer.restore(&text),
+            Event::Item(Item::Message { seq, message }) => self.note_prompt(seq, &message),
+            Event::Item(Item::Rewound { to, prompt }) => {
+                self.prompts.retain(|(seq, _)| *seq < to);
+                self.composer.restore(&prompt);
+            }
+            Event::Turn(Turn::Ended { end, .. }) if !self.focused && end != TurnEnd::Interrupted => {
+                return vec![Effect::Notify(format!("{}: the turn has ended", self.name))];
+            }
+            Event::Closed => return vec![Effect::Exit],
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// Effects that follow from a change: a draft to be saved, another title.
+    pub(super) fn follow(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let revision = self.composer.editor.revision();
+        if std::mem::replace(&mut self.saved, revision) != revision {
+            effects.push(Effect::SaveDraft);
+        }
+        let mark = match (self.dialogs.is_empty(), self.spinner.busy()) {
+            (false, _) => "? ",
+            (true, true) => "… ",
+            (true, false) => "",
+        };
+        let title = format!("{mark}cocode{}{}", if self.name.is_empty() { "" } else { " · " }, self.name);
+        if title != self.title {
+            self.title.clone_from(&title);
+            effects.push(Effect::SetTitle(title));
+        }
+        effects
+    }
+
+    fn begin(&mut self, session: SessionInfo) {
+        let folder = session.cwd.file_name().map(|name| name.to_string_lossy().into_owned());
+        self.name = super::paint::cut(&session.title.or(folder).unwrap_or_default(), 60);
+        self.queue.clear();
+        self.todos.clear();
+        self.prompts.clear();
+        self.picker = None;
+        for item in session.history {
+            if let HistoryItem::Message { seq, message } = item {
+                self.note_prompt(seq, &message);
+            }
+        }
+    }
+
+    fn ask(&mut self, ask: Ask, now: Instant) -> Vec<Effect> {
+        let dialog = Dialog::new(ask, now);
+        self.dialogs.retain(|open| open.id() != dialog.id());
+        let headline = dialog.headline();
+        self.dialogs.push_back(dialog);
+        if self.focused { Vec::new() } else { vec![Effect::Notify(headline)] }
+    }
+
+    /// Takes a question away; the next one comes to the front.
+    pub(super) fn close(&mut self, id: AskId, now: Instant) {
+        let front = self.dialogs.front().map(Dialog::id);
+        self.dialogs.retain(|dialog| dialog.id() != id);
+        if front == Some(id)
+            && let Some(next) = self.dialogs.front_mut()
+        {
+            next.raise(now);
+        }
+    }
+
+    fn note_prompt(&mut self, seq: Seq, message: &Message) {
+        if message.kind == Kind::Prompt && message.user_visible {
+            self.prompts.push((seq, message.text()));
+        }
+    }
+}

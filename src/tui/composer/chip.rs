@@ -1,0 +1,228 @@
+//! Chips: one character that stands for a large paste or an image. Motions, undo and deletion need not know of them.
+
+use std::path::PathBuf;
+
+use crate::tui::paint;
+
+/// First of the private characters that stand for chips; they never come in from outside (`tidy` drops them).
+const FIRST: u32 = 0xF_0000;
+/// Most chips of one draft.
+const MOST: usize = 0xFF00;
+/// A paste over this many lines, or `LONG` bytes, becomes a chip.
+const LINES: usize = 10;
+const LONG: usize = 2_000;
+
+/// What a chip stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Chip {
+    /// Pasted text.
+    Paste { text: String, lines: usize },
+    /// An image file, numbered from 1 in its draft.
+    Image { path: PathBuf, number: usize },
+}
+
+impl Chip {
+    /// What the composer shows for it.
+    pub fn label(&self) -> String {
+        match self {
+            Chip::Paste { lines: 1, text } => format!("[Pasted {} characters]", text.chars().count()),
+            Chip::Paste { lines, .. } => format!("[Pasted {lines} lines]"),
+            Chip::Image { number, .. } => format!("[Image {number}]"),
+        }
+    }
+}
+
+/// A text with what its chips stand for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Draft {
+    pub text: String,
+    pub chips: Vec<Chip>,
+}
+
+/// The place of a chip in its draft, when `c` is one.
+pub fn index(c: char) -> Option<usize> {
+    (c as u32).checked_sub(FIRST).map(|at| at as usize).filter(|at| *at < MOST)
+}
+
+impl Draft {
+    /// A draft of plain text.
+    pub fn plain(text: &str) -> Draft {
+        Draft { text: tidy(text), chips: Vec::new() }
+    }
+
+    /// The chip that a character stands for.
+    pub fn chip(&self, c: char) -> Option<&Chip> {
+        self.chips.get(index(c)?)
+    }
+
+    /// Adds a chip, images with the next free number, and returns the character that stands for it; none when there are
+    /// too many.
+    pub fn add(&mut self, mut chip: Chip) -> Option<char> {
+        if let Chip::Image { number, .. } = &mut chip {
+            *number = self.next_image();
+        }
+        if self.chips.len() >= MOST {
+            return None;
+        }
+        let c = char::from_u32(FIRST + self.chips.len() as u32)?;
+        self.chips.push(chip);
+        Some(c)
+    }
+
+    /// The next image's number.
+    pub fn next_image(&self) -> usize {
+        1 + self.chips.iter().filter(|chip| matches!(chip, Chip::Image { .. })).count()
+    }
+
+    /// The text as it is sent: pastes in full, images by their label.
+    pub fn expanded(&self) -> String {
+        let mut out = String::with_capacity(self.text.len());
+        for c in self.text.chars() {
+            match self.chip(c) {
+                Some(Chip::Paste { text, .. }) => out.push_str(text),
+                Some(image) => out.push_str(&image.label()),
+                None => out.push(c),
+            }
+        }
+        out
+    }
+
+    /// Files to send along: images, then what the text names as `@path` or `@"path with spaces"`. Whether they exist is
+    /// for the caller to check.
+    pub fn attachments(&self) -> Vec<PathBuf> {
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for c in self.text.chars() {
+            if let Some(Chip::Image { path, .. }) = self.chip(c) {
+                paths.push(path.clone());
+            }
+        }
+        for path in mentions(&self.text) {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        paths
+    }
+}
+
+fn mentions(text: &str) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    let mut before = ' ';
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        if c == '@' && (before.is_whitespace() || before == '(') {
+            let path = match rest.strip_prefix('"') {
+                Some(quoted) => quoted.split('"').next().unwrap_or_default(),
+                None => rest
+                    .split(|c: char| c.is_whitespace() || index(c).is_some())
+                    .next()
+                    .unwrap_or_default()
+                    .trim_end_matches(['.', ',', ':', ';', '!', '?', ')']),
+            };
+            if !path.is_empty() {
+                paths.push(PathBuf::from(path));
+            }
+        }
+        before = c;
+    }
+    paths
+}
+
+/// Cleans text from outside: line ends become `\n`; control, direction and our own private characters go.
+pub fn tidy(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\r' => {
+                chars.next_if_eq(&'\n');
+                out.push('\n');
+            }
+            '\n' | '\t' => out.push(c),
+            '\u{2028}' | '\u{2029}' => out.push('\n'),
+            _ if c.is_control() || index(c).is_some() => {}
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' => {}
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// The chip for a paste that is too large to show in full.
+pub fn large(text: &str) -> Option<Chip> {
+    let lines = text.trim_end_matches('\n').split('\n').count();
+    (lines > LINES || text.len() > LONG).then(|| Chip::Paste { text: text.to_owned(), lines })
+}
+
+/// Reads pasted or dragged text as the path of an image: quoted, with escaped spaces, or a `file://` address. Whether
+/// the file exists is for the caller to check.
+pub fn image_path(text: &str) -> Option<PathBuf> {
+    let text = text.trim();
+    if text.is_empty() || text.contains('\n') || text.len() > 4096 {
+        return None;
+    }
+    let quoted = |mark: char| text.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark));
+    let path = if text.starts_with("file://") {
+        url::Url::parse(text).ok()?.to_file_path().ok()?
+    } else if let Some(inner) = quoted('\'').or_else(|| quoted('"')) {
+        PathBuf::from(inner)
+    } else if cfg!(windows) {
+        PathBuf::from(text)
+    } else {
+        PathBuf::from(unescape(text))
+    };
+    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+    ["png", "jpg", "jpeg", "gif", "webp"].contains(&extension.as_str()).then_some(path)
+}
+
+fn unescape(text: &str) -> String {
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        out.push(if c == '\\' { chars.next().unwrap_or(c) } else { c });
+    }
+    out
+}
+
+/// Cells of one grapheme in the composer; chips take their label's.
+pub fn cells(grapheme: &str, chips: &[Chip]) -> usize {
+    let first = grapheme.chars().next().unwrap_or(' ');
+    match index(first).and_then(|at| chips.get(at)) {
+        Some(chip) => paint::width(&chip.label()),
+        None if first == '\t' => 4,
+        None => paint::width(grapheme),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pastes_are_cleaned() {
+        let check = |text: &str, want: &str| assert_eq!(tidy(text), want, "{text:?}");
+        check("a\r\nb\rc", "a\nb\nc");
+        check("\u{1b}[31mred\u{7}", "[31mred");
+        check("x\u{202e}y\u{f0000}z\tw", "xyz\tw");
+    }
+
+    #[test]
+    fn images_and_mentions_become_attachments() {
+        let image = |text: &str, want: Option<&str>| assert_eq!(image_path(text), want.map(PathBuf::from), "{text:?}");
+        image("/tmp/shot.PNG ", Some("/tmp/shot.PNG"));
+        image("'/tmp/my shot.png'", Some("/tmp/my shot.png"));
+        image("/tmp/my\\ shot.jpeg", Some("/tmp/my shot.jpeg"));
+        image("file:///tmp/my%20shot.webp", Some("/tmp/my shot.webp"));
+        image("notes.txt", None);
+        image("a.png\nb.png", None);
+
+        let mut draft = Draft::default();
+        let shot = draft.add(Chip::Image { path: "/tmp/a.png".into(), number: 1 }).unwrap();
+        let paste = draft.add(Chip::Paste { text: "one\ntwo".into(), lines: 2 }).unwrap();
+        draft.text = format!("look {shot} at @src/main.rs, (@\"my file.txt\") me@home {paste}");
+        assert_eq!(draft.expanded(), "look [Image 1] at @src/main.rs, (@\"my file.txt\") me@home one\ntwo");
+        let want: Vec<PathBuf> = ["/tmp/a.png", "src/main.rs", "my file.txt"].iter().map(PathBuf::from).collect();
+        assert_eq!(draft.attachments(), want);
+    }
+}

@@ -1,0 +1,228 @@
+//! A question of the engine, in the live region: title, scrollable body, choices.
+
+pub mod picker;
+mod question;
+
+use std::time::{Duration, Instant};
+
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+
+use self::question::{Choice, Then};
+use super::composer::field::Field;
+use super::paint;
+use super::theme::Theme;
+use crate::protocol::{Answer, Ask, AskId};
+
+/// Keys this soon after a dialog came up were meant for what was there before.
+pub const GUARD: Duration = Duration::from_millis(150);
+
+/// Which part of the dialog the user is in.
+#[derive(Debug, Clone)]
+enum Stage {
+    Choices,
+    /// Which rules are saved, and where.
+    Scope,
+    /// What the agent shall do instead.
+    Feedback(Field),
+}
+
+/// What a key did.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    Open,
+    Answered(Answer),
+    /// Came too early to be meant for the dialog.
+    TooEarly,
+    Ignored,
+}
+
+/// An open question.
+#[derive(Debug, Clone)]
+pub struct Dialog {
+    ask: Ask,
+    stage: Stage,
+    selected: usize,
+    /// Rows of the body that are scrolled away.
+    scroll: usize,
+    /// When it came up in front of the user.
+    since: Instant,
+}
+
+impl Dialog {
+    pub fn new(ask: Ask, now: Instant) -> Dialog {
+        Dialog { ask, stage: Stage::Choices, selected: 0, scroll: 0, since: now }
+    }
+
+    pub fn id(&self) -> AskId {
+        self.ask.id
+    }
+
+    /// It is now the one in front.
+    pub fn raise(&mut self, now: Instant) {
+        self.since = now;
+    }
+
+    /// One line that says what is asked, for a notification.
+    pub fn headline(&self) -> String {
+        question::title(&self.ask.question)
+    }
+
+    /// Takes a key; `size` is what the dialog may take of the screen.
+    pub fn key(&mut self, key: KeyEvent, now: Instant, size: (u16, u16), theme: &Theme) -> Outcome {
+        let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        let early = now.saturating_duration_since(self.since) < GUARD;
+        if early && key.code != KeyCode::Esc {
+            return Outcome::TooEarly;
+        }
+        if let Stage::Feedback(field) = &mut self.stage {
+            match key.code {
+                KeyCode::Enter => {
+                    let text = field.text().trim().to_owned();
+                    return Outcome::Answered(Answer::No { feedback: (!text.is_empty()).then_some(text) });
+                }
+                KeyCode::Esc => self.go(Stage::Choices),
+                KeyCode::PageUp | KeyCode::PageDown => self.scroll(key.code, size, theme),
+                _ if !field.key(key) => return Outcome::Ignored,
+                _ => {}
+            }
+            return Outcome::Open;
+        }
+        let choices = self.choices();
+        match key.code {
+            KeyCode::Esc if matches!(self.stage, Stage::Scope) => self.go(Stage::Choices),
+            KeyCode::Esc => return Outcome::Answered(Answer::No { feedback: None }),
+            KeyCode::Up | KeyCode::BackTab => self.selected = (self.selected + choices.len() - 1) % choices.len(),
+            KeyCode::Down | KeyCode::Tab => self.selected = (self.selected + 1) % choices.len(),
+            KeyCode::PageUp | KeyCode::PageDown | KeyCode::Home | KeyCode::End => self.scroll(key.code, size, theme),
+            KeyCode::Enter => return self.choose(self.selected),
+            KeyCode::Char(c @ '1'..='9') if plain => {
+                let at = c as usize - '1' as usize;
+                if at < choices.len() {
+                    return self.choose(at);
+                }
+            }
+            _ => return Outcome::Ignored,
+        }
+        Outcome::Open
+    }
+
+    /// Takes pasted text. False when there is no field for it.
+    pub fn paste(&mut self, text: &str) -> bool {
+        match &mut self.stage {
+            Stage::Feedback(field) => {
+                field.insert(text);
+                true
+            }
+            Stage::Choices | Stage::Scope => false,
+        }
+    }
+
+    /// Rows that it wants at a width, at most `most`.
+    pub fn height(&self, width: u16, most: u16, theme: &Theme) -> u16 {
+        let frame = 3 + self.choice_lines(width, theme).len();
+        (frame + self.body(width, theme).len()).min(most as usize) as u16
+    }
+
+    pub fn draw(&self, mut area: Rect, buf: &mut Buffer, theme: &Theme) -> Option<Position> {
+        let width = area.width;
+        let choices = self.choice_lines(width, theme);
+        let body = self.body(width, theme);
+        paint::rule(buf, paint::take(&mut area, 1), "", theme.warning);
+        let title = paint::cut(&self.headline(), width as usize);
+        paint::lines(buf, paint::take(&mut area, 1), &[Line::styled(title, theme.heading)]);
+        // The choices go before the body: without them nobody gets out.
+        let room = area.height.saturating_sub(choices.len() as u16 + 1);
+        let scroll = self.scroll.min(body.len().saturating_sub(room as usize));
+        let shown = &body[scroll..];
+        let hidden = shown.len().saturating_sub(room as usize);
+        paint::lines(buf, paint::take(&mut area, room.min(shown.len() as u16)), shown);
+        let first = area.y;
+        paint::lines(buf, paint::take(&mut area, choices.len() as u16), &choices);
+        let hint = match (&self.stage, hidden + scroll) {
+            (Stage::Feedback(_), _) => "Enter sends · Esc goes back".to_owned(),
+            (_, 0) => "↑↓ Enter choose · Esc no".to_owned(),
+            (_, _) => format!("PgUp/PgDn {scroll}↑ {hidden}↓ · Enter choose · Esc no"),
+        };
+        paint::lines(buf, area, &[Line::styled(paint::cut(&hint, width as usize), theme.dim)]);
+        match &self.stage {
+            Stage::Feedback(field) if first < buf.area.bottom() => {
+                let row =
+                    Rect { x: area.x + 2, y: first + choices.len() as u16 - 1, width: width.max(3) - 2, height: 1 };
+                field.draw(row.intersection(buf.area), buf, theme.text)
+            }
+            _ => None,
+        }
+    }
+
+    fn choices(&self) -> Vec<Choice> {
+        match self.stage {
+            Stage::Choices => question::choices(&self.ask.question),
+            Stage::Scope => question::scopes(&self.ask.question),
+            Stage::Feedback(_) => Vec::new(),
+        }
+    }
+
+    fn choice_lines(&self, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+        if matches!(self.stage, Stage::Feedback(_)) {
+            let label = paint::cut("What shall the agent do instead?", width as usize);
+            return vec![Line::styled(label, theme.text), Line::styled("> ", theme.accent)];
+        }
+        let room = (width as usize).saturating_sub(5);
+        let mut lines = Vec::new();
+        for (at, choice) in self.choices().iter().enumerate() {
+            let chosen = at == self.selected;
+            let style = if chosen { theme.selected } else { theme.text };
+            let mut rows = paint::fold(&choice.label, room);
+            if rows.len() > 2 {
+                rows = vec![rows.swap_remove(0), paint::cut(&choice.label[rows[0].len()..], room)];
+            }
+            for (row, text) in rows.into_iter().enumerate() {
+                let mark = match (row, chosen) {
+                    (0, true) => format!("› {}. ", at + 1),
+                    (0, false) => format!("  {}. ", at + 1),
+                    _ => "     ".to_owned(),
+                };
+                lines.push(Line::from(vec![Span::styled(mark, style), Span::styled(text, style)]));
+            }
+        }
+        lines
+    }
+
+    fn body(&self, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+        match self.stage {
+            Stage::Scope => question::rules(&self.ask.question, width as usize, theme),
+            Stage::Choices | Stage::Feedback(_) => question::body(&self.ask.question, width as usize, theme),
+        }
+    }
+
+    fn choose(&mut self, at: usize) -> Outcome {
+        match self.choices().swap_remove(at).then {
+            Then::Answer(answer) => return Outcome::Answered(answer),
+            Then::Scope => self.go(Stage::Scope),
+            Then::Feedback => self.go(Stage::Feedback(Field::default())),
+        }
+        Outcome::Open
+    }
+
+    fn go(&mut self, stage: Stage) {
+        self.stage = stage;
+        self.selected = 0;
+        self.scroll = 0;
+    }
+
+    fn scroll(&mut self, code: KeyCode, (width, height): (u16, u16), theme: &Theme) {
+        let frame = 3 + self.choice_lines(width, theme).len();
+        let room = (height as usize).saturating_sub(frame).max(1);
+        let most = self.body(width, theme).len().saturating_sub(room);
+        let page = room.saturating_sub(1).max(1);
+        self.scroll = match code {
+            KeyCode::PageUp => self.scroll.min(most).saturating_sub(page),
+            KeyCode::PageDown => (self.scroll + page).min(most),
+            KeyCode::Home => 0,
+            _ => most,
+        };
+    }
+}

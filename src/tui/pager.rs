@@ -1,0 +1,184 @@
+//! Scrolls through rows on the alternate screen: the transcript, live while the turn goes on.
+
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Modifier;
+use ratatui::text::Line;
+
+use super::composer::field::Field;
+use super::paint;
+use super::render::Row;
+use super::theme::Theme;
+
+/// Where the pager stands in its rows.
+#[derive(Debug, Clone, Default)]
+pub struct Pager {
+    rows: Vec<Row>,
+    /// Nothing has been rendered yet.
+    waiting: bool,
+    /// Shows the transcript, which may grow; else a text that stays.
+    live: bool,
+    top: usize,
+    /// At the end, and staying there as rows come in.
+    follow: bool,
+    /// The query that is being typed.
+    typing: Option<Field>,
+    /// The query that `n` and `N` go on with, in lower case.
+    query: String,
+}
+
+/// What a key did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Open,
+    Closed,
+    Ignored,
+}
+
+impl Pager {
+    /// Opens at the end, before there are rows.
+    pub fn open() -> Pager {
+        Pager { waiting: true, live: true, follow: true, ..Pager::default() }
+    }
+
+    /// Opens a text that stays, at its start.
+    pub fn text(rows: Vec<Row>) -> Pager {
+        Pager { rows, ..Pager::default() }
+    }
+
+    /// New rows are wanted when the transcript changes.
+    pub fn live(&self) -> bool {
+        self.live
+    }
+
+    /// Takes the rows as they are now; the position stays, or stays at the end.
+    pub fn set_rows(&mut self, rows: Vec<Row>, height: u16) {
+        self.waiting = false;
+        self.rows = rows;
+        self.go(if self.follow { usize::MAX } else { self.top }, height);
+    }
+
+    /// Takes a key; `height` is that of the screen.
+    pub fn key(&mut self, key: KeyEvent, height: u16) -> Outcome {
+        if let Some(field) = &mut self.typing {
+            match key.code {
+                KeyCode::Enter => {
+                    self.query = field.text().to_lowercase();
+                    self.typing = None;
+                    self.find(self.top, 1, height);
+                }
+                KeyCode::Esc => self.typing = None,
+                _ => drop(field.key(key)),
+            }
+            return Outcome::Open;
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let page = (height.saturating_sub(2) as usize).max(1);
+        let top = self.top;
+        match key.code {
+            KeyCode::Char('c' | 'o') if control => return Outcome::Closed,
+            KeyCode::Char('d') if control => self.go(top + page / 2, height),
+            KeyCode::Char('u') if control => self.go(top.saturating_sub(page / 2), height),
+            KeyCode::Char('q') | KeyCode::Esc => return Outcome::Closed,
+            KeyCode::Char('j') | KeyCode::Down | KeyCode::Enter => self.go(top + 1, height),
+            KeyCode::Char('k') | KeyCode::Up => self.go(top.saturating_sub(1), height),
+            KeyCode::Char(' ' | 'f') | KeyCode::PageDown => self.go(top + page, height),
+            KeyCode::Char('b') | KeyCode::PageUp => self.go(top.saturating_sub(page), height),
+            KeyCode::Char('g') | KeyCode::Home => self.go(0, height),
+            KeyCode::Char('G') | KeyCode::End => self.go(usize::MAX, height),
+            KeyCode::Char('/') => self.typing = Some(Field::default()),
+            KeyCode::Char('n') => self.find(top + 1, 1, height),
+            KeyCode::Char('N') => self.find(top.saturating_sub(1), -1, height),
+            _ => return Outcome::Ignored,
+        }
+        Outcome::Open
+    }
+
+    /// Draws the rows and a last line with keys, or with `alert` when something waits outside.
+    pub fn draw(&self, mut area: Rect, buf: &mut Buffer, alert: Option<&str>, theme: &Theme) -> Option<Position> {
+        let room = area.height.saturating_sub(1);
+        let body = paint::take(&mut area, room);
+        let end = (self.top + body.height as usize).min(self.rows.len());
+        for (row, y) in self.rows[self.top.min(end)..end].iter().zip(body.y..) {
+            buf.set_line(body.x, y, &row.line, body.width);
+            if !self.query.is_empty() && self.matches(row) {
+                buf.set_style(Rect { y, height: 1, ..body }, Modifier::REVERSED);
+            }
+        }
+        if let Some(field) = &self.typing {
+            buf.set_stringn(area.x, area.y, "/", 1, theme.accent);
+            let input = Rect { x: area.x + 1.min(area.width), width: area.width.saturating_sub(1), ..area };
+            return field.draw(input, buf, theme.text);
+        }
+        let hint = match (alert, self.waiting, self.rows.len()) {
+            (Some(alert), _, _) => format!("{alert} · q goes back"),
+            (None, true, _) => "rendering…".to_owned(),
+            (None, false, all) => format!("{end}/{all} · ↑↓ PgUp PgDn g G scroll · / search · q closes"),
+        };
+        paint::lines(buf, area, &[Line::styled(paint::cut(&hint, area.width as usize), theme.dim)]);
+        None
+    }
+
+    fn go(&mut self, to: usize, height: u16) {
+        let last = self.rows.len().saturating_sub(height.saturating_sub(1) as usize);
+        self.top = to.min(last);
+        self.follow = self.top == last;
+    }
+
+    fn matches(&self, row: &Row) -> bool {
+        let text: String = row.line.spans.iter().map(|span| span.content.as_ref()).collect();
+        text.to_lowercase().contains(&self.query)
+    }
+
+    /// Goes to the next row that matches, around the end.
+    fn find(&mut self, from: usize, by: isize, height: u16) {
+        let count = self.rows.len();
+        if self.query.is_empty() || count == 0 {
+            return;
+        }
+        let at = |step: usize| (from as isize + by * step as isize).rem_euclid(count as isize) as usize;
+        if let Some(found) = (0..count).map(at).find(|row| self.matches(&self.rows[*row])) {
+            self.go(found, height);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(count: usize) -> Vec<Row> {
+        (1..=count).map(|n| Row::from(Line::from(format!("row {n}")))).collect()
+    }
+
+    fn screen(pager: &Pager) -> String {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 20, 4));
+        pager.draw(buf.area, &mut buf, None, &Theme::dark());
+        let row = |y: u16| (0..20).map(|x| buf[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+        [row(0), row(1), row(2)].join(",")
+    }
+
+    #[test]
+    fn keeps_its_place_while_rows_come_in() {
+        let mut pager = Pager::open();
+        let mut check = |keys: &str, count: usize, want: &str| {
+            for key in keys.chars() {
+                let code = if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) };
+                assert_eq!(pager.key(KeyEvent::from(code), 4), Outcome::Open);
+            }
+            pager.set_rows(rows(count), 4);
+            assert_eq!(screen(&pager), want, "{keys}");
+        };
+        check("", 0, ",,");
+        check("", 10, "row 8,row 9,row 10");
+        check("", 12, "row 10,row 11,row 12");
+        check("k", 20, "row 9,row 10,row 11");
+        check("gj", 20, "row 2,row 3,row 4");
+        check("/ROW 15\n", 20, "row 15,row 16,row 17");
+        check("/row 2\n", 20, "row 18,row 19,row 20");
+        check("G", 25, "row 23,row 24,row 25");
+        check("", 2, "row 1,row 2,");
+        assert_eq!(pager.key(KeyEvent::from(KeyCode::Char('q')), 4), Outcome::Closed);
+    }
+}

@@ -1,0 +1,168 @@
+//! The status line: mode, model, context left, cost, branch, hint. What does not fit is left out, least needed first.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::paint;
+use super::spinner::short;
+use super::theme::Theme;
+use crate::permission::Mode;
+use crate::protocol::{Event, ModelInfo, UsageInfo};
+
+/// Cells of the bar that shows how much context is left.
+const BAR: usize = 5;
+
+/// What the status line shows.
+#[derive(Debug, Clone, Default)]
+pub struct Status {
+    pub mode: Mode,
+    model: Option<ModelInfo>,
+    usage: Option<UsageInfo>,
+    pub branch: Option<String>,
+    /// Output of the user's own command; it takes the place of all but mode and hint.
+    pub custom: Option<String>,
+    read_only: bool,
+}
+
+impl Status {
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Session(session) => {
+                self.mode = session.mode;
+                self.model = Some(session.model.clone());
+                self.usage = None;
+                self.read_only = session.read_only;
+            }
+            Event::Mode { mode } => self.mode = *mode,
+            Event::Model(model) => self.model = Some(model.clone()),
+            Event::Usage(usage) => self.usage = Some(*usage),
+            _ => {}
+        }
+    }
+
+    /// Share of the window that is still free, in percent.
+    fn left(&self) -> Option<u64> {
+        let usage = self.usage.filter(|usage| usage.window > 0)?;
+        Some(100 - (usage.context.min(usage.window) * 100 / usage.window))
+    }
+
+    /// The line; `hint` stands at its right end as long as there is room, a warning before everything else.
+    pub fn line(&self, hint: &str, urgent: bool, width: u16, theme: &Theme) -> Line<'static> {
+        let width = width as usize;
+        if urgent {
+            return Line::styled(paint::cut(hint, width), theme.warning);
+        }
+        // Parts with how much they are needed: the lowest goes first.
+        let mut parts: Vec<(u8, Vec<Span<'static>>)> = Vec::new();
+        let (mode, style) = mode(self.mode, theme);
+        parts.push((9, vec![Span::styled(mode, style)]));
+        if self.read_only {
+            parts.push((8, vec![Span::styled("read only", theme.warning)]));
+        }
+        match (&self.custom, &self.model) {
+            (Some(custom), _) => parts.push((7, vec![Span::styled(paint::cut(custom, width), theme.dim)])),
+            (None, Some(model)) => {
+                let name = if model.probing { "…".to_owned() } else { paint::cut(&model.model, 30) };
+                parts.push((6, vec![Span::styled(name, theme.dim)]));
+            }
+            (None, None) => parts.push((6, vec![Span::styled("…", theme.dim)])),
+        }
+        if let (None, Some(left)) = (&self.custom, self.left()) {
+            parts.push((7, bar(left, theme)));
+        }
+        if let (None, Some(usage)) = (&self.custom, self.usage) {
+            let tokens = usage.total.input + usage.total.output + usage.total.cache_read + usage.total.cache_write;
+            let text = match usage.cost_usd {
+                Some(cost) if cost > 0.0 => format!("${cost:.2}"),
+                _ => format!("{} tokens", short(tokens)),
+            };
+            parts.push((4, vec![Span::styled(text, theme.dim)]));
+        }
+        if let (None, Some(branch)) = (&self.custom, &self.branch) {
+            parts.push((3, vec![Span::styled(paint::cut(branch, 24), theme.dim)]));
+        }
+        if !hint.is_empty() {
+            parts.push((2, vec![Span::styled(paint::cut(hint, width), theme.dim)]));
+        }
+        let cells = |parts: &[(u8, Vec<Span>)]| -> usize {
+            let spans: usize = parts.iter().flat_map(|(_, spans)| spans).map(|span| paint::width(&span.content)).sum();
+            spans + 3 * parts.len().saturating_sub(1)
+        };
+        while parts.len() > 1 && cells(&parts) > width {
+            let least = (0..parts.len()).min_by_key(|at| parts[*at].0).unwrap_or(0);
+            parts.remove(least);
+        }
+        let mut line: Vec<Span> = Vec::new();
+        for (at, (_, spans)) in parts.into_iter().enumerate() {
+            if at > 0 {
+                line.push(Span::styled(" · ", theme.border));
+            }
+            line.extend(spans);
+        }
+        Line::from(line)
+    }
+}
+
+/// A mode's name for people and its colour.
+pub fn mode(mode: Mode, theme: &Theme) -> (&'static str, Style) {
+    match mode {
+        Mode::Default => ("default", theme.mode_default),
+        Mode::AcceptEdits => ("accept edits", theme.mode_accept_edits),
+        Mode::Plan => ("plan", theme.mode_plan),
+        Mode::Bypass => ("bypass permissions", theme.mode_bypass),
+        Mode::DontAsk => ("don't ask", theme.mode_default),
+    }
+}
+
+/// The mode after `mode` for Shift+Tab. Bypass and don't-ask are left but never entered this way.
+pub fn next_mode(mode: Mode) -> Mode {
+    match mode {
+        Mode::Default => Mode::AcceptEdits,
+        Mode::AcceptEdits => Mode::Plan,
+        Mode::Plan | Mode::Bypass | Mode::DontAsk => Mode::Default,
+    }
+}
+
+fn bar(left: u64, theme: &Theme) -> Vec<Span<'static>> {
+    let style = match left {
+        0..=10 => theme.error,
+        11..=25 => theme.warning,
+        _ => theme.dim,
+    };
+    let full = (left as usize * BAR).div_ceil(100);
+    let bar = "█".repeat(full) + &"░".repeat(BAR - full);
+    vec![Span::styled(bar, style), Span::styled(format!(" {left}%"), style)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Usage;
+
+    #[test]
+    fn leaves_out_what_does_not_fit() {
+        let mut status = Status { branch: Some("main".into()), ..Status::default() };
+        let model = ModelInfo {
+            provider: "anthropic".into(),
+            model: "claude-sonnet-4-5".into(),
+            window: 200_000,
+            known: true,
+            probing: false,
+        };
+        status.apply(&Event::Model(model));
+        let total = Usage { input: 10_000, output: 2_000, ..Usage::default() };
+        status.apply(&Event::Usage(UsageInfo { total, cost_usd: Some(0.123), context: 50_000, window: 200_000 }));
+        status.apply(&Event::Mode { mode: Mode::Plan });
+        let check = |width: u16, want: &str| {
+            assert_eq!(status.line("? keys", false, width, &Theme::dark()).to_string(), want);
+        };
+        check(80, "plan · claude-sonnet-4-5 · ████░ 75% · $0.12 · main · ? keys");
+        check(52, "plan · claude-sonnet-4-5 · ████░ 75% · $0.12 · main");
+        check(40, "plan · claude-sonnet-4-5 · ████░ 75%");
+        check(20, "plan · ████░ 75%");
+        check(4, "plan");
+        assert_eq!(status.line("Ctrl+C again", true, 40, &Theme::dark()).to_string(), "Ctrl+C again");
+        status.custom = Some("mine".into());
+        assert_eq!(status.line("", false, 40, &Theme::dark()).to_string(), "plan · mine");
+    }
+}

@@ -1,0 +1,382 @@
+//! One step of the view: a message in, effects out. Pure; the time comes in with the message.
+
+use std::time::Instant;
+
+use ratatui::crossterm::event::{KeyEvent, KeyEventKind};
+use ratatui::text::{Line, Span};
+
+use super::app::{App, TWICE};
+use super::composer::{self, Reaction};
+use super::dialog;
+use super::dialog::picker::{self, Choice, Picker};
+use super::keymap::Action;
+use super::msg::{Effect, ListKind, Msg};
+use super::pager::{self, Pager};
+use super::popup;
+use super::render::Row;
+use super::{paint, status, view};
+use crate::protocol::{Delivery, Op};
+
+/// Takes one message and returns what shall be done, in order.
+pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
+    if app.hint.as_ref().is_some_and(|hint| hint.until <= now) {
+        app.hint = None;
+    }
+    let mut effects = match msg {
+        Msg::Key(key) if key.kind == KeyEventKind::Release => return Vec::new(),
+        Msg::Key(key) => key_pressed(app, key, now),
+        Msg::Paste { text, image } => paste(app, &text, image, now),
+        Msg::Resize(columns, rows) => {
+            app.size = (columns, rows);
+            match app.pager.as_ref().map(Pager::live) {
+                Some(true) => vec![Effect::RenderTranscript],
+                Some(false) => {
+                    app.pager = Some(keys_overlay(app));
+                    Vec::new()
+                }
+                None => Vec::new(),
+            }
+        }
+        Msg::Focus(focused) => {
+            app.focused = focused;
+            Vec::new()
+        }
+        Msg::Eof => app.quit(),
+        Msg::Engine(event) => app.apply(event, now),
+        Msg::Tick => Vec::new(),
+        Msg::Files { query, paths } => {
+            app.composer.listed(&query, paths);
+            Vec::new()
+        }
+        Msg::Listed(listed) => {
+            if let Some(picker) = &mut app.picker {
+                picker.listed(listed);
+            }
+            Vec::new()
+        }
+        Msg::Edited(Ok(text)) => {
+            app.composer.edited(&text);
+            Vec::new()
+        }
+        Msg::Edited(Err(text)) | Msg::Told(text) => {
+            app.tell(text, now);
+            Vec::new()
+        }
+        Msg::Transcript(rows) => {
+            let height = app.size.1;
+            if let Some(pager) = app.pager.as_mut().filter(|pager| pager.live()) {
+                pager.set_rows(rows, height);
+            }
+            Vec::new()
+        }
+        Msg::Branch(branch) => {
+            app.status.branch = branch;
+            Vec::new()
+        }
+        Msg::StatusText(text) => {
+            app.status.custom = text;
+            Vec::new()
+        }
+    };
+    app.settle();
+    effects.extend(app.follow());
+    effects
+}
+
+fn key_pressed(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
+    let action = app.options.keymap.action(key);
+    match action {
+        Some(Action::Redraw) => return vec![Effect::Redraw],
+        Some(Action::Suspend) => return vec![Effect::Suspend],
+        _ => {}
+    }
+    if let Some(pager) = &mut app.pager {
+        let closes = matches!(action, Some(Action::Transcript | Action::Interrupt));
+        if closes || pager.key(key, app.size.1) == pager::Outcome::Closed {
+            app.pager = None;
+        }
+        return Vec::new();
+    }
+    if !app.dialogs.is_empty() {
+        return key_in_dialog(app, key, action, now);
+    }
+    if app.picker.is_some() {
+        return key_in_picker(app, key, action);
+    }
+    key_in_composer(app, key, action, now)
+}
+
+fn key_in_dialog(app: &mut App, key: KeyEvent, action: Option<Action>, now: Instant) -> Vec<Effect> {
+    match action {
+        Some(Action::Interrupt) => {
+            if app.pressed.interrupt.replace(now).is_some_and(|at| now.duration_since(at) <= TWICE) {
+                return app.quit();
+            }
+            return vec![Effect::Send(Op::Interrupt)];
+        }
+        Some(Action::Transcript) => return open_transcript(app),
+        _ => {}
+    }
+    let size = (app.size.0, view::dialog_rows(app));
+    let Some(dialog) = app.dialogs.front_mut() else { return Vec::new() };
+    let id = dialog.id();
+    match dialog.key(key, now, size, &app.options.theme) {
+        dialog::Outcome::Answered(answer) => {
+            app.close(id, now);
+            vec![Effect::Send(Op::Answer { id, answer })]
+        }
+        // It was meant for the prompt, and stays there.
+        dialog::Outcome::TooEarly if matches!(action, None | Some(Action::Help)) => {
+            let reaction = app.composer.type_key(key, &app.options.commands);
+            react(app, reaction, now)
+        }
+        dialog::Outcome::TooEarly | dialog::Outcome::Open | dialog::Outcome::Ignored => Vec::new(),
+    }
+}
+
+fn key_in_picker(app: &mut App, key: KeyEvent, action: Option<Action>) -> Vec<Effect> {
+    if action == Some(Action::Interrupt) {
+        app.picker = None;
+        return Vec::new();
+    }
+    let Some(picker) = &mut app.picker else { return Vec::new() };
+    let command = |name: &str, args: String| vec![Effect::Send(Op::Command { name: name.into(), args })];
+    let choice = match picker.key(key) {
+        picker::Outcome::Open | picker::Outcome::Ignored => return Vec::new(),
+        picker::Outcome::Closed => Choice::Nothing,
+        picker::Outcome::Test(line) => {
+            app.picker = None;
+            return command("permissions", format!("test {line}"));
+        }
+        picker::Outcome::Chosen(choice) => choice,
+    };
+    app.picker = match &choice {
+        Choice::Prompt(seq) => Some(Picker::rewind(*seq)),
+        Choice::Rule(rule) => Some(Picker::revoke(rule)),
+        _ => None,
+    };
+    match choice {
+        Choice::Session(session) => vec![Effect::Send(Op::Resume { session })],
+        Choice::Model(model) => command("model", model),
+        Choice::Rewind(to, what) => vec![Effect::Send(Op::Rewind { to, what })],
+        Choice::Revoke(rule) => command("permissions", format!("revoke {rule}")),
+        Choice::Prompt(_) | Choice::Rule(_) | Choice::Nothing => Vec::new(),
+    }
+}
+
+fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: Instant) -> Vec<Effect> {
+    let open = app.composer.search.is_some() || app.composer.popup().is_some();
+    let empty = app.composer.is_empty() && !open;
+    if action != Some(Action::Cancel) {
+        app.pressed.cancel = None;
+    }
+    let action = match action {
+        Some(Action::Interrupt) if !open => return interrupt(app, now),
+        Some(Action::Interrupt) => Action::Cancel,
+        Some(Action::Exit) if empty => return app.quit(),
+        Some(Action::CycleMode) => {
+            let mode = status::next_mode(app.status.mode);
+            app.status.mode = mode;
+            return vec![Effect::Send(Op::SetMode { mode })];
+        }
+        Some(Action::Transcript) => return open_transcript(app),
+        Some(Action::Todos) => {
+            app.show_todos = !app.show_todos;
+            if app.todos.is_empty() {
+                app.tell("the agent has no todo list", now);
+            }
+            return Vec::new();
+        }
+        Some(Action::Editor) => return vec![Effect::OpenEditor(app.composer.editor.draft().expanded())],
+        Some(Action::Help) if empty => {
+            app.pager = Some(keys_overlay(app));
+            return Vec::new();
+        }
+        Some(Action::SendAfter) if app.spinner.in_turn() => return submit(app, Delivery::AfterTurn, now),
+        Some(Action::SendAfter) => Action::Newline,
+        Some(Action::Up) if empty && !app.queue.is_empty() => return take_back(app),
+        Some(action) => action,
+        None => {
+            let reaction = app.composer.type_key(key, &app.options.commands);
+            return react(app, reaction, now);
+        }
+    };
+    let width = app.column();
+    let reaction = app.composer.act(action, width, &app.options.commands);
+    match (reaction, action) {
+        (Reaction::Ignored, Action::Cancel) => cancel(app, now),
+        // Bound to something that means nothing here, but it is a character: `?` in a text.
+        (Reaction::Ignored, _) => {
+            let reaction = app.composer.type_key(key, &app.options.commands);
+            react(app, reaction, now)
+        }
+        (reaction, Action::Stash) => {
+            let word = if app.composer.has_stash() { "put aside; the same key brings it back" } else { "brought back" };
+            app.tell_briefly(word, now);
+            react(app, reaction, now)
+        }
+        (reaction, _) => react(app, reaction, now),
+    }
+}
+
+fn react(app: &mut App, reaction: Reaction, now: Instant) -> Vec<Effect> {
+    match reaction {
+        Reaction::Send => submit(app, Delivery::Steer, now),
+        Reaction::ListFiles(query) => vec![Effect::ListFiles(query)],
+        Reaction::Handled | Reaction::Ignored => Vec::new(),
+    }
+}
+
+fn paste(app: &mut App, text: &str, image: Option<std::path::PathBuf>, now: Instant) -> Vec<Effect> {
+    if app.pager.is_some() {
+        return Vec::new();
+    }
+    if app.dialogs.front_mut().is_some_and(|dialog| dialog.paste(text)) {
+        return Vec::new();
+    }
+    if app.dialogs.is_empty()
+        && let Some(picker) = &mut app.picker
+    {
+        picker.paste(text);
+        return Vec::new();
+    }
+    let reaction = app.composer.paste(text, image, &app.options.commands);
+    react(app, reaction, now)
+}
+
+/// Esc with nothing open: interrupts, or opens the rewind list when pressed twice on an empty prompt.
+fn cancel(app: &mut App, now: Instant) -> Vec<Effect> {
+    if app.spinner.busy() {
+        return vec![Effect::Send(Op::Interrupt)];
+    }
+    if !app.composer.is_empty() || app.prompts.is_empty() {
+        return Vec::new();
+    }
+    let again = app.pressed.cancel.replace(now).is_some_and(|at| now.duration_since(at) <= TWICE);
+    if again {
+        app.pressed.cancel = None;
+        app.hint = None;
+        app.picker = Some(Picker::prompts(&app.prompts));
+    } else {
+        let key = app.options.keymap.hint(Action::Cancel);
+        app.tell_briefly(format!("{key} again to go back to an earlier prompt"), now);
+    }
+    Vec::new()
+}
+
+/// Ctrl+C with nothing open: interrupts, or clears; twice exits.
+fn interrupt(app: &mut App, now: Instant) -> Vec<Effect> {
+    let again = app.pressed.interrupt.replace(now).is_some_and(|at| now.duration_since(at) <= TWICE);
+    if again && app.composer.is_empty() {
+        return app.quit();
+    }
+    if app.spinner.busy() && !again {
+        return vec![Effect::Send(Op::Interrupt)];
+    }
+    app.composer.clear();
+    let key = app.options.keymap.hint(Action::Interrupt);
+    app.tell_briefly(format!("{key} again to exit"), now);
+    Vec::new()
+}
+
+/// Takes the newest waiting prompt back into the composer.
+fn take_back(app: &mut App) -> Vec<Effect> {
+    let Some(queued) = app.queue.pop() else { return Vec::new() };
+    app.composer.restore(&queued.text);
+    vec![Effect::Send(Op::Unqueue { id: queued.id })]
+}
+
+fn open_transcript(app: &mut App) -> Vec<Effect> {
+    app.pager = Some(Pager::open());
+    vec![Effect::RenderTranscript]
+}
+
+/// Sends what stands in the composer: a prompt, a shell line or a command.
+fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
+    let text = app.composer.editor.text().trim();
+    if text.is_empty() {
+        return Vec::new();
+    }
+    if app.composer.mode == composer::Mode::Shell {
+        let command = app.composer.take().0.expanded();
+        let mut effects = remember(app, &format!("!{command}"));
+        effects.push(Effect::Send(Op::Shell { command }));
+        return effects;
+    }
+    if let Some((name, _)) = command_line(text) {
+        let known = app
+            .options
+            .commands
+            .iter()
+            .find(|command| command.name == name || command.aliases.iter().any(|alias| alias == name));
+        let Some(known) = known else {
+            let near = popup::nearest(name, &app.options.commands);
+            let near = near.map_or("/help lists them".to_owned(), |near| format!("did you mean /{near}?"));
+            app.tell(format!("there is no /{name}; {near}"), now);
+            return Vec::new();
+        };
+        let name = known.name.clone();
+        let sent = app.composer.take().0.expanded();
+        let mut effects = remember(app, sent.trim());
+        let args = command_line(sent.trim()).map_or("", |(_, args)| args).to_owned();
+        effects.extend(command(app, &name, args));
+        return effects;
+    }
+    let (draft, _) = app.composer.take();
+    let text = draft.expanded().trim().to_owned();
+    let mut effects = remember(app, &text);
+    effects.push(Effect::Send(Op::Prompt { text, attachments: draft.attachments(), delivery }));
+    effects
+}
+
+/// Splits `/name args`; none for a text that merely begins with a path.
+fn command_line(text: &str) -> Option<(&str, &str)> {
+    let line = text.strip_prefix('/')?;
+    let (name, args) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let fits = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'));
+    fits.then_some((name, args.trim()))
+}
+
+/// Commands that open something run here, the rest in the engine.
+fn command(app: &mut App, name: &str, args: String) -> Vec<Effect> {
+    let mut list = |kind| {
+        app.picker = Some(Picker::waiting(kind));
+        vec![Effect::List(kind)]
+    };
+    match (name, args.as_str()) {
+        ("exit", _) => app.quit(),
+        ("resume", "") => list(ListKind::Sessions),
+        ("model", "") => list(ListKind::Models),
+        ("permissions", "") => list(ListKind::Rules),
+        ("rewind", "") => {
+            app.picker = Some(Picker::prompts(&app.prompts));
+            Vec::new()
+        }
+        ("resume", _) => vec![Effect::Send(Op::Resume { session: args })],
+        ("copy", _) => vec![Effect::Copy(args)],
+        _ => vec![Effect::Send(Op::Command { name: name.into(), args })],
+    }
+}
+
+fn remember(app: &mut App, text: &str) -> Vec<Effect> {
+    if app.composer.history.push(text) { vec![Effect::AppendHistory(text.to_owned())] } else { Vec::new() }
+}
+
+fn keys_overlay(app: &App) -> Pager {
+    let theme = &app.options.theme;
+    let rows = app.options.keymap.rows();
+    let width = app.size.0 as usize;
+    let column = rows.iter().map(|(_, keys, _)| paint::width(keys)).max().unwrap_or(0).min(width / 3);
+    let mut lines = vec![Line::styled("Keys", theme.heading)];
+    for (_, keys, help) in rows {
+        let keys = paint::cut(&keys, column);
+        let gap = " ".repeat(column - paint::width(&keys) + 2);
+        for (at, help) in paint::fold(help, width.saturating_sub(column + 2)).into_iter().enumerate() {
+            let head = if at == 0 { format!("{keys}{gap}") } else { " ".repeat(column + 2) };
+            lines.push(Line::from(vec![Span::styled(head, theme.accent), Span::styled(help, theme.text)]));
+        }
+    }
+    let hint = "A backslash before Enter makes a new line. [keys] in config.toml binds other keys.";
+    lines.extend(paint::folded(hint, width, theme.dim));
+    Pager::text(lines.into_iter().map(Row::from).collect())
+}

@@ -1,0 +1,181 @@
+//! Draws the live region: running cells, todos, spinner, queue, then dialog or composer, then the status line.
+
+use std::time::Instant;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+
+use super::app::App;
+use super::composer::Mode;
+use super::keymap::Action;
+use super::paint;
+use super::render::Row;
+use crate::message::TodoStatus;
+use crate::protocol::Delivery;
+
+/// Most rows of the todo list and of the queue.
+const TODOS: usize = 10;
+const QUEUE: usize = 4;
+
+/// Rows of each part below the running cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Parts {
+    todos: u16,
+    spinner: u16,
+    queue: u16,
+    /// Dialog, list, or the composer between its rules.
+    input: u16,
+    popup: u16,
+    status: u16,
+}
+
+impl Parts {
+    fn sum(self) -> u16 {
+        self.todos + self.spinner + self.queue + self.input + self.popup + self.status
+    }
+}
+
+/// Rows that the live region wants, at most all of the screen; `live` is how many rows the running cells take.
+pub fn height(app: &App, live: u16, width: u16, screen: u16) -> u16 {
+    (parts(app, width, screen).sum() + live).min(screen)
+}
+
+/// Rows that are left for the running cells.
+pub fn live_room(app: &App, width: u16, screen: u16) -> u16 {
+    screen.saturating_sub(parts(app, width, screen).sum())
+}
+
+/// Rows that a dialog may take of the screen.
+pub(super) fn dialog_rows(app: &App) -> u16 {
+    app.size.1.saturating_sub(1).max(1)
+}
+
+/// Draws everything but the transcript view and says where the cursor is; none hides it.
+pub fn draw(app: &App, live: &[Row], area: Rect, buf: &mut Buffer, now: Instant) -> Option<Position> {
+    let theme = app.theme();
+    let parts = parts(app, area.width, area.height);
+    let mut rest = area;
+    let room = area.height.saturating_sub(parts.sum());
+    let shown = &live[live.len().saturating_sub(room as usize)..];
+    let cells = paint::take(&mut rest, shown.len() as u16);
+    for (row, y) in shown.iter().zip(cells.y..cells.bottom()) {
+        buf.set_line(cells.x, y, &row.line, cells.width);
+    }
+    // Rows that nothing needs stay empty above the input, which keeps its place.
+    paint::take(&mut rest, room - shown.len() as u16);
+    paint::lines(buf, paint::take(&mut rest, parts.todos), &todos(app, area.width as usize));
+    let spinner = app.spinner.line(now, app.options.reduced_motion, area.width, theme);
+    paint::lines(buf, paint::take(&mut rest, parts.spinner), spinner.as_slice());
+    paint::lines(buf, paint::take(&mut rest, parts.queue), &queue(app, area.width as usize));
+
+    let mut input = paint::take(&mut rest, parts.input);
+    let cursor = if let Some(dialog) = app.dialogs.front() {
+        dialog.draw(input, buf, theme)
+    } else if let Some(picker) = &app.picker {
+        picker.draw(input, buf, theme)
+    } else {
+        let shell = app.composer.mode == Mode::Shell;
+        let style = if shell { theme.warning } else { theme.border };
+        if input.height >= 3 {
+            let label = if shell { "shell" } else { "" };
+            paint::rule(buf, paint::take(&mut input, 1), label, style);
+            let rule = Rect { y: input.bottom() - 1, height: 1, ..input };
+            paint::rule(buf, rule, "", style);
+            input.height -= 1;
+        }
+        app.composer.draw(input, buf, theme)
+    };
+    if let Some(popup) = app.composer.popup() {
+        popup.draw(paint::take(&mut rest, parts.popup), buf, theme);
+    }
+    let (hint, urgent) = hint(app);
+    paint::lines(buf, rest, &[app.status.line(&hint, urgent, area.width, theme)]);
+    cursor
+}
+
+/// Draws the pager over the whole (alternate) screen.
+pub fn draw_pager(app: &App, area: Rect, buf: &mut Buffer) -> Option<Position> {
+    app.pager()?.draw(area, buf, app.alert(), app.theme())
+}
+
+/// Shares the rows out: input first, then status, spinner, popup, queue and todos as far as there is room.
+fn parts(app: &App, width: u16, screen: u16) -> Parts {
+    let mut left = screen;
+    let mut share = |want: u16| {
+        let got = want.min(left);
+        left -= got;
+        got
+    };
+    let dialog = app.dialogs.front();
+    let status = share(u16::from(screen > 1));
+    let input = match (dialog, &app.picker) {
+        (Some(dialog), _) => share(dialog.height(width, screen.saturating_sub(status), app.theme())),
+        (None, Some(picker)) => share(picker.height(screen.saturating_sub(status))),
+        (None, None) => {
+            let text = app.composer.height(width, (screen / 3).clamp(1, 16));
+            share(if screen >= 6 { text + 2 } else { text })
+        }
+    };
+    let open = dialog.is_some() || app.picker.is_some();
+    let spinner = share(u16::from(app.spinner.busy() && dialog.is_none()));
+    let popup = share(if open { 0 } else { app.composer.popup().map_or(0, |popup| popup.height()) });
+    let queue = share(queue(app, width as usize).len() as u16);
+    let todos = share(if dialog.is_some() { 0 } else { todos(app, width as usize).len() as u16 });
+    Parts { todos, spinner, queue, input, popup, status }
+}
+
+fn hint(app: &App) -> (String, bool) {
+    let keymap = &app.options.keymap;
+    if let Some(hint) = &app.hint {
+        return (hint.text.clone(), true);
+    }
+    if app.dialogs.len() > 1 {
+        return (format!("{} more questions", app.dialogs.len() - 1), false);
+    }
+    if app.spinner.in_turn() && !app.composer.is_empty() {
+        let (now, later) = (keymap.hint(Action::Send), keymap.hint(Action::SendAfter));
+        return (format!("{now} steers · {later} after the turn"), false);
+    }
+    if app.composer.has_stash() {
+        return (format!("{} brings the stash back", keymap.hint(Action::Stash)), false);
+    }
+    let todos = !app.todos.is_empty() && !app.show_todos;
+    (if todos { format!("{} todos", keymap.hint(Action::Todos)) } else { "? keys".to_owned() }, false)
+}
+
+fn queue(app: &App, width: usize) -> Vec<Line<'static>> {
+    let theme = app.theme();
+    let hidden = app.queue.len().saturating_sub(QUEUE);
+    let mut lines = Vec::new();
+    if hidden > 0 {
+        lines.push(Line::styled(paint::cut(&format!("  +{hidden} more wait"), width), theme.dim));
+    }
+    for queued in &app.queue[hidden..] {
+        let mark = match queued.delivery {
+            Delivery::Steer => "↳ next step: ",
+            Delivery::AfterTurn => "↳ after turn: ",
+        };
+        let text = paint::cut(&queued.text, width.saturating_sub(paint::width(mark)));
+        lines.push(Line::from(vec![Span::styled(mark, theme.accent), Span::styled(text, theme.dim)]));
+    }
+    lines
+}
+
+fn todos(app: &App, width: usize) -> Vec<Line<'static>> {
+    if !app.show_todos {
+        return Vec::new();
+    }
+    let theme = app.theme();
+    let at = app.todos.iter().position(|todo| todo.status != TodoStatus::Completed).unwrap_or(0);
+    let first = at.saturating_sub(2).min(app.todos.len().saturating_sub(TODOS));
+    let row = |todo: &crate::message::Todo| {
+        let (mark, text, style) = match todo.status {
+            TodoStatus::Pending => ("☐ ", &todo.content, theme.text),
+            TodoStatus::InProgress => ("▶ ", &todo.active_form, theme.accent),
+            TodoStatus::Completed => ("☑ ", &todo.content, theme.dim),
+        };
+        Line::styled(paint::cut(&format!("{mark}{text}"), width), style)
+    };
+    app.todos[first..].iter().take(TODOS).map(row).collect()
+}
