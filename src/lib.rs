@@ -1,5 +1,6 @@
 //! cocode: an interactive coding agent for the terminal. `ARCHITECTURE.md` shows the levels.
 
+pub mod agent;
 pub mod cli;
 pub mod commands;
 pub mod config;

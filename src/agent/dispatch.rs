@@ -141,7 +141,7 @@ impl Agent {
     /// Checks the call, decides, and asks where the decision is to ask.
     async fn admit(&mut self, call: ToolCall, desk: &Desk, cancel: &CancellationToken) -> Result<Admission, session::Error> {
         let refuse = |outcome, text: String| Ok(Admission::Refused(ToolResult::of_text(call.id.clone(), outcome, text)));
-        let Some(tool) = self.toolbox.get(&call.name) else {
+        let Some(tool) = self.toolbox.get(&call.name).cloned() else {
             let names: Vec<String> = self.tool_specs.iter().map(|spec| spec.name.clone()).collect();
             return refuse(Outcome::Error, format!("There is no tool named {:?}. The tools are: {}.", call.name, names.join(", ")));
         };
@@ -166,7 +166,7 @@ impl Agent {
 
     fn decide(&self, tool: &str, access: &Access) -> Decision {
         let places = self.places();
-        let query = Query { tool, access, mode: self.session.mode(), rules: &self.policy.rules, places: &places, trust: self.policy.trust };
+        let query = Query { tool, access, mode: self.mode(), rules: &self.policy.rules, places: &places, trust: self.policy.trust };
         permission::decide(&query, &Disk)
     }
 
@@ -249,7 +249,7 @@ impl Agent {
                 };
                 let output = finished.unwrap_or_else(|_| tools::Output::error("The tool crashed; this is a bug of cocode. Try another way."));
                 let output = tools::limit::apply(output, settings, store, call.id.as_str());
-                let result = ToolResult { id: call.id, outcome: output.outcome, content: output.content, display: output.display, effects: output.effects };
+                let result = ToolResult { id: call.id.clone(), outcome: output.outcome, content: output.content, display: output.display, effects: output.effects };
                 desk.emit(Event::Item(Item::CallDone { result: Arc::new(result.clone()) })).await;
                 result
             }

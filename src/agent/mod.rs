@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::message::Usage;
-use crate::permission::{Behavior, Places, Rule, RuleSet, Source, Trust};
+use crate::permission::{Behavior, Mode, Places, Rule, RuleSet, Source, Trust};
 use crate::protocol::{GrantScope, ModelInfo, UsageInfo};
 use crate::provider::catalog::ModelSpec;
 use crate::provider::{self, Provider, ToolSpec};
@@ -122,7 +122,7 @@ pub struct Parts {
 impl Agent {
     pub fn new(session: Session, parts: Parts) -> Agent {
         let Parts { model, mut policy, settings, toolbox, grants, git, date, clock } = parts;
-        for text in session.grants() {
+        for text in &session.facts().grants {
             if let Ok(rule) = Rule::parse(text) {
                 policy.rules.add(Behavior::Allow, rule, Source::Session);
             }
@@ -158,6 +158,11 @@ impl Agent {
     /// Gives the session back, for another one to take its place.
     pub fn into_session(self) -> Session {
         self.session
+    }
+
+    /// How much runs without asking now.
+    pub fn mode(&self) -> Mode {
+        self.session.facts().mode.unwrap_or_default()
     }
 
     fn dirs(&self) -> Dirs {
@@ -206,7 +211,7 @@ impl Agent {
 
     /// Where the window stands, and what the session cost.
     pub fn usage_info(&self) -> UsageInfo {
-        let total = self.session.usage();
+        let total = self.session.facts().usage();
         UsageInfo { total, cost_usd: self.model.spec.cost(&total), context: self.session.context().tokens(), window: self.model.spec.window }
     }
 }

@@ -83,7 +83,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Try, session::Error> {
         let origin = Origin { provider: self.model.provider_name.clone(), model: request.model.clone() };
-        let mut fold = Fold::new(self.session.context().next_call());
+        let mut fold = Fold::new(self.session.next_call());
         let mut frame = Frame::default();
         let mut stream = self.model.provider.stream(request);
         let (mut ended, mut error) = (false, None);

@@ -26,7 +26,7 @@ impl Agent {
         self.turn_usage = Usage::default();
         desk.emit(Event::Turn(Turn::Started)).await;
         let text = prompt.text.clone();
-        let before = self.session.context().last_seq();
+        let before = self.session.next_seq();
         let end = match self.run_turn(prompt, desk, cancel).await {
             Ok(end) => end,
             Err(failure) => {
@@ -157,7 +157,7 @@ impl Agent {
     /// Takes over a mode change that was asked for meanwhile.
     pub(super) async fn take_mode(&mut self, desk: &Desk) -> Result<(), session::Error> {
         if let Some(mode) = desk.take_mode()
-            && mode != self.session.mode()
+            && mode != self.mode()
         {
             self.session.append(EntryKind::ModeChanged { mode })?;
             desk.emit(Event::Mode { mode }).await;
@@ -166,8 +166,7 @@ impl Agent {
     }
 
     fn answered_since(&self, seq: u64) -> bool {
-        self.session.context().last_seq() > seq
-            && self.session.context().messages().iter().rev().take_while(|message| message.kind != Kind::Prompt).any(|message| message.kind == Kind::Reply)
+        self.session.context().entries().any(|(at, message)| at >= seq && message.kind == Kind::Reply)
     }
 
     fn request(&mut self) -> Request {

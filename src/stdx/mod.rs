@@ -2,6 +2,8 @@
 
 pub mod ansi;
 pub mod fs;
+pub mod clock;
 pub mod hash;
-pub mod process;
 pub mod nearest;
+pub mod process;
+
