@@ -4,6 +4,8 @@ pub mod agent;
 pub mod cli;
 pub mod commands;
 pub mod config;
+pub mod engine;
+pub mod headless;
 pub mod message;
 pub mod permission;
 pub mod protocol;

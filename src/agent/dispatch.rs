@@ -164,7 +164,7 @@ impl Agent {
         }
     }
 
-    fn decide(&self, tool: &str, access: &Access) -> Decision {
+    pub(super) fn decide(&self, tool: &str, access: &Access) -> Decision {
         let places = self.places();
         let query = Query { tool, access, mode: self.mode(), rules: &self.policy.rules, places: &places, trust: self.policy.trust };
         permission::decide(&query, &Disk)

@@ -10,10 +10,6 @@ const TOTAL_CAP: usize = 120_000;
 /// How deep imports may nest.
 const DEPTH: usize = 5;
 
-/// The names that count in every folder, in this order.
-const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-const LOCAL: &str = "CLAUDE.local.md";
-
 /// One loaded file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryFile {
@@ -36,14 +32,15 @@ pub struct Loader {
     seen: BTreeSet<PathBuf>,
     allowed: BTreeSet<PathBuf>,
     bytes: usize,
+    names: Vec<String>,
     home: Option<PathBuf>,
     project: PathBuf,
 }
 
 impl Loader {
-    /// `home` is the folder of the user's own memory (`<home>`), `project` the folder that imports may come from freely.
-    pub fn new(home: Option<PathBuf>, project: PathBuf) -> Loader {
-        Loader { home, project, ..Loader::default() }
+    /// `names` count in every folder, in this order. `home` is the folder of the user's own memory (`<home>`), `project` the folder that imports may come from freely.
+    pub fn new(names: Vec<String>, home: Option<PathBuf>, project: PathBuf) -> Loader {
+        Loader { names, home, project, ..Loader::default() }
     }
 
     /// Loads an import from outside the project, now that the user allowed it.
@@ -82,7 +79,7 @@ impl Loader {
     }
 
     fn folder(&mut self, folder: &Path, memory: &mut Memory) {
-        for name in NAMES.iter().chain([&LOCAL]) {
+        for name in self.names.clone() {
             self.file(&folder.join(name), 0, memory);
         }
     }
@@ -189,6 +186,10 @@ pub fn render(files: &[MemoryFile]) -> String {
 mod tests {
     use super::*;
 
+    fn names() -> Vec<String> {
+        ["AGENTS.md", "CLAUDE.md", "CLAUDE.local.md"].map(str::to_owned).to_vec()
+    }
+
     fn check(files: &[(&str, &str)], cwd: &str, want: &[&str], outside: usize) {
         let root = tempfile::tempdir().unwrap();
         let base = root.path().canonicalize().unwrap();
@@ -198,7 +199,7 @@ mod tests {
             std::fs::write(path, text).unwrap();
         }
         std::fs::create_dir_all(base.join(cwd)).unwrap();
-        let mut loader = Loader::new(Some(base.join("home/.claude")), base.join("project"));
+        let mut loader = Loader::new(names(), Some(base.join("home/.claude")), base.join("project"));
         let memory = loader.start(&base.join(cwd));
         let got: Vec<String> =
             memory.files.iter().map(|file| file.path.strip_prefix(&base).unwrap().to_string_lossy().into_owned()).collect();
@@ -236,7 +237,7 @@ mod tests {
         let base = root.path().canonicalize().unwrap();
         std::fs::create_dir_all(base.join("a/b")).unwrap();
         std::fs::write(base.join("a/AGENTS.md"), "nested").unwrap();
-        let mut loader = Loader::new(None, base.clone());
+        let mut loader = Loader::new(names(), None, base.clone());
         assert_eq!(loader.start(&base).files.len(), 0);
         assert_eq!(loader.below(&base.join("a/b/x.rs")).files.len(), 1);
         assert_eq!(loader.below(&base.join("a/y.rs")).files.len(), 0);

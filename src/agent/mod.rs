@@ -15,9 +15,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use crate::message::Usage;
-use crate::permission::{Behavior, Mode, Places, Rule, RuleSet, Source, Trust};
-use crate::protocol::{GrantScope, ModelInfo, UsageInfo};
+use tokio_util::sync::CancellationToken;
+
+use crate::message::{Message, Usage};
+use crate::permission::{Access, Behavior, Mode, Places, Rule, RuleSet, Source, Trust};
+use crate::protocol::{Delta, Event, GrantScope, ModelInfo, UsageInfo};
 use crate::provider::catalog::ModelSpec;
 use crate::provider::{self, Provider, ToolSpec};
 use crate::session::entry::EntryKind;
@@ -55,8 +57,8 @@ pub struct Settings {
     pub system: Option<String>,
     /// Stands after the system prompt.
     pub append_system: Option<String>,
-    /// Load AGENTS.md and CLAUDE.md.
-    pub memory: bool,
+    /// Names of memory files, in the order in which they count.
+    pub memory_names: Vec<String>,
 }
 
 /// What may run.
@@ -106,6 +108,12 @@ pub struct Agent {
     clock: fn() -> Instant,
 }
 
+/// What of a session's own folder is never asked for.
+fn free_reads(session: &Session) -> Vec<PathBuf> {
+    let dir = session.store().dir();
+    vec![dir.join("tool-results"), dir.join("blobs")]
+}
+
 /// What an agent is made of besides its session.
 pub struct Parts {
     pub model: Model,
@@ -132,11 +140,10 @@ impl Agent {
             system.push_str("\n\n");
             system.push_str(more);
         }
-        let dir = session.store().dir().to_path_buf();
-        policy.places.free_reads = vec![dir.join("tool-results"), dir.join("blobs")];
+        policy.places.free_reads = free_reads(&session);
         let tool_specs = toolbox.specs();
         Agent {
-            memory: memory::Loader::new(Some(policy.places.cocode_home.clone()), policy.places.project.clone()),
+            memory: memory::Loader::new(settings.memory_names.clone(), Some(policy.places.cocode_home.clone()), policy.places.project.clone()),
             session,
             model,
             policy,
@@ -172,6 +179,96 @@ impl Agent {
 
     fn places(&self) -> Places {
         Places { cwd: self.session.context().cwd().to_path_buf(), ..self.policy.places.clone() }
+    }
+
+    /// Puts another session in the place of this one. What was known of files and folders stays with the old one.
+    pub fn take_session(&mut self, session: Session) {
+        self.policy.rules.clear(Source::Session);
+        for text in &session.facts().grants {
+            if let Ok(rule) = Rule::parse(text) {
+                self.policy.rules.add(Behavior::Allow, rule, Source::Session);
+            }
+        }
+        let places = &mut self.policy.places;
+        places.free_reads = free_reads(&session);
+        self.memory = memory::Loader::new(self.settings.memory_names.clone(), Some(places.cocode_home.clone()), places.project.clone());
+        self.watch = reminder::Watch::default();
+        self.session = session;
+    }
+
+    /// Asks another model from the next request on; `tools` are the limits that fit its window.
+    pub fn set_model(&mut self, model: Model, tools: tools::Settings) {
+        self.settings.tools = Arc::new(tools);
+        self.model = model;
+    }
+
+    /// Takes over the project's rules and folders, now that the user trusts it.
+    pub fn trust(&mut self, mut rules: RuleSet, places: Places) {
+        for entry in self.policy.rules.entries().iter().filter(|entry| entry.source == Source::Session) {
+            rules.add(entry.behavior, entry.rule.clone(), entry.source);
+        }
+        let free_reads = std::mem::take(&mut self.policy.places.free_reads);
+        self.policy = Policy { rules, places: Places { free_reads, ..places }, trust: Trust::Trusted };
+    }
+
+    /// Explains part by part what would happen to a command line.
+    pub fn explain(&self, command: &str) -> String {
+        let access = Access::Shell { command: command.to_owned(), cwd: self.session.context().cwd().to_path_buf() };
+        let decision = self.decide("Bash", &access);
+        let reasons: Vec<String> = decision.reasons.iter().map(|reason| format!("- {reason}")).collect();
+        format!("`{command}`: **{}**\n\n{}", decision.behavior.name(), reasons.join("\n"))
+    }
+
+    /// Which memory files there are.
+    pub fn memory_report(&self) -> String {
+        let places = &self.policy.places;
+        let mut loader = memory::Loader::new(self.settings.memory_names.clone(), Some(places.cocode_home.clone()), places.project.clone());
+        let files = loader.start(&places.project).files;
+        if files.is_empty() {
+            return format!("No memory file yet. `{}` would be read at the start of every session.", places.project.join("AGENTS.md").display());
+        }
+        let lines: Vec<String> = files.iter().map(|file| format!("- `{}` ({} lines)", file.path.display(), file.text.lines().count())).collect();
+        format!("Read at the start of a session, in this order:\n\n{}", lines.join("\n"))
+    }
+
+    /// Runs a line of the user's own through the shell tool; nobody is asked.
+    pub async fn user_command(&self, command: &str, cancel: &CancellationToken, desk: &desk::Desk) -> tools::Output {
+        let Some(tool) = self.toolbox.get("Bash") else { return tools::Output::error("the Bash tool is switched off") };
+        let (dirs, host) = (self.dirs(), self.host());
+        let (live, mut output) = tokio::sync::mpsc::unbounded_channel();
+        let call = format!("user_{}", self.session.next_seq());
+        let context = tools::Context {
+            call: &call,
+            dirs: &dirs,
+            home: self.settings.user_home.as_deref(),
+            seen: self.session.context().seen(),
+            todos: &[],
+            settings: &self.settings.tools,
+            store: self.session.store(),
+            host: &host,
+            live,
+            cancel,
+        };
+        let running = tool.run(serde_json::json!({ "command": command }), &context);
+        tokio::pin!(running);
+        let id = crate::message::CallId(call.clone());
+        let finished = loop {
+            tokio::select! {
+                finished = &mut running => break finished,
+                Some(text) = output.recv() => {
+                    desk.emit(Event::Delta(Delta::ToolOutput { call: id.clone(), text })).await;
+                }
+            }
+        };
+        tools::limit::apply(finished, &self.settings.tools, self.session.store(), &call)
+    }
+
+    /// Adds what happened outside a turn to the conversation.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn note(&mut self, message: Message, desk: &desk::Desk) -> Result<(), session::Error> {
+        self.push(message, desk).await
     }
 
     fn host(&self) -> host::AgentHost {

@@ -19,7 +19,7 @@ impl Agent {
             return Ok(());
         }
         let mut files = Vec::new();
-        if self.settings.memory {
+        {
             let project = self.policy.places.project.clone();
             let mut memory = self.memory.start(&project);
             files.append(&mut memory.files);
@@ -49,9 +49,6 @@ impl Agent {
 
     /// Adds memory files that lie between the project and a file that was just read.
     pub(super) async fn nested_memory(&mut self, read: &Path, desk: &Desk, cancel: &CancellationToken) -> Result<(), session::Error> {
-        if !self.settings.memory {
-            return Ok(());
-        }
         let mut memory = self.memory.below(read);
         let mut files = std::mem::take(&mut memory.files);
         files.extend(self.imports(memory, desk, cancel).await);

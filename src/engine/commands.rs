@@ -8,7 +8,8 @@ use crate::commands::{Parsed, Registry};
 use crate::permission::{self, Behavior, Mode, Rule, Source};
 use crate::protocol::{Event, GrantScope, Item, RewindWhat};
 use crate::session::entry::{EntryKind, Restore, Seq};
-use crate::session::{Restored, export, index};
+use crate::session::undo::Restored;
+use crate::session::{export, index};
 use crate::{config, session};
 
 impl Engine {
@@ -57,14 +58,14 @@ impl Engine {
 
     /// Puts another session in the place of this one; model and mode go on.
     async fn replace(&mut self, session: crate::session::Session) {
-        let mode = self.agent.session.mode();
+        let mode = self.agent.mode();
         if let Err(error) = self.agent.session.sync() {
             self.fail(error).await;
         }
         let fresh = session.is_empty();
         self.agent.take_session(session);
         if fresh
-            && mode != self.agent.session.mode()
+            && mode != self.agent.mode()
             && let Err(error) = self.agent.session.append(EntryKind::ModeChanged { mode })
         {
             self.fail(error).await;
@@ -88,7 +89,8 @@ impl Engine {
                 let model = session.facts().model.clone();
                 self.replace(session).await;
                 if let Some(model) = model.and_then(|name| self.models.named(&name).ok()) {
-                    self.agent.set_model(model, &self.loaded.config);
+                    let tools = self.loaded.config.tool_settings(model.spec.window);
+        self.agent.set_model(model, tools);
                     self.desk.emit(Event::Model(self.agent.model.info())).await;
                 }
             }
@@ -130,13 +132,14 @@ impl Engine {
         {
             return self.fail(error).await;
         }
-        self.agent.set_model(model, &self.loaded.config);
+        let tools = self.loaded.config.tool_settings(model.spec.window);
+        self.agent.set_model(model, tools);
         self.desk.emit(Event::Model(self.agent.model.info())).await;
         self.desk.emit(Event::Usage(self.agent.usage_info())).await;
     }
 
     pub(super) async fn set_mode(&mut self, mode: Mode) {
-        if self.agent.session.mode() == mode {
+        if self.agent.mode() == mode {
             return;
         }
         match self.agent.session.append(EntryKind::ModeChanged { mode }) {
@@ -218,27 +221,25 @@ impl Engine {
             Restore::Rewind => return,
         };
         match done {
-            Ok(restored) => self.told_restored(how, restored).await,
+            Ok(restored) => self.told_restored(restored).await,
             Err(session::Error::Nothing(what)) => self.tell(format!("There is nothing to {what}.")).await,
             Err(error) => self.fail(error).await,
         }
     }
 
-    async fn told_restored(&self, how: Restore, restored: Restored) {
-        let Restored { paths, refused, unseen } = restored;
-        let refused = refused.iter().map(|(path, why)| format!("{}: {why}", path.display())).collect();
-        self.desk.emit(Event::Item(Item::FilesRestored { how, restored: paths, refused, unseen })).await;
+    async fn told_restored(&self, restored: Restored) {
+        let Restored { how, restored, refused, unseen } = restored;
+        self.desk.emit(Event::Item(Item::FilesRestored { how, restored, refused, unseen })).await;
     }
 
     pub(super) async fn rewind(&mut self, to: Seq, what: RewindWhat) {
-        let prompt = self.agent.session.prompts().into_iter().find(|prompt| prompt.seq == to).map(|prompt| prompt.text).unwrap_or_default();
         match self.agent.session.rewind(to, what) {
-            Ok(restored) => {
-                if what != RewindWhat::Conversation {
-                    self.told_restored(Restore::Rewind, restored).await;
+            Ok(rewound) => {
+                if let Some(files) = rewound.files {
+                    self.told_restored(files).await;
                 }
-                if what != RewindWhat::Code {
-                    self.desk.emit(Event::Item(Item::Rewound { to, prompt })).await;
+                if rewound.conversation {
+                    self.desk.emit(Event::Item(Item::Rewound { to, prompt: rewound.prompt })).await;
                     self.desk.emit(Event::Todos { items: self.agent.session.context().todos().to_vec() }).await;
                 }
                 self.desk.emit(Event::Usage(self.agent.usage_info())).await;
@@ -293,7 +294,7 @@ impl Engine {
         let rows = [
             ("cocode", env!("CARGO_PKG_VERSION").to_owned()),
             ("Model", format!("{}/{} (window {} tokens)", model.provider_name, model.id, model.spec.window)),
-            ("Mode", session.mode().label().to_owned()),
+            ("Mode", self.agent.mode().label().to_owned()),
             ("Folder", format!("{} ({trust})", self.setup.project.display())),
             ("Session", format!("{} — {}", session.id(), session.title().unwrap_or("untitled"))),
             ("Log", session.log().display().to_string()),

@@ -34,14 +34,14 @@ impl Engine {
             }
             ListKind::Models => Listed::Models(self.models.rows(&self.agent.model)),
             ListKind::Rules => Listed::Rules(self.rules()),
-            ListKind::Prompts => Listed::Prompts(
-                self.agent
-                    .session
-                    .prompts()
-                    .into_iter()
-                    .map(|prompt| PromptRow { seq: prompt.seq, text: prompt.text, changed_files: prompt.has_file_changes })
-                    .collect(),
-            ),
+            ListKind::Prompts => {
+                let prompts = self.agent.session.prompts().unwrap_or_else(|error| {
+                    tracing::error!(%error, "the prompts cannot be read");
+                    Vec::new()
+                });
+                let row = |prompt: session::screen::PromptRow| PromptRow { seq: prompt.seq, text: prompt.text, changed_files: prompt.changed_files };
+                Listed::Prompts(prompts.into_iter().map(row).collect())
+            }
             ListKind::History => Listed::History(session::history::load(home, &self.setup.project, HISTORY)),
         }
     }

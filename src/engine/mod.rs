@@ -259,12 +259,15 @@ impl Engine {
 
     fn session_info(&self) -> SessionInfo {
         let session: &Session = &self.agent.session;
-        let (history, older) = session.history(open::TURNS_SHOWN);
+        let (history, older) = session.history(open::TURNS_SHOWN).unwrap_or_else(|error| {
+            tracing::error!(%error, "the history cannot be read");
+            Default::default()
+        });
         SessionInfo {
             id: session.id().to_owned(),
             cwd: self.setup.project.clone(),
             title: session.title().map(str::to_owned),
-            mode: session.mode(),
+            mode: self.agent.mode(),
             model: self.agent.model.info(),
             history,
             older,

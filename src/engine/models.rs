@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crate::agent::Model;
 use crate::config::Config;
 use crate::config::paths::{Env, Paths};
+use crate::message::Usage;
 use crate::protocol::ModelRow;
 use crate::provider::catalog::{Catalog, ModelSpec};
-use crate::provider::http::{Client, HttpProvider};
+use crate::provider::http::{Client, HttpProvider, Timeouts};
 use crate::provider::key::Key;
 use crate::provider::offline::{self, Offline};
 use crate::provider::probe::{self, Found};
@@ -25,7 +26,7 @@ pub(super) struct Models {
     env: Env,
     paths: Paths,
     catalog: Catalog,
-    client: Arc<Client>,
+    client: Client,
     /// A local server that the user agreed to.
     local: Option<ProviderSettings>,
     script: Option<Arc<dyn Provider>>,
@@ -33,8 +34,8 @@ pub(super) struct Models {
 
 impl Models {
     pub(super) fn new(config: Config, env: Env, paths: Paths, script: Option<Arc<dyn Provider>>) -> Models {
-        let client = Client::new(config.network.connect_timeout(), config.network.idle_timeout());
-        Models { config, env, paths, catalog: Catalog::builtin(), client: Arc::new(client), local: None, script }
+        let timeouts = Timeouts { connect: config.network.connect_timeout(), idle: config.network.idle_timeout() };
+        Models { config, env, paths, catalog: Catalog::builtin(), client: Client::new(timeouts), local: None, script }
     }
 
     /// The model that is asked when none is named; none when only a local server or the offline model is left.
@@ -122,7 +123,7 @@ impl Models {
         let spec = self.catalog.get(settings.wire, id);
         let settings = ProviderSettings { base_url: self.base_url(name, settings), ..settings.clone() };
         let key = self.key(name, &settings);
-        let provider = HttpProvider::new(name, settings, key, self.client.clone(), self.catalog.clone());
+        let provider = HttpProvider::with_catalog(name, settings, key, self.client.clone(), self.catalog.clone());
         Model { provider: Arc::new(provider), provider_name: name.to_owned(), id: id.to_owned(), spec }
     }
 
@@ -153,6 +154,18 @@ impl Models {
     /// Looks for a local server.
     pub(super) async fn probe(&self) -> Option<Found> {
         probe::local_server(&self.client, &probe::ADDRESSES).await
+    }
+
+    /// Takes over settings that were withheld until now.
+    pub(super) fn reconfigure(&mut self, config: Config) {
+        self.config = config;
+    }
+
+    /// What a use of the model `provider/id` cost; none without prices.
+    pub(super) fn cost(&self, name: &str, usage: &Usage) -> Option<f64> {
+        let (provider, id) = name.split_once('/')?;
+        let (_, settings) = self.provider(provider)?;
+        self.catalog.get(settings.wire, id).cost(usage)
     }
 
     /// The model of a local server that the user agreed to.

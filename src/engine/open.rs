@@ -78,7 +78,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     };
     let mode = start_mode(&setup, &loaded, &session)?;
     let mut agent = Agent::new(session, parts);
-    if mode != agent.session.mode() {
+    if mode != agent.mode() {
         agent.session.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
     }
     let mut engine = Engine { agent, models, loaded, setup, desk, };
@@ -112,7 +112,7 @@ fn toolbox(setup: &Setup) -> Result<Toolbox, String> {
 
 /// The mode to begin in: by flag, else that of a resumed session, else the configured one.
 fn start_mode(setup: &Setup, loaded: &Loaded, session: &Session) -> Result<Mode, String> {
-    let fallback = if session.is_empty() { loaded.config.permissions.default_mode } else { session.mode() };
+    let fallback = session.facts().mode.unwrap_or(loaded.config.permissions.default_mode);
     // A session that was left in bypass does not come back in it: that takes the flag, each time.
     let fallback = if fallback == Mode::Bypass { Mode::Default } else { fallback };
     let mode = setup.mode.unwrap_or(fallback);

@@ -1,7 +1,7 @@
 //! The user's own `!` lines: run at once, without asking; line and output join the context.
 
 use super::{Engine, Inbox};
-use crate::message::{Display, Message, Outcome, Role};
+use crate::message::{Display, Message, Outcome};
 use crate::protocol::{Event, Item};
 
 impl Engine {
@@ -33,8 +33,8 @@ impl Engine {
             Outcome::Error | Outcome::Denied => "and it failed",
         };
         let told = format!("The user ran a command of their own, {how}:\n$ {command}\n{text}");
-        let message = Message { role: Role::User, ..Message::reminder(&told) };
-        if let Err(error) = self.agent.note(message, output.effects, &desk).await {
+        let message = Message::reminder(&told);
+        if let Err(error) = self.agent.note(message, &desk).await {
             desk.emit(Event::Error { text: error.to_string(), restore: None }).await;
         }
     }

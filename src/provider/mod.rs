@@ -1,7 +1,20 @@
 //! Asks a model and streams its answer. Codecs are pure; only `http` and `offline` do I/O.
 
 pub mod offline;
+pub mod anthropic;
+pub mod catalog;
+pub mod codec;
+mod failure;
+pub mod gemini;
+pub mod http;
+pub mod key;
+pub mod openai_chat;
+pub mod openai_responses;
+pub mod probe;
+pub mod reply;
+pub mod retry;
 pub mod settings;
+pub mod sse;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -246,6 +246,7 @@ impl Context {
             | EntryKind::ModeChanged { .. }
             | EntryKind::ModelChanged { .. }
             | EntryKind::Granted { .. }
+            | EntryKind::Revoked { .. }
             | EntryKind::Trusted { .. }
             | EntryKind::Spent { .. }
             | EntryKind::Unknown => {}

@@ -114,6 +114,10 @@ pub enum EntryKind {
     Granted {
         rule: String,
     },
+    /// The user took a rule of this session back.
+    Revoked {
+        rule: String,
+    },
     /// The user trusts the folder; used from here on.
     Trusted {
         folder: PathBuf,

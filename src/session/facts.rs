@@ -79,6 +79,7 @@ impl Facts {
                 self.model = Some(model.clone());
             }
             EntryKind::Granted { rule } if !self.grants.contains(rule) => self.grants.push(rule.clone()),
+            EntryKind::Revoked { rule } => self.grants.retain(|granted| granted != rule),
             EntryKind::Trusted { folder } if !self.trust.contains(folder) => self.trust.push(folder.clone()),
             EntryKind::Spent { what, model, usage } => {
                 add(&mut self.used, model, usage);

@@ -191,6 +191,7 @@ impl Screen {
             | EntryKind::ModeChanged { .. }
             | EntryKind::ModelChanged { .. }
             | EntryKind::Granted { .. }
+            | EntryKind::Revoked { .. }
             | EntryKind::Trusted { .. }
             | EntryKind::Spent { .. }
             | EntryKind::Unknown => {}

@@ -1,0 +1,477 @@
+//! Without a screen: prompts in, answers out, as text, as one JSON object, or as a line for each event.
+//!
+//! The lines follow the schema that wrappers of Claude Code read: `system/init`, `assistant`, `user`, `result`.
+
+use std::io::{self, BufRead, Write};
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::commands::{Parsed, Registry};
+use crate::engine::{self, Handle};
+use crate::message::{Block, Content, Kind, Message, Outcome, Role, StopReason, ToolResult, Usage};
+use crate::protocol::{Answer, Delivery, Event, Item, Op, Question, SessionInfo, Turn, TurnEnd};
+
+/// What goes to standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// The last answer.
+    Text,
+    /// One object with answer, cost and denials.
+    Json,
+    /// A line for each step.
+    StreamJson,
+}
+
+/// Where prompts come from.
+pub enum Input {
+    Prompt(String),
+    /// Lines of `{"type": "user", "message": {…}}` until the end of the stream.
+    StreamJson(Box<dyn BufRead + Send>),
+}
+
+/// How a run ended; the process exits with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    Done = 0,
+    Error = 1,
+    Usage = 2,
+    /// Done, but something was refused for want of a person to ask.
+    Refused = 3,
+    MaxTurns = 4,
+    Interrupted = 130,
+    Terminated = 143,
+}
+
+/// Name of the tool that takes an answer of a given shape.
+pub const ANSWER_TOOL: &str = "StructuredOutput";
+
+/// Runs to the end of the input. Nothing but the result goes to `out`; diagnostics go to `err`.
+///
+/// # Errors
+/// `out` cannot be written, for example since its reader is gone.
+pub async fn run(mut handle: Handle, input: Input, output: Output, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
+    let (prompts, mut next) = mpsc::channel(1);
+    let reader = match input {
+        Input::Prompt(text) => {
+            // The channel holds one; it cannot be full or closed here.
+            let _ = prompts.try_send(Ok(text));
+            drop(prompts);
+            None
+        }
+        Input::StreamJson(lines) => Some(std::thread::spawn(move || read_prompts(lines, &prompts))),
+    };
+    let mut run = Run { output, out, err, registry: Registry::builtin(), session: None, answer: String::new(), structured: None, denials: Vec::new(), usage: Usage::default(), cost: None, rounds: 0, failed: None, exit: Exit::Done };
+    let ended = run.all(&mut handle, &mut next).await;
+    // A reader blocked on standard input ends with the process.
+    drop(reader);
+    // The engine writes what is pending even when nobody reads our output any more.
+    let _ = handle.ops.send(Op::Shutdown).await;
+    while handle.events.recv().await.is_some() {}
+    let _ = handle.task.await;
+    ended?;
+    Ok(run.exit)
+}
+
+fn read_prompts(lines: Box<dyn BufRead + Send>, prompts: &mpsc::Sender<Result<String, String>>) {
+    for line in lines.lines() {
+        let line = match line {
+            Ok(line) if line.trim().is_empty() => continue,
+            Ok(line) => user_text(&line),
+            Err(error) => Err(format!("standard input cannot be read: {error}")),
+        };
+        let stop = line.is_err();
+        if prompts.blocking_send(line).is_err() || stop {
+            return;
+        }
+    }
+}
+
+/// The text of one input line.
+fn user_text(line: &str) -> Result<String, String> {
+    let value: Value = serde_json::from_str(line).map_err(|error| format!("an input line is not JSON: {error}"))?;
+    if value["type"] != "user" {
+        return Err(format!("an input line has type {}, expected \"user\"", value["type"]));
+    }
+    match &value["message"]["content"] {
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(parts) => {
+            let texts: Vec<&str> = parts.iter().filter(|part| part["type"] == "text").filter_map(|part| part["text"].as_str()).collect();
+            if texts.is_empty() { Err("an input line has no text".into()) } else { Ok(texts.join("\n")) }
+        }
+        _ => Err("an input line has no message.content".into()),
+    }
+}
+
+struct Run<'a> {
+    output: Output,
+    out: &'a mut dyn Write,
+    err: &'a mut dyn Write,
+    registry: Registry,
+    session: Option<SessionInfo>,
+    answer: String,
+    structured: Option<Value>,
+    denials: Vec<Value>,
+    usage: Usage,
+    cost: Option<f64>,
+    rounds: u32,
+    failed: Option<String>,
+    exit: Exit,
+}
+
+impl Run<'_> {
+    async fn all(&mut self, handle: &mut Handle, prompts: &mut mpsc::Receiver<Result<String, String>>) -> io::Result<()> {
+        if !self.begin(handle).await? {
+            return Ok(());
+        }
+        while let Some(prompt) = prompts.recv().await {
+            let prompt = match prompt {
+                Ok(prompt) => prompt,
+                Err(problem) => {
+                    writeln!(self.err, "error: {problem}")?;
+                    self.exit = Exit::Usage;
+                    return Ok(());
+                }
+            };
+            if !self.one(handle, prompt).await? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the session is there. False when the engine could not start.
+    async fn begin(&mut self, handle: &mut Handle) -> io::Result<bool> {
+        while let Some(event) = handle.events.recv().await {
+            match event {
+                Event::Session(info) => {
+                    let model = info.model.clone();
+                    self.session = Some(info);
+                    // Still looking for a server: the model that answers is not known yet.
+                    if self.output == Output::StreamJson {
+                        let init = self.init(&model.model);
+                        self.line(&init)?;
+                    }
+                    return Ok(true);
+                }
+                Event::Error { text, .. } => {
+                    self.failed = Some(text);
+                    self.exit = Exit::Error;
+                    self.finish(0, false)?;
+                    return Ok(false);
+                }
+                Event::Ask(ask) => {
+                    let _ = handle.ops.send(Op::Answer { id: ask.id, answer: Answer::No { feedback: None } }).await;
+                }
+                Event::Closed => return Ok(false),
+                _ => {}
+            }
+        }
+        Ok(false)
+    }
+
+    /// Runs one prompt or command to its end. False when there is no going on.
+    async fn one(&mut self, handle: &mut Handle, prompt: String) -> io::Result<bool> {
+        let op = match self.registry.parse_line(&prompt) {
+            Parsed::Message => Op::Prompt { text: prompt.clone(), attachments: Vec::new(), delivery: Delivery::AfterTurn },
+            Parsed::Command { command, args } if command.headless => Op::Command { name: command.name.clone(), args: args.to_owned() },
+            Parsed::Command { command, .. } => return self.wrong(&format!("/{} needs a terminal", command.name)),
+            Parsed::Unknown { name, nearest } => {
+                let hint = nearest.map(|nearest| format!("; did you mean /{nearest}?")).unwrap_or_default();
+                return self.wrong(&format!("there is no command /{name}{hint}"));
+            }
+        };
+        let command = matches!(op, Op::Command { .. });
+        (self.answer, self.failed, self.rounds) = (String::new(), None, 0);
+        if handle.ops.send(op).await.is_err() {
+            return self.wrong("the engine has ended");
+        }
+        if command {
+            // Ops are served in order: what the command had to say comes before the engine closes.
+            let _ = handle.ops.send(Op::Shutdown).await;
+        }
+        let mut told = Vec::new();
+        loop {
+            let event = tokio::select! {
+                biased;
+                stopped = signal() => {
+                    self.exit = stopped;
+                    let _ = handle.ops.send(Op::Interrupt).await;
+                    self.drain(handle).await;
+                    self.finish(0, command)?;
+                    return Ok(false);
+                }
+                event = handle.events.recv() => event,
+            };
+            match event {
+                None | Some(Event::Closed) => {
+                    self.answer = told.join("\n\n");
+                    self.finish(0, command)?;
+                    return Ok(false);
+                }
+                Some(Event::Notice { text }) if command => told.push(text),
+                Some(Event::Notice { text }) => writeln!(self.err, "{text}")?,
+                Some(Event::Retrying { attempt, of, delay_ms, reason }) => {
+                    writeln!(self.err, "try {attempt} of {of} failed ({reason}); again in {:.1} s", delay_ms as f64 / 1000.0)?;
+                }
+                Some(Event::Error { text, .. }) => {
+                    self.failed = Some(text);
+                    self.exit = Exit::Error;
+                }
+                Some(Event::Ask(ask)) => {
+                    let answer = self.nobody(ask.question);
+                    let _ = handle.ops.send(Op::Answer { id: ask.id, answer }).await;
+                }
+                Some(Event::Item(item)) => self.item(item, &mut told)?,
+                Some(Event::Turn(Turn::Ended { end, usage, cost_usd, millis })) => {
+                    self.usage = usage;
+                    self.cost = cost_usd;
+                    self.exit = match end {
+                        TurnEnd::Done if self.denials.is_empty() => self.exit,
+                        TurnEnd::Done | TurnEnd::Refused => Exit::Refused,
+                        TurnEnd::Failed => Exit::Error,
+                        TurnEnd::MaxTurns => Exit::MaxTurns,
+                        TurnEnd::Repeated => {
+                            self.failed = Some("stopped: the same call gave the same result again and again".into());
+                            Exit::Error
+                        }
+                        TurnEnd::Interrupted => Exit::Interrupted,
+                    };
+                    self.finish(millis, command)?;
+                    return Ok(matches!(end, TurnEnd::Done | TurnEnd::Refused));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    async fn drain(&mut self, handle: &mut Handle) {
+        while let Some(event) = handle.events.recv().await {
+            if matches!(event, Event::Turn(Turn::Ended { .. }) | Event::Closed) {
+                return;
+            }
+        }
+    }
+
+    /// Answers for the person who is not there. The model is told, and goes on.
+    fn nobody(&mut self, question: Question) -> Answer {
+        match question {
+            Question::Permission { call, tool, input, reasons, .. } => {
+                self.denials.push(json!({ "tool_name": tool, "tool_use_id": call, "tool_input": input }));
+                let why = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) };
+                Answer::No { feedback: Some(format!("Nobody is there to ask{why}. Go on without this call, and say in the end what could not be done.")) }
+            }
+            Question::Trust { .. } | Question::LocalServer { .. } | Question::Repeated { .. } | Question::Locked { .. } | Question::Import { .. } => {
+                Answer::No { feedback: None }
+            }
+        }
+    }
+
+    fn item(&mut self, item: Item, told: &mut Vec<String>) -> io::Result<()> {
+        match item {
+            Item::Message { message, .. } => {
+                if message.kind == Kind::Reply {
+                    self.rounds += 1;
+                    let text = message.text();
+                    if !text.is_empty() {
+                        self.answer = text;
+                    }
+                    if let Some(call) = message.calls().find(|call| call.name == ANSWER_TOOL) {
+                        self.structured = Some(call.input.clone());
+                    }
+                }
+                if self.output == Output::StreamJson
+                    && let Some(line) = self.message_line(&message)
+                {
+                    self.line(&line)?;
+                }
+            }
+            Item::FilesRestored { restored, refused, unseen, .. } => {
+                let mut lines: Vec<String> = restored.iter().map(|path| format!("restored {}", path.display())).collect();
+                lines.extend(refused.into_iter().map(|text| format!("left alone {text}")));
+                lines.extend(unseen.into_iter().map(|text| format!("cannot undo what this command changed: {text}")));
+                told.push(lines.join("\n"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn wrong(&mut self, text: &str) -> io::Result<bool> {
+        self.failed = Some(text.to_owned());
+        self.exit = Exit::Usage;
+        self.finish(0, true)?;
+        Ok(false)
+    }
+
+    fn line(&mut self, value: &Value) -> io::Result<()> {
+        writeln!(self.out, "{value}")?;
+        self.out.flush()
+    }
+
+    fn session_id(&self) -> Option<&str> {
+        self.session.as_ref().map(|session| session.id.as_str())
+    }
+
+    fn init(&self, model: &str) -> Value {
+        let commands: Vec<&str> = self.registry.all().filter(|command| command.headless).map(|command| command.name.as_str()).collect();
+        let session = self.session.as_ref();
+        json!({
+            "type": "system",
+            "subtype": "init",
+            "cwd": session.map(|session| &session.cwd),
+            "session_id": self.session_id(),
+            "tools": crate::tools::Toolbox::builtin().specs().iter().map(|spec| spec.name.clone()).collect::<Vec<_>>(),
+            "mcp_servers": [],
+            "model": model,
+            "permissionMode": session.map(|session| session.mode),
+            "slash_commands": commands,
+        })
+    }
+
+    fn message_line(&self, message: &Message) -> Option<Value> {
+        if message.role == Role::Assistant {
+            let origin = message.origin.as_ref();
+            let content: Vec<Value> = message.blocks.iter().filter_map(assistant_block).collect();
+            return Some(json!({
+                "type": "assistant",
+                "message": {
+                    "type": "message",
+                    "role": "assistant",
+                    "model": origin.map(|origin| &origin.model),
+                    "content": content,
+                    "stop_reason": message.stop.as_ref().map(stop_word),
+                    "usage": message.usage.as_ref().map(usage_value),
+                },
+                "parent_tool_use_id": null,
+                "session_id": self.session_id(),
+            }));
+        }
+        let results: Vec<Value> = message.results().map(result_block).collect();
+        (!results.is_empty()).then(|| {
+            json!({
+                "type": "user",
+                "message": { "role": "user", "content": results },
+                "parent_tool_use_id": null,
+                "session_id": self.session_id(),
+            })
+        })
+    }
+
+    /// Writes what the format says about the end of a prompt.
+    fn finish(&mut self, millis: u64, command: bool) -> io::Result<()> {
+        let failed = matches!(self.exit, Exit::Error | Exit::Usage | Exit::Interrupted | Exit::Terminated);
+        if let Some(text) = &self.failed {
+            writeln!(self.err, "error: {text}")?;
+        }
+        if self.exit == Exit::MaxTurns {
+            writeln!(self.err, "stopped at the limit of model calls (--max-turns)")?;
+        }
+        if self.output == Output::Text {
+            let answer = match &self.structured {
+                Some(value) => value.to_string(),
+                None => self.answer.trim_end().to_owned(),
+            };
+            if !answer.is_empty() {
+                writeln!(self.out, "{answer}")?;
+            }
+            return self.out.flush();
+        }
+        let subtype = match self.exit {
+            Exit::MaxTurns => "error_max_turns",
+            _ if failed => "error_during_execution",
+            _ => "success",
+        };
+        let mut result = json!({
+            "type": "result",
+            "subtype": subtype,
+            "is_error": failed,
+            "duration_ms": millis,
+            "num_turns": if command { 0 } else { self.rounds },
+            "result": self.failed.as_ref().filter(|_| failed).unwrap_or(&self.answer),
+            "session_id": self.session_id(),
+            "total_cost_usd": self.cost.unwrap_or(0.0),
+            "usage": usage_value(&self.usage),
+            "permission_denials": self.denials,
+        });
+        if let Some(value) = &self.structured {
+            result["structured_output"] = value.clone();
+        }
+        self.line(&result)
+    }
+}
+
+fn assistant_block(block: &Block) -> Option<Value> {
+    Some(match block {
+        Block::Text { text, .. } => json!({ "type": "text", "text": text }),
+        Block::Thinking { text, .. } => json!({ "type": "thinking", "thinking": text }),
+        Block::ToolCall(call) => json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": call.input }),
+        Block::ToolResult(_) | Block::Media(_) => return None,
+    })
+}
+
+fn result_block(result: &ToolResult) -> Value {
+    let content: Vec<Value> = result
+        .content
+        .iter()
+        .map(|part| match part {
+            Content::Text { text } => json!({ "type": "text", "text": text }),
+            Content::Media(media) => json!({ "type": "text", "text": format!("[{} of {} bytes]", media.media_type, media.bytes) }),
+        })
+        .collect();
+    json!({ "type": "tool_result", "tool_use_id": result.id, "content": content, "is_error": result.outcome != Outcome::Ok })
+}
+
+fn usage_value(usage: &Usage) -> Value {
+    json!({
+        "input_tokens": usage.input,
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cache_read,
+        "output_tokens": usage.output,
+    })
+}
+
+fn stop_word(stop: &StopReason) -> String {
+    match stop {
+        StopReason::EndTurn => "end_turn".into(),
+        StopReason::ToolUse => "tool_use".into(),
+        StopReason::MaxTokens => "max_tokens".into(),
+        StopReason::StopSequence => "stop_sequence".into(),
+        StopReason::Pause => "pause_turn".into(),
+        StopReason::Interrupted => "interrupted".into(),
+        StopReason::Refusal(word) | StopReason::Other(word) => word.clone(),
+    }
+}
+
+/// Resolves when the process is asked to stop.
+async fn signal() -> Exit {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (interrupt, terminate, hangup) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
+        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (interrupt, terminate, hangup) else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => Exit::Interrupted,
+            _ = terminate.recv() => Exit::Terminated,
+            _ = hangup.recv() => Exit::Terminated,
+        }
+    }
+    #[cfg(not(unix))]
+    {
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => Exit::Interrupted,
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// Starts an engine and runs it; what `main` calls.
+///
+/// # Errors
+/// As `run`.
+pub async fn start(setup: engine::Setup, input: Input, output: Output, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
+    run(engine::start(setup), input, output, out, err).await
+}

@@ -1,0 +1,493 @@
+//! Sends requests and streams answers. The only part of a provider that touches the network.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::{FutureExt, stream};
+use url::Url;
+
+use super::catalog::Catalog;
+use super::codec::{Codec, CodecSettings, Decoder, codec, malformed};
+use super::failure::clip;
+use super::key::{Key, Secret};
+use super::settings::ProviderSettings;
+use super::{Error, Provider, ReplyStream, Request, StreamEvent, sse};
+
+/// Most bytes of a refusal that are read.
+const REFUSAL: usize = 1 << 20;
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until there is a connection.
+    pub connect: Duration,
+    /// Without a single byte, before the answer and within it.
+    pub idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts { connect: Duration::from_secs(30), idle: Duration::from_secs(300) }
+    }
+}
+
+/// Connections, shared by all providers. Built when first needed: that costs some milliseconds.
+#[derive(Debug, Clone, Default)]
+pub struct Client {
+    timeouts: Timeouts,
+    built: Arc<Mutex<HashMap<Way, reqwest::Client>>>,
+}
+
+/// Requests that may share connections.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Way {
+    /// A proxy cannot reach this machine's own servers.
+    loopback: bool,
+    ca_file: Option<PathBuf>,
+}
+
+impl Client {
+    pub fn new(timeouts: Timeouts) -> Client {
+        Client { timeouts, built: Arc::default() }
+    }
+
+    pub fn timeouts(&self) -> Timeouts {
+        self.timeouts
+    }
+
+    /// The connections for an address: past the system's proxy when it is this machine's own.
+    ///
+    /// # Errors
+    /// When `ca_file` cannot be used.
+    pub fn reach(&self, url: &Url, ca_file: Option<&Path>) -> Result<reqwest::Client, Error> {
+        let way = Way { loopback: is_loopback(url), ca_file: ca_file.map(Path::to_path_buf) };
+        let mut built = self.built.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(client) = built.get(&way) {
+            return Ok(client.clone());
+        }
+        let client = build(&way, self.timeouts.connect)?;
+        built.insert(way, client.clone());
+        Ok(client)
+    }
+}
+
+fn build(way: &Way, connect: Duration) -> Result<reqwest::Client, Error> {
+    // The second one to install is refused, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let extra = match &way.ca_file {
+        None => Vec::new(),
+        Some(path) => {
+            let unusable = |error: String| Error::Other(format!("ca_file {} cannot be used: {error}", path.display()));
+            let pem = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
+            let roots = reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| unusable(error.to_string()))?;
+            if roots.is_empty() {
+                return Err(unusable("it holds no certificate".to_string()));
+            }
+            roots
+        }
+    };
+    let builder = || {
+        let builder = reqwest::Client::builder()
+            .user_agent(concat!("cocode/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(connect)
+            // Our own policy is the only one; and a redirect would carry the key to wherever it points.
+            .retry(reqwest::retry::never())
+            .redirect(reqwest::redirect::Policy::none())
+            .tcp_nodelay(true);
+        if way.loopback { builder.no_proxy() } else { builder }
+    };
+    builder().tls_certs_merge(extra.clone()).build().or_else(|_| {
+        // A machine without a bundle of roots of its own.
+        let bundled = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
+        let roots = bundled.filter_map(|root| reqwest::Certificate::from_der(root).ok()).chain(extra);
+        builder()
+            .tls_certs_only(roots)
+            .build()
+            .map_err(|error| Error::Other(format!("no HTTP client: {}", chain(&error))))
+    })
+}
+
+/// Whether an address is this machine's own.
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => IpAddr::from(ip).to_canonical().is_loopback(),
+        None => false,
+    }
+}
+
+/// A model behind HTTP.
+pub struct HttpProvider {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    name: String,
+    settings: ProviderSettings,
+    key: Key,
+    client: Client,
+    catalog: Catalog,
+    codec: &'static dyn Codec,
+}
+
+impl HttpProvider {
+    /// `name` is what the configuration calls it.
+    pub fn new(name: &str, settings: ProviderSettings, key: Key, client: Client) -> HttpProvider {
+        HttpProvider::with_catalog(name, settings, key, client, Catalog::builtin())
+    }
+
+    /// With what the settings say of models.
+    pub fn with_catalog(
+        name: &str,
+        settings: ProviderSettings,
+        key: Key,
+        client: Client,
+        catalog: Catalog,
+    ) -> HttpProvider {
+        let codec = codec(settings.wire);
+        HttpProvider { shared: Arc::new(Shared { name: name.to_string(), settings, key, client, catalog, codec }) }
+    }
+}
+
+impl Provider for HttpProvider {
+    fn wire(&self) -> &'static str {
+        self.shared.codec.name()
+    }
+
+    fn stream(&self, request: Arc<Request>) -> ReplyStream {
+        let shared = self.shared.clone();
+        let opened = async move {
+            let answer = shared.open(&request).await;
+            stream::unfold(Some(answer), |answer| async move {
+                match answer? {
+                    Err(error) => Some((Err(error), None)),
+                    Ok(mut answer) => match answer.next().await {
+                        Ok(Some(event)) => Some((Ok(event), Some(Ok(answer)))),
+                        Ok(None) => None,
+                        Err(error) => Some((Err(answer.shared.complete(error, answer.secret.as_ref())), None)),
+                    },
+                }
+            })
+        };
+        Box::pin(opened.flatten_stream())
+    }
+}
+
+impl Shared {
+    /// Sends the request and waits for the head of its answer.
+    async fn open(self: Arc<Self>, request: &Request) -> Result<Answer, Error> {
+        let secret = self.key.get().await?.cloned();
+        match self.send(request, secret.as_ref()).await {
+            Ok(body) => Ok(Answer {
+                decoder: self.codec.decoder(&request.model),
+                shared: self,
+                secret,
+                body,
+                parser: sse::Parser::new(),
+                events: Vec::new(),
+                ready: Vec::new(),
+                waiting: VecDeque::new(),
+                head: Vec::new(),
+                seen: false,
+                ended: false,
+            }),
+            Err(error) => Err(self.complete(error, secret.as_ref())),
+        }
+    }
+
+    async fn send(&self, request: &Request, secret: Option<&Secret>) -> Result<reqwest::Response, Error> {
+        let spec = self.catalog.get(self.settings.wire, &request.model);
+        let encoded = self.codec.encode(request, &CodecSettings::from(&spec));
+        let url = address(&self.settings.base_url, encoded.version, &encoded.path, encoded.query)
+            .ok_or_else(|| Error::Other(format!("base_url of provider {} is not an http address", self.name)))?;
+        let own_key = ["authorization", "x-api-key", "x-goog-api-key"]
+            .iter()
+            .any(|name| self.settings.headers.keys().any(|header| header.eq_ignore_ascii_case(name)));
+        if secret.is_none() && self.key.expected() && !is_loopback(&url) && !own_key {
+            return Err(Error::NoKey { provider: self.name.clone(), hint: self.key.hint() });
+        }
+        let client = self.client.reach(&url, self.settings.ca_file.as_deref())?;
+        let mut post =
+            client.post(url).header("content-type", "application/json").header("accept", "text/event-stream");
+        for (name, value) in &encoded.headers {
+            post = post.header(*name, value);
+        }
+        if let Some(secret) = secret {
+            let (name, value) = self.codec.key_header(secret.expose());
+            let mut value = reqwest::header::HeaderValue::from_str(&value).map_err(|_| Error::NoKey {
+                provider: self.name.clone(),
+                hint: format!("the key holds characters that no header can: {}", self.key.hint()),
+            })?;
+            value.set_sensitive(true);
+            post = post.header(name, value);
+        }
+        let mut headers = reqwest::header::HeaderMap::new();
+        for (name, value) in &self.settings.headers {
+            let wrong = || Error::Other(format!("providers.{}.headers: {name} is not a valid header", self.name));
+            let header = reqwest::header::HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+            headers.insert(header, reqwest::header::HeaderValue::from_str(value).map_err(|_| wrong())?);
+        }
+        // The user's own headers replace ours.
+        let sent = post.headers(headers).body(encoded.body).send();
+        let idle = self.client.timeouts.idle;
+        let response = match tokio::time::timeout(idle, sent).await {
+            Err(_) => return Err(Error::Idle(idle)),
+            Ok(Err(error)) => return Err(Error::Connect { url: String::new(), message: chain(&error) }),
+            Ok(Ok(response)) => response,
+        };
+        self.judge(response).await
+    }
+
+    /// Lets an event stream through; says what anything else means.
+    async fn judge(&self, mut response: reqwest::Response) -> Result<reqwest::Response, Error> {
+        let status = response.status().as_u16();
+        let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        // What does not say what it is may still be a stream; it is looked at as it comes.
+        let maybe_stream = !matches!(kind.as_str(), "application/json" | "text/html" | "application/xhtml+xml");
+        if (200..300).contains(&status) && maybe_stream {
+            return Ok(response);
+        }
+        let headers: Vec<(String, String)> = response
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str().to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+            .collect();
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let mut body = Vec::new();
+        // A refusal that breaks off is still a refusal.
+        while let Ok(Ok(Some(chunk))) = tokio::time::timeout(self.client.timeouts.idle, response.chunk()).await {
+            body.extend_from_slice(&chunk);
+            if body.len() > REFUSAL {
+                break;
+            }
+        }
+        Err(self.refusal(status, &kind, &headers, &body))
+    }
+
+    fn refusal(&self, status: u16, kind: &str, headers: &[(&str, &str)], body: &[u8]) -> Error {
+        if status >= 300 {
+            return self.codec.classify(status, headers, body);
+        }
+        match serde_json::from_slice::<serde_json::Value>(body) {
+            Ok(value) if super::failure::Failure::find(&value).is_some() => self.codec.classify(status, headers, body),
+            Ok(_) => malformed(self.codec.name(), "it answered with one JSON document instead of a stream of events"),
+            Err(_) => malformed(
+                self.codec.name(),
+                format!("it answered with {}", if kind.is_empty() { "text" } else { kind }),
+            ),
+        }
+    }
+
+    /// Adds what only the sender knows, and takes out what nobody may see.
+    fn complete(&self, error: Error, secret: Option<&Secret>) -> Error {
+        let clean = |text: String| {
+            let text = secret.map_or_else(|| text.clone(), |secret| secret.redact(&text));
+            // Values of the user's own headers are as secret; short ones would hit common words.
+            let values = self.settings.headers.values().filter(|value| value.len() >= 12);
+            values.fold(text, |text, value| {
+                let bare = value.split_once(' ').map_or(value.as_str(), |(_, bare)| bare);
+                let text = text.replace(value.as_str(), "[key]");
+                if bare.len() >= 12 { text.replace(bare, "[key]") } else { text }
+            })
+        };
+        let hinted = |hint: String, own: String| if hint.is_empty() { own } else { hint };
+        match error {
+            Error::RateLimited { message, retry_after } => Error::RateLimited { message: clean(message), retry_after },
+            Error::Server { status, message, retry_after } => {
+                Error::Server { status, message: clean(message), retry_after }
+            }
+            Error::Connect { message, .. } => {
+                Error::Connect { url: shown(&self.settings.base_url), message: clean(message) }
+            }
+            Error::Auth { status, message, hint } => {
+                Error::Auth { status, message: clean(message), hint: hinted(hint, self.key.hint()) }
+            }
+            Error::NotFound { status, message, hint } => {
+                let own = format!("check the model (--model, /model) and providers.{}.base_url", self.name);
+                Error::NotFound { status, message: clean(message), hint: hinted(hint, own) }
+            }
+            Error::BadRequest { status, message } => Error::BadRequest { status, message: clean(message) },
+            Error::Malformed { wire, message, .. } => {
+                Error::Malformed { url: shown(&self.settings.base_url), wire, message: clean(message) }
+            }
+            Error::NoKey { provider, hint } => {
+                let provider = if provider.is_empty() { self.name.clone() } else { provider };
+                Error::NoKey { provider, hint: clean(hint) }
+            }
+            Error::Other(message) => Error::Other(clean(message)),
+            Error::Idle(_) | Error::EndedEarly | Error::ContextTooLong { .. } => error,
+        }
+    }
+}
+
+/// An answer that is being read.
+struct Answer {
+    shared: Arc<Shared>,
+    secret: Option<Secret>,
+    body: reqwest::Response,
+    parser: sse::Parser,
+    decoder: Box<dyn Decoder>,
+    /// Scratch of the parser and the decoder.
+    events: Vec<sse::Event>,
+    ready: Vec<StreamEvent>,
+    waiting: VecDeque<StreamEvent>,
+    /// The beginning of the body, until its first event: it may not be a stream at all.
+    head: Vec<u8>,
+    seen: bool,
+    ended: bool,
+}
+
+impl Answer {
+    /// The next event; none after the last.
+    async fn next(&mut self) -> Result<Option<StreamEvent>, Error> {
+        let idle = self.shared.client.timeouts.idle;
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                if matches!(event, StreamEvent::End(_)) {
+                    self.ended = true;
+                    // Reading the end of the body, when it is there already, lets the connection be used again.
+                    let _ = self.body.chunk().now_or_never();
+                }
+                return Ok(Some(event));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            match tokio::time::timeout(idle, self.body.chunk()).await {
+                Err(_) => return Err(Error::Idle(idle)),
+                Ok(Ok(Some(bytes))) => self.take(&bytes)?,
+                // A connection that breaks behind the stop event has broken nothing.
+                Ok(Ok(None) | Err(_)) => self.finish()?,
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if !self.seen && self.head.len() < REFUSAL {
+            self.head.extend_from_slice(bytes);
+        }
+        let wire = self.shared.codec.name();
+        self.parser.push(bytes, &mut self.events).map_err(|error| malformed(wire, error.to_string()))?;
+        for event in self.events.drain(..) {
+            self.seen = true;
+            let decoded = self.decoder.event(&event, &mut self.ready);
+            self.waiting.extend(self.ready.drain(..));
+            decoded?;
+        }
+        if self.seen {
+            self.head = Vec::new();
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        self.ended = true;
+        if let Some(event) = std::mem::take(&mut self.parser).finish() {
+            // It has no blank line behind it: only a whole document is believed.
+            let whole = serde_json::from_str::<serde::de::IgnoredAny>(&event.data).is_ok();
+            if whole || event.data.trim() == "[DONE]" {
+                self.seen = true;
+                self.decoder.event(&event, &mut self.ready)?;
+            }
+        }
+        let head = self.head.trim_ascii();
+        if !self.seen && !head.is_empty() && (matches!(head[0], b'{' | b'[' | b'<') || !head.starts_with(b":")) {
+            let looks_sse = head.starts_with(b"data") || head.starts_with(b"event") || head.starts_with(b"id");
+            if !looks_sse {
+                return Err(self.shared.refusal(200, "", &[], head));
+            }
+        }
+        self.decoder.end(&mut self.ready)?;
+        self.waiting.extend(self.ready.drain(..));
+        self.ended = self.waiting.is_empty();
+        Ok(())
+    }
+}
+
+/// The address of a wire's path. A base with a version segment of its own, or any path where the wire's users write the
+/// version themselves, keeps it. None: not an http address.
+fn address(base: &str, version: &str, path: &str, query: &str) -> Option<Url> {
+    let mut url = Url::parse(base.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    let own = url.path().trim_end_matches('/').to_string();
+    let last = own.rsplit('/').next().unwrap_or_default();
+    let versioned = last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    // By custom the base of the OpenAI wires includes the version, and may be any path.
+    let complete = matches!(path, "/responses" | "/chat/completions") && !own.is_empty();
+    let version = if versioned || complete { "" } else { version };
+    url.set_path(&format!("{own}{version}{path}"));
+    if !query.is_empty() {
+        url.set_query(Some(query));
+    }
+    Some(url)
+}
+
+/// An address without what may be secret in it.
+fn shown(base: &str) -> String {
+    let Ok(mut url) = Url::parse(base.trim()) else { return clip(base) };
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.to_string().trim_end_matches('/').to_string()
+}
+
+/// An error with its causes, without the address, which may hold a secret.
+fn chain(error: &reqwest::Error) -> String {
+    let mut texts = Vec::new();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        texts.push(error.to_string());
+        cause = error.source();
+    }
+    match texts.last() {
+        Some(_) if error.is_timeout() && error.is_connect() => "no connection in time".to_string(),
+        Some(last) => clip(last),
+        None => "the connection failed".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let check = |base: &str, version: &str, path: &str, want: Option<&str>| {
+            assert_eq!(address(base, version, path, "").map(String::from).as_deref(), want, "{base}");
+        };
+        let (messages, responses, chat) = ("/messages", "/responses", "/chat/completions");
+        check("https://api.anthropic.com", "/v1", messages, Some("https://api.anthropic.com/v1/messages"));
+        check("https://gw.example/anthropic/", "/v1", messages, Some("https://gw.example/anthropic/v1/messages"));
+        check("https://gw.example/v1", "/v1", messages, Some("https://gw.example/v1/messages"));
+        check("https://api.openai.com/v1", "/v1", responses, Some("https://api.openai.com/v1/responses"));
+        check("http://localhost:8080", "/v1", chat, Some("http://localhost:8080/v1/chat/completions"));
+        check("https://x.example/api/openai", "/v1", chat, Some("https://x.example/api/openai/chat/completions"));
+        check("https://g.example", "/v1beta", "/models/m:s", Some("https://g.example/v1beta/models/m:s"));
+        check("https://g.example/v1beta", "/v1beta", "/models/m:s", Some("https://g.example/v1beta/models/m:s"));
+        check("ftp://x", "/v1", chat, None);
+        check("not an address", "/v1", chat, None);
+    }
+
+    #[test]
+    fn loopback_is_what_stays_on_this_machine() {
+        for (address, want) in [
+            ("http://localhost:1", true),
+            ("http://127.0.0.9", true),
+            ("http://[::1]:80", true),
+            ("http://[::ffff:127.0.0.1]", true),
+            ("http://localhost.example.com", false),
+            ("http://192.168.0.1", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(address).unwrap()), want, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_shown_address_has_no_secret() {
+        assert_eq!(shown("https://user:pass@x.example/v1/?key=s"), "https://x.example/v1");
+    }
+}

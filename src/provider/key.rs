@@ -1,0 +1,247 @@
+//! Keys: where they come from, and that they are never shown.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+
+use super::Error;
+use super::failure::clip;
+use super::settings::ProviderSettings;
+
+/// Longest run of a command that prints a key.
+const COMMAND: Duration = Duration::from_secs(30);
+
+/// A secret text. Shows itself to nobody.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// White space around it is not part of it. None: nothing is left.
+    pub fn new(text: &str) -> Option<Secret> {
+        let text = text.trim();
+        (!text.is_empty()).then(|| Secret(text.to_string()))
+    }
+
+    /// The text itself, for the one header that carries it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// `text` with every copy of the secret replaced.
+    pub fn redact(&self, text: &str) -> String {
+        text.replace(&self.0, "[key]")
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// The key of one provider: from the environment, else a command, else the credentials file. Read when first needed, once.
+#[derive(Debug, Default)]
+pub struct Key {
+    provider: String,
+    variable: Option<String>,
+    value: Option<Secret>,
+    command: Option<String>,
+    /// TOML file of `provider = "key"`, readable by its owner alone.
+    credentials: Option<PathBuf>,
+    read: OnceCell<Option<Secret>>,
+}
+
+impl Key {
+    /// The key of `provider`. `value` is what the variable `settings.api_key_env` holds.
+    pub fn new(provider: &str, settings: &ProviderSettings, value: Option<&str>, credentials: Option<PathBuf>) -> Key {
+        Key {
+            provider: provider.to_string(),
+            variable: settings.api_key_env.clone(),
+            value: value.and_then(Secret::new),
+            command: settings.api_key_command.clone(),
+            credentials,
+            read: OnceCell::new(),
+        }
+    }
+
+    /// No key at all: a local server.
+    pub fn none() -> Key {
+        Key::default()
+    }
+
+    /// A key that is already known.
+    pub fn of(text: &str) -> Key {
+        Key { value: Secret::new(text), ..Key::default() }
+    }
+
+    /// Reads the key, running the command if need be. None: there is none.
+    ///
+    /// # Errors
+    /// `NoKey` when the command fails or the credentials file is unusable; it is tried again at the next call.
+    pub async fn get(&self) -> Result<Option<&Secret>, Error> {
+        if let Some(value) = &self.value {
+            return Ok(Some(value));
+        }
+        let read = self.read.get_or_try_init(|| async {
+            if let Some(command) = &self.command {
+                return run(command).await.map(Some);
+            }
+            match &self.credentials {
+                Some(path) => from_file(path, &self.provider),
+                None => Ok(None),
+            }
+        });
+        match read.await {
+            Ok(secret) => Ok(secret.as_ref()),
+            Err(hint) => Err(Error::NoKey { provider: self.provider.clone(), hint }),
+        }
+    }
+
+    /// Whether the credentials file holds a key for this provider.
+    pub fn stored(&self) -> bool {
+        self.credentials.as_ref().is_some_and(|path| matches!(from_file(path, &self.provider), Ok(Some(_))))
+    }
+
+    /// Whether the settings say that this provider has a key.
+    pub fn expected(&self) -> bool {
+        self.variable.is_some() || self.command.is_some()
+    }
+
+    /// What to do about a missing or refused key. Names places, never the key.
+    pub fn hint(&self) -> String {
+        match (&self.variable, &self.command) {
+            (Some(variable), _) if self.value.is_some() => format!("check the value of {variable}"),
+            (_, Some(_)) => format!("check providers.{}.api_key_command", self.provider),
+            (Some(variable), None) => match &self.credentials {
+                Some(path) => format!("set {variable}, or put `{} = \"…\"` into {}", self.provider, path.display()),
+                None => format!("set {variable}"),
+            },
+            (None, None) if self.provider.is_empty() => "check the key".to_string(),
+            (None, None) => format!("name a variable in providers.{}.api_key_env", self.provider),
+        }
+    }
+}
+
+async fn run(command: &str) -> Result<Secret, String> {
+    let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
+    let output =
+        tokio::process::Command::new(shell).args([flag, command]).stdin(Stdio::null()).kill_on_drop(true).output();
+    let output = match tokio::time::timeout(COMMAND, output).await {
+        Err(_) => return Err(format!("api_key_command did not end within {} seconds", COMMAND.as_secs())),
+        Ok(Err(error)) => return Err(format!("api_key_command cannot be run: {error}")),
+        Ok(Ok(output)) => output,
+    };
+    if !output.status.success() {
+        let reason = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("api_key_command failed ({}): {}", output.status, clip(&reason)));
+    }
+    Secret::new(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| "api_key_command printed nothing".to_string())
+}
+
+fn from_file(path: &Path, provider: &str) -> Result<Option<Secret>, String> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("{} cannot be read: {error}", path.display())),
+    };
+    if others_may_read(path) {
+        return Err(format!("others may read {}: chmod 600 {}", path.display(), path.display()));
+    }
+    // The parser's own message would quote the line, and with it the key.
+    let table: toml::Table = text.parse().map_err(|_| format!("{} is not valid TOML", path.display()))?;
+    Ok(table.get(provider).and_then(toml::Value::as_str).and_then(Secret::new))
+}
+
+#[cfg(unix)]
+fn others_may_read(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn others_may_read(_: &Path) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::settings::WireName;
+
+    fn settings(variable: Option<&str>, command: Option<&str>) -> ProviderSettings {
+        ProviderSettings {
+            wire: WireName::Anthropic,
+            base_url: "https://api.example.com".into(),
+            api_key_env: variable.map(String::from),
+            api_key_command: command.map(String::from),
+            headers: Default::default(),
+            ca_file: None,
+            models: Default::default(),
+            default_model: None,
+        }
+    }
+
+    async fn get(key: &Key) -> Result<Option<String>, String> {
+        match key.get().await {
+            Ok(secret) => Ok(secret.map(|secret| secret.expose().to_string())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[tokio::test]
+    async fn sources_in_order() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("credentials.toml");
+        std::fs::write(&file, "p = \"filed\"\n").unwrap();
+        #[cfg(unix)]
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let check = async |variable, command, value, file: Option<&Path>, want: Option<&str>| {
+            let key = Key::new("p", &settings(variable, command), value, file.map(Path::to_path_buf));
+            assert_eq!(get(&key).await, Ok(want.map(String::from)));
+        };
+        check(Some("V"), Some("echo printed"), Some(" given\n"), Some(&file), Some("given")).await;
+        check(Some("V"), Some("echo printed"), Some("  "), Some(&file), Some("printed")).await;
+        check(Some("V"), None, None, Some(&file), Some("filed")).await;
+        check(Some("V"), None, None, None, None).await;
+        check(Some("V"), None, None, Some(&home.path().join("none")), None).await;
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_file_that_others_may_read_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("credentials.toml");
+        std::fs::write(&file, "p = \"sk-secret\"").unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+        let key = Key::new("p", &settings(Some("V"), None), None, Some(file.clone()));
+        let error = get(&key).await.unwrap_err();
+        assert!(error.contains("chmod 600") && !error.contains("sk-secret"), "{error}");
+        std::fs::write(&file, "p = sk-secret").unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let error = get(&key).await.unwrap_err();
+        assert!(error.contains("not valid TOML") && !error.contains("sk-secret"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_command_runs_once() {
+        let home = tempfile::tempdir().unwrap();
+        let count = home.path().join("count");
+        let key =
+            Key::new("p", &settings(None, Some(&format!("echo x >> {0}; echo key", count.display()))), None, None);
+        for _ in 0..3 {
+            assert_eq!(get(&key).await, Ok(Some("key".to_string())));
+        }
+        assert_eq!(std::fs::read_to_string(&count).unwrap(), "x\n");
+        let key = Key::new("p", &settings(None, Some("echo locked >&2; exit 3")), None, None);
+        assert!(get(&key).await.unwrap_err().contains("locked"));
+    }
+
+    #[test]
+    fn never_shown() {
+        let key = Key::of("sk-secret");
+        assert!(!format!("{key:?}").contains("sk-secret"));
+        assert_eq!(Secret::new("sk-secret").unwrap().redact("no sk-secret here"), "no [key] here");
+    }
+}

@@ -1,0 +1,101 @@
+//! Finds a model server on this machine.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::Value;
+use url::Url;
+
+use super::http::Client;
+use super::settings::WireName;
+
+/// Longest that one question may take.
+const LONGEST: Duration = Duration::from_millis(300);
+
+/// Most bytes of an answer.
+const CAP: usize = 1 << 20;
+
+/// Which server is expected at an address, since each identifies itself differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    Ollama,
+    LlamaCpp,
+    LmStudio,
+}
+
+/// Where to look, best first.
+pub const ADDRESSES: [(&str, Server); 3] = [
+    ("http://127.0.0.1:11434", Server::Ollama),
+    ("http://127.0.0.1:8080", Server::LlamaCpp),
+    ("http://127.0.0.1:1234", Server::LmStudio),
+];
+
+/// A server that answered as the one that was expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// With its version segment, for a provider's `base_url`.
+    pub base_url: String,
+    pub wire: WireName,
+    /// The model that it has loaded, or its first.
+    pub model: String,
+}
+
+/// Asks all addresses at once and takes the first of the list that has a model. Takes at most twice 300 ms.
+pub async fn local_server(client: &Client, addresses: &[(&str, Server)]) -> Option<Found> {
+    let asked = addresses.iter().map(|(address, server)| async move {
+        let base = address.trim_end_matches('/');
+        let model = match server {
+            Server::Ollama => ollama(client, base).await,
+            Server::LlamaCpp => llama_cpp(client, base).await,
+            Server::LmStudio => lm_studio(client, base).await,
+        };
+        Some(Found { base_url: format!("{base}/v1"), wire: WireName::OpenaiChat, model: model? })
+    });
+    join_all(asked).await.into_iter().flatten().next()
+}
+
+async fn ollama(client: &Client, base: &str) -> Option<String> {
+    let version = get(client, base, "/api/version").await?;
+    version["version"].as_str()?;
+    let tags = get(client, base, "/api/tags").await?;
+    let models = tags["models"].as_array()?.iter();
+    // Embedding models answer no prompt.
+    let mut names = models.filter_map(|model| model["name"].as_str()).filter(|name| !name.contains("embed"));
+    Some(names.next()?.to_string())
+}
+
+async fn llama_cpp(client: &Client, base: &str) -> Option<String> {
+    let props = get(client, base, "/props").await?;
+    if props.get("default_generation_settings").is_none() && props.get("chat_template").is_none() {
+        return None;
+    }
+    let models = get(client, base, "/v1/models").await?;
+    Some(models["data"][0]["id"].as_str()?.to_string())
+}
+
+async fn lm_studio(client: &Client, base: &str) -> Option<String> {
+    let models = get(client, base, "/api/v0/models").await?;
+    let models = models["data"].as_array()?;
+    let usable = || models.iter().filter(|model| matches!(model["type"].as_str(), Some("llm" | "vlm")));
+    let loaded = usable().find(|model| model["state"] == "loaded");
+    Some(loaded.or_else(|| usable().next())?["id"].as_str()?.to_string())
+}
+
+async fn get(client: &Client, base: &str, path: &str) -> Option<Value> {
+    let url = Url::parse(&format!("{base}{path}")).ok()?;
+    let asked = async {
+        let mut response = client.reach(&url, None).ok()?.get(url).send().await.ok()?;
+        if !response.status().is_success() {
+            return None;
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.ok()? {
+            body.extend_from_slice(&chunk);
+            if body.len() > CAP {
+                return None;
+            }
+        }
+        serde_json::from_slice(&body).ok()
+    };
+    tokio::time::timeout(LONGEST, asked).await.ok().flatten()
+}
