@@ -205,10 +205,8 @@ impl Context {
     pub(super) fn apply(&mut self, seq: Seq, kind: &EntryKind) {
         match kind {
             EntryKind::Message { message } => {
-                match message.role {
-                    Role::Assistant => self.parts = Parts::default(),
-                    Role::User if message.kind == crate::message::Kind::Prompt => self.flush(seq),
-                    Role::User => {}
+                if message.role == Role::Assistant {
+                    self.parts = Parts::default();
                 }
                 self.message(seq, message);
             }
@@ -475,4 +473,189 @@ fn head_and_tail(text: &str, clipped: &ClippedBlock) -> String {
         None => String::new(),
     };
     format!("{}\n[{} bytes left out{saved}]\n{}", &text[..head], tail - head, &text[tail..])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::{Kind, ToolCall, Usage};
+
+    fn message(message: Message) -> EntryKind {
+        EntryKind::Message { message: Arc::new(message) }
+    }
+
+    fn prompt(text: &str) -> EntryKind {
+        message(Message::prompt(text))
+    }
+
+    fn calls(ids: &[u64]) -> EntryKind {
+        let call = |id: &u64| {
+            Block::ToolCall(ToolCall {
+                id: CallId::nth(*id),
+                name: "T".into(),
+                input: json!({}),
+                invalid: None,
+                wire: None,
+            })
+        };
+        message(Message::reply(ids.iter().map(call).collect()))
+    }
+
+    fn ok(id: u64) -> ToolResult {
+        ToolResult::of_text(CallId::nth(id), Outcome::Ok, format!("r{id}"))
+    }
+
+    fn results(ids: &[u64]) -> EntryKind {
+        message(Message::tool_results(ids.iter().map(|id| ok(*id)).collect()))
+    }
+
+    fn read(id: u64, path: &str, sha256: &str) -> EntryKind {
+        let effects = vec![Effect::Seen { path: path.into(), sha256: sha256.into() }];
+        message(Message::tool_results(vec![ToolResult { effects, ..ok(id) }]))
+    }
+
+    fn part(text: &str) -> EntryKind {
+        EntryKind::ReplyPart { text: text.into(), thinking: "hm".into() }
+    }
+
+    fn cleared(ids: &[u64]) -> EntryKind {
+        EntryKind::ToolResultsCleared { calls: ids.iter().map(|id| CallId::nth(*id)).collect(), persisted: vec![] }
+    }
+
+    fn context(entries: &[EntryKind]) -> Context {
+        let mut context = Context::new("/".into());
+        entries.iter().enumerate().for_each(|(seq, entry)| context.apply(seq as Seq, entry));
+        context
+    }
+
+    /// One word a block: `c1` is a call, `r1` its result, `!1` a result that says it was interrupted.
+    fn show(context: &Context) -> Vec<String> {
+        let block = |block: &Block| match block {
+            Block::Text { text, .. } => text.clone(),
+            Block::Thinking { text, .. } => format!("~{text}"),
+            Block::ToolCall(call) => format!("c{}", &call.id.as_str()[5..]),
+            Block::ToolResult(result) if result.outcome == Outcome::Interrupted => {
+                format!("!{}", &result.id.as_str()[5..])
+            }
+            Block::ToolResult(result) => result.text(),
+            Block::Media(_) => "media".to_owned(),
+        };
+        let row = |message: &Arc<Message>| {
+            let blocks: Vec<String> = message.blocks.iter().map(block).collect();
+            let role = if message.role == Role::User { "u" } else { "a" };
+            format!("{role}: {}", blocks.join(" "))
+        };
+        context.messages().iter().map(row).collect()
+    }
+
+    fn check(entries: &[EntryKind], want: &[&str]) {
+        assert_eq!(show(&context(entries)), want);
+    }
+
+    #[test]
+    fn each_call_is_answered_right_after_it() {
+        check(&[], &[]);
+        check(&[prompt("a"), calls(&[1, 2]), results(&[1, 2])], &["u: a", "a: c1 c2", "u: r1 r2"]);
+        // Out of order, in several messages, with a steered prompt between, in part, not at all.
+        check(&[calls(&[1, 2]), results(&[2, 1])], &["a: c1 c2", "u: r1 r2"]);
+        check(&[calls(&[1, 2]), results(&[1]), results(&[2])], &["a: c1 c2", "u: r1 r2"]);
+        check(&[calls(&[1]), prompt("steer"), results(&[1])], &["a: c1", "u: r1", "u: steer"]);
+        check(&[calls(&[1, 2]), results(&[2]), prompt("b")], &["a: c1 c2", "u: !1 r2", "u: b"]);
+        check(&[calls(&[1]), calls(&[2]), results(&[2, 1])], &["a: c1", "u: r1", "a: c2", "u: r2"]);
+        check(&[calls(&[1])], &["a: c1", "u: !1"]);
+        // Results without a call, results twice, calls twice.
+        check(&[results(&[1]), calls(&[1])], &["a: c1", "u: !1"]);
+        check(&[calls(&[1]), results(&[1]), results(&[1]), prompt("b")], &["a: c1", "u: r1", "u: b"]);
+        check(&[calls(&[1, 1]), results(&[1, 1])], &["a: c1", "u: r1"]);
+        check(&[calls(&[1]), results(&[1]), calls(&[1]), results(&[1])], &["a: c1", "u: r1"]);
+        // What the model does not see answers nothing.
+        let EntryKind::Message { message: hidden } = results(&[1]) else { unreachable!() };
+        let hidden = message(Message { agent_visible: false, ..Message::clone(&hidden) });
+        check(&[calls(&[1]), hidden], &["a: c1", "u: !1"]);
+    }
+
+    #[test]
+    fn parts_become_a_reply_when_no_message_came() {
+        let reply = || message(Message::reply(vec![Block::text("whole")]));
+        let discarded = EntryKind::ReplyDiscarded { reason: String::new() };
+        check(&[part("a"), part("b"), reply()], &["a: whole"]);
+        check(&[part("a"), part("b")], &["a: ~hmhm ab"]);
+        check(&[part("a"), EntryKind::TurnStarted, prompt("p"), reply()], &["a: ~hm a", "u: p", "a: whole"]);
+        check(&[part("a"), discarded, part("b"), reply()], &["a: whole"]);
+        check(
+            &[part("a"), message(Message::reminder("x")), reply()],
+            &["u: <system-reminder>\nx\n</system-reminder>", "a: whole"],
+        );
+        check(&[part(""), EntryKind::TurnStarted, prompt("p")], &["u: p"]);
+    }
+
+    #[test]
+    fn results_are_cleared_archived_and_clipped_in_place() {
+        let digest = Arc::new(Message { kind: Kind::ToolSummary, ..Message::prompt("digest") });
+        let archived = |ids: &[u64]| EntryKind::ToolResultsArchived {
+            calls: ids.iter().map(|id| CallId::nth(*id)).collect(),
+            digest: Arc::clone(&digest),
+        };
+        let start = [calls(&[1, 2]), results(&[1, 2]), prompt("b")];
+        let with = |entries: &[EntryKind]| start.iter().chain(entries).cloned().collect::<Vec<_>>();
+        check(&with(&[cleared(&[2, 9])]), &["a: c1 c2", "u: r1 [old result cleared: 2 bytes]", "u: b"]);
+        check(&with(&[cleared(&[2]), cleared(&[2])]), &["a: c1 c2", "u: r1 [old result cleared: 2 bytes]", "u: b"]);
+        check(
+            &with(&[archived(&[1])]),
+            &["a: c1 c2", "u: [result archived: 2 bytes; a digest follows] r2", "u: digest", "u: b"],
+        );
+        check(&with(&[archived(&[9])]), &["a: c1 c2", "u: r1 r2", "u: b", "u: digest"]);
+        let clip = |seq, block| EntryKind::BlocksClipped {
+            blocks: vec![ClippedBlock { seq, block, head: 4, tail: 4, persisted: Some("/f".into()) }],
+        };
+        let long = "日本語日本語";
+        check(
+            &[prompt(long), clip(0, 0), clip(0, 1), clip(9, 0)],
+            &["u: 日\n[12 bytes left out; all of it is in /f]\n語"],
+        );
+        check(&[prompt("short"), clip(0, 0)], &["u: short"]);
+        check(
+            &[prompt("a"), calls(&[1]), results(&[1]), cleared(&[1]), clip(2, 0)],
+            &["u: a", "a: c1", "u: [old result cleared: 2 bytes]"],
+        );
+    }
+
+    #[test]
+    fn a_file_is_seen_while_a_read_of_it_survives() {
+        let start = [calls(&[1, 2]), read(1, "/f", "old"), read(2, "/f", "new")];
+        for (clear, want) in [(vec![], Some("new")), (vec![2], Some("old")), (vec![1], Some("new")), (vec![1, 2], None)]
+        {
+            let mut context = context(&start);
+            context.apply(9, &cleared(&clear));
+            assert_eq!(context.seen().get(Path::new("/f")).map(String::as_str), want, "{clear:?}");
+        }
+        // A result that answers nothing shows nothing.
+        assert_eq!(context(&[read(1, "/f", "x")]).seen().len(), 0);
+    }
+
+    #[test]
+    fn tokens_rest_on_the_last_count() {
+        let reply = |input| {
+            message(Message {
+                usage: Some(Usage { input, ..Usage::default() }),
+                ..Message::reply(vec![Block::text("x")])
+            })
+        };
+        let text = "x".repeat(400) + " ";
+        let long = || prompt(&"word ".repeat(80));
+        assert_eq!(tokens::text(&"word ".repeat(80)), 100);
+        assert_eq!(context(&[long()]).tokens(), 133);
+        assert_eq!(context(&[long(), reply(1000)]).tokens(), 1000);
+        assert_eq!(context(&[long(), reply(1000), long()]).tokens(), 1133);
+        assert_eq!(context(&[long(), reply(0)]).tokens(), 135);
+        let result = ToolResult::of_text(CallId::nth(1), Outcome::Ok, text);
+        let entries = [calls(&[1]), message(Message::tool_results(vec![result])), reply(1000)];
+        let mut context = context(&entries);
+        let marker = tokens::text("[old result cleared: 401 bytes]");
+        context.apply(9, &cleared(&[1]));
+        assert_eq!(context.tokens(), 1000 - 287 + marker);
+        assert!(context.counted());
+    }
 }

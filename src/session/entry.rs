@@ -95,6 +95,8 @@ pub enum EntryKind {
     },
     CompactBoundary(Boundary),
     BoundaryUndone {
+        // The line has a `seq` of its own.
+        #[serde(rename = "boundary")]
         seq: Seq,
     },
     /// Messages, read-file state and todos as they stood before entry `to`.

@@ -55,9 +55,9 @@ impl Loaded {
                 self.next_call = self.next_call.max(next_call_in(bytes));
                 open.push(usage_of(bytes));
             }
-            Tag::Results => line.carries = carries(bytes),
+            Tag::Results | Tag::Message => line.carries = carries(bytes),
             Tag::Prompt if self.facts.has_prompt() => {}
-            Tag::Message | Tag::Part | Tag::Discarded => {}
+            Tag::Part | Tag::Discarded => {}
             Tag::Prompt | Tag::TurnStarted | Tag::TurnEnded | Tag::Projected | Tag::Other => {
                 let Some(entry) = line::parse(bytes) else { return false };
                 match &entry.kind {
@@ -118,7 +118,7 @@ pub(super) fn fold(path: &Path, lines: &[Line], timeline: &Timeline, cwd: PathBu
     let mut bytes = Vec::new();
     let mut damaged = 0;
     if let Some(boundary) = live.boundary {
-        let before = timeline.back().skip(live.entries.len());
+        let before = timeline.back().skip(live.kept);
         let (mut todos, mut cwd) = (None, None);
         for index in before.filter(|index| lines[*index].carries) {
             reader.read(lines[index], &mut bytes).map_err(failed)?;
@@ -163,9 +163,9 @@ fn replaced_parts(lines: &[Line], entries: &[usize]) -> Vec<bool> {
     for (at, index) in entries.iter().enumerate().rev() {
         match lines[*index].tag {
             Tag::Reply | Tag::Discarded => gone = true,
-            Tag::Prompt | Tag::TurnStarted | Tag::TurnEnded | Tag::Projected => gone = false,
+            Tag::TurnStarted | Tag::TurnEnded | Tag::Projected => gone = false,
             Tag::Part => replaced[at] = gone,
-            Tag::Results | Tag::Message | Tag::Other => {}
+            Tag::Prompt | Tag::Results | Tag::Message | Tag::Other => {}
         }
     }
     replaced
@@ -185,13 +185,15 @@ fn state_after(message: &Message, todos: &mut Option<Vec<crate::message::Todo>>,
 
 impl Line {
     pub(super) fn new(offset: u64, len: usize, entry: &Entry) -> Line {
+        let tag = Tag::of(&entry.kind);
+        let sets = |effect: &Effect| matches!(effect, Effect::Todos { .. } | Effect::Cwd { .. });
         let carries = match &entry.kind {
-            EntryKind::Message { message } => message.results().any(|result| {
-                result.effects.iter().any(|effect| matches!(effect, Effect::Todos { .. } | Effect::Cwd { .. }))
-            }),
+            EntryKind::Message { message } if matches!(tag, Tag::Results | Tag::Message) => {
+                message.results().any(|result| result.effects.iter().any(sets))
+            }
             _ => false,
         };
-        Line { offset, len, seq: entry.seq, tag: Tag::of(&entry.kind), carries }
+        Line { offset, len, seq: entry.seq, tag, carries }
     }
 }
 

@@ -4,7 +4,10 @@ mod changes;
 pub mod context;
 pub mod entry;
 mod error;
+mod export;
 mod facts;
+pub mod history;
+pub mod index;
 mod line;
 mod load;
 mod log;
@@ -12,13 +15,19 @@ mod screen;
 #[expect(clippy::module_inception, reason = "the folder holds what belongs to a session, the file the session itself")]
 mod session;
 pub mod store;
+#[cfg(test)]
+mod tests;
 mod timeline;
+pub mod trust;
 mod undo;
 
 pub use context::Context;
 pub use error::Error;
 pub use facts::{Facts, Spent, title_of};
+pub use history::History;
+pub use index::Summary;
 pub use log::FILE as LOG_FILE;
 pub use screen::{PromptRow, read_history};
 pub use session::{Clock, Session};
+pub use trust::Trust;
 pub use undo::{Restored, Rewound};

@@ -129,10 +129,8 @@ impl Screen {
     fn add(&mut self, entry: Entry) {
         match entry.kind {
             EntryKind::Message { message } => {
-                match message.kind {
-                    Kind::Reply => self.clear(),
-                    Kind::Prompt => self.flush(),
-                    _ => {}
+                if message.kind == Kind::Reply {
+                    self.clear();
                 }
                 if message.user_visible {
                     self.items.push(HistoryItem::Message { seq: entry.seq, message });

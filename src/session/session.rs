@@ -134,33 +134,40 @@ impl Session {
         let parent = Session::open_read_only(home, id, clock)?;
         let header = parent.header();
         let mut fork = Session::begin(home, &header.cwd, &header.version, clock, Some(parent.id.clone()));
-        link_blobs(&parent.store, &fork.store)?;
+        if let Err(error) = fork.copy_from(&parent, upto) {
+            // Half a copy is of no use, and the error says what is wrong.
+            let _ = fs::remove_dir_all(fork.store.dir());
+            return Err(error);
+        }
+        let (log, id, writer) = (fork.log.clone(), fork.id.clone(), fork.writer.take());
+        match writer {
+            Some(writer) if writer.exists() => Session::load(log, &id, clock, Some(writer)),
+            writer => Ok(Session { writer, ..fork }),
+        }
+    }
+
+    fn copy_from(&mut self, parent: &Session, upto: Option<Seq>) -> Result<(), Error> {
+        link_blobs(&parent.store, &self.store)?;
         let mut lines = Lines::open(&parent.log)?;
-        let mut bytes = Vec::new();
-        let mut copy = Vec::new();
+        let (mut bytes, mut copy) = (Vec::new(), Vec::new());
         for line in parent.lines.iter().filter(|line| upto.is_none_or(|upto| line.seq < upto)) {
             lines.read(*line, &mut bytes).map_err(|error| Error::io("read", &parent.log, error))?;
-            if line.tag == Tag::Other
-                && line::parse(&bytes).is_some_and(|entry| matches!(entry.kind, EntryKind::Header(_)))
-            {
-                continue;
+            let header = line.tag == Tag::Other
+                && line::parse(&bytes).is_some_and(|entry| matches!(entry.kind, EntryKind::Header(_)));
+            if !header {
+                // Entries keep their seq, which others refer to.
+                copy.extend_from_slice(&bytes);
+                copy.push(b'\n');
             }
-            // Entries keep their seq, which others refer to.
-            copy.extend_from_slice(&bytes);
-            copy.push(b'\n');
             if copy.len() > 1 << 20 {
-                fork.writer()?.commit(&copy)?;
+                self.writer()?.commit(&copy)?;
                 copy.clear();
             }
         }
         if !copy.is_empty() {
-            fork.writer()?.commit(&copy)?;
-        } else if upto.is_none() || !fork.writer()?.exists() {
-            return Ok(fork);
+            self.writer()?.commit(&copy)?;
         }
-        fork.sync()?;
-        let (log, id, clock, writer) = (fork.log, fork.id, fork.clock, fork.writer);
-        Session::load(log, &id, clock, writer)
+        self.sync()
     }
 
     fn writer(&mut self) -> Result<&mut Writer, Error> {

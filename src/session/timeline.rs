@@ -34,8 +34,10 @@ pub(super) struct Timeline(Vec<Node>);
 pub(super) struct Live {
     /// The last boundary that counts.
     pub(super) boundary: Option<usize>,
-    /// Entries from the boundary's `keep_from` on, oldest first.
+    /// Entries from the boundary's `keep_from` on, oldest first, without boundaries that were undone.
     pub(super) entries: Vec<usize>,
+    /// Entries before those that a boundary put away, newest first, are `back` from this one on.
+    pub(super) kept: usize,
 }
 
 impl Timeline {
@@ -74,6 +76,7 @@ impl Timeline {
         let mut undone = HashSet::new();
         let (mut boundary, mut keep) = (None, 0);
         let mut entries = Vec::new();
+        let mut ignored = Vec::new();
         for index in self.back() {
             let node = self.0[index];
             // An earlier boundary keeps nothing that is newer than itself, so it cannot raise `keep` from here on.
@@ -84,17 +87,20 @@ impl Timeline {
                 Step::Undone { boundary } => {
                     undone.insert(boundary);
                 }
-                Step::Boundary { keep_from } if !undone.contains(&node.seq) => {
+                Step::Boundary { .. } if undone.contains(&node.seq) => ignored.push(index),
+                Step::Boundary { keep_from } => {
                     boundary = boundary.or(Some(index));
                     keep = keep.max(keep_from);
                 }
-                _ => {}
+                Step::Plain => {}
             }
             entries.push(index);
         }
         entries.retain(|index| self.0[*index].high >= keep);
+        let kept = entries.len();
+        entries.retain(|index| !ignored.contains(index));
         entries.reverse();
-        Live { boundary, entries }
+        Live { boundary, entries, kept }
     }
 }
 
@@ -137,7 +143,8 @@ mod tests {
     }
 
     fn check(entries: &[E], boundary: Option<usize>, live: &[usize]) {
-        assert_eq!(timeline(entries).live(), Live { boundary, entries: live.to_vec() });
+        let found = timeline(entries).live();
+        assert_eq!((found.boundary, found.entries.as_slice()), (boundary, live));
     }
 
     #[test]
@@ -152,10 +159,10 @@ mod tests {
         check(&[M, M, B(2), B(3)], Some(3), &[3]);
         check(&[M, M, M, B(2), M, B(1)], Some(5), &[2, 3, 4, 5]);
         // Undo of a boundary; of the earlier of two; of both; of none.
-        check(&[M, M, B(2), M, U(2)], None, &[0, 1, 2, 3, 4]);
+        check(&[M, M, B(2), M, U(2)], None, &[0, 1, 3, 4]);
         check(&[M, M, B(2), M, B(3), U(2)], Some(4), &[3, 4, 5]);
-        check(&[M, M, B(2), M, B(3), U(4)], Some(2), &[2, 3, 4, 5]);
-        check(&[M, M, B(2), M, B(3), U(4), U(2)], None, &[0, 1, 2, 3, 4, 5, 6]);
+        check(&[M, M, B(2), M, B(3), U(4)], Some(2), &[2, 3, 5]);
+        check(&[M, M, B(2), M, B(3), U(4), U(2)], None, &[0, 1, 3, 5, 6]);
         check(&[M, U(7), U(0)], None, &[0, 1, 2]);
         // Rewind; to the start; past the end; twice.
         check(&[M, M, M, R(1), M], None, &[0, 4]);

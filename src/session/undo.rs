@@ -232,3 +232,195 @@ fn write_version(step: &Step, bytes: Option<&[u8]>) -> io::Result<()> {
     file.persist(&step.path).map_err(|error| error.error)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::message::Message;
+
+    /// A session in a folder of its own.
+    struct Fixture {
+        temp: tempfile::TempDir,
+        session: Session,
+    }
+
+    impl Fixture {
+        fn new(files: &[(&str, &str)]) -> Fixture {
+            let temp = tempfile::tempdir().unwrap();
+            let session = Session::create(&temp.path().join("home"), temp.path(), "1", SystemTime::now);
+            let fixture = Fixture { temp, session };
+            files.iter().for_each(|(name, text)| fs::write(fixture.path(name), text).unwrap());
+            fixture
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            fs::canonicalize(self.temp.path()).unwrap().join(name)
+        }
+
+        fn turn(&mut self) -> Seq {
+            self.session.append(EntryKind::TurnStarted).unwrap();
+            self.steer()
+        }
+
+        fn steer(&mut self) -> Seq {
+            self.session.append(EntryKind::Message { message: Arc::new(Message::prompt("go")) }).unwrap()
+        }
+
+        /// What a tool does; no text removes the file.
+        fn change(&mut self, name: &str, text: Option<&str>) {
+            let path = self.path(name);
+            self.session.before_change(&path).unwrap();
+            match text {
+                Some(text) => fs::write(&path, text).unwrap(),
+                None => fs::remove_file(&path).unwrap(),
+            }
+            self.session.after_change(&path).unwrap();
+        }
+
+        fn command(&mut self, command: &str) {
+            let kind = EntryKind::CommandRan { call: CallId::nth(1), command: command.into() };
+            self.session.append(kind).unwrap();
+        }
+
+        /// Restored, refused (names alone), unseen; then what each file holds.
+        fn check(&mut self, done: Restored, restored: &[&str], refused: &[&str], unseen: &[&str], files: &[&str]) {
+            let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+            let found: Vec<String> = done.restored.iter().map(|path| name(path.to_str().unwrap())).collect();
+            assert_eq!(found, restored);
+            let found: Vec<String> = done.refused.iter().map(|line| name(line.split(':').next().unwrap())).collect();
+            assert_eq!(found, refused, "{:?}", done.refused);
+            assert_eq!(done.unseen, unseen);
+            self.holds(files);
+            // The same after a resume.
+            let home = self.temp.path().join("home");
+            let read = Session::open_read_only(&home, self.session.id(), SystemTime::now).unwrap();
+            assert_eq!(read.changes.undo(), self.session.changes.undo());
+            assert_eq!(read.changes.redo(), self.session.changes.redo());
+        }
+
+        /// Files a, b, c: their text, or `-` for none.
+        fn holds(&self, files: &[&str]) {
+            let text = |name| fs::read_to_string(self.path(name)).unwrap_or_else(|_| "-".to_owned());
+            let found: Vec<String> = ["a", "b", "c"].into_iter().take(files.len()).map(text).collect();
+            assert_eq!(found, files);
+        }
+    }
+
+    #[test]
+    fn undo_goes_back_turn_by_turn_and_redo_forth() {
+        let mut it = Fixture::new(&[("a", "a0"), ("c", "c0")]);
+        it.turn();
+        it.change("a", Some("a1"));
+        it.change("a", Some("a2"));
+        it.change("b", Some("b1"));
+        it.command("make");
+        it.turn();
+        it.change("a", Some("a3"));
+        it.change("c", None);
+        it.turn();
+        it.command("rm x");
+        it.holds(&["a3", "b1", "-"]);
+
+        let done = it.session.undo().unwrap();
+        it.check(done, &["a", "c"], &[], &["rm x"], &["a2", "b1", "c0"]);
+        let done = it.session.undo().unwrap();
+        it.check(done, &["a", "b"], &[], &["make"], &["a0", "-", "c0"]);
+        assert!(matches!(it.session.undo(), Err(Error::Nothing("undo"))));
+        let done = it.session.redo().unwrap();
+        it.check(done, &["a", "b"], &[], &[], &["a2", "b1", "c0"]);
+        let done = it.session.redo().unwrap();
+        it.check(done, &["a", "c"], &[], &[], &["a3", "b1", "-"]);
+        assert!(matches!(it.session.redo(), Err(Error::Nothing("redo"))));
+        // A new change ends what could be redone.
+        it.session.undo().unwrap();
+        it.turn();
+        assert!(it.session.changes.redo().is_some());
+        it.change("b", Some("b9"));
+        assert!(matches!(it.session.redo(), Err(Error::Nothing("redo"))));
+        let done = it.session.undo().unwrap();
+        it.check(done, &["b"], &[], &[], &["a2", "b1", "c0"]);
+    }
+
+    #[test]
+    fn what_somebody_else_changed_is_refused() {
+        let mut it = Fixture::new(&[("a", "a0"), ("b", "b0")]);
+        it.turn();
+        it.change("a", Some("a1"));
+        it.change("b", Some("b1"));
+        it.change("c", Some("c1"));
+        fs::write(it.path("a"), "mine").unwrap();
+        fs::remove_file(it.path("b")).unwrap();
+        fs::remove_file(it.path("c")).unwrap();
+        // The last one is already as it was before.
+        let done = it.session.undo().unwrap();
+        it.check(done, &[], &["a", "b"], &[], &["mine", "-", "-"]);
+        let done = it.session.redo().unwrap();
+        // Nobody saved what the removed one held.
+        it.check(done, &[], &["a", "b", "c"], &[], &["mine", "-", "-"]);
+        // A folder in its place; saved bytes that are gone or damaged.
+        fs::create_dir(it.path("c")).unwrap();
+        fs::write(it.path("a"), "a1").unwrap();
+        fs::write(it.path("b"), "b1").unwrap();
+        let blob = |text: &str| it.session.store().blob_path(&BlobId(sha256_hex(text.as_bytes())));
+        fs::remove_file(blob("a0")).unwrap();
+        fs::write(blob("b0"), "other").unwrap();
+        let done = it.session.undo().unwrap();
+        it.check(done, &[], &["a", "b", "c"], &[], &["a1", "b1"]);
+    }
+
+    #[test]
+    fn a_rewind_keeps_what_came_before_its_prompt() {
+        let mut it = Fixture::new(&[("a", "a0")]);
+        let first = it.turn();
+        it.change("a", Some("a1"));
+        let steered = it.steer();
+        it.change("a", Some("a2"));
+        it.change("b", Some("b2"));
+        let second = it.turn();
+        it.command("make");
+        let prompts = |it: &Fixture| it.session.prompts().unwrap();
+        let rows: Vec<(Seq, bool)> = prompts(&it).into_iter().map(|row| (row.seq, row.changed_files)).collect();
+        assert_eq!(rows, [(first, true), (steered, true), (second, false)]);
+        assert!(matches!(it.session.rewind(second + 1, RewindWhat::Both), Err(Error::NoSuchMessage { .. })));
+
+        let rewound = it.session.rewind(second, RewindWhat::Conversation).unwrap();
+        assert_eq!(rewound, Rewound { prompt: "go".into(), files: None, conversation: true });
+        assert_eq!(prompts(&it).len(), 2);
+        assert!(matches!(it.session.rewind(second, RewindWhat::Both), Err(Error::NoSuchMessage { .. })));
+        let done = it.session.rewind(steered, RewindWhat::Code).unwrap().files.unwrap();
+        it.check(done, &["a", "b"], &[], &["make"], &["a1", "-"]);
+        assert_eq!(prompts(&it).len(), 2);
+        let done = it.session.rewind(first, RewindWhat::Both).unwrap().files.unwrap();
+        it.check(done, &["a"], &[], &[], &["a0", "-"]);
+        assert_eq!(prompts(&it), []);
+        // Forth again, although the prompts are gone: the files know no conversation.
+        let done = it.session.redo().unwrap();
+        it.check(done, &["a", "b"], &[], &[], &["a2", "b2"]);
+        let done = it.session.undo().unwrap();
+        it.check(done, &["a", "b"], &[], &["make"], &["a0", "-"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn modes_and_links_are_kept() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let mut it = Fixture::new(&[("real", "r0")]);
+        symlink("real", it.path("a")).unwrap();
+        symlink("new", it.path("b")).unwrap();
+        let mode = |path: PathBuf| fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+        fs::set_permissions(it.path("real"), fs::Permissions::from_mode(0o750)).unwrap();
+        it.turn();
+        it.change("a", Some("r1"));
+        it.change("b", Some("n1"));
+        fs::set_permissions(it.path("real"), fs::Permissions::from_mode(0o600)).unwrap();
+        let done = it.session.undo().unwrap();
+        it.check(done, &["real", "new"], &[], &[], &["r0", "-"]);
+        assert_eq!(mode(it.path("real")), 0o750);
+        assert!(fs::read_link(it.path("a")).is_ok() && fs::read_link(it.path("b")).is_ok());
+        let done = it.session.redo().unwrap();
+        it.check(done, &["real", "new"], &[], &[], &["r1", "n1"]);
+    }
+}

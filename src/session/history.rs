@@ -1,0 +1,170 @@
+//! The prompts typed in each project, for Up and Ctrl+R: `<home>/cocode/history.jsonl`, newest last.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use super::store::private_dir;
+use super::trust::replace;
+
+/// Size at which the file is halved, in bytes.
+const FULL: u64 = 4 << 20;
+
+/// Longest prompt that is kept, in bytes: a pasted log is no history.
+const LONGEST: usize = 64 << 10;
+
+/// Where prompts are remembered.
+#[derive(Debug, Clone)]
+pub struct History {
+    file: PathBuf,
+    /// The last prompt appended, so that the same one twice in a row is kept once.
+    last: Option<(PathBuf, String)>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Row {
+    project: PathBuf,
+    text: String,
+}
+
+impl History {
+    pub fn new(home: &Path) -> History {
+        History { file: home.join("cocode").join("history.jsonl"), last: None }
+    }
+
+    /// The last prompts of a project, at most `max`, oldest first; the same one is listed once, at its last use. Damaged
+    /// lines are skipped; a file that cannot be read is an empty history.
+    pub fn load(&self, project: &Path, max: usize) -> Vec<String> {
+        let Ok(file) = File::open(&self.file) else { return Vec::new() };
+        let mut prompts = Vec::new();
+        let mut known = std::collections::HashSet::new();
+        for line in tail(file).unwrap_or_default().split(|byte| *byte == b'\n').rev() {
+            let Ok(row) = serde_json::from_slice::<Row>(line) else { continue };
+            if row.project == project && known.insert(row.text.clone()) {
+                prompts.push(row.text);
+                if prompts.len() >= max {
+                    break;
+                }
+            }
+        }
+        prompts.truncate(max);
+        prompts.reverse();
+        prompts
+    }
+
+    /// Remembers a prompt. Blank and huge ones, and the last one again, are not.
+    ///
+    /// # Errors
+    /// What the file system says; the prompt itself goes on without.
+    pub fn append(&mut self, project: &Path, text: &str) -> Result<(), Error> {
+        let same = self.last.as_ref().is_some_and(|(folder, last)| folder == project && last == text);
+        if same || text.trim().is_empty() || text.len() > LONGEST {
+            return Ok(());
+        }
+        self.write(&Row { project: project.to_owned(), text: text.to_owned() })
+            .map_err(|error| Error::write(&self.file, error))?;
+        self.last = Some((project.to_owned(), text.to_owned()));
+        Ok(())
+    }
+
+    fn write(&self, row: &Row) -> io::Result<()> {
+        private_dir(self.file.parent().unwrap_or(Path::new(".")))?;
+        let mut options = OpenOptions::new();
+        options.create(true).read(true).append(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&self.file)?;
+        let mut line = serde_json::to_vec(row)?;
+        line.push(b'\n');
+        let len = file.metadata()?.len();
+        if len > 0 {
+            let mut last = [0];
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+            // A write that was cut off must not take this line with it.
+            if last != *b"\n" {
+                line.insert(0, b'\n');
+            }
+        }
+        file.write_all(&line)?;
+        if len > FULL {
+            // Prompts that another process adds at this very moment are lost: they are a convenience.
+            replace(&self.file, &newer_half(file)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// What is read of the file: twice its usual limit at most, should somebody else have made it huge.
+fn tail(mut file: File) -> io::Result<Vec<u8>> {
+    let len = file.metadata()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(2 * FULL)))?;
+    let mut bytes = Vec::new();
+    file.take(2 * FULL).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn newer_half(mut file: File) -> io::Result<Vec<u8>> {
+    let len = file.metadata()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(FULL / 2)))?;
+    let mut reader = BufReader::new(file);
+    reader.skip_until(b'\n')?;
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_prompts_by_project_once_each_in_order_of_last_use() {
+        let home = tempfile::tempdir().unwrap();
+        let (a, b) = (Path::new("/a"), Path::new("/b"));
+        let mut history = History::new(home.path());
+        assert_eq!(history.load(a, 10), [""; 0]);
+        for (project, text) in [
+            (a, "one"),
+            (a, "one"),
+            (b, "other"),
+            (a, "two\nlines"),
+            (a, " "),
+            (a, "one"),
+            (a, &"x".repeat(LONGEST + 1)),
+        ] {
+            history.append(project, text).unwrap();
+        }
+        assert_eq!(history.load(a, 10), ["two\nlines", "one"]);
+        assert_eq!(history.load(a, 1), ["one"]);
+        assert_eq!(history.load(b, 10), ["other"]);
+        assert_eq!(history.load(b, 0), [""; 0]);
+    }
+
+    #[test]
+    fn damage_costs_the_damaged_line_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("cocode/history.jsonl");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, b"{\"project\":\"/a\",\"text\":\"old\"}\n\xff\xfe\n{\"project\":\"/a\",\"te").unwrap();
+        let mut history = History::new(home.path());
+        history.append(Path::new("/a"), "new").unwrap();
+        assert_eq!(history.load(Path::new("/a"), 9), ["old", "new"]);
+    }
+
+    #[test]
+    fn is_halved_when_full() {
+        let home = tempfile::tempdir().unwrap();
+        let mut history = History::new(home.path());
+        let project = Path::new("/a");
+        for n in 0..70 {
+            history.append(project, &format!("{n} {}", "x".repeat(LONGEST - 10))).unwrap();
+        }
+        assert!(std::fs::metadata(home.path().join("cocode/history.jsonl")).unwrap().len() < FULL);
+        let kept = history.load(project, 100);
+        assert!(kept.len() > 20 && kept.last().unwrap().starts_with("69 "), "{}", kept.len());
+    }
+}

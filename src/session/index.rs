@@ -1,0 +1,268 @@
+//! The sessions of a home: listed for `--continue`, `--resume` and the picker, and cleared away when old.
+//!
+//! `<home>/cocode/session-index.json` remembers what was read of each log; it is a cache, and only what changed since is
+//! read again.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::entry::EntryKind;
+use super::error::Error;
+use super::facts::Facts;
+use super::line::{self, Tag};
+use super::log::{FILE, scan};
+use super::trust::replace;
+
+/// Version of the cache's schema; another one is rebuilt.
+const VERSION: u32 = 1;
+
+/// One session in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    pub id: String,
+    pub title: Option<String>,
+    pub cwd: PathBuf,
+    /// Last change, in milliseconds since 1970.
+    pub changed_ms: u64,
+    pub prompts: u64,
+    /// Size of the log.
+    pub bytes: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Cache {
+    version: u32,
+    /// By id. None: looked at, and no session.
+    sessions: BTreeMap<String, Seen>,
+}
+
+/// What a log was when it was read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Seen {
+    changed_ns: u128,
+    bytes: u64,
+    summary: Option<Summary>,
+}
+
+/// Lists the sessions of a home, the last changed first; with `cwd` only those that were started there. Folders that are no
+/// sessions, and sessions without a prompt, are left out.
+///
+/// # Errors
+/// What the file system says about the home itself; one that does not exist has no sessions.
+pub fn list(home: &Path, cwd: Option<&Path>) -> Result<Vec<Summary>, Error> {
+    let file = home.join("cocode").join("session-index.json");
+    let known = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice::<Cache>(&bytes).ok());
+    let known = known.filter(|cache| cache.version == VERSION).map(|cache| cache.sessions).unwrap_or_default();
+    let mut sessions = BTreeMap::new();
+    for (id, log) in logs(home)? {
+        let Ok(meta) = fs::metadata(&log) else { continue };
+        let changed = meta.modified().unwrap_or(UNIX_EPOCH).duration_since(UNIX_EPOCH).unwrap_or_default();
+        let (changed_ns, bytes) = (changed.as_nanos(), meta.len());
+        let seen = match known.get(&id) {
+            Some(seen) if seen.changed_ns == changed_ns && seen.bytes == bytes => seen.clone(),
+            _ => Seen { changed_ns, bytes, summary: summarize(&id, &log, changed, bytes) },
+        };
+        sessions.insert(id, seen);
+    }
+    let mut found: Vec<Summary> = sessions.values().filter_map(|seen| seen.summary.clone()).collect();
+    if sessions != known {
+        let cache = Cache { version: VERSION, sessions };
+        // The list is right without its cache; a home that cannot be written only makes it slower.
+        let _ = serde_json::to_vec(&cache).map(|bytes| replace(&file, &bytes));
+    }
+    found.retain(|session| cwd.is_none_or(|cwd| session.cwd == cwd));
+    found.sort_by(|a, b| (b.changed_ms, &b.id).cmp(&(a.changed_ms, &a.id)));
+    Ok(found)
+}
+
+/// The sessions whose id begins with `query`, or whose title, folder or id holds all of its words; the last changed first.
+///
+/// # Errors
+/// As `list`.
+pub fn search(home: &Path, query: &str) -> Result<Vec<Summary>, Error> {
+    let sessions = list(home, None)?;
+    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    let matches = |session: &Summary| {
+        let title = session.title.as_deref().unwrap_or_default();
+        let text = format!("{} {title} {}", session.id, session.cwd.display()).to_lowercase();
+        words.iter().all(|word| text.contains(word))
+    };
+    Ok(sessions.into_iter().filter(matches).collect())
+}
+
+/// The id of the one session that `--resume query` means: an id, the beginning of one, an exact title, or words that only
+/// one session has.
+///
+/// # Errors
+/// `NotFound` or `Ambiguous`; otherwise as `list`.
+pub fn resolve(home: &Path, query: &str) -> Result<String, Error> {
+    let query = query.trim();
+    if Uuid::parse_str(query).is_ok_and(|id| home.join(id.to_string()).join(FILE).is_file()) {
+        return Ok(query.to_lowercase());
+    }
+    let found = search(home, query)?;
+    let lower = query.to_lowercase();
+    let by_id: Vec<&Summary> = found.iter().filter(|session| session.id.starts_with(&lower)).collect();
+    let by_title: Vec<&Summary> =
+        found.iter().filter(|session| session.title.as_deref().is_some_and(|title| title == query)).collect();
+    let all: Vec<&Summary> = found.iter().collect();
+    match (by_id.as_slice(), by_title.as_slice(), all.as_slice()) {
+        _ if query.is_empty() => Err(Error::NotFound { query: query.to_owned() }),
+        ([one], ..) | (_, [one], _) | (_, _, [one]) => Ok(one.id.clone()),
+        (.., []) => Err(Error::NotFound { query: query.to_owned() }),
+        (.., several) => {
+            let ids = several.iter().take(5).map(|session| session.id.clone()).collect();
+            Err(Error::Ambiguous { query: query.to_owned(), ids })
+        }
+    }
+}
+
+/// Deletes sessions that nobody changed for `keep`, and returns their number. Those that a process writes stay.
+///
+/// # Errors
+/// What the file system says about the home itself; a session that cannot be deleted is left.
+pub fn cleanup(home: &Path, keep: Duration, now: SystemTime) -> Result<usize, Error> {
+    let mut deleted = 0;
+    for (_, log) in logs(home)? {
+        let Ok(file) = File::open(&log) else { continue };
+        let changed = file.metadata().and_then(|meta| meta.modified());
+        let old = changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > keep));
+        // The lock is held until the folder is gone, so that nobody opens the session meanwhile.
+        if old
+            && file.try_lock().is_ok()
+            && let Some(folder) = log.parent()
+            && fs::remove_dir_all(folder).is_ok()
+        {
+            deleted += 1;
+        }
+    }
+    Ok(deleted)
+}
+
+/// Id and log of each folder that bears a session's name. Links are not followed.
+fn logs(home: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
+    let folder = match fs::read_dir(home) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        folder => folder.map_err(|error| Error::io("read", home, error))?,
+    };
+    let mut logs = Vec::new();
+    for entry in folder.flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let id = Uuid::parse_str(&name).is_ok_and(|id| id.to_string() == name);
+        if id && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let log = entry.path().join(FILE);
+            if fs::symlink_metadata(&log).is_ok_and(|meta| meta.is_file()) {
+                logs.push((name, log));
+            }
+        }
+    }
+    Ok(logs)
+}
+
+fn summarize(id: &str, log: &Path, changed: Duration, bytes: u64) -> Option<Summary> {
+    let file = File::open(log).ok()?;
+    let mut facts = Facts::default();
+    let mut prompts = 0;
+    scan(&file, |line, text| {
+        let wanted = match line.tag {
+            Tag::Prompt => {
+                prompts += 1;
+                !facts.has_prompt()
+            }
+            Tag::Other => true,
+            _ => false,
+        };
+        if wanted && let Some(entry) = line::parse(text) {
+            match entry.kind {
+                EntryKind::Header(_) | EntryKind::Message { .. } | EntryKind::Title { .. } => facts.apply(&entry.kind),
+                _ => {}
+            }
+        }
+    })
+    .ok()?;
+    let title = facts.title().map(str::to_owned);
+    let changed_ms = u64::try_from(changed.as_millis()).unwrap_or(u64::MAX);
+    let cwd = facts.header?.cwd;
+    (prompts > 0).then(|| Summary { id: id.to_owned(), title, cwd, changed_ms, prompts, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::message::Message;
+    use crate::session::Session;
+
+    /// A session that is closed again; its id.
+    fn session(home: &Path, cwd: &str, prompts: &[&str]) -> String {
+        let mut session = Session::create(home, Path::new(cwd), "1", SystemTime::now);
+        for prompt in prompts {
+            session.append(EntryKind::Message { message: Arc::new(Message::prompt(*prompt)) }).unwrap();
+        }
+        session.id().to_owned()
+    }
+
+    #[test]
+    fn lists_finds_and_clears_sessions() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = temp.path();
+        assert_eq!(list(&home.join("none"), None).unwrap(), []);
+        let first = session(home, "/a", &["fix the parser", "and test it"]);
+        let second = session(home, "/b", &["explain the parser"]);
+        let third = session(home, "/a", &[]);
+        assert!(!home.join(third).exists());
+        // What else lives in a home.
+        fs::create_dir_all(home.join("projects")).unwrap();
+        fs::create_dir_all(home.join(Uuid::now_v7().to_string())).unwrap();
+        fs::write(home.join("settings.json"), "{}").unwrap();
+        let empty = home.join(Uuid::now_v7().to_string());
+        fs::create_dir_all(&empty).unwrap();
+        fs::write(empty.join(FILE), "no json\n").unwrap();
+
+        let rows = |sessions: Vec<Summary>| {
+            let rows = sessions.into_iter().map(|session| (session.id, session.title.unwrap(), session.prompts));
+            rows.collect::<Vec<_>>()
+        };
+        let one = (first.clone(), "fix the parser".to_owned(), 2);
+        let two = (second.clone(), "explain the parser".to_owned(), 1);
+        let cache = home.join("cocode/session-index.json");
+        // Cold, warm, and with a cache that is damaged.
+        for _ in 0..3 {
+            assert_eq!(rows(list(home, None).unwrap()), [two.clone(), one.clone()]);
+            assert_eq!(rows(list(home, Some(Path::new("/a"))).unwrap()), std::slice::from_ref(&one));
+            assert_eq!(rows(search(home, "PARSER explain").unwrap()), std::slice::from_ref(&two));
+            if fs::read(&cache).unwrap().starts_with(b"{") {
+                fs::write(&cache, "damaged").unwrap();
+            }
+        }
+
+        for (query, want) in [
+            (first.as_str(), Ok(&first)),
+            (&first[..30], Ok(&first)),
+            ("fix the parser", Ok(&first)),
+            ("explain", Ok(&second)),
+            ("parser", Err(true)),
+            ("nothing like it", Err(false)),
+            ("", Err(false)),
+            ("../etc", Err(false)),
+        ] {
+            let found = resolve(home, query).map_err(|error| matches!(error, Error::Ambiguous { .. }));
+            assert_eq!(found.as_ref(), want.as_ref().map(|id| *id), "{query}");
+        }
+
+        let open = Session::open(home, &first, SystemTime::now).unwrap();
+        let now = SystemTime::now();
+        assert_eq!(cleanup(home, Duration::from_secs(60), now).unwrap(), 0);
+        // The damaged one goes, too; the one that is open stays.
+        assert_eq!(cleanup(home, Duration::from_secs(60), now + Duration::from_secs(120)).unwrap(), 2);
+        assert_eq!(list(home, None).unwrap().len(), 1);
+        drop(open);
+    }
+}
