@@ -1,1 +1,5 @@
 //! Integration tests.
+
+mod config;
+mod readme;
+mod tidy;
