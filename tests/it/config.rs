@@ -64,31 +64,31 @@ const USER: &str = "~/.config/cocode/config.toml";
 #[test]
 fn each_layer_wins_over_the_one_below() {
     let user = User::new()
-        .file("/etc/config.toml", "[tui]\ntheme = 'managed'\n")
+        .file("/etc/config.toml", "[tui]\ntheme = 'dark'\n")
         .file("~/.claude/settings.json", r#"{"model": "from-settings"}"#)
-        .file(USER, "[tui]\ntheme = 'user'\n")
+        .file(USER, "[tui]\ntheme = 'light'\n")
         .file(".claude/settings.json", r#"{"model": "from-project-settings"}"#)
-        .file(".cocode/config.toml", "[tui]\ntheme = 'project'\n")
-        .file(".cocode/config.local.toml", "[tui]\ntheme = 'local'\n")
-        .var("COCODE_TUI__THEME", "environment")
-        .flags("tui.theme = 'flag'");
+        .file(".cocode/config.toml", "[tui]\ntheme = 'mono'\n")
+        .file(".cocode/config.local.toml", "[tui]\ntheme = 'ansi16'\n")
+        .var("COCODE_TUI__THEME", "dark")
+        .flags("tui.theme = 'light'");
     let explained = |user: &User| user.plain(user.in_project(Trust::Trusted).explain("tui.theme").unwrap());
     insta::assert_snapshot!(explained(&user), @r#"
-    tui.theme = "flag"
+    tui.theme = "light"
       from command line
-      over "environment" from environment, variable COCODE_TUI__THEME
-      over "local" from local configuration, project/.cocode/config.local.toml:2
-      over "project" from project configuration, project/.cocode/config.toml:2
-      over "user" from user configuration, home/.config/cocode/config.toml:2
-      over "managed" from managed defaults, etc/config.toml:2
+      over "dark" from environment, variable COCODE_TUI__THEME
+      over "ansi16" from local configuration, project/.cocode/config.local.toml:2
+      over "mono" from project configuration, project/.cocode/config.toml:2
+      over "light" from user configuration, home/.config/cocode/config.toml:2
+      over "dark" from managed defaults, etc/config.toml:2
       over "auto" from built-in defaults
     "#);
     assert_eq!(user.own().unwrap().config.model.as_deref(), Some("from-settings"));
     assert_eq!(user.in_project(Trust::Trusted).config.model.as_deref(), Some("from-project-settings"));
-    let user = user.file("/etc/policy.toml", "[tui]\ntheme = 'policy'\n");
+    let user = user.file("/etc/policy.toml", "[tui]\ntheme = 'mono'\n");
     assert!(
         explained(&user)
-            .starts_with("tui.theme = \"policy\"\n  from managed policy, etc/policy.toml:2\n  over \"flag\"")
+            .starts_with("tui.theme = \"mono\"\n  from managed policy, etc/policy.toml:2\n  over \"light\"")
     );
 }
 
@@ -140,7 +140,7 @@ fn a_broken_project_file_is_left_out_whole_and_named() {
     }
     check(
         ".cocode/config.toml",
-        "tui.theme = 'x'\npermissions.deny = 'Bash'\n",
+        "tui.theme = 'dark'\npermissions.deny = 'Bash'\n",
         "project/.cocode/config.toml:2: `permissions.deny` must be a list of strings, not \"Bash\"",
     );
     check(
@@ -150,7 +150,7 @@ fn a_broken_project_file_is_left_out_whole_and_named() {
     );
     check(
         ".cocode/config.local.toml",
-        "tui.theme = 'x'\nproviders.mine.wire = 'openai-chat'\n",
+        "tui.theme = 'dark'\nproviders.mine.wire = 'openai-chat'\n",
         "project/.cocode/config.local.toml:2: `providers.mine` needs `base_url`",
     );
 }
