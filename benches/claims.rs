@@ -1,3 +1,5 @@
+//! Benches for the claims that the README makes.
+
 fn main() {
     divan::main();
 }

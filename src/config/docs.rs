@@ -29,7 +29,7 @@ pub fn settings() -> Vec<Setting> {
         }
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             table = format!("{name}.");
-            if matches!(name, "keys" | "env") {
+            if matches!(name, "keys" | "env" | "models") {
                 found.push(Setting { key: name.into(), default: None, text: std::mem::take(&mut text) });
             }
         } else if let Some((key, value)) = line.split_once(" = ") {
@@ -142,7 +142,7 @@ mod tests {
             shape.node(&path).unwrap();
         }
         let described = schema().to_string();
-        for key in ["theme", "max_turns", "api_key_command", "search_url", "command"] {
+        for key in ["theme", "max_turns", "api_key_command", "search_url", "window"] {
             assert!(described.contains(&format!("\"{key}\":{{")), "{key}");
         }
     }
@@ -154,7 +154,7 @@ mod tests {
                 for (name, property) in properties {
                     check(property, &if key.is_empty() { name.clone() } else { format!("{key}.{name}") }, known);
                 }
-            } else if key != "providers" {
+            } else if !matches!(key, "providers" | "models") {
                 assert!(known.iter().any(|setting| setting.key == key), "{key} is not in default.toml");
             }
         }

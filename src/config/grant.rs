@@ -11,11 +11,14 @@ use super::paths::Paths;
 use crate::permission::Behavior;
 use crate::protocol::GrantScope;
 
+/// Rules for one project, relative to it.
+const LOCAL: &str = ".claude/settings.local.json";
+
 /// The file that a scope's rules are kept in; none for the session's own, which live in its log.
 pub fn file_of(scope: GrantScope, paths: &Paths, project: &Path) -> Option<PathBuf> {
     match scope {
         GrantScope::Session => None,
-        GrantScope::Project => Some(project.join(".claude/settings.local.json")),
+        GrantScope::Project => Some(project.join(LOCAL)),
         GrantScope::User => Some(paths.user_settings()),
     }
 }
@@ -56,6 +59,9 @@ pub fn revoke(file: &Path, behavior: Behavior, rule: &str) -> Result<bool, Probl
 
 fn change(file: &Path, edit: impl FnOnce(&mut Map<String, Json>) -> Result<(), String>) -> Result<(), Problem> {
     let problem = |message: String| Problem { place: file.display().to_string(), message };
+    if leads_out(file) {
+        return Err(problem("is a link out of the project; rules for the project are not written there".into()));
+    }
     let before = read_text(file)?.unwrap_or_default();
     let mut settings = object(file, &before)?;
     let original = settings.clone();
@@ -66,6 +72,17 @@ fn change(file: &Path, edit: impl FnOnce(&mut Map<String, Json>) -> Result<(), S
     let mut text = serde_json::to_string_pretty(&settings).map_err(|error| problem(error.to_string()))?;
     text.push('\n');
     replace(file, text.as_bytes()).map_err(|error| problem(format!("cannot be written: {error}")))
+}
+
+/// Whether a project's own file lies elsewhere: a repository could bring a link to the user's settings, and a rule granted
+/// for one project would hold for all. The user's own file may be a link.
+fn leads_out(file: &Path) -> bool {
+    let project = file.parent().filter(|_| file.ends_with(LOCAL)).and_then(Path::parent);
+    let real = |path: &Path| path.canonicalize().ok();
+    match (project.and_then(real), real(file).or_else(|| real(file.parent()?))) {
+        (Some(project), Some(file)) => !file.starts_with(project),
+        _ => false,
+    }
 }
 
 fn list(settings: &mut Map<String, Json>, behavior: Behavior) -> Result<&mut Vec<Json>, String> {
@@ -119,6 +136,25 @@ mod tests {
         check(Some("[]"), "Read", Err("must hold a JSON object"));
         check(Some(r#"{"permissions": []}"#), "Read", Err("`permissions` must be an object"));
         check(Some(r#"{"permissions": {"allow": {}}}"#), "Read", Err("`permissions.allow` must be a list"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_out_of_the_project_is_refused() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let (one, two, mine) = (dir.path().join("one"), dir.path().join("two"), dir.path().join("settings.json"));
+        std::fs::create_dir_all(one.join(".claude")).unwrap();
+        std::fs::create_dir_all(&two).unwrap();
+        std::fs::write(&mine, "{}").unwrap();
+        symlink(&mine, one.join(LOCAL)).unwrap();
+        symlink(dir.path(), two.join(".claude")).unwrap();
+        for project in [&one, &two] {
+            let problem = grant(&project.join(LOCAL), "Bash").unwrap_err();
+            assert!(problem.message.contains("link out of the project"), "{problem}");
+        }
+        assert_eq!(std::fs::read_to_string(&mine).unwrap(), "{}");
+        assert!(!dir.path().join("settings.local.json").exists());
     }
 
     #[test]

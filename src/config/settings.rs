@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::permission::Mode;
 use crate::provider::settings::ProviderSettings;
@@ -26,9 +27,11 @@ pub struct Config {
     pub sessions: Sessions,
     pub memory: Memory,
     pub tui: Tui,
-    pub status_line: StatusLine,
     pub keys: BTreeMap<String, Vec<String>>,
     pub env: BTreeMap<String, String>,
+    /// Rows for the catalog, which reads them.
+    #[schemars(schema_with = "models_schema")]
+    pub models: toml::Table,
     pub network: Network,
     pub log: Log,
     pub providers: BTreeMap<String, ProviderSettings>,
@@ -79,6 +82,18 @@ fn mode_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": ["default", "acceptEdits", "plan", "dontAsk"] })
 }
 
+// The catalog has the row's type to itself; this is what may be written.
+fn models_schema(_: &mut SchemaGenerator) -> Schema {
+    let (flag, count) = (json!({ "type": "boolean" }), json!({ "type": "integer", "minimum": 1 }));
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    json_schema!({ "type": "object", "additionalProperties": { "type": "object", "additionalProperties": false, "properties": {
+        "aliases": texts, "window": count, "max_output": count,
+        "price": { "type": "array", "items": { "type": "number" }, "minItems": 4, "maxItems": 4 },
+        "thinking": { "type": "string" }, "levels": texts, "max_budget": { "type": "integer", "minimum": 0 },
+        "thinking_param": { "type": "string" }, "images": flag, "pdf": flag, "web_search": flag, "completion_tokens": flag,
+    }}})
+}
+
 /// `[tools]`.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -126,14 +141,35 @@ pub struct Memory {
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tui {
-    pub theme: String,
+    pub theme: Theme,
     pub resize: Resize,
-    pub notifications: Notifications,
+    pub notifications: bool,
     pub highlight: bool,
-    pub highlight_max_lines: usize,
-    pub highlight_max_bytes: usize,
     pub reduced_motion: bool,
-    pub screen_reader: bool,
+}
+
+/// Which colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Theme {
+    Auto,
+    Dark,
+    Light,
+    Ansi16,
+    Mono,
+}
+
+impl Theme {
+    /// The name of a shipped theme; none when the terminal's background decides.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Theme::Auto => None,
+            Theme::Dark => Some("dark"),
+            Theme::Light => Some("light"),
+            Theme::Ansi16 => Some("ansi16"),
+            Theme::Mono => Some("mono"),
+        }
+    }
 }
 
 /// What a resize may do to the scrollback.
@@ -142,25 +178,6 @@ pub struct Tui {
 pub enum Resize {
     Keep,
     Rebuild,
-}
-
-/// How an unfocused terminal calls its user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Notifications {
-    Auto,
-    Osc9,
-    Osc777,
-    Bell,
-    Off,
-}
-
-/// `[status_line]`.
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StatusLine {
-    #[serde(default)]
-    pub command: Option<String>,
 }
 
 /// `[network]`.

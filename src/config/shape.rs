@@ -143,6 +143,11 @@ impl Shape {
             ("string", _) => wrong("a string".into()),
             ("boolean", _) => wrong("true or false".into()),
             ("integer", _) => wrong("a whole number".into()),
+            ("number", Value::Float(_) | Value::Integer(_)) => {}
+            ("number", _) => wrong("a number".into()),
+            ("array", _) if node.pointer("/items/type").is_some_and(|kind| kind == "number") => {
+                wrong("a list of numbers".into())
+            }
             ("array", _) => wrong("a list of strings".into()),
             _ => {}
         }
@@ -230,6 +235,9 @@ mod tests {
         check("keys.transcript = 'ctrl+o'", "`keys.transcript` must be a list of strings, not \"ctrl+o\"");
         check("permissions.allow = ['a', 1]", "`permissions.allow[1]` must be a string, not 1");
         check("providers.mine.wire = 'openai-chat'\nproviders.mine.headers.X = 'y'", "");
+        check("models.x.windov = 1", "unknown key `models.x.windov`; did you mean `models.x.window`?");
+        check("models.x.price = [1, 2.5, 'c', 0]", "`models.x.price[2]` must be a number, not \"c\"");
+        check("models.x.price = 1", "`models.x.price` must be a list of numbers, not 1");
         check("providers.mine.url = 'x'", "unknown key `providers.mine.url`; `cocode config schema` lists them all");
         check(
             "providers.mine.wire = 'openai_chat'",

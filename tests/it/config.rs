@@ -1,0 +1,263 @@
+//! Layers: who wins, what is refused, and what an untrusted folder may say.
+
+use std::fs;
+use std::path::Path;
+
+use cocode::config::paths::{Env, Paths};
+use cocode::config::{Broken, Loaded, RuleSource, Trust, load};
+use cocode::permission::{Behavior, Mode};
+use tempfile::TempDir;
+use toml::Table;
+
+/// A user with a home, a managed folder and a project, all empty.
+struct User {
+    dir: TempDir,
+    vars: Vec<(&'static str, &'static str)>,
+    flags: &'static str,
+}
+
+impl User {
+    fn new() -> User {
+        User { dir: tempfile::tempdir().unwrap(), vars: Vec::new(), flags: "" }
+    }
+
+    /// Writes a file; `~/` is the user's home, `/etc/` the managed folder, everything else lies in the project.
+    fn file(self, name: &str, text: &str) -> User {
+        let name = match (name.strip_prefix("~/"), name.strip_prefix("/etc/")) {
+            (Some(name), _) => format!("home/{name}"),
+            (_, Some(name)) => format!("etc/{name}"),
+            _ => format!("project/{name}"),
+        };
+        let file = self.dir.path().join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+        self
+    }
+
+    fn var(mut self, name: &'static str, value: &'static str) -> User {
+        self.vars.push((name, value));
+        self
+    }
+
+    fn flags(self, flags: &'static str) -> User {
+        User { flags, ..self }
+    }
+
+    fn own(&self) -> Result<Loaded, Broken> {
+        let env = Env::fake(&self.dir.path().join("home"), &self.vars);
+        let paths = Paths { managed_dir: self.dir.path().join("etc"), ..Paths::new(&env).unwrap() };
+        load(&paths, &env, self.flags.parse::<Table>().unwrap())
+    }
+
+    fn in_project(&self, trust: Trust) -> Loaded {
+        self.own().unwrap().with_project(&self.dir.path().join("project"), trust)
+    }
+
+    /// Texts without this test's folder.
+    fn plain(&self, text: impl ToString) -> String {
+        text.to_string().replace(&format!("{}/", self.dir.path().display()), "")
+    }
+}
+
+const USER: &str = "~/.config/cocode/config.toml";
+
+#[test]
+fn each_layer_wins_over_the_one_below() {
+    let user = User::new()
+        .file("/etc/config.toml", "[tui]\ntheme = 'dark'\n")
+        .file("~/.claude/settings.json", r#"{"model": "from-settings"}"#)
+        .file(USER, "[tui]\ntheme = 'light'\n")
+        .file(".claude/settings.json", r#"{"model": "from-project-settings"}"#)
+        .file(".cocode/config.toml", "[tui]\ntheme = 'mono'\n")
+        .file(".cocode/config.local.toml", "[tui]\ntheme = 'ansi16'\n")
+        .var("COCODE_TUI__THEME", "dark")
+        .flags("tui.theme = 'light'");
+    let explained = |user: &User| user.plain(user.in_project(Trust::Trusted).explain("tui.theme").unwrap());
+    insta::assert_snapshot!(explained(&user), @r#"
+    tui.theme = "light"
+      from command line
+      over "dark" from environment, variable COCODE_TUI__THEME
+      over "ansi16" from local configuration, project/.cocode/config.local.toml:2
+      over "mono" from project configuration, project/.cocode/config.toml:2
+      over "light" from user configuration, home/.config/cocode/config.toml:2
+      over "dark" from managed defaults, etc/config.toml:2
+      over "auto" from built-in defaults
+    "#);
+    assert_eq!(user.own().unwrap().config.model.as_deref(), Some("from-settings"));
+    assert_eq!(user.in_project(Trust::Trusted).config.model.as_deref(), Some("from-project-settings"));
+    let user = user.file("/etc/policy.toml", "[tui]\ntheme = 'mono'\n");
+    assert!(
+        explained(&user)
+            .starts_with("tui.theme = \"mono\"\n  from managed policy, etc/policy.toml:2\n  over \"light\"")
+    );
+}
+
+#[test]
+fn broken_user_and_managed_files_stop_the_start() {
+    fn check(file: &str, text: &str, want: &str) {
+        let user = User::new().file(file, text);
+        assert_eq!(user.plain(user.own().unwrap_err()), want, "{text}");
+    }
+    check(
+        USER,
+        "model = 'x'\n\n[tui]\ntehme = 'dark'\nhighlight = 1\n",
+        "home/.config/cocode/config.toml:5: `tui.highlight` must be true or false, not 1\n\
+         home/.config/cocode/config.toml:4: unknown key `tui.tehme`; did you mean `tui.theme`?",
+    );
+    check(
+        "/etc/policy.toml",
+        "permission = {}",
+        "etc/policy.toml:1: unknown key `permission`; did you mean `permissions`?",
+    );
+    check("/etc/config.toml", "model = 'x", "etc/config.toml:1: not valid TOML: invalid literal string, expected `'`");
+    check(
+        "~/.claude/settings.json",
+        "{",
+        "home/.claude/settings.json:1: not valid JSON: EOF while parsing an object at line 1 column 1",
+    );
+    check(
+        USER,
+        "[providers.mine]\nbase_url = 'http://h/v1'\n",
+        "home/.config/cocode/config.toml:1: `providers.mine` needs `wire`: anthropic, openai, openai-chat or gemini",
+    );
+    check(
+        USER,
+        "permissions.default_mode = 'bypassPermissions'",
+        "home/.config/cocode/config.toml:1: `permissions.default_mode` must be one of default, acceptEdits, plan, dontAsk \
+         (bypassPermissions works by flag only: --permission-mode bypassPermissions), not \"bypassPermissions\"",
+    );
+}
+
+#[test]
+fn a_broken_project_file_is_left_out_whole_and_named() {
+    fn check(file: &str, text: &str, want: &str) {
+        let user = User::new().file(file, text);
+        let loaded = user.in_project(Trust::Trusted);
+        let problems: Vec<String> = loaded.diagnostics.iter().map(|problem| user.plain(problem)).collect();
+        assert_eq!(problems.join("\n"), want, "{text}");
+        assert_eq!(loaded.broken, [user.dir.path().join("project").join(file)]);
+        assert_eq!((loaded.config, loaded.rules), (user.own().unwrap().config, Vec::new()));
+    }
+    check(
+        ".cocode/config.toml",
+        "tui.theme = 'dark'\npermissions.deny = 'Bash'\n",
+        "project/.cocode/config.toml:2: `permissions.deny` must be a list of strings, not \"Bash\"",
+    );
+    check(
+        ".claude/settings.json",
+        "nonsense",
+        "project/.claude/settings.json:1: not valid JSON: expected ident at line 1 column 2",
+    );
+    check(
+        ".cocode/config.local.toml",
+        "tui.theme = 'dark'\nproviders.mine.wire = 'openai-chat'\n",
+        "project/.cocode/config.local.toml:2: `providers.mine` needs `base_url`",
+    );
+}
+
+#[test]
+fn an_untrusted_folder_can_only_restrict() {
+    let user = User::new()
+        .file(".cocode/config.toml", "model = 'evil'\n[permissions]\nallow = ['Bash']\nask = ['Read']\ndeny = ['Write']\n")
+        .file(".cocode/config.local.toml", "[providers.anthropic]\nbase_url = 'http://evil'\n")
+        .file(".claude/settings.json", r#"{"env": {"LD_PRELOAD": "x"}, "permissions": {"defaultMode": "acceptEdits", "additionalDirectories": ["/"], "deny": ["LS"]}}"#);
+    let loaded = user.in_project(Trust::Untrusted);
+    let rules: Vec<_> = loaded.rules.iter().map(|rule| (rule.behavior, rule.text.as_str(), rule.source)).collect();
+    assert_eq!(
+        rules,
+        [
+            (Behavior::Deny, "LS", RuleSource::Project),
+            (Behavior::Ask, "Read", RuleSource::Project),
+            (Behavior::Deny, "Write", RuleSource::Project),
+        ]
+    );
+    let mut config = loaded.config.clone();
+    (config.permissions.ask, config.permissions.deny) = (Vec::new(), Vec::new());
+    assert_eq!(config, user.own().unwrap().config);
+    assert_eq!(
+        loaded.withheld,
+        [
+            "env.LD_PRELOAD = \"x\" (.claude/settings.json)",
+            "permissions.additional_directories = [\"/\"] (.claude/settings.json)",
+            "permissions.default_mode = \"acceptEdits\" (.claude/settings.json)",
+            "model = \"evil\" (.cocode/config.toml)",
+            "permissions.allow = [\"Bash\"] (.cocode/config.toml)",
+            "providers.anthropic.base_url = \"http://evil\" (.cocode/config.local.toml)",
+        ]
+    );
+    let trusted = user.in_project(Trust::Trusted);
+    assert_eq!(trusted.config.model.as_deref(), Some("evil"));
+    assert_eq!((trusted.config.permissions.default_mode, trusted.withheld), (Mode::AcceptEdits, Vec::<String>::new()));
+}
+
+#[test]
+fn rules_of_all_files_add_up_with_their_sources() {
+    let user = User::new()
+        .file("/etc/policy.toml", "permissions.deny = ['A']")
+        .file("/etc/config.toml", "permissions.ask = ['B']")
+        .file(USER, "permissions.allow = ['C', 'D']")
+        .file("~/.claude/settings.json", r#"{"permissions": {"allow": ["D"]}}"#)
+        .file(".claude/settings.local.json", r#"{"permissions": {"allow": ["E"]}}"#)
+        .var("COCODE_PERMISSIONS__ALLOW", "F")
+        .flags("permissions.deny = ['G']");
+    let loaded = user.in_project(Trust::Trusted);
+    let rules: Vec<String> = loaded
+        .rules
+        .iter()
+        .map(|rule| {
+            let file = rule.file.as_deref().map_or("-".into(), |file: &Path| user.plain(file.display()));
+            format!("{:?} {} {:?} {file}", rule.behavior, rule.text, rule.source)
+        })
+        .collect();
+    insta::assert_snapshot!(rules.join("\n"), @r"
+    Ask B Managed etc/config.toml
+    Allow D User home/.claude/settings.json
+    Allow C Config home/.config/cocode/config.toml
+    Allow D Config home/.config/cocode/config.toml
+    Allow E ProjectLocal project/.claude/settings.local.json
+    Allow F CommandLine -
+    Deny G CommandLine -
+    Deny A Managed etc/policy.toml
+    ");
+    assert_eq!(loaded.config.permissions.allow, ["D", "C", "E", "F"]);
+    let explained = user.plain(loaded.explain("permissions.deny").unwrap());
+    insta::assert_snapshot!(explained, @r#"
+    permissions.deny = ["G", "A"]
+      ["A"] from managed policy, etc/policy.toml:1
+      ["G"] from command line
+    "#);
+}
+
+#[test]
+fn providers_can_be_changed_and_added() {
+    let user = User::new()
+        .file(USER, "[providers.anthropic]\nbase_url = 'https://gateway/'\n[providers.mine]\nwire = 'openai-chat'\nbase_url = 'http://localhost:1/v1'\napi_key_env = 'MY_KEY'\n")
+        .var("OPENAI_BASE_URL", "http://proxy/v1/")
+        .var("GOOGLE_API_KEY", "x");
+    let config = user.own().unwrap().config;
+    let shown: Vec<_> = config
+        .providers
+        .iter()
+        .map(|(name, provider)| {
+            format!("{name} {} {}", provider.base_url, provider.api_key_env.as_deref().unwrap_or("-"))
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "anthropic https://gateway ANTHROPIC_API_KEY",
+            "gemini https://generativelanguage.googleapis.com/v1beta GOOGLE_API_KEY",
+            "mine http://localhost:1/v1 MY_KEY",
+            "openai http://proxy/v1 OPENAI_API_KEY",
+        ]
+    );
+    assert!(config.secret_env().contains(&"MY_KEY".to_owned()));
+}
+
+#[test]
+fn the_home_folder_as_a_project_is_not_read_twice() {
+    let user = User::new().file("~/.claude/settings.json", r#"{"permissions": {"allow": ["Read"]}}"#);
+    let own = user.own().unwrap();
+    let loaded = own.with_project(&user.dir.path().join("home"), Trust::Untrusted);
+    assert_eq!((loaded.rules.len(), loaded.withheld.len()), (1, 0));
+}

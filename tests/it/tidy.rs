@@ -1,0 +1,217 @@
+//! What the compiler does not check: levels, file lengths, module docs, leftovers, the number of dependencies.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Modules and their levels, as ARCHITECTURE.md draws them (times ten). A module uses only lower levels, never its own.
+/// A longer path stands for itself: the entry types are data that the protocol speaks of, below the session that writes them.
+const LEVELS: &[(&str, u32)] = &[
+    ("stdx", 0),
+    ("message", 10),
+    ("provider", 20),
+    ("permission", 20),
+    ("commands", 20),
+    ("session::entry", 25),
+    ("protocol", 30),
+    ("session", 35),
+    ("tools", 40),
+    ("agent", 60),
+    ("config", 70),
+    ("engine", 80),
+    ("headless", 90),
+    ("tui", 90),
+    ("cli", 100),
+    ("main", 110),
+];
+
+/// Longest file before its tests, in lines.
+const MAX_LINES: usize = 500;
+
+/// Most packages in Cargo.lock: every new dependency is a decision.
+const MAX_PACKAGES: usize = 510;
+
+#[test]
+fn sources_are_tidy() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut faults = Vec::new();
+    for folder in ["src", "tests", "benches", "examples"] {
+        for file in rust_files(&root.join(folder)) {
+            let name = file.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
+            faults.extend(faults_of(&name, &fs::read_to_string(&file).unwrap()));
+        }
+    }
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+#[test]
+fn dependencies_stay_few() {
+    let lock = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock")).unwrap();
+    let packages = lock.lines().filter(|line| *line == "[[package]]").count();
+    assert!(packages <= MAX_PACKAGES, "{packages} packages in Cargo.lock: raise MAX_PACKAGES only on purpose");
+}
+
+#[test]
+fn the_levels_are_drawn() {
+    let picture = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md")).unwrap();
+    assert!(picture.lines().count() <= 150, "ARCHITECTURE.md is a picture, not a book");
+    for (module, _) in LEVELS {
+        let file = module.rsplit("::").next().unwrap();
+        assert!(picture.contains(file), "ARCHITECTURE.md does not show {module}");
+    }
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = paths
+        .flat_map(|path| match path.is_dir() {
+            true => rust_files(&path),
+            false => Vec::from_iter(path.extension().is_some_and(|extension| extension == "rs").then_some(path)),
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// Everything that is wrong with one file; `name` is relative to the package, with `/`.
+fn faults_of(name: &str, text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if !text.starts_with("//! ") {
+        faults.push(format!("{name}: starts without a `//!` module doc"));
+    }
+    // Put together, so that this file does not find itself.
+    for leftover in
+        [["todo", "!("], ["unimplemented", "!("], ["dbg", "!("], ["allow(dead", "_code"]].map(|parts| parts.concat())
+    {
+        for (index, _) in text.lines().enumerate().filter(|(_, line)| line.contains(&leftover)) {
+            faults.push(format!("{name}:{}: {leftover}…", index + 1));
+        }
+    }
+    let Some(module) = module_of(name).filter(|module| !module.ends_with("::tests")) else { return faults };
+    let code = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or(text);
+    let lines = code.lines().count();
+    if lines > MAX_LINES {
+        faults.push(format!("{name}: {lines} lines before its tests; {MAX_LINES} are a lot already: split the state"));
+    }
+    let Some(own) = level(&module) else {
+        faults.push(format!("{name}: `{module}` has no level in tests/it/tidy.rs and ARCHITECTURE.md"));
+        return faults;
+    };
+    for (line, used) in uses(&module, code) {
+        match level(&used) {
+            _ if top(&used) == top(&module) => {}
+            Some(level) if level.1 < own.1 => {}
+            Some(level) => {
+                let (own, used) = (format!("{} (level {})", own.0, own.1), format!("{} (level {})", level.0, level.1));
+                faults.push(format!("{name}:{line}: {own} uses {used}"));
+            }
+            None => {}
+        }
+    }
+    faults
+}
+
+/// `src/tools/read.rs` → `tools::read`; none outside of src and for the root.
+fn module_of(name: &str) -> Option<String> {
+    let path = name.strip_prefix("src/")?.strip_suffix(".rs")?;
+    let path = path.strip_suffix("/mod").unwrap_or(path);
+    (path != "lib").then(|| path.replace('/', "::"))
+}
+
+fn top(path: &str) -> &str {
+    path.split("::").next().unwrap_or(path)
+}
+
+/// The longest entry of the table that the path lies in.
+fn level(path: &str) -> Option<(&'static str, u32)> {
+    let within = |name: &str| path == name || path.strip_prefix(name).is_some_and(|rest| rest.starts_with("::"));
+    LEVELS.iter().copied().filter(|(name, _)| within(name)).max_by_key(|(name, _)| name.len())
+}
+
+/// The crate's own paths that the code names, with their lines: `crate::…`, `cocode::…`, and `super::…` that leaves the module.
+fn uses(module: &str, code: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    // Comments may speak of anything.
+    let code: String = code.lines().map(|line| line.split("//").next().unwrap_or("").to_owned() + "\n").collect();
+    let climb = "super::".repeat(module.split("::").count());
+    for start in ["crate::", "cocode::", &climb] {
+        for (at, _) in code.match_indices(start) {
+            let before = code[..at].chars().next_back();
+            if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '$')) || code[..at].ends_with("super::")
+            {
+                continue;
+            }
+            let line = code[..at].matches('\n').count() + 1;
+            found.extend(paths(&code[at + start.len()..]).into_iter().map(|path| (line, path)));
+        }
+    }
+    found
+}
+
+/// The paths at the start of the text; a group in braces holds several.
+fn paths(text: &str) -> Vec<String> {
+    let Some(group) = text.strip_prefix('{') else {
+        let end = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':'))).unwrap_or(text.len());
+        let (path, rest) = text.split_at(end);
+        // `crate::session::{entry::Seq, store}` names two modules.
+        return match path.strip_suffix("::").filter(|_| rest.starts_with('{')) {
+            Some(prefix) => paths(rest).into_iter().map(|path| format!("{prefix}::{path}")).collect(),
+            None => vec![path.to_owned()],
+        };
+    };
+    let (mut depth, mut start, mut found) = (0_usize, 0, Vec::new());
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                found.extend(
+                    Some(group[start..at].trim()).filter(|part| !part.is_empty()).map(paths).into_iter().flatten(),
+                );
+                start = at + 1;
+                if c == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn tidy_finds_what_it_looks_for() {
+    fn check(name: &str, text: &str, want: &[&str]) {
+        assert_eq!(faults_of(name, &format!("//! Doc.\n{text}")), want, "{name}: {text}");
+    }
+    let up = "src/tools/read.rs:2: tools (level 40) uses agent (level 60)";
+    check("src/tools/read.rs", "use crate::agent::Turn;", &[up]);
+    check("src/tools/read.rs", "use super::super::agent::Turn;", &[up]);
+    check("src/tools/read.rs", "use crate::{message::{Todo, Id}, agent};", &[up]);
+    check("src/tools/read.rs", "fn f() -> crate::agent::Turn {}", &[up]);
+    check("src/tools/read.rs", "use crate::{\n    message::Todo,\n    agent::Turn,\n};", &[up]);
+    check("src/tools/read.rs", "use super::Tool; use crate::tools::write; use crate::session::store::Store;", &[]);
+    check("src/tools/read.rs", "// See crate::agent.\nuse other_crate::agent;", &[]);
+    check("src/tools/read.rs", "\n#[cfg(test)]\nmod tests { use crate::agent::Turn; }", &[]);
+    check(
+        "src/tui/app.rs",
+        "use crate::headless::run;",
+        &["src/tui/app.rs:2: tui (level 90) uses headless (level 90)"],
+    );
+    check("src/protocol.rs", "use crate::session::entry::Seq;", &[]);
+    check(
+        "src/protocol.rs",
+        "use crate::session::{entry::Seq, store::Store};",
+        &["src/protocol.rs:2: protocol (level 30) uses session (level 35)"],
+    );
+    check("src/main.rs", "use cocode::cli;", &[]);
+    check("src/tui/tests.rs", &"\n".repeat(600), &[]);
+    check("src/new.rs", "", &["src/new.rs: `new` has no level in tests/it/tidy.rs and ARCHITECTURE.md"]);
+    check(
+        "src/stdx/a.rs",
+        &"\n".repeat(500),
+        &["src/stdx/a.rs: 501 lines before its tests; 500 are a lot already: split the state"],
+    );
+    check("tests/it/a.rs", &["todo", "!()"].concat(), &[&["tests/it/a.rs:2: todo", "!(…"].concat()]);
+    assert_eq!(faults_of("src/stdx/a.rs", "fn f() {}"), ["src/stdx/a.rs: starts without a `//!` module doc"]);
+}
