@@ -4,6 +4,7 @@ mod diff;
 mod edit;
 mod file;
 pub mod input;
+pub mod answer;
 pub mod limit;
 mod ls;
 mod media;

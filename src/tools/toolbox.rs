@@ -31,6 +31,11 @@ impl Toolbox {
         Toolbox { tools: tools.into(), specs }
     }
 
+    /// With one more tool, which the model is told of last.
+    pub fn with(&self, tool: Arc<dyn Tool>) -> Toolbox {
+        Toolbox::of(self.tools.iter().cloned().chain([tool]).collect())
+    }
+
     /// Finds a tool by the name that the model uses.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.specs.iter().position(|spec| spec.name == name).map(|at| &self.tools[at])

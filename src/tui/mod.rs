@@ -15,3 +15,12 @@ pub mod status;
 pub mod theme;
 pub mod update;
 pub mod view;
+
+/// What the terminal front end starts with.
+pub struct Start {
+    pub setup: crate::engine::Setup,
+    /// What to do first.
+    pub prompt: Option<String>,
+    /// Begin with the list of sessions.
+    pub choose: bool,
+}
