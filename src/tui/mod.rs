@@ -11,6 +11,10 @@ pub mod popup;
 pub mod render;
 pub mod spinner;
 pub mod status;
+pub mod terminal;
 pub mod theme;
 pub mod update;
 pub mod view;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! The terminal: an inline surface that history scrolls out of, one thread that reads the keys, and the way back to
+//! the shell on every kind of exit.
+//!
+//! `Surface` writes, `Keyboard` reads, `Session` holds the terminal's modes. Only the surface puts questions to the
+//! terminal and only the keyboard thread reads the answers, so that no answer races a key.
+
+mod ansi;
+mod input;
+mod live;
+mod message;
+mod parse;
+mod restore;
+mod surface;
+mod traits;
+
+pub use input::{Input, Keyboard, Queries, Report, Signal, signals};
+pub use message::{copy, notify, title};
+pub use restore::{Session, restore, restore_on_panic, stop};
+pub use surface::{Output, Surface, Tty};
+pub use traits::Traits;
+
+/// Lets another program have the terminal while `run` lasts: $EDITOR, or `stop` for Ctrl+Z. The next frame draws the
+/// live region again below what the program has left.
+///
+/// # Errors
+/// When the terminal is gone.
+pub fn away<O: Output, T>(
+    surface: &mut Surface<O>,
+    session: &Session,
+    keyboard: &Keyboard,
+    run: impl FnOnce() -> T,
+) -> std::io::Result<T> {
+    keyboard.park();
+    surface.release()?;
+    session.pause()?;
+    let result = run();
+    session.resume()?;
+    keyboard.unpark();
+    Ok(result)
+}

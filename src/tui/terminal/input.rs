@@ -1,0 +1,291 @@
+//! The terminal's input: one thread that polls the terminal and a wake pipe, reads, parses, and sends on.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossterm::event::KeyEvent;
+use ratatui::layout::{Position, Size};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::{PipeFlags, pipe_with};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::parse::Parser;
+
+/// Bytes read at once.
+const READ_BYTES: usize = 64 * 1024;
+/// How long an answer is thought to be under way.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
+
+/// What comes from the terminal.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// A key was pressed or repeats; releases are left out.
+    Key(KeyEvent),
+    /// Pasted text with `\n` line ends and no control characters but tabs.
+    Paste(String),
+    Resize(Size),
+    /// The terminal's window got (true) or lost the focus.
+    Focus(bool),
+    /// An answer of the terminal, for `Surface::report`.
+    Report(Report),
+    Signal(Signal),
+    /// The terminal is gone.
+    Eof,
+}
+
+/// What the terminal says of itself when asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Report {
+    /// Place of the cursor, counted from zero.
+    Cursor(Position),
+    /// Red, green and blue of the background.
+    Background(u8, u8, u8),
+    /// Flags of the kitty keyboard protocol; only terminals that have it answer.
+    Kitty(u8),
+    /// Name and version.
+    Version(String),
+    /// Device attributes: what was asked before and is not answered yet will not be.
+    Attributes,
+}
+
+/// A signal from outside that a front end acts on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Signal {
+    Interrupt,
+    Terminate,
+    Hangup,
+    /// The process was stopped from outside and goes on; the terminal's modes are those of the shell.
+    Continue,
+}
+
+/// The questions that the terminal has not answered yet, shared by the surface, which asks, and the keyboard.
+#[derive(Debug, Clone, Default)]
+pub struct Queries(Arc<Open>);
+
+#[derive(Debug, Default)]
+struct Open {
+    cursor: AtomicU32,
+    asked: Mutex<Option<Instant>>,
+}
+
+impl Queries {
+    pub(super) fn ask(&self) {
+        self.0.cursor.fetch_add(1, Ordering::AcqRel);
+        *self.0.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Whether a cursor position was asked for; an answer to it may come at any time from now on.
+    pub(super) fn none_open(&self) -> bool {
+        self.0.cursor.load(Ordering::Acquire) == 0
+    }
+
+    /// Takes one answer for a question; false when none was open.
+    pub(super) fn answered(&self) -> bool {
+        self.0.cursor.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| open.checked_sub(1)).is_ok()
+    }
+
+    /// Whether an answer is likely under way.
+    pub(super) fn waiting(&self) -> bool {
+        let asked = *self.0.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.is_some_and(|asked| asked.elapsed() < ANSWER_TIME)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    Reading,
+    ParkAsked,
+    Parked,
+    Stopped,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, state: State) {
+        *self.lock() = state;
+        self.changed.notify_all();
+    }
+}
+
+/// The thread that owns the terminal's input, until it is dropped.
+#[derive(Debug)]
+pub struct Keyboard {
+    shared: Arc<Shared>,
+    wake: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keyboard {
+    /// Starts to read `tty`, which must be in raw mode.
+    ///
+    /// # Errors
+    /// When the system gives no pipe or no thread.
+    pub fn start(tty: OwnedFd, queries: Queries, inputs: UnboundedSender<Input>) -> io::Result<Keyboard> {
+        let (woken, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let shared = Arc::new(Shared { state: Mutex::new(State::Reading), changed: Condvar::new() });
+        let reader = Reader { tty, woken, shared: Arc::clone(&shared), parser: Parser::new(queries), inputs };
+        let thread = std::thread::Builder::new().name("keyboard".into()).spawn(move || reader.run())?;
+        Ok(Keyboard { shared, wake, thread: Some(thread) })
+    }
+
+    /// Stops reading, so that another program gets every key; returns when the thread stands still.
+    pub fn park(&self) {
+        let mut state = self.shared.lock();
+        if *state != State::Reading {
+            return;
+        }
+        *state = State::ParkAsked;
+        self.nudge();
+        while *state == State::ParkAsked {
+            state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Reads on after `park`.
+    pub fn unpark(&self) {
+        let mut state = self.shared.lock();
+        if matches!(*state, State::Parked | State::ParkAsked) {
+            *state = State::Reading;
+            self.shared.changed.notify_all();
+        }
+    }
+
+    fn nudge(&self) {
+        // A full pipe wakes the thread as well.
+        let _ = rustix::io::write(&self.wake, &[0]);
+    }
+}
+
+impl Drop for Keyboard {
+    fn drop(&mut self) {
+        self.shared.set(State::Stopped);
+        self.nudge();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been reported by the hook.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Reader {
+    tty: OwnedFd,
+    woken: OwnedFd,
+    shared: Arc<Shared>,
+    parser: Parser,
+    inputs: UnboundedSender<Input>,
+}
+
+impl Reader {
+    fn run(mut self) {
+        let mut buffer = vec![0; READ_BYTES];
+        while self.may_read() {
+            if !self.read_once(&mut buffer) {
+                // Nobody listens any more when this fails, which is as good.
+                let _ = self.inputs.send(Input::Eof);
+                break;
+            }
+        }
+        self.shared.set(State::Stopped);
+    }
+
+    /// Waits while parked; false when the thread shall end.
+    fn may_read(&self) -> bool {
+        let mut state = self.shared.lock();
+        loop {
+            match *state {
+                State::Reading => return true,
+                State::Stopped => return false,
+                State::ParkAsked => {
+                    *state = State::Parked;
+                    self.shared.changed.notify_all();
+                }
+                State::Parked => {
+                    state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+
+    /// Waits for input or a nudge and passes on what came; false when the terminal is gone.
+    fn read_once(&mut self, buffer: &mut [u8]) -> bool {
+        let timeout = self.parser.patience().and_then(|patience| Timespec::try_from(patience).ok());
+        let mut fds = [PollFd::new(&self.tty, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)];
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(0) => {
+                let inputs = &self.inputs;
+                self.parser.flush(&mut |input| drop(inputs.send(input)));
+                return true;
+            }
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return true,
+            Err(_) => return false,
+        }
+        let (ready, nudged) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
+        if nudged {
+            // The state says what to do; the byte only woke the thread.
+            let _ = rustix::io::read(&self.woken, &mut buffer[..16]);
+            return true;
+        }
+        if !ready {
+            return true;
+        }
+        match rustix::io::read(&self.tty, &mut *buffer) {
+            Ok(0) => false,
+            Ok(count) => {
+                let inputs = &self.inputs;
+                self.parser.feed(&buffer[..count], &mut |input| drop(inputs.send(input)));
+                true
+            }
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => true,
+            Err(_) => false,
+        }
+    }
+}
+
+/// Sends changes of the terminal's size and signals from outside into the same channel, until its receiver is gone.
+///
+/// # Errors
+/// When the runtime cannot listen to a signal.
+pub fn signals(
+    size: impl Fn() -> Option<Size> + Send + 'static,
+    inputs: UnboundedSender<Input>,
+) -> io::Result<tokio::task::JoinHandle<()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut winch = signal(SignalKind::window_change())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut resumed = signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?;
+    Ok(tokio::spawn(async move {
+        loop {
+            let input = tokio::select! {
+                Some(()) = winch.recv() => match size() {
+                    Some(size) => Input::Resize(size),
+                    None => continue,
+                },
+                Some(()) = interrupt.recv() => Input::Signal(Signal::Interrupt),
+                Some(()) = terminate.recv() => Input::Signal(Signal::Terminate),
+                Some(()) = hangup.recv() => Input::Signal(Signal::Hangup),
+                Some(()) = resumed.recv() => Input::Signal(Signal::Continue),
+                () = inputs.closed() => return,
+                else => return,
+            };
+            if inputs.send(input).is_err() {
+                return;
+            }
+        }
+    }))
+}

@@ -1,0 +1,60 @@
+//! What kind of terminal this is, as far as the environment and its answers tell.
+
+/// What the surface must know about the terminal before it writes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Traits {
+    /// No control sequences at all: rows are printed one after the other and nothing is drawn again.
+    pub plain: bool,
+    /// Line feeds inside a scroll region move rows into the scrollback. Where not, the live region is written anew
+    /// with every insertion.
+    pub regions: bool,
+    /// A change of width wraps the rows on screen anew; otherwise they are cut.
+    pub reflows: bool,
+    /// Sequences for the outer terminal go through tmux.
+    pub tmux: bool,
+}
+
+impl Traits {
+    /// A terminal as most are.
+    pub const USUAL: Traits = Traits { plain: false, regions: true, reflows: true, tmux: false };
+
+    /// Reads the variables that terminals and multiplexers set; `var` looks one up.
+    pub fn detect(var: impl Fn(&str) -> Option<String>) -> Traits {
+        let set = |name| var(name).is_some_and(|value| !value.is_empty());
+        let term = var("TERM").unwrap_or_default();
+        let tmux = set("TMUX");
+        let screen = !tmux && (set("STY") || term.starts_with("screen"));
+        let cuts = screen || set("XTERM_VERSION") || term == "linux";
+        Traits { plain: term.is_empty() || term == "dumb", regions: !screen, reflows: !cuts, tmux }
+    }
+
+    /// Takes in what the terminal says of itself (XTVERSION), which holds also where the environment does not
+    /// travel, as over SSH.
+    pub(super) fn learn(&mut self, version: &str) {
+        if version.starts_with("XTerm(") {
+            self.reflows = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(vars: &[(&str, &str)], want: Traits) {
+        let var = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        assert_eq!(Traits::detect(var), want, "{vars:?}");
+    }
+
+    #[test]
+    fn the_environment_tells_the_kind() {
+        let usual = Traits::USUAL;
+        check(&[("TERM", "xterm-256color")], usual);
+        check(&[], Traits { plain: true, ..usual });
+        check(&[("TERM", "dumb")], Traits { plain: true, ..usual });
+        check(&[("TERM", "screen-256color"), ("TMUX", "/tmp/x,1,0")], Traits { tmux: true, ..usual });
+        check(&[("TERM", "screen")], Traits { regions: false, reflows: false, ..usual });
+        check(&[("TERM", "xterm"), ("XTERM_VERSION", "XTerm(390)")], Traits { reflows: false, ..usual });
+        check(&[("TERM", "linux")], Traits { reflows: false, ..usual });
+    }
+}
