@@ -1,18 +1,22 @@
 //! The terminal front end: speaks only Op and Event.
 
 pub mod app;
+pub mod cell;
 pub mod composer;
 pub mod dialog;
+pub mod files;
 pub mod keymap;
 pub mod msg;
 pub mod pager;
 pub mod paint;
 pub mod popup;
 pub mod render;
+pub mod run;
 pub mod spinner;
 pub mod status;
 pub mod terminal;
 pub mod theme;
+pub mod transcript;
 pub mod update;
 pub mod view;
 

@@ -43,8 +43,7 @@ impl Run {
             command("rewind", "", "Go back to an earlier prompt"),
             command("exit", "quit", "Leave"),
         ];
-        let options =
-            Options { theme: Theme::dark(), keymap: Keymap::default(), commands, reduced_motion: true };
+        let options = Options { theme: Theme::dark(), keymap: Keymap::default(), commands, reduced_motion: true };
         Run { app: App::new(options, (width, height)), now: Instant::now(), effects: Vec::new() }
     }
 
@@ -166,11 +165,8 @@ fn prompt(seq: u64, text: &str) -> Event {
 }
 
 fn queued(items: &[(u64, &str, Delivery)]) -> Event {
-    let items = items.iter().map(|(id, text, delivery)| Queued {
-        id: QueueId(*id),
-        text: (*text).into(),
-        delivery: *delivery,
-    });
+    let items =
+        items.iter().map(|(id, text, delivery)| Queued { id: QueueId(*id), text: (*text).into(), delivery: *delivery });
     Event::Queue { items: items.collect() }
 }
 
@@ -197,7 +193,10 @@ fn prompts_shell_lines_and_commands_are_sent() {
     check("/model opus<enter>", r#"{"op":"command","name":"model","args":"opus"}"#);
     check("/co<tab>now<enter>", r#"{"op":"command","name":"cost","args":"now"}"#);
     check("/nothing<enter>", "");
-    check("/usr/bin is full<enter>", r#"{"op":"prompt","text":"/usr/bin is full","attachments":[],"delivery":"steer"}"#);
+    check(
+        "/usr/bin is full<enter>",
+        r#"{"op":"prompt","text":"/usr/bin is full","attachments":[],"delivery":"steer"}"#,
+    );
     check("/resume <enter>", "List(Sessions)");
     check("/resume abc<enter>", r#"{"op":"resume","session":"abc"}"#);
     check("/exit<enter>", r#"{"op":"shutdown"}"#);
@@ -350,25 +349,60 @@ fn commands_pop_up() {
     ───
     > /c▏
     ───
-    › /cost         What this session has cost
-      /clear        Start over with an empty conversation
-      /permissions  List, test and revoke rules
+    › /cost   What this session has cost
+      /clear  Start over with an empty conversation
     default · … · ? keys
     ");
     run.keys("<esc>zz<enter>");
-    assert_snapshot!(run.screen(), @"");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    > /czz▏
+    ───
+    there is no /czz; /help lists them
+    ");
 }
 
 #[test]
 fn permission_is_asked_at_every_size() {
     let mut run = Run::new(40, 12);
-    run.event(ask(1, "npm run build -- --mode 日本語 && npm run deploy --force", &["Bash(npm run build:*)", "Bash(npm run deploy:*)"]));
+    run.event(ask(
+        1,
+        "npm run build -- --mode 日本語 && npm run deploy --force",
+        &["Bash(npm run build:*)", "Bash(npm run deploy:*)"],
+    ));
     run.wait(200);
-    assert_snapshot!(run.screen(), @"");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Bash wants to run a command
+    npm run build -- --mode 日本語 && npm
+    run deploy --force
+    · npm is not known to be read-only
+    › 1. Yes
+      2. Yes, and don't ask again for
+         Bash(npm run build:*), Bash(npm ru…
+      3. No, and tell the agent what to do
+         instead
+    ↑↓ Enter choose · Esc no
+    default · … · ? keys
+    ");
     run.keys("2");
-    assert_snapshot!(run.screen(), @"");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Bash wants to run a command
+    From now on this runs without asking:
+    Bash(npm run build:*)
+    Bash(npm run deploy:*)
+    › 1. For this session
+      2. For this project
+         (.claude/settings.local.json)
+      3. For me, everywhere (user settings)
+    ↑↓ Enter choose · Esc no
+    default · … · ? keys
+    ");
     run.keys("<down><enter>");
-    assert_snapshot!(run.sent(), @"");
+    assert_snapshot!(run.sent(), @r#"
+    {"op":"answer","id":1,"answer":{"type":"always","rules":["Bash(npm run build:*)","Bash(npm run deploy:*)"],"scope":"project"}}
+    "#);
 }
 
 #[test]
@@ -384,7 +418,10 @@ fn a_dialog_is_not_answered_by_accident() {
     assert_eq!(run.sent(), r#"{"op":"answer","id":2,"answer":{"type":"no","feedback":"use fd"}}"#);
     run.event(ask(3, "ls", &[])).event(ask(4, "pwd", &[])).event(Event::AskClosed { id: AskId(3) });
     run.wait(200).keys("<ctrl+c><esc>");
-    assert_eq!(run.sent(), "{\"op\":\"interrupt\"}\n{\"op\":\"answer\",\"id\":4,\"answer\":{\"type\":\"no\",\"feedback\":null}}");
+    assert_eq!(
+        run.sent(),
+        "{\"op\":\"interrupt\"}\n{\"op\":\"answer\",\"id\":4,\"answer\":{\"type\":\"no\",\"feedback\":null}}"
+    );
     assert_eq!(run.app.draft(), "hello 1");
 }
 
@@ -403,7 +440,20 @@ fn diffs_scroll_in_the_dialog() {
         suggestions: Vec::new(),
     };
     run.event(Event::Ask(Ask { id: AskId(1), question })).wait(200).keys("<pgdn>");
-    assert_snapshot!(run.screen(), @"");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Write wants to create src/new.rs (+30 -…
+     4 + line 4
+     5 + line 5
+     6 + line 6
+     7 + line 7
+     8 + line 8
+    › 1. Yes
+      2. No, and tell the agent what to do
+         instead
+    PgUp/PgDn 4↑ 22↓ · Enter choose · Esc no
+    default · … · ? keys
+    ");
 }
 
 #[test]
@@ -411,23 +461,59 @@ fn lists_filter_and_choose() {
     let mut run = Run::new(60, 24);
     run.keys("/model<enter>");
     let row = |id: &str, current| ModelRow { id: id.into(), detail: "200k".into(), current };
-    run.msg(Msg::Listed(Listed::Models(vec![row("claude-opus", false), row("claude-sonnet", true), row("gpt-5", false)])));
+    run.msg(Msg::Listed(Listed::Models(vec![
+        row("claude-opus", false),
+        row("claude-sonnet", true),
+        row("gpt-5", false),
+    ])));
     run.keys("son");
-    assert_snapshot!(run.screen(), @"");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Which model?
+    filter: son▏
+    › claude-sonnet                                       ✓ 200k
+
+
+    type to filter · ↑↓ Enter choose · Esc closes
+    default · … · ? keys
+    ");
     run.keys("<enter>/permissions<enter>");
-    let rule = RuleRow { rule: "Bash(ls:*)".into(), behavior: Behavior::Allow, source: "session".into(), revocable: true };
+    let rule =
+        RuleRow { rule: "Bash(ls:*)".into(), behavior: Behavior::Allow, source: "session".into(), revocable: true };
     run.msg(Msg::Listed(Listed::Rules(vec![rule]))).keys("<enter><enter>");
     run.keys("/permissions<enter>rm x<tab>");
-    assert_snapshot!(run.sent(), @"");
+    assert_snapshot!(run.sent(), @r#"
+    AppendHistory("/model")
+    List(Models)
+    {"op":"command","name":"model","args":"claude-sonnet"}
+    AppendHistory("/permissions")
+    List(Rules)
+    {"op":"command","name":"permissions","args":"revoke Bash(ls:*)"}
+    List(Rules)
+    {"op":"command","name":"permissions","args":"test rm x"}
+    "#);
 }
 
 #[test]
 fn todos_and_modes_show() {
     let mut run = Run::new(40, 12);
     let todo = |content: &str, status| Todo { content: content.into(), active_form: format!("{content}ing"), status };
-    let items = vec![todo("Read", TodoStatus::Completed), todo("Edit", TodoStatus::InProgress), todo("Test", TodoStatus::Pending)];
+    let items = vec![
+        todo("Read", TodoStatus::Completed),
+        todo("Edit", TodoStatus::InProgress),
+        todo("Test", TodoStatus::Pending),
+    ];
     run.event(Event::Todos { items }).keys("<ctrl+t>").event(Event::Mode { mode: Mode::Plan }).busy().keys("👩‍👩‍👧日本");
-    assert_snapshot!(run.screen(), @"");
+    assert_snapshot!(run.screen(), @r"
+    ☑ Read
+    ▶ Editing
+    ☐ Test
+    ● Waiting for … (0 s · esc to interrupt)
+    ───
+    > 👩‍👩‍👧日本▏
+    ───
+    plan · …
+    ");
 }
 
 #[test]

@@ -177,7 +177,7 @@ impl Dialog {
             let style = if chosen { theme.selected } else { theme.text };
             let mut rows = paint::fold(&choice.label, room);
             if rows.len() > 2 {
-                rows = vec![rows.swap_remove(0), paint::cut(&choice.label[rows[0].len()..], room)];
+                rows = vec![rows[0].clone(), paint::cut(&rows[1..].concat(), room)];
             }
             for (row, text) in rows.into_iter().enumerate() {
                 let mark = match (row, chosen) {

@@ -1,0 +1,1 @@
+//! Markdown at two widths, streamed in any pieces, and hostile.
