@@ -21,9 +21,16 @@ const FRESH: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct Files {
     root: PathBuf,
-    listing: Arc<Mutex<Option<(Instant, Arc<Vec<String>>)>>>,
+    listing: Arc<Mutex<Option<Listing>>>,
     /// The newest query; older ones that still wait are dropped.
     newest: Arc<AtomicU64>,
+}
+
+/// What stood below the folder when it was read.
+#[derive(Debug)]
+struct Listing {
+    at: Instant,
+    paths: Arc<Vec<String>>,
 }
 
 /// A query in its order among others.
@@ -47,12 +54,12 @@ impl Files {
         if self.newest.load(Ordering::Relaxed) != turn.0 {
             return None;
         }
-        let fresh = listing.as_ref().filter(|(at, _)| now.saturating_duration_since(*at) < FRESH);
+        let fresh = listing.as_ref().filter(|listing| now.saturating_duration_since(listing.at) < FRESH);
         let paths = match fresh {
-            Some((_, paths)) => Arc::clone(paths),
+            Some(listing) => Arc::clone(&listing.paths),
             None => {
                 let paths = Arc::new(list(&self.root));
-                *listing = Some((now, Arc::clone(&paths)));
+                *listing = Some(Listing { at: now, paths: Arc::clone(&paths) });
                 paths
             }
         };

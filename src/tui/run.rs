@@ -414,3 +414,103 @@ async fn until(due: Option<Instant>) {
         None => pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+    use ratatui::layout::Size;
+    use tokio::sync::mpsc::channel;
+
+    use super::*;
+    use crate::message::Message;
+    use crate::protocol::{Delivery, Item};
+    use crate::tui::app::Options;
+    use crate::tui::keymap::Keymap;
+    use crate::tui::terminal::{Queries, Traits};
+    use crate::tui::theme::Theme;
+
+    /// A terminal emulator that outlives the surface.
+    #[derive(Clone)]
+    struct Emulator(Arc<Mutex<vt100::Parser>>);
+
+    impl Output for Emulator {
+        fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+            self.0.lock().unwrap().process(bytes);
+            Ok(())
+        }
+
+        fn size(&self) -> Option<Size> {
+            Some(Size::new(60, 12))
+        }
+    }
+
+    /// Remembers what it was asked to keep.
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<String>>);
+
+    impl Host for Kept {
+        fn cwd(&self) -> &Path {
+            Path::new("/nowhere")
+        }
+
+        fn list(&self, _: ListKind) -> Listed {
+            Listed::Sessions(Vec::new())
+        }
+
+        fn append_history(&self, _: &str) {}
+
+        fn save_draft(&self, text: &str) {
+            self.0.lock().unwrap().push(text.to_owned());
+        }
+
+        fn edit(&self, _: &str) -> Result<String, String> {
+            Err("there is no editor".into())
+        }
+
+        fn surroundings(&self) -> (Option<String>, Option<String>) {
+            (Some("main".into()), None)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_prompt_goes_out_and_its_answer_stands_in_the_scrollback() {
+        let side = |cells: u16| cells.try_into().unwrap();
+        let emulator = Emulator(Arc::new(Mutex::new(vt100::Parser::new(side(12), side(60), 100))));
+        let options =
+            Options { theme: Theme::dark(), keymap: Keymap::default(), commands: Vec::new(), reduced_motion: true };
+        let surface = Surface::open(emulator.clone(), Traits::detect(|_| None), Queries::default());
+        let (keys, inputs) = unbounded_channel();
+        let (ops, mut asked) = channel(1);
+        let (events, told) = channel(8);
+        let host = Arc::new(Kept::default());
+        let terminal = Terminal { surface, modes: None, inputs };
+        let loop_ = run(App::new(options, (60, 12)), terminal, ops, told, Arc::clone(&host) as Arc<dyn Host>);
+        let press = |code, modifiers| keys.send(Input::Key(KeyEvent::new(code, modifiers))).unwrap();
+        let user = async {
+            press(KeyCode::Char('h'), KeyModifiers::NONE);
+            press(KeyCode::Char('i'), KeyModifiers::NONE);
+            press(KeyCode::Enter, KeyModifiers::NONE);
+            let prompt = Op::Prompt { text: "hi".into(), attachments: Vec::new(), delivery: Delivery::Steer };
+            assert_eq!(asked.recv().await, Some(prompt));
+            for (seq, message) in [Message::prompt("hi"), Message::reply(vec![crate::message::Block::text("Hello.")])]
+                .into_iter()
+                .enumerate()
+            {
+                let item = Item::Message { seq: seq as u64, message: message.into() };
+                events.send(Event::Item(item)).await.unwrap();
+            }
+            press(KeyCode::Char('x'), KeyModifiers::NONE);
+            keys.send(Input::Signal(Signal::Terminate)).unwrap();
+            assert_eq!(asked.recv().await, Some(Op::Shutdown));
+            events.send(Event::Closed).await.unwrap();
+        };
+        let (left, ()) = tokio::join!(loop_, user);
+        assert_eq!(left.unwrap(), Left::Signal(Signal::Terminate));
+        let screen = emulator.0.lock().unwrap().screen().contents();
+        let rows: Vec<&str> = screen.lines().map(str::trim_end).filter(|row| !row.is_empty()).collect();
+        assert!(rows.iter().any(|row| row.contains("hi")) && rows.iter().any(|row| row.contains("Hello.")), "{rows:?}");
+        assert_eq!(host.0.lock().unwrap().last().map(String::as_str), Some("x"), "the draft is kept");
+    }
+}

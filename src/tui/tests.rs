@@ -400,9 +400,10 @@ fn permission_is_asked_at_every_size() {
     default · … · ? keys
     ");
     run.keys("<down><enter>");
-    assert_snapshot!(run.sent(), @r#"
-    {"op":"answer","id":1,"answer":{"type":"always","rules":["Bash(npm run build:*)","Bash(npm run deploy:*)"],"scope":"project"}}
-    "#);
+    assert_snapshot!(
+        run.sent(),
+        @r#"{"op":"answer","id":1,"answer":{"type":"always","rules":["Bash(npm run build:*)","Bash(npm run deploy:*)"],"scope":"project"}}"#
+    );
 }
 
 #[test]
@@ -531,4 +532,66 @@ fn every_size_draws_without_a_panic() {
             run.keys("<esc><esc>").event(prompt(1, "日本語")).keys("<esc><ctrl+c>/rewind<esc><enter>").screen();
         }
     }
+}
+
+#[test]
+fn wakes_up_only_while_something_moves() {
+    let mut run = Run::new(80, 24);
+    assert_eq!(run.app.wake(run.now), None);
+    run.busy();
+    assert_eq!(run.app.wake(run.now), Some(run.now + Duration::from_secs(1)));
+    let end = Turn::Ended { end: TurnEnd::Done, usage: Default::default(), cost_usd: None, millis: 1 };
+    run.event(Event::Turn(end)).keys("<ctrl+c>");
+    assert_eq!(run.app.wake(run.now), Some(run.now + Duration::from_secs(1)), "the hint goes");
+    run.wait(1_000);
+    assert_eq!(run.app.wake(run.now), None);
+}
+
+#[test]
+fn the_pager_shows_keys_and_says_that_a_question_waits() {
+    let mut run = Run::new(40, 12);
+    run.keys("?");
+    let draw = |run: &Run| {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 40, 12));
+        view::draw_pager(&run.app, buf.area, &mut buf);
+        let row = |y: u16| (0..40).map(|x| buf[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+        [row(0), row(1), row(11)].join("\n")
+    };
+    assert_snapshot!(draw(&run), @r"
+    Keys
+    Enter          send; while the agent
+    11/69 · ↑↓ PgUp PgDn g G scroll · / sea…
+    ");
+    run.event(ask(1, "ls", &[]));
+    assert_snapshot!(draw(&run), @r"
+    Keys
+    Enter          send; while the agent
+    A question waits · q goes back
+    ");
+    run.keys("q").wait(200).keys("<ctrl+o>");
+    assert_eq!(run.sent(), "RenderTranscript");
+    run.keys("<ctrl+o>1");
+    assert_eq!(run.sent(), r#"{"op":"answer","id":1,"answer":{"type":"yes"}}"#);
+}
+
+#[test]
+fn going_back_puts_the_prompt_into_the_composer() {
+    let mut run = Run::new(60, 16);
+    run.event(prompt(1, "first")).event(prompt(5, "second\nline")).keys("/rewind<enter>");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Go back to before which prompt?
+    filter: ▏
+    › second⏎line
+      first
+    type to filter · ↑↓ Enter choose · Esc closes
+    default · … · ? keys
+    ");
+    run.keys("<enter><enter>");
+    assert_eq!(run.sent().lines().last(), Some(r#"{"op":"rewind","to":5,"what":"both"}"#));
+    run.event(Event::Item(Item::Rewound { to: 5, prompt: "second\nline".into() }));
+    assert_eq!(run.app.draft(), "second\nline");
+    run.keys("<ctrl+c>/rewind<enter>").keys("<down>");
+    run.keys("<enter><enter>");
+    assert_eq!(run.sent().lines().last(), Some(r#"{"op":"rewind","to":1,"what":"both"}"#));
 }

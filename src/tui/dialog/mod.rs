@@ -26,7 +26,7 @@ enum Stage {
     /// Which rules are saved, and where.
     Scope,
     /// What the agent shall do instead.
-    Feedback(Field),
+    Feedback(Box<Field>),
 }
 
 /// What a key did.
@@ -202,7 +202,7 @@ impl Dialog {
         match self.choices().swap_remove(at).then {
             Then::Answer(answer) => return Outcome::Answered(answer),
             Then::Scope => self.go(Stage::Scope),
-            Then::Feedback => self.go(Stage::Feedback(Field::default())),
+            Then::Feedback => self.go(Stage::Feedback(Box::default())),
         }
         Outcome::Open
     }
