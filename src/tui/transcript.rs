@@ -5,6 +5,7 @@
 mod draw;
 mod history;
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -320,26 +321,32 @@ impl Transcript {
         }
     }
 
+    /// Takes back what was read of a streamed cell but not handed out; the bytes of its source that stay.
+    fn take_back(&mut self, index: usize) -> usize {
+        match index.cmp(&self.next) {
+            Ordering::Less => self.source(index).len(),
+            Ordering::Equal if self.stream.started() => self.stream.rewind(),
+            Ordering::Equal => {
+                self.stream = Stream::new();
+                0
+            }
+            Ordering::Greater => 0,
+        }
+    }
+
     /// Puts another text in the place of streamed cells, without touching what was handed out of them.
     fn replace(&mut self, streamed: &[usize], text: &str) {
         let mut shown = String::new();
         for index in streamed {
-            match index.cmp(&self.next) {
-                std::cmp::Ordering::Less => shown.push_str(self.source(*index)),
-                std::cmp::Ordering::Equal => shown.push_str(&self.source(*index)[..self.stream.settled()]),
-                std::cmp::Ordering::Greater => {}
-            }
+            let keep = self.take_back(*index);
+            shown.push_str(&self.source(*index)[..keep]);
         }
         let rest = text.strip_prefix(&shown);
         let mut left = rest.unwrap_or_default();
         let next = self.next;
         for index in streamed.iter().filter(|index| **index >= next) {
-            let mut source = String::new();
-            if *index == self.next {
-                let keep = self.stream.rewind();
-                source.push_str(&self.source(*index)[..keep]);
-            }
-            source.push_str(std::mem::take(&mut left));
+            let keep = self.take_back(*index);
+            let source = format!("{}{}", &self.source(*index)[..keep], std::mem::take(&mut left));
             self.set_source(*index, source);
         }
         let left = if rest.is_none() { text } else { left };
@@ -354,21 +361,15 @@ impl Transcript {
         let Some(first) = self.reply.take() else { return };
         let mut seen = false;
         for index in first..self.slots.len() {
-            let partly = index == self.next && self.stream.settled() > 0;
-            let whole = index < self.next;
-            match &self.slots[index].cell {
-                Cell::Reply(_) if partly => {
-                    seen = true;
-                    let keep = self.stream.rewind();
+            match &mut self.slots[index].cell {
+                Cell::Reply(_) => {
+                    let keep = self.take_back(index);
                     let source = self.source(index)[..keep].to_string();
+                    seen |= !source.trim().is_empty();
                     self.set_source(index, source);
                 }
-                Cell::Reply(_) if whole => seen |= !self.source(index).trim().is_empty(),
-                Cell::Reply(_) => self.set_source(index, String::new()),
-                Cell::Thinking(_) if !whole => {
-                    if let Cell::Thinking(thinking) = &mut self.slots[index].cell {
-                        thinking.source.clear();
-                    }
+                Cell::Thinking(thinking) if index >= self.next => {
+                    thinking.source.clear();
                     self.touch(index);
                 }
                 _ => {}

@@ -142,8 +142,8 @@ impl Call {
     fn body(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
         let Some(result) = &self.result else {
             return match detail {
-                Detail::Live { lines, .. } => last_lines(&self.output, lines, width, theme),
-                _ => output_rows(&self.output, width, theme, detail),
+                Detail::Live { lines, .. } => last_lines(&self.output, lines, theme.dim, width, theme),
+                _ => output_rows(&self.output, theme.dim, width, theme, detail),
             };
         };
         match (result.outcome, &result.display) {
@@ -151,7 +151,8 @@ impl Call {
             (Outcome::Ok, Some(Display::Todos { items })) => todo_rows(items, width, theme),
             (Outcome::Ok, Some(Display::Line { .. })) if detail != Detail::Whole => Vec::new(),
             (Outcome::Ok, None) if detail != Detail::Whole && QUIET.contains(&self.tool.as_str()) => Vec::new(),
-            _ => output_rows(&whole_text(result), width, theme, detail),
+            (Outcome::Error, None) => output_rows(&whole_text(result), theme.error, width, theme, detail),
+            _ => output_rows(&whole_text(result), theme.dim, width, theme, detail),
         }
     }
 }
@@ -172,7 +173,7 @@ impl Shell {
         spans.push(Span::styled(said, theme.dim));
         let mut rows = wrap::cut(spans, width, &[]);
         if let Some((output, _)) = &self.done {
-            rows.extend(output_rows(output, width, theme, detail));
+            rows.extend(output_rows(output, theme.dim, width, theme, detail));
         }
         rows
     }
@@ -191,44 +192,40 @@ fn whole_text(result: &ToolResult) -> String {
 fn hang(lines: Vec<Line<'static>>, width: usize, theme: &Theme) -> Vec<Row> {
     let mut rows = Vec::with_capacity(lines.len());
     for line in lines {
-        let lead = if rows.is_empty() { "  └ " } else { "    " };
-        let mut spans = vec![Span::styled(lead, theme.dim)];
-        spans.extend(line.spans.into_iter().map(|span| span.patch_style(Style::new())).map(|mut span| {
-            span.style = line.style.patch(span.style);
-            span
-        }));
+        let mut spans = match (rows.is_empty(), line.width() == 0) {
+            (true, _) => vec![Span::styled("  └ ", theme.dim)],
+            (false, true) => Vec::new(),
+            (false, false) => vec![Span::raw("    ")],
+        };
+        spans.extend(line.spans);
         rows.push(Row::from(Line::from(wrap::clip(spans, width))));
     }
     rows
 }
 
-fn output_rows(output: &str, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
-    let mut lines = ansi::lines(output, theme);
+fn output_rows(output: &str, plain: Style, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
+    let mut lines = ansi::lines(output, plain, theme);
     let (head, tail) = match detail {
-        Detail::Whole => return whole_rows(lines, width, theme),
+        Detail::Whole => return whole_rows(lines, width),
         Detail::Folded => (HEAD, TAIL),
         Detail::Live { lines, .. } => (0, lines),
     };
     if lines.len() > head + tail + 1 {
         let more = format!("… +{} lines (ctrl+o)", lines.len() - head - tail);
-        lines.splice(head..lines.len() - tail, [Line::styled(more, theme.dim)]);
+        lines.splice(head..lines.len() - tail, [Line::from(Span::styled(more, theme.dim))]);
     }
     hang(lines, width, theme)
 }
 
 /// All of the output, each line cut where the row is full.
-fn whole_rows(lines: Vec<Line<'static>>, width: usize, theme: &Theme) -> Vec<Row> {
-    let lead = [Span::styled("  ", theme.dim)];
-    let spans = |line: Line<'static>| -> Vec<Span<'static>> {
-        let style = line.style;
-        line.spans.into_iter().map(|span| Span::styled(span.content, style.patch(span.style))).collect()
-    };
-    lines.into_iter().flat_map(|line| wrap::cut(spans(line), width, &lead)).collect()
+fn whole_rows(lines: Vec<Line<'static>>, width: usize) -> Vec<Row> {
+    let lead = |line: &Line<'_>| if line.width() == 0 { Vec::new() } else { vec![Span::raw("  ")] };
+    lines.into_iter().flat_map(|line| wrap::cut(line.spans.clone(), width, &lead(&line))).collect()
 }
 
 /// The last lines of what is still running.
-fn last_lines(output: &str, count: usize, width: usize, theme: &Theme) -> Vec<Row> {
-    let mut lines = ansi::lines(output, theme);
+fn last_lines(output: &str, count: usize, plain: Style, width: usize, theme: &Theme) -> Vec<Row> {
+    let mut lines = ansi::lines(output, plain, theme);
     lines.drain(..lines.len().saturating_sub(count));
     hang(lines, width, theme)
 }

@@ -87,3 +87,6 @@ pub fn spell(time: Duration) -> String {
         _ => format!("{}h {}m", seconds / 3600, seconds / 60 % 60),
     }
 }
+
+#[cfg(test)]
+mod tests;

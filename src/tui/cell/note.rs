@@ -93,7 +93,7 @@ impl Note {
                 for (index, row) in rows.iter_mut().enumerate() {
                     // The two columns would break a line of code that goes on: it stays where it is.
                     let mark = if index == 0 { "· " } else { "  " };
-                    if row.continues || width < 4 {
+                    if row.continues || width < 4 || row.line.spans.is_empty() {
                         continue;
                     }
                     row.line.spans.insert(0, Span::styled(mark, theme.accent));

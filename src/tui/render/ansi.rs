@@ -1,28 +1,30 @@
 //! Tool output as a terminal would have shown it: colours kept, overwritten text gone, every other sequence removed.
 
 use ansi_to_tui::IntoText;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use crate::stdx::text;
 use crate::tui::theme::Theme;
 
-/// Lines of untrusted output. Colours are reduced to what the theme's terminal shows; text without colour is `dim`.
-pub fn lines(output: &str, theme: &Theme) -> Vec<Line<'static>> {
+/// Lines of untrusted output. Colours are reduced to what the theme's terminal shows; text without colour is `plain`.
+pub fn lines(output: &str, plain: Style, theme: &Theme) -> Vec<Line<'static>> {
     let kept = settle(output);
     let kept = kept.trim_end_matches('\n');
     if kept.is_empty() {
         return Vec::new();
     }
-    let plain = |kept: &str| kept.split('\n').map(|line| Line::styled(line.to_string(), theme.dim)).collect();
+    let uncoloured =
+        |kept: &str| kept.split('\n').map(|line| Line::from(Span::styled(line.to_string(), plain))).collect();
     if !kept.contains('\x1b') {
-        return plain(&text::clean(kept));
+        return uncoloured(&text::clean(kept));
     }
     let Ok(styled) = kept.into_text() else {
-        return plain(&text::clean(kept));
+        return uncoloured(&text::clean(kept));
     };
     let span = |span: Span<'static>| {
         let style = theme.depth.adapt(span.style);
-        let style = if style.fg.is_none() && style.bg.is_none() { theme.dim.patch(style) } else { style };
+        let style = if style.fg.is_none() && style.bg.is_none() { plain.patch(style) } else { style };
         Span::styled(text::clean(&span.content).into_owned(), style)
     };
     styled.lines.into_iter().map(|line| Line::from(line.spans.into_iter().map(span).collect::<Vec<_>>())).collect()
@@ -51,6 +53,8 @@ fn settle(output: &str) -> String {
     let mut chars = output.chars().peekable();
     // A carriage return takes effect when something is written over the line.
     let mut rewind = false;
+    // A backspace must not eat into a colour sequence.
+    let mut text_last = false;
     while let Some(c) = chars.next() {
         match c {
             '\n' => {
@@ -60,8 +64,9 @@ fn settle(output: &str) -> String {
             }
             '\r' => rewind = true,
             '\x08' => {
-                if out.len() > line_start && !out.ends_with('m') {
+                if out.len() > line_start && text_last {
                     out.pop();
+                    text_last = !out.ends_with('m') || !out[line_start..].contains('\x1b');
                 }
             }
             '\x1b' => match chars.next() {
@@ -84,6 +89,7 @@ fn settle(output: &str) -> String {
                             out.push_str("\x1b[");
                             out.push_str(&sequence.replace(':', ";"));
                             out.push('m');
+                            text_last = false;
                         }
                         Some('K') if sequence == "2" || rewind => {
                             out.truncate(line_start);
@@ -118,6 +124,7 @@ fn settle(output: &str) -> String {
                     rewind = false;
                 }
                 out.push(c);
+                text_last = true;
             }
         }
     }
@@ -137,6 +144,7 @@ mod tests {
         check("10%\r50%\r100%\ndone", "100%\ndone");
         check("a\r\nb\r\n", "a\nb\n");
         check("abc\x08\x08X", "aX");
+        check("am\x08X\x1b[1m\x08Y", "aXY");
         check("\x1b[31mred\x1b[0m", "red");
         check("\x1b]0;title\x07x\x1b]8;;http://e\x1b\\y", "xy");
         check("\x1b]52;c;aGk=\nnext", "\nnext");
@@ -150,9 +158,9 @@ mod tests {
     #[test]
     fn colours_are_kept_as_far_as_the_terminal_has_them() {
         let theme = Theme::dark();
-        let red = lines("\x1b[31mred\x1b[0m", &theme);
+        let red = lines("\x1b[31mred\x1b[0m", theme.dim, &theme);
         assert_eq!(red[0].spans[0].style.fg, Some(Color::Red));
-        let mono = lines("\x1b[31mred\x1b[0m", &theme.degrade(Depth::Mono));
+        let mono = lines("\x1b[31mred\x1b[0m", Style::new(), &theme.clone().degrade(Depth::Mono));
         assert_eq!(mono[0].spans[0].style.fg, None);
     }
 }

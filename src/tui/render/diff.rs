@@ -205,3 +205,60 @@ fn draw(line: DiffLine<'_>, runs: &[(bool, String)], digits: usize, width: usize
     let prefix = if prefix.width() + 4 > width { Prefix::hanging(sign, style) } else { prefix };
     wrap::wrap(&pieces, width, &prefix)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::render::wrap::{shown, spans_width};
+
+    fn diff(unified: &str) -> FileDiff {
+        FileDiff { path: "a.rs".into(), unified: unified.into(), added: 2, removed: 1, created: false }
+    }
+
+    fn check(unified: &str, width: usize, max: Option<usize>, want: &str) {
+        let rows = rows(&diff(unified), width, &Theme::dark(), max);
+        assert_eq!(shown(&rows), want);
+        assert!(rows.iter().all(|row| spans_width(&row.line.spans) <= width));
+    }
+
+    const CHANGE: &str = "@@ -9,3 +9,4 @@\n fn main() {\n-    let x = one();\n+    let x = two();\n+    // more\n }\n";
+
+    #[test]
+    fn lines_have_numbers_and_signs() {
+        check(
+            CHANGE,
+            40,
+            None,
+            " 9   fn main() {\n10 -     let x = one();\n10 +     let x = two();\n11 +     // more\n12   }",
+        );
+        check(CHANGE, 40, Some(2), " 9   fn main() {\n10 -     let x = one();\n… +3 lines");
+        check(
+            "@@ -1,1 +1,1 @@\n-a\n+b\n@@ -9,1 +9,1 @@\n c\nCut here.\n",
+            40,
+            None,
+            "1 - a\n1 + b\n⋮\n9   c\nCut here.",
+        );
+        check("@@ -1 +1 @@\n+a long line of text\n", 12, None, "1 + a long\n    line of\n    text");
+        check("@@ -1 +1 @@\n+\x1b[31mx\n\\ No newline at end of file\n", 40, None, "1 + ␛[31mx");
+        check("@@ -1 +1 @@\n+abcdef\n", 5, None, "+abcd\n ef");
+        check("", 40, None, "");
+    }
+
+    #[test]
+    fn changed_words_stand_out() {
+        let theme = Theme::dark();
+        let rows = rows(&diff(CHANGE), 40, &theme, None);
+        let words = |row: &Row, style: Style| -> Vec<String> {
+            row.line.spans.iter().filter(|span| span.style == style).map(|span| span.content.to_string()).collect()
+        };
+        assert_eq!(words(&rows[1], theme.removed_word), ["one"]);
+        assert_eq!(words(&rows[2], theme.added_word), ["two"]);
+        assert_eq!(words(&rows[3], theme.added_word), Vec::<String>::new());
+    }
+
+    #[test]
+    fn long_lines_and_wild_numbers_do_no_harm() {
+        let wild = format!("@@ -18446744073709551615 +99999999999999999999 @@\n-{}\n+b\n", "x".repeat(100_000));
+        assert!(!rows(&diff(&wild), 80, &Theme::dark(), Some(30)).is_empty());
+    }
+}

@@ -71,7 +71,9 @@ pub fn wrap(pieces: &[Piece], width: usize, prefix: &Prefix) -> Vec<Row> {
         for range in text::breaks(line, columns) {
             let (start, end) = (line_start + range.start, line_start + range.end);
             let lead = if rows.is_empty() { &prefix.first } else { &prefix.rest };
-            let mut row = Row { line: Line::from(lead.clone()), links: Vec::new(), continues: false };
+            let blank = range.is_empty() && lead.iter().all(|span| span.content.trim().is_empty());
+            let lead = if blank { Vec::new() } else { lead.clone() };
+            let mut row = Row { line: Line::from(lead), links: Vec::new(), continues: false };
             while piece + 1 < pieces.len() && starts[piece + 1] <= start {
                 piece += 1;
             }

@@ -113,7 +113,7 @@ mod tests {
         check(Depth::Indexed, Color::Red, Some(Color::Red));
         check(Depth::Ansi16, Color::Rgb(250, 70, 80), Some(Color::LightRed));
         check(Depth::Ansi16, Color::Indexed(1), Some(Color::Red));
-        check(Depth::Ansi16, Color::Indexed(46), Some(Color::LightGreen));
+        check(Depth::Ansi16, Color::Indexed(255), Some(Color::Gray));
         check(Depth::Mono, Color::Red, None);
     }
 }

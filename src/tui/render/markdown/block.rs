@@ -41,7 +41,8 @@ fn keep_definitions(source: &str) -> String {
         if text.starts_with('[') && text.contains("]:") {
             kept.push_str(&line[..line.len() - text.len()]);
             kept.push('\\');
-            kept.push_str(text);
+            kept.push_str(text.trim_end());
+            kept.push_str("  \n");
         } else {
             kept.push_str(line);
         }
@@ -74,6 +75,8 @@ struct Block<'a> {
     ordinal: Option<u64>,
     code: Option<(String, String)>,
     table: Option<Table>,
+    /// Number of rows after the last blank one was added: blocks that begin at one place share it.
+    spaced: usize,
 }
 
 impl<'a> Block<'a> {
@@ -81,7 +84,8 @@ impl<'a> Block<'a> {
         let ordinal = if let Kind::Item(number) = kind { number } else { None };
         let (rows, pieces, links, levels, lists) = Default::default();
         let styles = vec![theme.text];
-        Block { source, width, theme, rows, pieces, styles, links, levels, lists, ordinal, code: None, table: None }
+        let (code, table, spaced) = (None, None, 0);
+        Block { source, width, theme, rows, pieces, styles, links, levels, lists, ordinal, code, table, spaced }
     }
 
     fn event(&mut self, event: Event<'_>, range: Range<usize>) {
@@ -277,7 +281,7 @@ impl<'a> Block<'a> {
         let line = self.source[..at].rfind('\n');
         let before = line.map(|end| self.source[..end].rsplit('\n').next().unwrap_or_default());
         let blank = before.is_some_and(|before| before.trim_matches([' ', '>']).is_empty());
-        if self.rows.is_empty() || fresh || !blank {
+        if self.rows.len() == self.spaced || fresh || !blank {
             return;
         }
         let bar = self.levels.iter().rposition(|level| level.rest.content.starts_with('│'));
@@ -286,6 +290,7 @@ impl<'a> Block<'a> {
             None => Row::default(),
         };
         self.rows.push(row);
+        self.spaced = self.rows.len();
     }
 
     /// What stands before the next row. Of deep nesting the outer levels are left out: text keeps half of the width.

@@ -199,9 +199,20 @@ impl Scanner {
     }
 
     fn split_when_long(&mut self, steps: &mut Vec<Step>) {
-        if self.open.len() > MAX_BLOCK {
-            self.close(steps);
-            self.split = true;
+        if self.open.len() <= MAX_BLOCK {
+            return;
+        }
+        let header = match self.state {
+            State::Block(Kind::Table) => self.open.split_inclusive('\n').take(2).collect(),
+            _ => String::new(),
+        };
+        self.close(steps);
+        self.split = true;
+        // The rest of a table is one, too: with the same header.
+        if !header.is_empty() && header.len() < MAX_BLOCK / 8 {
+            self.state = State::Block(Kind::Table);
+            self.open = header;
+            self.lines = 2;
         }
     }
 
