@@ -1,14 +1,18 @@
 //! What the model can do. A tool declares what a call touches, then does it; it never decides whether it may.
 
+mod bash;
 mod diff;
 mod edit;
 mod file;
+mod glob;
+mod grep;
 pub mod input;
 pub mod limit;
 mod ls;
 mod media;
 mod notebook;
 mod read;
+mod search;
 mod todo_write;
 mod toolbox;
 mod write;

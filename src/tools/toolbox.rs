@@ -20,6 +20,9 @@ impl Toolbox {
             Arc::new(super::read::Read),
             Arc::new(super::write::Write),
             Arc::new(super::edit::Edit),
+            Arc::new(super::bash::Bash),
+            Arc::new(super::grep::Grep),
+            Arc::new(super::glob::Glob),
             Arc::new(super::ls::Ls),
             Arc::new(super::todo_write::TodoWrite),
         ])
