@@ -74,7 +74,10 @@ impl Tool for Bash {
             return Err("The command holds a NUL character.".into());
         }
         if command.len() > COMMAND {
-            return Err(format!("The command has {} bytes; at most {COMMAND} fit. Write a script file and run it.", command.len()));
+            return Err(format!(
+                "The command has {} bytes; at most {COMMAND} fit. Write a script file and run it.",
+                command.len()
+            ));
         }
         Ok(Access::Shell { command, cwd: dirs.cwd.clone() })
     }
@@ -404,9 +407,19 @@ mod tests {
         check("echo (", Outcome::Error, "bash: eval: line 1: syntax error near unexpected token `newline'\nbash: eval: line 1: `echo ('\n[Exit code 2]").await;
         check("set -eux; cd /tmp/.. 2>/dev/null; cd - >/dev/null", Outcome::Ok, "++ cd /tmp/..\n++ cd -\n").await;
         check("(exit 4)", Outcome::Error, "[Exit code 4]").await;
-        check("set -e; cd nowhere; echo no", Outcome::Error, "bash: line 1: cd: nowhere: No such file or directory\n[Exit code 1]").await;
+        check(
+            "set -e; cd nowhere; echo no",
+            Outcome::Error,
+            "environment: line 1: cd: nowhere: No such file or directory\n[Exit code 1]",
+        )
+        .await;
         check("sleep 1000 & disown; echo done", Outcome::Ok, "done\n").await;
-        check("read -t 5 x || echo 'no input'; test -t 0 || echo 'no terminal'", Outcome::Ok, "no input\nno terminal\n").await;
+        check(
+            "read -t 5 x || echo 'no input'; test -t 0 || echo 'no terminal'",
+            Outcome::Ok,
+            "no input\nno terminal\n",
+        )
+        .await;
     }
 
     #[tokio::test]
@@ -442,7 +455,10 @@ mod tests {
         std::os::unix::fs::symlink("/", fixture.root.join("link")).unwrap();
         fixture.run(&Bash, json!({"command": "cd sub"})).await;
         let got = fixture.ok(&Bash, json!({"command": "cd /usr"})).await;
-        assert_eq!(got, "[The shell ended in /usr, which is outside the workspace; the working directory is ROOT again]");
+        assert_eq!(
+            got,
+            "[The shell ended in /usr, which is outside the workspace; the working directory is ROOT again]"
+        );
         assert_eq!(fixture.dirs.cwd, fixture.root);
         fixture.ok(&Bash, json!({"command": "cd link"})).await;
         assert_eq!(fixture.dirs.cwd, fixture.root);

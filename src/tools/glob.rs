@@ -31,7 +31,8 @@ impl Input {
     /// The folder to start from, and the pattern below it: the fixed folders that a pattern begins with count as folder.
     fn place(&self, dirs: &Dirs, home: Option<&Path>) -> (PathBuf, String) {
         let root = dirs.absolute(self.path.as_deref().unwrap_or("."), home);
-        let fixed = self.pattern.find(['*', '?', '[', '{', '\\']).map_or(self.pattern.as_str(), |at| &self.pattern[..at]);
+        let fixed =
+            self.pattern.find(['*', '?', '[', '{', '\\']).map_or(self.pattern.as_str(), |at| &self.pattern[..at]);
         let outside = fixed.starts_with('/') || fixed.starts_with("~/") || fixed.split('/').any(|part| part == "..");
         match fixed.rfind('/').filter(|_| outside) {
             Some(at) => {
@@ -113,7 +114,10 @@ fn find(root: &Path, pattern: &str, cwd: &Path, stop: &Stop) -> Result<Output, S
         lines.push("No file matches. Hidden and ignored files are passed over; LS lists them.".into());
     }
     if count > FILES {
-        lines.push(format!("[{} more files are not shown: the {FILES} newest are. Use a narrower pattern.]", count - FILES));
+        lines.push(format!(
+            "[{} more files are not shown: the {FILES} newest are. Use a narrower pattern.]",
+            count - FILES
+        ));
     }
     let line = if count == 1 { "1 file".to_string() } else { format!("{count} files") };
     Ok(Output { display: Some(Display::Line { text: line }), ..Output::ok(lines.join("\n")) })
@@ -131,8 +135,15 @@ mod tests {
     fn project() -> Fixture {
         let fixture = Fixture::new();
         for (age, name) in [
-            "new.rs", "src/b.rs", "src/a/deep.rs", "src/view.tsx", "src/old.ts", ".github/ci.yml", ".git/x.rs",
-            "target/made.rs", "odd\x1b[1m\nname.txt",
+            "new.rs",
+            "src/b.rs",
+            "src/a/deep.rs",
+            "src/view.tsx",
+            "src/old.ts",
+            ".github/ci.yml",
+            ".git/x.rs",
+            "target/made.rs",
+            "odd\x1b[1m\nname.txt",
         ]
         .iter()
         .enumerate()

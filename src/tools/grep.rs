@@ -136,9 +136,9 @@ fn walker(input: &Input, root: &Path) -> Result<WalkBuilder, String> {
         let mut types = TypesBuilder::new();
         types.add_defaults();
         types.select(kind);
-        let types = types
-            .build()
-            .map_err(|_| format!("Parameter `type` is {kind:?}, which is no known file type. Use glob, e.g. \"*.{kind}\"."))?;
+        let types = types.build().map_err(|_| {
+            format!("Parameter `type` is {kind:?}, which is no known file type. Use glob, e.g. \"*.{kind}\".")
+        })?;
         walker.types(types);
     }
     Ok(walker)
@@ -148,7 +148,8 @@ fn grep(input: &Input, root: &Path, cwd: &Path, stop: &Stop) -> Result<Output, S
     search::check_root(root)?;
     let (matcher, walker) = (matcher(input)?, walker(input, root)?);
     let mode = input.output_mode.unwrap_or(Mode::FilesWithMatches);
-    let context = |lines: Option<usize>| lines.or(input.around).filter(|_| mode == Mode::Content).unwrap_or(0).min(1000);
+    let context =
+        |lines: Option<usize>| lines.or(input.around).filter(|_| mode == Mode::Content).unwrap_or(0).min(1000);
     let mut builder = SearcherBuilder::new();
     builder
         .line_number(mode == Mode::Content && input.numbers.unwrap_or(true))
@@ -372,12 +373,33 @@ mod tests {
         check(json!({"pattern": "one", "path": ".hidden"}), ".hidden").await;
         check(json!({"pattern": "absent"}), "No matches. Hidden, ignored and binary files are passed over.").await;
         check(json!({"pattern": "one", "output_mode": "count"}), "a.rs:2\nlatin:1\nsub/c.txt:1").await;
-        check(json!({"pattern": "one", "output_mode": "content"}), &format!("a.rs:1:fn one() {{}}\na.rs:4:    one();\nlatin:1:one caf\u{fffd}\n{long}")).await;
-        check(json!({"pattern": "one", "output_mode": "content", "-n": false, "glob": "*.rs"}), "a.rs:fn one() {}\na.rs:    one();").await;
-        check(json!({"pattern": "One", "output_mode": "content", "glob": "*.ts"}), "sub/b.ts:1:function One() {}").await;
-        check(json!({"pattern": "one\\(\\);", "output_mode": "content", "-C": 1}), "a.rs-3-fn two() {\na.rs:4:    one();\na.rs-5-}").await;
-        check(json!({"pattern": "two.*?one", "output_mode": "content", "multiline": true}), "a.rs:3:fn two() {\na.rs:4:    one();").await;
-        check(json!({"pattern": "fn|one", "output_mode": "content", "glob": "*.rs", "head_limit": 1, "offset": 1}), "a.rs:3:fn two() {\n[1 more lines; continue with offset 2]").await;
+        check(
+            json!({"pattern": "one", "output_mode": "content"}),
+            &format!("a.rs:1:fn one() {{}}\na.rs:4:    one();\nlatin:1:one caf\u{fffd}\n{long}"),
+        )
+        .await;
+        check(
+            json!({"pattern": "one", "output_mode": "content", "-n": false, "glob": "*.rs"}),
+            "a.rs:fn one() {}\na.rs:    one();",
+        )
+        .await;
+        check(json!({"pattern": "One", "output_mode": "content", "glob": "*.ts"}), "sub/b.ts:1:function One() {}")
+            .await;
+        check(
+            json!({"pattern": "one\\(\\);", "output_mode": "content", "-C": 1}),
+            "a.rs-3-fn two() {\na.rs:4:    one();\na.rs-5-}",
+        )
+        .await;
+        check(
+            json!({"pattern": "two.*?one", "output_mode": "content", "multiline": true}),
+            "a.rs:3:fn two() {\na.rs:4:    one();",
+        )
+        .await;
+        check(
+            json!({"pattern": "fn|one", "output_mode": "content", "glob": "*.rs", "head_limit": 1, "offset": 1}),
+            "a.rs:3:fn two() {\n[1 more lines; continue with offset 2]",
+        )
+        .await;
         check(json!({"pattern": "one", "output_mode": "count", "offset": 9}), "[The answer has only 3 lines.]").await;
     }
 

@@ -6,15 +6,20 @@ mod edit;
 mod file;
 mod glob;
 mod grep;
+mod html;
 pub mod input;
 pub mod limit;
 mod ls;
 mod media;
 mod notebook;
+mod notebook_edit;
 mod read;
 mod search;
 mod todo_write;
 mod toolbox;
+mod web;
+mod web_fetch;
+mod web_search;
 mod write;
 
 #[cfg(test)]

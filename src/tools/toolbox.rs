@@ -25,6 +25,9 @@ impl Toolbox {
             Arc::new(super::glob::Glob),
             Arc::new(super::ls::Ls),
             Arc::new(super::todo_write::TodoWrite),
+            Arc::new(super::web_fetch::WebFetch::default()),
+            Arc::new(super::web_search::WebSearch),
+            Arc::new(super::notebook_edit::NotebookEdit),
         ])
     }
 
