@@ -20,8 +20,14 @@ impl Toolbox {
             Arc::new(super::read::Read),
             Arc::new(super::write::Write),
             Arc::new(super::edit::Edit),
+            Arc::new(super::bash::Bash),
+            Arc::new(super::grep::Grep),
+            Arc::new(super::glob::Glob),
             Arc::new(super::ls::Ls),
             Arc::new(super::todo_write::TodoWrite),
+            Arc::new(super::web_fetch::WebFetch::default()),
+            Arc::new(super::web_search::WebSearch),
+            Arc::new(super::notebook_edit::NotebookEdit),
         ])
     }
 
