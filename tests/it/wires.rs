@@ -15,6 +15,8 @@ use serde_json::json;
 
 use crate::support::fake_api::{FakeApi, Reply};
 
+mod encoded;
+mod local;
 mod recorded;
 
 const WIRES: [WireName; 4] = [WireName::Anthropic, WireName::Openai, WireName::OpenaiChat, WireName::Gemini];
