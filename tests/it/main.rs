@@ -1,5 +1,6 @@
 //! Integration tests.
 
+<<<<<<< HEAD
 // Helpers of tests may fail a test, too; clippy exempts only the tests themselves.
 #![allow(clippy::unwrap_used)]
 
@@ -8,3 +9,7 @@ mod readme;
 mod support;
 mod surface;
 mod tidy;
+=======
+mod support;
+mod wires;
+>>>>>>> wires
