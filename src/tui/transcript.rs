@@ -105,7 +105,7 @@ impl Transcript {
                     self.touch(0);
                 }
             }
-            Event::Ask(_) | Event::AskClosed { .. } | Event::Mode { .. } | Event::Usage(_) => {}
+            Event::Ask(_) | Event::AskClosed { .. } | Event::Mode { .. } | Event::Usage(_) | Event::Listed(_) => {}
             Event::Todos { .. } | Event::Queue { .. } | Event::Closed => {}
         }
     }

@@ -1,15 +1,12 @@
 //! Integration tests.
 
-<<<<<<< HEAD
 // Helpers of tests may fail a test, too; clippy exempts only the tests themselves.
 #![allow(clippy::unwrap_used)]
 
+mod agent;
 mod config;
 mod readme;
 mod support;
 mod surface;
 mod tidy;
-=======
-mod support;
 mod wires;
->>>>>>> wires

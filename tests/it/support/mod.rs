@@ -1,6 +1,5 @@
 //! What the integration tests share.
 
-pub(crate) mod screen;
-//! What the tests share.
-
 pub(crate) mod fake_api;
+pub(crate) mod harness;
+pub(crate) mod screen;

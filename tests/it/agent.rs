@@ -1,0 +1,253 @@
+//! The loop and its pipeline, over a scripted model: order of events, permissions, cancellation, retries.
+
+use cocode::permission::Mode;
+use cocode::protocol::{Answer, Delivery, GrantScope, Op};
+
+use super::support::harness::Harness;
+
+#[tokio::test]
+async fn reads_edits_and_answers() {
+    let run = Harness::new()
+        .file("a.txt", "one\n")
+        .script(
+            r#"
+- reply: [text: Reading., tool: {name: Read, input: {file_path: a.txt}}]
+- reply: [tool: {name: Edit, input: {file_path: a.txt, old_string: one, new_string: two}}]
+  expect: {contains: one}
+- reply: [text: Done.]
+"#,
+        )
+        .prompt("change it")
+        .answer(Answer::Yes)
+        .run()
+        .await;
+    insta::assert_snapshot!(run.trace());
+    assert_eq!(run.read("a.txt"), "two\n");
+}
+
+#[tokio::test]
+async fn a_refusal_with_words_goes_on_and_one_without_stops() {
+    let script = r#"
+- reply: [tool: {name: Write, input: {file_path: a.txt, content: x}}]
+- reply: [text: As you wish.]
+  expect: {contains: "use b.txt"}
+"#;
+    let run = Harness::new()
+        .script(script)
+        .prompt("write")
+        .answer(Answer::No { feedback: Some("use b.txt".into()) })
+        .run()
+        .await;
+    assert!(run.trace().ends_with("reply As you wish.\nturn ended Done"), "{}", run.trace());
+    let run = Harness::new().script(script).prompt("write").answer(Answer::No { feedback: None }).run().await;
+    assert!(run.trace().ends_with("turn ended Refused"), "{}", run.trace());
+    assert!(!run.project().join("a.txt").exists());
+}
+
+#[tokio::test]
+async fn a_granted_rule_holds_from_then_on() {
+    let run = Harness::new()
+        .script(
+            r#"
+- reply: [tool: {name: Bash, input: {command: touch a.txt}}]
+- reply: [tool: {name: Bash, input: {command: touch b.txt}}]
+- reply: [text: Done.]
+"#,
+        )
+        .prompt("go")
+        .answer(Answer::Always { rules: vec!["Bash(touch:*)".into()], scope: GrantScope::Session })
+        .run()
+        .await;
+    assert_eq!(run.trace().matches("\nask ").count(), 1, "{}", run.trace());
+    assert!(run.project().join("b.txt").exists());
+}
+
+#[tokio::test]
+async fn read_only_calls_run_side_by_side_and_answer_in_order() {
+    let run = Harness::new()
+        .file("a.txt", "A")
+        .file("b.txt", "B")
+        .script(
+            r#"
+- reply:
+  - tool: {name: Read, input: {file_path: a.txt}}
+  - tool: {name: Read, input: {file_path: b.txt}}
+- reply: [text: Both.]
+"#,
+        )
+        .prompt("read")
+        .run()
+        .await;
+    let trace = run.trace();
+    let starts: Vec<usize> = trace.match_indices("\ncall Read").map(|(at, _)| at).collect();
+    let results: Vec<usize> = trace.match_indices("\ntoolresult").map(|(at, _)| at).collect();
+    assert!(starts.len() == 2 && results.len() == 2 && starts[1] < results[0], "{trace}");
+    assert!(trace.find("1→A") < trace.find("1→B"), "{trace}");
+}
+
+#[tokio::test]
+async fn an_interrupt_answers_open_calls() {
+    let run = Harness::new()
+        .script(
+            r#"
+- reply:
+  - text: Two things.
+  - tool: {name: Bash, input: {command: "echo begun; sleep 60"}}
+  - tool: {name: Bash, input: {command: "touch never.txt"}}
+"#,
+        )
+        .mode(Mode::Bypass)
+        .prompt("go")
+        .at("output begun", Op::Interrupt)
+        .run()
+        .await;
+    let trace = run.trace();
+    assert!(trace.ends_with("turn ended Interrupted"), "{trace}");
+    assert_eq!(trace.matches("toolresult Interrupted").count(), 2, "{trace}");
+    assert!(!run.project().join("never.txt").exists());
+}
+
+#[tokio::test]
+async fn an_interrupt_in_mid_stream_keeps_what_had_arrived() {
+    let run = Harness::new()
+        .script("- reply: [text: First words., delay_ms: 60000, text: Never.]")
+        .prompt("go")
+        .at("text First", Op::Interrupt)
+        .run()
+        .await;
+    assert!(run.trace().ends_with("reply First words.\nturn ended Interrupted"), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn a_steered_prompt_arrives_at_the_next_tool_boundary() {
+    let steer = Op::Prompt { text: "also this".into(), attachments: Vec::new(), delivery: Delivery::Steer };
+    let run = Harness::new()
+        .file("a.txt", "A")
+        .script(
+            r#"
+- reply: [text: Looking., delay_ms: 30, tool: {name: Read, input: {file_path: a.txt}}]
+- reply: [text: Both done.]
+  expect: {contains: also this}
+"#,
+        )
+        .prompt("go")
+        .at("text Looking", steer)
+        .run()
+        .await;
+    assert!(run.trace().ends_with("prompt also this\ntext Both done.\nreply Both done.\nturn ended Done"), "{}", run.trace());
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_asked_again_and_what_was_shown_is_discarded() {
+    let run = Harness::new()
+        .script(
+            r#"
+- reply: [text: Half an, error: {kind: ended_early}]
+- reply: [error: {kind: rate_limited, retry_after_ms: 10}]
+- reply: [text: Whole.]
+"#,
+        )
+        .prompt("go")
+        .run()
+        .await;
+    insta::assert_snapshot!(run.trace());
+    let sent: Vec<String> = run.session().context().messages().iter().map(|message| message.text()).collect();
+    assert!(sent.iter().all(|text| !text.contains("Half")), "{sent:?}");
+}
+
+#[tokio::test]
+async fn a_failure_for_good_gives_the_prompt_back() {
+    let run = Harness::new().script("- reply: [error: {kind: auth}]").prompt("precious words").run().await;
+    assert!(run.trace().contains(r#"restore=Some("precious words")"#), "{}", run.trace());
+    assert!(run.trace().ends_with("turn ended Failed"));
+}
+
+#[tokio::test]
+async fn the_same_call_again_and_again_asks() {
+    let run = Harness::new()
+        .file("a.txt", "A")
+        .script("- reply: [tool: {name: Read, input: {file_path: a.txt}}]\n  repeat: 9")
+        .prompt("go")
+        .run()
+        .await;
+    assert!(run.trace().ends_with("turn ended Repeated"), "{}", run.trace());
+    assert_eq!(run.trace().matches("toolresult").count(), 5);
+}
+
+#[tokio::test]
+async fn max_turns_ends_the_turn() {
+    let run = Harness::new()
+        .file("a.txt", "A")
+        .script("- reply: [tool: {name: LS, input: {path: .}}]\n  repeat: 9")
+        .max_turns(2)
+        .prompt("go")
+        .run()
+        .await;
+    assert!(run.trace().ends_with("turn ended MaxTurns"), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn plan_mode_changes_nothing() {
+    let run = Harness::new()
+        .script(
+            r#"
+- reply:
+  - tool: {name: Write, input: {file_path: a.txt, content: x}}
+  - tool: {name: Bash, input: {command: "touch b.txt"}}
+- reply: [text: Refused.]
+"#,
+        )
+        .mode(Mode::Plan)
+        .prompt("go")
+        .run()
+        .await;
+    assert_eq!(run.trace().matches("toolresult Denied").count(), 2, "{}", run.trace());
+    assert_eq!(std::fs::read_dir(run.project()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_session_goes_on_where_it_stopped() {
+    let run = Harness::new().script("- reply: [text: One.]").prompt("first").run().await;
+    let run = Harness::after(run).script("- reply: [text: Two.]\n  expect: {messages: 4}").prompt("second").run().await;
+    assert!(run.trace().ends_with("reply Two.\nturn ended Done"), "{}", run.trace());
+    assert!(run.trace().starts_with("session mode=default shown=2"), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn undo_puts_files_back() {
+    let run = Harness::new()
+        .file("a.txt", "one")
+        .script(
+            r#"
+- reply: [tool: {name: Read, input: {file_path: a.txt}}]
+- reply: [tool: {name: Edit, input: {file_path: a.txt, old_string: one, new_string: two}}]
+- reply: [text: Done.]
+"#,
+        )
+        .mode(Mode::AcceptEdits)
+        .prompt("go")
+        .run()
+        .await;
+    assert_eq!(run.read("a.txt"), "two");
+    let run = Harness::after(run).prompt("/undo").run().await;
+    assert_eq!(run.read("a.txt"), "one", "{}", run.trace());
+}
+
+#[tokio::test]
+async fn files_changed_meanwhile_are_told() {
+    let run = Harness::new()
+        .file("a.txt", "one")
+        .script(
+            r#"
+- reply: [tool: {name: Read, input: {file_path: a.txt}}]
+- reply: [tool: {name: Bash, input: {command: "echo two > a.txt"}}]
+- reply: [text: Noticed.]
+  expect: {contains: changed on disk}
+"#,
+        )
+        .mode(Mode::Bypass)
+        .prompt("go")
+        .run()
+        .await;
+    assert!(run.trace().ends_with("turn ended Done"), "{}", run.trace());
+}
