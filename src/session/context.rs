@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::entry::{Boundary, ClippedBlock, EntryKind, Seq};
 use crate::message::tokens;
@@ -43,8 +43,26 @@ struct Item {
     kept: Option<Vec<usize>>,
     /// Digests of results that were archived here; they follow this message.
     digests: Vec<Arc<Message>>,
-    /// Estimate for `shown`.
-    tokens: u64,
+    /// Estimate for `shown` and `digests`, made when it is first asked for: most messages stand before the last reply,
+    /// which the provider has counted.
+    tokens: Estimate,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Estimate(OnceLock<u64>);
+
+/// Equal messages have equal estimates, made or not.
+impl PartialEq for Estimate {
+    fn eq(&self, _other: &Estimate) -> bool {
+        true
+    }
+}
+
+impl Item {
+    fn tokens(&self) -> u64 {
+        let messages = std::iter::once(&self.shown).chain(&self.digests);
+        *self.tokens.0.get_or_init(|| messages.map(|message| tokens::message(message)).sum())
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -68,26 +86,13 @@ struct Parts {
     thinking: String,
 }
 
-/// Tokens, as a running sum.
+/// What a provider counted last.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Tally {
-    /// What the provider counted with the last reply, less what was cleared since.
+    /// Tokens of the last reply and all before it, less what was cleared since.
     counted: Option<u64>,
     /// Number of items that `counted` covers.
     covers: usize,
-    /// Estimate of all later items, without the safety factor.
-    estimated: u64,
-}
-
-impl Tally {
-    /// Item `index` now costs `new` instead of `old`.
-    fn change(&mut self, index: usize, old: u64, new: u64) {
-        let sum = match &mut self.counted {
-            Some(counted) if index < self.covers => counted,
-            _ => &mut self.estimated,
-        };
-        *sum = (*sum + new).saturating_sub(old);
-    }
 }
 
 impl Context {
@@ -160,7 +165,8 @@ impl Context {
 
     /// Tokens in the window: what the provider counted with the last reply, and 1.33 times the estimate of what came later.
     pub fn tokens(&self) -> u64 {
-        self.tally.counted.unwrap_or(0) + (self.tally.estimated * SAFETY_PERCENT).div_ceil(100)
+        let estimated: u64 = self.items[self.tally.covers..].iter().map(Item::tokens).sum();
+        self.tally.counted.unwrap_or(0) + (estimated * SAFETY_PERCENT).div_ceil(100)
     }
 
     /// True when `tokens` rests on a provider's own count, which holds system prompt and tools, too. Otherwise it counts
@@ -230,8 +236,7 @@ impl Context {
             EntryKind::CompactBoundary(_) => {
                 self.flush(seq);
                 // Older usage counted what is no longer there.
-                let estimated = self.items.iter().map(|item| item.tokens).sum();
-                self.tally = Tally { counted: None, covers: 0, estimated };
+                self.tally = Tally::default();
             }
             EntryKind::Header(_)
             | EntryKind::FileBefore { .. }
@@ -300,7 +305,6 @@ impl Context {
                 Arc::new(Message { blocks, ..Message::clone(message) })
             }
         };
-        let tokens = tokens::message(&shown);
         let counted = message.usage.filter(|_| message.role == Role::Assistant).map_or(0, |usage| usage.context());
         self.items.push(Item {
             seq,
@@ -308,12 +312,10 @@ impl Context {
             shown,
             kept: (!whole).then_some(kept),
             digests: Vec::new(),
-            tokens,
+            tokens: Estimate::default(),
         });
         if counted > 0 {
-            self.tally = Tally { counted: Some(counted), covers: index + 1, estimated: 0 };
-        } else {
-            self.tally.estimated += tokens;
+            self.tally = Tally { counted: Some(counted), covers: index + 1 };
         }
     }
 
@@ -349,8 +351,8 @@ impl Context {
                 forgotten.push(path.clone());
             }
         }
-        self.edit(index, |message| {
-            for block in &mut message.blocks {
+        self.edit(index, |item| {
+            for block in &mut Arc::make_mut(&mut item.shown).blocks {
                 if let Block::ToolResult(result) = block
                     && result.id == *id
                 {
@@ -378,10 +380,7 @@ impl Context {
         let last = calls.iter().filter_map(|call| self.replace(call, stub)).max();
         let Some(last) = last else { return self.message(seq, digest) };
         if digest.agent_visible {
-            self.items[last].digests.push(Arc::clone(digest));
-            let tokens = tokens::message(digest);
-            self.items[last].tokens += tokens;
-            self.tally.change(last, 0, tokens);
+            self.edit(last, |item| item.digests.push(Arc::clone(digest)));
         }
     }
 
@@ -411,16 +410,18 @@ impl Context {
                 Block::ToolResult(result)
             }
         };
-        self.edit(index, |message| message.blocks[at] = block);
+        self.edit(index, |item| Arc::make_mut(&mut item.shown).blocks[at] = block);
     }
 
-    fn edit(&mut self, index: usize, change: impl FnOnce(&mut Message)) {
+    /// Changes what the model sees of an item; what the provider had counted of it changes by the estimated difference.
+    fn edit(&mut self, index: usize, change: impl FnOnce(&mut Item)) {
         let item = &mut self.items[index];
-        let before = tokens::message(&item.shown);
-        change(Arc::make_mut(&mut item.shown));
-        let after = tokens::message(&item.shown);
-        item.tokens = (item.tokens + after).saturating_sub(before);
-        self.tally.change(index, before, after);
+        let before = item.tokens();
+        change(item);
+        item.tokens = Estimate::default();
+        if let Some(counted) = self.tally.counted.as_mut().filter(|_| index < self.tally.covers) {
+            *counted = (*counted + item.tokens()).saturating_sub(before);
+        }
     }
 }
 

@@ -136,24 +136,58 @@ pub(super) fn fold(path: &Path, lines: &[Line], timeline: &Timeline, cwd: PathBu
         }
     }
     let replaced = replaced_parts(lines, &live.entries);
-    for (at, index) in live.entries.iter().enumerate() {
-        let line = lines[*index];
+    let entries: Vec<Line> = live.entries.iter().map(|index| lines[*index]).collect();
+    let wanted = |(line, replaced): (&Line, &bool)| match line.tag {
+        Tag::Part => !replaced,
+        Tag::Prompt | Tag::Reply | Tag::Results | Tag::Message | Tag::Projected => true,
+        Tag::TurnStarted | Tag::TurnEnded | Tag::Discarded | Tag::Other => false,
+    };
+    let read: Vec<Line> = entries.iter().zip(&replaced).filter(|pair| wanted(*pair)).map(|(line, _)| *line).collect();
+    let mut parsed = parse_all(path, &read)?.into_iter();
+    for pair in entries.iter().zip(&replaced) {
+        let line = pair.0;
         match line.tag {
-            Tag::Other => {}
-            Tag::Part if replaced[at] => {}
             // What else these say does not touch the context.
             Tag::TurnStarted | Tag::TurnEnded => context.apply(line.seq, &EntryKind::TurnStarted),
             Tag::Discarded => context.apply(line.seq, &EntryKind::ReplyDiscarded { reason: String::new() }),
-            Tag::Prompt | Tag::Reply | Tag::Results | Tag::Message | Tag::Part | Tag::Projected => {
-                reader.read(line, &mut bytes).map_err(failed)?;
-                match line::parse(&bytes) {
-                    Some(entry) => context.apply(line.seq, &entry.kind),
-                    None => damaged += 1,
-                }
-            }
+            _ if wanted(pair) => match parsed.next().flatten() {
+                Some(kind) => context.apply(line.seq, &kind),
+                None => damaged += 1,
+            },
+            _ => {}
         }
     }
     Ok((context, damaged))
+}
+
+/// Lines from which on a second thread pays.
+const MANY: usize = 4_000;
+
+/// Parses lines, many of them on several threads. None: the line is damaged.
+fn parse_all(path: &Path, lines: &[Line]) -> Result<Vec<Option<EntryKind>>, Error> {
+    let parse = |lines: &[Line]| -> Result<Vec<Option<EntryKind>>, Error> {
+        let mut reader = Lines::open(path)?;
+        let mut bytes = Vec::new();
+        let mut parsed = Vec::with_capacity(lines.len());
+        for line in lines {
+            reader.read(*line, &mut bytes).map_err(|error| Error::io("read", path, error))?;
+            parsed.push(line::parse(&bytes).map(|entry| entry.kind));
+        }
+        Ok(parsed)
+    };
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get().min(4));
+    if lines.len() < MANY || threads == 1 {
+        return parse(lines);
+    }
+    std::thread::scope(|scope| {
+        let chunks = lines.chunks(lines.len().div_ceil(threads));
+        let running: Vec<_> = chunks.map(|chunk| scope.spawn(move || parse(chunk))).collect();
+        let mut parsed = Vec::with_capacity(lines.len());
+        for thread in running {
+            parsed.append(&mut thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        Ok(parsed)
+    })
 }
 
 /// Which entries are parts of a reply whose message, or whose end, follows: they need not be read.

@@ -237,3 +237,37 @@ fn take_lock(file: &File, path: &Path, session: &str) -> Result<(), Error> {
         Err(fs::TryLockError::Error(error)) => Err(Error::io("lock", path, error)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_loses_the_line_that_did_not_fit_and_no_other() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("s").join(FILE);
+        let mut writer = Writer::lazy(path.clone(), "s");
+        writer.defer(b"header\n");
+        // No room for the first lines: they wait for the next try.
+        let full = || OpenOptions::new().append(true).open("/dev/full").unwrap();
+        writer.file = Some(full());
+        let error = writer.commit(b"one\n").unwrap_err();
+        assert!(matches!(error, Error::Full { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(FILE) && text.contains("free some space"), "{text}");
+        (writer.file, writer.dirty) = (None, false);
+        writer.commit(b"one\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "header\none\n");
+
+        // Half a line was written, and cutting it off failed: the next write does that first.
+        let good = writer.file.replace(full());
+        assert!(writer.commit(b"two\n").is_err());
+        assert!(writer.dirty);
+        fs::write(&path, "header\none\ntw").unwrap();
+        writer.file = good;
+        writer.commit(b"three\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "header\none\nthree\n");
+        assert_eq!(writer.end(), 17);
+    }
+}

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -94,10 +94,10 @@ fn entry(session: &Session, kind: u8, a: u64, b: u64) -> EntryKind {
             let fresh = session.next_call();
             let mut blocks: Vec<Block> = (0..b % 4).map(|n| call(fresh + n)).collect();
             blocks.insert(0, Block::text("reply"));
-            if a % 13 == 0 {
+            if a.is_multiple_of(13) {
                 blocks.push(call(old));
             }
-            let usage = (a % 2 == 0).then_some(Usage { input: a, output: b, ..Usage::default() });
+            let usage = a.is_multiple_of(2).then_some(Usage { input: a, output: b, ..Usage::default() });
             message(Message { usage, ..Message::reply(blocks) })
         }
         4 | 5 => message(Message::tool_results(session.context().open_calls().iter().map(answer).collect())),
@@ -351,52 +351,28 @@ fn history_shows_all_and_says_what_left() {
     assert_eq!(json["items"].as_array().unwrap().len(), all.len());
 }
 
-/// Writes a session of `turns` turns with six entries of about a kilobyte each; its id.
-fn long_session(home: &Path, turns: u64, boundary_every: u64) -> String {
-    let mut session = Session::create(home, Path::new("/work"), "1", SystemTime::now);
-    let text = "A line of an answer with \"quotes\" and some words.\n".repeat(16);
-    for turn in 0..turns {
-        session.append(EntryKind::TurnStarted).unwrap();
-        session.append(message(Message::prompt(text.as_str()))).unwrap();
-        session.append(EntryKind::ReplyPart { text: text.clone(), thinking: String::new() }).unwrap();
-        let n = session.next_call();
-        let usage = Some(Usage { input: 10, ..Usage::default() });
-        session
-            .append(message(Message { usage, ..Message::reply(vec![Block::text(text.as_str()), call(n)]) }))
-            .unwrap();
-        let mut result = result(n);
-        result.content.push(crate::message::Content::text(text.as_str()));
-        session.append(message(Message::tool_results(vec![result]))).unwrap();
-        session.append(EntryKind::TurnEnded { end: "done".into(), usage: usage.unwrap() }).unwrap();
-        if boundary_every > 0 && turn % boundary_every == boundary_every - 1 {
-            let keep_from = session.next_seq() - 6;
-            session.append(boundary(keep_from)).unwrap();
-        }
-    }
-    session.id().to_owned()
-}
-
-/// Not a check but a measurement: `cargo test --release --lib session::tests::resume_cost -- --ignored --nocapture`.
 #[test]
-#[ignore = "a measurement"]
-fn resume_cost() {
+fn a_long_log_is_read_on_several_threads_and_from_its_last_boundary() {
     let home = tempfile::tempdir().unwrap();
-    for boundary_every in [0, 1000] {
-        let start = Instant::now();
-        let id = long_session(home.path(), 16_667, boundary_every);
-        let written = start.elapsed();
-        let start = Instant::now();
-        let session = Session::open(home.path(), &id, SystemTime::now).unwrap();
-        let opened = start.elapsed();
-        let start = Instant::now();
-        let (items, _) = session.history(5).unwrap();
-        let mib = fs::metadata(session.log()).unwrap().len() >> 20;
-        println!(
-            "{} entries, {mib} MiB, boundary every {boundary_every} turns: written {written:?}, resumed {opened:?}, {} items of history {:?}, messages {}",
-            session.next_seq(),
-            items.len(),
-            start.elapsed(),
-            session.context().messages().len(),
-        );
+    let mut session = Session::create(home.path(), Path::new("/work"), "1", SystemTime::now);
+    for turn in 0..1_500 {
+        session.append(EntryKind::TurnStarted).unwrap();
+        session.append(message(Message::prompt(format!("prompt {turn}")))).unwrap();
+        session.append(EntryKind::ReplyPart { text: "part".into(), thinking: String::new() }).unwrap();
+        let n = session.next_call();
+        let usage = Usage { input: n, ..Usage::default() };
+        let reply = Message::reply(vec![Block::text("reply"), call(n)]);
+        session.append(message(Message { usage: Some(usage), ..reply })).unwrap();
+        session.append(message(Message::tool_results(vec![result(n)]))).unwrap();
+        session.append(EntryKind::TurnEnded { end: "done".into(), usage }).unwrap();
     }
+    let id = session.id().to_owned();
+    assert_same(&session, &Session::open_read_only(home.path(), &id, SystemTime::now).unwrap());
+    assert_eq!(session.context().messages().len(), 4_500);
+    session.append(boundary(session.next_seq() - 4)).unwrap();
+    assert_same(&session, &Session::open_read_only(home.path(), &id, SystemTime::now).unwrap());
+    assert_eq!(session.context().messages().len(), 4);
+    // The last todo list and folder are from before the boundary.
+    assert_eq!(session.context().todos()[0].content, "todo 1497");
+    assert_eq!(session.context().cwd(), Path::new("/d1498"));
 }

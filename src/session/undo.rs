@@ -148,7 +148,6 @@ impl Session {
 
     /// The bytes that the file is to hold; the outer none: it is already as it shall be. Saves what it holds now, so that
     /// the step can be taken back.
-    #[allow(clippy::option_option, reason = "one says whether to act, the other whether the file shall exist")]
     fn prepare(&self, step: &Step) -> Result<Option<Option<Vec<u8>>>, String> {
         let (current, bytes) = version_of(&step.path).map_err(|error| error.to_string())?;
         if current.blob == step.target.blob {
