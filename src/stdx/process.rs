@@ -157,7 +157,8 @@ pub fn command_without(program: impl AsRef<OsStr>, secrets: &[String]) -> Comman
     command
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 
