@@ -50,7 +50,10 @@ impl Toolbox {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::tools::fixture::Fixture;
 
     #[test]
     fn names_and_order() {
@@ -60,6 +63,29 @@ mod tests {
         assert_eq!(names, [&want[..], &["NotebookEdit"]].concat());
         assert!(names.iter().all(|name| toolbox.get(name).is_some_and(|tool| tool.spec().name == *name)));
         assert!(toolbox.get("Nothing").is_none());
+    }
+
+    #[tokio::test]
+    async fn wrong_input_is_told_by_every_tool() {
+        let mut fixture = Fixture::new();
+        for tool in Toolbox::builtin().tools.iter() {
+            let name = tool.spec().name;
+            for (input, want) in [
+                (json!({}), "Parameter `"),
+                (json!([1]), "The input must be an object, but is an array."),
+                (
+                    json!({"file_path": {}, "command": [], "pattern": {}, "path": [], "todos": 1, "url": [], "query": {},
+                    "notebook_path": [], "content": 1, "old_string": "", "new_string": ""}),
+                    "Parameter `",
+                ),
+            ] {
+                let refused = tool.access(&input, &fixture.dirs, None).unwrap_err();
+                assert!(refused.starts_with(want), "{name}: {refused}");
+                assert_eq!(fixture.error(tool.as_ref(), input.clone()).await, refused, "{name}");
+                assert_eq!(tool.preview(&input, &fixture.dirs, None), None, "{name}");
+                assert!(!tool.title(&input).contains('\n'), "{name}");
+            }
+        }
     }
 
     #[test]
