@@ -88,7 +88,7 @@ pub async fn run_captured(mut command: Command, input: &[u8], timeout: Duration,
     let (stdin, stdout, stderr) =
         (running.child.stdin.take(), running.child.stdout.take(), running.child.stderr.take());
     let (mut out, mut err) = (Sink::new(cap), Sink::new(cap));
-    let timed_out = {
+    let (timed_out, status) = {
         let feed = async {
             if let Some(mut stdin) = stdin {
                 // A command that does not read its input is no failure.
@@ -96,26 +96,25 @@ pub async fn run_captured(mut command: Command, input: &[u8], timeout: Duration,
             }
         };
         let all = async { tokio::join!(feed, out.drain(stdout), err.drain(stderr)) };
-        tokio::pin!(all);
-        let mut open = true;
         let deadline = tokio::time::sleep(timeout);
-        tokio::pin!(deadline);
-        loop {
+        tokio::pin!(all, deadline);
+        let mut open = true;
+        let timed_out = loop {
             tokio::select! {
                 biased;
                 _ = &mut all, if open => open = false,
                 // The child decides when it is over, not a grandchild that keeps the pipes.
-                _ = running.child.wait() => {
-                    if open {
-                        let _ = tokio::time::timeout(Duration::from_millis(20), &mut all).await;
-                    }
-                    break false;
-                }
+                _ = running.child.wait() => break false,
                 () = &mut deadline => break true,
             }
+        };
+        let status = running.end().await;
+        if open {
+            // Nobody holds the pipes any more but a process that could not be ended.
+            let _ = tokio::time::timeout(Duration::from_secs(1), &mut all).await;
         }
+        (timed_out, status)
     };
-    let status = running.end().await;
     Ok(Captured {
         code: if timed_out { None } else { status.and_then(|status| status.code()) },
         truncated: out.over || err.over,
@@ -157,7 +156,8 @@ pub fn command_without(program: impl AsRef<OsStr>, secrets: &[String]) -> Comman
     command
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(run("exit 0", &[b'x'; 300_000], 60_000, 100).await, captured(Some(0), "", ""));
         let long = run("yes | head -c 300000", b"", 60_000, 4).await;
         assert_eq!(long, Captured { truncated: true, ..captured(Some(0), "y\ny\n", "") });
-        let slow = run("echo begun; sleep 1000", b"", 300, 100).await;
+        let slow = run("echo begun; sleep 1000", b"", 1500, 100).await;
         assert_eq!(slow, Captured { timed_out: true, ..captured(None, "begun\n", "") });
         // A child in the background holds the pipe, yet nobody waits for it.
         assert_eq!(run("echo on; sleep 1000 &", b"", 60_000, 100).await, captured(Some(0), "on\n", ""));

@@ -55,7 +55,7 @@ impl Tool for Edit {
             let change =
                 input::parse(&input).and_then(|input: Input| change(&input, context.dirs, context.home, checked));
             match change {
-                Ok(change) => change.make(context),
+                Ok(change) => change.make(context).await,
                 Err(error) => Output::error(error),
             }
         })
@@ -179,7 +179,7 @@ enum Score {
 }
 
 /// Most lines of a file, and of a text, that are compared.
-const COMPARED: (usize, usize) = (50_000, 60);
+const COMPARED: (usize, usize) = (20_000, 40);
 
 /// The line, from 0, where the file is most like a text that does not stand in it.
 fn nearest(text: &str, old: &str) -> Option<(usize, Score)> {

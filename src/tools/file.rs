@@ -157,13 +157,14 @@ pub(super) struct Change {
 
 impl Change {
     /// The diff that people see.
-    pub fn diff(&self) -> FileDiff {
+    pub(super) fn diff(&self) -> FileDiff {
         let before = self.before.as_ref().map(|snapshot| snapshot.bytes.as_slice());
         diff::of(&self.path, before, &self.after)
     }
 
-    /// Makes the change, after checking that the file is still the one that the model has seen.
-    pub fn make(self, context: &Context<'_>) -> Output {
+    /// Makes the change, after checking that the file is still the one that the model has seen. Once begun it is finished,
+    /// also when the future is dropped.
+    pub(super) async fn make(self, context: &Context<'_>) -> Output {
         if let Some(before) = &self.before
             && let Err(refusal) = check_seen(&self.path, before, context)
         {
@@ -172,6 +173,10 @@ impl Change {
         if context.cancel.is_cancelled() {
             return interrupted();
         }
+        blocking(move || self.write()).await
+    }
+
+    fn write(self) -> Output {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         let written = std::fs::create_dir_all(folder).and_then(|()| write_atomic(&self.path, &self.after, None));
         if let Err(error) = written {
@@ -239,7 +244,8 @@ pub(super) fn shown(path: &Path, cwd: &Path) -> String {
     visible(&short.display().to_string()).replace('\n', "\u{240a}")
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -34,7 +34,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub fn of(start: &[u8]) -> Option<Kind> {
+    pub(super) fn of(start: &[u8]) -> Option<Kind> {
         match start {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Kind::Png),
             [0xff, 0xd8, 0xff, ..] => Some(Kind::Jpeg),
@@ -78,17 +78,14 @@ pub(super) fn read(kind: Kind, path: &Path, file: File, start: Vec<u8>, store: &
     if bytes.len() as u64 > most {
         return Err(format!("{shown} is larger than {} MiB. Make a smaller copy of it in Bash first.", most >> 20));
     }
-    let (media_type, bytes, note) = match kind.format() {
+    let smaller = match kind.format() {
         Some(format) => {
-            let image =
-                shrink(&bytes, format).map_err(|error| format!("{shown} is no image that can be shown: {error}."))?;
-            match image {
-                Some((media_type, smaller, note)) => (media_type, smaller, note),
-                None => (kind.media_type(), bytes, String::new()),
-            }
+            shrink(&bytes, format).map_err(|error| format!("{shown} is no image that can be shown: {error}."))?
         }
-        None => (kind.media_type(), bytes, String::new()),
+        None => None,
     };
+    let Shown { media_type, bytes, note } =
+        smaller.unwrap_or_else(|| Shown { media_type: kind.media_type(), bytes, note: String::new() });
     let length = bytes.len() as u64;
     let blob =
         store.put_blob(&bytes).map_err(|error| format!("{shown} could not be stored for the model: {error}."))?;
@@ -98,8 +95,15 @@ pub(super) fn read(kind: Kind, path: &Path, file: File, start: Vec<u8>, store: &
     Ok(Output { content, display: Some(Display::Line { text: line }), ..Output::ok("") })
 }
 
+/// What the model gets of a file.
+struct Shown {
+    media_type: &'static str,
+    bytes: Vec<u8>,
+    note: String,
+}
+
 /// A smaller version of an image that is too large; none when it may stay as it is.
-fn shrink(bytes: &[u8], format: ImageFormat) -> Result<Option<(&'static str, Vec<u8>, String)>, image::ImageError> {
+fn shrink(bytes: &[u8], format: ImageFormat) -> Result<Option<Shown>, image::ImageError> {
     let reader = || {
         let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
         let mut limits = Limits::default();
@@ -123,7 +127,7 @@ fn shrink(bytes: &[u8], format: ImageFormat) -> Result<Option<(&'static str, Vec
         let mut png = Vec::new();
         image.write_to(&mut Cursor::new(&mut png), ImageFormat::Png)?;
         if png.len() <= BYTES {
-            return Ok(Some(("image/png", png, note)));
+            return Ok(Some(Shown { media_type: "image/png", bytes: png, note }));
         }
     }
     let image = DynamicImage::ImageRgb8(image.into_rgb8());
@@ -136,7 +140,7 @@ fn shrink(bytes: &[u8], format: ImageFormat) -> Result<Option<(&'static str, Vec
             break;
         }
     }
-    Ok(Some(("image/jpeg", jpeg, note)))
+    Ok(Some(Shown { media_type: "image/jpeg", bytes: jpeg, note }))
 }
 
 #[cfg(test)]

@@ -67,10 +67,14 @@ impl Tool for NotebookEdit {
         change(input, dirs, home).ok().map(|change| change.diff())
     }
 
+    fn clearable(&self) -> bool {
+        false
+    }
+
     fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
         Box::pin(async move {
             match change(&input, context.dirs, context.home) {
-                Ok(change) => change.make(context),
+                Ok(change) => change.make(context).await,
                 Err(error) => Output::error(error),
             }
         })

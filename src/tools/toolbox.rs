@@ -55,7 +55,10 @@ impl Toolbox {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::tools::fixture::Fixture;
 
     #[test]
     fn names_and_order() {
@@ -67,11 +70,34 @@ mod tests {
         assert!(toolbox.get("Nothing").is_none());
     }
 
+    #[tokio::test]
+    async fn wrong_input_is_told_by_every_tool() {
+        let mut fixture = Fixture::new();
+        for tool in Toolbox::builtin().tools.iter() {
+            let name = tool.spec().name;
+            for (input, want) in [
+                (json!({}), "Parameter `"),
+                (json!([1]), "The input must be an object, but is an array."),
+                (
+                    json!({"file_path": {}, "command": [], "pattern": {}, "path": [], "todos": 1, "url": [], "query": {},
+                    "notebook_path": [], "content": 1, "old_string": "", "new_string": ""}),
+                    "Parameter `",
+                ),
+            ] {
+                let refused = tool.access(&input, &fixture.dirs, None).unwrap_err();
+                assert!(refused.starts_with(want), "{name}: {refused}");
+                assert_eq!(fixture.error(tool.as_ref(), input.clone()).await, refused, "{name}");
+                assert_eq!(tool.preview(&input, &fixture.dirs, None), None, "{name}");
+                assert!(!tool.title(&input).contains('\n'), "{name}");
+            }
+        }
+    }
+
     #[test]
     fn specs_are_small_and_plain() {
         let json = serde_json::to_string(&*Toolbox::builtin().specs()).unwrap();
         // Part of the first request's 18 kB; the system prompt and later tools need the rest.
-        assert!(json.len() < 7_000, "{} bytes", json.len());
+        assert!(json.len() < 6_000, "{} bytes", json.len());
         for word in ["$schema", "\"title\"", "\"format\"", "$ref", "$defs", "\"null\""] {
             assert!(!json.contains(word), "{word} in {json}");
         }

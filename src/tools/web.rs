@@ -154,13 +154,13 @@ struct Place {
 impl Place {
     /// Looks the host up, once: later connections use these addresses, so that a name cannot change its meaning.
     async fn find(url: &Url, reach: Reach) -> Result<Place, String> {
-        let port = url.port_or_known_default().unwrap_or(443);
         let (host, addresses) = match url.host() {
-            Some(Host::Ipv4(ip)) => (ip.to_string(), vec![SocketAddr::from((ip, port))]),
-            Some(Host::Ipv6(ip)) => (ip.to_string(), vec![SocketAddr::from((ip, port))]),
+            Some(Host::Ipv4(ip)) => (ip.to_string(), vec![SocketAddr::from((ip, 0))]),
+            Some(Host::Ipv6(ip)) => (ip.to_string(), vec![SocketAddr::from((ip, 0))]),
             Some(Host::Domain(host)) => {
-                // Behind a proxy names may be unknown here; without one the connection will say so.
-                let found = tokio::net::lookup_host((host, port)).await;
+                // Behind a proxy names may be unknown here; without one the connection will say so. Port 0 stands for the
+                // url's own, which changes when http becomes https.
+                let found = tokio::net::lookup_host((host, 0)).await;
                 (host.to_string(), found.map(Iterator::collect).unwrap_or_default())
             }
             None => return Err(format!("The url {url} names no host.")),

@@ -137,8 +137,9 @@ async fn readable(page: Page) -> Result<String, String> {
         return Ok(ansi::clean(&text));
     }
     Err(format!(
-        "{} is {kind} ({} bytes), not text. Download it in Bash with curl -o and use Read if it is an image or PDF.",
+        "{} is {} ({} bytes), not text. Download it in Bash with curl -o and use Read if it is an image or PDF.",
         page.url,
+        if kind.is_empty() { "of unknown type" } else { kind },
         page.body.len()
     ))
 }

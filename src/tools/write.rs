@@ -47,7 +47,7 @@ impl Tool for Write {
     fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
         Box::pin(async move {
             match change(&input, context.dirs, context.home) {
-                Ok(change) => change.make(context),
+                Ok(change) => change.make(context).await,
                 Err(error) => Output::error(error),
             }
         })

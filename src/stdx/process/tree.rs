@@ -109,8 +109,8 @@ impl Tree {
     /// The processes of this tree: the child's descendants, and whoever is in its session or group or carries its mark, with
     /// their descendants. `known` are those found before: of a dead orphan nothing else tells that it is ours.
     fn members(&self, known: &mut HashSet<u32>) -> Vec<Process> {
-        let all = processes();
         let ours = std::process::id();
+        let all = below(ours);
         let mark = format!("{}={}", super::MARK, self.mark);
         let mut members: Vec<Process> = Vec::new();
         for process in &all {
@@ -163,15 +163,49 @@ impl Tree {
     }
 }
 
+/// Everything below a process. As orphans come to us, all that our children ever started is below us.
+#[cfg(target_os = "linux")]
+fn below(pid: u32) -> Vec<Process> {
+    let Some(mut pids) = children(pid) else { return processes() };
+    // The kernel may pass one over while another ends beside it; hardly twice.
+    pids.extend(children(pid).into_iter().flatten());
+    let (mut below, mut met) = (Vec::new(), HashSet::new());
+    while let Some(pid) = pids.pop() {
+        if met.insert(pid)
+            && let Some(process) = stat(pid)
+        {
+            below.push(process);
+            pids.extend(children(pid).into_iter().flatten());
+        }
+    }
+    below
+}
+
+/// The children of a process; none where the kernel does not list them. Costs far less than a look at every process.
+#[cfg(target_os = "linux")]
+fn children(pid: u32) -> Option<Vec<u32>> {
+    let mut found = Vec::new();
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+        let Ok(thread) = thread else { continue };
+        match std::fs::read_to_string(thread.path().join("children")) {
+            Ok(list) => found.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
+            // The thread has ended; a missing file in our own first thread is a kernel without the list.
+            Err(_) if thread.file_name().to_str() == Some(&std::process::id().to_string()) => return None,
+            Err(_) => {}
+        }
+    }
+    Some(found)
+}
+
 #[cfg(target_os = "linux")]
 fn processes() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .filter_map(|entry| {
-            let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            parse_stat(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)
-        })
-        .collect()
+    entries.filter_map(|entry| stat(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+#[cfg(target_os = "linux")]
+fn stat(pid: u32) -> Option<Process> {
+    parse_stat(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// Reads the line of /proc/<pid>/stat. The name in it may hold anything, parentheses and line ends too.
@@ -232,7 +266,8 @@ impl Tree {
     fn reap(&self, _members: &[Process]) {}
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::process::Stdio;
 
@@ -301,11 +336,7 @@ mod tests {
         let left: Vec<_> = all.iter().filter(|process| pids.contains(&process.pid) && !process.zombie).collect();
         // SIGKILL was sent to all; the kernel may still be at it.
         for process in left {
-            while std::fs::read(format!("/proc/{}/stat", process.pid))
-                .ok()
-                .and_then(|stat| parse_stat(process.pid, &stat))
-                .is_some_and(|process| !process.zombie)
-            {
+            while stat(process.pid).is_some_and(|process| !process.zombie) {
                 tokio::task::yield_now().await;
             }
         }
