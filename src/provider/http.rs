@@ -484,6 +484,26 @@ mod tests {
     }
 
     #[test]
+    fn a_ca_file_is_used_or_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("roots.pem");
+        let reach = |file: &Path| {
+            let url = Url::parse("https://model.example").unwrap();
+            Client::default().reach(&url, Some(file)).map(drop)
+        };
+        let fails = |file: &Path| matches!(reach(file), Err(Error::Other(text)) if text.contains("roots.pem"));
+        assert!(fails(&file));
+        std::fs::write(&file, "no certificate").unwrap();
+        assert!(fails(&file));
+        use base64::Engine;
+        let root = base64::engine::general_purpose::STANDARD.encode(&webpki_root_certs::TLS_SERVER_ROOT_CERTS[0]);
+        let lines: Vec<&str> = root.as_bytes().chunks(64).filter_map(|line| std::str::from_utf8(line).ok()).collect();
+        let pem = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"));
+        std::fs::write(&file, pem).unwrap();
+        assert_eq!(reach(&file), Ok(()));
+    }
+
+    #[test]
     fn a_shown_address_has_no_secret() {
         assert_eq!(shown("https://user:pass@x.example/v1/?key=s"), "https://x.example/v1");
     }

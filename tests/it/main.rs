@@ -1,4 +1,6 @@
 //! Integration tests.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod support;
 mod wires;

@@ -13,19 +13,17 @@ fn decode(wire: WireName, bytes: &[u8], chunk: usize) -> Vec<String> {
     let mut parser = sse::Parser::new();
     let mut decoder = codec(wire).decoder("asked-model");
     let (mut events, mut out) = (Vec::new(), Vec::new());
-    let mut failure = None;
-    'stream: {
+    let failure = 'stream: {
         for piece in bytes.chunks(chunk.max(1)) {
             parser.push(piece, &mut events).expect("recorded events are small");
             for event in events.drain(..) {
                 if let Err(error) = decoder.event(&event, &mut out) {
-                    failure = Some(error);
-                    break 'stream;
+                    break 'stream Some(error);
                 }
             }
         }
-        failure = decoder.end(&mut out).err();
-    }
+        decoder.end(&mut out).err()
+    };
     let mut lines: Vec<String> = out.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
     lines.extend(failure.map(|error| format!("error: {error:?}")));
     lines
