@@ -191,6 +191,7 @@ impl Shared {
                 events: Vec::new(),
                 ready: Vec::new(),
                 waiting: VecDeque::new(),
+                failure: None,
                 head: Vec::new(),
                 seen: false,
                 ended: false,
@@ -336,6 +337,8 @@ struct Answer {
     events: Vec<sse::Event>,
     ready: Vec<StreamEvent>,
     waiting: VecDeque<StreamEvent>,
+    /// Why the stream fails, once what came before is handed out.
+    failure: Option<Error>,
     /// The beginning of the body, until its first event: it may not be a stream at all.
     head: Vec<u8>,
     seen: bool,
@@ -355,14 +358,17 @@ impl Answer {
                 }
                 return Ok(Some(event));
             }
+            if let Some(error) = self.failure.take() {
+                return Err(error);
+            }
             if self.ended {
                 return Ok(None);
             }
             match tokio::time::timeout(idle, self.body.chunk()).await {
                 Err(_) => return Err(Error::Idle(idle)),
-                Ok(Ok(Some(bytes))) => self.take(&bytes)?,
+                Ok(Ok(Some(bytes))) => self.failure = self.take(&bytes).err(),
                 // A connection that breaks behind the stop event has broken nothing.
-                Ok(Ok(None) | Err(_)) => self.finish()?,
+                Ok(Ok(None) | Err(_)) => self.failure = self.finish().err(),
             }
         }
     }

@@ -211,6 +211,23 @@ async fn a_cut_stream_is_never_a_finished_answer() {
 }
 
 #[tokio::test]
+async fn what_came_before_a_failure_is_handed_out() {
+    let api = FakeApi::start([Reply::raw(
+        200,
+        "text/event-stream",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\ndata: {\"error\":{\"message\":\"oops\"}}\n\n",
+    )]);
+    let provider = patient(WireName::OpenaiChat, &api);
+    let events: Vec<_> = provider.stream(request(WireName::OpenaiChat, &[Message::prompt("hi")])).collect().await;
+    assert!(
+        events.iter().any(|event| matches!(event, Ok(StreamEvent::Text { text, .. }) if text == "Hel")),
+        "{events:?}"
+    );
+    let failure = Err(Error::Server { status: 500, message: "oops".into(), retry_after: None });
+    assert_eq!(events.last(), Some(&failure));
+}
+
+#[tokio::test]
 async fn nobody_there() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
