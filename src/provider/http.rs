@@ -26,11 +26,13 @@ pub struct Timeouts {
     pub connect: Duration,
     /// Without a single byte, before the answer and within it.
     pub idle: Duration,
+    /// For each question to a server that may be on this machine.
+    pub probe: Duration,
 }
 
 impl Default for Timeouts {
     fn default() -> Timeouts {
-        Timeouts { connect: Duration::from_secs(30), idle: Duration::from_secs(300) }
+        Timeouts { connect: Duration::from_secs(30), idle: Duration::from_secs(300), probe: Duration::from_millis(300) }
     }
 }
 
@@ -114,7 +116,8 @@ fn build(way: &Way, connect: Duration) -> Result<reqwest::Client, Error> {
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        // Connecting to the unspecified address reaches this machine, too.
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback() || ip.is_unspecified(),
         Some(url::Host::Ipv6(ip)) => IpAddr::from(ip).to_canonical().is_loopback(),
         None => false,
     }
@@ -480,6 +483,7 @@ mod tests {
         for (address, want) in [
             ("http://localhost:1", true),
             ("http://127.0.0.9", true),
+            ("http://0.0.0.0:11434", true),
             ("http://[::1]:80", true),
             ("http://[::ffff:127.0.0.1]", true),
             ("http://localhost.example.com", false),

@@ -38,7 +38,7 @@ fn settings(wire: WireName, base_url: String) -> ProviderSettings {
 fn provider(wire: WireName, base_url: String, key: Option<&str>, idle: Duration) -> HttpProvider {
     let settings = settings(wire, base_url);
     let key = Key::new("test", &settings, key, None);
-    HttpProvider::new("test", settings, key, Client::new(Timeouts { connect: Duration::from_secs(5), idle }))
+    HttpProvider::new("test", settings, key, Client::new(Timeouts { idle, ..Timeouts::default() }))
 }
 
 fn patient(wire: WireName, api: &FakeApi) -> HttpProvider {
