@@ -10,6 +10,8 @@ use crate::message::{Block, Media, Message, Role, Wire};
 /// What a codec has to know of the model beside the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodecSettings {
+    /// The catalog has the model; otherwise nothing is sent that was not asked for.
+    pub known: bool,
     /// Images may be sent; otherwise a note stands in their place.
     pub images: bool,
     /// PDF documents may be sent.
@@ -26,6 +28,7 @@ pub struct CodecSettings {
 impl From<&ModelSpec> for CodecSettings {
     fn from(spec: &ModelSpec) -> CodecSettings {
         CodecSettings {
+            known: spec.known,
             images: spec.images,
             pdf: spec.pdf,
             thinking: spec.thinking,

@@ -26,11 +26,13 @@ pub struct Timeouts {
     pub connect: Duration,
     /// Without a single byte, before the answer and within it.
     pub idle: Duration,
+    /// For each question to a server that may be on this machine.
+    pub probe: Duration,
 }
 
 impl Default for Timeouts {
     fn default() -> Timeouts {
-        Timeouts { connect: Duration::from_secs(30), idle: Duration::from_secs(300) }
+        Timeouts { connect: Duration::from_secs(30), idle: Duration::from_secs(300), probe: Duration::from_millis(300) }
     }
 }
 
@@ -114,7 +116,8 @@ fn build(way: &Way, connect: Duration) -> Result<reqwest::Client, Error> {
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        // Connecting to the unspecified address reaches this machine, too.
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback() || ip.is_unspecified(),
         Some(url::Host::Ipv6(ip)) => IpAddr::from(ip).to_canonical().is_loopback(),
         None => false,
     }
@@ -191,6 +194,7 @@ impl Shared {
                 events: Vec::new(),
                 ready: Vec::new(),
                 waiting: VecDeque::new(),
+                failure: None,
                 head: Vec::new(),
                 seen: false,
                 ended: false,
@@ -336,6 +340,8 @@ struct Answer {
     events: Vec<sse::Event>,
     ready: Vec<StreamEvent>,
     waiting: VecDeque<StreamEvent>,
+    /// Why the stream fails, once what came before is handed out.
+    failure: Option<Error>,
     /// The beginning of the body, until its first event: it may not be a stream at all.
     head: Vec<u8>,
     seen: bool,
@@ -355,14 +361,17 @@ impl Answer {
                 }
                 return Ok(Some(event));
             }
+            if let Some(error) = self.failure.take() {
+                return Err(error);
+            }
             if self.ended {
                 return Ok(None);
             }
             match tokio::time::timeout(idle, self.body.chunk()).await {
                 Err(_) => return Err(Error::Idle(idle)),
-                Ok(Ok(Some(bytes))) => self.take(&bytes)?,
+                Ok(Ok(Some(bytes))) => self.failure = self.take(&bytes).err(),
                 // A connection that breaks behind the stop event has broken nothing.
-                Ok(Ok(None) | Err(_)) => self.finish()?,
+                Ok(Ok(None) | Err(_)) => self.failure = self.finish().err(),
             }
         }
     }
@@ -474,6 +483,7 @@ mod tests {
         for (address, want) in [
             ("http://localhost:1", true),
             ("http://127.0.0.9", true),
+            ("http://0.0.0.0:11434", true),
             ("http://[::1]:80", true),
             ("http://[::ffff:127.0.0.1]", true),
             ("http://localhost.example.com", false),
@@ -481,6 +491,26 @@ mod tests {
         ] {
             assert_eq!(is_loopback(&Url::parse(address).unwrap()), want, "{address}");
         }
+    }
+
+    #[test]
+    fn a_ca_file_is_used_or_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("roots.pem");
+        let reach = |file: &Path| {
+            let url = Url::parse("https://model.example").unwrap();
+            Client::default().reach(&url, Some(file)).map(drop)
+        };
+        let fails = |file: &Path| matches!(reach(file), Err(Error::Other(text)) if text.contains("roots.pem"));
+        assert!(fails(&file));
+        std::fs::write(&file, "no certificate").unwrap();
+        assert!(fails(&file));
+        use base64::Engine;
+        let root = base64::engine::general_purpose::STANDARD.encode(&webpki_root_certs::TLS_SERVER_ROOT_CERTS[0]);
+        let lines: Vec<&str> = root.as_bytes().chunks(64).filter_map(|line| std::str::from_utf8(line).ok()).collect();
+        let pem = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"));
+        std::fs::write(&file, pem).unwrap();
+        assert_eq!(reach(&file), Ok(()));
     }
 
     #[test]

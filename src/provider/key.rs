@@ -13,6 +13,9 @@ use super::settings::ProviderSettings;
 /// Longest run of a command that prints a key.
 const COMMAND: Duration = Duration::from_secs(30);
 
+/// Bytes that a key has at least.
+const SHORTEST: usize = 6;
+
 /// A secret text. Shows itself to nobody.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -29,9 +32,20 @@ impl Secret {
         &self.0
     }
 
-    /// `text` with every copy of the secret replaced.
+    /// `text` with every copy of the secret replaced, also one that a clipped text ends in. What is too short to be secret
+    /// is left: it would hit common words.
     pub fn redact(&self, text: &str) -> String {
-        text.replace(&self.0, "[key]")
+        if self.0.len() < SHORTEST {
+            return text.to_string();
+        }
+        let text = text.replace(&self.0, "[key]");
+        let Some(clipped) = text.strip_suffix('…') else { return text };
+        let begun =
+            (SHORTEST..self.0.len()).rev().filter_map(|end| self.0.get(..end)).find(|part| clipped.ends_with(part));
+        match begun {
+            Some(part) => format!("{}[key]…", &clipped[..clipped.len() - part.len()]),
+            None => text,
+        }
     }
 }
 
@@ -242,6 +256,13 @@ mod tests {
     fn never_shown() {
         let key = Key::of("sk-secret");
         assert!(!format!("{key:?}").contains("sk-secret"));
-        assert_eq!(Secret::new("sk-secret").unwrap().redact("no sk-secret here"), "no [key] here");
+        let check = |secret: &str, text: &str, want: &str| {
+            assert_eq!(Secret::new(secret).unwrap().redact(text), want);
+        };
+        check("sk-secret", "no sk-secret here", "no [key] here");
+        check("sk-secret", "clipped: sk-secr…", "clipped: [key]…");
+        check("sk-secret", "clipped: sk-secret…", "clipped: [key]…");
+        check("sk-secret", "clipped elsewhere…", "clipped elsewhere…");
+        check("x", "exact text", "exact text");
     }
 }

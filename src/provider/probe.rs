@@ -1,16 +1,12 @@
 //! Finds a model server on this machine.
 
-use std::time::Duration;
-
-use futures_util::future::join_all;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
 use serde_json::Value;
 use url::Url;
 
 use super::http::Client;
 use super::settings::WireName;
-
-/// Longest that one question may take.
-const LONGEST: Duration = Duration::from_millis(300);
 
 /// Most bytes of an answer.
 const CAP: usize = 1 << 20;
@@ -40,18 +36,27 @@ pub struct Found {
     pub model: String,
 }
 
-/// Asks all addresses at once and takes the first of the list that has a model. Takes at most twice 300 ms.
+/// Asks all addresses at once and takes the first of the list that has a model. Takes at most twice the client's time for a
+/// probe.
 pub async fn local_server(client: &Client, addresses: &[(&str, Server)]) -> Option<Found> {
-    let asked = addresses.iter().map(|(address, server)| async move {
-        let base = address.trim_end_matches('/');
-        let model = match server {
-            Server::Ollama => ollama(client, base).await,
-            Server::LlamaCpp => llama_cpp(client, base).await,
-            Server::LmStudio => lm_studio(client, base).await,
-        };
-        Some(Found { base_url: format!("{base}/v1"), wire: WireName::OpenaiChat, model: model? })
-    });
-    join_all(asked).await.into_iter().flatten().next()
+    let mut asked: FuturesOrdered<_> = addresses
+        .iter()
+        .map(|(address, server)| async move {
+            let base = address.trim_end_matches('/');
+            let model = match server {
+                Server::Ollama => ollama(client, base).await,
+                Server::LlamaCpp => llama_cpp(client, base).await,
+                Server::LmStudio => lm_studio(client, base).await,
+            };
+            Some(Found { base_url: format!("{base}/v1"), wire: WireName::OpenaiChat, model: model? })
+        })
+        .collect();
+    while let Some(found) = asked.next().await {
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
 }
 
 async fn ollama(client: &Client, base: &str) -> Option<String> {
@@ -97,5 +102,5 @@ async fn get(client: &Client, base: &str, path: &str) -> Option<Value> {
         }
         serde_json::from_slice(&body).ok()
     };
-    tokio::time::timeout(LONGEST, asked).await.ok().flatten()
+    tokio::time::timeout(client.timeouts().probe, asked).await.ok().flatten()
 }

@@ -38,7 +38,7 @@ fn settings(wire: WireName, base_url: String) -> ProviderSettings {
 fn provider(wire: WireName, base_url: String, key: Option<&str>, idle: Duration) -> HttpProvider {
     let settings = settings(wire, base_url);
     let key = Key::new("test", &settings, key, None);
-    HttpProvider::new("test", settings, key, Client::new(Timeouts { connect: Duration::from_secs(5), idle }))
+    HttpProvider::new("test", settings, key, Client::new(Timeouts { idle, ..Timeouts::default() }))
 }
 
 fn patient(wire: WireName, api: &FakeApi) -> HttpProvider {
@@ -208,6 +208,23 @@ async fn a_cut_stream_is_never_a_finished_answer() {
             assert_eq!(fail(&provider, wire).await, Error::EndedEarly, "{wire:?} after {bytes}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_came_before_a_failure_is_handed_out() {
+    let api = FakeApi::start([Reply::raw(
+        200,
+        "text/event-stream",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\ndata: {\"error\":{\"message\":\"oops\"}}\n\n",
+    )]);
+    let provider = patient(WireName::OpenaiChat, &api);
+    let events: Vec<_> = provider.stream(request(WireName::OpenaiChat, &[Message::prompt("hi")])).collect().await;
+    assert!(
+        events.iter().any(|event| matches!(event, Ok(StreamEvent::Text { text, .. }) if text == "Hel")),
+        "{events:?}"
+    );
+    let failure = Err(Error::Server { status: 500, message: "oops".into(), retry_after: None });
+    assert_eq!(events.last(), Some(&failure));
 }
 
 #[tokio::test]

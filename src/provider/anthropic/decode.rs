@@ -232,7 +232,9 @@ impl Decode {
         while let Some(theirs) = self.open.first().map(|open| open.theirs) {
             self.close(theirs, out);
         }
-        if let Some(text) = sources(&self.sources) {
+        // A paused answer goes on from its last block.
+        let paused = self.stop == Some(StopReason::Pause);
+        if let Some(text) = sources(&self.sources).filter(|_| !paused) {
             let index = self.next;
             out.push(StreamEvent::BlockStart { index, block: BlockStart::Text });
             out.push(StreamEvent::Text { index, text });

@@ -67,7 +67,7 @@ pub(super) fn body(request: &Request, settings: &CodecSettings) -> Vec<u8> {
 }
 
 fn think(thinking: &Thinking, settings: &CodecSettings) -> Option<Value> {
-    if settings.thinking == ThinkingStyle::None {
+    if settings.thinking == ThinkingStyle::None || (!settings.known && *thinking == Thinking::Unset) {
         return None;
     }
     Some(match thinking {

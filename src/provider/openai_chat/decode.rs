@@ -15,7 +15,9 @@ struct Chunk<'a> {
     model: Option<String>,
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
-    usage: Option<Counts>,
+    // Parsed apart: odd counts must not cost the text beside them.
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
@@ -350,7 +352,7 @@ impl Decoder for Decode {
                 self.stop = Some(self.stopped(reason));
             }
         }
-        if let Some(counts) = chunk.usage {
+        if let Some(counts) = chunk.usage.and_then(|raw| serde_json::from_str::<Counts>(raw.get()).ok()) {
             let hit = counts.prompt_cache_hit_tokens;
             let cache_read =
                 counts.prompt_tokens_details.and_then(|details| details.cached_tokens).or(hit).unwrap_or(0);

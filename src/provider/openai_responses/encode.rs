@@ -48,7 +48,7 @@ fn think(head: &mut Map<String, Value>, thinking: &Thinking, settings: &CodecSet
         Thinking::Effort(effort) => Some(effort.as_str()),
     };
     // Models that do not reason refuse to hear of it.
-    if settings.thinking == ThinkingStyle::None {
+    if settings.thinking == ThinkingStyle::None || (!settings.known && effort.is_none()) {
         return;
     }
     let reasoning = match effort {

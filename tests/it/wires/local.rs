@@ -1,11 +1,17 @@
 //! Finding a model server on this machine.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::http::{StatusCode, Uri};
 use cocode::provider::http::{Client, Timeouts};
 use cocode::provider::probe::{Found, Server, local_server};
 use cocode::provider::settings::WireName;
+
+/// Busy machines are slow to answer.
+fn patient() -> Client {
+    Client::new(Timeouts { probe: Duration::from_secs(3), ..Timeouts::default() })
+}
 
 /// A server that knows these paths.
 async fn serve(paths: &[(&str, &str)]) -> String {
@@ -23,7 +29,7 @@ async fn serve(paths: &[(&str, &str)]) -> String {
 
 async fn check(server: Server, paths: &[(&str, &str)], want: Option<&str>) {
     let base = serve(paths).await;
-    let found = local_server(&Client::new(Timeouts::default()), &[(&base, server)]).await;
+    let found = local_server(&patient(), &[(&base, server)]).await;
     let want = want.map(|model| Found {
         base_url: format!("{base}/v1"),
         wire: WireName::OpenaiChat,
@@ -74,7 +80,6 @@ async fn the_first_address_with_a_model_wins() {
     ];
     let addresses: Vec<(&str, Server)> =
         addresses.iter().map(|(address, server)| (address.as_str(), *server)).collect();
-    let client = Client::new(Timeouts::default());
-    assert_eq!(local_server(&client, &addresses).await.map(|found| found.model), Some("here".to_string()));
-    assert_eq!(local_server(&client, &addresses[..2]).await, None);
+    assert_eq!(local_server(&patient(), &addresses).await.map(|found| found.model), Some("here".to_string()));
+    assert_eq!(local_server(&Client::default(), &addresses[..2]).await, None);
 }

@@ -4,28 +4,29 @@
 
 use std::path::{Path, PathBuf};
 
+use cocode::message::Origin;
 use cocode::provider::codec::codec;
+use cocode::provider::reply::Fold;
 use cocode::provider::settings::WireName;
 use cocode::provider::{StreamEvent, sse};
+use proptest::prelude::*;
 
 /// The decoded events, one JSON line each; a failure is the last line.
 fn decode(wire: WireName, bytes: &[u8], chunk: usize) -> Vec<String> {
     let mut parser = sse::Parser::new();
     let mut decoder = codec(wire).decoder("asked-model");
     let (mut events, mut out) = (Vec::new(), Vec::new());
-    let mut failure = None;
-    'stream: {
+    let failure = 'stream: {
         for piece in bytes.chunks(chunk.max(1)) {
             parser.push(piece, &mut events).expect("recorded events are small");
             for event in events.drain(..) {
                 if let Err(error) = decoder.event(&event, &mut out) {
-                    failure = Some(error);
-                    break 'stream;
+                    break 'stream Some(error);
                 }
             }
         }
-        failure = decoder.end(&mut out).err();
-    }
+        decoder.end(&mut out).err()
+    };
     let mut lines: Vec<String> = out.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
     lines.extend(failure.map(|error| format!("error: {error:?}")));
     lines
@@ -103,4 +104,41 @@ fn openai_chat() {
 #[test]
 fn gemini() {
     check(WireName::Gemini, "gemini");
+}
+
+const FOLDERS: [(WireName, &str); 4] = [
+    (WireName::Anthropic, "anthropic"),
+    (WireName::Openai, "openai"),
+    (WireName::OpenaiChat, "openai-chat"),
+    (WireName::Gemini, "gemini"),
+];
+
+proptest! {
+    /// A damaged stream is an answer or an error, of whichever wire it is taken to be; never a panic.
+    #[test]
+    fn damage_is_survived(
+        wire in 0..4usize,
+        taken_for in 0..4usize,
+        case in any::<prop::sample::Index>(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(b"{}[]\",:0n\n \xFF".to_vec())), 0..6),
+        removed in any::<prop::sample::Index>(),
+        chunk in 1..200usize,
+    ) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/sse").join(FOLDERS[wire].1);
+        let cases = cases(&folder);
+        let mut bytes = std::fs::read(case.get(&cases)).unwrap();
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        let from = removed.index(bytes.len());
+        bytes.drain(from..(from + chunk / 4).min(bytes.len()));
+        let mut fold = Fold::new(0);
+        for line in decode(FOLDERS[taken_for].0, &bytes, chunk) {
+            if let Ok(event) = serde_json::from_str(&line) {
+                fold.push(event);
+            }
+        }
+        fold.finish(Origin { provider: "p".into(), model: "m".into() });
+    }
 }
