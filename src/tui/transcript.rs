@@ -4,8 +4,8 @@
 
 mod draw;
 mod history;
+mod reply;
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::session::entry::Restore;
 use crate::tui::cell::call::{Call, Shell};
 use crate::tui::cell::note::{Note, Retry, Welcome};
 use crate::tui::cell::prompt::Prompt;
-use crate::tui::cell::thinking::Thinking;
-use crate::tui::cell::{Cell, Detail, Reply};
+use crate::tui::cell::{Cell, Detail};
 use crate::tui::render::Row;
 use crate::tui::render::markdown::{self, CodeBlock, Stream};
 
 use self::draw::Above;
+use self::reply::GrowKind;
 
 /// A turn shorter than this ends without a word.
 const NOTABLE_TURN: Duration = Duration::from_secs(5);
@@ -98,11 +98,13 @@ impl Transcript {
             Event::Notice { text } => self.push(Cell::Note(Note::Notice(text.clone()))),
             Event::Error { text, .. } => self.push(Cell::Note(Note::Error(text.clone()))),
             Event::Model(model) => {
-                if let Some(Slot { cell: Cell::Welcome(welcome), .. }) = self.slots.first_mut()
+                let index = self.slots.iter().rposition(|slot| matches!(slot.cell, Cell::Welcome(_)));
+                if let Some(index) = index
+                    && let Cell::Welcome(welcome) = &mut self.slots[index].cell
                     && welcome.model.probing
                 {
                     welcome.model = model.clone();
-                    self.touch(0);
+                    self.touch(index);
                 }
             }
             Event::Ask(_) | Event::AskClosed { .. } | Event::Mode { .. } | Event::Usage(_) | Event::Listed(_) => {}
@@ -124,8 +126,20 @@ impl Transcript {
     }
 
     fn begin(&mut self, info: &SessionInfo, now: Duration) {
-        let revision = self.revision;
-        *self = Transcript { revision: revision + 1, cwd: info.cwd.clone(), ..Transcript::default() };
+        // What was told before, such as an error at the start, is not lost when no frame came in between.
+        self.close_open(now);
+        self.abandon_running();
+        self.end_retry();
+        let mut slots = self.slots.split_off(self.next);
+        slots.retain(|slot| slot.cell.is_final());
+        *self = Transcript {
+            slots,
+            revision: self.revision + 1,
+            stream: std::mem::take(&mut self.stream),
+            above: self.above,
+            cwd: info.cwd.clone(),
+            ..Transcript::default()
+        };
         let model = info.model.clone();
         self.push(Cell::Welcome(Welcome { model, cwd: info.cwd.clone(), title: info.title.clone() }));
         if info.older > 0 {
@@ -153,44 +167,6 @@ impl Transcript {
             }
             Delta::Discarded { reason } => self.discard(Some(reason), now),
         }
-    }
-
-    /// Adds to the reply or the thinking under way, or begins one.
-    fn grow(&mut self, text: &str, kind: GrowKind, now: Duration) {
-        if text.is_empty() {
-            return;
-        }
-        if let Some(index) = self.open {
-            let grown = match (&mut self.slots[index].cell, kind) {
-                (Cell::Reply(reply), GrowKind::Reply) => Some(&mut reply.source),
-                (Cell::Thinking(thinking), GrowKind::Thinking) => Some(&mut thinking.source),
-                _ => None,
-            };
-            if let Some(source) = grown {
-                source.push_str(text);
-                self.touch(index);
-                return;
-            }
-        }
-        self.close_open(now);
-        let source = text.to_string();
-        self.push(match kind {
-            GrowKind::Reply => Cell::Reply(Reply { source, closed: false }),
-            GrowKind::Thinking => Cell::Thinking(Thinking { source, since: Some(now), took: None, closed: false }),
-        });
-        let index = self.slots.len() - 1;
-        self.open = Some(index);
-        self.reply.get_or_insert(index);
-    }
-
-    fn close_open(&mut self, now: Duration) {
-        let Some(index) = self.open.take() else { return };
-        match &mut self.slots[index].cell {
-            Cell::Reply(reply) => reply.closed = true,
-            Cell::Thinking(thinking) => thinking.close(now),
-            _ => {}
-        }
-        self.touch(index);
     }
 
     fn item(&mut self, item: &Item, now: Duration) {
@@ -273,113 +249,6 @@ impl Transcript {
             Kind::CompactSummary | Kind::ToolSummary if message.user_visible => self.aside(message.text()),
             Kind::Prompt | Kind::Notice | Kind::CompactSummary | Kind::ToolSummary => {}
             Kind::ToolResultArchived | Kind::Attachment => {}
-        }
-    }
-
-    /// The final message takes the place of what was streamed of it.
-    fn reply_done(&mut self, message: &Message, now: Duration) {
-        self.close_open(now);
-        let Some(first) = self.reply.take() else {
-            for block in &message.blocks {
-                match block {
-                    Block::Text { text, .. } if !text.trim().is_empty() => {
-                        self.push(Cell::Reply(Reply { source: text.clone(), closed: true }));
-                    }
-                    Block::Thinking { text, .. } if !text.trim().is_empty() => {
-                        let source = text.clone();
-                        self.push(Cell::Thinking(Thinking { source, since: None, took: None, closed: true }));
-                    }
-                    _ => {}
-                }
-            }
-            return;
-        };
-        let text = |block: &Block| match block {
-            Block::Text { text, .. } => Some(text.clone()),
-            _ => None,
-        };
-        let last: String = message.blocks.iter().filter_map(text).collect();
-        let streamed: Vec<usize> =
-            (first..self.slots.len()).filter(|index| matches!(self.slots[*index].cell, Cell::Reply(_))).collect();
-        let so_far: String = streamed.iter().map(|index| self.source(*index)).collect();
-        if so_far.trim() != last.trim() {
-            self.replace(&streamed, &last);
-        }
-    }
-
-    fn source(&self, index: usize) -> &str {
-        match &self.slots[index].cell {
-            Cell::Reply(reply) => &reply.source,
-            _ => "",
-        }
-    }
-
-    fn set_source(&mut self, index: usize, source: String) {
-        if let Cell::Reply(reply) = &mut self.slots[index].cell {
-            reply.source = source;
-            self.touch(index);
-        }
-    }
-
-    /// Takes back what was read of a streamed cell but not handed out; the bytes of its source that stay.
-    fn take_back(&mut self, index: usize) -> usize {
-        match index.cmp(&self.next) {
-            Ordering::Less => self.source(index).len(),
-            Ordering::Equal if self.stream.started() => self.stream.rewind(),
-            Ordering::Equal => {
-                self.stream = Stream::new();
-                0
-            }
-            Ordering::Greater => 0,
-        }
-    }
-
-    /// Puts another text in the place of streamed cells, without touching what was handed out of them.
-    fn replace(&mut self, streamed: &[usize], text: &str) {
-        let mut shown = String::new();
-        for index in streamed {
-            let keep = self.take_back(*index);
-            shown.push_str(&self.source(*index)[..keep]);
-        }
-        let rest = text.strip_prefix(&shown);
-        let mut left = rest.unwrap_or_default();
-        let next = self.next;
-        for index in streamed.iter().filter(|index| **index >= next) {
-            let keep = self.take_back(*index);
-            let source = format!("{}{}", &self.source(*index)[..keep], std::mem::take(&mut left));
-            self.set_source(*index, source);
-        }
-        let left = if rest.is_none() { text } else { left };
-        if !left.trim().is_empty() {
-            self.push(Cell::Reply(Reply { source: left.to_string(), closed: true }));
-        }
-    }
-
-    /// What was streamed of the reply is out of the conversation. What the scrollback has of it stays, with a note.
-    fn discard(&mut self, reason: Option<&str>, now: Duration) {
-        self.close_open(now);
-        let Some(first) = self.reply.take() else { return };
-        let mut seen = false;
-        for index in first..self.slots.len() {
-            match &mut self.slots[index].cell {
-                Cell::Reply(_) => {
-                    let keep = self.take_back(index);
-                    let source = self.source(index)[..keep].to_string();
-                    seen |= !source.trim().is_empty();
-                    self.set_source(index, source);
-                }
-                Cell::Thinking(thinking) if index >= self.next => {
-                    thinking.source.clear();
-                    self.touch(index);
-                }
-                _ => {}
-            }
-        }
-        if seen {
-            self.aside(match reason {
-                Some(reason) => format!("this answer was dropped and is not in the conversation: {reason}"),
-                None => "this answer broke off and is not in the conversation".to_string(),
-            });
         }
     }
 
@@ -473,13 +342,6 @@ impl Transcript {
             self.touch(self.slots.len() - 1);
         }
     }
-}
-
-/// What a delta adds to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum GrowKind {
-    Reply,
-    Thinking,
 }
 
 #[cfg(test)]

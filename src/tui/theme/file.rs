@@ -1,10 +1,10 @@
 //! Reads themes: the shipped ones by name, and text in the same format.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use ratatui::style::{Color, Modifier, Style};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 use super::{Depth, Theme, Tokens};
 

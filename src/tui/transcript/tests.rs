@@ -267,6 +267,19 @@ fn a_model_still_looked_for_is_named_when_found() {
 }
 
 #[test]
+fn a_new_session_starts_over_and_loses_nothing_told_before() {
+    let mut screen = Screen::new();
+    for event in [Event::Notice { text: "early".into() }, text("half"), session(false, Vec::new())] {
+        screen.transcript.apply(&event, screen.now);
+    }
+    screen.apply([prompt("a"), session(false, Vec::new()), prompt("b")]);
+    let welcome = format!("✻ cocode {}\n  scripted · offline\n  /work", env!("CARGO_PKG_VERSION"));
+    assert_eq!(screen.given(), format!("· early\n\nhalf\n\n{welcome}\n\n> a\n\n{welcome}\n\n> b"));
+    let all = shown(&screen.transcript.render_all(60, &Theme::dark(), Detail::Folded));
+    assert_eq!(all, format!("{welcome}\n\n> b"));
+}
+
+#[test]
 fn the_viewer_shows_everything_and_draws_again_only_what_changed() {
     let mut screen = Screen::new();
     let lines: String = (0..20).map(|line| format!("{line}\n")).collect();
