@@ -26,6 +26,8 @@ pub(super) const TWICE: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct Options {
     pub theme: Theme,
+    /// Takes the place of `theme` when the terminal turns out to be light; none when the user has chosen.
+    pub on_light: Option<Theme>,
     pub keymap: Keymap,
     /// What `/` offers.
     pub commands: Vec<CommandInfo>,
@@ -140,7 +142,8 @@ impl App {
 
     /// When the screen changes by itself next; none while nothing moves.
     pub fn wake(&self, now: Instant) -> Option<Instant> {
-        let spinner = self.spinner.wake(now, self.options.reduced_motion);
+        let hidden = self.pager.is_some() || !self.dialogs.is_empty();
+        let spinner = if hidden { None } else { self.spinner.wake(now, self.options.reduced_motion) };
         spinner.into_iter().chain(self.hint.as_ref().map(|hint| hint.until)).min()
     }
 
@@ -154,9 +157,13 @@ impl App {
         (self.size.1 / 3).clamp(1, 16)
     }
 
+    /// Brings what is laid out up to date with text, size and theme.
     pub(super) fn settle(&mut self) {
         let rows = self.composer_rows();
         self.composer.settle(self.size.0, rows);
+        if let Some(dialog) = self.dialogs.front_mut() {
+            dialog.settle(self.size.0, &self.options.theme);
+        }
     }
 
     pub(super) fn tell(&mut self, text: impl Into<String>, now: Instant) {

@@ -21,6 +21,10 @@ pub enum Msg {
     /// Columns and rows of the screen.
     Resize(u16, u16),
     Focus(bool),
+    /// The terminal has said what its background is like.
+    Background {
+        light: bool,
+    },
     /// The terminal is gone.
     Eof,
     Engine(Event),

@@ -5,16 +5,17 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
-use unicode_width::UnicodeWidthStr;
+
+use crate::stdx::text;
 
 /// Cells that a text takes on one row.
 pub fn width(text: &str) -> usize {
-    if text.is_ascii() { text.len() } else { text.width() }
+    text::width(text)
 }
 
-/// Makes untrusted text harmless and visible: control characters get a picture, direction overrides and invisible
-/// characters their code, tabs become spaces. Newlines stay.
-pub fn clean(text: &str) -> String {
+/// Makes untrusted text harmless. Unlike `stdx::text::clean` nothing vanishes, since a person approves what stands here:
+/// control characters get a picture, direction overrides and invisible characters show their code.
+pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -23,12 +24,15 @@ pub fn clean(text: &str) -> String {
             '\u{0}'..='\u{1f}' => out.push(char::from_u32(0x2400 + c as u32).unwrap_or('?')),
             '\u{7f}' => out.push('\u{2421}'),
             '\u{80}'..='\u{9f}'
+            | '\u{ad}'
+            | '\u{61c}'
             | '\u{200b}'
             | '\u{200e}'
             | '\u{200f}'
             | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}'
-            | '\u{feff}' => out.push_str(&format!("<U+{:04X}>", c as u32)),
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}' => out.push_str(&format!("<U+{:04X}>", c as u32)),
             _ => out.push(c),
         }
     }
@@ -37,31 +41,14 @@ pub fn clean(text: &str) -> String {
 
 /// Cuts a one-line text to `max` cells; what was cut is marked by `…`.
 pub fn cut(text: &str, max: usize) -> String {
-    let text = clean(text).replace('\n', "⏎");
-    if width(&text) <= max {
-        return text;
-    }
-    let mut out = String::new();
-    let mut used = 0;
-    for grapheme in text.graphemes(true) {
-        let cells = width(grapheme);
-        if used + cells + 1 > max {
-            break;
-        }
-        used += cells;
-        out.push_str(grapheme);
-    }
-    if max > 0 {
-        out.push('…');
-    }
-    out
+    text::truncate(&visible(text).replace('\n', "⏎"), max).into_owned()
 }
 
 /// Folds text to `max` cells a row, at spaces where there are some; every character stays.
 pub fn fold(text: &str, max: usize) -> Vec<String> {
     let max = max.max(1);
     let mut rows = Vec::new();
-    for line in clean(text).split('\n') {
+    for line in visible(text).split('\n') {
         let mut row = String::new();
         let (mut used, mut gap) = (0, None);
         for grapheme in line.graphemes(true) {

@@ -15,7 +15,7 @@ use super::cell::Detail;
 use super::composer::chip;
 use super::files::Files;
 use super::msg::{Effect, ListKind, Listed, Msg};
-use super::terminal::{self, Input, Keyboard, Output, Session, Signal, Surface};
+use super::terminal::{self, Input, Keyboard, Output, Report, Session, Signal, Surface};
 use super::transcript::Transcript;
 use super::update::update;
 use super::view;
@@ -233,7 +233,11 @@ impl<O: Output> Front<O> {
                 Msg::Resize(size.width, size.height)
             }
             Some(Input::Focus(focused)) => Msg::Focus(focused),
-            Some(Input::Report(report)) => return self.surface.report(&report),
+            Some(Input::Report(report)) => {
+                self.surface.report(&report)?;
+                let Report::Background(red, green, blue) = report else { return Ok(()) };
+                Msg::Background { light: brightness(red, green, blue) > 128 }
+            }
             Some(Input::Signal(Signal::Continue)) => {
                 if let Some((session, _)) = &self.modes {
                     session.resume()?;
@@ -408,6 +412,11 @@ impl<O: Output> Front<O> {
     }
 }
 
+/// How bright a colour looks, from 0 to 255.
+fn brightness(red: u8, green: u8, blue: u8) -> u32 {
+    (u32::from(red) * 299 + u32::from(green) * 587 + u32::from(blue) * 114) / 1000
+}
+
 async fn until(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due.into()).await,
@@ -478,8 +487,13 @@ mod tests {
     async fn a_prompt_goes_out_and_its_answer_stands_in_the_scrollback() {
         let side = |cells: u16| cells.try_into().unwrap();
         let emulator = Emulator(Arc::new(Mutex::new(vt100::Parser::new(side(12), side(60), 100))));
-        let options =
-            Options { theme: Theme::dark(), keymap: Keymap::default(), commands: Vec::new(), reduced_motion: true };
+        let options = Options {
+            theme: Theme::dark(),
+            keymap: Keymap::default(),
+            commands: Vec::new(),
+            reduced_motion: true,
+            on_light: None,
+        };
         let surface = Surface::open(emulator.clone(), Traits::detect(|_| None), Queries::default());
         let (keys, inputs) = unbounded_channel();
         let (ops, mut asked) = channel(1);

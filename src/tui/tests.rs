@@ -1,5 +1,7 @@
 //! Keys and events in, ops and screens out.
 
+mod dialogs;
+
 use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
@@ -10,13 +12,13 @@ use serde_json::json;
 
 use super::app::{App, Options};
 use super::keymap::Keymap;
-use super::msg::{Effect, Listed, ModelRow, Msg, RuleRow};
+use super::msg::{Effect, Msg};
 use super::popup::CommandInfo;
 use super::theme::Theme;
 use super::update::update;
 use super::view;
-use crate::message::{CallId, FileDiff, Message, Todo, TodoStatus};
-use crate::permission::{Behavior, Mode};
+use crate::message::{CallId, Message, Todo, TodoStatus};
+use crate::permission::Mode;
 use crate::protocol::*;
 
 /// An app with a clock, and the effects so far.
@@ -43,7 +45,8 @@ impl Run {
             command("rewind", "", "Go back to an earlier prompt"),
             command("exit", "quit", "Leave"),
         ];
-        let options = Options { theme: Theme::dark(), keymap: Keymap::default(), commands, reduced_motion: true };
+        let options =
+            Options { theme: Theme::dark(), keymap: Keymap::default(), commands, reduced_motion: true, on_light: None };
         Run { app: App::new(options, (width, height)), now: Instant::now(), effects: Vec::new() }
     }
 
@@ -363,139 +366,6 @@ fn commands_pop_up() {
 }
 
 #[test]
-fn permission_is_asked_at_every_size() {
-    let mut run = Run::new(40, 12);
-    run.event(ask(
-        1,
-        "npm run build -- --mode 日本語 && npm run deploy --force",
-        &["Bash(npm run build:*)", "Bash(npm run deploy:*)"],
-    ));
-    run.wait(200);
-    assert_snapshot!(run.screen(), @r"
-    ───
-    Bash wants to run a command
-    npm run build -- --mode 日本語 && npm
-    run deploy --force
-    · npm is not known to be read-only
-    › 1. Yes
-      2. Yes, and don't ask again for
-         Bash(npm run build:*), Bash(npm ru…
-      3. No, and tell the agent what to do
-         instead
-    ↑↓ Enter choose · Esc no
-    default · … · ? keys
-    ");
-    run.keys("2");
-    assert_snapshot!(run.screen(), @r"
-    ───
-    Bash wants to run a command
-    From now on this runs without asking:
-    Bash(npm run build:*)
-    Bash(npm run deploy:*)
-    › 1. For this session
-      2. For this project
-         (.claude/settings.local.json)
-      3. For me, everywhere (user settings)
-    ↑↓ Enter choose · Esc no
-    default · … · ? keys
-    ");
-    run.keys("<down><enter>");
-    assert_snapshot!(
-        run.sent(),
-        @r#"{"op":"answer","id":1,"answer":{"type":"always","rules":["Bash(npm run build:*)","Bash(npm run deploy:*)"],"scope":"project"}}"#
-    );
-}
-
-#[test]
-fn a_dialog_is_not_answered_by_accident() {
-    let mut run = Run::new(80, 24);
-    run.keys("hel").event(ask(1, "ls", &[])).event(ask(2, "pwd", &[])).keys("lo 1<enter>");
-    assert_eq!((run.sent().as_str(), run.app.draft().as_str()), ("", "hello 1"));
-    run.wait(200).keys("1");
-    assert_eq!(run.sent(), r#"{"op":"answer","id":1,"answer":{"type":"yes"}}"#);
-    run.keys("<enter>");
-    assert_eq!(run.sent(), "", "the second question has just come up");
-    run.wait(200).keys("<down><enter>use fd<enter>");
-    assert_eq!(run.sent(), r#"{"op":"answer","id":2,"answer":{"type":"no","feedback":"use fd"}}"#);
-    run.event(ask(3, "ls", &[])).event(ask(4, "pwd", &[])).event(Event::AskClosed { id: AskId(3) });
-    run.wait(200).keys("<ctrl+c><esc>");
-    assert_eq!(
-        run.sent(),
-        "{\"op\":\"interrupt\"}\n{\"op\":\"answer\",\"id\":4,\"answer\":{\"type\":\"no\",\"feedback\":null}}"
-    );
-    assert_eq!(run.app.draft(), "hello 1");
-}
-
-#[test]
-fn diffs_scroll_in_the_dialog() {
-    let mut run = Run::new(40, 12);
-    let unified: String = (1..=30).map(|n| format!("+line {n}\n")).collect();
-    let diff = FileDiff { path: "src/new.rs".into(), unified, added: 30, removed: 0, created: true };
-    let question = Question::Permission {
-        call: CallId::nth(1),
-        tool: "Write".into(),
-        title: "src/new.rs".into(),
-        input: json!({}),
-        diff: Some(diff),
-        reasons: Vec::new(),
-        suggestions: Vec::new(),
-    };
-    run.event(Event::Ask(Ask { id: AskId(1), question })).wait(200).keys("<pgdn>");
-    assert_snapshot!(run.screen(), @r"
-    ───
-    Write wants to create src/new.rs (+30 -…
-     4 + line 4
-     5 + line 5
-     6 + line 6
-     7 + line 7
-     8 + line 8
-    › 1. Yes
-      2. No, and tell the agent what to do
-         instead
-    PgUp/PgDn 4↑ 22↓ · Enter choose · Esc no
-    default · … · ? keys
-    ");
-}
-
-#[test]
-fn lists_filter_and_choose() {
-    let mut run = Run::new(60, 24);
-    run.keys("/model<enter>");
-    let row = |id: &str, current| ModelRow { id: id.into(), detail: "200k".into(), current };
-    run.msg(Msg::Listed(Listed::Models(vec![
-        row("claude-opus", false),
-        row("claude-sonnet", true),
-        row("gpt-5", false),
-    ])));
-    run.keys("son");
-    assert_snapshot!(run.screen(), @r"
-    ───
-    Which model?
-    filter: son▏
-    › claude-sonnet                                       ✓ 200k
-
-
-    type to filter · ↑↓ Enter choose · Esc closes
-    default · … · ? keys
-    ");
-    run.keys("<enter>/permissions<enter>");
-    let rule =
-        RuleRow { rule: "Bash(ls:*)".into(), behavior: Behavior::Allow, source: "session".into(), revocable: true };
-    run.msg(Msg::Listed(Listed::Rules(vec![rule]))).keys("<enter><enter>");
-    run.keys("/permissions<enter>rm x<tab>");
-    assert_snapshot!(run.sent(), @r#"
-    AppendHistory("/model")
-    List(Models)
-    {"op":"command","name":"model","args":"claude-sonnet"}
-    AppendHistory("/permissions")
-    List(Rules)
-    {"op":"command","name":"permissions","args":"revoke Bash(ls:*)"}
-    List(Rules)
-    {"op":"command","name":"permissions","args":"test rm x"}
-    "#);
-}
-
-#[test]
 fn todos_and_modes_show() {
     let mut run = Run::new(40, 12);
     let todo = |content: &str, status| Todo { content: content.into(), active_form: format!("{content}ing"), status };
@@ -548,50 +418,12 @@ fn wakes_up_only_while_something_moves() {
 }
 
 #[test]
-fn the_pager_shows_keys_and_says_that_a_question_waits() {
+fn large_texts_are_no_trouble() {
+    let line = "日本 word ".repeat(5_000);
     let mut run = Run::new(40, 12);
-    run.keys("?");
-    let draw = |run: &Run| {
-        let mut buf = Buffer::empty(Rect::new(0, 0, 40, 12));
-        view::draw_pager(&run.app, buf.area, &mut buf);
-        let row = |y: u16| (0..40).map(|x| buf[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
-        [row(0), row(1), row(11)].join("\n")
-    };
-    assert_snapshot!(draw(&run), @r"
-    Keys
-    Enter          send; while the agent
-    11/69 · ↑↓ PgUp PgDn g G scroll · / sea…
-    ");
-    run.event(ask(1, "ls", &[]));
-    assert_snapshot!(draw(&run), @r"
-    Keys
-    Enter          send; while the agent
-    A question waits · q goes back
-    ");
-    run.keys("q").wait(200).keys("<ctrl+o>");
-    assert_eq!(run.sent(), "RenderTranscript");
-    run.keys("<ctrl+o>1");
-    assert_eq!(run.sent(), r#"{"op":"answer","id":1,"answer":{"type":"yes"}}"#);
-}
-
-#[test]
-fn going_back_puts_the_prompt_into_the_composer() {
-    let mut run = Run::new(60, 16);
-    run.event(prompt(1, "first")).event(prompt(5, "second\nline")).keys("/rewind<enter>");
-    assert_snapshot!(run.screen(), @r"
-    ───
-    Go back to before which prompt?
-    filter: ▏
-    › second⏎line
-      first
-    type to filter · ↑↓ Enter choose · Esc closes
-    default · … · ? keys
-    ");
-    run.keys("<enter><enter>");
-    assert_eq!(run.sent().lines().last(), Some(r#"{"op":"rewind","to":5,"what":"both"}"#));
-    run.event(Event::Item(Item::Rewound { to: 5, prompt: "second\nline".into() }));
-    assert_eq!(run.app.draft(), "second\nline");
-    run.keys("<ctrl+c>/rewind<enter>").keys("<down>");
-    run.keys("<enter><enter>");
-    assert_eq!(run.sent().lines().last(), Some(r#"{"op":"rewind","to":1,"what":"both"}"#));
+    run.paste(&line).keys("!");
+    assert_eq!(run.app.draft(), format!("{line}!"));
+    run.msg(Msg::Edited(Ok(format!("{line}\nend\n")))).keys("<up>x<ctrl+_>");
+    assert_eq!(run.app.draft(), format!("{line}\nend"));
+    assert_eq!(run.screen().lines().count(), 7);
 }

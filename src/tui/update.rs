@@ -41,6 +41,12 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             app.focused = focused;
             Vec::new()
         }
+        Msg::Background { light } => {
+            if let (true, Some(theme)) = (light, app.options.on_light.take()) {
+                app.options.theme = theme;
+            }
+            Vec::new()
+        }
         Msg::Eof => app.quit(),
         Msg::Engine(event) => app.apply(event, now),
         Msg::Tick => Vec::new(),

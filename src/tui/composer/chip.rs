@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use unicode_width::UnicodeWidthStr;
+
 use crate::tui::paint;
 
 /// First of the private characters that stand for chips; they never come in from outside (`tidy` drops them).
@@ -191,7 +193,7 @@ pub fn cells(grapheme: &str, chips: &[Chip]) -> usize {
     match index(first).and_then(|at| chips.get(at)) {
         Some(chip) => paint::width(&chip.label()),
         None if first == '\t' => 4,
-        None => paint::width(grapheme),
+        None => grapheme.width(),
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod picker;
 mod question;
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use ratatui::buffer::Buffer;
@@ -49,11 +50,22 @@ pub struct Dialog {
     scroll: usize,
     /// When it came up in front of the user.
     since: Instant,
+    /// The body as it was last laid out: a long diff is not rendered anew for each frame.
+    laid: Option<Laid>,
+}
+
+/// A body, and what it was laid out for.
+#[derive(Debug, Clone)]
+struct Laid {
+    width: u16,
+    scope: bool,
+    theme: String,
+    lines: Vec<Line<'static>>,
 }
 
 impl Dialog {
     pub fn new(ask: Ask, now: Instant) -> Dialog {
-        Dialog { ask, stage: Stage::Choices, selected: 0, scroll: 0, since: now }
+        Dialog { ask, stage: Stage::Choices, selected: 0, scroll: 0, since: now, laid: None }
     }
 
     pub fn id(&self) -> AskId {
@@ -117,6 +129,14 @@ impl Dialog {
                 true
             }
             Stage::Choices | Stage::Scope => false,
+        }
+    }
+
+    /// Lays the body out where that has changed.
+    pub fn settle(&mut self, width: u16, theme: &Theme) {
+        if let Cow::Owned(lines) = self.body(width, theme) {
+            let scope = matches!(self.stage, Stage::Scope);
+            self.laid = Some(Laid { width, scope, theme: theme.name.clone(), lines });
         }
     }
 
@@ -191,10 +211,13 @@ impl Dialog {
         lines
     }
 
-    fn body(&self, width: u16, theme: &Theme) -> Vec<Line<'static>> {
-        match self.stage {
-            Stage::Scope => question::rules(&self.ask.question, width as usize, theme),
-            Stage::Choices | Stage::Feedback(_) => question::body(&self.ask.question, width as usize, theme),
+    fn body(&self, width: u16, theme: &Theme) -> Cow<'_, [Line<'static>]> {
+        let scope = matches!(self.stage, Stage::Scope);
+        let fits = |laid: &&Laid| laid.width == width && laid.scope == scope && laid.theme == theme.name;
+        match (self.laid.as_ref().filter(fits), scope) {
+            (Some(laid), _) => Cow::Borrowed(&laid.lines),
+            (None, true) => Cow::Owned(question::rules(&self.ask.question, width as usize, theme)),
+            (None, false) => Cow::Owned(question::body(&self.ask.question, width as usize, theme)),
         }
     }
 

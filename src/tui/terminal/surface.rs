@@ -360,7 +360,7 @@ impl<O: Output> Surface<O> {
                 if rows.iter().any(|row| row.continues) {
                     // Where the terminal wraps by itself, rows cannot be erased one by one.
                     out.extend_from_slice(ERASE_DOWN);
-                    (old_height, before) = (0, Before::Blank);
+                    old_height = 0;
                 }
                 write_rows(out, &mut pen, rows, self.size.width, usize::from(old_height));
                 self.top = match self.top {

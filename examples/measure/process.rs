@@ -1,0 +1,72 @@
+//! What a process and its descendants cost, read from `/proc`.
+
+use std::fs;
+
+/// The process and all that came from it, as they are now.
+pub(crate) fn tree(root: u32) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            Some((pid, u32::try_from(stat(pid)?.get(1).copied()?).ok()?))
+        })
+        .collect();
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found
+}
+
+/// CPU seconds of the tree, waited-for children included.
+pub(crate) fn cpu(root: u32) -> f64 {
+    tree(root)
+        .into_iter()
+        .map(|pid| {
+            // Clock ticks count threads that have ended, too; the scheduler's own figure is finer.
+            let ticks = stat(pid).map_or(0, |fields| fields[11..15].iter().sum::<u64>());
+            let threads: u64 = fs::read_dir(format!("/proc/{pid}/task"))
+                .into_iter()
+                .flatten()
+                .filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok())
+                .filter_map(|stat| stat.split(' ').next()?.parse::<u64>().ok())
+                .sum();
+            (ticks as f64 / 100.0).max(threads as f64 / 1e9)
+        })
+        .sum()
+}
+
+/// CPU seconds of the children that this program has waited for.
+pub(crate) fn cpu_of_ended_children() -> f64 {
+    stat(std::process::id()).map_or(0.0, |fields| (fields[13] + fields[14]) as f64 / 100.0)
+}
+
+/// Proportional set size of the tree in MiB.
+pub(crate) fn pss(root: u32) -> f64 {
+    tree(root).into_iter().map(|pid| kib(&format!("/proc/{pid}/smaps_rollup"), "Pss:")).sum::<f64>() / 1024.0
+}
+
+/// Resident set size of the tree in MiB.
+pub(crate) fn rss(root: u32) -> f64 {
+    tree(root).into_iter().map(|pid| kib(&format!("/proc/{pid}/status"), "VmRSS:")).sum::<f64>() / 1024.0
+}
+
+pub(crate) fn threads(root: u32) -> f64 {
+    tree(root).into_iter().map(|pid| kib(&format!("/proc/{pid}/status"), "Threads:")).sum()
+}
+
+fn kib(file: &str, name: &str) -> f64 {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0.0)
+}
+
+/// The numbers of `/proc/PID/stat` from the state on; the state itself reads as zero.
+fn stat(pid: u32) -> Option<Vec<u64>> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = text.rsplit_once(')')?;
+    Some(rest.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect())
+}
