@@ -67,7 +67,9 @@ impl<'a> Reader<'a> {
         let mut parts = Vec::new();
         let mut end = tree.start_byte();
         for child in children(tree) {
-            if child.start_byte() < end || !self.text[end..child.start_byte()].bytes().all(|b| matches!(b, b' ' | b'\t' | b'\n')) {
+            if child.start_byte() < end
+                || !self.text[end..child.start_byte()].bytes().all(|b| matches!(b, b' ' | b'\t' | b'\n'))
+            {
                 return Err(format!("text that was not parsed in a {}", tree.kind()));
             }
             end = child.end_byte();
@@ -78,7 +80,11 @@ impl<'a> Reader<'a> {
             let before = self.text[..child.start_byte()].chars().next_back();
             let comment = self.source(child);
             let ends = self.text[end..].chars().next().is_none_or(|c| c == '\n');
-            if !comment.starts_with('#') || comment.contains('\n') || !ends || before.is_some_and(|c| !" \t\n;&|()".contains(c)) {
+            if !comment.starts_with('#')
+                || comment.contains('\n')
+                || !ends
+                || before.is_some_and(|c| !" \t\n;&|()".contains(c))
+            {
                 return Err("a comment that may be none".into());
             }
             self.data.push(child.byte_range());
@@ -109,7 +115,9 @@ impl<'a> Reader<'a> {
                 kind if words.contains(&kind) => open = None,
                 _ => {
                     // A here-document's end is its own line, and the next statement needs no other separator.
-                    if open.is_some_and(|end| !self.text[end..part.start_byte()].contains('\n') && !self.text[..end].ends_with('\n')) {
+                    if open.is_some_and(|end| {
+                        !self.text[end..part.start_byte()].contains('\n') && !self.text[..end].ends_with('\n')
+                    }) {
                         return Err("two commands without a separator".into());
                     }
                     nodes.push(self.statement(*part, depth + 1)?);
@@ -140,7 +148,8 @@ impl<'a> Reader<'a> {
             "variable_assignment" => Ok(simple(vec![self.assignment(tree, depth)?])),
             "variable_assignments" => {
                 let parts = self.parts(tree)?;
-                let assignments = parts.into_iter().map(|part| self.assignment(part, depth)).collect::<Result<_, _>>()?;
+                let assignments =
+                    parts.into_iter().map(|part| self.assignment(part, depth)).collect::<Result<_, _>>()?;
                 Ok(simple(assignments))
             }
             "list" => {
@@ -207,8 +216,12 @@ impl<'a> Reader<'a> {
             end = Some(part.end_byte());
             match part.kind() {
                 "file_redirect" | "herestring_redirect" => command.redirects.push(self.redirect(part, depth)?),
-                kind if gap.is_some_and(str::is_empty) => return Err(format!("a {kind} that joins the word before it")),
-                "variable_assignment" if command.words.is_empty() => command.assignments.push(self.assignment(part, depth)?),
+                kind if gap.is_some_and(str::is_empty) => {
+                    return Err(format!("a {kind} that joins the word before it"));
+                }
+                "variable_assignment" if command.words.is_empty() => {
+                    command.assignments.push(self.assignment(part, depth)?)
+                }
                 "subshell" => return Err("a subshell as an argument".into()),
                 _ => command.words.extend(self.words(part, depth)?),
             }
@@ -258,7 +271,9 @@ impl<'a> Reader<'a> {
             "expansion" => {}
             "arithmetic_expansion" => {
                 let inner = source.strip_prefix("$((").and_then(|source| source.strip_suffix("))"));
-                if !inner.is_some_and(|inner| inner.chars().all(|c| c.is_ascii_digit() || " +-*/%()<>&|^~!?:".contains(c))) {
+                if !inner
+                    .is_some_and(|inner| inner.chars().all(|c| c.is_ascii_digit() || " +-*/%()<>&|^~!?:".contains(c)))
+                {
                     return Err("arithmetic with variables".into());
                 }
             }
@@ -312,7 +327,9 @@ impl<'a> Reader<'a> {
         };
         match (words.pop(), words.is_empty()) {
             (Some(target), true) => {
-                let number = target.literal().is_some_and(|text| text == "-" || text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()));
+                let number = target
+                    .literal()
+                    .is_some_and(|text| text == "-" || text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()));
                 match kind {
                     // `>&file` writes the file.
                     RedirectKind::Duplicate if !number => Ok(Redirect { kind: RedirectKind::ReadWrite, target }),
@@ -338,13 +355,9 @@ impl<'a> Reader<'a> {
                 kind => return Err(format!("a {kind} after a redirection")),
             }
         }
-        let node = match body.map(|body| *body) {
-            // The command's own redirections stay with it.
-            Some(Node::Simple(mut command)) => {
-                command.redirects.extend(redirects);
-                Node::Simple(command)
-            }
-            body => Node::Redirected { body: body.map(Box::new), redirects },
+        let node = match body {
+            Some(body) => attach(*body, redirects),
+            None => Node::Redirected { body: None, redirects },
         };
         if after.is_empty() {
             return Ok(node);
@@ -354,7 +367,13 @@ impl<'a> Reader<'a> {
     }
 
     /// A here-document whose body is surely data, and what stands behind it on its line.
-    fn heredoc(&mut self, tree: Tree, redirects: &mut Vec<Redirect>, after: &mut Vec<Node>, depth: usize) -> Result<(), String> {
+    fn heredoc(
+        &mut self,
+        tree: Tree,
+        redirects: &mut Vec<Redirect>,
+        after: &mut Vec<Node>,
+        depth: usize,
+    ) -> Result<(), String> {
         let mut delimiter = None;
         let mut tabs = false;
         let mut body: Option<Range<usize>> = None;
@@ -380,7 +399,8 @@ impl<'a> Reader<'a> {
                     let ends = self.text[part.end_byte()..].chars().next().is_none_or(|c| c == '\n');
                     let range = body.clone().unwrap_or(line_start..line_start);
                     let text = &self.text[range.start.min(line_start)..line_start];
-                    let early = text.lines().any(|line| (if tabs { line.trim_start_matches('\t') } else { line }) == name);
+                    let early =
+                        text.lines().any(|line| (if tabs { line.trim_start_matches('\t') } else { line }) == name);
                     if self.source(part).trim() != name || !alone || !ends || early {
                         return Err("a here-document whose end is unclear".into());
                     }
@@ -388,7 +408,10 @@ impl<'a> Reader<'a> {
                         return Err("a here-document with expansions: quote its delimiter".into());
                     }
                     self.data.push(range.start.min(line_start)..part.end_byte());
-                    redirects.push(Redirect { kind: RedirectKind::Data, target: Word { source: name.to_owned(), pieces: Vec::new() } });
+                    redirects.push(Redirect {
+                        kind: RedirectKind::Data,
+                        target: Word { source: name.to_owned(), pieces: Vec::new() },
+                    });
                 }
                 "&&" | "||" | "|" | "|&" | ";" => {}
                 "pipeline" => {
@@ -398,7 +421,9 @@ impl<'a> Reader<'a> {
                         }
                     }
                 }
-                "word" | "string" | "raw_string" | "concatenation" | "number" => return Err("arguments after a here-document".into()),
+                "word" | "string" | "raw_string" | "concatenation" | "number" => {
+                    return Err("arguments after a here-document".into());
+                }
                 _ => after.push(self.statement(part, depth + 1)?),
             }
         }
@@ -449,7 +474,9 @@ impl<'a> Reader<'a> {
             match part.kind() {
                 "function" | "(" | ")" => {}
                 "word" if name.is_none() => name = Some(self.source(part).to_owned()),
-                "compound_statement" | "subshell" if body.is_none() => body = Some(Box::new(self.statement(part, depth + 1)?)),
+                "compound_statement" | "subshell" if body.is_none() => {
+                    body = Some(Box::new(self.statement(part, depth + 1)?))
+                }
                 kind => return Err(format!("a function with a {}", kind.replace('_', " "))),
             }
         }
@@ -480,7 +507,10 @@ impl<'a> Reader<'a> {
                         "" => {}
                         // Quoted, so that a rule never sees them as an operator.
                         both @ ("&&" | "||") if source.starts_with("[[") => {
-                            words.push(Word { source: both.to_owned(), pieces: vec![super::Piece::Text(both.to_owned())] });
+                            words.push(Word {
+                                source: both.to_owned(),
+                                pieces: vec![super::Piece::Text(both.to_owned())],
+                            });
                         }
                         _ if c == '\n' => return Err("a test over two lines".into()),
                         word => words.extend(scan(word, tree.start_byte() + start, &spans)?),
@@ -494,12 +524,26 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Gives redirections to the command that they belong to: the parser hangs them on the whole list before them.
+fn attach(node: Node, redirects: Vec<Redirect>) -> Node {
+    match node {
+        Node::Simple(mut command) => {
+            command.redirects.extend(redirects);
+            Node::Simple(command)
+        }
+        Node::And(left, right) => Node::And(left, Box::new(attach(*right, redirects))),
+        Node::Or(left, right) => Node::Or(left, Box::new(attach(*right, redirects))),
+        node => Node::Redirected { body: Some(Box::new(node)), redirects },
+    }
+}
+
 fn simple(assignments: Vec<Assignment>) -> Node {
     Node::Simple(Simple { assignments, words: Vec::new(), redirects: Vec::new() })
 }
 
 fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// `${x}`, `${#x}`, `${x[0]}`, `${x:-word}`, `${x#pattern}`: forms in which nothing is evaluated a second time.
