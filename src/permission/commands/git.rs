@@ -161,7 +161,7 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
     let texts: Vec<String> = arguments.iter().map(Word::known).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     if let Some(reader) = SUBCOMMANDS.iter().find(|reader| reader.name == name) {
-        if texts.iter().any(|text| *text == "--no-index") && name.starts_with("diff") {
+        if texts.contains(&"--no-index") && name.starts_with("diff") {
             reads.paths.extend(arguments.iter().filter(|word| !word.prefix().starts_with('-')).cloned());
         }
         if name == "show" || name == "cat-file" || name == "diff" || name == "blame" || name == "log" {

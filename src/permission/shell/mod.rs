@@ -1,5 +1,6 @@
 //! A shell line as a small tree of our own: only what can be judged, everything else is an error that asks.
 
+mod compound;
 pub(super) mod guard;
 pub(super) mod loose;
 pub(super) mod parse;

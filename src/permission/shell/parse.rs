@@ -46,24 +46,25 @@ pub(in crate::permission) fn parse(text: &str) -> Result<Line, String> {
     Ok(Line { node: Node::Sequence(nodes), data: reader.data })
 }
 
-struct Reader<'a> {
-    text: &'a str,
-    data: Vec<Range<usize>>,
+/// Walks tree-sitter's tree.
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a str,
+    pub(super) data: Vec<Range<usize>>,
     /// Commands of substitutions met since the last statement began.
     nested: Vec<Node>,
 }
 
-fn children<'t>(tree: Tree<'t>) -> Vec<Tree<'t>> {
-    (0..tree.child_count()).filter_map(|at| tree.child(at as u32)).collect()
+pub(super) fn children<'t>(tree: Tree<'t>) -> Vec<Tree<'t>> {
+    (0..tree.child_count()).filter_map(|at| tree.child(at)).collect()
 }
 
 impl<'a> Reader<'a> {
-    fn source(&self, tree: Tree) -> &'a str {
+    pub(super) fn source(&self, tree: Tree) -> &'a str {
         &self.text[tree.byte_range()]
     }
 
     /// The children without comments, after checking that only blanks lie between them.
-    fn parts<'t>(&mut self, tree: Tree<'t>) -> Result<Vec<Tree<'t>>, String> {
+    pub(super) fn parts<'t>(&mut self, tree: Tree<'t>) -> Result<Vec<Tree<'t>>, String> {
         let mut parts = Vec::new();
         let mut end = tree.start_byte();
         for child in children(tree) {
@@ -101,7 +102,7 @@ impl<'a> Reader<'a> {
         self.sequence(&parts, words, depth)
     }
 
-    fn sequence(&mut self, parts: &[Tree], words: &[&str], depth: usize) -> Result<Vec<Node>, String> {
+    pub(super) fn sequence(&mut self, parts: &[Tree], words: &[&str], depth: usize) -> Result<Vec<Node>, String> {
         let mut nodes: Vec<Node> = Vec::new();
         let mut open: Option<usize> = None;
         for part in parts {
@@ -129,7 +130,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A statement together with the substitutions in its words, which run before it in shells of their own.
-    fn statement(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
+    pub(super) fn statement(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
         if depth > MAX_DEPTH {
             return Err("it is nested too deeply".into());
         }
@@ -186,8 +187,12 @@ impl<'a> Reader<'a> {
             "subshell" => Ok(Node::Apart(self.statements(tree, &["(", ")"], depth)?)),
             "compound_statement" => {
                 let parts = self.parts(tree)?;
-                if parts.first().is_none_or(|part| part.kind() != "{") {
+                let Some(open) = parts.first().filter(|part| part.kind() == "{") else {
                     return Err("arithmetic".into());
+                };
+                // `{ls` is a word for bash.
+                if !self.text[open.end_byte()..].starts_with([' ', '\t', '\n']) {
+                    return Err("a brace that joins a word".into());
                 }
                 Ok(Node::Sequence(self.sequence(&parts, &["{", "}"], depth)?))
             }
@@ -248,13 +253,13 @@ impl<'a> Reader<'a> {
         Ok(Assignment { name: name.to_owned(), value })
     }
 
-    fn words(&mut self, tree: Tree, depth: usize) -> Result<Vec<Word>, String> {
+    pub(super) fn words(&mut self, tree: Tree, depth: usize) -> Result<Vec<Word>, String> {
         let spans = self.spans(tree, depth)?;
         scan(self.source(tree), tree.start_byte(), &spans)
     }
 
     /// The outermost expansions in a word, each judged to be a plain one; the commands in them go to `nested`.
-    fn spans(&mut self, tree: Tree, depth: usize) -> Result<Vec<Span>, String> {
+    pub(super) fn spans(&mut self, tree: Tree, depth: usize) -> Result<Vec<Span>, String> {
         if depth > MAX_DEPTH {
             return Err("it is nested too deeply".into());
         }
@@ -304,7 +309,7 @@ impl<'a> Reader<'a> {
         Ok(vec![Span { range: tree.byte_range() }])
     }
 
-    fn redirect(&mut self, tree: Tree, depth: usize) -> Result<Redirect, String> {
+    pub(super) fn redirect(&mut self, tree: Tree, depth: usize) -> Result<Redirect, String> {
         let parts = self.parts(tree)?;
         let (parts, _) = match parts.as_slice() {
             [fd, rest @ ..] if fd.kind() == "file_descriptor" => (rest, fd),
@@ -365,163 +370,6 @@ impl<'a> Reader<'a> {
         after.insert(0, node);
         Ok(Node::Apart(after))
     }
-
-    /// A here-document whose body is surely data, and what stands behind it on its line.
-    fn heredoc(
-        &mut self,
-        tree: Tree,
-        redirects: &mut Vec<Redirect>,
-        after: &mut Vec<Node>,
-        depth: usize,
-    ) -> Result<(), String> {
-        let mut delimiter = None;
-        let mut tabs = false;
-        let mut body: Option<Range<usize>> = None;
-        let mut ended = false;
-        for part in children(tree) {
-            match part.kind() {
-                "<<" => {}
-                "<<-" => tabs = true,
-                "heredoc_start" => delimiter = Some(self.source(part)),
-                "file_redirect" | "herestring_redirect" => redirects.push(self.redirect(part, depth)?),
-                "heredoc_body" => body = Some(part.byte_range()),
-                "heredoc_end" => {
-                    ended = true;
-                    let start = delimiter.ok_or("a here-document without a start")?;
-                    let quoted = ['\'', '"'].iter().find_map(|q| start.strip_prefix(*q)?.strip_suffix(*q));
-                    let name = quoted.unwrap_or(start);
-                    if !is_name(name) {
-                        return Err("an odd here-document delimiter".into());
-                    }
-                    let line_start = self.text[..part.start_byte()].rfind('\n').map_or(0, |at| at + 1);
-                    let before = &self.text[line_start..part.start_byte()];
-                    let alone = if tabs { before.bytes().all(|b| b == b'\t') } else { before.is_empty() };
-                    let ends = self.text[part.end_byte()..].chars().next().is_none_or(|c| c == '\n');
-                    let range = body.clone().unwrap_or(line_start..line_start);
-                    let text = &self.text[range.start.min(line_start)..line_start];
-                    let early =
-                        text.lines().any(|line| (if tabs { line.trim_start_matches('\t') } else { line }) == name);
-                    if self.source(part).trim() != name || !alone || !ends || early {
-                        return Err("a here-document whose end is unclear".into());
-                    }
-                    if quoted.is_none() && text.contains(['$', '`', '\\']) {
-                        return Err("a here-document with expansions: quote its delimiter".into());
-                    }
-                    self.data.push(range.start.min(line_start)..part.end_byte());
-                    redirects.push(Redirect {
-                        kind: RedirectKind::Data,
-                        target: Word { source: name.to_owned(), pieces: Vec::new() },
-                    });
-                }
-                "&&" | "||" | "|" | "|&" | ";" => {}
-                "pipeline" => {
-                    for inner in self.parts(part)? {
-                        if !matches!(inner.kind(), "|" | "|&") {
-                            after.push(self.statement(inner, depth + 1)?);
-                        }
-                    }
-                }
-                "word" | "string" | "raw_string" | "concatenation" | "number" => {
-                    return Err("arguments after a here-document".into());
-                }
-                _ => after.push(self.statement(part, depth + 1)?),
-            }
-        }
-        if ended { Ok(()) } else { Err("a here-document without an end".into()) }
-    }
-
-    fn for_statement(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
-        let (mut variable, mut words, mut parts) = (None, Vec::new(), Vec::new());
-        for part in self.parts(tree)? {
-            match part.kind() {
-                "for" | "in" | ";" | "\n" => {}
-                "variable_name" => variable = Some(self.source(part).to_owned()),
-                "do_group" => parts.push(self.statement(part, depth + 1)?),
-                "select" => return Err("select reads from the terminal".into()),
-                _ => words.extend(self.words(part, depth)?),
-            }
-        }
-        if variable.is_none() {
-            return Err("an odd loop".into());
-        }
-        Ok(Node::Block { variable, words, parts })
-    }
-
-    fn case_statement(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
-        let (mut words, mut parts) = (Vec::new(), Vec::new());
-        for part in self.parts(tree)? {
-            match part.kind() {
-                "case" | "in" | "esac" | "\n" | ";" => {}
-                "case_item" => {
-                    let inner = self.parts(part)?;
-                    let close = inner.iter().position(|part| part.kind() == ")").ok_or("an odd case")?;
-                    for pattern in &inner[..close] {
-                        if !matches!(pattern.kind(), "(" | "|") {
-                            words.extend(self.words(*pattern, depth)?);
-                        }
-                    }
-                    parts.extend(self.sequence(&inner[close + 1..], &[";&", ";;&"], depth)?);
-                }
-                _ => words.extend(self.words(part, depth)?),
-            }
-        }
-        Ok(Node::Block { variable: None, words, parts })
-    }
-
-    fn function(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
-        let (mut name, mut body) = (None, None);
-        for part in self.parts(tree)? {
-            match part.kind() {
-                "function" | "(" | ")" => {}
-                "word" if name.is_none() => name = Some(self.source(part).to_owned()),
-                "compound_statement" | "subshell" if body.is_none() => {
-                    body = Some(Box::new(self.statement(part, depth + 1)?))
-                }
-                kind => return Err(format!("a function with a {}", kind.replace('_', " "))),
-            }
-        }
-        match (name, body) {
-            (Some(name), Some(body)) if is_name(&name) => Ok(Node::Function { name, body }),
-            _ => Err("an odd function".into()),
-        }
-    }
-
-    /// `[ … ]` and `[[ … ]]` as a command with words; what is more than words is not judged.
-    fn test(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
-        let spans = self.spans(tree, depth)?;
-        let source = self.source(tree);
-        let mut words = Vec::new();
-        let mut start = 0;
-        let mut quote = None;
-        let mut escaped = false;
-        for (at, c) in source.char_indices().chain([(source.len(), ' ')]) {
-            let inside = spans.iter().any(|span| span.range.contains(&(tree.start_byte() + at)));
-            match (quote, c) {
-                _ if inside => {}
-                _ if escaped => escaped = false,
-                (None | Some('"'), '\\') => escaped = true,
-                (None, '\'' | '"') => quote = Some(c),
-                (Some(open), c) if c == open => quote = None,
-                (None, ' ' | '\t' | '\n') => {
-                    match &source[start..at] {
-                        "" => {}
-                        // Quoted, so that a rule never sees them as an operator.
-                        both @ ("&&" | "||") if source.starts_with("[[") => {
-                            words.push(Word {
-                                source: both.to_owned(),
-                                pieces: vec![super::Piece::Text(both.to_owned())],
-                            });
-                        }
-                        _ if c == '\n' => return Err("a test over two lines".into()),
-                        word => words.extend(scan(word, tree.start_byte() + start, &spans)?),
-                    }
-                    start = at + 1;
-                }
-                _ => {}
-            }
-        }
-        Ok(Node::Simple(Simple { assignments: Vec::new(), words, redirects: Vec::new() }))
-    }
 }
 
 /// Gives redirections to the command that they belong to: the parser hangs them on the whole list before them.
@@ -541,7 +389,7 @@ fn simple(assignments: Vec<Assignment>) -> Node {
     Node::Simple(Simple { assignments, words: Vec::new(), redirects: Vec::new() })
 }
 
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
