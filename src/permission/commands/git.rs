@@ -1,7 +1,7 @@
 //! What is known of git: subcommands that only read, and how plan mode keeps them from writing and running programs.
 
 use super::super::shell::Word;
-use super::{Operands, Reader, Reads, may_be_option};
+use super::{Operands, Reader, Reads, may_be_option, plain};
 
 /// Settings under which git writes no lock or index and runs no monitor, pager, hook, external diff or text conversion:
 /// the environment for every shell line in plan mode. `GIT_CONFIG_*` has the strength of `-c`; the exported function adds
@@ -161,12 +161,14 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
     let texts: Vec<String> = arguments.iter().map(Word::known).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     if let Some(reader) = SUBCOMMANDS.iter().find(|reader| reader.name == name) {
-        if texts.contains(&"--no-index") && name.starts_with("diff") {
-            reads.paths.extend(arguments.iter().filter(|word| !word.prefix().starts_with('-')).cloned());
-        }
-        if name == "show" || name == "cat-file" || name == "diff" || name == "blame" || name == "log" {
-            // Outside of a repository, and for what it names as files, git diff reads any path.
-            reads.paths.extend(arguments.iter().filter(|word| looks_outside(word)).cloned());
+        if matches!(name.as_str(), "show" | "cat-file" | "diff" | "blame" | "log") {
+            // Outside of a repository git diff reads any path; and rules about a file speak about its history, too.
+            for word in arguments.iter().filter(|word| !word.prefix().starts_with('-')) {
+                reads.paths.push(word.clone());
+                reads.paths.extend(
+                    word.known().split_once(':').filter(|(_, path)| !path.is_empty()).map(|(_, path)| plain(path)),
+                );
+            }
         }
         let inner = reader.reads(arguments)?;
         reads.paths.extend(inner.paths);
@@ -278,7 +280,6 @@ fn looks_outside(word: &Word) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plain;
     use super::*;
 
     #[test]
