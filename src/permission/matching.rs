@@ -67,7 +67,9 @@ pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
         _ => return false,
     };
     let (starts, holds_lines) = reach(words);
-    starts.iter().any(|at| matches_from(pattern, &words[*at..]))
+    // A pattern that begins with `*` finds from the first word what it could find from a later one.
+    let open = matches!(pattern, ShellPattern::Wildcard(text) if text.starts_with('*'));
+    starts.iter().take(if open { 1 } else { starts.len() }).any(|at| matches_from(pattern, &words[*at..]))
         || holds_lines
             && words.iter().filter(|word| may_hold_line(word)).any(|word| {
                 let value = word.split_once('=').map_or("", |(_, value)| value);
