@@ -139,3 +139,87 @@ fn access(tool: &str, input: &Map<String, Value>, places: &Places) -> Result<Acc
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::fake::Table;
+    use super::*;
+
+    fn answer(line: &str) -> Result<Value, String> {
+        let answer = check_line(line, &Places::for_tests(), &Table(&[("/r/link", "/etc")]))?;
+        Ok(serde_json::from_str(&answer).unwrap())
+    }
+
+    #[test]
+    fn decisions() {
+        for (want, line) in [
+            ("allow", r#"{"tool":"Bash","command":"ls","cwd":"/r"}"#),
+            ("allow", r#"{"tool":"Bash","input":{"command":"ls"},"cwd":"/r"}"#),
+            ("deny", r#"{"tool":"Bash","command":"ls; rm x","rules":{"deny":["Bash(rm:*)"]},"cwd":"/r"}"#),
+            ("allow", r#"{"tool":"Read","input":{"file_path":"a"},"cwd":"/r"}"#),
+            ("ask", r#"{"tool":"Read","input":{"file_path":"../a"},"cwd":"/r"}"#),
+            ("ask", r#"{"tool":"Read","input":{"file_path":"link/passwd"},"cwd":"/r"}"#),
+            ("deny", r#"{"tool":"Read","input":{"file_path":"x/../.env"},"rules":{"deny":["Read(.env)"]},"cwd":"/r"}"#),
+            (
+                "deny",
+                r#"{"tool":"Grep","input":{"pattern":"x","path":"secrets"},"rules":{"deny":["Read(secrets/**)"]},"cwd":"/r"}"#,
+            ),
+            ("ask", r#"{"tool":"Glob","input":{"pattern":"/etc/*"},"cwd":"/r"}"#),
+            ("ask", r#"{"tool":"Write","input":{"file_path":"a"},"cwd":"/r"}"#),
+            ("allow", r#"{"tool":"Write","input":{"file_path":"a"},"mode":"acceptEdits","cwd":"/r"}"#),
+            ("ask", r#"{"tool":"Write","input":{"file_path":".git/x"},"mode":"acceptEdits","cwd":"/r"}"#),
+            ("ask", r#"{"tool":"Write","input":{"file_path":".git/x"},"mode":"bypassPermissions","cwd":"/r"}"#),
+            ("ask", r#"{"tool":"Edit","input":{"file_path":".claude/x"},"rules":{"allow":["Edit"]},"cwd":"/r"}"#),
+            (
+                "deny",
+                r#"{"tool":"Edit","input":{"file_path":"a"},"mode":"plan","rules":{"allow":["Edit"]},"cwd":"/r"}"#,
+            ),
+            ("deny", r#"{"tool":"NotebookEdit","input":{"notebook_path":"a"},"rules":{"deny":["Edit"]},"cwd":"/r"}"#),
+            ("deny", r#"{"tool":"Write","input":{"file_path":"a"},"mode":"dontAsk","cwd":"/r"}"#),
+            ("ask", r#"{"tool":"WebFetch","input":{"url":"https://a.b/c"}}"#),
+            (
+                "allow",
+                r#"{"tool":"WebFetch","input":{"url":"https://a.b/c"},"rules":{"allow":["WebFetch(domain:a.b)"]}}"#,
+            ),
+            (
+                "ask",
+                r#"{"tool":"WebFetch","input":{"url":"https://a.b@evil/c"},"rules":{"allow":["WebFetch(domain:a.b)"]}}"#,
+            ),
+            (
+                "deny",
+                r#"{"tool":"WebFetch","input":{"url":"https://A.B./c"},"rules":{"deny":["WebFetch(domain:a.b)"]}}"#,
+            ),
+            ("ask", r#"{"tool":"WebSearch"}"#),
+            ("allow", r#"{"tool":"TodoWrite"}"#),
+            ("ask", r#"{"tool":"mcp__a__b"}"#),
+            ("allow", r#"{"tool":"mcp__a__b","rules":{"allow":["mcp__a__*"]}}"#),
+            ("deny", r#"{"tool":"mcp__a__b","rules":{"allow":["mcp__a__*"]},"mode":"plan"}"#),
+            ("allow", r#"{"tool":"Task","input":{"subagent_type":"Explore"},"mode":"plan"}"#),
+            ("deny", r#"{"tool":"Task","input":{"subagent_type":"Coder"},"mode":"plan"}"#),
+            ("deny", r#"{"tool":"Agent","input":{"subagent_type":"Explore"},"rules":{"deny":["Task(Explore)"]}}"#),
+            ("deny", r#"{"tool":"Skill","input":{"skill":"commit"},"rules":{"deny":["Skill(commit)"]}}"#),
+        ] {
+            assert_eq!(answer(line).unwrap()["decision"], want, "{line}");
+        }
+        assert_eq!(answer(r#"{"id":7,"tool":"TodoWrite"}"#).unwrap()["id"], 7);
+    }
+
+    #[test]
+    fn bad_lines_say_what_is_wrong() {
+        for (line, want) in [
+            ("", "not a check"),
+            ("{", "not a check"),
+            (r#"{"command":"ls"}"#, "tool"),
+            (r#"{"tool":"Bash"}"#, "input.command is missing"),
+            (r#"{"tool":"Bash","input":{"command":1}}"#, "must be a string"),
+            (r#"{"tool":"Foo"}"#, "unknown tool"),
+            (r#"{"tool":"Bash","command":"ls","mode":"yolo"}"#, "acceptEdits"),
+            (r#"{"tool":"Bash","command":"ls","cwd":"x"}"#, "not absolute"),
+            (r#"{"tool":"Bash","command":"ls","rules":{"alow":[]}}"#, "alow"),
+            (r#"{"tool":"Bash","command":"ls","rules":{"deny":["Bash("]}}"#, "closing parenthesis"),
+        ] {
+            let error = answer(line).unwrap_err();
+            assert!(error.contains(want), "{line}: {error}");
+        }
+    }
+}

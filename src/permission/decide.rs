@@ -295,3 +295,56 @@ fn other(query: &Query, name: Option<&str>, read_only: bool) -> Decision {
     }
     decision
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::fake::Table;
+    use super::*;
+
+    fn run(access: Access, tool: &str, rules: &RuleSet, trust: Trust) -> Decision {
+        let places = Places::for_tests();
+        let query = Query { tool, access: &access, mode: Mode::Default, rules, places: &places, trust };
+        decide(&query, &Table(&[]))
+    }
+
+    #[test]
+    fn the_project_grants_nothing_without_trust() {
+        let mut rules = RuleSet::default();
+        rules.add(Behavior::Allow, "Bash(make:*)".parse().unwrap(), Source::Project);
+        rules.add(Behavior::Deny, "Bash(rm:*)".parse().unwrap(), Source::Project);
+        let line = |text: &str, trust| {
+            run(Access::Shell { command: text.into(), cwd: "/p".into() }, "Bash", &rules, trust).behavior
+        };
+        assert_eq!(line("make x", Trust::Trusted), Behavior::Allow);
+        assert_eq!(line("make x", Trust::Untrusted), Behavior::Ask);
+        assert_eq!(line("rm x", Trust::Untrusted), Behavior::Deny);
+    }
+
+    #[test]
+    fn a_broken_source_asks() {
+        let mut rules = RuleSet::default();
+        rules.mark_broken(Source::Project);
+        let read = |path: &str| run(Access::Read { path: path.into() }, "Read", &rules, Trust::Trusted).behavior;
+        assert_eq!(read("/p/a"), Behavior::Ask);
+        assert_eq!(read("/home/u/.claude/0192f0c1-2345-7000-8000-000000000001/tool-results/x"), Behavior::Allow);
+        assert_eq!(run(Access::Free, "TodoWrite", &rules, Trust::Trusted).behavior, Behavior::Allow);
+    }
+
+    #[test]
+    fn sessions_and_suggestions() {
+        let rules = RuleSet::default();
+        let read = |path: &str| run(Access::Read { path: path.into() }, "Read", &rules, Trust::Trusted);
+        assert_eq!(
+            read("/home/u/.claude/0192f0c1-2345-7000-8000-000000000002/transcript.jsonl").behavior,
+            Behavior::Ask
+        );
+        assert_eq!(read("/home/u/.claude/0192f0c1-2345-7000-8000-000000000002/transcript.jsonl").suggestions, []);
+        assert_eq!(read("/usr/share/doc/x").suggestions, ["Read(//usr/share/doc/**)".parse().unwrap()]);
+        let write = |path: &str| run(Access::Write { path: path.into() }, "Write", &rules, Trust::Trusted);
+        assert_eq!(write("/p/src/a.rs").suggestions, ["Edit(/src/**)".parse().unwrap()]);
+        assert_eq!(write("/p/.git/config").suggestions, []);
+        assert_eq!(write("/home/u/.claude/plans/plan.md").behavior, Behavior::Allow);
+        let plan = Path::new("/home/u/.claude/cocode/trust.json");
+        assert!(!may_list(plan, &rules, &Places::for_tests(), &Table(&[])));
+    }
+}

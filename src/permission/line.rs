@@ -46,7 +46,8 @@ pub(super) fn decide(query: &Query, command: &str, cwd: &Path, files: &dyn Files
         if let Some(entry) = query.entries(behavior).find(|entry| matching::touches_raw(&entry.rule, &raw)) {
             // In plan mode an ask rule is no way in for what is refused anyway.
             if behavior == Behavior::Deny || query.mode != Mode::Plan {
-                let deny = all_parts(query, line, cwd, files).into_iter().find(|part| part.verdict.behavior == Behavior::Deny);
+                let deny =
+                    all_parts(query, line, cwd, files).into_iter().find(|part| part.verdict.behavior == Behavior::Deny);
                 return match deny.filter(|_| behavior == Behavior::Ask) {
                     Some(part) => answer(Behavior::Deny, vec![shown(&part)]),
                     None => answer(behavior, vec![because(entry)]),
@@ -210,7 +211,11 @@ impl Judge<'_> {
             }
             Node::Block { variable, words: _, parts } => {
                 if let Some(name) = variable.as_ref().filter(|name| !wrapper::is_local(name)) {
-                    self.push(name.clone(), Verdict::new(Behavior::Ask, "the loop sets a variable that commands may obey"), false);
+                    self.push(
+                        name.clone(),
+                        Verdict::new(Behavior::Ask, "the loop sets a variable that commands may obey"),
+                        false,
+                    );
                 }
                 let cwd = if parts.iter().any(moves) { Cwd(None) } else { cwd };
                 for part in parts {
@@ -219,9 +224,14 @@ impl Judge<'_> {
                 (cwd.clone(), cwd)
             }
             Node::Function { name, body } => {
-                let wrapped = ["timeout", "nice", "nohup", "time", "stdbuf", "command", "env", "builtin", "eval", "exec"];
+                let wrapped =
+                    ["timeout", "nice", "nohup", "time", "stdbuf", "command", "env", "builtin", "eval", "exec"];
                 if commands::is_known(name) || wrapped.contains(&name.as_str()) {
-                    self.push(name.clone(), Verdict::new(Behavior::Ask, "the function takes a known command's name"), false);
+                    self.push(
+                        name.clone(),
+                        Verdict::new(Behavior::Ask, "the function takes a known command's name"),
+                        false,
+                    );
                 }
                 self.functions.push(name.clone());
                 // It runs wherever it is called.
@@ -229,13 +239,16 @@ impl Judge<'_> {
                 if moves(body) { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
             }
             Node::Redirected { body, redirects } => {
+                let after = match body {
+                    Some(body) => self.walk(body, cwd.clone()),
+                    None => (cwd.clone(), cwd.clone()),
+                };
+                // Whether they are opened before or within the body is not told, so both must do.
+                let cwd = cwd.or(after.0.clone()).or(after.1.clone());
                 for redirect in redirects {
                     self.redirect(redirect, &cwd);
                 }
-                match body {
-                    Some(body) => self.walk(body, cwd),
-                    None => (cwd.clone(), cwd),
-                }
+                after
             }
         }
     }
@@ -268,7 +281,11 @@ impl Judge<'_> {
         let writes = match redirect.kind {
             RedirectKind::Duplicate => return,
             RedirectKind::Data if target.is_dynamic() => {
-                return self.push(format!("<<< {}", target.source), Verdict::new(Behavior::Ask, "its input is only known when it runs"), false);
+                return self.push(
+                    format!("<<< {}", target.source),
+                    Verdict::new(Behavior::Ask, "its input is only known when it runs"),
+                    false,
+                );
             }
             RedirectKind::Data => return,
             RedirectKind::Read => false,
@@ -286,14 +303,21 @@ impl Judge<'_> {
         let mut worst = Verdict::new(Behavior::Allow, "it may be used");
         for path in paths {
             let device = lexical(&path);
-            if device.to_str().is_some_and(|path| matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/stdin")) {
+            if device
+                .to_str()
+                .is_some_and(|path| matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/stdin"))
+            {
                 continue;
             }
             if device.starts_with("/dev/tcp") || device.starts_with("/dev/udp") {
                 touch::worse(&mut worst, Verdict::firm("it opens a network connection"));
                 continue;
             }
-            let verdict = if writes { write(self.query, "Write", &path, self.files) } else { read(self.query, "Read", &path, self.files) };
+            let verdict = if writes {
+                write(self.query, "Write", &path, self.files)
+            } else {
+                read(self.query, "Read", &path, self.files)
+            };
             touch::worse(&mut worst, verdict);
             if redirect.kind == RedirectKind::ReadWrite {
                 touch::worse(&mut worst, read(self.query, "Read", &path, self.files));
@@ -345,7 +369,9 @@ impl Judge<'_> {
         let here = cwd.0.as_deref() == Some(std::slice::from_ref(&self.start));
         self.query
             .entries(Behavior::Allow)
-            .find(|entry| matching::allows(&entry.rule, words) && (!relative || here || *entry.rule.specifier() == Specifier::Any))
+            .find(|entry| {
+                matching::allows(&entry.rule, words) && (!relative || here || *entry.rule.specifier() == Specifier::Any)
+            })
             .map(because)
     }
 
@@ -395,7 +421,9 @@ impl Judge<'_> {
         };
         let target = match arguments {
             [] => places.home.as_ref().and_then(|home| home.to_str()).map(str::to_owned),
-            [one] if one.literal().as_deref() != Some("-") && !one.prefix().starts_with('-') => touch::path_text(one, places),
+            [one] if one.literal().as_deref() != Some("-") && !one.prefix().starts_with('-') => {
+                touch::path_text(one, places)
+            }
             _ => None,
         };
         let (Some(target), Some(from)) = (target, cwd.0.clone()) else {
@@ -407,7 +435,10 @@ impl Judge<'_> {
         let mut worst = Verdict::new(Behavior::Allow, "it stays in the workspace");
         for path in &to {
             if !places.inside(path, self.files) || !places.inside(&self.files.resolve(path), self.files) {
-                touch::worse(&mut worst, Verdict::new(Behavior::Ask, format!("{} is outside the workspace", path.display())));
+                touch::worse(
+                    &mut worst,
+                    Verdict::new(Behavior::Ask, format!("{} is outside the workspace", path.display())),
+                );
             }
         }
         self.parts.push(Part { text, verdict: worst, read_only: true, edit: false, words: words.to_vec() });
@@ -417,7 +448,31 @@ impl Judge<'_> {
 
 /// Commands after which nobody knows where the shell is, or what its names mean.
 fn shell_state(name: &str) -> bool {
-    matches!(name, "pushd" | "popd" | "eval" | "source" | "." | "trap" | "alias" | "shopt" | "set" | "enable" | "hash" | "builtin" | "exec" | "unset" | "declare" | "typeset" | "local" | "export" | "readonly" | "read" | "mapfile" | "readarray")
+    matches!(
+        name,
+        "pushd"
+            | "popd"
+            | "eval"
+            | "source"
+            | "."
+            | "trap"
+            | "alias"
+            | "shopt"
+            | "set"
+            | "enable"
+            | "hash"
+            | "builtin"
+            | "exec"
+            | "unset"
+            | "declare"
+            | "typeset"
+            | "local"
+            | "export"
+            | "readonly"
+            | "read"
+            | "mapfile"
+            | "readarray"
+    )
 }
 
 /// Whether anything in the construct may change the folder.
@@ -432,5 +487,147 @@ fn moves(node: &Node) -> bool {
         Node::Block { parts, .. } => parts.iter().any(moves),
         Node::Function { body, .. } => moves(body),
         Node::Redirected { body, .. } => body.as_ref().is_some_and(|body| moves(body)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decide::{Trust, decide};
+    use super::super::files::fake::Table;
+    use super::super::rule::{Rule, RuleSet, Source};
+    use super::super::{Access, Places};
+    use super::*;
+
+    const FILES: Table = Table(&[
+        ("/p/link", "/etc"),
+        ("/p/deep", "/p/src/a/b"),
+        ("/p/hooks", "/p/.git/hooks"),
+        ("/p/passwd-link", "/etc/passwd"),
+        ("/p/passwd-link2", "/etc/passwd"),
+        ("/p/env-link", "/p/.env"),
+        ("/p/a", "/p/a"),
+        ("/p/.env", "/p/.env"),
+    ]);
+
+    fn run(mode: Mode, rules: &RuleSet, command: &str) -> Decision {
+        let access = Access::Shell { command: command.to_owned(), cwd: "/p".into() };
+        let places = Places::for_tests();
+        let query = Query { tool: "Bash", access: &access, mode, rules, places: &places, trust: Trust::Trusted };
+        decide(&query, &FILES)
+    }
+
+    /// `default; allow A, B; deny C`.
+    fn header(text: &str) -> (Mode, RuleSet) {
+        let mut parts = text.split("; ");
+        let mode = parts.next().unwrap().parse().unwrap();
+        let mut rules = RuleSet::default();
+        for part in parts {
+            let (behavior, list) = part.split_once(' ').unwrap();
+            let behavior = match behavior {
+                "allow" => Behavior::Allow,
+                "ask" => Behavior::Ask,
+                "deny" => Behavior::Deny,
+                other => panic!("{other}"),
+            };
+            for rule in list.split(", ") {
+                rules.add(behavior, Rule::parse(rule).unwrap(), Source::User);
+            }
+        }
+        (mode, rules)
+    }
+
+    #[test]
+    fn lines() {
+        let table = include_str!("../../tests/data/permission/lines.txt");
+        let (mut mode, mut rules) = header("default");
+        let mut wrong = Vec::new();
+        let mut count = 0;
+        for (at, line) in table.lines().enumerate() {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if let Some(text) = line.strip_prefix('[') {
+                (mode, rules) = header(text.strip_suffix(']').unwrap());
+                continue;
+            }
+            let (want, command) = line.split_once(' ').unwrap();
+            let command = command.replace('⏎', "\n").replace('␍', "\r").replace('␀', "\0").replace('⇥', "\t");
+            let decision = run(mode, &rules, &command);
+            count += 1;
+            if decision.behavior.name() != want {
+                wrong.push(format!("{}: {mode} {command:?}: want {want}, is {decision:?}", at + 1));
+            }
+        }
+        assert!(count > 500, "{count}");
+        assert_eq!(wrong, Vec::<String>::new(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    }
+
+    #[test]
+    fn reasons_go_part_by_part() {
+        let (mode, rules) = header("default; allow Bash(npm test)");
+        let decision = run(mode, &rules, "ls && npm test && rm x > /dev/null");
+        let want = [
+            "rm x: rm is not on the read-only list",
+            "ls: it only reads",
+            "npm test: allow rule Bash(npm test) (user settings)",
+            "> /dev/null: it may be used",
+        ];
+        assert_eq!(decision.reasons, want);
+        assert_eq!(decision.suggestions, [Rule::parse("Bash(rm x)").unwrap()]);
+    }
+
+    #[test]
+    fn long_and_deep_lines_ask() {
+        let rules = RuleSet::default();
+        for line in [
+            "echo ".to_owned() + &"a".repeat(70_000),
+            "$(".repeat(3_000),
+            format!("{}ls{}", "(".repeat(3_000), ")".repeat(3_000)),
+            "{".repeat(5_000),
+            "echo ".to_owned() + &"{a,b}".repeat(40),
+        ] {
+            assert_eq!(run(Mode::Default, &rules, &line).behavior, Behavior::Ask, "{}", &line[..20]);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_panics_and_nothing_unread_is_allowed(line in "[a-z \\\\'\"$(){};&|<>`#\n=*?~!\\[\\]-]{0,40}") {
+            let (mode, rules) = header("default; deny Bash(rm:*)");
+            let decision = run(mode, &rules, &line);
+            if line.contains('`') && !line.contains(['\'', '#', '<']) {
+                proptest::prop_assert_ne!(decision.behavior, Behavior::Allow);
+            }
+        }
+
+        #[test]
+        fn a_denied_command_is_found_wherever_it_stands(
+            before in proptest::sample::select(vec!["ls", "git status", "npm test", "echo 'a b'", "cat <a", "x=1", "true # no"]),
+            name in proptest::sample::select(vec!["rm", "'rm'", "\"rm\"", "r\\m", "r''m", "/bin/rm", "$'rm'", "r\\\nm"]),
+            glue in 0usize..16,
+            mode in proptest::sample::select(Mode::ALL.to_vec()),
+        ) {
+            let (_, rules) = header("default; allow Bash; deny Bash(rm:*)");
+            let bad = format!("{name} -rf x");
+            let line = match glue {
+                0 => format!("{before}\n{bad}"),
+                1 => format!("{bad}; ls"),
+                2 => format!("{before}\n({bad})"),
+                3 => format!("echo $({bad})"),
+                4 => format!("echo \"a $({bad})\""),
+                5 => format!("echo `{bad}`"),
+                6 => format!("cat <({bad})"),
+                7 => format!("ls && {bad} || ls"),
+                8 => format!("ls | {bad}"),
+                9 => format!("ls & {bad}"),
+                10 => format!("if ls; then {bad}; fi"),
+                11 => format!("for i in a b; do {bad}; done"),
+                12 => format!("f() {{ {bad}; }}; f"),
+                13 => format!("A=1 timeout 5 nice {bad}"),
+                14 => format!("{before}\nbash -c \"{}\"", bad.replace('\\', "\\\\").replace('"', "\\\"")),
+                _ => format!("ls | xargs -n 1 {bad}"),
+            };
+            proptest::prop_assert_eq!(run(mode, &rules, &line).behavior, Behavior::Deny, "{}", line);
+        }
     }
 }

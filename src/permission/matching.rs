@@ -50,7 +50,9 @@ pub(super) fn allows(rule: &Rule, words: &[Word]) -> bool {
     let known: Vec<String> = words.iter().map(Word::known).collect();
     match danger::dangerous(&known) {
         None => true,
-        Some(option) => named.iter().any(|word| word.len() > 1 && (*word == option || word.starts_with('-') && option.starts_with(word.as_str()))),
+        Some(option) => named.iter().any(|word| {
+            word.len() > 1 && (*word == option || word.starts_with('-') && option.starts_with(word.as_str()))
+        }),
     }
 }
 
@@ -65,10 +67,17 @@ pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
         _ => return false,
     };
     let (starts, holds_lines) = reach(words);
-    starts.iter().any(|at| matches_from(pattern, &words[*at..]))
+    // A pattern that begins with `*` finds from the first word what it could find from a later one.
+    let open = matches!(pattern, ShellPattern::Wildcard(text) if text.starts_with('*'));
+    starts.iter().take(if open { 1 } else { starts.len() }).any(|at| matches_from(pattern, &words[*at..]))
         || holds_lines
             && words.iter().filter(|word| may_hold_line(word)).any(|word| {
-                all_segments(word).iter().any(|segment| reach(segment).0.iter().any(|at| matches_from(pattern, &segment[*at..])))
+                let value = word.split_once('=').map_or("", |(_, value)| value);
+                [word.as_str(), value, value.trim_start_matches('!'), word.trim_start_matches('!')].iter().any(|line| {
+                    all_segments(line)
+                        .iter()
+                        .any(|words| reach(words).0.iter().any(|at| matches_from(pattern, &words[*at..])))
+                })
             })
 }
 
@@ -109,14 +118,63 @@ fn matches_name(pattern: &ShellPattern, words: &[String]) -> bool {
 
 /// Programs that take the name of another, and then act as it.
 const SUBCOMMANDS: [&str; 40] = [
-    "git", "npm", "pnpm", "yarn", "cargo", "docker", "podman", "kubectl", "gh", "go", "pip", "pip3", "uv", "poetry", "brew",
-    "apt", "apt-get", "systemctl", "make", "bun", "deno", "terraform", "aws", "gcloud", "az", "helm", "svn", "hg", "rustup",
-    "conda", "dnf", "yum", "pacman", "apk", "gem", "bundle", "composer", "dotnet", "mvn", "gradle",
+    "git",
+    "npm",
+    "pnpm",
+    "yarn",
+    "cargo",
+    "docker",
+    "podman",
+    "kubectl",
+    "gh",
+    "go",
+    "pip",
+    "pip3",
+    "uv",
+    "poetry",
+    "brew",
+    "apt",
+    "apt-get",
+    "systemctl",
+    "make",
+    "bun",
+    "deno",
+    "terraform",
+    "aws",
+    "gcloud",
+    "az",
+    "helm",
+    "svn",
+    "hg",
+    "rustup",
+    "conda",
+    "dnf",
+    "yum",
+    "pacman",
+    "apk",
+    "gem",
+    "bundle",
+    "composer",
+    "dotnet",
+    "mvn",
+    "gradle",
 ];
 
 /// Words behind which such a program runs a command of ours.
-const RUNS: [&str; 14] = [
-    "exec", "run", "x", "dlx", "foreach", "bisect", "rebase", "filter-branch", "-c", "-x", "--exec", "alias", "shell", "debug",
+const RUNS: [&str; 13] = [
+    "exec",
+    "run",
+    "dlx",
+    "foreach",
+    "bisect",
+    "rebase",
+    "filter-branch",
+    "-c",
+    "-x",
+    "--exec",
+    "alias",
+    "shell",
+    "debug",
 ];
 
 /// Where in the words a command may start, and whether a word may itself hold a line. Fails towards more.
@@ -125,8 +183,28 @@ fn reach(words: &[String]) -> (Vec<usize>, bool) {
     // Assignments and keywords stand before the command.
     while at < words.len() {
         let word = words[at].as_str();
-        let assignment = word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && name.trim_end_matches('+').chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
-        let keyword = matches!(word, "then" | "do" | "else" | "elif" | "if" | "while" | "until" | "!" | "time" | "{" | "}" | "coproc" | "fi" | "done" | "esac" | "in");
+        let assignment = word.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty() && name.trim_end_matches('+').chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        });
+        let keyword = matches!(
+            word,
+            "then"
+                | "do"
+                | "else"
+                | "elif"
+                | "if"
+                | "while"
+                | "until"
+                | "!"
+                | "time"
+                | "{"
+                | "}"
+                | "coproc"
+                | "fi"
+                | "done"
+                | "esac"
+                | "in"
+        );
         if !assignment && !keyword {
             break;
         }
@@ -135,7 +213,12 @@ fn reach(words: &[String]) -> (Vec<usize>, bool) {
     let Some(name) = words.get(at) else { return ((0..words.len()).collect(), true) };
     let name = base(name);
     let runs = SUBCOMMANDS.contains(&name)
-        && words[at..].iter().any(|word| RUNS.contains(&word.as_str()) || word.starts_with("--exec") || word.starts_with("-c"));
+        && words[at..].iter().enumerate().any(|(place, word)| {
+            RUNS.contains(&word.as_str())
+                || word == "x" && place == 1
+                || word.starts_with("--exec")
+                || word.starts_with("-c")
+        });
     let finds = name == "find" && words.iter().any(|word| word.starts_with("-exec") || word.starts_with("-ok"));
     let data = (commands::takes_data(name) || SUBCOMMANDS.contains(&name) || name == "find") && !runs && !finds;
     // A redirection before the name leaves its target as the first word, so an unknown first word is looked behind anyway.
@@ -169,21 +252,36 @@ fn matches_from(pattern: &ShellPattern, words: &[String]) -> bool {
             Some((want, rest)) => same_name(want, name) && follows(rest, &words[1..]),
         },
         ShellPattern::Exact(text) => {
+            if !text
+                .split_whitespace()
+                .next()
+                .is_some_and(|want| same_name(want, name) || want.contains(['\'', '"', '\\']))
+            {
+                return false;
+            }
             let want = segments(text).concat();
             want == words || text == &words.join(" ") || text == &with_base()
         }
         ShellPattern::Wildcard(pattern) => {
+            if !pattern.split_whitespace().next().is_some_and(|want| same_name(want, name) || want.contains('*')) {
+                return false;
+            }
             let bare = pattern.strip_suffix(" *").unwrap_or(pattern);
-            [words.join(" "), with_base()].iter().any(|text| glob::wildcard(pattern, text) || glob::wildcard(bare, text))
+            [words.join(" "), with_base()]
+                .iter()
+                .any(|text| glob::wildcard(pattern, text) || glob::wildcard(bare, text))
         }
     }
 }
+
+/// Most words that are looked at for the next word of a rule.
+const MAX_OPTIONS: usize = 24;
 
 /// Whether the words begin with what the rule wants, possibly after options that stand before it, each with a value.
 fn follows(want: &[String], words: &[String]) -> bool {
     let Some((first, rest)) = want.split_first() else { return true };
     let mut after_option = false;
-    for (at, word) in words.iter().enumerate() {
+    for (at, word) in words.iter().enumerate().take(MAX_OPTIONS) {
         let glob = word.contains(['*', '?', '[']) && glob::component(word, first, Case::Exact);
         if (word == first || glob) && follows(rest, &words[at + 1..]) {
             return true;

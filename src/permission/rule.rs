@@ -249,9 +249,7 @@ impl PathPattern {
             (Anchor::Home, "")
         } else if let Some(rest) = text.strip_prefix('/') {
             (Anchor::Project, rest)
-        } else if text.starts_with("./") || text.trim_end_matches('/').contains('/') {
-            (Anchor::Relative, text)
-        } else if matches!(text.trim_end_matches('/'), "." | "..") {
+        } else if text.trim_end_matches('/').contains('/') || matches!(text.trim_end_matches('/'), "." | "..") {
             (Anchor::Relative, text)
         } else {
             (Anchor::Anywhere, text)

@@ -1,8 +1,8 @@
 //! Rules that a dialog may offer: narrow enough that "don't ask again" means what it shows.
 
+use super::commands::danger;
 use super::decide::Query;
 use super::files::Files;
-use super::commands::danger;
 use super::rule::Rule;
 use super::shell::{Simple, Word};
 use super::{Access, line};
@@ -58,19 +58,57 @@ fn folder(query: &Query, tool: &str, path: &std::path::Path, files: &dyn Files) 
 
 /// Programs that run whatever they are given: only the very line would be narrow, and not even that for the first few.
 const NEVER: [&str; 24] = [
-    "sudo", "doas", "su", "env", "eval", "exec", "xargs", "bash", "sh", "zsh", "dash", "fish", "ssh", "source", ".", "builtin",
-    "command", "nohup", "watch", "parallel", "script", "trap", "alias", "export",
+    "sudo", "doas", "su", "env", "eval", "exec", "xargs", "bash", "sh", "zsh", "dash", "fish", "ssh", "source", ".",
+    "builtin", "command", "nohup", "watch", "parallel", "script", "trap", "alias", "export",
 ];
 
 /// Programs with subcommands that are narrow by themselves.
 const SUBCOMMANDS: [&str; 28] = [
-    "git", "cargo", "npm", "pnpm", "yarn", "go", "make", "just", "docker", "podman", "kubectl", "gh", "pip", "pip3", "uv",
-    "poetry", "brew", "apt", "apt-get", "rustup", "bun", "deno", "mvn", "gradle", "dotnet", "bundle", "composer", "terraform",
+    "git",
+    "cargo",
+    "npm",
+    "pnpm",
+    "yarn",
+    "go",
+    "make",
+    "just",
+    "docker",
+    "podman",
+    "kubectl",
+    "gh",
+    "pip",
+    "pip3",
+    "uv",
+    "poetry",
+    "brew",
+    "apt",
+    "apt-get",
+    "rustup",
+    "bun",
+    "deno",
+    "mvn",
+    "gradle",
+    "dotnet",
+    "bundle",
+    "composer",
+    "terraform",
 ];
 
 /// Programs that test or look, whatever their arguments.
-const TOOLS: [&str; 12] =
-    ["pytest", "jest", "vitest", "tsc", "eslint", "ruff", "mypy", "rustfmt", "clippy-driver", "shellcheck", "black", "prettier"];
+const TOOLS: [&str; 12] = [
+    "pytest",
+    "jest",
+    "vitest",
+    "tsc",
+    "eslint",
+    "ruff",
+    "mypy",
+    "rustfmt",
+    "clippy-driver",
+    "shellcheck",
+    "black",
+    "prettier",
+];
 
 /// The rule for one simple command, as text.
 pub(super) fn command(words: &[Word]) -> Option<String> {
@@ -91,7 +129,8 @@ pub(super) fn command(words: &[Word]) -> Option<String> {
         return exact;
     }
     let is_word = |text: &&String| {
-        text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_:.".contains(c))
+        text.starts_with(|c: char| c.is_ascii_lowercase())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_:.".contains(c))
     };
     let Some(sub) = texts.get(1).filter(is_word) else {
         // The bare program would cover every subcommand.

@@ -83,7 +83,12 @@ pub(super) fn paths(word: &Word, cwd: &Cwd, places: &Places, files: &dyn Files) 
                 return None;
             }
             let hidden = part.starts_with('.');
-            next.extend(names.iter().filter(|name| (hidden || !name.starts_with('.')) && glob::component(part, name, Case::Ignored)).map(|name| folder.join(name)));
+            next.extend(
+                names
+                    .iter()
+                    .filter(|name| (hidden || !name.starts_with('.')) && glob::component(part, name, Case::Ignored))
+                    .map(|name| folder.join(name)),
+            );
             if next.len() > MAX_NAMES {
                 return None;
             }
@@ -127,7 +132,9 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
         }
     }
     if reads.deep {
-        let ruled = |behavior| query.entries(behavior).any(|entry| entry.rule.governs("Read") && *entry.rule.specifier() != Specifier::Any);
+        let ruled = |behavior| {
+            query.entries(behavior).any(|entry| entry.rule.governs("Read") && *entry.rule.specifier() != Specifier::Any)
+        };
         if ruled(Behavior::Deny) || ruled(Behavior::Ask) {
             worse(&mut worst, Verdict::firm("it looks at everything below, and a Read rule may forbid some of it"));
         }
@@ -144,8 +151,8 @@ pub(super) fn worse(worst: &mut Verdict, other: Verdict) {
 
 /// Commands that change what their operands name.
 const WRITERS: [&str; 22] = [
-    "rm", "rmdir", "mv", "cp", "mkdir", "touch", "tee", "ln", "chmod", "chown", "chgrp", "install", "rsync", "truncate", "shred",
-    "unlink", "dd", "sed", "patch", "tar", "unzip", "sponge",
+    "rm", "rmdir", "mv", "cp", "mkdir", "touch", "tee", "ln", "chmod", "chown", "chgrp", "install", "rsync",
+    "truncate", "shred", "unlink", "dd", "sed", "patch", "tar", "unzip", "sponge",
 ];
 
 /// Judges the paths among the words of a command that is not known to only read: rules about paths, protected and private
@@ -231,7 +238,8 @@ fn judge_touched(query: &Query, name: &str, path: &Path, files: &dyn Files) -> V
         }
         return Verdict::firm(reason);
     }
-    if matches!(name, "rm" | "mv" | "rsync" | "chmod" | "chown" | "shred") && query.places.holds_protected(path, files) {
+    if matches!(name, "rm" | "mv" | "rsync" | "chmod" | "chown" | "shred") && query.places.holds_protected(path, files)
+    {
         return Verdict::firm(format!("{} holds protected files", path.display()));
     }
     Verdict::new(Behavior::Allow, "")
@@ -267,8 +275,11 @@ pub(super) fn is_edit(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn File
             let gone = matches!(name.as_str(), "rm" | "mv") || recursive && copied;
             // The file that really comes to be, should the target be a folder.
             let landing = target.as_ref().filter(|_| source).and_then(|target| Some(target.join(path.file_name()?)));
-            (if copied { allowed(read(query, "Read", &path, files)) && query.places.protected(&path, files).is_none() } else { allowed(write(query, "Edit", &path, files)) })
-                && landing.is_none_or(|path| allowed(write(query, "Edit", &path, files)))
+            (if copied {
+                allowed(read(query, "Read", &path, files)) && query.places.protected(&path, files).is_none()
+            } else {
+                allowed(write(query, "Edit", &path, files))
+            }) && landing.is_none_or(|path| allowed(write(query, "Edit", &path, files)))
                 && !(gone && query.places.holds_protected(&path, files))
         })
     })

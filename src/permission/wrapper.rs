@@ -6,8 +6,24 @@ use super::shell::{Assignment, Word};
 pub(super) fn is_harmless(name: &str) -> bool {
     name.starts_with("LC_")
         || [
-            "LANG", "LANGUAGE", "TZ", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "NODE_ENV", "CI", "TERM", "COLUMNS",
-            "LINES", "RUST_BACKTRACE", "RUST_LOG", "DEBUG", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "COLORTERM",
+            "LANG",
+            "LANGUAGE",
+            "TZ",
+            "NO_COLOR",
+            "FORCE_COLOR",
+            "CLICOLOR",
+            "CLICOLOR_FORCE",
+            "NODE_ENV",
+            "CI",
+            "TERM",
+            "COLUMNS",
+            "LINES",
+            "RUST_BACKTRACE",
+            "RUST_LOG",
+            "DEBUG",
+            "PYTHONUNBUFFERED",
+            "PYTHONDONTWRITEBYTECODE",
+            "COLORTERM",
         ]
         .contains(&name)
 }
@@ -46,21 +62,32 @@ pub(super) fn unwrap(words: &[Word]) -> Option<Result<&[Word], String>> {
         "nice" => match text(at) {
             Some(option) if known(&option, &["-n", "--adjustment"]) => at += 2,
             Some(option) if option.starts_with("--adjustment=") => at += 1,
-            Some(option) if option.strip_prefix('-').is_some_and(|rest| !rest.is_empty() && rest.trim_start_matches('n').bytes().all(|b| b.is_ascii_digit())) => at += 1,
+            Some(option)
+                if option.strip_prefix('-').is_some_and(|rest| {
+                    !rest.is_empty() && rest.trim_start_matches('n').bytes().all(|b| b.is_ascii_digit())
+                }) =>
+            {
+                at += 1
+            }
             _ => {}
         },
         "nohup" => {}
         "time" => at += usize::from(text(at).as_deref() == Some("-p")),
         "stdbuf" => {
             while text(at).is_some_and(|option| {
-                option.len() > 2 && option.starts_with(['-']) && "ioe".contains(&option[1..2]) && option[2..].chars().all(|c| c.is_ascii_digit() || c == 'L')
+                option.len() > 2
+                    && option.starts_with(['-'])
+                    && "ioe".contains(&option[1..2])
+                    && option[2..].chars().all(|c| c.is_ascii_digit() || c == 'L')
             }) {
                 at += 1;
             }
         }
         "command" => {}
         "env" => {
-            while let Some((name, _)) = text(at).as_deref().and_then(|text| text.split_once('=')).map(|(a, b)| (a.to_owned(), b.to_owned())) {
+            while let Some((name, _)) =
+                text(at).as_deref().and_then(|text| text.split_once('=')).map(|(a, b)| (a.to_owned(), b.to_owned()))
+            {
                 if !is_harmless(&name) {
                     return Some(Err(format!("it sets {name} for the command")));
                 }

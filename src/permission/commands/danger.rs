@@ -27,15 +27,30 @@ const TABLE: &[Danger] = &[
     ),
     danger("sort", "oT", "output compress-program temporary-directory files0-from", ""),
     danger("rg", "z", "pre hostname-bin search-zip", ""),
-    danger("tar", "IF", "to-command checkpoint-action use-compress-program rsh-command info-script new-volume-script rmt-command", ""),
+    danger(
+        "tar",
+        "IF",
+        "to-command checkpoint-action use-compress-program rsh-command info-script new-volume-script rmt-command",
+        "",
+    ),
     danger("sed", "i", "in-place file", "-f"),
     danger("date", "s", "set", ""),
     danger("tree", "oR", "output", ""),
     danger("file", "C", "compile", ""),
     danger("man", "PH", "pager html", ""),
     danger("less", "oO", "log-file LOG-FILE", ""),
-    danger("curl", "oOKDcJT", "output remote-name remote-name-all config dump-header cookie-jar trace trace-ascii stderr libcurl hsts etag-save alt-svc upload-file output-dir", ""),
-    danger("wget", "OoaeiP", "output-document output-file append-output execute input-file directory-prefix use-askpass post-file body-file config", ""),
+    danger(
+        "curl",
+        "oOKDcJT",
+        "output remote-name remote-name-all config dump-header cookie-jar trace trace-ascii stderr libcurl hsts etag-save alt-svc upload-file output-dir",
+        "",
+    ),
+    danger(
+        "wget",
+        "OoaeiP",
+        "output-document output-file append-output execute input-file directory-prefix use-askpass post-file body-file config",
+        "",
+    ),
     danger("rsync", "e", "rsh rsync-path", ""),
     danger("ssh", "oF", "", ""),
     danger("scp", "oSF", "", ""),
@@ -71,7 +86,8 @@ pub(in crate::permission) fn dangerous(words: &[String]) -> Option<String> {
     if name == "uniq" && arguments.iter().filter(|word| !word.starts_with('-') || *word == "-").count() > 1 {
         return Some("an output operand".into());
     }
-    if name == "date" && arguments.iter().any(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.len() >= 8) {
+    if name == "date" && arguments.iter().any(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.len() >= 8)
+    {
         return Some("a new time".into());
     }
     let danger = TABLE.iter().find(|danger| danger.name == name)?;
@@ -80,7 +96,13 @@ pub(in crate::permission) fn dangerous(words: &[String]) -> Option<String> {
 
 impl Danger {
     fn holds(&self, word: &str) -> bool {
-        if self.words.split(' ').any(|known| !known.is_empty() && (known == word || (known.starts_with('-') && known.len() > 2 && word.strip_prefix(known).is_some_and(|rest| rest.starts_with('='))))) {
+        if self.words.split(' ').any(|known| {
+            !known.is_empty()
+                && (known == word
+                    || (known.starts_with('-')
+                        && known.len() > 2
+                        && word.strip_prefix(known).is_some_and(|rest| rest.starts_with('='))))
+        }) {
             return true;
         }
         if let Some(long) = word.strip_prefix("--") {
@@ -89,7 +111,11 @@ impl Danger {
         }
         let Some(cluster) = word.strip_prefix('-') else { return false };
         // git's short options with their value in the same word.
-        if self.name == "git" && (cluster.starts_with('c') && cluster.contains(['=', '.']) || cluster.starts_with('O') || cluster.starts_with('x')) {
+        if self.name == "git"
+            && (cluster.starts_with('c') && cluster.contains(['=', '.'])
+                || cluster.starts_with('O')
+                || cluster.starts_with('x'))
+        {
             return true;
         }
         cluster.chars().any(|letter| self.short.contains(letter))
@@ -102,7 +128,9 @@ fn sed_is_plain(arguments: &[String]) -> bool {
     let mut given = false;
     let mut operands = Vec::new();
     while let Some(word) = rest.next() {
-        if let Some(script) = word.strip_prefix("--expression=").or_else(|| word.strip_prefix("-e").filter(|script| !script.is_empty())) {
+        if let Some(script) =
+            word.strip_prefix("--expression=").or_else(|| word.strip_prefix("-e").filter(|script| !script.is_empty()))
+        {
             given = true;
             if !sed_only_prints(script) {
                 return false;

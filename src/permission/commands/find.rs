@@ -5,16 +5,73 @@ use super::Reads;
 
 /// Expressions without a value.
 const ALONE: &[&str] = &[
-    "!", "(", ")", ",", "-a", "-o", "-and", "-or", "-not", "-depth", "-d", "-empty", "-print", "-print0", "-prune", "-ls",
-    "-xdev", "-mount", "-daystart", "-executable", "-readable", "-writable", "-true", "-false", "-nouser", "-nogroup",
-    "-noleaf", "-ignore_readdir_race", "-quit", "-P", "-warn", "-nowarn",
+    "!",
+    "(",
+    ")",
+    ",",
+    "-a",
+    "-o",
+    "-and",
+    "-or",
+    "-not",
+    "-depth",
+    "-d",
+    "-empty",
+    "-print",
+    "-print0",
+    "-prune",
+    "-ls",
+    "-xdev",
+    "-mount",
+    "-daystart",
+    "-executable",
+    "-readable",
+    "-writable",
+    "-true",
+    "-false",
+    "-nouser",
+    "-nogroup",
+    "-noleaf",
+    "-ignore_readdir_race",
+    "-quit",
+    "-P",
+    "-warn",
+    "-nowarn",
 ];
 
 /// Expressions with a value that is no path to open.
 const VALUED: &[&str] = &[
-    "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-type", "-xtype", "-size", "-mtime", "-atime",
-    "-ctime", "-mmin", "-amin", "-cmin", "-maxdepth", "-mindepth", "-perm", "-user", "-group", "-uid", "-gid", "-links",
-    "-inum", "-regextype", "-printf", "-fstype", "-lname", "-ilname",
+    "-name",
+    "-iname",
+    "-path",
+    "-ipath",
+    "-wholename",
+    "-iwholename",
+    "-regex",
+    "-iregex",
+    "-type",
+    "-xtype",
+    "-size",
+    "-mtime",
+    "-atime",
+    "-ctime",
+    "-mmin",
+    "-amin",
+    "-cmin",
+    "-maxdepth",
+    "-mindepth",
+    "-perm",
+    "-user",
+    "-group",
+    "-uid",
+    "-gid",
+    "-links",
+    "-inum",
+    "-regextype",
+    "-printf",
+    "-fstype",
+    "-lname",
+    "-ilname",
 ];
 
 /// What a find command looks at.
@@ -47,7 +104,9 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
             Some(value) if text == "-newer" => reads.paths.push(value.clone()),
             // A glob may become several words, the second of them an expression.
             Some(value) if VALUED.contains(&text.as_str()) && !value.has_glob() => {}
-            Some(value) if VALUED.contains(&text.as_str()) => return Err(format!("{} is a glob: quote it", value.source)),
+            Some(value) if VALUED.contains(&text.as_str()) => {
+                return Err(format!("{} is a glob: quote it", value.source));
+            }
             _ => return Err(format!("{text} is not a known harmless expression of find")),
         }
     }

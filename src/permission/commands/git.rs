@@ -1,7 +1,7 @@
 //! What is known of git: subcommands that only read, and how plan mode keeps them from writing and running programs.
 
 use super::super::shell::Word;
-use super::{Operands, Reader, Reads, may_be_option};
+use super::{Operands, Reader, Reads, may_be_option, plain};
 
 /// Settings under which git writes no lock or index and runs no monitor, pager, hook, external diff or text conversion:
 /// the environment for every shell line in plan mode. `GIT_CONFIG_*` has the strength of `-c`; the exported function adds
@@ -25,9 +25,10 @@ pub const QUIET: &[(&str, &str)] = &[
     ("GIT_CONFIG_VALUE_3", "cat"),
     (
         "BASH_FUNC_git%%",
-        "() { local words=() seen= word; for word in \"$@\"; do words+=(\"$word\"); \
-         if [ -z \"$seen\" ]; then case $word in diff|log|show|whatchanged) words+=(--no-ext-diff --no-textconv); seen=1;; \
-         grep|blame) words+=(--no-textconv); seen=1;; -C|-*) ;; *) seen=1;; esac; fi; done; command git \"${words[@]}\"; }",
+        "() { local words=() seen= skip= word; for word in \"$@\"; do words+=(\"$word\"); \
+         if [ -n \"$skip\" ]; then skip=; elif [ -z \"$seen\" ]; then case $word in \
+         diff|log|show|whatchanged) words+=(--no-ext-diff --no-textconv); seen=1;; grep|blame) words+=(--no-textconv); seen=1;; \
+         -C) skip=1;; -*) ;; *) seen=1;; esac; fi; done; command git \"${words[@]}\"; }",
     ),
 ];
 
@@ -57,18 +58,58 @@ const SUBCOMMANDS: &[Reader] = &[
     sub("log", "pusawbRMCDWziEFPgcmqrt0", "UnlSGL", DIFF),
     sub("show", "pusawbRMCDWzciEFPmqrt0", "UnlSGL", DIFF),
     sub("whatchanged", "pusawbRMCDWzci0", "UnlSG", DIFF),
-    sub("shortlog", "nsec0", "w", "numbered summary email committer group= format= all since= until= after= before= no-merges author="),
-    sub("status", "sbvzu", "", "short branch verbose porcelain? long show-stash untracked-files? ignored? ignore-submodules? ahead-behind no-ahead-behind renames no-renames null column? no-column help"),
-    sub("blame", "bceflnpstwM C", "LS", "root show-stats line-porcelain porcelain incremental encoding= date= show-name show-number show-email color-lines color-by-age ignore-rev= abbrev= no-textconv"),
-    sub("rev-parse", "q", "", "abbrev-ref? all branches? tags? remotes? default= git-common-dir git-dir absolute-git-dir is-bare-repository is-inside-git-dir is-inside-work-tree is-shallow-repository local-env-vars show-cdup show-prefix show-toplevel short? symbolic symbolic-full-name verify quiet revs-only no-revs flags no-flags show-object-format? show-superproject-working-tree"),
-    sub("rev-list", "n0", "n", "count all branches? tags? remotes? max-count= since= until= author= reverse objects topo-order no-merges merges first-parent left-right left-only right-only cherry-pick abbrev-commit oneline pretty? format= skip= parents"),
-    sub("ls-files", "cdmosuzktvf", "x", "cached deleted modified others ignored stage unmerged killed exclude= exclude-standard error-unmatch full-name abbrev? eol deduplicate recurse-submodules format= directory no-empty-directory"),
+    sub(
+        "shortlog",
+        "nsec0",
+        "w",
+        "numbered summary email committer group= format= all since= until= after= before= no-merges author=",
+    ),
+    sub(
+        "status",
+        "sbvzu",
+        "",
+        "short branch verbose porcelain? long show-stash untracked-files? ignored? ignore-submodules? ahead-behind no-ahead-behind renames no-renames null column? no-column help",
+    ),
+    sub(
+        "blame",
+        "bceflnpstwM C",
+        "LS",
+        "root show-stats line-porcelain porcelain incremental encoding= date= show-name show-number show-email color-lines color-by-age ignore-rev= abbrev= no-textconv",
+    ),
+    sub(
+        "rev-parse",
+        "q",
+        "",
+        "abbrev-ref? all branches? tags? remotes? default= git-common-dir git-dir absolute-git-dir is-bare-repository is-inside-git-dir is-inside-work-tree is-shallow-repository local-env-vars show-cdup show-prefix show-toplevel short? symbolic symbolic-full-name verify quiet revs-only no-revs flags no-flags show-object-format? show-superproject-working-tree",
+    ),
+    sub(
+        "rev-list",
+        "n0",
+        "n",
+        "count all branches? tags? remotes? max-count= since= until= author= reverse objects topo-order no-merges merges first-parent left-right left-only right-only cherry-pick abbrev-commit oneline pretty? format= skip= parents",
+    ),
+    sub(
+        "ls-files",
+        "cdmosuzktvf",
+        "x",
+        "cached deleted modified others ignored stage unmerged killed exclude= exclude-standard error-unmatch full-name abbrev? eol deduplicate recurse-submodules format= directory no-empty-directory",
+    ),
     sub("ls-tree", "drtlz", "", "long name-only name-status object-only full-name full-tree abbrev? format="),
     sub("cat-file", "tspe", "", ""),
-    sub("describe", "", "", "all tags contains abbrev= candidates= exact-match debug long match= exclude= always first-parent dirty? broken?"),
+    sub(
+        "describe",
+        "",
+        "",
+        "all tags contains abbrev= candidates= exact-match debug long match= exclude= always first-parent dirty? broken?",
+    ),
     sub("merge-base", "a", "", "all octopus independent is-ancestor fork-point"),
     sub("name-rev", "", "", "tags refs= exclude= all name-only no-undefined always"),
-    sub("for-each-ref", "spt", "", "count= sort= format= points-at= merged? no-merged? contains? no-contains? ignore-case exclude="),
+    sub(
+        "for-each-ref",
+        "spt",
+        "",
+        "count= sort= format= points-at= merged? no-merged? contains? no-contains? ignore-case exclude=",
+    ),
     sub("show-ref", "dqs", "", "head branches heads tags dereference hash? verify abbrev? quiet exists"),
     sub("cherry", "v", "", "verbose abbrev?"),
     sub("count-objects", "vH", "", "verbose human-readable"),
@@ -91,7 +132,14 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
             return if arguments.is_empty() { Err("git alone".into()) } else { Ok(reads) };
         };
         match word.literal().as_deref() {
-            Some("--no-pager" | "--no-optional-locks" | "--no-replace-objects" | "--literal-pathspecs" | "--version" | "--no-lazy-fetch") => {
+            Some(
+                "--no-pager"
+                | "--no-optional-locks"
+                | "--no-replace-objects"
+                | "--literal-pathspecs"
+                | "--version"
+                | "--no-lazy-fetch",
+            ) => {
                 rest = after;
             }
             // Another repository has another configuration, with programs of its own: it must lie inside.
@@ -113,41 +161,96 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
     let texts: Vec<String> = arguments.iter().map(Word::known).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     if let Some(reader) = SUBCOMMANDS.iter().find(|reader| reader.name == name) {
-        if texts.iter().any(|text| *text == "--no-index") && name.starts_with("diff") {
-            reads.paths.extend(arguments.iter().filter(|word| !word.prefix().starts_with('-')).cloned());
-        }
-        if name == "show" || name == "cat-file" || name == "diff" || name == "blame" || name == "log" {
-            // Outside of a repository, and for what it names as files, git diff reads any path.
-            reads.paths.extend(arguments.iter().filter(|word| looks_outside(word)).cloned());
+        if matches!(name.as_str(), "show" | "cat-file" | "diff" | "blame" | "log") {
+            // Outside of a repository git diff reads any path; and rules about a file speak about its history, too.
+            for word in arguments.iter().filter(|word| !word.prefix().starts_with('-')) {
+                reads.paths.push(word.clone());
+                reads.paths.extend(
+                    word.known().split_once(':').filter(|(_, path)| !path.is_empty()).map(|(_, path)| plain(path)),
+                );
+            }
         }
         let inner = reader.reads(arguments)?;
         reads.paths.extend(inner.paths);
         return Ok(reads);
     }
-    let only = |known: &[&str]| texts.iter().all(|text| known.contains(text) || known.iter().any(|known| known.ends_with('=') && text.starts_with(known)));
+    let only = |known: &[&str]| {
+        texts.iter().all(|text| {
+            known.contains(text) || known.iter().any(|known| known.ends_with('=') && text.starts_with(known))
+        })
+    };
     let harmless = match name.as_str() {
         // A name that is no option would make a branch, a tag, a remote.
         "branch" => {
-            let listing = ["-a", "-r", "-v", "-vv", "-l", "--list", "--all", "--remotes", "--verbose", "--show-current", "--no-color", "--color", "--sort=", "--format=", "--column", "--no-column", "--merged", "--no-merged", "--contains", "--no-contains", "-i", "--ignore-case", "--abbrev="];
+            let listing = [
+                "-a",
+                "-r",
+                "-v",
+                "-vv",
+                "-l",
+                "--list",
+                "--all",
+                "--remotes",
+                "--verbose",
+                "--show-current",
+                "--no-color",
+                "--color",
+                "--sort=",
+                "--format=",
+                "--column",
+                "--no-column",
+                "--merged",
+                "--no-merged",
+                "--contains",
+                "--no-contains",
+                "-i",
+                "--ignore-case",
+                "--abbrev=",
+            ];
             only(&listing)
         }
         "tag" => {
-            only(&["-l", "--list", "-n", "--sort=", "--format=", "--no-color", "--column", "--merged", "--no-merged", "-i", "--ignore-case", "--contains", "--no-contains"])
-                || matches!(texts.as_slice(), ["-l" | "--list", pattern] if !pattern.starts_with('-'))
+            only(&[
+                "-l",
+                "--list",
+                "-n",
+                "--sort=",
+                "--format=",
+                "--no-color",
+                "--column",
+                "--merged",
+                "--no-merged",
+                "-i",
+                "--ignore-case",
+                "--contains",
+                "--no-contains",
+            ]) || matches!(texts.as_slice(), ["-l" | "--list", pattern] if !pattern.starts_with('-'))
         }
-        "remote" => matches!(texts.as_slice(), [] | ["-v" | "--verbose"]) || matches!(texts.as_slice(), ["get-url", name] if !name.starts_with('-')),
+        "remote" => {
+            matches!(texts.as_slice(), [] | ["-v" | "--verbose"])
+                || matches!(texts.as_slice(), ["get-url", name] if !name.starts_with('-'))
+        }
         "stash" => matches!(texts.as_slice(), ["list"]),
         "worktree" => matches!(texts.as_slice(), ["list"] | ["list", "--porcelain"]),
         "reflog" => texts.is_empty() || matches!(texts.as_slice(), ["show"] | ["show", "HEAD"]),
         "submodule" => matches!(texts.as_slice(), ["status"]),
         "config" => match texts.as_slice() {
-            ["--list" | "-l"] | ["--get" | "--get-all", _] | ["list"] | ["get", _] => texts.last().is_some_and(|text| !text.starts_with("--file") && !text.starts_with("-f")),
+            ["--list" | "-l"] | ["--get" | "--get-all", _] | ["list"] | ["get", _] => {
+                texts.last().is_some_and(|text| !text.starts_with("--file") && !text.starts_with("-f"))
+            }
             _ => false,
         },
         "grep" => return grep(arguments),
         _ => false,
     };
-    if harmless { Ok(reads) } else { Err(format!("git {} is not known to only read", std::iter::once(name.as_str()).chain(texts).collect::<Vec<_>>().join(" "))) }
+    if harmless {
+        Ok(reads)
+    } else {
+        Err(format!(
+            "git {} is not known to only read",
+            std::iter::once(name.as_str()).chain(texts).collect::<Vec<_>>().join(" ")
+        ))
+    }
 }
 
 /// Not -O and --open-files-in-pager, which run a program, nor --no-index and -f.
@@ -177,7 +280,6 @@ fn looks_outside(word: &Word) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plain;
     use super::*;
 
     #[test]

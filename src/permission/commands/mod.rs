@@ -42,14 +42,20 @@ pub(super) fn reads(words: &[Word]) -> Result<Reads, String> {
 
 /// Whether a name means something to us, so that a function of that name would confuse people and us.
 pub(super) fn is_known(name: &str) -> bool {
-    matches!(name, "git" | "find" | "cd") || special::NAMES.contains(&name) || readers::READERS.iter().any(|reader| reader.name == name)
+    matches!(name, "git" | "find" | "cd")
+        || special::NAMES.contains(&name)
+        || readers::READERS.iter().any(|reader| reader.name == name)
 }
 
 /// Whether the command's arguments are surely not commands themselves.
 pub(super) fn takes_data(name: &str) -> bool {
     special::NAMES.contains(&name)
         || readers::READERS.iter().any(|reader| reader.name == name)
-        || ["cp", "mv", "rm", "mkdir", "rmdir", "touch", "cd", "ln", "chmod", "chown", "tee", "kill", "export", "unset", "local", "ag", "curl", "wget", "gzip", "zip", "unzip"].contains(&name)
+        || [
+            "cp", "mv", "rm", "mkdir", "rmdir", "touch", "cd", "ln", "chmod", "chown", "tee", "kill", "export",
+            "unset", "local", "ag", "curl", "wget", "gzip", "zip", "unzip",
+        ]
+        .contains(&name)
 }
 
 /// Whether a word could be an option once bash has expanded it.
@@ -153,14 +159,20 @@ impl Reader {
                 }
                 pattern_given |= matches!(letter, 'e' | 'f');
                 let inline = letters.as_str();
-                let value = if inline.is_empty() { rest.next().ok_or_else(|| self.unknown(&text))?.clone() } else { plain(inline) };
+                let value = if inline.is_empty() {
+                    rest.next().ok_or_else(|| self.unknown(&text))?.clone()
+                } else {
+                    plain(inline)
+                };
                 if path {
                     reads.paths.push(value);
                 }
                 break;
             }
         }
-        let globbed = |operands: &[&Word]| operands.iter().filter(|word| word.has_glob()).map(|word| (*word).clone()).collect::<Vec<_>>();
+        let globbed = |operands: &[&Word]| {
+            operands.iter().filter(|word| word.has_glob()).map(|word| (*word).clone()).collect::<Vec<_>>()
+        };
         match self.operands {
             Operands::Paths | Operands::DeepPaths => reads.paths.extend(operands.iter().map(|word| (*word).clone())),
             Operands::OnePath => match operands.as_slice() {

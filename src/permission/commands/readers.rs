@@ -30,7 +30,13 @@ const GREP: Reader = Reader {
 const SUM: &str = "binary text tag zero help version";
 
 pub(super) const READERS: &[Reader] = &[
-    reader("cat", "AbeEnstTuv", "", "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting help version", Operands::Paths),
+    reader(
+        "cat",
+        "AbeEnstTuv",
+        "",
+        "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting help version",
+        Operands::Paths,
+    ),
     reader("tac", "br", "s", "before regex separator= help version", Operands::Paths),
     reader("rev", "", "", "help version", Operands::Paths),
     Reader {
@@ -46,7 +52,13 @@ pub(super) const READERS: &[Reader] = &[
         deep: &["-R", "--recursive"],
     },
     reader("head", "qvz0", "nc", "lines= bytes= quiet silent verbose zero-terminated help version", Operands::Paths),
-    reader("tail", "fFqvz0", "ncs", "lines= bytes= quiet silent verbose zero-terminated follow? retry pid= sleep-interval= help version", Operands::Paths),
+    reader(
+        "tail",
+        "fFqvz0",
+        "ncs",
+        "lines= bytes= quiet silent verbose zero-terminated follow? retry pid= sleep-interval= help version",
+        Operands::Paths,
+    ),
     // Not --files0-from: it reads names of files that nobody judged.
     reader("wc", "clmwL", "", "bytes chars lines words max-line-length total= help version", Operands::Paths),
     GREP,
@@ -72,17 +84,53 @@ pub(super) const READERS: &[Reader] = &[
         deep: &[],
     },
     // Not -o, -T, --compress-program, --files0-from.
-    reader("sort", "bdfgiMhnRrVcCmsuz", "ktS", "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort reverse sort= version-sort check? debug key= merge field-separator= stable unique zero-terminated parallel= buffer-size= help version", Operands::Paths),
-    reader("uniq", "cdDiuz", "fsw", "count repeated all-repeated? group? ignore-case unique skip-fields= skip-chars= check-chars= zero-terminated help version", Operands::OnePath),
-    reader("cut", "nsz", "bcdf", "bytes= characters= delimiter= fields= complement only-delimited output-delimiter= zero-terminated help version", Operands::Paths),
+    reader(
+        "sort",
+        "bdfgiMhnRrVcCmsuz",
+        "ktS",
+        "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort reverse sort= version-sort check? debug key= merge field-separator= stable unique zero-terminated parallel= buffer-size= help version",
+        Operands::Paths,
+    ),
+    reader(
+        "uniq",
+        "cdDiuz",
+        "fsw",
+        "count repeated all-repeated? group? ignore-case unique skip-fields= skip-chars= check-chars= zero-terminated help version",
+        Operands::OnePath,
+    ),
+    reader(
+        "cut",
+        "nsz",
+        "bcdf",
+        "bytes= characters= delimiter= fields= complement only-delimited output-delimiter= zero-terminated help version",
+        Operands::Paths,
+    ),
     reader("tr", "cCdst", "", "complement delete squeeze-repeats truncate-set1 help version", Operands::Data),
     // Not -r (follows links) and -l (runs pr).
-    reader("diff", "qsyucebBwitTaNdpEn0", "UCFIWx", "brief report-identical-files side-by-side unified? context? ignore-case ignore-all-space ignore-space-change ignore-blank-lines ignore-trailing-space ignore-matching-lines= text width= left-column suppress-common-lines minimal speed-large-files new-file color? strip-trailing-cr label= normal show-c-function exclude= help version", Operands::Paths),
+    reader(
+        "diff",
+        "qsyucebBwitTaNdpEn0",
+        "UCFIWx",
+        "brief report-identical-files side-by-side unified? context? ignore-case ignore-all-space ignore-space-change ignore-blank-lines ignore-trailing-space ignore-matching-lines= text width= left-column suppress-common-lines minimal speed-large-files new-file color? strip-trailing-cr label= normal show-c-function exclude= help version",
+        Operands::Paths,
+    ),
     reader("cmp", "bls", "in", "print-bytes verbose silent quiet bytes= ignore-initial= help version", Operands::Paths),
-    reader("comm", "123z", "", "check-order nocheck-order output-delimiter= total zero-terminated help version", Operands::Paths),
+    reader(
+        "comm",
+        "123z",
+        "",
+        "check-order nocheck-order output-delimiter= total zero-terminated help version",
+        Operands::Paths,
+    ),
     reader("stat", "fLt", "c", "dereference file-system format= printf= terse help version", Operands::Paths),
     // Not -C, -f, -m, -z.
-    reader("file", "bhiknNprE0", "F", "brief mime mime-type mime-encoding no-dereference dereference separator= keep-going extension help version", Operands::Paths),
+    reader(
+        "file",
+        "bhiknNprE0",
+        "F",
+        "brief mime mime-type mime-encoding no-dereference dereference separator= keep-going extension help version",
+        Operands::Paths,
+    ),
     Reader {
         name: "du",
         flags: "abchkmsSx0",
@@ -93,7 +141,13 @@ pub(super) const READERS: &[Reader] = &[
         operands: Operands::DeepPaths,
         deep: &[],
     },
-    reader("df", "ahHiklPT", "Btx", "all block-size= human-readable si inodes local portability print-type type= exclude-type= total help version", Operands::Paths),
+    reader(
+        "df",
+        "ahHiklPT",
+        "Btx",
+        "all block-size= human-readable si inodes local portability print-type type= exclude-type= total help version",
+        Operands::Paths,
+    ),
     reader("pwd", "LP", "", "help version", Operands::None),
     reader("which", "as", "", "all help version", Operands::Data),
     reader("type", "afptP", "", "", Operands::Data),
@@ -108,8 +162,20 @@ pub(super) const READERS: &[Reader] = &[
     reader("tty", "s", "", "silent quiet help version", Operands::None),
     reader("basename", "az", "s", "multiple suffix= zero help version", Operands::Data),
     reader("dirname", "z", "", "zero help version", Operands::Data),
-    reader("realpath", "eEmLPqsz", "", "canonicalize-existing canonicalize-missing logical physical quiet relative-to@ relative-base@ strip no-symlinks zero help version", Operands::Paths),
-    reader("readlink", "fenmqsvz", "", "canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero help version", Operands::Paths),
+    reader(
+        "realpath",
+        "eEmLPqsz",
+        "",
+        "canonicalize-existing canonicalize-missing logical physical quiet relative-to@ relative-base@ strip no-symlinks zero help version",
+        Operands::Paths,
+    ),
+    reader(
+        "readlink",
+        "fenmqsvz",
+        "",
+        "canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero help version",
+        Operands::Paths,
+    ),
     Reader {
         name: "tree",
         // Not -l (links), -o, -R (writes 00Tree.html).
@@ -120,7 +186,13 @@ pub(super) const READERS: &[Reader] = &[
         operands: Operands::DeepPaths,
         deep: &[],
     },
-    reader("od", "abcdfilosxv", "AjNStw", "address-radix= skip-bytes= read-bytes= format= strings? output-duplicates width? endian= help version", Operands::Paths),
+    reader(
+        "od",
+        "abcdfilosxv",
+        "AjNStw",
+        "address-radix= skip-bytes= read-bytes= format= strings? output-duplicates width? endian= help version",
+        Operands::Paths,
+    ),
     reader("hexdump", "bcCdovx", "ens", "canonical length= skip= no-squeezing help version", Operands::Paths),
     reader("xxd", "abeipuE", "cglos", "", Operands::OnePath),
     reader("strings", "afow", "nte", "all bytes= radix= encoding= print-file-name help version", Operands::Paths),
@@ -136,7 +208,13 @@ pub(super) const READERS: &[Reader] = &[
     reader("expand", "i", "t", "initial tabs= help version", Operands::Paths),
     reader("paste", "sz", "d", "serial delimiters= zero-terminated help version", Operands::Paths),
     reader("join", "iz", "aejotv12", "ignore-case header check-order nocheck-order help version", Operands::Paths),
-    reader("column", "txe", "socNRH", "table separator= output-separator= table-columns= help version", Operands::Paths),
+    reader(
+        "column",
+        "txe",
+        "socNRH",
+        "table separator= output-separator= table-columns= help version",
+        Operands::Paths,
+    ),
     reader("seq", "w", "fs", "format= separator= equal-width help version", Operands::Data),
     reader("sleep", "", "", "help version", Operands::Data),
 ];

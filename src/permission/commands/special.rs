@@ -5,8 +5,8 @@ use super::{Reads, may_be_option, plain};
 
 /// Names that [`reads`] answers for.
 pub(super) const NAMES: &[&str] = &[
-    "echo", "printf", "true", "false", ":", "test", "[", "[[", "date", "sed", "jq", "hostname", "exit", "return", "break",
-    "continue", "wait",
+    "echo", "printf", "true", "false", ":", "test", "[", "[[", "date", "sed", "jq", "hostname", "exit", "return",
+    "break", "continue", "wait",
 ];
 
 /// What the command reads; None when it is not one of these.
@@ -19,12 +19,18 @@ pub(super) fn reads(name: &str, arguments: &[Word]) -> Option<Result<Reads, Stri
         "date" => date(arguments),
         "sed" => sed(arguments),
         "jq" => jq(arguments),
-        "hostname" => match arguments.iter().all(|word| matches!(word.literal().as_deref(), Some("-f" | "-s" | "-i" | "-I" | "-d"))) {
+        "hostname" => match arguments
+            .iter()
+            .all(|word| matches!(word.literal().as_deref(), Some("-f" | "-s" | "-i" | "-I" | "-d")))
+        {
             true => Ok(Reads::default()),
             false => Err("hostname with operands sets the name".into()),
         },
         "exit" | "return" | "break" | "continue" | "wait" => {
-            match arguments.iter().all(|word| word.literal().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit()))) {
+            match arguments
+                .iter()
+                .all(|word| word.literal().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit())))
+            {
                 true => Ok(Reads::default()),
                 false => Err(format!("{name} with something else than numbers")),
             }
@@ -43,7 +49,9 @@ fn printf(arguments: &[Word]) -> Result<(), String> {
     let Some(text) = format.literal().filter(|text| !text.starts_with('-')) else {
         return Err("printf with options assigns variables".into());
     };
-    let assigns = text.split('%').skip(1).any(|part| part.trim_start_matches(|c: char| !c.is_ascii_alphabetic() || "hlLjzt".contains(c)).starts_with('n'));
+    let assigns = text.split('%').skip(1).any(|part| {
+        part.trim_start_matches(|c: char| !c.is_ascii_alphabetic() || "hlLjzt".contains(c)).starts_with('n')
+    });
     if assigns { Err("%n assigns a variable".into()) } else { Ok(()) }
 }
 
@@ -68,22 +76,29 @@ fn test(name: &str, arguments: &[Word]) -> Result<Reads, String> {
     for (at, text) in texts.iter().enumerate() {
         let next = texts.get(at + 1);
         match text.as_str() {
-            "-e" | "-f" | "-d" | "-s" | "-r" | "-w" | "-x" | "-L" | "-h" | "-b" | "-c" | "-p" | "-S" | "-u" | "-g" | "-k" | "-O" | "-G" | "-N" => {
+            "-e" | "-f" | "-d" | "-s" | "-r" | "-w" | "-x" | "-L" | "-h" | "-b" | "-c" | "-p" | "-S" | "-u" | "-g"
+            | "-k" | "-O" | "-G" | "-N" => {
                 reads.paths.extend(next.map(|path| plain(path)));
             }
             "-nt" | "-ot" | "-ef" => {
-                reads.paths.extend(at.checked_sub(1).and_then(|at| texts.get(at)).into_iter().chain(next).map(|path| plain(path)));
+                reads.paths.extend(
+                    at.checked_sub(1).and_then(|at| texts.get(at)).into_iter().chain(next).map(|path| plain(path)),
+                );
             }
             "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" => {
                 let number = |text: Option<&String>| {
-                    text.is_some_and(|text| !text.is_empty() && text.trim_start_matches('-').bytes().all(|b| b.is_ascii_digit()))
+                    text.is_some_and(|text| {
+                        !text.is_empty() && text.trim_start_matches('-').bytes().all(|b| b.is_ascii_digit())
+                    })
                 };
                 if !number(next) || !number(at.checked_sub(1).and_then(|at| texts.get(at))) {
                     return Err("arithmetic with something else than numbers".into());
                 }
             }
             "-z" | "-n" | "-a" | "-o" | "-t" => {}
-            text if text.starts_with('-') && text.len() > 1 => return Err(format!("{text} is not a known harmless test")),
+            text if text.starts_with('-') && text.len() > 1 => {
+                return Err(format!("{text} is not a known harmless test"));
+            }
             _ => {}
         }
     }
@@ -103,7 +118,9 @@ fn date(arguments: &[Word]) -> Result<Reads, String> {
             }
             "-r" | "--reference" => reads.paths.extend(rest.next().cloned()),
             text if text.starts_with('+') || text.starts_with("--date=") || text.starts_with("--iso-8601=") => {}
-            text if text.starts_with("--rfc-3339=") || (text.starts_with("-I") && !text.contains('s')) || text == "-Iseconds" => {}
+            text if text.starts_with("--rfc-3339=")
+                || (text.starts_with("-I") && !text.contains('s'))
+                || text == "-Iseconds" => {}
             text => return Err(format!("date {text} may set the clock")),
         }
     }
@@ -120,12 +137,17 @@ fn sed(arguments: &[Word]) -> Result<Reads, String> {
         }
         let text = word.known();
         match text.as_str() {
-            "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "-nE" | "-En" | "-nr" | "--quiet" | "--silent" | "--regexp-extended" | "--null-data" => {}
-            "-e" | "--expression" | "-ne" => scripts.push(rest.next().and_then(Word::literal).ok_or("sed -e without a script")?),
+            "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "-nE" | "-En" | "-nr" | "--quiet" | "--silent"
+            | "--regexp-extended" | "--null-data" => {}
+            "-e" | "--expression" | "-ne" => {
+                scripts.push(rest.next().and_then(Word::literal).ok_or("sed -e without a script")?)
+            }
             "--" => {
                 operands.extend(rest.by_ref().cloned());
             }
-            text if text.starts_with('-') && text != "-" => return Err(format!("{text} is not a known harmless option of sed")),
+            text if text.starts_with('-') && text != "-" => {
+                return Err(format!("{text} is not a known harmless option of sed"));
+            }
             _ => operands.push(word.clone()),
         }
     }
@@ -152,7 +174,9 @@ pub(super) fn sed_only_prints(script: &str) -> bool {
         let address = address.trim().trim_end_matches('!');
         let number = |text: &str| text == "$" || (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()));
         let pattern = |text: &str| {
-            text.strip_prefix('/').and_then(|text| text.strip_suffix('/')).is_some_and(|text| !text.is_empty() && !text.contains(['/', '\\', '\n', '[']))
+            text.strip_prefix('/')
+                .and_then(|text| text.strip_suffix('/'))
+                .is_some_and(|text| !text.is_empty() && !text.contains(['/', '\\', '\n', '[']))
         };
         let part = |text: &str| number(text) || pattern(text) || text.strip_prefix('+').is_some_and(number);
         address.is_empty() || address.split(',').count() <= 2 && address.split(',').all(part)
@@ -186,8 +210,17 @@ fn jq(arguments: &[Word]) -> Result<Reads, String> {
         }
         let text = word.known();
         match text.as_str() {
-            "--compact-output" | "--raw-output" | "--raw-input" | "--slurp" | "--null-input" | "--sort-keys" | "--tab"
-            | "--color-output" | "--monochrome-output" | "--join-output" | "--exit-status" => {}
+            "--compact-output"
+            | "--raw-output"
+            | "--raw-input"
+            | "--slurp"
+            | "--null-input"
+            | "--sort-keys"
+            | "--tab"
+            | "--color-output"
+            | "--monochrome-output"
+            | "--join-output"
+            | "--exit-status" => {}
             "--arg" | "--argjson" => {
                 rest.next();
                 rest.next();
@@ -206,7 +239,10 @@ fn jq(arguments: &[Word]) -> Result<Reads, String> {
     }
     let filter = operands.remove(0).literal().ok_or("jq's filter is a glob")?;
     // Modules are read from anywhere, and the environment may hold keys.
-    if ["import", "include", "env", "ENV", "modulemeta", "get_search_list", "input_filename"].iter().any(|word| filter.contains(word)) {
+    if ["import", "include", "env", "ENV", "modulemeta", "get_search_list", "input_filename"]
+        .iter()
+        .any(|word| filter.contains(word))
+    {
         return Err("jq's filter reads more than its input".into());
     }
     Ok(Reads { paths: operands, deep: false })

@@ -22,7 +22,12 @@ pub(in crate::permission) fn all_segments(text: &str) -> Vec<Vec<String>> {
     while let Some((text, depth)) = texts.pop() {
         for segment in segments(&text) {
             if depth < MAX_DEPTH {
-                texts.extend(segment.iter().filter(|word| may_hold_line(word) && **word != text).map(|word| (word.clone(), depth + 1)));
+                texts.extend(
+                    segment
+                        .iter()
+                        .filter(|word| may_hold_line(word) && **word != text)
+                        .map(|word| (word.clone(), depth + 1)),
+                );
             }
             all.push(segment);
         }
@@ -110,6 +115,7 @@ impl Lexer {
                             while at < chars.len() && ":-+?=/#%^,".contains(chars[at]) {
                                 at += 1;
                             }
+                            self.braces += 1;
                             self.end_segment();
                         }
                     }

@@ -1,5 +1,6 @@
 //! A shell line as a small tree of our own: only what can be judged, everything else is an error that asks.
 
+mod compound;
 pub(super) mod guard;
 pub(super) mod loose;
 pub(super) mod parse;
@@ -18,9 +19,19 @@ pub(super) enum Node {
     /// Runs beside us or in a copy of the shell: pipeline stages, `( … )`, `… &`.
     Apart(Vec<Node>),
     /// Any of the parts may run, any number of times: `if`, `case`, loops. `words` are patterns and list items.
-    Block { variable: Option<String>, words: Vec<Word>, parts: Vec<Node> },
-    Function { name: String, body: Box<Node> },
-    Redirected { body: Option<Box<Node>>, redirects: Vec<Redirect> },
+    Block {
+        variable: Option<String>,
+        words: Vec<Word>,
+        parts: Vec<Node>,
+    },
+    Function {
+        name: String,
+        body: Box<Node>,
+    },
+    Redirected {
+        body: Option<Box<Node>>,
+        redirects: Vec<Redirect>,
+    },
 }
 
 /// One simple command: `A=1 name argument… >file`.

@@ -46,28 +46,31 @@ pub(in crate::permission) fn parse(text: &str) -> Result<Line, String> {
     Ok(Line { node: Node::Sequence(nodes), data: reader.data })
 }
 
-struct Reader<'a> {
-    text: &'a str,
-    data: Vec<Range<usize>>,
+/// Walks tree-sitter's tree.
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a str,
+    pub(super) data: Vec<Range<usize>>,
     /// Commands of substitutions met since the last statement began.
     nested: Vec<Node>,
 }
 
-fn children<'t>(tree: Tree<'t>) -> Vec<Tree<'t>> {
-    (0..tree.child_count()).filter_map(|at| tree.child(at as u32)).collect()
+pub(super) fn children<'t>(tree: Tree<'t>) -> Vec<Tree<'t>> {
+    (0..tree.child_count()).filter_map(|at| tree.child(at)).collect()
 }
 
 impl<'a> Reader<'a> {
-    fn source(&self, tree: Tree) -> &'a str {
+    pub(super) fn source(&self, tree: Tree) -> &'a str {
         &self.text[tree.byte_range()]
     }
 
     /// The children without comments, after checking that only blanks lie between them.
-    fn parts<'t>(&mut self, tree: Tree<'t>) -> Result<Vec<Tree<'t>>, String> {
+    pub(super) fn parts<'t>(&mut self, tree: Tree<'t>) -> Result<Vec<Tree<'t>>, String> {
         let mut parts = Vec::new();
         let mut end = tree.start_byte();
         for child in children(tree) {
-            if child.start_byte() < end || !self.text[end..child.start_byte()].bytes().all(|b| matches!(b, b' ' | b'\t' | b'\n')) {
+            if child.start_byte() < end
+                || !self.text[end..child.start_byte()].bytes().all(|b| matches!(b, b' ' | b'\t' | b'\n'))
+            {
                 return Err(format!("text that was not parsed in a {}", tree.kind()));
             }
             end = child.end_byte();
@@ -78,7 +81,11 @@ impl<'a> Reader<'a> {
             let before = self.text[..child.start_byte()].chars().next_back();
             let comment = self.source(child);
             let ends = self.text[end..].chars().next().is_none_or(|c| c == '\n');
-            if !comment.starts_with('#') || comment.contains('\n') || !ends || before.is_some_and(|c| !" \t\n;&|()".contains(c)) {
+            if !comment.starts_with('#')
+                || comment.contains('\n')
+                || !ends
+                || before.is_some_and(|c| !" \t\n;&|()".contains(c))
+            {
                 return Err("a comment that may be none".into());
             }
             self.data.push(child.byte_range());
@@ -95,7 +102,7 @@ impl<'a> Reader<'a> {
         self.sequence(&parts, words, depth)
     }
 
-    fn sequence(&mut self, parts: &[Tree], words: &[&str], depth: usize) -> Result<Vec<Node>, String> {
+    pub(super) fn sequence(&mut self, parts: &[Tree], words: &[&str], depth: usize) -> Result<Vec<Node>, String> {
         let mut nodes: Vec<Node> = Vec::new();
         let mut open: Option<usize> = None;
         for part in parts {
@@ -109,7 +116,9 @@ impl<'a> Reader<'a> {
                 kind if words.contains(&kind) => open = None,
                 _ => {
                     // A here-document's end is its own line, and the next statement needs no other separator.
-                    if open.is_some_and(|end| !self.text[end..part.start_byte()].contains('\n') && !self.text[..end].ends_with('\n')) {
+                    if open.is_some_and(|end| {
+                        !self.text[end..part.start_byte()].contains('\n') && !self.text[..end].ends_with('\n')
+                    }) {
                         return Err("two commands without a separator".into());
                     }
                     nodes.push(self.statement(*part, depth + 1)?);
@@ -121,7 +130,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A statement together with the substitutions in its words, which run before it in shells of their own.
-    fn statement(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
+    pub(super) fn statement(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
         if depth > MAX_DEPTH {
             return Err("it is nested too deeply".into());
         }
@@ -140,7 +149,8 @@ impl<'a> Reader<'a> {
             "variable_assignment" => Ok(simple(vec![self.assignment(tree, depth)?])),
             "variable_assignments" => {
                 let parts = self.parts(tree)?;
-                let assignments = parts.into_iter().map(|part| self.assignment(part, depth)).collect::<Result<_, _>>()?;
+                let assignments =
+                    parts.into_iter().map(|part| self.assignment(part, depth)).collect::<Result<_, _>>()?;
                 Ok(simple(assignments))
             }
             "list" => {
@@ -177,8 +187,12 @@ impl<'a> Reader<'a> {
             "subshell" => Ok(Node::Apart(self.statements(tree, &["(", ")"], depth)?)),
             "compound_statement" => {
                 let parts = self.parts(tree)?;
-                if parts.first().is_none_or(|part| part.kind() != "{") {
+                let Some(open) = parts.first().filter(|part| part.kind() == "{") else {
                     return Err("arithmetic".into());
+                };
+                // `{ls` is a word for bash.
+                if !self.text[open.end_byte()..].starts_with([' ', '\t', '\n']) {
+                    return Err("a brace that joins a word".into());
                 }
                 Ok(Node::Sequence(self.sequence(&parts, &["{", "}"], depth)?))
             }
@@ -207,8 +221,12 @@ impl<'a> Reader<'a> {
             end = Some(part.end_byte());
             match part.kind() {
                 "file_redirect" | "herestring_redirect" => command.redirects.push(self.redirect(part, depth)?),
-                kind if gap.is_some_and(str::is_empty) => return Err(format!("a {kind} that joins the word before it")),
-                "variable_assignment" if command.words.is_empty() => command.assignments.push(self.assignment(part, depth)?),
+                kind if gap.is_some_and(str::is_empty) => {
+                    return Err(format!("a {kind} that joins the word before it"));
+                }
+                "variable_assignment" if command.words.is_empty() => {
+                    command.assignments.push(self.assignment(part, depth)?)
+                }
                 "subshell" => return Err("a subshell as an argument".into()),
                 _ => command.words.extend(self.words(part, depth)?),
             }
@@ -235,13 +253,13 @@ impl<'a> Reader<'a> {
         Ok(Assignment { name: name.to_owned(), value })
     }
 
-    fn words(&mut self, tree: Tree, depth: usize) -> Result<Vec<Word>, String> {
+    pub(super) fn words(&mut self, tree: Tree, depth: usize) -> Result<Vec<Word>, String> {
         let spans = self.spans(tree, depth)?;
         scan(self.source(tree), tree.start_byte(), &spans)
     }
 
     /// The outermost expansions in a word, each judged to be a plain one; the commands in them go to `nested`.
-    fn spans(&mut self, tree: Tree, depth: usize) -> Result<Vec<Span>, String> {
+    pub(super) fn spans(&mut self, tree: Tree, depth: usize) -> Result<Vec<Span>, String> {
         if depth > MAX_DEPTH {
             return Err("it is nested too deeply".into());
         }
@@ -258,7 +276,9 @@ impl<'a> Reader<'a> {
             "expansion" => {}
             "arithmetic_expansion" => {
                 let inner = source.strip_prefix("$((").and_then(|source| source.strip_suffix("))"));
-                if !inner.is_some_and(|inner| inner.chars().all(|c| c.is_ascii_digit() || " +-*/%()<>&|^~!?:".contains(c))) {
+                if !inner
+                    .is_some_and(|inner| inner.chars().all(|c| c.is_ascii_digit() || " +-*/%()<>&|^~!?:".contains(c)))
+                {
                     return Err("arithmetic with variables".into());
                 }
             }
@@ -289,7 +309,7 @@ impl<'a> Reader<'a> {
         Ok(vec![Span { range: tree.byte_range() }])
     }
 
-    fn redirect(&mut self, tree: Tree, depth: usize) -> Result<Redirect, String> {
+    pub(super) fn redirect(&mut self, tree: Tree, depth: usize) -> Result<Redirect, String> {
         let parts = self.parts(tree)?;
         let (parts, _) = match parts.as_slice() {
             [fd, rest @ ..] if fd.kind() == "file_descriptor" => (rest, fd),
@@ -312,7 +332,9 @@ impl<'a> Reader<'a> {
         };
         match (words.pop(), words.is_empty()) {
             (Some(target), true) => {
-                let number = target.literal().is_some_and(|text| text == "-" || text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()));
+                let number = target
+                    .literal()
+                    .is_some_and(|text| text == "-" || text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()));
                 match kind {
                     // `>&file` writes the file.
                     RedirectKind::Duplicate if !number => Ok(Redirect { kind: RedirectKind::ReadWrite, target }),
@@ -338,13 +360,9 @@ impl<'a> Reader<'a> {
                 kind => return Err(format!("a {kind} after a redirection")),
             }
         }
-        let node = match body.map(|body| *body) {
-            // The command's own redirections stay with it.
-            Some(Node::Simple(mut command)) => {
-                command.redirects.extend(redirects);
-                Node::Simple(command)
-            }
-            body => Node::Redirected { body: body.map(Box::new), redirects },
+        let node = match body {
+            Some(body) => attach(*body, redirects),
+            None => Node::Redirected { body: None, redirects },
         };
         if after.is_empty() {
             return Ok(node);
@@ -352,145 +370,18 @@ impl<'a> Reader<'a> {
         after.insert(0, node);
         Ok(Node::Apart(after))
     }
+}
 
-    /// A here-document whose body is surely data, and what stands behind it on its line.
-    fn heredoc(&mut self, tree: Tree, redirects: &mut Vec<Redirect>, after: &mut Vec<Node>, depth: usize) -> Result<(), String> {
-        let mut delimiter = None;
-        let mut tabs = false;
-        let mut body: Option<Range<usize>> = None;
-        let mut ended = false;
-        for part in children(tree) {
-            match part.kind() {
-                "<<" => {}
-                "<<-" => tabs = true,
-                "heredoc_start" => delimiter = Some(self.source(part)),
-                "file_redirect" | "herestring_redirect" => redirects.push(self.redirect(part, depth)?),
-                "heredoc_body" => body = Some(part.byte_range()),
-                "heredoc_end" => {
-                    ended = true;
-                    let start = delimiter.ok_or("a here-document without a start")?;
-                    let quoted = ['\'', '"'].iter().find_map(|q| start.strip_prefix(*q)?.strip_suffix(*q));
-                    let name = quoted.unwrap_or(start);
-                    if !is_name(name) {
-                        return Err("an odd here-document delimiter".into());
-                    }
-                    let line_start = self.text[..part.start_byte()].rfind('\n').map_or(0, |at| at + 1);
-                    let before = &self.text[line_start..part.start_byte()];
-                    let alone = if tabs { before.bytes().all(|b| b == b'\t') } else { before.is_empty() };
-                    let ends = self.text[part.end_byte()..].chars().next().is_none_or(|c| c == '\n');
-                    let range = body.clone().unwrap_or(line_start..line_start);
-                    let text = &self.text[range.start.min(line_start)..line_start];
-                    let early = text.lines().any(|line| (if tabs { line.trim_start_matches('\t') } else { line }) == name);
-                    if self.source(part).trim() != name || !alone || !ends || early {
-                        return Err("a here-document whose end is unclear".into());
-                    }
-                    if quoted.is_none() && text.contains(['$', '`', '\\']) {
-                        return Err("a here-document with expansions: quote its delimiter".into());
-                    }
-                    self.data.push(range.start.min(line_start)..part.end_byte());
-                    redirects.push(Redirect { kind: RedirectKind::Data, target: Word { source: name.to_owned(), pieces: Vec::new() } });
-                }
-                "&&" | "||" | "|" | "|&" | ";" => {}
-                "pipeline" => {
-                    for inner in self.parts(part)? {
-                        if !matches!(inner.kind(), "|" | "|&") {
-                            after.push(self.statement(inner, depth + 1)?);
-                        }
-                    }
-                }
-                "word" | "string" | "raw_string" | "concatenation" | "number" => return Err("arguments after a here-document".into()),
-                _ => after.push(self.statement(part, depth + 1)?),
-            }
+/// Gives redirections to the command that they belong to: the parser hangs them on the whole list before them.
+fn attach(node: Node, redirects: Vec<Redirect>) -> Node {
+    match node {
+        Node::Simple(mut command) => {
+            command.redirects.extend(redirects);
+            Node::Simple(command)
         }
-        if ended { Ok(()) } else { Err("a here-document without an end".into()) }
-    }
-
-    fn for_statement(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
-        let (mut variable, mut words, mut parts) = (None, Vec::new(), Vec::new());
-        for part in self.parts(tree)? {
-            match part.kind() {
-                "for" | "in" | ";" | "\n" => {}
-                "variable_name" => variable = Some(self.source(part).to_owned()),
-                "do_group" => parts.push(self.statement(part, depth + 1)?),
-                "select" => return Err("select reads from the terminal".into()),
-                _ => words.extend(self.words(part, depth)?),
-            }
-        }
-        if variable.is_none() {
-            return Err("an odd loop".into());
-        }
-        Ok(Node::Block { variable, words, parts })
-    }
-
-    fn case_statement(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
-        let (mut words, mut parts) = (Vec::new(), Vec::new());
-        for part in self.parts(tree)? {
-            match part.kind() {
-                "case" | "in" | "esac" | "\n" | ";" => {}
-                "case_item" => {
-                    let inner = self.parts(part)?;
-                    let close = inner.iter().position(|part| part.kind() == ")").ok_or("an odd case")?;
-                    for pattern in &inner[..close] {
-                        if !matches!(pattern.kind(), "(" | "|") {
-                            words.extend(self.words(*pattern, depth)?);
-                        }
-                    }
-                    parts.extend(self.sequence(&inner[close + 1..], &[";&", ";;&"], depth)?);
-                }
-                _ => words.extend(self.words(part, depth)?),
-            }
-        }
-        Ok(Node::Block { variable: None, words, parts })
-    }
-
-    fn function(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
-        let (mut name, mut body) = (None, None);
-        for part in self.parts(tree)? {
-            match part.kind() {
-                "function" | "(" | ")" => {}
-                "word" if name.is_none() => name = Some(self.source(part).to_owned()),
-                "compound_statement" | "subshell" if body.is_none() => body = Some(Box::new(self.statement(part, depth + 1)?)),
-                kind => return Err(format!("a function with a {}", kind.replace('_', " "))),
-            }
-        }
-        match (name, body) {
-            (Some(name), Some(body)) if is_name(&name) => Ok(Node::Function { name, body }),
-            _ => Err("an odd function".into()),
-        }
-    }
-
-    /// `[ … ]` and `[[ … ]]` as a command with words; what is more than words is not judged.
-    fn test(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
-        let spans = self.spans(tree, depth)?;
-        let source = self.source(tree);
-        let mut words = Vec::new();
-        let mut start = 0;
-        let mut quote = None;
-        let mut escaped = false;
-        for (at, c) in source.char_indices().chain([(source.len(), ' ')]) {
-            let inside = spans.iter().any(|span| span.range.contains(&(tree.start_byte() + at)));
-            match (quote, c) {
-                _ if inside => {}
-                _ if escaped => escaped = false,
-                (None | Some('"'), '\\') => escaped = true,
-                (None, '\'' | '"') => quote = Some(c),
-                (Some(open), c) if c == open => quote = None,
-                (None, ' ' | '\t' | '\n') => {
-                    match &source[start..at] {
-                        "" => {}
-                        // Quoted, so that a rule never sees them as an operator.
-                        both @ ("&&" | "||") if source.starts_with("[[") => {
-                            words.push(Word { source: both.to_owned(), pieces: vec![super::Piece::Text(both.to_owned())] });
-                        }
-                        _ if c == '\n' => return Err("a test over two lines".into()),
-                        word => words.extend(scan(word, tree.start_byte() + start, &spans)?),
-                    }
-                    start = at + 1;
-                }
-                _ => {}
-            }
-        }
-        Ok(Node::Simple(Simple { assignments: Vec::new(), words, redirects: Vec::new() }))
+        Node::And(left, right) => Node::And(left, Box::new(attach(*right, redirects))),
+        Node::Or(left, right) => Node::Or(left, Box::new(attach(*right, redirects))),
+        node => Node::Redirected { body: Some(Box::new(node)), redirects },
     }
 }
 
@@ -498,8 +389,9 @@ fn simple(assignments: Vec<Assignment>) -> Node {
     Node::Simple(Simple { assignments, words: Vec::new(), redirects: Vec::new() })
 }
 
-fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+pub(super) fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// `${x}`, `${#x}`, `${x[0]}`, `${x:-word}`, `${x#pattern}`: forms in which nothing is evaluated a second time.

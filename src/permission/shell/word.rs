@@ -32,7 +32,10 @@ const MAX_BRACES: usize = 64;
 
 #[derive(Debug, Clone)]
 enum Unit {
-    Char { c: char, quoted: bool },
+    Char {
+        c: char,
+        quoted: bool,
+    },
     Dynamic(String),
     /// `""`: makes a word where there is nothing else.
     Nothing,
@@ -84,7 +87,11 @@ impl Word {
     /// Without quotes where they change nothing, as written otherwise.
     pub(in crate::permission) fn canonical(&self) -> String {
         match self.literal() {
-            Some(text) if !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_@%+=:,./-^".contains(c)) => text,
+            Some(text)
+                if !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_@%+=:,./-^".contains(c)) =>
+            {
+                text
+            }
             _ => self.source.clone(),
         }
     }
@@ -239,7 +246,16 @@ fn pieces(units: Vec<Unit>) -> Vec<Piece> {
                 _ => Some(Piece::Dynamic("~".into())),
             },
             // Bash expands it in what looks like an assignment.
-            Unit::Char { c: '~', quoted: false } if matches!(before, Some('=' | ':')) => Some(Piece::Dynamic("~".into())),
+            Unit::Char { c: '~', quoted: false } if matches!(before, Some('=' | ':')) => {
+                Some(Piece::Dynamic("~".into()))
+            }
+            // A bracket that nothing closes is itself: the command `[`.
+            Unit::Char { c: '[', quoted: false }
+                if !units[at..].iter().any(|unit| matches!(unit, Unit::Char { c: ']', .. } | Unit::Dynamic(_))) =>
+            {
+                text.push('[');
+                None
+            }
             Unit::Char { c: c @ ('*' | '?' | '['), quoted: false } => Some(Piece::Glob(*c)),
             Unit::Char { c, quoted } => {
                 text.push(*c);
