@@ -8,16 +8,19 @@ mod ansi;
 mod input;
 mod live;
 mod message;
+mod overlay;
 mod parse;
 mod restore;
 mod surface;
 mod traits;
+mod tty;
 
 pub use input::{Input, Keyboard, Queries, Report, Signal, signals};
 pub use message::{copy, notify, title};
 pub use restore::{Session, restore, restore_on_panic, stop};
-pub use surface::{Output, Surface, Tty};
+pub use surface::Surface;
 pub use traits::Traits;
+pub use tty::{Output, Tty};
 
 /// Lets another program have the terminal while `run` lasts: $EDITOR, or `stop` for Ctrl+Z. The next frame draws the
 /// live region again below what the program has left.
@@ -31,10 +34,8 @@ pub fn away<O: Output, T>(
     run: impl FnOnce() -> T,
 ) -> std::io::Result<T> {
     keyboard.park();
-    surface.release()?;
-    session.pause()?;
-    let result = run();
-    session.resume()?;
+    let result = surface.release().and_then(|()| session.pause()).map(|()| run());
+    let resumed = session.resume();
     keyboard.unpark();
-    Ok(result)
+    resumed.and(result)
 }

@@ -201,16 +201,42 @@ pub(super) fn place(out: &mut Vec<u8>, row: u16, column: u16) {
 
 /// Whether blanks at the end of a row are written.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Blanks {
+enum Blanks {
     /// A copy of the row ends with its last letter.
     Trim,
     /// The terminal shall wrap at the row's end, so every column is filled.
     Keep,
 }
 
+/// Writes rows from the first column on, each followed by a line feed, except where the next goes on after it: there
+/// the terminal wraps by itself, so that it knows both for one line. The first `stale` rows stand where others were.
+pub(super) fn write_rows(out: &mut Vec<u8>, pen: &mut Pen, rows: &[Row], width: u16, stale: usize) {
+    let mut wraps = false;
+    for (index, row) in rows.iter().enumerate() {
+        let goes_on = rows.get(index + 1).is_some_and(|next| next.continues);
+        if goes_on && !wraps {
+            out.extend_from_slice(WRAP_ON);
+            wraps = true;
+        }
+        if index < stale {
+            // Before the text, not after it: tmux forgets how long a row was only when it erases all of it.
+            out.extend_from_slice(b"\x1b[K");
+        }
+        let columns = row_text(out, pen, row, width, if goes_on { Blanks::Keep } else { Blanks::Trim });
+        if goes_on && columns + 1 >= width {
+            continue;
+        }
+        if wraps {
+            out.extend_from_slice(WRAP_OFF);
+            wraps = false;
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
 /// Writes one row of history, cut at `width` columns, and returns the columns that it fills. Control characters in
 /// its text are left out. The style is plain afterwards.
-pub(super) fn row(out: &mut Vec<u8>, pen: &mut Pen, row: &Row, width: u16, blanks: Blanks) -> u16 {
+fn row_text(out: &mut Vec<u8>, pen: &mut Pen, row: &Row, width: u16, blanks: Blanks) -> u16 {
     let width = usize::from(width);
     let mut column = 0;
     let mut pending = (0, Look::PLAIN);
@@ -294,7 +320,7 @@ mod tests {
 
     fn check(shown: &Row, width: u16, blanks: Blanks, want: (&str, u16)) {
         let mut out = Vec::new();
-        let columns = row(&mut out, &mut Pen::new(), shown, width, blanks);
+        let columns = row_text(&mut out, &mut Pen::new(), shown, width, blanks);
         assert_eq!((String::from_utf8(out).unwrap().as_str(), columns), want);
     }
 

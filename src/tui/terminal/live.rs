@@ -30,6 +30,25 @@ impl At {
     }
 }
 
+/// What is known of the region's first row on the screen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Top {
+    Unknown,
+    /// Asked while the cursor was on this row of the region, which has not moved since.
+    Asked(u16),
+    Known(u16),
+}
+
+impl Top {
+    /// The region moves: where to is known only when it was known where from.
+    pub(super) fn moved(self, to: impl FnOnce(u16) -> u16) -> Top {
+        match self {
+            Top::Known(top) => Top::Known(to(top)),
+            Top::Asked(_) | Top::Unknown => Top::Unknown,
+        }
+    }
+}
+
 /// What the rows on the screen hold before a frame is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Before {

@@ -5,98 +5,26 @@
 //! draw before the terminal has said where the cursor is, and finds its rows again after a resize, because terminals
 //! that wrap their rows anew carry the cursor along with the text.
 
-use std::fs::File;
-use std::io::{self, IsTerminal};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
 
-use super::ansi::{self, Blanks, CURSOR_HIDE, CURSOR_SHOW, ERASE_DOWN, Pen, SYNC_BEGIN, SYNC_END, WRAP_OFF, WRAP_ON};
+use super::ansi::{
+    self, CURSOR_HIDE, CURSOR_SHOW, ERASE_DOWN, Pen, SYNC_BEGIN, SYNC_END, WRAP_OFF, WRAP_ON, write_rows,
+};
 use super::input::{Queries, Report};
-use super::live::{At, Before, draw, rows_above};
+use super::live::{At, Before, Top, draw, rows_above};
+use super::overlay::Overlay;
 use super::restore::{self, ACTIVE, KITTY, OTHER_KEYS, OVERLAY};
 use super::traits::Traits;
+use super::tty::Output;
 use crate::tui::render::Row;
 
 /// Asked once, with the first frame: cursor, keyboard protocol, background, name, and last the question that every
 /// terminal answers.
 const QUESTIONS: &[u8] = b"\x1b[6n\x1b[?u\x1b]11;?\x1b\\\x1b[>q\x1b[c";
 const ASK_CURSOR: &[u8] = b"\x1b[6n";
-
-/// Where the surface's bytes go.
-pub trait Output {
-    /// Writes everything, in one call to the system where that takes it.
-    ///
-    /// # Errors
-    /// When the terminal is gone.
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
-
-    /// The size that the terminal has at this moment, when it can be known.
-    fn size(&self) -> Option<Size>;
-}
-
-/// A terminal device.
-#[derive(Debug)]
-pub struct Tty(File);
-
-impl Tty {
-    /// The terminal that a descriptor belongs to; none when it is a file or a pipe.
-    ///
-    /// # Errors
-    /// When the process is out of descriptors.
-    pub fn of(fd: impl AsFd + IsTerminal) -> io::Result<Option<Tty>> {
-        if !fd.is_terminal() {
-            return Ok(None);
-        }
-        Ok(Some(Tty(File::from(fd.as_fd().try_clone_to_owned()?))))
-    }
-}
-
-impl From<Tty> for OwnedFd {
-    fn from(tty: Tty) -> OwnedFd {
-        tty.0.into()
-    }
-}
-
-impl AsFd for Tty {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl Output for Tty {
-    fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        use rustix::event::{PollFd, PollFlags, poll};
-        while !bytes.is_empty() {
-            match rustix::io::write(&self.0, bytes) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => bytes = &bytes[count..],
-                Err(rustix::io::Errno::INTR) => {}
-                // Whoever shares the terminal may have made it non-blocking.
-                Err(rustix::io::Errno::AGAIN) => {
-                    poll(&mut [PollFd::new(&self.0, PollFlags::OUT)], None)?;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-
-    fn size(&self) -> Option<Size> {
-        let size = rustix::termios::tcgetwinsize(&self.0).ok()?;
-        (size.ws_col > 0 && size.ws_row > 0).then(|| Size::new(size.ws_col, size.ws_row))
-    }
-}
-
-/// What is known of the region's first row on the screen.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Top {
-    Unknown,
-    /// Asked while the cursor was on this row of the region, which has not moved since.
-    Asked(u16),
-    Known(u16),
-}
 
 /// The inline surface over one terminal.
 #[derive(Debug)]
@@ -134,15 +62,6 @@ enum Wipe {
     Region,
     /// Screen and scrollback, before the caller gives all rows again.
     All,
-}
-
-#[derive(Debug)]
-struct Overlay {
-    shown: Buffer,
-    spare: Buffer,
-    at: At,
-    cursor_shown: bool,
-    drawn: bool,
 }
 
 impl<O: Output> Surface<O> {
@@ -363,12 +282,8 @@ impl<O: Output> Surface<O> {
                     old_height = 0;
                 }
                 write_rows(out, &mut pen, rows, self.size.width, usize::from(old_height));
-                self.top = match self.top {
-                    Top::Known(top) => {
-                        Top::Known(top.saturating_add(clamped(rows.len())).min(self.size.height.saturating_sub(1)))
-                    }
-                    Top::Asked(_) | Top::Unknown => Top::Unknown,
-                };
+                let last = self.size.height.saturating_sub(1);
+                self.top = self.top.moved(|top| top.saturating_add(clamped(rows.len())).min(last));
                 self.stray = 0;
                 let left = usize::from(old_height).saturating_sub(rows.len());
                 if left > usize::from(height) {
@@ -450,10 +365,7 @@ impl<O: Output> Surface<O> {
             let feeds = height - 1 - last;
             out.resize(out.len() + usize::from(feeds), b'\n');
             self.at.row = height - 1;
-            self.top = match self.top {
-                Top::Known(top) => Top::Known(top.min(self.size.height - height)),
-                Top::Asked(_) | Top::Unknown => Top::Unknown,
-            };
+            self.top = self.top.moved(|top| top.min(self.size.height - height));
         } else if height < old_height {
             self.at.go(out, height, 0);
             out.extend_from_slice(ERASE_DOWN);
@@ -482,7 +394,7 @@ impl<O: Output> Surface<O> {
             self.wipe = Wipe::Region;
         }
         if let Some(overlay) = &mut self.overlay {
-            overlay.drawn = false;
+            overlay.redraw();
         }
     }
 
@@ -507,10 +419,7 @@ impl<O: Output> Surface<O> {
         if self.traits.plain || self.overlay.is_some() {
             return Ok(());
         }
-        let blank = Buffer::default();
-        let shown = self.cursor_shown;
-        self.overlay =
-            Some(Overlay { shown: blank.clone(), spare: blank, at: At::default(), cursor_shown: shown, drawn: false });
+        self.overlay = Some(Overlay::new(self.cursor_shown));
         let mut bytes = b"\x1b[?1049h".to_vec();
         restore::keys_on(&mut bytes, self.modes & KITTY);
         self.note();
@@ -531,34 +440,10 @@ impl<O: Output> Surface<O> {
             self.size = size;
         }
         let Some(overlay) = &mut self.overlay else { return Ok(()) };
-        let area = Rect::new(0, 0, self.size.width, self.size.height);
-        let mut next = std::mem::take(&mut overlay.spare);
-        next.resize(area);
-        next.reset();
-        let cursor = f(area, &mut next);
-        let mut bytes = [SYNC_BEGIN, WRAP_OFF, CURSOR_HIDE].concat();
-        let start = bytes.len();
-        let mut before = Before::Shown;
-        if !overlay.drawn || overlay.shown.area != area {
-            bytes.extend_from_slice(b"\x1b[m\x1b[H\x1b[2J");
-            (overlay.at, before) = (At::default(), Before::Blank);
+        match overlay.frame(self.size, f) {
+            Some(bytes) => self.out.write_all(&bytes),
+            None => Ok(()),
         }
-        draw(&mut bytes, &mut Pen::new(), &mut overlay.at, &overlay.shown, &next, before);
-        if let Some(cursor) = cursor {
-            overlay.at.go(&mut bytes, cursor.y.min(area.height - 1), cursor.x.min(area.width - 1));
-        }
-        let changed = bytes.len() > start || overlay.cursor_shown != cursor.is_some() || !overlay.drawn;
-        overlay.spare = std::mem::replace(&mut overlay.shown, next);
-        (overlay.drawn, overlay.cursor_shown) = (true, cursor.is_some());
-        if !changed {
-            return Ok(());
-        }
-        bytes.extend_from_slice(WRAP_ON);
-        if cursor.is_some() {
-            bytes.extend_from_slice(CURSOR_SHOW);
-        }
-        bytes.extend_from_slice(SYNC_END);
-        self.out.write_all(&bytes)
     }
 
     /// Shows the screen below again. What was inserted meanwhile comes with the next frame.
@@ -603,32 +488,6 @@ impl<O: Output> Surface<O> {
         self.shown = Buffer::default();
         restore::note(0, 0);
         self.out.write_all(&bytes)
-    }
-}
-
-/// Writes rows from the first column on, each followed by a line feed, except where the next goes on after it: there
-/// the terminal wraps by itself, so that it knows both for one line. The first `stale` rows stand where others were.
-fn write_rows(out: &mut Vec<u8>, pen: &mut Pen, rows: &[Row], width: u16, stale: usize) {
-    let mut wraps = false;
-    for (index, row) in rows.iter().enumerate() {
-        let goes_on = rows.get(index + 1).is_some_and(|next| next.continues);
-        if goes_on && !wraps {
-            out.extend_from_slice(WRAP_ON);
-            wraps = true;
-        }
-        if index < stale {
-            // Before the text, not after it: tmux forgets how long a row was only when it erases all of it.
-            out.extend_from_slice(b"\x1b[K");
-        }
-        let columns = ansi::row(out, pen, row, width, if goes_on { Blanks::Keep } else { Blanks::Trim });
-        if goes_on && columns + 1 >= width {
-            continue;
-        }
-        if wraps {
-            out.extend_from_slice(WRAP_OFF);
-            wraps = false;
-        }
-        out.extend_from_slice(b"\r\n");
     }
 }
 

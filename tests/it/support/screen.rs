@@ -369,3 +369,33 @@ fn nonzero(count: u16) -> NonZeroU16 {
 fn pty_size(cols: u16, rows: u16) -> PtySize {
     PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }
 }
+
+#[test]
+fn a_program_gets_its_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    let script =
+        "pwd; echo $NAME $HOME $0; stty size; printf '\\033]2;title\\007ab'; read line; echo got $line; exit 3";
+    let mut screen = Launch::new("/bin/sh")
+        .args(["-c", script, "zero"])
+        .env("NAME", "value")
+        .cwd(directory.path())
+        .size(200, 10)
+        .start();
+    screen.wait_text("ab");
+    let home = screen.home().display().to_string();
+    let want = format!("{}\nvalue {home} zero\n10 200\nab", directory.path().display());
+    assert_eq!((screen.text(), screen.cursor()), (want, (3, 2)));
+    assert_eq!(screen.state().parser.callbacks().title, "title");
+    assert!(Path::new(&format!("/proc/{}", screen.pid())).exists() || !Path::new("/proc/self").exists());
+    let before = screen.bytes();
+    screen.send("x\r");
+    screen.wait_text("got x");
+    screen.settle(Duration::from_millis(5));
+    assert!(screen.bytes() > before);
+    assert_eq!(screen.wait_exit().exit_code(), 3);
+}
+
+#[test]
+fn lossy_scrolls_are_found() {
+    assert_eq!(lossy_scrolls(b"a\x1b[2Sb\x1b[Tc\x1b[1;3r\x1b[31mS\x1b[K"), ["2S", "T"]);
+}
