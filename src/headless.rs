@@ -44,9 +44,6 @@ pub enum Exit {
     Terminated = 143,
 }
 
-/// Name of the tool that takes an answer of a given shape.
-pub const ANSWER_TOOL: &str = "StructuredOutput";
-
 /// Runs to the end of the input. Nothing but the result goes to `out`; diagnostics go to `err`.
 ///
 /// # Errors
@@ -277,7 +274,7 @@ impl Run<'_> {
                     if !text.is_empty() {
                         self.answer = text;
                     }
-                    if let Some(call) = message.calls().find(|call| call.name == ANSWER_TOOL) {
+                    if let Some(call) = message.calls().find(|call| call.name == crate::tools::answer::NAME) {
                         self.structured = Some(call.input.clone());
                     }
                 }

@@ -1,2 +1,199 @@
-//! Entry point.
-fn main() {}
+//! Arguments to configuration, to one front end, to an exit code.
+
+use std::io::{self, BufReader, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use cocode::cli::{self, Cli, Earlier, Here, InputFormat, Offline, OutputFormat, PermissionsCommand, Start, Sub};
+use cocode::config::paths::{Env, Paths};
+use cocode::config::{self, Loaded};
+use cocode::engine::{self, Begin, Setup};
+use cocode::headless::{self, Input, Output};
+use cocode::permission::{self, Disk, Mode, Places, Sandbox};
+use cocode::session::{Session, index};
+use cocode::stdx::clock::Clocks;
+
+/// Exit code for mistakes in what was typed or configured.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = match Cli::read(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    match run(&cli) {
+        Ok(code) => ExitCode::from(code),
+        Err(Stop { code, text }) => {
+            // The reader of our errors may be gone; there is nobody left to tell.
+            let _ = writeln!(io::stderr(), "error: {text}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// Why the program ends before it did anything.
+struct Stop {
+    code: u8,
+    text: String,
+}
+
+fn stop(code: u8) -> impl Fn(String) -> Stop {
+    move |text| Stop { code, text }
+}
+
+fn run(cli: &Cli) -> Result<u8, Stop> {
+    let env = Env::process();
+    let cwd = folder(cli.cwd.as_deref())?;
+    let paths = Paths::new(&env).map_err(|error| stop(USAGE)(error.to_string()))?;
+    let output = |error: io::Error| stop(1)(format!("cannot write: {error}"));
+    match &cli.command {
+        Some(Sub::Own(own)) => {
+            return cli::run(own, Here { env: &env, paths: &paths, cwd: &cwd }, &mut io::stdout().lock(), &mut io::stderr().lock()).map_err(output);
+        }
+        Some(Sub::Permissions(PermissionsCommand::Check { .. })) => return check_permissions(&engine::places(&paths, &cwd, &[])).map_err(output),
+        Some(Sub::Export { session, format, output: file }) => return export(&paths, session, *format, file.as_deref()),
+        None => {}
+    }
+    let start = cli.start().unwrap_or_else(|error| error.exit());
+    let loaded = config::load(&paths, &env, cli.layer()).map_err(|broken| stop(USAGE)(broken.to_string()))?;
+    let root = rustix::process::geteuid().is_root();
+    cli::check_bypass(&loaded.config, &env, root).map_err(stop(USAGE))?;
+    let _log = config::logging::start(&paths, &loaded.config.log, config::logging::today);
+    match start.headless {
+        Some(_) => print(start, loaded, paths, env, cwd, mode(cli)),
+        None => terminal(start, loaded, paths, env, cwd, mode(cli)).map(|_| 0),
+    }
+}
+
+/// The mode that a flag asks for.
+fn mode(cli: &Cli) -> Option<Mode> {
+    if cli.flags.dangerously_skip_permissions { Some(Mode::Bypass) } else { cli.flags.permission_mode }
+}
+
+fn folder(given: Option<&Path>) -> Result<PathBuf, Stop> {
+    // The one place that asks the process for its working directory.
+    #[expect(clippy::disallowed_methods)]
+    let here = std::env::current_dir().map_err(|error| stop(1)(format!("the working directory is gone: {error}")))?;
+    let folder = given.map_or_else(|| here.clone(), |given| here.join(given));
+    let folder = folder.canonicalize().map_err(|error| stop(USAGE)(format!("cannot work in {}: {error}", folder.display())))?;
+    if !folder.is_dir() {
+        return Err(stop(USAGE)(format!("{} is no folder", folder.display())));
+    }
+    Ok(folder)
+}
+
+fn setup(start: &Start, loaded: Loaded, paths: Paths, env: Env, project: PathBuf, mode: Option<Mode>) -> Setup {
+    let sandbox = if env.get("COCODE_SANDBOXED") == Some("1") { Sandbox::Outer } else { Sandbox::None };
+    let script = match &start.offline {
+        Offline::Script(file) => Some(project.join(file)),
+        Offline::Model | Offline::No => None,
+    };
+    Setup {
+        begin: match &start.earlier {
+            // The list is shown by the front end once the engine runs.
+            Earlier::None | Earlier::Choose => Begin::New,
+            Earlier::Last => Begin::Continue,
+            Earlier::Search(query) => Begin::Resume(query.clone()),
+        },
+        fork: start.fork,
+        trust: start.trust,
+        offline: start.offline == Offline::Model,
+        script,
+        mode,
+        system: start.system_prompt.clone(),
+        append_system: start.append_system_prompt.clone(),
+        output_schema: start.headless.as_ref().and_then(|headless| headless.json_schema.clone()),
+        loaded,
+        paths,
+        env,
+        project,
+        sandbox,
+        clocks: Clocks::real(),
+    }
+}
+
+fn terminal(start: Start, loaded: Loaded, paths: Paths, env: Env, cwd: PathBuf, mode: Option<Mode>) -> Result<cocode::tui::Start, Stop> {
+    if !io::stdin().is_terminal() {
+        let text = "standard input is no terminal; use `cocode -p \"prompt\"` for an answer without a screen";
+        return Err(stop(USAGE)(text.to_owned()));
+    }
+    let choose = start.earlier == Earlier::Choose;
+    let prompt = start.prompt.clone();
+    Ok(cocode::tui::Start { setup: setup(&start, loaded, paths, env, cwd, mode), prompt, choose })
+}
+
+fn print(start: Start, loaded: Loaded, paths: Paths, env: Env, cwd: PathBuf, mode: Option<Mode>) -> Result<u8, Stop> {
+    let Some(headless) = &start.headless else { return Ok(0) };
+    let output = match headless.output {
+        OutputFormat::Text => Output::Text,
+        OutputFormat::Json => Output::Json,
+        OutputFormat::StreamJson => Output::StreamJson,
+    };
+    let input = match headless.input {
+        InputFormat::StreamJson => Input::StreamJson(Box::new(BufReader::new(io::stdin()))),
+        InputFormat::Text => Input::Prompt(prompt_text(start.prompt.clone())?),
+    };
+    let setup = setup(&start, loaded, paths, env, cwd, mode);
+    // One thread does: there is no screen to keep alive.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| stop(1)(format!("no runtime: {error}")))?;
+    let ended = runtime.block_on(headless::start(setup, input, output, &mut io::stdout(), &mut io::stderr()));
+    // A blocked read of standard input must not hold the exit up.
+    runtime.shutdown_background();
+    match ended {
+        Ok(exit) => Ok(exit as u8),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(headless::Exit::Error as u8),
+        Err(error) => Err(stop(1)(format!("cannot write: {error}"))),
+    }
+}
+
+/// The prompt of `-p`: the argument, standard input, or the argument above what standard input holds.
+fn prompt_text(argument: Option<String>) -> Result<String, Stop> {
+    let mut piped = String::new();
+    if !io::stdin().is_terminal() {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes).map_err(|error| stop(1)(format!("cannot read standard input: {error}")))?;
+        piped = String::from_utf8_lossy(&bytes).into_owned();
+    }
+    match (argument, piped.trim().is_empty()) {
+        (Some(prompt), true) => Ok(prompt),
+        (Some(prompt), false) => Ok(format!("{prompt}\n\n{piped}")),
+        (None, false) => Ok(piped),
+        (None, true) => Err(stop(USAGE)("there is no prompt: `cocode -p \"prompt\"`, or pipe one in".to_owned())),
+    }
+}
+
+/// Reads JSON lines and decides each without running anything.
+fn check_permissions(places: &Places) -> io::Result<u8> {
+    let (mut out, mut code) = (io::stdout().lock(), 0);
+    for (at, line) in io::stdin().lines().enumerate() {
+        let line = line?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        match permission::check::check_line(&line, places, &Disk) {
+            Ok(answer) => writeln!(out, "{answer}")?,
+            Err(problem) => {
+                writeln!(io::stderr(), "error: line {}: {problem}", at + 1)?;
+                code = USAGE;
+            }
+        }
+    }
+    Ok(code)
+}
+
+fn export(paths: &Paths, query: &str, format: cli::ExportFormat, file: Option<&Path>) -> Result<u8, Stop> {
+    let failed = |error: cocode::session::Error| stop(1)(error.to_string());
+    let id = index::resolve(&paths.home, query).map_err(failed)?;
+    let session = Session::open_read_only(&paths.home, &id, std::time::SystemTime::now).map_err(failed)?;
+    let text = match format {
+        cli::ExportFormat::Markdown => session.to_markdown(),
+        cli::ExportFormat::Json => session.to_json(),
+    }
+    .map_err(failed)?;
+    let written = match file {
+        Some(file) => std::fs::write(file, text),
+        None => io::stdout().write_all(text.as_bytes()),
+    };
+    written.map_err(|error| stop(1)(format!("cannot write the export: {error}")))?;
+    Ok(0)
+}

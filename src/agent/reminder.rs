@@ -17,14 +17,14 @@ const MOST_BYTES: u64 = 4 << 20;
 
 /// Remembers how the files that the model has read looked when they were last checked.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub(super) struct Watch {
     stamps: HashMap<PathBuf, (SystemTime, u64)>,
     told: HashMap<PathBuf, String>,
 }
 
 impl Watch {
     /// Names the files whose content is no longer what the model saw, each change once.
-    pub fn changed(&mut self, seen: &HashMap<PathBuf, String>) -> Vec<PathBuf> {
+    pub(super) fn changed(&mut self, seen: &HashMap<PathBuf, String>) -> Vec<PathBuf> {
         let mut changed: Vec<PathBuf> = seen.iter().take(MOST_FILES).filter(|(path, hash)| self.differs(path, hash)).map(|(path, _)| path.clone()).collect();
         changed.sort();
         changed
@@ -49,13 +49,13 @@ impl Watch {
 }
 
 /// The text for changed files.
-pub fn changed_files(paths: &[PathBuf]) -> String {
+pub(super) fn changed_files(paths: &[PathBuf]) -> String {
     let list: Vec<String> = paths.iter().map(|path| format!("- {}", path.display())).collect();
     format!("These files changed on disk since you read them, by the user or a command. Read them again before you rely on them or edit them:\n{}", list.join("\n"))
 }
 
 /// Recalls open todos when the model has not touched the list for a while.
-pub fn todos(messages: &[Arc<Message>], todos: &[Todo]) -> Option<String> {
+pub(super) fn todos(messages: &[Arc<Message>], todos: &[Todo]) -> Option<String> {
     if !todos.iter().any(|todo| todo.status != TodoStatus::Completed) {
         return None;
     }

@@ -8,8 +8,8 @@ use crate::commands::{Parsed, Registry};
 use crate::permission::{self, Behavior, Mode, Rule, Source};
 use crate::protocol::{Event, GrantScope, Item, RewindWhat};
 use crate::session::entry::{EntryKind, Restore, Seq};
-use crate::session::undo::Restored;
-use crate::session::{export, index};
+use crate::session::Restored;
+use crate::session::index;
 use crate::{config, session};
 
 impl Engine {
@@ -99,11 +99,14 @@ impl Engine {
     }
 
     fn sessions_report(&self) -> String {
-        let rows = index::list(&self.setup.paths.home, Some(&self.setup.project));
+        let rows = match index::list(&self.setup.paths.home, Some(&self.setup.project)) {
+            Ok(rows) => rows,
+            Err(error) => return error.to_string(),
+        };
         if rows.is_empty() {
             return "There is no earlier session of this folder.".into();
         }
-        let lines: Vec<String> = rows.iter().take(20).map(|row| format!("- `{}` {}", row.id, row.title)).collect();
+        let lines: Vec<String> = rows.iter().take(20).map(|row| format!("- `{}` {}", row.id, row.title.as_deref().unwrap_or("untitled"))).collect();
         format!("Earlier sessions of this folder, newest first; `/resume <id or words>` goes on with one:\n\n{}", lines.join("\n"))
     }
 
@@ -252,7 +255,7 @@ impl Engine {
         let path = if args.is_empty() { PathBuf::from(format!("session-{}.md", &self.agent.session.id()[..8])) } else { PathBuf::from(args) };
         let path = self.setup.project.join(path);
         let json = path.extension().is_some_and(|extension| extension == "json");
-        let text = if json { export::json(self.agent.session.log()) } else { export::markdown(self.agent.session.log()) };
+        let text = if json { self.agent.session.to_json() } else { self.agent.session.to_markdown() };
         let written = text.map_err(|error| error.to_string()).and_then(|text| {
             let mut options = std::fs::OpenOptions::new();
             let mut file = options.write(true).create_new(true).open(&path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;

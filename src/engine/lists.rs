@@ -22,11 +22,15 @@ impl Engine {
         match what {
             ListKind::Sessions => {
                 let now = (self.setup.clocks.wall)();
-                let rows = index::list(home, Some(&self.setup.project)).into_iter().filter(|summary| summary.id != self.agent.session.id());
+                let sessions = index::list(home, Some(&self.setup.project)).unwrap_or_else(|error| {
+                    tracing::error!(%error, "the sessions cannot be listed");
+                    Vec::new()
+                });
+                let rows = sessions.into_iter().filter(|summary| summary.id != self.agent.session.id());
                 Listed::Sessions(
                     rows.map(|summary| SessionRow {
-                        detail: format!("{} · {} prompt{}", ago(now, summary.when), summary.prompts, if summary.prompts == 1 { "" } else { "s" }),
-                        title: summary.title,
+                        detail: format!("{} · {} prompt{}", ago(now, SystemTime::UNIX_EPOCH + Duration::from_millis(summary.changed_ms)), summary.prompts, if summary.prompts == 1 { "" } else { "s" }),
+                        title: summary.title.unwrap_or_else(|| "untitled".into()),
                         id: summary.id,
                     })
                     .collect(),
@@ -39,10 +43,10 @@ impl Engine {
                     tracing::error!(%error, "the prompts cannot be read");
                     Vec::new()
                 });
-                let row = |prompt: session::screen::PromptRow| PromptRow { seq: prompt.seq, text: prompt.text, changed_files: prompt.changed_files };
+                let row = |prompt: session::PromptRow| PromptRow { seq: prompt.seq, text: prompt.text, changed_files: prompt.changed_files };
                 Listed::Prompts(prompts.into_iter().map(row).collect())
             }
-            ListKind::History => Listed::History(session::history::load(home, &self.setup.project, HISTORY)),
+            ListKind::History => Listed::History(self.history.load(&self.setup.project, HISTORY)),
         }
     }
 

@@ -15,12 +15,13 @@ use tokio::task::JoinHandle;
 use crate::agent::Agent;
 use crate::agent::desk::{Desk, Prompt};
 use crate::config::paths::{Env, Paths};
-use crate::config::{Loaded, RuleText};
+use crate::config::Loaded;
 use crate::permission::{Mode, Sandbox};
 use crate::protocol::{Delivery, Event, Op, SessionInfo, TurnEnd};
-use crate::session::Session;
+use crate::session::{History, Session};
 use crate::stdx::clock::Clocks;
 use models::Models;
+pub use open::places;
 
 /// Ops that wait while the engine is busy.
 const OPS: usize = 64;
@@ -56,9 +57,6 @@ pub struct Setup {
     pub script: Option<PathBuf>,
     /// Permission mode by flag.
     pub mode: Option<Mode>,
-    /// Rules by flag.
-    pub rules: Vec<RuleText>,
-    pub added: Vec<PathBuf>,
     pub system: Option<String>,
     pub append_system: Option<String>,
     /// What the final answer has to be: offered as a tool whose input is checked against this schema.
@@ -100,6 +98,7 @@ struct Engine {
     /// With the project's settings.
     loaded: Loaded,
     setup: Setup,
+    history: History,
     desk: Arc<Desk>,
 }
 
@@ -277,8 +276,8 @@ impl Engine {
     }
 
     /// Keeps a prompt for the history of the project. Losing one is no reason to stop.
-    fn remember(&self, text: &str) {
-        if let Err(error) = crate::session::history::append(&self.setup.paths.home, &self.setup.project, text) {
+    fn remember(&mut self, text: &str) {
+        if let Err(error) = self.history.append(&self.setup.project, text) {
             tracing::warn!(%error, "prompt history");
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -9,14 +10,15 @@ use super::models::Models;
 use super::{Begin, Engine, Inbox, Setup};
 use crate::agent::{self, Agent, Grants, Parts, prompt::GitStatus};
 use crate::config::paths::Paths;
-use crate::config::{self, Loaded, RuleSource, RuleText, Trust};
+use crate::config::{self, Loaded, RuleSource, Trust};
 use crate::permission::{self, Mode, Places, Root, Rule, RuleSet, Source};
 use crate::protocol::{Answer, Event, GrantScope, Question};
 use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
 use crate::session::entry::EntryKind;
-use crate::session::{self, Session, index};
+use crate::session::{self, History, Session, index};
 use crate::tools::Toolbox;
+use crate::tools::answer;
 
 /// Turns of a resumed session that are shown at once.
 pub(super) const TURNS_SHOWN: usize = 10;
@@ -40,7 +42,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
         tracing::warn!(%error, "trust could not be remembered");
     }
     let session = choose(&setup, inbox).await?;
-    let mut models = Models::new(loaded.config.clone(), setup.env.clone(), setup.paths.clone(), script);
+    let models = Models::new(loaded.config.clone(), setup.env.clone(), setup.paths.clone(), script);
     let resumed = session.facts().model.clone().filter(|_| loaded.config.model.is_none());
     let chosen = match resumed.as_deref().map(|name| models.named(name)) {
         Some(Ok(model)) => Some(model),
@@ -51,10 +53,10 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let probing = chosen.is_none() && models.probes();
     let model = chosen.unwrap_or_else(|| models.offline());
     let toolbox = toolbox(&setup)?;
-    let (rules, problems) = rules(&loaded, &setup.rules);
+    let (rules, problems) = rules(&loaded);
     let policy = agent::Policy {
         rules,
-        places: places(&setup, &loaded),
+        places: places(&setup.paths, &setup.project, &loaded.config.permissions.additional_directories),
         trust: if trusted { permission::Trust::Trusted } else { permission::Trust::Untrusted },
     };
     let settings = agent::Settings {
@@ -81,7 +83,8 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     if mode != agent.mode() {
         agent.session.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
     }
-    let mut engine = Engine { agent, models, loaded, setup, desk, };
+    let history = History::new(&setup.paths.home);
+    let mut engine = Engine { agent, models, loaded, setup, history, desk };
     engine.announce_probing(probing).await;
     for problem in problems.into_iter().chain(engine.loaded.diagnostics.iter().map(ToString::to_string)) {
         engine.desk.emit(Event::Notice { text: problem }).await;
@@ -105,7 +108,7 @@ fn play(file: &Path) -> Result<Arc<dyn Provider>, String> {
 fn toolbox(setup: &Setup) -> Result<Toolbox, String> {
     let toolbox = Toolbox::builtin();
     match &setup.output_schema {
-        Some(schema) => toolbox.with_answer(schema),
+        Some(schema) => Ok(toolbox.with(Arc::new(answer::Answer::new(schema)?))),
         None => Ok(toolbox),
     }
 }
@@ -130,16 +133,15 @@ fn root() -> Root {
     Root::No
 }
 
-fn places(setup: &Setup, loaded: &Loaded) -> Places {
-    let own = vec![setup.paths.config_dir.clone(), setup.paths.state_dir.clone(), setup.paths.managed_dir.clone()];
-    let added = setup.added.iter().chain(&loaded.config.permissions.additional_directories).map(|folder| setup.project.join(folder)).collect();
+/// Where work may happen, and what is protected, for a project with further folders.
+pub fn places(paths: &Paths, project: &Path, added: &[PathBuf]) -> Places {
     Places {
-        project: setup.project.clone(),
-        added,
-        cwd: setup.project.clone(),
-        home: setup.paths.user_home.clone(),
-        cocode_home: setup.paths.home.clone(),
-        own,
+        project: project.to_path_buf(),
+        added: added.iter().map(|folder| project.join(folder)).collect(),
+        cwd: project.to_path_buf(),
+        home: paths.user_home.clone(),
+        cocode_home: paths.home.clone(),
+        own: vec![paths.config_dir.clone(), paths.state_dir.clone(), paths.managed_dir.clone()],
         free_reads: Vec::new(),
         free_writes: Vec::new(),
     }
@@ -158,9 +160,9 @@ pub(super) fn source(source: RuleSource) -> Source {
 }
 
 /// Parses every rule. One that cannot be read breaks its source when it could have denied something.
-fn rules(loaded: &Loaded, flags: &[RuleText]) -> (RuleSet, Vec<String>) {
+fn rules(loaded: &Loaded) -> (RuleSet, Vec<String>) {
     let (mut rules, mut problems) = (RuleSet::default(), Vec::new());
-    for text in loaded.rules.iter().chain(flags) {
+    for text in &loaded.rules {
         match Rule::parse(&text.text) {
             Ok(rule) => rules.add(text.behavior, rule, source(text.source)),
             Err(error) => {
@@ -184,7 +186,8 @@ async fn choose(setup: &Setup, inbox: &mut Inbox) -> Result<Session, String> {
     let id = match &setup.begin {
         Begin::New => None,
         Begin::Continue => {
-            let newest = index::list(home, Some(&setup.project)).into_iter().next().map(|summary| summary.id);
+            let sessions = index::list(home, Some(&setup.project)).map_err(|error| error.to_string())?;
+            let newest = sessions.into_iter().next().map(|summary| summary.id);
             Some(newest.ok_or("there is no earlier session of this folder; start one without --continue")?)
         }
         Begin::Resume(query) => Some(index::resolve(home, query).map_err(|error| error.to_string())?),
@@ -243,8 +246,9 @@ impl Engine {
             desk.emit(Event::Notice { text: format!("The trust holds for this session only: {error}") }).await;
         }
         self.loaded = self.setup.loaded.with_project(&self.setup.project, Trust::Trusted);
-        let (rules, problems) = rules(&self.loaded, &self.setup.rules);
-        self.agent.trust(rules, places(&self.setup, &self.loaded));
+        let (rules, problems) = rules(&self.loaded);
+        let places = places(&self.setup.paths, &self.setup.project, &self.loaded.config.permissions.additional_directories);
+        self.agent.trust(rules, places);
         for text in problems {
             desk.emit(Event::Notice { text }).await;
         }
@@ -277,7 +281,12 @@ impl Engine {
     fn clean_up(&self) {
         let (home, days) = (self.setup.paths.home.clone(), self.loaded.config.sessions.cleanup_period_days);
         if days > 0 {
-            tokio::task::spawn_blocking(move || index::cleanup(&home, days));
+            let (keep, now) = (Duration::from_secs(u64::from(days) * 86_400), (self.setup.clocks.wall)());
+            tokio::task::spawn_blocking(move || match index::cleanup(&home, keep, now) {
+                Ok(0) => {}
+                Ok(count) => tracing::info!(count, "old sessions removed"),
+                Err(error) => tracing::warn!(%error, "old sessions could not be removed"),
+            });
         }
     }
 }
@@ -315,10 +324,4 @@ impl Grants for Files {
             None => Ok(()),
         }
     }
-}
-
-/// The rules of a flag.
-pub fn flag_rules(allow: &[String], deny: &[String]) -> Vec<RuleText> {
-    let rule = |behavior| move |text: &String| RuleText { behavior, text: text.clone(), source: RuleSource::CommandLine, file: None };
-    allow.iter().map(rule(permission::Behavior::Allow)).chain(deny.iter().map(rule(permission::Behavior::Deny))).collect()
 }

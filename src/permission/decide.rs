@@ -90,11 +90,17 @@ pub fn may_list(path: &Path, rules: &RuleSet, places: &Places, files: &dyn Files
 pub(super) struct Verdict {
     pub(super) behavior: Behavior,
     pub(super) reason: String,
+    /// A question that no allow rule answers: an ask rule, a protected or private path.
+    pub(super) firm: bool,
 }
 
 impl Verdict {
     pub(super) fn new(behavior: Behavior, reason: impl Into<String>) -> Verdict {
-        Verdict { behavior, reason: reason.into() }
+        Verdict { behavior, reason: reason.into(), firm: false }
+    }
+
+    pub(super) fn firm(reason: impl Into<String>) -> Verdict {
+        Verdict { behavior: Behavior::Ask, reason: reason.into(), firm: true }
     }
 }
 
@@ -144,13 +150,13 @@ pub(super) fn read(query: &Query, tool: &str, path: &Path, files: &dyn Files) ->
         return Verdict::new(Behavior::Allow, "it belongs to this session");
     }
     if let Some(reason) = query.path_rule(Behavior::Ask, tool, path, files) {
-        return Verdict::new(Behavior::Ask, reason);
+        return Verdict::firm(reason);
     }
     if query.mode == Mode::Bypass {
         return Verdict::new(Behavior::Allow, "mode bypassPermissions");
     }
     if let Some(reason) = places.private(path, files) {
-        return Verdict::new(Behavior::Ask, reason);
+        return Verdict::firm(reason);
     }
     if let Some(reason) = query.path_rule(Behavior::Allow, tool, path, files) {
         return Verdict::new(Behavior::Allow, reason);
@@ -192,10 +198,10 @@ pub(super) fn write(query: &Query, tool: &str, path: &Path, files: &dyn Files) -
         return Verdict::new(Behavior::Deny, "plan mode changes no file but the plan");
     }
     if let Some(reason) = query.path_rule(Behavior::Ask, tool, path, files) {
-        return Verdict::new(Behavior::Ask, reason);
+        return Verdict::firm(reason);
     }
     if let Some(reason) = places.protected(path, files) {
-        return Verdict::new(Behavior::Ask, reason);
+        return Verdict::firm(reason);
     }
     if query.mode == Mode::Bypass {
         return Verdict::new(Behavior::Allow, "mode bypassPermissions");

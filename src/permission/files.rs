@@ -7,7 +7,13 @@ pub trait Files {
     /// The real path of the longest prefix that exists, with the rest appended. `path` is absolute and may hold `..`,
     /// which is meant as the kernel means it: the parent of where the link before it leads.
     fn resolve(&self, path: &Path) -> PathBuf;
+
+    /// The names in a folder, for globs; empty when it cannot be listed, at most [`MAX_NAMES`].
+    fn names(&self, folder: &Path) -> Vec<String>;
 }
+
+/// Most names of a folder that a glob is tried on; a folder with more makes the glob ask.
+pub const MAX_NAMES: usize = 4096;
 
 /// The real file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,6 +25,11 @@ const MAX_LINKS: usize = 40;
 impl Files for Disk {
     fn resolve(&self, path: &Path) -> PathBuf {
         resolve_with(path, |path| std::fs::read_link(path).ok())
+    }
+
+    fn names(&self, folder: &Path) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+        entries.flatten().take(MAX_NAMES).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 }
 
@@ -77,14 +88,20 @@ pub(super) fn lexical(path: &Path) -> PathBuf {
 pub(super) mod fake {
     use super::*;
 
-    /// Links by a table; every other path is real.
+    /// Links by a table (a file that is no link leads to itself); every other path is real.
     pub(crate) struct Table(pub(crate) &'static [(&'static str, &'static str)]);
 
     impl Files for Table {
         fn resolve(&self, path: &Path) -> PathBuf {
             resolve_with(path, |path| {
-                self.0.iter().find(|(link, _)| Path::new(link) == path).map(|(_, target)| PathBuf::from(target))
+                let found = self.0.iter().find(|(link, target)| link != target && Path::new(link) == path);
+                found.map(|(_, target)| PathBuf::from(target))
             })
+        }
+
+        fn names(&self, folder: &Path) -> Vec<String> {
+            let inside = self.0.iter().filter(|(link, _)| Path::new(link).parent() == Some(folder));
+            inside.filter_map(|(link, _)| link.rsplit('/').next()).map(str::to_owned).collect()
         }
     }
 }

@@ -6,11 +6,14 @@ pub mod decide;
 pub mod files;
 mod glob;
 mod line;
+mod matching;
 pub mod places;
 pub mod rule;
 pub mod settings;
 mod shell;
-pub mod suggest;
+mod suggest;
+mod touch;
+mod wrapper;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -2,7 +2,9 @@
 
 use super::decide::Query;
 use super::files::Files;
+use super::commands::danger;
 use super::rule::Rule;
+use super::shell::{Simple, Word};
 use super::{Access, line};
 
 /// One rule for each simple command that asks; for files the folder; for fetches the host. Empty when none is narrow
@@ -52,4 +54,82 @@ fn folder(query: &Query, tool: &str, path: &std::path::Path, files: &dyn Files) 
         return Vec::new();
     }
     vec![format!("{tool}({text})")]
+}
+
+/// Programs that run whatever they are given: only the very line would be narrow, and not even that for the first few.
+const NEVER: [&str; 24] = [
+    "sudo", "doas", "su", "env", "eval", "exec", "xargs", "bash", "sh", "zsh", "dash", "fish", "ssh", "source", ".", "builtin",
+    "command", "nohup", "watch", "parallel", "script", "trap", "alias", "export",
+];
+
+/// Programs with subcommands that are narrow by themselves.
+const SUBCOMMANDS: [&str; 28] = [
+    "git", "cargo", "npm", "pnpm", "yarn", "go", "make", "just", "docker", "podman", "kubectl", "gh", "pip", "pip3", "uv",
+    "poetry", "brew", "apt", "apt-get", "rustup", "bun", "deno", "mvn", "gradle", "dotnet", "bundle", "composer", "terraform",
+];
+
+/// Programs that test or look, whatever their arguments.
+const TOOLS: [&str; 12] =
+    ["pytest", "jest", "vitest", "tsc", "eslint", "ruff", "mypy", "rustfmt", "clippy-driver", "shellcheck", "black", "prettier"];
+
+/// The rule for one simple command, as text.
+pub(super) fn command(words: &[Word]) -> Option<String> {
+    let texts: Vec<String> = words.iter().map(Word::literal).collect::<Option<_>>()?;
+    let name = texts.first()?.as_str();
+    if NEVER.contains(&name) {
+        return None;
+    }
+    let line = Simple::canonical(words);
+    let exact = (!line.contains(['*', '\n']) && line.len() <= 300).then(|| format!("Bash({line})"));
+    if danger::dangerous(&texts).is_some() {
+        return exact;
+    }
+    if TOOLS.contains(&name) {
+        return Some(format!("Bash({name}:*)"));
+    }
+    if !SUBCOMMANDS.contains(&name) {
+        return exact;
+    }
+    let is_word = |text: &&String| {
+        text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_:.".contains(c))
+    };
+    let Some(sub) = texts.get(1).filter(is_word) else {
+        // The bare program would cover every subcommand.
+        return exact.filter(|_| texts.len() > 1);
+    };
+    match sub.as_str() {
+        "exec" | "x" | "dlx" | "eval" | "shell" | "ssh" => exact,
+        "run" | "compose" | "run-script" if name != "go" && name != "cargo" => {
+            texts.get(2).filter(is_word).map(|script| format!("Bash({name} {sub} {script}:*)")).or(exact)
+        }
+        sub => Some(format!("Bash({name} {sub}:*)")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::commands::plain;
+    use super::*;
+
+    #[test]
+    fn suggestions_are_narrow() {
+        for (line, want) in [
+            ("git commit -m x", Some("Bash(git commit:*)")),
+            ("git", None),
+            ("git -C x commit", Some("Bash(git -C x commit)")),
+            ("cargo test foo", Some("Bash(cargo test:*)")),
+            ("npm run build", Some("Bash(npm run build:*)")),
+            ("npm exec foo", Some("Bash(npm exec foo)")),
+            ("python x.py", Some("Bash(python x.py)")),
+            ("bash -c ls", None),
+            ("sudo ls", None),
+            ("env", None),
+            ("rm x", Some("Bash(rm x)")),
+            ("find . -delete", Some("Bash(find . -delete)")),
+            ("pytest -q", Some("Bash(pytest:*)")),
+        ] {
+            let words: Vec<Word> = line.split(' ').map(plain).collect();
+            assert_eq!(command(&words).as_deref(), want, "{line}");
+        }
+    }
 }

@@ -52,6 +52,17 @@ impl Failure {
         }
     }
 
+    /// Reads what is known to be a report, whatever its shape.
+    pub(super) fn reported(value: &Value) -> Failure {
+        Failure::find(value).unwrap_or_else(|| {
+            let failure = Failure::read(value);
+            if failure.message.is_empty() && !value.is_null() {
+                return Failure { message: value.to_string(), ..failure };
+            }
+            failure
+        })
+    }
+
     fn read(value: &Value) -> Failure {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
         let mut failure = Failure::default();
@@ -138,14 +149,10 @@ impl Failure {
 /// Reads a refusal that came with an HTTP status. Header names in lower case.
 pub(super) fn classify(wire: &'static str, status: u16, headers: &[(&str, &str)], body: &[u8]) -> Error {
     let text = String::from_utf8_lossy(body);
-    let found = serde_json::from_str::<Value>(&text).ok().map(|value| {
-        Failure::find(&value).unwrap_or_else(|| {
-            // Not a known shape, but its message is still the best there is.
-            let message = value.get("message").and_then(Value::as_str).map_or_else(|| value.to_string(), String::from);
-            Failure { message, ..Failure::read(&value) }
-        })
-    });
-    let mut failure = found.unwrap_or_else(|| Failure { message: page_text(&text), ..Failure::default() });
+    let mut failure = match serde_json::from_str::<Value>(&text) {
+        Ok(value) => Failure::reported(&value),
+        Err(_) => Failure { message: page_text(&text), ..Failure::default() },
+    };
     if status >= 400 {
         failure.status = Some(status);
     } else if failure.status.is_none() && failure.kinds.is_empty() {
@@ -302,7 +309,7 @@ fn retry_after(headers: &[(&str, &str)]) -> Option<Duration> {
 /// "… try again in 1.242s", "… in 20ms".
 fn asked_in_text(text: &str) -> Option<Duration> {
     let rest = text.split("try again in ").nth(1)?;
-    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.'))?;
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.')).unwrap_or(rest.len());
     duration(rest[..end].trim_end_matches('.'))
 }
 

@@ -396,11 +396,8 @@ impl Answer {
             }
         }
         let head = self.head.trim_ascii();
-        if !self.seen && !head.is_empty() && (matches!(head[0], b'{' | b'[' | b'<') || !head.starts_with(b":")) {
-            let looks_sse = head.starts_with(b"data") || head.starts_with(b"event") || head.starts_with(b"id");
-            if !looks_sse {
-                return Err(self.shared.refusal(200, "", &[], head));
-            }
+        if !self.seen && head.first().is_some_and(|byte| matches!(byte, b'{' | b'[' | b'<')) {
+            return Err(self.shared.refusal(200, "", &[], head));
         }
         self.decoder.end(&mut self.ready)?;
         self.waiting.extend(self.ready.drain(..));

@@ -49,7 +49,8 @@ impl Cleaner {
             let plain = self.plain(bytes, out);
             bytes = &bytes[plain..];
             // Up to the next plain run, character by character.
-            let end = bytes.iter().position(|byte| is_plain(*byte) && self.state == State::Ground).unwrap_or(bytes.len());
+            let end =
+                bytes.iter().position(|byte| is_plain(*byte) && self.state == State::Ground).unwrap_or(bytes.len());
             let step = if end == 0 && !bytes.is_empty() { 1 } else { end };
             let (head, rest) = bytes.split_at(step);
             match std::str::from_utf8(head) {

@@ -7,3 +7,4 @@ pub mod hash;
 pub mod nearest;
 pub mod process;
 
+pub mod text;

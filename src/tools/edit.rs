@@ -52,8 +52,8 @@ impl Tool for Edit {
     fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
         Box::pin(async move {
             let checked = |path: &Path, before: &file::Snapshot| file::check_seen(path, before, context);
-            let change = input::parse(&input)
-                .and_then(|input: Input| change(&input, context.dirs, context.home, checked));
+            let change =
+                input::parse(&input).and_then(|input: Input| change(&input, context.dirs, context.home, checked));
             match change {
                 Ok(change) => change.make(context),
                 Err(error) => Output::error(error),
@@ -139,7 +139,9 @@ fn missing(path: &Path, text: &str, old: &str) -> String {
     if let Some(bare) = without_numbers(old)
         && text.replace("\r\n", "\n").contains(&bare)
     {
-        return format!("old_string was not found in {shown}, but it is there without the line numbers: leave them and the arrow out.");
+        return format!(
+            "old_string was not found in {shown}, but it is there without the line numbers: leave them and the arrow out."
+        );
     }
     let Some((start, score)) = nearest(text, old) else {
         return format!("old_string was not found in {shown}, nor anything like it. Read the file again.");

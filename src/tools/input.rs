@@ -222,8 +222,14 @@ mod tests {
             json!({"path": "a", "count": -1}),
             Err("Parameter `count` must be a whole number, 0 or more, but is the number -1."),
         );
-        check(json!({"path": "a", "all": "maybe"}), Err("Parameter `all` must be a boolean, but is the string \"maybe\"."));
-        check(json!({"path": "a", "mode": "six"}), Err("Parameter `mode` must be one of \"one\", \"two\", but is \"six\"."));
+        check(
+            json!({"path": "a", "all": "maybe"}),
+            Err("Parameter `all` must be a boolean, but is the string \"maybe\"."),
+        );
+        check(
+            json!({"path": "a", "mode": "six"}),
+            Err("Parameter `mode` must be one of \"one\", \"two\", but is \"six\"."),
+        );
         check(
             json!({"path": "a", "todos": [{"content": "x", "activeForm": "y", "status": "done"}]}),
             Err(

@@ -95,7 +95,8 @@ fn list(path: &Path) -> Result<Output, String> {
 }
 
 fn target(link: &PathBuf) -> String {
-    std::fs::read_link(link).map_or(String::new(), |to| format!(" -> {}", crate::stdx::ansi::visible(&to.display().to_string())))
+    std::fs::read_link(link)
+        .map_or(String::new(), |to| format!(" -> {}", crate::stdx::ansi::visible(&to.display().to_string())))
 }
 
 #[cfg(test)]

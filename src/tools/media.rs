@@ -80,7 +80,8 @@ pub(super) fn read(kind: Kind, path: &Path, file: File, start: Vec<u8>, store: &
     }
     let (media_type, bytes, note) = match kind.format() {
         Some(format) => {
-            let image = shrink(&bytes, format).map_err(|error| format!("{shown} is no image that can be shown: {error}."))?;
+            let image =
+                shrink(&bytes, format).map_err(|error| format!("{shown} is no image that can be shown: {error}."))?;
             match image {
                 Some((media_type, smaller, note)) => (media_type, smaller, note),
                 None => (kind.media_type(), bytes, String::new()),
@@ -89,7 +90,8 @@ pub(super) fn read(kind: Kind, path: &Path, file: File, start: Vec<u8>, store: &
         None => (kind.media_type(), bytes, String::new()),
     };
     let length = bytes.len() as u64;
-    let blob = store.put_blob(&bytes).map_err(|error| format!("{shown} could not be stored for the model: {error}."))?;
+    let blob =
+        store.put_blob(&bytes).map_err(|error| format!("{shown} could not be stored for the model: {error}."))?;
     let media = Media { media_type: media_type.into(), blob, bytes: length };
     let content = vec![Content::text(format!("{shown} ({media_type}{note})")), Content::Media(media)];
     let line = format!("Read {media_type}, {} kB", length.div_ceil(1000));

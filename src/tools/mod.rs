@@ -1,16 +1,26 @@
 //! What the model can do. A tool declares what a call touches, then does it; it never decides whether it may.
 
+mod bash;
 mod diff;
 mod edit;
 mod file;
+mod glob;
+mod grep;
+mod html;
 pub mod input;
+pub mod answer;
 pub mod limit;
 mod ls;
 mod media;
 mod notebook;
+mod notebook_edit;
 mod read;
+mod search;
 mod todo_write;
 mod toolbox;
+mod web;
+mod web_fetch;
+mod web_search;
 mod write;
 
 #[cfg(test)]

@@ -200,7 +200,21 @@ impl Page {
     fn new(from: u64, limit: u64, room: Room) -> Page {
         let (text, line) = (String::new(), Vec::new());
         let (full, more, invalid) = (false, false, false);
-        Page { from, limit, room, text, shown: 0, tokens: 0, number: 1, line, length: 0, full, more, invalid, windows: 0 }
+        Page {
+            from,
+            limit,
+            room,
+            text,
+            shown: 0,
+            tokens: 0,
+            number: 1,
+            line,
+            length: 0,
+            full,
+            more,
+            invalid,
+            windows: 0,
+        }
     }
 
     fn push(&mut self, bytes: &[u8]) {

@@ -80,11 +80,10 @@ mod tests {
     fn lists() {
         let output = write(&json!({"todos": [item("completed"), item("in_progress"), item("pending")]})).unwrap();
         let [Effect::Todos { items }] = output.effects.as_slice() else { panic!("{output:?}") };
-        assert_eq!(items.iter().map(|item| item.status).collect::<Vec<_>>(), [
-            TodoStatus::Completed,
-            TodoStatus::InProgress,
-            TodoStatus::Pending
-        ]);
+        assert_eq!(
+            items.iter().map(|item| item.status).collect::<Vec<_>>(),
+            [TodoStatus::Completed, TodoStatus::InProgress, TodoStatus::Pending]
+        );
         assert_eq!(output.display, Some(Display::Todos { items: items.clone() }));
         assert!(write(&json!({"todos": []})).is_ok());
         let refused = write(&json!({"todos": [item("in_progress"), item("in_progress")]})).unwrap_err();

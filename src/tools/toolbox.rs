@@ -20,8 +20,14 @@ impl Toolbox {
             Arc::new(super::read::Read),
             Arc::new(super::write::Write),
             Arc::new(super::edit::Edit),
+            Arc::new(super::bash::Bash),
+            Arc::new(super::grep::Grep),
+            Arc::new(super::glob::Glob),
             Arc::new(super::ls::Ls),
             Arc::new(super::todo_write::TodoWrite),
+            Arc::new(super::web_fetch::WebFetch::default()),
+            Arc::new(super::web_search::WebSearch),
+            Arc::new(super::notebook_edit::NotebookEdit),
         ])
     }
 
@@ -29,6 +35,11 @@ impl Toolbox {
     pub fn of(tools: Vec<Arc<dyn Tool>>) -> Toolbox {
         let specs = tools.iter().map(|tool| tool.spec()).collect();
         Toolbox { tools: tools.into(), specs }
+    }
+
+    /// With one more tool, which the model is told of last.
+    pub fn with(&self, tool: Arc<dyn Tool>) -> Toolbox {
+        Toolbox::of(self.tools.iter().cloned().chain([tool]).collect())
     }
 
     /// Finds a tool by the name that the model uses.

@@ -138,7 +138,12 @@ mod tests {
         let mut fixture = Fixture::new();
         fixture.file("file", "");
         std::fs::create_dir(fixture.root.join("dir")).unwrap();
-        for (path, want) in [("dir", "is a folder"), ("file/x", "does not exist"), ("", "The path is empty."), ("/dev/null", "is a device")] {
+        for (path, want) in [
+            ("dir", "is a folder"),
+            ("file/x", "does not exist"),
+            ("", "The path is empty."),
+            ("/dev/null", "is a device"),
+        ] {
             let got = fixture.error(&Write, json!({"file_path": path, "content": "x"})).await;
             assert!(got.contains(want), "{path}: {got}");
         }

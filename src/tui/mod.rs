@@ -1,8 +1,10 @@
 //! The terminal front end: speaks only Op and Event.
 
 pub mod app;
+pub mod cell;
 pub mod composer;
 pub mod dialog;
+pub mod files;
 pub mod keymap;
 pub mod msg;
 pub mod pager;
@@ -12,6 +14,19 @@ pub mod render;
 pub mod terminal;
 pub mod spinner;
 pub mod status;
+pub mod run;
 pub mod theme;
+pub mod transcript;
 pub mod update;
 pub mod view;
+
+/// What the terminal front end starts with.
+pub struct Start {
+    pub setup: crate::engine::Setup,
+    /// What to do first.
+    pub prompt: Option<String>,
+    /// Begin with the list of sessions.
+    pub choose: bool,
+}
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ use crate::protocol::{Event, Op};
 
 /// Everything that changes the view state.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "one lives at a time; boxing would cost an allocation for each delta")]
 pub enum Msg {
     Key(KeyEvent),
     /// Pasted text; `image` is the file that it names, when it is an image that exists.

@@ -22,6 +22,8 @@ pub struct Status {
     /// Output of the user's own command; it takes the place of all but mode and hint.
     pub custom: Option<String>,
     read_only: bool,
+    /// Bypass or don't-ask, when the session began in it: then it is in the cycle.
+    extra: Option<Mode>,
 }
 
 impl Status {
@@ -29,6 +31,7 @@ impl Status {
         match event {
             Event::Session(session) => {
                 self.mode = session.mode;
+                self.extra = Some(session.mode).filter(|mode| matches!(mode, Mode::Bypass | Mode::DontAsk));
                 self.model = Some(session.model.clone());
                 self.usage = None;
                 self.read_only = session.read_only;
@@ -37,6 +40,16 @@ impl Status {
             Event::Model(model) => self.model = Some(model.clone()),
             Event::Usage(usage) => self.usage = Some(*usage),
             _ => {}
+        }
+    }
+
+    /// The mode that Shift+Tab goes to.
+    pub fn next_mode(&self) -> Mode {
+        match self.mode {
+            Mode::Default => Mode::AcceptEdits,
+            Mode::AcceptEdits => Mode::Plan,
+            Mode::Plan => self.extra.unwrap_or(Mode::Default),
+            Mode::Bypass | Mode::DontAsk => Mode::Default,
         }
     }
 
@@ -114,15 +127,6 @@ pub fn mode(mode: Mode, theme: &Theme) -> (&'static str, Style) {
     }
 }
 
-/// The mode after `mode` for Shift+Tab. Bypass and don't-ask are left but never entered this way.
-pub fn next_mode(mode: Mode) -> Mode {
-    match mode {
-        Mode::Default => Mode::AcceptEdits,
-        Mode::AcceptEdits => Mode::Plan,
-        Mode::Plan | Mode::Bypass | Mode::DontAsk => Mode::Default,
-    }
-}
-
 fn bar(left: u64, theme: &Theme) -> Vec<Span<'static>> {
     let style = match left {
         0..=10 => theme.error,
@@ -164,5 +168,18 @@ mod tests {
         assert_eq!(status.line("Ctrl+C again", true, 40, &Theme::dark()).to_string(), "Ctrl+C again");
         status.custom = Some("mine".into());
         assert_eq!(status.line("", false, 40, &Theme::dark()).to_string(), "plan · mine");
+    }
+    #[test]
+    fn bypass_is_in_the_cycle_only_where_the_session_began_in_it() {
+        let check = |start: Mode, want: &[Mode]| {
+            let extra = Some(start).filter(|mode| *mode == Mode::Bypass);
+            let mut status = Status { mode: start, extra, ..Status::default() };
+            for mode in want {
+                status.mode = status.next_mode();
+                assert_eq!(status.mode, *mode, "from {start:?}");
+            }
+        };
+        check(Mode::Default, &[Mode::AcceptEdits, Mode::Plan, Mode::Default]);
+        check(Mode::Bypass, &[Mode::Default, Mode::AcceptEdits, Mode::Plan, Mode::Bypass]);
     }
 }

@@ -1,6 +1,12 @@
 //! Named styles. Code names what a thing is; the theme says how it looks.
 
-use ratatui::style::{Color, Modifier, Style};
+pub mod colour;
+pub mod file;
+
+use ratatui::style::Style;
+
+pub use colour::Depth;
+pub use file::ThemeError;
 
 /// Every style that the screen uses.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,38 +42,41 @@ pub struct Theme {
     pub mode_bypass: Style,
     /// Name of the syntax theme for highlighting; none draws code in `code` alone.
     pub syntax: Option<String>,
+    /// How highlighted code looks.
+    pub tokens: Tokens,
+    /// Colours that the terminal can show; colours of tool output are reduced to it.
+    pub depth: Depth,
+}
+
+/// How the parts of highlighted code look.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tokens {
+    pub plain: Style,
+    pub comment: Style,
+    pub string: Style,
+    pub number: Style,
+    pub keyword: Style,
+    pub function: Style,
+    pub kind: Style,
+    pub tag: Style,
 }
 
 impl Theme {
     /// The theme for a dark background with true colour.
     pub fn dark() -> Theme {
-        let fg = |color| Style::new().fg(color);
-        Theme {
-            name: "dark".into(),
-            text: Style::new(),
-            dim: fg(Color::Rgb(138, 143, 152)),
-            accent: fg(Color::Rgb(122, 162, 247)),
-            prompt: Style::new().add_modifier(Modifier::BOLD),
-            thinking: fg(Color::Rgb(138, 143, 152)).add_modifier(Modifier::ITALIC),
-            success: fg(Color::Rgb(126, 200, 120)),
-            warning: fg(Color::Rgb(224, 175, 104)),
-            error: fg(Color::Rgb(240, 113, 120)),
-            heading: fg(Color::Rgb(122, 162, 247)).add_modifier(Modifier::BOLD),
-            code: fg(Color::Rgb(180, 200, 240)),
-            link: fg(Color::Rgb(122, 162, 247)).add_modifier(Modifier::UNDERLINED),
-            quote: fg(Color::Rgb(138, 143, 152)),
-            border: fg(Color::Rgb(86, 92, 105)),
-            selected: fg(Color::Rgb(122, 162, 247)).add_modifier(Modifier::BOLD),
-            spinner: fg(Color::Rgb(187, 154, 247)),
-            added: fg(Color::Rgb(126, 200, 120)),
-            removed: fg(Color::Rgb(240, 113, 120)),
-            added_word: fg(Color::Rgb(220, 255, 220)).bg(Color::Rgb(30, 80, 40)),
-            removed_word: fg(Color::Rgb(255, 220, 220)).bg(Color::Rgb(95, 35, 40)),
-            mode_default: fg(Color::Rgb(138, 143, 152)),
-            mode_accept_edits: fg(Color::Rgb(187, 154, 247)),
-            mode_plan: fg(Color::Rgb(115, 208, 200)),
-            mode_bypass: fg(Color::Rgb(240, 113, 120)),
-            syntax: Some("dark".into()),
+        Theme::load("dark").expect("the shipped theme parses: tested")
+    }
+
+    /// Reduces every colour to what the terminal can show.
+    pub fn degrade(mut self, depth: Depth) -> Theme {
+        for (_, field) in file::STYLES {
+            let style = field(&mut self);
+            *style = depth.adapt(*style);
         }
+        if depth == Depth::Mono {
+            self.syntax = None;
+        }
+        self.depth = depth;
+        self
     }
 }

@@ -14,7 +14,7 @@ use super::msg::{Effect, ListKind, Msg};
 use super::pager::{self, Pager};
 use super::popup;
 use super::render::Row;
-use super::{paint, status, view};
+use super::{paint, view};
 use crate::protocol::{Delivery, Op};
 
 /// Takes one message and returns what shall be done, in order.
@@ -175,7 +175,7 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
         Some(Action::Interrupt) => Action::Cancel,
         Some(Action::Exit) if empty => return app.quit(),
         Some(Action::CycleMode) => {
-            let mode = status::next_mode(app.status.mode);
+            let mode = app.status.next_mode();
             app.status.mode = mode;
             return vec![Effect::Send(Op::SetMode { mode })];
         }

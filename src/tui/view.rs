@@ -113,8 +113,8 @@ fn parts(app: &App, width: u16, screen: u16) -> Parts {
         (Some(dialog), _) => share(dialog.height(width, screen.saturating_sub(status), app.theme())),
         (None, Some(picker)) => share(picker.height(screen.saturating_sub(status))),
         (None, None) => {
-            let text = app.composer.height(width, (screen / 3).clamp(1, 16));
-            share(if screen >= 6 { text + 2 } else { text })
+            let text = app.composer.height(width, app.composer_rows());
+            share(if app.size.1 >= 6 { text + 2 } else { text })
         }
     };
     let open = dialog.is_some() || app.picker.is_some();

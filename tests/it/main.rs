@@ -8,3 +8,4 @@ mod readme;
 mod support;
 mod surface;
 mod tidy;
+mod wires;

@@ -1,3 +1,194 @@
-//! What is known of commands: which run without a question, and which options make a command dangerous.
+//! What is known of commands: which only read, and which options make a command execute or write.
 
+pub(super) mod danger;
+pub(super) mod find;
 pub(super) mod git;
+pub(super) mod readers;
+mod special;
+
+use super::shell::{Piece, Word};
+
+/// What a command that only reads looks at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Reads {
+    /// Operands and option values that name files or folders.
+    pub(super) paths: Vec<Word>,
+    /// It looks at everything below its paths, or below the working directory when there are none.
+    pub(super) deep: bool,
+}
+
+/// Whether the command only reads, and what.
+///
+/// # Errors
+/// Why it is not known to.
+pub(super) fn reads(words: &[Word]) -> Result<Reads, String> {
+    let Some((name, arguments)) = words.split_first() else { return Ok(Reads::default()) };
+    let Some(name) = name.literal() else { return Err("the command's name is not literal".into()) };
+    if let Some(word) = arguments.iter().find(|word| word.is_dynamic()) {
+        return Err(format!("{} is only known when it runs", word.source));
+    }
+    if let Some(result) = special::reads(&name, arguments) {
+        return result;
+    }
+    match name.as_str() {
+        "git" => git::reads(arguments),
+        "find" => find::reads(arguments),
+        _ => match readers::READERS.iter().find(|reader| reader.name == name) {
+            Some(reader) => reader.reads(arguments),
+            None => Err(format!("{name} is not on the read-only list")),
+        },
+    }
+}
+
+/// Whether a name means something to us, so that a function of that name would confuse people and us.
+pub(super) fn is_known(name: &str) -> bool {
+    matches!(name, "git" | "find" | "cd") || special::NAMES.contains(&name) || readers::READERS.iter().any(|reader| reader.name == name)
+}
+
+/// Whether the command's arguments are surely not commands themselves.
+pub(super) fn takes_data(name: &str) -> bool {
+    special::NAMES.contains(&name)
+        || readers::READERS.iter().any(|reader| reader.name == name)
+        || ["cp", "mv", "rm", "mkdir", "rmdir", "touch", "cd", "ln", "chmod", "chown", "tee", "kill", "export", "unset", "local", "ag", "curl", "wget", "gzip", "zip", "unzip"].contains(&name)
+}
+
+/// Whether a word could be an option once bash has expanded it.
+pub(super) fn may_be_option(word: &Word) -> bool {
+    match word.pieces.first() {
+        Some(Piece::Text(text)) => text.starts_with('-'),
+        Some(Piece::Tilde) | None => false,
+        Some(Piece::Glob(_) | Piece::Dynamic(_)) => true,
+    }
+}
+
+/// How a reading command's arguments are laid out.
+pub(super) struct Reader {
+    pub(super) name: &'static str,
+    /// Short options without a value.
+    pub(super) flags: &'static str,
+    /// Short options with a value.
+    pub(super) valued: &'static str,
+    /// Short options whose value is a path.
+    pub(super) pathed: &'static str,
+    /// Long options: `name`, `name=` with a value, `name?` with a value only after `=`, `name@` with a path.
+    pub(super) long: &'static str,
+    pub(super) operands: Operands,
+    /// Short or long options that make it look at everything below.
+    pub(super) deep: &'static [&'static str],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operands {
+    Paths,
+    /// At most one path: a second one would be written.
+    OnePath,
+    /// Text that is no path.
+    Data,
+    /// A pattern, unless an option gave one, then paths.
+    Pattern,
+    /// As Pattern, and everything below the working directory when there is no path.
+    PatternDeep,
+    /// Paths, and everything below.
+    DeepPaths,
+    None,
+}
+
+impl Reader {
+    /// Reads the arguments as GNU's getopt does; an option that is not listed, also an abbreviated one, is not known.
+    fn reads(&self, arguments: &[Word]) -> Result<Reads, String> {
+        let mut reads = Reads::default();
+        let mut operands: Vec<&Word> = Vec::new();
+        let mut pattern_given = false;
+        let mut rest = arguments.iter();
+        while let Some(word) = rest.next() {
+            let text = word.known();
+            if !may_be_option(word) || text == "-" {
+                operands.push(word);
+                continue;
+            }
+            if word.has_glob() && !text.starts_with('-') {
+                // Every option of such a command is harmless, or it is judged name by name when the glob is expanded.
+                operands.push(word);
+                continue;
+            }
+            if word.has_glob() {
+                return Err(format!("{text} may become an option"));
+            }
+            if text == "--" {
+                operands.extend(rest.by_ref());
+                break;
+            }
+            if self.deep.contains(&text.split('=').next().unwrap_or_default()) {
+                reads.deep = true;
+            }
+            if let Some(long) = text.strip_prefix("--") {
+                let (name, value) = match long.split_once('=') {
+                    Some((name, value)) => (name, Some(value)),
+                    None => (long, None),
+                };
+                let known = self.long.split(' ').find(|known| known.trim_end_matches(['=', '?', '@']) == name);
+                let Some(known) = known.filter(|_| !name.is_empty()) else { return Err(self.unknown(&text)) };
+                pattern_given |= matches!(name, "regexp" | "file" | "files" | "type-list");
+                match (known.chars().next_back(), value) {
+                    (Some('='), None) => {
+                        rest.next().ok_or_else(|| self.unknown(&text))?;
+                    }
+                    (Some('@'), None) => reads.paths.push(rest.next().ok_or_else(|| self.unknown(&text))?.clone()),
+                    (Some('@'), Some(value)) => reads.paths.push(plain(value)),
+                    (Some('=' | '?'), Some(_)) | (Some('?'), None) => {}
+                    (_, None) => {}
+                    (_, Some(_)) => return Err(self.unknown(&text)),
+                }
+                continue;
+            }
+            let mut letters = text[1..].chars();
+            while let Some(letter) = letters.next() {
+                reads.deep |= self.deep.iter().any(|deep| deep.len() == 2 && deep.ends_with(letter));
+                if self.flags.contains(letter) || (letter.is_ascii_digit() && self.flags.contains('0')) {
+                    continue;
+                }
+                let path = self.pathed.contains(letter);
+                if !path && !self.valued.contains(letter) {
+                    return Err(self.unknown(&format!("-{letter}")));
+                }
+                pattern_given |= matches!(letter, 'e' | 'f');
+                let inline = letters.as_str();
+                let value = if inline.is_empty() { rest.next().ok_or_else(|| self.unknown(&text))?.clone() } else { plain(inline) };
+                if path {
+                    reads.paths.push(value);
+                }
+                break;
+            }
+        }
+        let globbed = |operands: &[&Word]| operands.iter().filter(|word| word.has_glob()).map(|word| (*word).clone()).collect::<Vec<_>>();
+        match self.operands {
+            Operands::Paths | Operands::DeepPaths => reads.paths.extend(operands.iter().map(|word| (*word).clone())),
+            Operands::OnePath => match operands.as_slice() {
+                [] => {}
+                [one] if !one.has_glob() => reads.paths.push((*one).clone()),
+                _ => return Err(format!("{} writes its second operand", self.name)),
+            },
+            Operands::Data => reads.paths.extend(globbed(&operands)),
+            Operands::Pattern | Operands::PatternDeep => {
+                let paths = if pattern_given { operands.as_slice() } else { operands.get(1..).unwrap_or_default() };
+                if !pattern_given && operands.first().is_some_and(|word| word.has_glob()) {
+                    return Err("its pattern is a glob: quote it".into());
+                }
+                reads.paths.extend(paths.iter().map(|word| (*word).clone()));
+            }
+            Operands::None if operands.is_empty() => {}
+            Operands::None => return Err(format!("{} with operands may change something", self.name)),
+        }
+        reads.deep |= matches!(self.operands, Operands::PatternDeep | Operands::DeepPaths);
+        Ok(reads)
+    }
+
+    fn unknown(&self, option: &str) -> String {
+        format!("{option} is not a known harmless option of {}", self.name)
+    }
+}
+
+/// A literal word of our own making.
+pub(super) fn plain(text: &str) -> Word {
+    Word { source: text.to_owned(), pieces: vec![Piece::Text(text.to_owned())] }
+}

@@ -1,1 +1,64 @@
-//! Splits a shell line into parts.
+//! A shell line as a small tree of our own: only what can be judged, everything else is an error that asks.
+
+pub(super) mod guard;
+pub(super) mod loose;
+pub(super) mod parse;
+pub(super) mod word;
+
+pub(super) use parse::{Line, parse};
+pub(super) use word::{Piece, Word};
+
+/// One construct.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Node {
+    Simple(Simple),
+    And(Box<Node>, Box<Node>),
+    Or(Box<Node>, Box<Node>),
+    Sequence(Vec<Node>),
+    /// Runs beside us or in a copy of the shell: pipeline stages, `( … )`, `… &`.
+    Apart(Vec<Node>),
+    /// Any of the parts may run, any number of times: `if`, `case`, loops. `words` are patterns and list items.
+    Block { variable: Option<String>, words: Vec<Word>, parts: Vec<Node> },
+    Function { name: String, body: Box<Node> },
+    Redirected { body: Option<Box<Node>>, redirects: Vec<Redirect> },
+}
+
+/// One simple command: `A=1 name argument… >file`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Simple {
+    pub(super) assignments: Vec<Assignment>,
+    /// The name and the arguments, with braces expanded.
+    pub(super) words: Vec<Word>,
+    pub(super) redirects: Vec<Redirect>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Assignment {
+    pub(super) name: String,
+    pub(super) value: Word,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Redirect {
+    pub(super) kind: RedirectKind,
+    pub(super) target: Word,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RedirectKind {
+    Read,
+    Write,
+    /// `<>`.
+    ReadWrite,
+    /// `2>&1`, `>&-`.
+    Duplicate,
+    /// `<<<` or a here-document: data on standard input.
+    Data,
+}
+
+impl Simple {
+    /// The words as a rule sees them: without quotes where they change nothing, as written otherwise.
+    pub(super) fn canonical(words: &[Word]) -> String {
+        words.iter().map(Word::canonical).collect::<Vec<_>>().join(" ")
+    }
+}

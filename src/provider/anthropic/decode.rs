@@ -297,7 +297,7 @@ impl Decoder for Decode {
             // Gateways also send the bare report, without a type.
             _ if kind == "error" || parsed.error.is_some() => {
                 let value: Value = serde_json::from_str(&event.data).unwrap_or_default();
-                return Err(Failure::find(&value).unwrap_or_default().into_error(NAME));
+                return Err(Failure::reported(&value).into_error(NAME));
             }
             // Pings, and what is yet to be invented.
             _ => {}

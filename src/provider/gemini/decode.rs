@@ -187,7 +187,7 @@ impl Decode {
 
 fn failed(raw: &RawValue) -> Error {
     let error: Value = serde_json::from_str(raw.get()).unwrap_or_default();
-    Failure::find(&json!({ "error": error })).unwrap_or_default().into_error(NAME)
+    Failure::reported(&json!({ "error": error })).into_error(NAME)
 }
 
 impl Decoder for Decode {
@@ -196,7 +196,7 @@ impl Decoder for Decode {
             return Ok(());
         }
         let Some(chunk) = parse::<Chunk<'_>>(NAME, &event.data)? else { return Ok(()) };
-        if let Some(raw) = chunk.error.filter(|raw| raw.get() != "null") {
+        if let Some(raw) = chunk.error {
             return Err(failed(raw));
         }
         if chunk.candidates.is_none() && chunk.usage_metadata.is_none() && chunk.prompt_feedback.is_none() {

@@ -228,7 +228,7 @@ impl Decode {
             }
         }
         // A string of JSON by the book; the object itself from some.
-        let Some(raw) = function.arguments.filter(|raw| raw.get() != "null") else { return };
+        let Some(raw) = function.arguments else { return };
         let json = string(raw).unwrap_or_else(|| raw.get().to_string());
         if json.is_empty() {
             return;
@@ -284,12 +284,9 @@ fn is_whole(json: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok()
 }
 
-fn failed(raw: &RawValue) -> Option<Error> {
-    let value: Value = serde_json::from_str(raw.get()).ok()?;
-    if value.is_null() {
-        return None;
-    }
-    Failure::find(&json!({ "error": value })).map(|failure| failure.into_error(NAME))
+fn failed(raw: &RawValue) -> Error {
+    let error: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+    Failure::reported(&json!({ "error": error })).into_error(NAME)
 }
 
 impl Decoder for Decode {
@@ -305,11 +302,14 @@ impl Decoder for Decode {
             return Ok(());
         }
         let Some(chunk) = parse::<Chunk<'_>>(NAME, &event.data)? else { return Ok(()) };
-        if let Some(error) = chunk.error.and_then(failed) {
-            return Err(error);
+        if let Some(error) = chunk.error {
+            return Err(failed(error));
         }
         if event.name == "error" || (chunk.choices.is_none() && chunk.usage.is_none()) {
             let value: Value = serde_json::from_str(&event.data).unwrap_or_default();
+            if event.name == "error" {
+                return Err(Failure::reported(&value).into_error(NAME));
+            }
             return match Failure::find(&value) {
                 Some(failure) => Err(failure.into_error(NAME)),
                 None => Ok(()),
@@ -322,8 +322,8 @@ impl Decoder for Decode {
         }
         // Only one answer was asked for.
         for choice in chunk.choices.into_iter().flatten().filter(|choice| choice.index.unwrap_or(0) == 0) {
-            if let Some(error) = choice.error.and_then(failed) {
-                return Err(error);
+            if let Some(error) = choice.error {
+                return Err(failed(error));
             }
             let whole = choice.message.filter(|_| self.next == 0);
             if let Some(delta) = choice.delta.or(whole).filter(|_| self.stop.is_none()) {
@@ -332,7 +332,7 @@ impl Decoder for Decode {
                 } else if let Some(text) = delta.reasoning.and_then(string) {
                     self.thinking("reasoning", text, out);
                 }
-                if let Some(raw) = delta.content.filter(|raw| raw.get() != "null") {
+                if let Some(raw) = delta.content {
                     self.content(raw, out);
                 }
                 if let Some(text) = delta.refusal {

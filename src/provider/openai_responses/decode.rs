@@ -247,7 +247,7 @@ fn value(raw: Option<&RawValue>) -> Value {
 
 fn failed(report: &Value) -> Error {
     let report = if report["error"].is_object() { report.clone() } else { json!({ "error": report }) };
-    Failure::find(&report).unwrap_or_default().into_error(NAME)
+    Failure::reported(&report).into_error(NAME)
 }
 
 impl Decoder for Decode {
@@ -308,7 +308,7 @@ impl Decoder for Decode {
                 self.finish(&value(parsed.response), out);
             }
             "response.failed" | "response.cancelled" => return Err(failed(&value(parsed.response)["error"])),
-            _ if kind == "error" || parsed.error.is_some_and(|raw| raw.get() != "null") => {
+            _ if kind == "error" || parsed.error.is_some() => {
                 return Err(failed(&serde_json::from_str(&event.data).unwrap_or_default()));
             }
             // Progress of parts and of server-side tools, and what is yet to be invented.

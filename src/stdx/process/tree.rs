@@ -1,5 +1,6 @@
 //! Finds and ends every process that a child started, those that left its group, session and parent too.
 
+use std::collections::HashSet;
 use std::io;
 use std::time::Duration;
 
@@ -24,33 +25,37 @@ impl Tree {
     /// Ends every process of the tree: SIGTERM, up to 50 ms, SIGKILL until none is left. Reaps the child through its handle
     /// and adopted orphans itself. Takes well under 100 ms.
     pub async fn kill(&self, child: &mut Child) {
+        let mut known = HashSet::new();
         // Usual case: the shell has ended and nothing else is there.
-        let mut members = self.members();
-        if self.alive(&members, child) {
+        let mut members = self.members(&mut known);
+        if self.remains(&members, child) {
             self.signal(&members, Signal::Term);
             let start = tokio::time::Instant::now();
-            while start.elapsed() < GRACE && self.alive(&members, child) {
+            while start.elapsed() < GRACE && self.remains(&members, child) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
-                self.reap(&members);
-                members = self.members();
+                members = self.members(&mut known);
             }
         }
         for _ in 0..20 {
-            self.reap(&members);
-            if !self.alive(&members, child) {
+            if !self.remains(&members, child) {
                 break;
             }
             self.signal(&members, Signal::Kill);
             tokio::time::sleep(Duration::from_millis(1)).await;
-            members = self.members();
+            members = self.members(&mut known);
+        }
+        // The dead children of those that died last came to us only now.
+        if known.len() > 1 {
+            self.reap(&self.members(&mut known));
         }
     }
 
     /// Ends every process of the tree at once, without waiting; for when nobody is there to wait.
     pub fn kill_now(&self) {
-        // A process may fork while the list is made: go round until nothing new appears.
+        let mut known = HashSet::new();
+        // A process may fork while the list is made: go round until nothing lives.
         for _ in 0..10 {
-            let members = self.members();
+            let members = self.members(&mut known);
             self.signal(&members, Signal::Kill);
             self.reap(&members);
             if members.iter().all(|member| member.zombie) {
@@ -59,8 +64,9 @@ impl Tree {
         }
     }
 
-    /// Whether anything of it still runs; zombies do not count, but the child itself must have been waited for.
-    fn alive(&self, members: &[Process], child: &mut Child) -> bool {
+    /// Reaps what it can; whether anything is left to end or to reap. The dead child of another process is not ours to reap.
+    fn remains(&self, members: &[Process], child: &mut Child) -> bool {
+        self.reap(members);
         let ended = matches!(child.try_wait(), Ok(Some(_)) | Err(_));
         !ended || members.iter().any(|member| !member.zombie)
     }
@@ -101,8 +107,8 @@ pub(super) fn adopt_orphans() {
 #[cfg(target_os = "linux")]
 impl Tree {
     /// The processes of this tree: the child's descendants, and whoever is in its session or group or carries its mark, with
-    /// their descendants.
-    fn members(&self) -> Vec<Process> {
+    /// their descendants. `known` are those found before: of a dead orphan nothing else tells that it is ours.
+    fn members(&self, known: &mut HashSet<u32>) -> Vec<Process> {
         let all = processes();
         let ours = std::process::id();
         let mark = format!("{}={}", super::MARK, self.mark);
@@ -112,7 +118,7 @@ impl Tree {
             let near = Some(process.session) == self.root || Some(process.group) == self.root;
             // Marks are read where parentage cannot tell: orphans are handed to us.
             let adopted = || process.parent == ours && !process.zombie && carries(process.pid, &mark);
-            if process.pid != ours && (root || near || adopted()) {
+            if process.pid != ours && (root || near || known.contains(&process.pid) || adopted()) {
                 members.push(process.clone());
             }
         }
@@ -126,6 +132,7 @@ impl Tree {
             }
             next += 1;
         }
+        known.extend(members.iter().map(|member| member.pid));
         members
     }
 
@@ -187,7 +194,7 @@ fn carries(pid: u32, entry: &str) -> bool {
 #[cfg(not(target_os = "linux"))]
 impl Tree {
     /// Without /proc only the child's group is known; one entry stands for it.
-    fn members(&self) -> Vec<Process> {
+    fn members(&self, _known: &mut HashSet<u32>) -> Vec<Process> {
         let Some(pid) = self.root else { return Vec::new() };
         if !self.group_lives() {
             return Vec::new();

@@ -26,7 +26,7 @@ enum Stage {
     /// Which rules are saved, and where.
     Scope,
     /// What the agent shall do instead.
-    Feedback(Field),
+    Feedback(Box<Field>),
 }
 
 /// What a key did.
@@ -177,7 +177,7 @@ impl Dialog {
             let style = if chosen { theme.selected } else { theme.text };
             let mut rows = paint::fold(&choice.label, room);
             if rows.len() > 2 {
-                rows = vec![rows.swap_remove(0), paint::cut(&choice.label[rows[0].len()..], room)];
+                rows = vec![rows[0].clone(), paint::cut(&rows[1..].concat(), room)];
             }
             for (row, text) in rows.into_iter().enumerate() {
                 let mark = match (row, chosen) {
@@ -202,7 +202,7 @@ impl Dialog {
         match self.choices().swap_remove(at).then {
             Then::Answer(answer) => return Outcome::Answered(answer),
             Then::Scope => self.go(Stage::Scope),
-            Then::Feedback => self.go(Stage::Feedback(Field::default())),
+            Then::Feedback => self.go(Stage::Feedback(Box::default())),
         }
         Outcome::Open
     }

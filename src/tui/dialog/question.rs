@@ -2,9 +2,9 @@
 
 use ratatui::text::Line;
 
-use crate::message::FileDiff;
 use crate::protocol::{Answer, GrantScope, Question};
 use crate::tui::paint;
+use crate::tui::render::diff;
 use crate::tui::theme::Theme;
 
 /// Most rows of a diff in a dialog.
@@ -65,7 +65,7 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
                 lines.extend(dim(description));
             }
             if let Some(diff) = diff {
-                lines.extend(diff_lines(diff, width, theme));
+                lines.extend(diff::rows(diff, width, theme, Some(DIFF_ROWS)).into_iter().map(|row| row.line));
             }
             for reason in reasons {
                 lines.extend(dim(&format!("· {reason}")));
@@ -141,24 +141,6 @@ pub(super) fn rules(question: &Question, width: usize, theme: &Theme) -> Vec<Lin
     let mut lines = paint::folded("From now on this runs without asking:", width, theme.text);
     for rule in suggestions {
         lines.extend(paint::folded(rule, width, theme.code));
-    }
-    lines
-}
-
-fn diff_lines(diff: &FileDiff, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut lines = Vec::new();
-    for line in diff.unified.lines() {
-        let style = match line.as_bytes().first() {
-            Some(b'+') => theme.added,
-            Some(b'-') => theme.removed,
-            Some(b'@') => theme.accent,
-            _ => theme.dim,
-        };
-        lines.extend(paint::folded(line, width, style));
-        if lines.len() >= DIFF_ROWS {
-            lines.truncate(DIFF_ROWS);
-            break;
-        }
     }
     lines
 }

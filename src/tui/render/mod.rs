@@ -1,5 +1,11 @@
 //! Rows: what every cell, dialog and pager draws, and what goes to the scrollback.
 
+pub mod ansi;
+pub mod diff;
+pub mod highlight;
+pub mod markdown;
+pub mod wrap;
+
 use std::sync::Arc;
 
 use ratatui::text::Line;

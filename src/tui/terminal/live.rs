@@ -52,13 +52,22 @@ pub(super) fn draw(out: &mut Vec<u8>, pen: &mut Pen, at: &mut At, old: &Buffer, 
             Before::Shown => old.content.get(start..start + width).unwrap_or(blank),
             Before::Anything | Before::Blank => blank,
         };
-        draw_row(out, pen, at, row, (shown, cells), before == Before::Anything);
+        draw_row(out, pen, at, row, shown, cells, before == Before::Anything);
     }
     pen.reset(out);
 }
 
-fn draw_row(out: &mut Vec<u8>, pen: &mut Pen, at: &mut At, row: u16, (shown, cells): (&[Cell], &[Cell]), dirty: bool) {
+fn draw_row(out: &mut Vec<u8>, pen: &mut Pen, at: &mut At, row: u16, shown: &[Cell], cells: &[Cell], dirty: bool) {
     let end = extent(cells);
+    let mut shown = shown;
+    if dirty || extent(shown) > end {
+        // All of the row, not its end alone: tmux forgets how long a row was only when it erases all of it, and would
+        // wrap the blanks at the next resize.
+        at.go(out, row, 0);
+        pen.reset(out);
+        out.extend_from_slice(b"\x1b[K");
+        shown = &[];
+    }
     let mut column = 0;
     // Cells below this one have been overwritten by a wide character that went or came.
     let mut torn = 0;
@@ -66,7 +75,7 @@ fn draw_row(out: &mut Vec<u8>, pen: &mut Pen, at: &mut At, row: u16, (shown, cel
         let cell = &cells[column];
         let wide = columns(cell);
         let old = shown.get(column).unwrap_or(&Cell::EMPTY);
-        let same = if shown.is_empty() && !dirty { is_blank(cell) } else { !dirty && old == cell };
+        let same = if shown.is_empty() { is_blank(cell) } else { old == cell };
         if !same || column < torn {
             at.go(out, row, to_u16(column));
             pen.set(out, Look::of_cell(cell));
@@ -80,11 +89,6 @@ fn draw_row(out: &mut Vec<u8>, pen: &mut Pen, at: &mut At, row: u16, (shown, cel
             torn = torn.max(column + wide.max(columns(old)));
         }
         column += wide;
-    }
-    if end < cells.len() && (dirty || extent(shown) > end) {
-        at.go(out, row, to_u16(end));
-        pen.reset(out);
-        out.extend_from_slice(b"\x1b[K");
     }
 }
 
@@ -168,9 +172,9 @@ mod tests {
     fn only_changed_cells_are_written() {
         check(&["abc", "def"], &["abc", "def"], "");
         check(&["abc", "def"], &["abc", "dxf"], "\x1b[B\x1b[2Gx");
-        check(&["abc "], &["a   "], "\x1b[2G\x1b[K");
+        check(&["abc "], &["a   "], "\x1b[Ka");
         check(&["abc"], &["   "], "\x1b[K");
-        check(&["日本"], &["日x "], "\x1b[3Gx\x1b[K");
+        check(&["日本"], &["日x "], "\x1b[K日x");
         check(&["日本x"], &["ab本x"], "ab");
         check(&["ab本x"], &["日本x"], "日");
         check(&["日bc"], &["a bc"], "a ");

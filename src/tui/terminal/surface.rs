@@ -357,7 +357,12 @@ impl<O: Output> Surface<O> {
                 self.scroll_in(out, &mut pen, rows, top);
             } else {
                 self.at.go(out, 0, 0);
-                write_rows(out, &mut pen, rows, self.size.width);
+                if rows.iter().any(|row| row.continues) {
+                    // Where the terminal wraps by itself, rows cannot be erased one by one.
+                    out.extend_from_slice(ERASE_DOWN);
+                    (old_height, before) = (0, Before::Blank);
+                }
+                write_rows(out, &mut pen, rows, self.size.width, usize::from(old_height));
                 self.top = match self.top {
                     Top::Known(top) => {
                         Top::Known(top.saturating_add(clamped(rows.len())).min(self.size.height.saturating_sub(1)))
@@ -428,7 +433,7 @@ impl<O: Output> Surface<O> {
         out.push(b'r');
         ansi::place(out, top - 1, 0);
         out.extend_from_slice(b"\r\n");
-        write_rows(out, pen, rows, self.size.width);
+        write_rows(out, pen, rows, self.size.width, 0);
         // `write_rows` ends with a line feed too many; it is taken back so that no blank row scrolls in.
         out.truncate(out.len() - 2);
         out.extend_from_slice(b"\x1b[r");
@@ -585,12 +590,9 @@ impl<O: Output> Surface<O> {
             self.size = size;
         }
         let mut bytes = SYNC_BEGIN.to_vec();
+        self.leave_region(&mut bytes);
         if !self.queued.is_empty() {
-            self.at.go(&mut bytes, 0, 0);
-            write_rows(&mut bytes, &mut Pen::new(), &std::mem::take(&mut self.queued), self.size.width);
-            bytes.extend_from_slice(ERASE_DOWN);
-        } else {
-            self.leave_region(&mut bytes);
+            write_rows(&mut bytes, &mut Pen::new(), &std::mem::take(&mut self.queued), self.size.width, 0);
         }
         bytes.extend_from_slice(SYNC_END);
         restore::modes_off(&mut bytes, self.modes);
@@ -605,8 +607,8 @@ impl<O: Output> Surface<O> {
 }
 
 /// Writes rows from the first column on, each followed by a line feed, except where the next goes on after it: there
-/// the terminal wraps by itself, so that it knows both for one line.
-fn write_rows(out: &mut Vec<u8>, pen: &mut Pen, rows: &[Row], width: u16) {
+/// the terminal wraps by itself, so that it knows both for one line. The first `stale` rows stand where others were.
+fn write_rows(out: &mut Vec<u8>, pen: &mut Pen, rows: &[Row], width: u16, stale: usize) {
     let mut wraps = false;
     for (index, row) in rows.iter().enumerate() {
         let goes_on = rows.get(index + 1).is_some_and(|next| next.continues);
@@ -614,17 +616,17 @@ fn write_rows(out: &mut Vec<u8>, pen: &mut Pen, rows: &[Row], width: u16) {
             out.extend_from_slice(WRAP_ON);
             wraps = true;
         }
+        if index < stale {
+            // Before the text, not after it: tmux forgets how long a row was only when it erases all of it.
+            out.extend_from_slice(b"\x1b[K");
+        }
         let columns = ansi::row(out, pen, row, width, if goes_on { Blanks::Keep } else { Blanks::Trim });
-        let full = columns + 1 >= width;
-        if goes_on && full {
+        if goes_on && columns + 1 >= width {
             continue;
         }
         if wraps {
             out.extend_from_slice(WRAP_OFF);
             wraps = false;
-        }
-        if columns < width {
-            out.extend_from_slice(b"\x1b[K");
         }
         out.extend_from_slice(b"\r\n");
     }

@@ -20,7 +20,8 @@ pub(super) fn repository(situation: &Situation) -> Vec<Part> {
             tool("Glob", json!({ "pattern": "**/*" })),
         ];
     };
-    let names: Vec<String> = top.text().lines().map(|line| name(line).to_owned()).filter(|name| !name.is_empty()).collect();
+    let names: Vec<String> =
+        top.text().lines().map(|line| name(line).to_owned()).filter(|name| !name.is_empty() && !name.starts_with('/')).collect();
     if situation.of_tool("Read").next().is_none() {
         let found: Vec<Part> = TELLING.iter().filter(|telling| names.iter().any(|name| name == *telling)).take(4).map(|name| read(name)).collect();
         if !found.is_empty() {

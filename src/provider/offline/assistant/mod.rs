@@ -40,8 +40,12 @@ pub fn reply(request: &Request) -> Vec<Part> {
         Intent::Unknown { words } => lookup::guess(&situation, &words),
     };
     let ends = !parts.iter().any(|part| matches!(part, Part::Tool { .. }));
-    if ends && situation.first_turn {
-        parts.push(Part::Text(NOTE.into()));
+    if ends
+        && situation.first_turn
+        && let Some(Part::Text(text)) = parts.last_mut()
+    {
+        text.truncate(text.trim_end().len());
+        text.push_str(NOTE);
     }
     parts
 }

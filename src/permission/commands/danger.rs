@@ -1,0 +1,160 @@
+//! Options that make a command execute or write. A rule covers them only when it names them.
+
+use super::special::sed_only_prints;
+
+struct Danger {
+    name: &'static str,
+    /// Letters that are dangerous in a cluster of short options.
+    short: &'static str,
+    /// Long options; what they may be abbreviated to counts as well.
+    long: &'static str,
+    /// Whole words: subcommands, and options with one dash.
+    words: &'static str,
+}
+
+const fn danger(name: &'static str, short: &'static str, long: &'static str, words: &'static str) -> Danger {
+    Danger { name, short, long, words }
+}
+
+const TABLE: &[Danger] = &[
+    danger("find", "", "", "-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from"),
+    danger("fd", "xX", "exec exec-batch", ""),
+    danger(
+        "git",
+        "",
+        "config-env exec-path upload-pack receive-pack exec output output-directory ext-diff textconv open-files-in-pager extcmd git-dir work-tree template upload-archive",
+        "-c -O -x -u config filter-branch difftool mergetool foreach daemon instaweb send-email credential hook run",
+    ),
+    danger("sort", "oT", "output compress-program temporary-directory files0-from", ""),
+    danger("rg", "z", "pre hostname-bin search-zip", ""),
+    danger("tar", "IF", "to-command checkpoint-action use-compress-program rsh-command info-script new-volume-script rmt-command", ""),
+    danger("sed", "i", "in-place file", "-f"),
+    danger("date", "s", "set", ""),
+    danger("tree", "oR", "output", ""),
+    danger("file", "C", "compile", ""),
+    danger("man", "PH", "pager html", ""),
+    danger("less", "oO", "log-file LOG-FILE", ""),
+    danger("curl", "oOKDcJT", "output remote-name remote-name-all config dump-header cookie-jar trace trace-ascii stderr libcurl hsts etag-save alt-svc upload-file output-dir", ""),
+    danger("wget", "OoaeiP", "output-document output-file append-output execute input-file directory-prefix use-askpass post-file body-file config", ""),
+    danger("rsync", "e", "rsh rsync-path", ""),
+    danger("ssh", "oF", "", ""),
+    danger("scp", "oSF", "", ""),
+    danger("zip", "T", "unzip-command test", "-TT"),
+    danger("make", "f", "eval file makefile", ""),
+    danger("go", "", "exec toolexec", "-exec -toolexec -vettool -modfile -overlay generate env"),
+    danger("cargo", "", "config", ""),
+    danger("npm", "", "script-shell prefix userconfig globalconfig node-options", "exec explore config"),
+    danger("split", "", "filter", ""),
+    danger("diff", "l", "paginate", ""),
+    danger("xxd", "r", "", "-revert"),
+    danger("yq", "i", "inplace in-place", ""),
+    danger("perl", "ie", "", ""),
+    danger("awk", "filE", "file include load exec", ""),
+    danger("gawk", "filE", "file include load exec", ""),
+    danger("env", "S", "split-string", ""),
+    danger("gcc", "", "", "-wrapper"),
+    danger("vim", "cS", "cmd", ""),
+    danger("node", "", "require import loader experimental-loader eval", "-r -e -p"),
+    danger("ps", "", "", ""),
+];
+
+/// The first option by which the command may execute or write; None when there is none, or none is known.
+pub(in crate::permission) fn dangerous(words: &[String]) -> Option<String> {
+    let (name, arguments) = words.split_first()?;
+    let name = name.rsplit('/').next().unwrap_or_default();
+    if name == "sed" && !sed_is_plain(arguments) {
+        return Some("a script that may write or execute".into());
+    }
+    if matches!(name, "awk" | "gawk" | "mawk" | "nawk") && arguments.iter().any(|word| awk_may_act(word)) {
+        return Some("a program that may write or execute".into());
+    }
+    if name == "uniq" && arguments.iter().filter(|word| !word.starts_with('-') || *word == "-").count() > 1 {
+        return Some("an output operand".into());
+    }
+    if name == "date" && arguments.iter().any(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.len() >= 8) {
+        return Some("a new time".into());
+    }
+    let danger = TABLE.iter().find(|danger| danger.name == name)?;
+    arguments.iter().find(|word| danger.holds(word)).cloned()
+}
+
+impl Danger {
+    fn holds(&self, word: &str) -> bool {
+        if self.words.split(' ').any(|known| !known.is_empty() && (known == word || (known.starts_with('-') && known.len() > 2 && word.strip_prefix(known).is_some_and(|rest| rest.starts_with('='))))) {
+            return true;
+        }
+        if let Some(long) = word.strip_prefix("--") {
+            let name = long.split('=').next().unwrap_or_default();
+            return !name.is_empty() && self.long.split(' ').any(|known| known.starts_with(name));
+        }
+        let Some(cluster) = word.strip_prefix('-') else { return false };
+        // git's short options with their value in the same word.
+        if self.name == "git" && (cluster.starts_with('c') && cluster.contains(['=', '.']) || cluster.starts_with('O') || cluster.starts_with('x')) {
+            return true;
+        }
+        cluster.chars().any(|letter| self.short.contains(letter))
+    }
+}
+
+/// Whether every word that may be sed's script only prints.
+fn sed_is_plain(arguments: &[String]) -> bool {
+    let mut rest = arguments.iter();
+    let mut given = false;
+    let mut operands = Vec::new();
+    while let Some(word) = rest.next() {
+        if let Some(script) = word.strip_prefix("--expression=").or_else(|| word.strip_prefix("-e").filter(|script| !script.is_empty())) {
+            given = true;
+            if !sed_only_prints(script) {
+                return false;
+            }
+        } else if word.starts_with('-') && word.len() > 1 && (word.ends_with('e') || word.starts_with("--exp")) {
+            given = true;
+            if !rest.next().is_some_and(|script| sed_only_prints(script)) {
+                return false;
+            }
+        } else if !word.starts_with('-') {
+            operands.push(word);
+        }
+    }
+    given || operands.first().is_none_or(|script| sed_only_prints(script))
+}
+
+fn awk_may_act(word: &str) -> bool {
+    word.contains(['|', '>', '@']) || word.contains("system") || word.contains("getline") || word.contains("close")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_act() {
+        for (line, want) in [
+            ("find . -name x", false),
+            ("find . -delete", true),
+            ("git -c a=b log", true),
+            ("git -cfoo.bar=x log", true),
+            ("git log --outp=x", true),
+            ("git log --oneline", false),
+            ("git log -p", false),
+            ("sort --compress-prog=sh x", true),
+            ("sort -k2 x", false),
+            ("sort -ro x y", true),
+            ("sed -i s/a/b/ x", true),
+            ("sed -ni p x", true),
+            ("sed s/a/b/ x", false),
+            ("sed s/a/b/e x", true),
+            ("sed -e p -e w x", true),
+            ("tar --to-comm=sh -xf x", true),
+            ("tar czf a b", false),
+            ("awk {print} x", false),
+            ("awk BEGIN{system(1)}", true),
+            ("uniq a b", true),
+            ("go test -exec=x", true),
+            ("/usr/bin/find . -delete", true),
+        ] {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(dangerous(&words).is_some(), want, "{line}");
+        }
+    }
+}

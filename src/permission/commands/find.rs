@@ -1,0 +1,55 @@
+//! What is known of find: tests and actions that only look.
+
+use super::super::shell::Word;
+use super::Reads;
+
+/// Expressions without a value.
+const ALONE: &[&str] = &[
+    "!", "(", ")", ",", "-a", "-o", "-and", "-or", "-not", "-depth", "-d", "-empty", "-print", "-print0", "-prune", "-ls",
+    "-xdev", "-mount", "-daystart", "-executable", "-readable", "-writable", "-true", "-false", "-nouser", "-nogroup",
+    "-noleaf", "-ignore_readdir_race", "-quit", "-P", "-warn", "-nowarn",
+];
+
+/// Expressions with a value that is no path to open.
+const VALUED: &[&str] = &[
+    "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-type", "-xtype", "-size", "-mtime", "-atime",
+    "-ctime", "-mmin", "-amin", "-cmin", "-maxdepth", "-mindepth", "-perm", "-user", "-group", "-uid", "-gid", "-links",
+    "-inum", "-regextype", "-printf", "-fstype", "-lname", "-ilname",
+];
+
+/// What a find command looks at.
+///
+/// # Errors
+/// Why it is not known to only look: it follows links, executes, writes, or says something unknown.
+pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
+    let mut reads = Reads { paths: Vec::new(), deep: true };
+    let mut expression = false;
+    let mut rest = arguments.iter();
+    while let Some(word) = rest.next() {
+        let text = word.known();
+        let starts = text.starts_with('-') || matches!(text.as_str(), "!" | "(" | ")" | ",");
+        if !starts && !expression {
+            if word.has_glob() && !matches!(word.prefix().chars().next(), Some(c) if c != '-') {
+                return Err("a glob that may become an expression".into());
+            }
+            reads.paths.push(word.clone());
+            continue;
+        }
+        if word.has_glob() {
+            return Err("a glob that may become an expression".into());
+        }
+        expression |= text != "-P";
+        if ALONE.contains(&text.as_str()) {
+            continue;
+        }
+        let value = rest.next();
+        match value {
+            Some(value) if text == "-newer" => reads.paths.push(value.clone()),
+            // A glob may become several words, the second of them an expression.
+            Some(value) if VALUED.contains(&text.as_str()) && !value.has_glob() => {}
+            Some(value) if VALUED.contains(&text.as_str()) => return Err(format!("{} is a glob: quote it", value.source)),
+            _ => return Err(format!("{text} is not a known harmless expression of find")),
+        }
+    }
+    Ok(reads)
+}

@@ -1,0 +1,227 @@
+//! How Bash rules meet commands: strictly for allowing, and in every way that could be meant for forbidding.
+
+use super::commands::{self, danger};
+use super::glob::{self, Case};
+use super::rule::{Rule, ShellPattern, Specifier};
+use super::shell::loose::{all_segments, may_hold_line, segments};
+use super::shell::{Simple, Word};
+
+/// Whether the rule allows a command with these words.
+pub(super) fn allows(rule: &Rule, words: &[Word]) -> bool {
+    if rule.tool() != "Bash" || words.first().and_then(Word::literal).is_none() {
+        return false;
+    }
+    let pattern = match rule.specifier() {
+        Specifier::Any => return true,
+        Specifier::Shell(pattern) => pattern,
+        _ => return false,
+    };
+    let canonical = Simple::canonical(words);
+    let named = match pattern {
+        ShellPattern::Exact(text) => {
+            let written: Vec<_> = words.iter().map(|word| word.source.as_str()).collect();
+            return *text == canonical || *text == written.join(" ");
+        }
+        ShellPattern::Prefix(prefix) if prefix.is_empty() => return true,
+        ShellPattern::Prefix(prefix) => {
+            let fits = prefix.len() <= words.len()
+                && prefix.iter().zip(words).all(|(want, word)| word.literal().is_some() && word.canonical() == *want);
+            if !fits {
+                return false;
+            }
+            prefix.clone()
+        }
+        ShellPattern::Wildcard(pattern) => {
+            let bare = pattern.strip_suffix(" *").unwrap_or(pattern);
+            if !glob::wildcard(pattern, &canonical) && !glob::wildcard(bare, &canonical) {
+                return false;
+            }
+            // `*` at the end covers an expansion; in the middle it could stand for anything.
+            if !pattern.ends_with('*') && words.iter().any(Word::is_dynamic) {
+                return false;
+            }
+            pattern.split_whitespace().map(str::to_owned).collect()
+        }
+    };
+    // An option of which only the dash is known could be any.
+    if words.iter().any(|word| word.is_dynamic() && word.prefix().starts_with('-') && !word.prefix().contains('=')) {
+        return false;
+    }
+    let known: Vec<String> = words.iter().map(Word::known).collect();
+    match danger::dangerous(&known) {
+        None => true,
+        Some(option) => named.iter().any(|word| word.len() > 1 && (*word == option || word.starts_with('-') && option.starts_with(word.as_str()))),
+    }
+}
+
+/// Whether the rule speaks about a command with these words, or about one that they may start.
+pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
+    if rule.tool() != "Bash" {
+        return false;
+    }
+    let pattern = match rule.specifier() {
+        Specifier::Any => return true,
+        Specifier::Shell(pattern) => pattern,
+        _ => return false,
+    };
+    let (starts, holds_lines) = reach(words);
+    starts.iter().any(|at| matches_from(pattern, &words[*at..]))
+        || holds_lines
+            && words.iter().filter(|word| may_hold_line(word)).any(|word| {
+                all_segments(word).iter().any(|segment| reach(segment).0.iter().any(|at| matches_from(pattern, &segment[*at..])))
+            })
+}
+
+/// Whether the rule speaks about anything in a line, read without a grammar.
+pub(super) fn touches_raw(rule: &Rule, text: &str) -> bool {
+    if rule.tool() != "Bash" {
+        return false;
+    }
+    match rule.specifier() {
+        Specifier::Any => return true,
+        Specifier::Shell(ShellPattern::Exact(want)) if want == text.trim() => return true,
+        Specifier::Shell(ShellPattern::Wildcard(pattern)) if glob::wildcard(pattern, text.trim()) => return true,
+        Specifier::Shell(_) => {}
+        _ => return false,
+    }
+    segments(text).iter().any(|words| touches(rule, words))
+}
+
+/// Whether any word of the line, wherever it stands, could be what the rule means: for names that only bash will know.
+pub(super) fn touches_anywhere(rule: &Rule, text: &str) -> bool {
+    let Specifier::Shell(pattern) = rule.specifier() else { return touches_raw(rule, text) };
+    all_segments(text).iter().any(|words| {
+        (0..words.len()).any(|at| {
+            let value = words[at].split_once('=').map(|(_, value)| vec![value.to_owned()]);
+            matches_from(pattern, &words[at..]) || value.is_some_and(|value| matches_name(pattern, &value))
+        })
+    }) || all_segments(text).iter().flatten().any(|word| matches_name(pattern, std::slice::from_ref(word)))
+}
+
+fn matches_name(pattern: &ShellPattern, words: &[String]) -> bool {
+    match pattern {
+        ShellPattern::Prefix(prefix) => prefix.first().is_none_or(|want| same_name(want, &words[0])),
+        ShellPattern::Exact(text) | ShellPattern::Wildcard(text) => {
+            text.split_whitespace().next().is_some_and(|want| same_name(want, &words[0]))
+        }
+    }
+}
+
+/// Programs that take the name of another, and then act as it.
+const SUBCOMMANDS: [&str; 40] = [
+    "git", "npm", "pnpm", "yarn", "cargo", "docker", "podman", "kubectl", "gh", "go", "pip", "pip3", "uv", "poetry", "brew",
+    "apt", "apt-get", "systemctl", "make", "bun", "deno", "terraform", "aws", "gcloud", "az", "helm", "svn", "hg", "rustup",
+    "conda", "dnf", "yum", "pacman", "apk", "gem", "bundle", "composer", "dotnet", "mvn", "gradle",
+];
+
+/// Words behind which such a program runs a command of ours.
+const RUNS: [&str; 14] = [
+    "exec", "run", "x", "dlx", "foreach", "bisect", "rebase", "filter-branch", "-c", "-x", "--exec", "alias", "shell", "debug",
+];
+
+/// Where in the words a command may start, and whether a word may itself hold a line. Fails towards more.
+fn reach(words: &[String]) -> (Vec<usize>, bool) {
+    let mut at = 0;
+    // Assignments and keywords stand before the command.
+    while at < words.len() {
+        let word = words[at].as_str();
+        let assignment = word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && name.trim_end_matches('+').chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
+        let keyword = matches!(word, "then" | "do" | "else" | "elif" | "if" | "while" | "until" | "!" | "time" | "{" | "}" | "coproc" | "fi" | "done" | "esac" | "in");
+        if !assignment && !keyword {
+            break;
+        }
+        at += 1;
+    }
+    let Some(name) = words.get(at) else { return ((0..words.len()).collect(), true) };
+    let name = base(name);
+    let runs = SUBCOMMANDS.contains(&name)
+        && words[at..].iter().any(|word| RUNS.contains(&word.as_str()) || word.starts_with("--exec") || word.starts_with("-c"));
+    let finds = name == "find" && words.iter().any(|word| word.starts_with("-exec") || word.starts_with("-ok"));
+    let data = (commands::takes_data(name) || SUBCOMMANDS.contains(&name) || name == "find") && !runs && !finds;
+    // A redirection before the name leaves its target as the first word, so an unknown first word is looked behind anyway.
+    if data { (vec![0, at], false) } else { ((0..words.len()).collect(), true) }
+}
+
+fn base(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// Whether a command's name is, or may expand to, the rule's.
+fn same_name(want: &str, name: &str) -> bool {
+    let fits = |name: &str| {
+        want.eq_ignore_ascii_case(name)
+            || want.contains('*') && glob::wildcard(want, name)
+            || name.contains(['*', '?', '[']) && glob::component(name, want, Case::Ignored)
+    };
+    fits(name) || fits(base(name))
+}
+
+fn matches_from(pattern: &ShellPattern, words: &[String]) -> bool {
+    let Some(name) = words.first() else { return false };
+    let with_base = || {
+        let mut words = words.to_vec();
+        words[0] = base(name).to_owned();
+        words.join(" ")
+    };
+    match pattern {
+        ShellPattern::Prefix(prefix) => match prefix.split_first() {
+            None => true,
+            Some((want, rest)) => same_name(want, name) && follows(rest, &words[1..]),
+        },
+        ShellPattern::Exact(text) => {
+            let want = segments(text).concat();
+            want == words || text == &words.join(" ") || text == &with_base()
+        }
+        ShellPattern::Wildcard(pattern) => {
+            let bare = pattern.strip_suffix(" *").unwrap_or(pattern);
+            [words.join(" "), with_base()].iter().any(|text| glob::wildcard(pattern, text) || glob::wildcard(bare, text))
+        }
+    }
+}
+
+/// Whether the words begin with what the rule wants, possibly after options that stand before it, each with a value.
+fn follows(want: &[String], words: &[String]) -> bool {
+    let Some((first, rest)) = want.split_first() else { return true };
+    let mut after_option = false;
+    for (at, word) in words.iter().enumerate() {
+        let glob = word.contains(['*', '?', '[']) && glob::component(word, first, Case::Exact);
+        if (word == first || glob) && follows(rest, &words[at + 1..]) {
+            return true;
+        }
+        let option = word.starts_with(['-', '+']);
+        if !option && !after_option {
+            return false;
+        }
+        after_option = option;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forbidding_is_broad() {
+        for (rule, line, want) in [
+            ("Bash(rm:*)", "rm x", true),
+            ("Bash(rm:*)", "/bin/rm x", true),
+            ("Bash(rm:*)", "r? x", true),
+            ("Bash(rm:*)", "sudo -u root rm x", true),
+            ("Bash(rm:*)", "busybox rm x", true),
+            ("Bash(rm:*)", "bash -c 'ls; rm x'", true),
+            ("Bash(rm:*)", "python -c 'os.system(\"rm x\")'", true),
+            ("Bash(rm:*)", "git commit -m 'rm x'", false),
+            ("Bash(rm:*)", "git rm x", false),
+            ("Bash(rm:*)", "echo rm", false),
+            ("Bash(rm:*)", "grep rm x", false),
+            ("Bash(git push:*)", "git -C dir push", true),
+            ("Bash(git push:*)", "git -c a=b --no-pager push origin", true),
+            ("Bash(git push:*)", "git log push", false),
+            ("Bash(git push)", "git push", true),
+            ("Bash(*--force*)", "git push --force", true),
+        ] {
+            assert_eq!(touches_raw(&Rule::parse(rule).unwrap(), line), want, "{rule} {line}");
+        }
+    }
+}

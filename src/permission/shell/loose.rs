@@ -1,0 +1,218 @@
+//! Reads a line without a grammar, for rules that forbid: what may be a command in it, whatever the parser thinks.
+
+/// Deepest text within text that is looked at.
+const MAX_DEPTH: usize = 6;
+
+/// Runs of words between anything that may separate commands, quotes removed. Words that hold whole lines are read, too.
+pub(in crate::permission) fn segments(text: &str) -> Vec<Vec<String>> {
+    let mut lexer = Lexer { segments: Vec::new(), words: Vec::new(), word: None, braces: 0 };
+    lexer.run(text);
+    lexer.segments
+}
+
+/// Whether a word may itself hold a command line.
+pub(in crate::permission) fn may_hold_line(word: &str) -> bool {
+    word.contains([' ', '\t', '\n', ';', '|', '&', '$', '`', '(', '<', '>', '\'', '"', '!', '='])
+}
+
+/// The segments of a line, and of every line in its words, as deep as they nest.
+pub(in crate::permission) fn all_segments(text: &str) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    let mut texts = vec![(text.to_owned(), 0)];
+    while let Some((text, depth)) = texts.pop() {
+        for segment in segments(&text) {
+            if depth < MAX_DEPTH {
+                texts.extend(segment.iter().filter(|word| may_hold_line(word) && **word != text).map(|word| (word.clone(), depth + 1)));
+            }
+            all.push(segment);
+        }
+    }
+    all
+}
+
+struct Lexer {
+    segments: Vec<Vec<String>>,
+    words: Vec<String>,
+    word: Option<String>,
+    braces: usize,
+}
+
+impl Lexer {
+    fn push(&mut self, c: char) {
+        self.word.get_or_insert_default().push(c);
+    }
+
+    fn end_word(&mut self) {
+        self.words.extend(self.word.take());
+    }
+
+    fn end_segment(&mut self) {
+        self.end_word();
+        if !self.words.is_empty() {
+            self.segments.push(std::mem::take(&mut self.words));
+        }
+    }
+
+    fn run(&mut self, text: &str) {
+        let chars: Vec<char> = text.chars().collect();
+        let mut at = 0;
+        while at < chars.len() {
+            let c = chars[at];
+            let next = chars.get(at + 1).copied();
+            at += 1;
+            match c {
+                '\\' => match next {
+                    Some('\n') => at += 1,
+                    Some(escaped) => {
+                        self.push(escaped);
+                        at += 1;
+                    }
+                    None => {}
+                },
+                '\'' => {
+                    self.word.get_or_insert_default();
+                    while at < chars.len() && chars[at] != '\'' {
+                        self.push(chars[at]);
+                        at += 1;
+                    }
+                    at += 1;
+                }
+                '$' if next == Some('\'') => at = self.ansi_c(&chars, at + 1),
+                '"' => {
+                    self.word.get_or_insert_default();
+                    while at < chars.len() && chars[at] != '"' {
+                        if chars[at] == '\\' && at + 1 < chars.len() {
+                            at += 1;
+                            if !matches!(chars[at], '$' | '`' | '"' | '\\' | '\n') {
+                                self.push('\\');
+                            }
+                            if chars[at] == '\n' {
+                                at += 1;
+                                continue;
+                            }
+                        }
+                        self.push(chars[at]);
+                        at += 1;
+                    }
+                    at += 1;
+                }
+                '$' => match next {
+                    Some('(') => self.end_segment(),
+                    Some('{') => {
+                        at += 1;
+                        let start = at;
+                        while at < chars.len() && chars[at] != '}' && !":-+?=/#%^,".contains(chars[at]) {
+                            at += 1;
+                        }
+                        if chars.get(at) == Some(&'}') {
+                            at += 1;
+                        } else if at > start {
+                            while at < chars.len() && ":-+?=/#%^,".contains(chars[at]) {
+                                at += 1;
+                            }
+                            self.end_segment();
+                        }
+                    }
+                    // A variable may be empty, so that `r$@m` is `rm`.
+                    Some(c) if "@*#?!-$".contains(c) => at += 1,
+                    Some(c) if c.is_ascii_alphabetic() || c == '_' => {
+                        while at < chars.len() && (chars[at].is_ascii_alphanumeric() || chars[at] == '_') {
+                            at += 1;
+                        }
+                    }
+                    Some(c) if c.is_ascii_digit() => at += 1,
+                    _ => {}
+                },
+                '\n' | '\r' | '\0' | ';' | '&' | '|' | '(' | ')' | '`' => self.end_segment(),
+                '<' | '>' => {
+                    // A descriptor before it is no word.
+                    if self.word.as_ref().is_some_and(|word| word.bytes().all(|b| b.is_ascii_digit())) {
+                        self.word = None;
+                    }
+                    self.end_word();
+                }
+                '{' => {
+                    self.braces += 1;
+                    if self.word.is_none() {
+                        self.end_segment();
+                    }
+                }
+                '}' if self.braces > 0 => {
+                    self.braces -= 1;
+                    self.end_word();
+                }
+                ',' if self.braces > 0 => self.end_word(),
+                c if c.is_whitespace() => self.end_word(),
+                c => self.push(c),
+            }
+        }
+        self.end_segment();
+    }
+
+    /// Decodes a `$'…'` string from after its quote; returns where it ends.
+    fn ansi_c(&mut self, chars: &[char], mut at: usize) -> usize {
+        self.word.get_or_insert_default();
+        while at < chars.len() && chars[at] != '\'' {
+            if chars[at] != '\\' {
+                self.push(chars[at]);
+                at += 1;
+                continue;
+            }
+            at += 1;
+            let Some(&kind) = chars.get(at) else { break };
+            let (radix, skip, most) = match kind {
+                'x' => (16, 1, 2),
+                'u' => (16, 1, 4),
+                'U' => (16, 1, 8),
+                '0'..='7' => (8, 0, 3),
+                _ => {
+                    self.push(match kind {
+                        'n' => '\n',
+                        't' => '\t',
+                        'r' => '\r',
+                        'a' | 'b' | 'e' | 'E' | 'f' | 'v' | 'c' => ' ',
+                        other => other,
+                    });
+                    at += 1;
+                    continue;
+                }
+            };
+            at += skip;
+            let digits: String = chars[at..].iter().take(most).take_while(|c| c.is_digit(radix)).collect();
+            at += digits.len();
+            if let Some(c) = u32::from_str_radix(&digits, radix).ok().and_then(char::from_u32) {
+                self.push(c);
+            }
+        }
+        at + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_found_without_a_grammar() {
+        for (line, want) in [
+            ("a b; c", "a b|c"),
+            ("r\\\nm x", "rm x"),
+            ("$'\\x72\\155' x", "rm x"),
+            ("r$@m x", "rm x"),
+            ("r${z}m x", "rm x"),
+            ("${z:-rm} x", "rm x"),
+            ("`rm x`", "rm x"),
+            ("{rm,-rf,x}", "rm -rf x"),
+            ("a 2>&1 | b", "a|1|b"),
+            ("'a b' \"c'd\"", "a b c'd"),
+        ] {
+            let found: Vec<String> = segments(line).iter().map(|words| words.join(" ")).collect();
+            assert_eq!(found.join("|"), want, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn lines_in_words_are_read() {
+        assert!(all_segments("bash -c 'eval \"rm x\"'").contains(&vec!["rm".to_owned(), "x".to_owned()]));
+    }
+}

@@ -1,0 +1,525 @@
+//! From tree-sitter's tree to ours. Every byte of the line must be accounted for by a construct that we know, so that what
+//! the parser misses cannot run unseen (dependencies.md section 4).
+
+use std::ops::Range;
+
+use tree_sitter::{Node as Tree, Parser};
+
+use super::word::{Span, Word, scan};
+use super::{Assignment, Node, Redirect, RedirectKind, Simple, guard};
+
+/// Deepest nesting that is judged.
+const MAX_DEPTH: usize = 60;
+
+/// A line that was understood in full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::permission) struct Line {
+    pub(in crate::permission) node: Node,
+    /// Bytes that are never run: comments and here-documents.
+    pub(in crate::permission) data: Vec<Range<usize>>,
+}
+
+/// Parses a line.
+///
+/// # Errors
+/// What cannot be judged in it.
+pub(in crate::permission) fn parse(text: &str) -> Result<Line, String> {
+    if let Some(reason) = guard::refuse(text) {
+        return Err(reason);
+    }
+    let mut parser = Parser::new();
+    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).map_err(|error| error.to_string())?;
+    let tree = parser.parse(text, None).ok_or("the parser gave up")?;
+    let root = tree.root_node();
+    if root.has_error() {
+        return Err("it cannot be parsed".into());
+    }
+    let mut reader = Reader { text, data: Vec::new(), nested: Vec::new() };
+    let blank = |range: Range<usize>| reader.text[range].chars().all(char::is_whitespace);
+    if !blank(0..root.start_byte()) || !blank(root.end_byte()..text.len()) {
+        return Err("part of it was not parsed".into());
+    }
+    let nodes = reader.statements(root, &[], 0)?;
+    if nodes.is_empty() {
+        return Ok(Line { node: Node::Sequence(Vec::new()), data: reader.data });
+    }
+    Ok(Line { node: Node::Sequence(nodes), data: reader.data })
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    data: Vec<Range<usize>>,
+    /// Commands of substitutions met since the last statement began.
+    nested: Vec<Node>,
+}
+
+fn children<'t>(tree: Tree<'t>) -> Vec<Tree<'t>> {
+    (0..tree.child_count()).filter_map(|at| tree.child(at as u32)).collect()
+}
+
+impl<'a> Reader<'a> {
+    fn source(&self, tree: Tree) -> &'a str {
+        &self.text[tree.byte_range()]
+    }
+
+    /// The children without comments, after checking that only blanks lie between them.
+    fn parts<'t>(&mut self, tree: Tree<'t>) -> Result<Vec<Tree<'t>>, String> {
+        let mut parts = Vec::new();
+        let mut end = tree.start_byte();
+        for child in children(tree) {
+            if child.start_byte() < end || !self.text[end..child.start_byte()].bytes().all(|b| matches!(b, b' ' | b'\t' | b'\n')) {
+                return Err(format!("text that was not parsed in a {}", tree.kind()));
+            }
+            end = child.end_byte();
+            if child.kind() != "comment" {
+                parts.push(child);
+                continue;
+            }
+            let before = self.text[..child.start_byte()].chars().next_back();
+            let comment = self.source(child);
+            let ends = self.text[end..].chars().next().is_none_or(|c| c == '\n');
+            if !comment.starts_with('#') || comment.contains('\n') || !ends || before.is_some_and(|c| !" \t\n;&|()".contains(c)) {
+                return Err("a comment that may be none".into());
+            }
+            self.data.push(child.byte_range());
+        }
+        if !self.text[end..tree.end_byte()].bytes().all(|b| matches!(b, b' ' | b'\t' | b'\n')) {
+            return Err(format!("text that was not parsed in a {}", tree.kind()));
+        }
+        Ok(parts)
+    }
+
+    /// The statements among the children; `words` are the keywords that may stand between them.
+    fn statements(&mut self, tree: Tree, words: &[&str], depth: usize) -> Result<Vec<Node>, String> {
+        let parts = self.parts(tree)?;
+        self.sequence(&parts, words, depth)
+    }
+
+    fn sequence(&mut self, parts: &[Tree], words: &[&str], depth: usize) -> Result<Vec<Node>, String> {
+        let mut nodes: Vec<Node> = Vec::new();
+        let mut open: Option<usize> = None;
+        for part in parts {
+            match part.kind() {
+                "&" => {
+                    let Some(last) = nodes.pop() else { return Err("a & without a command".into()) };
+                    nodes.push(Node::Apart(vec![last]));
+                    open = None;
+                }
+                ";" | "\n" | ";;" => open = None,
+                kind if words.contains(&kind) => open = None,
+                _ => {
+                    // A here-document's end is its own line, and the next statement needs no other separator.
+                    if open.is_some_and(|end| !self.text[end..part.start_byte()].contains('\n') && !self.text[..end].ends_with('\n')) {
+                        return Err("two commands without a separator".into());
+                    }
+                    nodes.push(self.statement(*part, depth + 1)?);
+                    open = Some(part.end_byte());
+                }
+            }
+        }
+        Ok(nodes)
+    }
+
+    /// A statement together with the substitutions in its words, which run before it in shells of their own.
+    fn statement(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
+        if depth > MAX_DEPTH {
+            return Err("it is nested too deeply".into());
+        }
+        let outer = std::mem::take(&mut self.nested);
+        let node = self.bare_statement(tree, depth)?;
+        let nested = std::mem::replace(&mut self.nested, outer);
+        if nested.is_empty() {
+            return Ok(node);
+        }
+        Ok(Node::Sequence(vec![Node::Apart(nested), node]))
+    }
+
+    fn bare_statement(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
+        match tree.kind() {
+            "command" | "declaration_command" | "unset_command" => self.command(tree, depth),
+            "variable_assignment" => Ok(simple(vec![self.assignment(tree, depth)?])),
+            "variable_assignments" => {
+                let parts = self.parts(tree)?;
+                let assignments = parts.into_iter().map(|part| self.assignment(part, depth)).collect::<Result<_, _>>()?;
+                Ok(simple(assignments))
+            }
+            "list" => {
+                let parts = self.parts(tree)?;
+                let [left, operator, right] = parts.as_slice() else { return Err("an odd list".into()) };
+                let left = Box::new(self.statement(*left, depth + 1)?);
+                let right = Box::new(self.statement(*right, depth + 1)?);
+                match operator.kind() {
+                    "&&" => Ok(Node::And(left, right)),
+                    "||" => Ok(Node::Or(left, right)),
+                    kind => Err(format!("an unknown operator {kind}")),
+                }
+            }
+            "pipeline" => {
+                let mut nodes = Vec::new();
+                for (at, part) in self.parts(tree)?.into_iter().enumerate() {
+                    match (at % 2, part.kind()) {
+                        (1, "|" | "|&") => {}
+                        (0, _) => nodes.push(self.statement(part, depth + 1)?),
+                        _ => return Err("an odd pipeline".into()),
+                    }
+                }
+                Ok(Node::Apart(nodes))
+            }
+            "negated_command" => {
+                let parts = self.parts(tree)?;
+                match parts.as_slice() {
+                    [not, inner] if not.kind() == "!" && inner.start_byte() > not.end_byte() => {
+                        Ok(Node::Sequence(vec![self.statement(*inner, depth + 1)?]))
+                    }
+                    _ => Err("an odd negation".into()),
+                }
+            }
+            "subshell" => Ok(Node::Apart(self.statements(tree, &["(", ")"], depth)?)),
+            "compound_statement" => {
+                let parts = self.parts(tree)?;
+                if parts.first().is_none_or(|part| part.kind() != "{") {
+                    return Err("arithmetic".into());
+                }
+                Ok(Node::Sequence(self.sequence(&parts, &["{", "}"], depth)?))
+            }
+            "if_statement" | "elif_clause" | "else_clause" | "do_group" | "while_statement" => {
+                let words = ["if", "then", "fi", "elif", "else", "do", "done", "while", "until"];
+                let parts = self.statements(tree, &words, depth)?;
+                Ok(Node::Block { variable: None, words: Vec::new(), parts })
+            }
+            "for_statement" => self.for_statement(tree, depth),
+            "case_statement" => self.case_statement(tree, depth),
+            "function_definition" => self.function(tree, depth),
+            "redirected_statement" => self.redirected(tree, depth),
+            "test_command" => self.test(tree, depth),
+            kind => Err(format!("a construct that is not judged: {}", kind.replace('_', " "))),
+        }
+    }
+
+    fn command(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
+        let mut command = Simple { assignments: Vec::new(), words: Vec::new(), redirects: Vec::new() };
+        let mut end: Option<usize> = None;
+        for part in self.parts(tree)? {
+            let gap = end.map(|end| &self.text[end..part.start_byte()]);
+            if gap.is_some_and(|gap| gap.contains('\n')) {
+                return Err("a command over two lines".into());
+            }
+            end = Some(part.end_byte());
+            match part.kind() {
+                "file_redirect" | "herestring_redirect" => command.redirects.push(self.redirect(part, depth)?),
+                kind if gap.is_some_and(str::is_empty) => return Err(format!("a {kind} that joins the word before it")),
+                "variable_assignment" if command.words.is_empty() => command.assignments.push(self.assignment(part, depth)?),
+                "subshell" => return Err("a subshell as an argument".into()),
+                _ => command.words.extend(self.words(part, depth)?),
+            }
+        }
+        Ok(Node::Simple(command))
+    }
+
+    fn assignment(&mut self, tree: Tree, depth: usize) -> Result<Assignment, String> {
+        let source = self.source(tree);
+        let (name, value) = source.split_once('=').ok_or("an odd assignment")?;
+        let name = name.strip_suffix('+').unwrap_or(name);
+        let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !plain {
+            return Err("an assignment to something else than a variable".into());
+        }
+        let spans = self.spans(tree, depth)?;
+        let mut words = scan(value, tree.end_byte() - value.len(), &spans)?;
+        if words.len() > 1 {
+            // Braces are not expanded in an assignment; as an expansion it is at least not literal.
+            words.truncate(1);
+        }
+        let value = words.pop().unwrap_or(Word { source: String::new(), pieces: Vec::new() });
+        Ok(Assignment { name: name.to_owned(), value })
+    }
+
+    fn words(&mut self, tree: Tree, depth: usize) -> Result<Vec<Word>, String> {
+        let spans = self.spans(tree, depth)?;
+        scan(self.source(tree), tree.start_byte(), &spans)
+    }
+
+    /// The outermost expansions in a word, each judged to be a plain one; the commands in them go to `nested`.
+    fn spans(&mut self, tree: Tree, depth: usize) -> Result<Vec<Span>, String> {
+        if depth > MAX_DEPTH {
+            return Err("it is nested too deeply".into());
+        }
+        let source = self.source(tree);
+        match tree.kind() {
+            "simple_expansion" => {
+                let name = source.strip_prefix('$').unwrap_or_default();
+                let special = name.len() == 1 && name.chars().all(|c| c.is_ascii_digit() || "@*#?$!_-".contains(c));
+                if !special && !is_name(name) {
+                    return Err("an odd expansion".into());
+                }
+            }
+            "expansion" if !plain_expansion(source) => return Err("an expansion that may do more than expand".into()),
+            "expansion" => {}
+            "arithmetic_expansion" => {
+                let inner = source.strip_prefix("$((").and_then(|source| source.strip_suffix("))"));
+                if !inner.is_some_and(|inner| inner.chars().all(|c| c.is_ascii_digit() || " +-*/%()<>&|^~!?:".contains(c))) {
+                    return Err("arithmetic with variables".into());
+                }
+            }
+            "command_substitution" | "process_substitution" => {
+                let parts = self.parts(tree)?;
+                let [open, inner @ .., close] = parts.as_slice() else { return Err("an odd substitution".into()) };
+                if !matches!(open.kind(), "$(" | "<(" | ">(") || close.kind() != ")" {
+                    return Err("a backtick".into());
+                }
+                let node = match inner {
+                    [redirect] if redirect.kind() == "file_redirect" => {
+                        Node::Redirected { body: None, redirects: vec![self.redirect(*redirect, depth + 1)?] }
+                    }
+                    _ => Node::Sequence(self.sequence(inner, &[], depth + 1)?),
+                };
+                self.nested.push(Node::Apart(vec![node]));
+            }
+            "ansi_c_string" | "translated_string" => return Err("a $'…' or $\"…\" string".into()),
+            "array" => return Err("an array".into()),
+            _ => {
+                let mut spans = Vec::new();
+                for child in children(tree) {
+                    spans.extend(self.spans(child, depth + 1)?);
+                }
+                return Ok(spans);
+            }
+        }
+        Ok(vec![Span { range: tree.byte_range() }])
+    }
+
+    fn redirect(&mut self, tree: Tree, depth: usize) -> Result<Redirect, String> {
+        let parts = self.parts(tree)?;
+        let (parts, _) = match parts.as_slice() {
+            [fd, rest @ ..] if fd.kind() == "file_descriptor" => (rest, fd),
+            all => (all, &tree),
+        };
+        let [operator, rest @ ..] = parts else { return Err("an odd redirection".into()) };
+        let kind = match operator.kind() {
+            "<" => RedirectKind::Read,
+            ">" | ">>" | ">|" | "&>" | "&>>" => RedirectKind::Write,
+            "<>" => RedirectKind::ReadWrite,
+            ">&" | "<&" | ">&-" | "<&-" => RedirectKind::Duplicate,
+            "<<<" => RedirectKind::Data,
+            kind => return Err(format!("an unknown redirection {kind}")),
+        };
+        let mut words = match rest {
+            [] => Vec::new(),
+            [target] => self.words(*target, depth)?,
+            // The parser takes arguments that follow for further targets.
+            _ => return Err("arguments after a redirection".into()),
+        };
+        match (words.pop(), words.is_empty()) {
+            (Some(target), true) => {
+                let number = target.literal().is_some_and(|text| text == "-" || text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()));
+                match kind {
+                    // `>&file` writes the file.
+                    RedirectKind::Duplicate if !number => Ok(Redirect { kind: RedirectKind::ReadWrite, target }),
+                    kind => Ok(Redirect { kind, target }),
+                }
+            }
+            (None, _) if operator.kind().ends_with("&-") => {
+                Ok(Redirect { kind, target: Word { source: "-".into(), pieces: Vec::new() } })
+            }
+            _ => Err("a redirection with an odd target".into()),
+        }
+    }
+
+    fn redirected(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
+        let mut body = None;
+        let mut redirects = Vec::new();
+        let mut after = Vec::new();
+        for part in self.parts(tree)? {
+            match part.kind() {
+                "file_redirect" | "herestring_redirect" => redirects.push(self.redirect(part, depth)?),
+                "heredoc_redirect" => self.heredoc(part, &mut redirects, &mut after, depth)?,
+                _ if body.is_none() && redirects.is_empty() => body = Some(Box::new(self.statement(part, depth + 1)?)),
+                kind => return Err(format!("a {kind} after a redirection")),
+            }
+        }
+        let node = match body.map(|body| *body) {
+            // The command's own redirections stay with it.
+            Some(Node::Simple(mut command)) => {
+                command.redirects.extend(redirects);
+                Node::Simple(command)
+            }
+            body => Node::Redirected { body: body.map(Box::new), redirects },
+        };
+        if after.is_empty() {
+            return Ok(node);
+        }
+        after.insert(0, node);
+        Ok(Node::Apart(after))
+    }
+
+    /// A here-document whose body is surely data, and what stands behind it on its line.
+    fn heredoc(&mut self, tree: Tree, redirects: &mut Vec<Redirect>, after: &mut Vec<Node>, depth: usize) -> Result<(), String> {
+        let mut delimiter = None;
+        let mut tabs = false;
+        let mut body: Option<Range<usize>> = None;
+        let mut ended = false;
+        for part in children(tree) {
+            match part.kind() {
+                "<<" => {}
+                "<<-" => tabs = true,
+                "heredoc_start" => delimiter = Some(self.source(part)),
+                "file_redirect" | "herestring_redirect" => redirects.push(self.redirect(part, depth)?),
+                "heredoc_body" => body = Some(part.byte_range()),
+                "heredoc_end" => {
+                    ended = true;
+                    let start = delimiter.ok_or("a here-document without a start")?;
+                    let quoted = ['\'', '"'].iter().find_map(|q| start.strip_prefix(*q)?.strip_suffix(*q));
+                    let name = quoted.unwrap_or(start);
+                    if !is_name(name) {
+                        return Err("an odd here-document delimiter".into());
+                    }
+                    let line_start = self.text[..part.start_byte()].rfind('\n').map_or(0, |at| at + 1);
+                    let before = &self.text[line_start..part.start_byte()];
+                    let alone = if tabs { before.bytes().all(|b| b == b'\t') } else { before.is_empty() };
+                    let ends = self.text[part.end_byte()..].chars().next().is_none_or(|c| c == '\n');
+                    let range = body.clone().unwrap_or(line_start..line_start);
+                    let text = &self.text[range.start.min(line_start)..line_start];
+                    let early = text.lines().any(|line| (if tabs { line.trim_start_matches('\t') } else { line }) == name);
+                    if self.source(part).trim() != name || !alone || !ends || early {
+                        return Err("a here-document whose end is unclear".into());
+                    }
+                    if quoted.is_none() && text.contains(['$', '`', '\\']) {
+                        return Err("a here-document with expansions: quote its delimiter".into());
+                    }
+                    self.data.push(range.start.min(line_start)..part.end_byte());
+                    redirects.push(Redirect { kind: RedirectKind::Data, target: Word { source: name.to_owned(), pieces: Vec::new() } });
+                }
+                "&&" | "||" | "|" | "|&" | ";" => {}
+                "pipeline" => {
+                    for inner in self.parts(part)? {
+                        if !matches!(inner.kind(), "|" | "|&") {
+                            after.push(self.statement(inner, depth + 1)?);
+                        }
+                    }
+                }
+                "word" | "string" | "raw_string" | "concatenation" | "number" => return Err("arguments after a here-document".into()),
+                _ => after.push(self.statement(part, depth + 1)?),
+            }
+        }
+        if ended { Ok(()) } else { Err("a here-document without an end".into()) }
+    }
+
+    fn for_statement(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
+        let (mut variable, mut words, mut parts) = (None, Vec::new(), Vec::new());
+        for part in self.parts(tree)? {
+            match part.kind() {
+                "for" | "in" | ";" | "\n" => {}
+                "variable_name" => variable = Some(self.source(part).to_owned()),
+                "do_group" => parts.push(self.statement(part, depth + 1)?),
+                "select" => return Err("select reads from the terminal".into()),
+                _ => words.extend(self.words(part, depth)?),
+            }
+        }
+        if variable.is_none() {
+            return Err("an odd loop".into());
+        }
+        Ok(Node::Block { variable, words, parts })
+    }
+
+    fn case_statement(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
+        let (mut words, mut parts) = (Vec::new(), Vec::new());
+        for part in self.parts(tree)? {
+            match part.kind() {
+                "case" | "in" | "esac" | "\n" | ";" => {}
+                "case_item" => {
+                    let inner = self.parts(part)?;
+                    let close = inner.iter().position(|part| part.kind() == ")").ok_or("an odd case")?;
+                    for pattern in &inner[..close] {
+                        if !matches!(pattern.kind(), "(" | "|") {
+                            words.extend(self.words(*pattern, depth)?);
+                        }
+                    }
+                    parts.extend(self.sequence(&inner[close + 1..], &[";&", ";;&"], depth)?);
+                }
+                _ => words.extend(self.words(part, depth)?),
+            }
+        }
+        Ok(Node::Block { variable: None, words, parts })
+    }
+
+    fn function(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
+        let (mut name, mut body) = (None, None);
+        for part in self.parts(tree)? {
+            match part.kind() {
+                "function" | "(" | ")" => {}
+                "word" if name.is_none() => name = Some(self.source(part).to_owned()),
+                "compound_statement" | "subshell" if body.is_none() => body = Some(Box::new(self.statement(part, depth + 1)?)),
+                kind => return Err(format!("a function with a {}", kind.replace('_', " "))),
+            }
+        }
+        match (name, body) {
+            (Some(name), Some(body)) if is_name(&name) => Ok(Node::Function { name, body }),
+            _ => Err("an odd function".into()),
+        }
+    }
+
+    /// `[ … ]` and `[[ … ]]` as a command with words; what is more than words is not judged.
+    fn test(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
+        let spans = self.spans(tree, depth)?;
+        let source = self.source(tree);
+        let mut words = Vec::new();
+        let mut start = 0;
+        let mut quote = None;
+        let mut escaped = false;
+        for (at, c) in source.char_indices().chain([(source.len(), ' ')]) {
+            let inside = spans.iter().any(|span| span.range.contains(&(tree.start_byte() + at)));
+            match (quote, c) {
+                _ if inside => {}
+                _ if escaped => escaped = false,
+                (None | Some('"'), '\\') => escaped = true,
+                (None, '\'' | '"') => quote = Some(c),
+                (Some(open), c) if c == open => quote = None,
+                (None, ' ' | '\t' | '\n') => {
+                    match &source[start..at] {
+                        "" => {}
+                        // Quoted, so that a rule never sees them as an operator.
+                        both @ ("&&" | "||") if source.starts_with("[[") => {
+                            words.push(Word { source: both.to_owned(), pieces: vec![super::Piece::Text(both.to_owned())] });
+                        }
+                        _ if c == '\n' => return Err("a test over two lines".into()),
+                        word => words.extend(scan(word, tree.start_byte() + start, &spans)?),
+                    }
+                    start = at + 1;
+                }
+                _ => {}
+            }
+        }
+        Ok(Node::Simple(Simple { assignments: Vec::new(), words, redirects: Vec::new() }))
+    }
+}
+
+fn simple(assignments: Vec<Assignment>) -> Node {
+    Node::Simple(Simple { assignments, words: Vec::new(), redirects: Vec::new() })
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// `${x}`, `${#x}`, `${x[0]}`, `${x:-word}`, `${x#pattern}`: forms in which nothing is evaluated a second time.
+fn plain_expansion(source: &str) -> bool {
+    let Some(inner) = source.strip_prefix("${").and_then(|source| source.strip_suffix('}')) else { return false };
+    let inner = inner.strip_prefix('#').unwrap_or(inner);
+    let end = inner.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(inner.len());
+    let (name, rest) = match inner.chars().next() {
+        Some('@' | '*') => inner.split_at(1),
+        _ => inner.split_at(end),
+    };
+    let rest = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((index, rest)) if index == "@" || index == "*" || index.bytes().all(|b| b.is_ascii_digit()) => rest,
+        Some(_) => return false,
+        None => rest,
+    };
+    let word = [":-", ":+", ":?", "-", "+", "?", "##", "#", "%%", "%", "//", "/", "^^", "^", ",,", ","]
+        .iter()
+        .find_map(|operator| rest.strip_prefix(operator));
+    let plain = |word: &str| word.chars().all(|c| c.is_alphanumeric() || " _./*-:,".contains(c));
+    (is_name(name) || name.bytes().all(|b| b.is_ascii_digit()) && !name.is_empty() || matches!(name, "@" | "*"))
+        && (rest.is_empty() || word.is_some_and(plain))
+}

@@ -1,0 +1,290 @@
+//! One word of a shell line: what is literal in it, and what only bash will know.
+
+use std::ops::Range;
+
+/// A word after quote removal and brace expansion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::permission) struct Word {
+    /// As it stands in the line, quotes and all.
+    pub(in crate::permission) source: String,
+    pub(in crate::permission) pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::permission) enum Piece {
+    Text(String),
+    /// Unquoted `*`, `?` or the `[` of a class.
+    Glob(char),
+    /// `~` alone at the start: the home folder.
+    Tilde,
+    /// `$x`, `$( … )`, `~user`, `{1..9}`.
+    Dynamic(String),
+}
+
+/// Something in a word that the parser found to be an expansion, in bytes of the line, with whether it may stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) range: Range<usize>,
+}
+
+/// Most words that the braces of one word may stand for.
+const MAX_BRACES: usize = 64;
+
+#[derive(Debug, Clone)]
+enum Unit {
+    Char { c: char, quoted: bool },
+    Dynamic(String),
+    /// `""`: makes a word where there is nothing else.
+    Nothing,
+}
+
+impl Word {
+    /// The value, where nothing in it is left to bash.
+    pub(in crate::permission) fn literal(&self) -> Option<String> {
+        let mut text = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(part) => text.push_str(part),
+                _ => return None,
+            }
+        }
+        Some(text)
+    }
+
+    /// The value as far as it is known: globs as written, expansions left out.
+    pub(in crate::permission) fn known(&self) -> String {
+        self.pieces
+            .iter()
+            .map(|piece| match piece {
+                Piece::Text(text) => text.clone(),
+                Piece::Glob(c) => c.to_string(),
+                Piece::Tilde => "~".to_owned(),
+                Piece::Dynamic(_) => String::new(),
+            })
+            .collect()
+    }
+
+    /// The literal text that the word surely starts with.
+    pub(in crate::permission) fn prefix(&self) -> &str {
+        match self.pieces.first() {
+            Some(Piece::Text(text)) => text,
+            Some(Piece::Tilde) => "~",
+            _ => "",
+        }
+    }
+
+    pub(in crate::permission) fn is_dynamic(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Dynamic(_)))
+    }
+
+    pub(in crate::permission) fn has_glob(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Glob(_)))
+    }
+
+    /// Without quotes where they change nothing, as written otherwise.
+    pub(in crate::permission) fn canonical(&self) -> String {
+        match self.literal() {
+            Some(text) if !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_@%+=:,./-^".contains(c)) => text,
+            _ => self.source.clone(),
+        }
+    }
+}
+
+/// Reads one whole word. `base` is where `text` starts in the line; `spans` are the expansions in it.
+///
+/// # Errors
+/// When the text is not exactly one word, or holds what the parser is known to misread.
+pub(super) fn scan(text: &str, base: usize, spans: &[Span]) -> Result<Vec<Word>, String> {
+    let units = units(text, base, spans)?;
+    let mut words = Vec::new();
+    braces(units, &mut words, 0)?;
+    Ok(words.into_iter().map(|units| Word { source: text.to_owned(), pieces: pieces(units) }).collect())
+}
+
+fn units(text: &str, base: usize, spans: &[Span]) -> Result<Vec<Unit>, String> {
+    let mut units = Vec::new();
+    let mut rest = text.char_indices().peekable();
+    let mut double = false;
+    while let Some((at, c)) = rest.next() {
+        let next = rest.peek().map(|(_, c)| *c);
+        let span = spans.iter().find(|span| span.range.start == base + at);
+        if let Some(span) = span {
+            let end = span.range.end - base;
+            let source = text.get(at..end).ok_or("an expansion does not end in its word")?;
+            units.push(Unit::Dynamic(source.to_owned()));
+            while rest.next_if(|(at, _)| *at < end).is_some() {}
+            continue;
+        }
+        match c {
+            '`' => return Err("a backtick".into()),
+            '\\' => {
+                let Some((_, escaped)) = rest.next() else { return Err("a backslash at the end".into()) };
+                if escaped == '\n' {
+                    return Err("a line continued with a backslash".into());
+                }
+                if double && !matches!(escaped, '$' | '`' | '"' | '\\') {
+                    units.push(Unit::Char { c: '\\', quoted: true });
+                }
+                units.push(Unit::Char { c: escaped, quoted: true });
+            }
+            '"' => {
+                double = !double;
+                units.push(Unit::Nothing);
+            }
+            '$' if double || !matches!(next, Some('\'' | '"')) => {
+                // What the parser took for a plain dollar must be one for bash, too.
+                if next.is_some_and(|c| c.is_alphanumeric() || "({[_@*#?$!-".contains(c)) {
+                    return Err("an expansion that the parser did not see".into());
+                }
+                units.push(Unit::Char { c, quoted: true });
+            }
+            '$' => return Err("a $'…' or $\"…\" string".into()),
+            c if double => units.push(Unit::Char { c, quoted: true }),
+            '\'' => {
+                units.push(Unit::Nothing);
+                loop {
+                    match rest.next() {
+                        Some((_, '\'')) => break,
+                        Some((_, c)) => units.push(Unit::Char { c, quoted: true }),
+                        None => return Err("a quote without an end".into()),
+                    }
+                }
+            }
+            c if c.is_whitespace() || "|&;()<>".contains(c) => return Err(format!("{c:?} within a word")),
+            '#' if at == 0 => return Err("a comment where a word was expected".into()),
+            c => units.push(Unit::Char { c, quoted: false }),
+        }
+    }
+    if double {
+        return Err("a quote without an end".into());
+    }
+    Ok(units)
+}
+
+fn is_open(unit: &Unit, want: char) -> bool {
+    matches!(unit, Unit::Char { c, quoted: false } if *c == want)
+}
+
+/// Expands `{a,b}` as bash does, before everything else.
+fn braces(units: Vec<Unit>, words: &mut Vec<Vec<Unit>>, depth: usize) -> Result<(), String> {
+    if depth > 16 || words.len() > MAX_BRACES {
+        return Err("braces that stand for too many words".into());
+    }
+    for open in (0..units.len()).filter(|at| is_open(&units[*at], '{')) {
+        let mut level = 0;
+        let mut commas = Vec::new();
+        let mut close = None;
+        for (at, unit) in units.iter().enumerate().skip(open) {
+            if is_open(unit, '{') {
+                level += 1;
+            } else if is_open(unit, ',') && level == 1 {
+                commas.push(at);
+            } else if is_open(unit, '}') {
+                level -= 1;
+                if level == 0 {
+                    close = Some(at);
+                    break;
+                }
+            }
+        }
+        let Some(close) = close else { continue };
+        if commas.is_empty() {
+            let inner: String = units[open + 1..close]
+                .iter()
+                .map(|unit| match unit {
+                    Unit::Char { c, .. } => *c,
+                    _ => '$',
+                })
+                .collect();
+            if !inner.contains("..") {
+                continue;
+            }
+            let mut whole = units[..open].to_vec();
+            whole.push(Unit::Dynamic(format!("{{{inner}}}")));
+            whole.extend_from_slice(&units[close + 1..]);
+            return braces(whole, words, depth + 1);
+        }
+        let mut start = open + 1;
+        for end in commas.into_iter().chain([close]) {
+            let mut whole = units[..open].to_vec();
+            whole.extend_from_slice(&units[start..end]);
+            whole.extend_from_slice(&units[close + 1..]);
+            braces(whole, words, depth + 1)?;
+            start = end + 1;
+        }
+        return Ok(());
+    }
+    // `{,}` alone leaves no word at all.
+    if !units.is_empty() {
+        words.push(units);
+    }
+    Ok(())
+}
+
+fn pieces(units: Vec<Unit>) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let tilde = units.first().is_some_and(|unit| is_open(unit, '~'));
+    let mut text = String::new();
+    let flush = |text: &mut String, pieces: &mut Vec<Piece>| {
+        if !text.is_empty() {
+            pieces.push(Piece::Text(std::mem::take(text)));
+        }
+    };
+    let mut before = None;
+    for (at, unit) in units.iter().enumerate() {
+        let single = match unit {
+            Unit::Char { c: '~', quoted: false } if at == 0 && tilde => match units.get(1) {
+                None => Some(Piece::Tilde),
+                Some(Unit::Char { c: '/', quoted: false }) => Some(Piece::Tilde),
+                _ => Some(Piece::Dynamic("~".into())),
+            },
+            // Bash expands it in what looks like an assignment.
+            Unit::Char { c: '~', quoted: false } if matches!(before, Some('=' | ':')) => Some(Piece::Dynamic("~".into())),
+            Unit::Char { c: c @ ('*' | '?' | '['), quoted: false } => Some(Piece::Glob(*c)),
+            Unit::Char { c, quoted } => {
+                text.push(*c);
+                before = (!quoted).then_some(*c);
+                None
+            }
+            Unit::Dynamic(source) => Some(Piece::Dynamic(source.clone())),
+            Unit::Nothing => None,
+        };
+        if let Some(piece) = single {
+            flush(&mut text, &mut pieces);
+            pieces.push(piece);
+            before = None;
+        }
+    }
+    flush(&mut text, &mut pieces);
+    if pieces.is_empty() {
+        pieces.push(Piece::Text(String::new()));
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words() {
+        let check = |text: &str, want: &[&str]| {
+            let words = scan(text, 0, &[]).map(|words| words.iter().map(Word::known).collect::<Vec<_>>());
+            assert_eq!(words, Ok(want.iter().map(|word| (*word).to_owned()).collect()), "{text}");
+        };
+        check("rm", &["rm"]);
+        check("r\"\"m", &["rm"]);
+        check("'r'm", &["rm"]);
+        check("\\rm", &["rm"]);
+        check("\"a\\n\\\"\"", &["a\\n\""]);
+        check("{rm,-rf,x}", &["rm", "-rf", "x"]);
+        check("a{b,c{d,e}}f", &["abf", "acdf", "acef"]);
+        check("'{a,b}'", &["{a,b}"]);
+        check("{}", &["{}"]);
+        check("\"\"", &[""]);
+        for text in ["a b", "`x`", "a\\\nb", "$'x'", "$x", "a;b", "\"x", "'x", "#x", "$\"x\"", "$[1]", "$(x)"] {
+            assert!(scan(text, 0, &[]).is_err(), "{text}");
+        }
+        assert!(scan(&"{a,b}".repeat(8), 0, &[]).is_err());
+    }
+}

@@ -1,0 +1,275 @@
+//! What the words of a command name: files that are read, written, removed.
+
+use std::path::{Path, PathBuf};
+
+use super::Behavior;
+use super::commands::Reads;
+use super::decide::{Query, Verdict, read, write};
+use super::files::{Files, MAX_NAMES};
+use super::glob::{self, Case};
+use super::places::Places;
+use super::rule::{Specifier, Strictness};
+use super::shell::loose::{all_segments, may_hold_line};
+use super::shell::{Piece, Word};
+
+/// Where the shell may be by now; None when nobody knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Cwd(pub(super) Option<Vec<PathBuf>>);
+
+impl Cwd {
+    pub(super) fn or(self, other: Cwd) -> Cwd {
+        match (self.0, other.0) {
+            (Some(mut all), Some(more)) => {
+                for path in more {
+                    if !all.contains(&path) {
+                        all.push(path);
+                    }
+                }
+                Cwd((all.len() <= 8).then_some(all))
+            }
+            _ => Cwd(None),
+        }
+    }
+}
+
+/// The word as text with the home folder in place of `~`; None when bash decides.
+pub(super) fn path_text(word: &Word, places: &Places) -> Option<String> {
+    let mut text = String::new();
+    for piece in &word.pieces {
+        match piece {
+            Piece::Text(part) => text.push_str(part),
+            Piece::Tilde => text.push_str(places.home.as_deref()?.to_str()?),
+            Piece::Glob(_) | Piece::Dynamic(_) => return None,
+        }
+    }
+    Some(text)
+}
+
+/// The paths that a word may name, globs expanded; None when that is not known.
+pub(super) fn paths(word: &Word, cwd: &Cwd, places: &Places, files: &dyn Files) -> Option<Vec<PathBuf>> {
+    if !word.has_glob() {
+        let text = path_text(word, places)?;
+        if Path::new(&text).is_absolute() {
+            return Some(vec![PathBuf::from(text)]);
+        }
+        return Some(cwd.0.as_ref()?.iter().map(|cwd| cwd.join(&text)).collect());
+    }
+    // Quoted characters that look like a glob's make the pattern ambiguous as text.
+    let quoted = |piece: &Piece| matches!(piece, Piece::Text(text) if text.contains(['*', '?', '[', '\\']));
+    if word.is_dynamic() || word.pieces.iter().any(quoted) {
+        return None;
+    }
+    let pattern: String = word
+        .pieces
+        .iter()
+        .map(|piece| match piece {
+            Piece::Text(text) => Some(text.clone()),
+            Piece::Glob(c) => Some(c.to_string()),
+            Piece::Tilde => places.home.as_deref().and_then(Path::to_str).map(str::to_owned),
+            Piece::Dynamic(_) => None,
+        })
+        .collect::<Option<_>>()?;
+    let bases = if pattern.starts_with('/') { vec![PathBuf::from("/")] } else { cwd.0.clone()? };
+    let mut found: Vec<PathBuf> = bases.clone();
+    for part in pattern.split('/').filter(|part| !part.is_empty()) {
+        if !part.contains(['*', '?', '[']) {
+            found = found.into_iter().map(|path| path.join(part)).collect();
+            continue;
+        }
+        let mut next = Vec::new();
+        for folder in &found {
+            let names = files.names(folder);
+            if names.len() >= MAX_NAMES {
+                return None;
+            }
+            let hidden = part.starts_with('.');
+            next.extend(names.iter().filter(|name| (hidden || !name.starts_with('.')) && glob::component(part, name, Case::Ignored)).map(|name| folder.join(name)));
+            if next.len() > MAX_NAMES {
+                return None;
+            }
+        }
+        found = next;
+    }
+    // What matches nothing is passed on as it stands.
+    found.extend(bases.iter().map(|base| base.join(pattern.trim_start_matches('/'))));
+    Some(found)
+}
+
+/// Judges what a reading command looks at; the worst comes first.
+pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn Files) -> Verdict {
+    let mut worst = Verdict::new(Behavior::Allow, "it only reads");
+    let mut all = Vec::new();
+    for word in &reads.paths {
+        // Standard input.
+        if word.literal().as_deref() == Some("-") {
+            continue;
+        }
+        match paths(word, cwd, query.places, files) {
+            Some(paths) => all.extend(paths),
+            None => worse(&mut worst, Verdict::new(Behavior::Ask, format!("nobody knows where {} leads", word.source))),
+        }
+    }
+    if reads.deep && reads.paths.is_empty() {
+        match &cwd.0 {
+            Some(cwds) => all.extend(cwds.iter().cloned()),
+            None => worse(&mut worst, Verdict::new(Behavior::Ask, "nobody knows in which folder it looks")),
+        }
+    }
+    for path in &all {
+        if matches!(path.to_str(), Some("/dev/null" | "/dev/stdin")) {
+            continue;
+        }
+        let verdict = read(query, "Read", path, files);
+        let reached = reads.deep && verdict.behavior == Behavior::Allow;
+        worse(&mut worst, verdict);
+        if reached && query.places.reaches_private(path, files) {
+            worse(&mut worst, Verdict::firm(format!("{} holds our own files", path.display())));
+        }
+    }
+    if reads.deep {
+        let ruled = |behavior| query.entries(behavior).any(|entry| entry.rule.governs("Read") && *entry.rule.specifier() != Specifier::Any);
+        if ruled(Behavior::Deny) || ruled(Behavior::Ask) {
+            worse(&mut worst, Verdict::firm("it looks at everything below, and a Read rule may forbid some of it"));
+        }
+    }
+    worst
+}
+
+/// Keeps the stricter of two.
+pub(super) fn worse(worst: &mut Verdict, other: Verdict) {
+    if (other.behavior, other.firm) > (worst.behavior, worst.firm) {
+        *worst = other;
+    }
+}
+
+/// Commands that change what their operands name.
+const WRITERS: [&str; 22] = [
+    "rm", "rmdir", "mv", "cp", "mkdir", "touch", "tee", "ln", "chmod", "chown", "chgrp", "install", "rsync", "truncate", "shred",
+    "unlink", "dd", "sed", "patch", "tar", "unzip", "sponge",
+];
+
+/// Judges the paths among the words of a command that is not known to only read: rules about paths, protected and private
+/// files. None when they stop nothing.
+pub(super) fn judge_words(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn Files) -> Option<Verdict> {
+    let name = words.first()?.known();
+    let name = name.rsplit('/').next().unwrap_or_default().to_owned();
+    let mut worst = Verdict::new(Behavior::Allow, "");
+    for word in &words[1..] {
+        let text = path_text(word, query.places).unwrap_or_else(|| word.known());
+        if word.has_glob() && text.split('/').any(Places::glob_may_be_protected) {
+            worse(&mut worst, Verdict::firm(format!("{} may reach a protected file", word.source)));
+        }
+        for text in candidates(&text) {
+            for path in joined(&text, cwd, query) {
+                worse(&mut worst, judge_touched(query, &name, &path, files));
+            }
+        }
+    }
+    (worst.behavior != Behavior::Allow).then_some(worst)
+}
+
+/// Judges every word of a line that nobody understood, as a path.
+pub(super) fn judge_raw(query: &Query, text: &str, cwd: &Path, files: &dyn Files) -> Option<Verdict> {
+    let cwd = Cwd(Some(vec![cwd.to_owned()]));
+    let mut worst = Verdict::new(Behavior::Allow, "");
+    for words in all_segments(text) {
+        for text in words.iter().flat_map(|word| candidates(word)) {
+            for path in joined(&text, &cwd, query) {
+                worse(&mut worst, judge_touched(query, "tee", &path, files));
+            }
+        }
+    }
+    (worst.behavior != Behavior::Allow).then_some(worst)
+}
+
+fn joined(text: &str, cwd: &Cwd, query: &Query) -> Vec<PathBuf> {
+    let text = match (text.strip_prefix("~/"), &query.places.home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(text),
+    };
+    if text.is_absolute() {
+        return vec![text];
+    }
+    // Where nobody knows the folder, the name alone can still be a protected one.
+    match &cwd.0 {
+        Some(all) => all.iter().map(|cwd| cwd.join(&text)).collect(),
+        None => vec![query.places.cwd.join(&text)],
+    }
+}
+
+/// What in a word may be a path: itself, an option's value, the words of a line in it.
+fn candidates(word: &str) -> Vec<String> {
+    let mut all = vec![word.to_owned()];
+    all.extend(word.split_once('=').map(|(_, value)| value.to_owned()));
+    all.extend(word.strip_prefix('-').and_then(|rest| rest.get(1..)).map(str::to_owned));
+    all.extend(word.split(':').skip(1).map(str::to_owned));
+    if may_hold_line(word) {
+        all.extend(all_segments(word).into_iter().flatten());
+    }
+    all.retain(|text| !text.is_empty() && text.len() < 4096 && !text.starts_with('-'));
+    all
+}
+
+fn judge_touched(query: &Query, name: &str, path: &Path, files: &dyn Files) -> Verdict {
+    for tool in ["Read", "Edit"] {
+        if tool == "Edit" && !WRITERS.contains(&name) {
+            continue;
+        }
+        for behavior in [Behavior::Deny, Behavior::Ask] {
+            let ruled = query.entries(behavior).find(|entry| {
+                *entry.rule.specifier() != Specifier::Any
+                    && entry.rule.covers_path(tool, path, Strictness::Possible, query.places, files)
+            });
+            if let Some(entry) = ruled {
+                return Verdict { behavior, reason: super::decide::because(entry), firm: true };
+            }
+        }
+    }
+    if let Some(reason) = query.places.protected(path, files).or_else(|| query.places.private(path, files)) {
+        if query.places.free_read(path, files) {
+            return Verdict::new(Behavior::Allow, "");
+        }
+        return Verdict::firm(reason);
+    }
+    if matches!(name, "rm" | "mv" | "rsync" | "chmod" | "chown" | "shred") && query.places.holds_protected(path, files) {
+        return Verdict::firm(format!("{} holds protected files", path.display()));
+    }
+    Verdict::new(Behavior::Allow, "")
+}
+
+/// Flags of the commands that acceptEdits lets run.
+const EDITS: [(&str, &str); 6] =
+    [("mkdir", "pv"), ("touch", "acmh"), ("cp", "afinrRpvuTd"), ("mv", "finvuT"), ("rm", "rRfivdI"), ("rmdir", "pv")];
+
+/// Whether acceptEdits lets the command run: one of a few, with literal paths inside the workspace.
+pub(super) fn is_edit(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn Files) -> bool {
+    let Some(name) = words.first().and_then(Word::literal) else { return false };
+    let Some((_, flags)) = EDITS.iter().find(|(known, _)| *known == name) else { return false };
+    let (mut operands, mut options, mut recursive) = (Vec::new(), true, false);
+    for word in &words[1..] {
+        let Some(text) = word.literal() else { return false };
+        match text.strip_prefix('-').filter(|rest| options && !rest.is_empty()) {
+            Some("-") => options = false,
+            Some(rest) if rest.chars().all(|c| flags.contains(c)) => recursive |= rest.contains(['r', 'R', 'a']),
+            Some("-recursive" | "-force" | "-verbose" | "-parents" | "-no-clobber") => recursive = true,
+            Some(_) => return false,
+            None => operands.push(text),
+        }
+    }
+    let Some(cwds) = &cwd.0 else { return false };
+    let allowed = |verdict: Verdict| verdict.behavior == Behavior::Allow;
+    cwds.iter().all(|cwd| {
+        let target = operands.last().map(|last| cwd.join(last));
+        operands.iter().enumerate().all(|(at, operand)| {
+            let path = cwd.join(operand);
+            let source = matches!(name.as_str(), "cp" | "mv") && at + 1 < operands.len();
+            let copied = source && name == "cp";
+            let gone = matches!(name.as_str(), "rm" | "mv") || recursive && copied;
+            // The file that really comes to be, should the target be a folder.
+            let landing = target.as_ref().filter(|_| source).and_then(|target| Some(target.join(path.file_name()?)));
+            (if copied { allowed(read(query, "Read", &path, files)) && query.places.protected(&path, files).is_none() } else { allowed(write(query, "Edit", &path, files)) })
+                && landing.is_none_or(|path| allowed(write(query, "Edit", &path, files)))
+                && !(gone && query.places.holds_protected(&path, files))
+        })
+    })
+}

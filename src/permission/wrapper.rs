@@ -1,0 +1,84 @@
+//! Commands and variables that stand before a command and change nothing about what it does.
+
+use super::shell::{Assignment, Word};
+
+/// Whether setting the variable for a command, or for the rest of the line, can run or redirect nothing.
+pub(super) fn is_harmless(name: &str) -> bool {
+    name.starts_with("LC_")
+        || [
+            "LANG", "LANGUAGE", "TZ", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "NODE_ENV", "CI", "TERM", "COLUMNS",
+            "LINES", "RUST_BACKTRACE", "RUST_LOG", "DEBUG", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "COLORTERM",
+        ]
+        .contains(&name)
+}
+
+/// Whether a variable of the line's own is no more than that.
+pub(super) fn is_local(name: &str) -> bool {
+    !matches!(name, "histchars" | "path") && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+}
+
+/// The command behind a plain wrapper: `timeout 5`, `nice`, `nohup`, `time`, `stdbuf`, `command`, `env A=1`.
+///
+/// # Errors
+/// When the wrapper is not in its plain form. None when it is no wrapper.
+pub(super) fn unwrap(words: &[Word]) -> Option<Result<&[Word], String>> {
+    let name = words.first()?.literal()?;
+    let known = |text: &str, options: &[&str]| options.contains(&text);
+    let mut at = 1;
+    let text = |at: usize| words.get(at).map(|word| word.literal().unwrap_or_else(|| "-?".to_owned()));
+    match name.as_str() {
+        "timeout" => {
+            while let Some(option) = text(at).filter(|text| text.starts_with('-')) {
+                let valued = known(&option, &["-s", "--signal", "-k", "--kill-after"]);
+                let inline = option.starts_with("--signal=") || option.starts_with("--kill-after=");
+                if !valued && !inline && !known(&option, &["--preserve-status", "--foreground", "-v", "--verbose"]) {
+                    return Some(Err(format!("{option} is not a known option of timeout")));
+                }
+                at += if valued { 2 } else { 1 };
+            }
+            let duration = text(at).unwrap_or_default();
+            let number = duration.trim_end_matches(['s', 'm', 'h', 'd']);
+            if number.is_empty() || !number.chars().all(|c| c.is_ascii_digit() || c == '.') {
+                return Some(Err("timeout without a plain duration".into()));
+            }
+            at += 1;
+        }
+        "nice" => match text(at) {
+            Some(option) if known(&option, &["-n", "--adjustment"]) => at += 2,
+            Some(option) if option.starts_with("--adjustment=") => at += 1,
+            Some(option) if option.strip_prefix('-').is_some_and(|rest| !rest.is_empty() && rest.trim_start_matches('n').bytes().all(|b| b.is_ascii_digit())) => at += 1,
+            _ => {}
+        },
+        "nohup" => {}
+        "time" => at += usize::from(text(at).as_deref() == Some("-p")),
+        "stdbuf" => {
+            while text(at).is_some_and(|option| {
+                option.len() > 2 && option.starts_with(['-']) && "ioe".contains(&option[1..2]) && option[2..].chars().all(|c| c.is_ascii_digit() || c == 'L')
+            }) {
+                at += 1;
+            }
+        }
+        "command" => {}
+        "env" => {
+            while let Some((name, _)) = text(at).as_deref().and_then(|text| text.split_once('=')).map(|(a, b)| (a.to_owned(), b.to_owned())) {
+                if !is_harmless(&name) {
+                    return Some(Err(format!("it sets {name} for the command")));
+                }
+                at += 1;
+            }
+        }
+        _ => return None,
+    }
+    match words.get(at) {
+        None => Some(Err(format!("{name} without a command"))),
+        Some(word) if word.prefix().starts_with('-') || word.literal().is_none() => {
+            Some(Err(format!("{name} is not in its plain form")))
+        }
+        Some(_) => Some(Ok(&words[at..])),
+    }
+}
+
+/// The first assignment that could make a command do something else.
+pub(super) fn harmful(assignments: &[Assignment]) -> Option<&Assignment> {
+    assignments.iter().find(|assignment| !is_harmless(&assignment.name) || assignment.value.is_dynamic())
+}

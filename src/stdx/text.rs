@@ -1,0 +1,228 @@
+//! Text as a terminal shows it: width in columns, cutting, breaking into lines, and making untrusted text harmless.
+//!
+//! Everything counts grapheme clusters, each as wide as the screen library draws it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use textwrap::WordSeparator;
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// Columns that the text takes on one line.
+pub fn width(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.bytes().filter(|byte| !byte.is_ascii_control()).count();
+    }
+    text.graphemes(true).map(UnicodeWidthStr::width).sum()
+}
+
+/// The grapheme clusters of a text: byte offset, cluster, columns.
+pub fn clusters(text: &str) -> impl Iterator<Item = (usize, &str, usize)> {
+    text.grapheme_indices(true).map(|(at, cluster)| (at, cluster, cluster.width()))
+}
+
+/// Cuts the text to at most `columns`; a cut text ends in `…`.
+pub fn truncate(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    if columns == 0 {
+        return Cow::Borrowed("");
+    }
+    let mut used = 0;
+    for (at, _, wide) in clusters(text) {
+        if used + wide >= columns {
+            // A wide cluster may leave the last column free.
+            return Cow::Owned(format!("{}…", &text[..at]));
+        }
+        used += wide;
+    }
+    Cow::Borrowed(text)
+}
+
+/// Cuts the text to at most `columns` from its front, as fits paths; a cut text begins with `…`.
+pub fn truncate_start(text: &str, columns: usize) -> Cow<'_, str> {
+    let total = width(text);
+    if total <= columns {
+        return Cow::Borrowed(text);
+    }
+    if columns == 0 {
+        return Cow::Borrowed("");
+    }
+    let mut left = total;
+    for (at, cluster, wide) in clusters(text) {
+        left -= wide;
+        if left < columns {
+            return Cow::Owned(format!("…{}", &text[at + cluster.len()..]));
+        }
+    }
+    Cow::Borrowed("…")
+}
+
+/// Breaks a text at newlines and between words, so that no line is wider than `columns` (at least 1).
+///
+/// Spaces at a break are left out. A word wider than a line is broken between grapheme clusters. An empty text is one
+/// empty line.
+pub fn wrap(text: &str, columns: usize) -> Vec<&str> {
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        lines.extend(breaks(line, columns).into_iter().map(|range| &line[range]));
+    }
+    lines
+}
+
+/// The byte ranges of the rows that one line of text (without newlines) is broken into; never empty.
+pub fn breaks(line: &str, columns: usize) -> Vec<Range<usize>> {
+    let columns = columns.max(1);
+    if line.len() <= columns && line.is_ascii() {
+        return vec![Range { start: 0, end: line.trim_end().len() }];
+    }
+    let mut row = Rows { rows: Vec::new(), start: 0, end: 0, used: 0, columns };
+    if line.is_ascii() {
+        let bytes = line.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            let end = bytes[at..].iter().position(|&byte| byte == b' ').map_or(bytes.len(), |space| at + space);
+            let next = bytes[end..].iter().position(|&byte| byte != b' ').map_or(bytes.len(), |word| end + word);
+            row.word(line, at..end, next - end);
+            at = next;
+        }
+    } else {
+        let mut at = 0;
+        for word in WordSeparator::UnicodeBreakProperties.find_words(line) {
+            let end = at + word.word.len();
+            row.word(line, at..end, word.whitespace.len());
+            at = end + word.whitespace.len();
+        }
+    }
+    row.rows.push(row.start..row.end.max(row.start));
+    row.rows
+}
+
+/// Rows under construction in `breaks`.
+struct Rows {
+    rows: Vec<Range<usize>>,
+    /// Where the open row starts, and where its last word ends.
+    start: usize,
+    end: usize,
+    /// Columns of the open row with the spaces after its last word.
+    used: usize,
+    columns: usize,
+}
+
+impl Rows {
+    fn word(&mut self, line: &str, word: Range<usize>, spaces: usize) {
+        let wide = width(&line[word.clone()]);
+        if self.used + wide > self.columns && self.used > 0 {
+            self.rows.push(self.start..self.end.max(self.start));
+            self.start = word.start;
+            self.used = 0;
+        }
+        if wide > self.columns {
+            for (at, _, wide) in clusters(&line[word.clone()]) {
+                if self.used + wide > self.columns && self.used > 0 {
+                    self.rows.push(self.start..word.start + at);
+                    self.start = word.start + at;
+                    self.used = 0;
+                }
+                self.used += wide;
+            }
+            self.used += spaces;
+        } else {
+            self.used += wide + spaces;
+        }
+        self.end = word.end;
+    }
+}
+
+/// Makes untrusted text harmless, character by character, so that a text may be cleaned in pieces.
+///
+/// Newlines stay, a tab becomes four spaces. Other control characters become their visible pictures (`␛`), marks that
+/// reverse the reading order become `<U+202E>`, invisible fillers vanish. Carriage returns vanish.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push('\n'),
+            '\t' => out.push_str("    "),
+            '\r' => {}
+            '\u{2028}' | '\u{2029}' | '\u{85}' => out.push('\n'),
+            '\0'..='\u{1f}' => out.push(char::from_u32(0x2400 + c as u32).unwrap_or('\u{fffd}')),
+            '\u{7f}' => out.push('\u{2421}'),
+            '\u{80}'..='\u{9f}' => out.push('\u{fffd}'),
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push_str(&format!("<U+{:04X}>", c as u32)),
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' => {}
+            '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2060}'..='\u{2065}' => {}
+            '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' => {}
+            '\u{e0000}'..='\u{e007f}' => {}
+            _ => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// `clean`, and on one line: newlines become spaces.
+pub fn clean_line(text: &str) -> String {
+    clean(text).trim().replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_count_what_the_terminal_draws() {
+        let check = |text: &str, want: usize| assert_eq!(width(text), want, "{text:?}");
+        check("", 0);
+        check("abc", 3);
+        check("中文", 4);
+        check("e\u{301}", 1);
+        check("👩‍👩‍👧", 2);
+        check("🇩🇪", 2);
+    }
+
+    #[test]
+    fn truncates_within_the_columns() {
+        let check = |text: &str, columns: usize, want: &str, start: &str| {
+            assert_eq!(truncate(text, columns), want);
+            assert_eq!(truncate_start(text, columns), start);
+        };
+        check("abcdef", 6, "abcdef", "abcdef");
+        check("abcdef", 5, "abcd…", "…cdef");
+        check("abcdef", 1, "…", "…");
+        check("abcdef", 0, "", "");
+        check("中文字", 5, "中文…", "…文字");
+        check("中文字", 4, "中…", "…字");
+    }
+
+    #[test]
+    fn wraps_between_words_and_inside_long_ones() {
+        let check = |text: &str, columns: usize, want: &[&str]| assert_eq!(wrap(text, columns), want, "{text:?}");
+        check("", 5, &[""]);
+        check("one two three", 7, &["one two", "three"]);
+        check("one  two", 4, &["one", "two"]);
+        check("abcdefgh", 3, &["abc", "def", "gh"]);
+        check("a abcdefgh", 4, &["a", "abcd", "efgh"]);
+        check("  indented text", 10, &["  indented", "text"]);
+        check("a\n\nb", 5, &["a", "", "b"]);
+        check("中文字符很宽", 5, &["中文", "字符", "很宽"]);
+        check("naïve café", 6, &["naïve", "café"]);
+        check("中", 1, &["中"]);
+    }
+
+    #[test]
+    fn cleans_what_could_deceive() {
+        let check = |text: &str, want: &str| assert_eq!(clean(text), want);
+        check("plain\ntext", "plain\ntext");
+        check("a\tb\r\n", "a    b\n");
+        check("\x1b[31mred\x07\u{7f}", "␛[31mred␇␡");
+        check("rm\u{200b} \u{202e}txt", "rm <U+202E>txt");
+        check("\u{9b}31m", "\u{fffd}31m");
+        check("👩‍👩‍👧 e\u{301}", "👩‍👩‍👧 e\u{301}");
+        assert_eq!(clean_line(" a\nb\u{1b}]0;x "), "a b␛]0;x");
+    }
+}

@@ -1,0 +1,99 @@
+//! Walks a folder as ripgrep does: in parallel, past hidden and ignored files, until told to stop.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use ignore::{WalkBuilder, WalkState};
+
+use super::{Context, Output, file};
+
+/// Most threads of one search.
+const THREADS: usize = 8;
+
+/// Tells a search that nobody wants its result any more.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub(super) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Sets the flag when the future that holds it goes away.
+struct StopOnDrop(Stop);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs a search off the async threads; a cancelled one answers as interrupted.
+pub(super) async fn run(
+    context: &Context<'_>,
+    work: impl FnOnce(Stop) -> Result<Output, String> + Send + 'static,
+) -> Output {
+    let stop = Stop::default();
+    let _guard = StopOnDrop(stop.clone());
+    tokio::select! {
+        biased;
+        () = context.cancel.cancelled() => file::interrupted(),
+        output = file::blocking(move || work(stop).unwrap_or_else(Output::error)) => output,
+    }
+}
+
+/// A walker below `root` with ripgrep's usual filters.
+pub(super) fn walker(root: &Path) -> WalkBuilder {
+    let mut walker = WalkBuilder::new(root);
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    walker.threads(threads.min(THREADS));
+    // Ignore files count in folders that are no repository, too.
+    walker.require_git(false);
+    walker
+}
+
+/// Calls a function made once per thread for every regular file below the walker's root.
+pub(super) fn files<'w, F>(walker: &WalkBuilder, stop: &'w Stop, mut each: impl FnMut() -> F)
+where
+    F: FnMut(&Path) + Send + 'w,
+{
+    walker.build_parallel().run(|| {
+        let mut visit = each();
+        Box::new(move |entry| {
+            if stop.is_set() {
+                return WalkState::Quit;
+            }
+            // Unreadable folders are passed over, as their parent's listing shows them anyway.
+            if let Ok(entry) = entry
+                && entry.file_type().is_some_and(|kind| kind.is_file())
+            {
+                visit(entry.path());
+            }
+            WalkState::Continue
+        })
+    });
+}
+
+/// Sorts newest first, then by path.
+pub(super) fn newest_first(paths: &mut Vec<PathBuf>) {
+    let mut dated: Vec<(SystemTime, PathBuf)> = std::mem::take(paths)
+        .into_iter()
+        .map(|path| (path.metadata().and_then(|metadata| metadata.modified()).unwrap_or(SystemTime::UNIX_EPOCH), path))
+        .collect();
+    dated.sort_by(|(one, path), (other, other_path)| other.cmp(one).then_with(|| path.cmp(other_path)));
+    paths.extend(dated.into_iter().map(|(_, path)| path));
+}
+
+/// Checks the place where a search starts.
+///
+/// # Errors
+/// A sentence for the model.
+pub(super) fn check_root(root: &Path) -> Result<(), String> {
+    match std::fs::metadata(root) {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        _ => file::open(root).map(|_| ()),
+    }
+}

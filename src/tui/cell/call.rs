@@ -1,0 +1,260 @@
+//! A tool call: one line that says what and how it went, and its output, folded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use super::{Detail, spell};
+use crate::message::{CallId, Content, Display, FileDiff, Outcome, Todo, TodoStatus, ToolResult};
+use crate::stdx::text;
+use crate::tui::render::wrap::{self, Prefix};
+use crate::tui::render::{Row, ansi, diff};
+use crate::tui::theme::Theme;
+
+/// Lines of a diff that are shown folded.
+const DIFF_LINES: usize = 30;
+/// Lines of output that are shown before and after the fold.
+const HEAD: usize = 2;
+const TAIL: usize = 3;
+/// Bytes of live output that are kept.
+const LIVE: usize = 8 * 1024;
+/// A run shorter than this says nothing of its time.
+const NOTABLE: Duration = Duration::from_secs(1);
+/// Tools whose result is for the model: the screen shows how much it was.
+const QUIET: &[&str] = &["Read", "Grep", "Glob", "LS"];
+
+/// A call of the model.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub id: CallId,
+    pub tool: String,
+    /// One line: path, command, pattern. Untrusted.
+    pub title: String,
+    pub since: Duration,
+    /// The end of the output so far.
+    pub output: String,
+    pub result: Option<Arc<ToolResult>>,
+    /// The turn ended without a result.
+    pub abandoned: bool,
+}
+
+/// The user's own `!` line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shell {
+    pub command: String,
+    pub since: Duration,
+    /// Output and exit status, once it ended; no status when it was killed.
+    pub done: Option<(String, Option<i32>)>,
+}
+
+/// Adds to the kept end of live output.
+fn keep_tail(output: &mut String, text: &str) {
+    output.push_str(text);
+    if output.len() > 2 * LIVE {
+        let cut = output.ceil_char_boundary(output.len() - LIVE);
+        output.drain(..cut);
+    }
+}
+
+impl Call {
+    pub fn is_done(&self) -> bool {
+        self.result.is_some() || self.abandoned
+    }
+
+    /// More of the running call's output.
+    pub fn push(&mut self, text: &str) {
+        keep_tail(&mut self.output, text);
+    }
+
+    pub(super) fn rows(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
+        let (mark, style) = match self.result.as_ref().map(|result| result.outcome) {
+            Some(Outcome::Ok) => ("●", theme.success),
+            Some(Outcome::Error) => ("✗", theme.error),
+            Some(Outcome::Denied) => ("⊘", theme.warning),
+            Some(Outcome::Interrupted) => ("■", theme.warning),
+            None if self.abandoned => ("■", theme.warning),
+            None => ("○", theme.accent),
+        };
+        let mut rows = vec![self.head(mark, style, width, theme, detail)];
+        rows.extend(self.body(width, theme, detail));
+        rows
+    }
+
+    fn head(&self, mark: &'static str, style: Style, width: usize, theme: &Theme, detail: Detail) -> Row {
+        let tool = text::clean_line(&self.tool);
+        let title = text::clean_line(&self.title);
+        let said = self.summary(detail);
+        let mut room = width.saturating_sub(2 + text::width(&tool) + 2);
+        let said = if said.is_empty() { said } else { format!("  {said}") };
+        let said = if text::width(&said) + 8 > room && !title.is_empty() { String::new() } else { said };
+        room = room.saturating_sub(text::width(&said));
+        let mut spans =
+            vec![Span::styled(format!("{mark} "), style), Span::styled(tool, theme.text.add_modifier(Modifier::BOLD))];
+        if !title.is_empty() {
+            spans.push(Span::styled(format!("({})", text::truncate(&title, room)), theme.text));
+        }
+        if !said.is_empty() {
+            spans.push(Span::styled(said, theme.dim));
+        }
+        Row::from(Line::from(wrap::clip(spans, width)))
+    }
+
+    /// What stands behind the title.
+    fn summary(&self, detail: Detail) -> String {
+        let Some(result) = &self.result else {
+            return match detail {
+                _ if self.abandoned => "interrupted".to_string(),
+                Detail::Live { now, .. } if now.saturating_sub(self.since) >= NOTABLE => {
+                    spell(now.saturating_sub(self.since))
+                }
+                _ => String::new(),
+            };
+        };
+        match (result.outcome, &result.display) {
+            (Outcome::Denied, _) => "denied".to_string(),
+            (Outcome::Interrupted, _) => "interrupted".to_string(),
+            (_, Some(Display::Command { code, millis })) => {
+                let status = match code {
+                    Some(0) => String::new(),
+                    Some(code) => format!("exit {code}"),
+                    None => "killed".to_string(),
+                };
+                let took = Duration::from_millis(*millis);
+                let took = if took > NOTABLE { spell(took) } else { String::new() };
+                [status, took].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+            }
+            (_, Some(Display::Diff(diff))) => diff::summary(diff),
+            (_, Some(Display::Line { text })) => text::clean_line(text),
+            (_, Some(Display::Todos { items })) => {
+                let done = items.iter().filter(|item| item.status == TodoStatus::Completed).count();
+                format!("{done} of {} done", items.len())
+            }
+            (Outcome::Ok, None) if QUIET.contains(&self.tool.as_str()) => match result.text().lines().count() {
+                1 => "1 line".to_string(),
+                count => format!("{count} lines"),
+            },
+            _ => String::new(),
+        }
+    }
+
+    fn body(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
+        let Some(result) = &self.result else {
+            return match detail {
+                Detail::Live { lines, .. } => last_lines(&self.output, lines, theme.dim, width, theme),
+                _ => output_rows(&self.output, theme.dim, width, theme, detail),
+            };
+        };
+        match (result.outcome, &result.display) {
+            (Outcome::Ok, Some(Display::Diff(change))) => diff_rows(change, width, theme, detail),
+            (Outcome::Ok, Some(Display::Todos { items })) => todo_rows(items, width, theme),
+            (Outcome::Ok, Some(Display::Line { .. })) if detail != Detail::Whole => Vec::new(),
+            (Outcome::Ok, None) if detail != Detail::Whole && QUIET.contains(&self.tool.as_str()) => Vec::new(),
+            (Outcome::Error, None) => output_rows(&whole_text(result), theme.error, width, theme, detail),
+            _ => output_rows(&whole_text(result), theme.dim, width, theme, detail),
+        }
+    }
+}
+
+impl Shell {
+    pub(super) fn rows(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
+        let mut spans = vec![Span::styled("! ", theme.accent)];
+        spans.push(Span::styled(text::clean_line(&self.command), theme.prompt));
+        let said = match (&self.done, detail) {
+            (Some((_, Some(0))), _) => String::new(),
+            (Some((_, Some(code))), _) => format!("  exit {code}"),
+            (Some((_, None)), _) => "  killed".to_string(),
+            (None, Detail::Live { now, .. }) if now.saturating_sub(self.since) >= NOTABLE => {
+                format!("  {}", spell(now.saturating_sub(self.since)))
+            }
+            (None, _) => String::new(),
+        };
+        spans.push(Span::styled(said, theme.dim));
+        let mut rows = wrap::cut(spans, width, &[]);
+        if let Some((output, _)) = &self.done {
+            rows.extend(output_rows(output, theme.dim, width, theme, detail));
+        }
+        rows
+    }
+}
+
+/// Text of a result, with a line for each part that is no text.
+fn whole_text(result: &ToolResult) -> String {
+    let part = |content: &Content| match content {
+        Content::Text { text } => text.clone(),
+        Content::Media(media) => format!("[{}, {} bytes]", media.media_type, media.bytes),
+    };
+    result.content.iter().map(part).collect::<Vec<_>>().join("\n")
+}
+
+/// Lines of output below a call: `  └ ` before the first.
+fn hang(lines: Vec<Line<'static>>, width: usize, theme: &Theme) -> Vec<Row> {
+    let mut rows = Vec::with_capacity(lines.len());
+    for line in lines {
+        let mut spans = match (rows.is_empty(), line.width() == 0) {
+            (true, _) => vec![Span::styled("  └ ", theme.dim)],
+            (false, true) => Vec::new(),
+            (false, false) => vec![Span::raw("    ")],
+        };
+        spans.extend(line.spans);
+        rows.push(Row::from(Line::from(wrap::clip(spans, width))));
+    }
+    rows
+}
+
+fn output_rows(output: &str, plain: Style, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
+    let mut lines = ansi::lines(output, plain, theme);
+    let (head, tail) = match detail {
+        Detail::Whole => return whole_rows(lines, width),
+        Detail::Folded => (HEAD, TAIL),
+        Detail::Live { lines, .. } => (0, lines),
+    };
+    if lines.len() > head + tail + 1 {
+        let more = format!("… +{} lines (ctrl+o)", lines.len() - head - tail);
+        lines.splice(head..lines.len() - tail, [Line::from(Span::styled(more, theme.dim))]);
+    }
+    hang(lines, width, theme)
+}
+
+/// All of the output, each line cut where the row is full.
+fn whole_rows(lines: Vec<Line<'static>>, width: usize) -> Vec<Row> {
+    let lead = |line: &Line<'_>| if line.width() == 0 { Vec::new() } else { vec![Span::raw("  ")] };
+    lines.into_iter().flat_map(|line| wrap::cut(line.spans.clone(), width, &lead(&line))).collect()
+}
+
+/// The last lines of what is still running.
+fn last_lines(output: &str, count: usize, plain: Style, width: usize, theme: &Theme) -> Vec<Row> {
+    let mut lines = ansi::lines(output, plain, theme);
+    lines.drain(..lines.len().saturating_sub(count));
+    hang(lines, width, theme)
+}
+
+fn diff_rows(change: &FileDiff, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
+    let max = match detail {
+        Detail::Whole => None,
+        Detail::Folded => Some(DIFF_LINES),
+        Detail::Live { lines, .. } => Some(lines),
+    };
+    let mut rows = diff::rows(change, width.saturating_sub(2).max(1), theme, max);
+    if width > 8 {
+        for row in &mut rows {
+            row.line.spans.insert(0, Span::raw("  "));
+        }
+    }
+    rows
+}
+
+/// A todo list: `☐ ◐ ☑`.
+pub fn todo_rows(items: &[Todo], width: usize, theme: &Theme) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for item in items {
+        let (mark, style, words) = match item.status {
+            TodoStatus::Pending => ("  ☐ ", theme.text, &item.content),
+            TodoStatus::InProgress => ("  ◐ ", theme.accent, &item.active_form),
+            TodoStatus::Completed => ("  ☑ ", theme.dim, &item.content),
+        };
+        rows.extend(wrap::plain(&text::clean_line(words), style, width, &Prefix::hanging(mark, style)));
+    }
+    rows
+}

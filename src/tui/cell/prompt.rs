@@ -1,0 +1,40 @@
+//! What the user typed.
+
+use ratatui::text::Line;
+
+use super::Detail;
+use crate::stdx::text;
+use crate::tui::render::Row;
+use crate::tui::render::wrap::{self, Prefix};
+use crate::tui::theme::Theme;
+
+/// Most rows of a prompt outside of the transcript view.
+const MAX_ROWS: usize = 40;
+/// Rows of a longer one that are shown before and after the fold.
+const HEAD: usize = 24;
+const TAIL: usize = 8;
+
+/// A prompt with what was attached to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prompt {
+    pub text: String,
+    /// One short line each, such as `image/png, 12 kB`.
+    pub media: Vec<String>,
+}
+
+impl Prompt {
+    pub(super) fn rows(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
+        let text = text::clean(self.text.trim_end());
+        let prefix = Prefix::hanging("> ", theme.accent);
+        let mut rows = wrap::plain(&text, theme.prompt, width, &prefix);
+        if rows.len() > MAX_ROWS && detail != Detail::Whole {
+            let more = format!("  … +{} lines (ctrl+o)", rows.len() - HEAD - TAIL);
+            let fold = Row::from(Line::styled(text::truncate(&more, width).into_owned(), theme.dim));
+            rows.splice(HEAD..rows.len() - TAIL, [fold]);
+        }
+        for media in &self.media {
+            rows.extend(wrap::plain(&format!("[{}]", text::clean_line(media)), theme.dim, width, &Prefix::indent(2)));
+        }
+        rows
+    }
+}

@@ -1,0 +1,140 @@
+//! Every cell at 80 and 40 columns.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::message::{CallId, Content, Display, FileDiff, Outcome, Todo, TodoStatus, ToolResult};
+use crate::protocol::ModelInfo;
+use crate::tui::render::wrap::{shown, spans_width};
+
+const LIVE: Detail = Detail::Live { lines: 3, now: Duration::from_secs(65) };
+
+/// Draws the cell both ways, wide and narrow, with a title each.
+fn drawn(cell: &Cell) -> String {
+    let theme = Theme::dark();
+    let mut text = String::new();
+    let views = match cell.is_final() {
+        true => vec![(Detail::Folded, 80), (Detail::Folded, 40), (Detail::Whole, 40)],
+        false => vec![(LIVE, 80), (LIVE, 40)],
+    };
+    for (detail, width) in views {
+        let rows = cell.rows(width, &theme, detail);
+        for row in &rows {
+            assert!(spans_width(&row.line.spans) <= width, "wider than {width}: {row:?}");
+            let clean = row.line.spans.iter().all(|span| !span.content.chars().any(char::is_control));
+            assert!(clean, "control characters: {row:?}");
+        }
+        let name = if let Detail::Live { .. } = detail { "Live".to_string() } else { format!("{detail:?}") };
+        text.push_str(&format!("{name} {width}\n{}\n\n", shown(&rows)));
+    }
+    text
+}
+
+fn call(tool: &str, title: &str, result: Option<(Outcome, &str, Option<Display>)>) -> Cell {
+    let id = CallId::nth(1);
+    let result = result.map(|(outcome, text, display)| {
+        let content = vec![Content::text(text)];
+        Arc::new(ToolResult { id: id.clone(), outcome, content, display, effects: Vec::new() })
+    });
+    let (tool, title, since) = (tool.into(), title.into(), Duration::from_secs(60));
+    Cell::Call(Call { id, tool, title, since, output: String::new(), result, abandoned: false })
+}
+
+fn numbered(count: usize) -> String {
+    (1..=count).map(|line| format!("line {line}\n")).collect()
+}
+
+#[test]
+fn calls() {
+    use Outcome::*;
+    let command = |code, millis| Some(Display::Command { code, millis });
+    let unified = "@@ -1,2 +1,2 @@\n use std::io;\n-let a = 1;\n+let a = 2;\n".to_string();
+    let diff = FileDiff { path: "src/a.rs".into(), unified, added: 1, removed: 1, created: false };
+    let new = FileDiff {
+        unified: "@@ -0,0 +1,33 @@\n".to_string() + &"+x\n".repeat(33),
+        added: 33,
+        created: true,
+        ..diff.clone()
+    };
+    let todo = |content: &str, status| Todo { content: content.into(), active_form: format!("{content}ing"), status };
+    let items = vec![
+        todo("Read", TodoStatus::Completed),
+        todo("Fix", TodoStatus::InProgress),
+        todo("Test all of it with every single feature", TodoStatus::Pending),
+    ];
+    let mut running = call("Bash", "cargo test --all-features --workspace -- --nocapture", None);
+    if let Cell::Call(call) = &mut running {
+        call.push(&numbered(9));
+        call.push("10%\r90%");
+    }
+    let hostile = "\x1b]0;pwned\x07\x1b[2Jtext\u{202e}live\nmore\x1b[31mred";
+    let rows = [
+        ("bash", call("Bash", "cargo test", Some((Ok, &numbered(9), command(Some(0), 200))))),
+        ("bash_short", call("Bash", "ls", Some((Ok, "a\nb\n", command(Some(0), 1500))))),
+        ("bash_failed", call("Bash", "false", Some((Error, "Exit code 1", command(Some(1), 61_000))))),
+        ("bash_killed", call("Bash", "sleep 100", Some((Interrupted, "", command(None, 100))))),
+        ("read", call("Read", "src/main.rs", Some((Ok, &numbered(12), None)))),
+        ("read_line", call("Read", "src/main.rs", Some((Ok, "x", Some(Display::Line { text: "120 lines".into() }))))),
+        ("read_failed", call("Read", "nope", Some((Error, "No such file: nope", None)))),
+        ("edit", call("Edit", "src/a.rs", Some((Ok, "done", Some(Display::Diff(diff)))))),
+        ("write", call("Write", "src/b.rs", Some((Ok, "done", Some(Display::Diff(new)))))),
+        ("todos", call("TodoWrite", "", Some((Ok, "ok", Some(Display::Todos { items }))))),
+        ("denied", call("Bash", "rm -rf /", Some((Denied, "The user said no.", None)))),
+        ("running", running),
+        ("hostile", call("mcp\x1b[31m", "a\nb\u{202e}c\x07", Some((Ok, hostile, None)))),
+    ];
+    for (name, cell) in rows {
+        insta::assert_snapshot!(format!("call_{name}"), drawn(&cell));
+    }
+}
+
+#[test]
+fn everything_else() {
+    let model = ModelInfo {
+        provider: "anthropic".into(),
+        model: "claude-opus".into(),
+        window: 200_000,
+        known: true,
+        probing: false,
+    };
+    let cwd = PathBuf::from("/home/someone/projects/deep/inside/some/folder/cocode");
+    let thinking = |closed| Thinking { source: numbered(6), since: Some(Duration::from_secs(60)), took: None, closed };
+    let mut thought = thinking(false);
+    thought.close(Duration::from_secs(75));
+    let retry = Retry { attempt: 2, of: 10, reason: "overloaded".into(), due: Duration::from_secs(68), over: false };
+    let shell = |done: Option<(String, Option<i32>)>| {
+        Cell::Shell(Shell { command: "git status".into(), since: Duration::from_secs(60), done })
+    };
+    let prompt = |text: String| Cell::Prompt(Prompt { text, media: vec!["image/png, 12 kB".into()] });
+    let rows = [
+        ("welcome", Cell::Welcome(Welcome { model: model.clone(), cwd: cwd.clone(), title: None })),
+        ("welcome_resumed", Cell::Welcome(Welcome { model, cwd, title: Some("Fix the parser".into()) })),
+        ("prompt", prompt("Please fix the failing test in the parser, and say why it failed.\n\n  Thanks".into())),
+        ("prompt_long", prompt(numbered(42))),
+        ("thinking", Cell::Thinking(thinking(false))),
+        ("thought", Cell::Thinking(thought)),
+        ("retry", Cell::Retry(retry.clone())),
+        ("retried", Cell::Retry(Retry { over: true, ..retry })),
+        ("shell", shell(Some((numbered(3), Some(1))))),
+        ("shell_running", shell(None)),
+        ("notice", Cell::Note(Note::Notice("# Cost\n\n- `main`: $0.10\n- other\n\n```\ncode\n```".into()))),
+        ("error", Cell::Note(Note::Error("the key was refused: set ANTHROPIC_API_KEY, or run `cocode doctor`".into()))),
+        ("aside", Cell::Note(Note::Aside("went back to before: fix it".into()))),
+        ("worked", Cell::Note(Note::Worked(Duration::from_secs(72)))),
+    ];
+    for (name, cell) in rows {
+        insta::assert_snapshot!(name, drawn(&cell));
+    }
+}
+
+#[test]
+fn times_are_spelled_as_people_do() {
+    let check = |seconds, want: &str| assert_eq!(spell(Duration::from_secs(seconds)), want);
+    check(0, "0s");
+    check(59, "59s");
+    check(60, "1m 0s");
+    check(3599, "59m 59s");
+    check(7260, "2h 1m");
+}

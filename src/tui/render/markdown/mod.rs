@@ -1,0 +1,212 @@
+//! Markdown to rows, all at once or as it streams in: the same rows either way.
+//!
+//! The text falls into top-level segments whose ends depend on nothing that comes later (`scan`). Each is drawn on its
+//! own (`block`), code line by line. So what is finished costs nothing again, and never changes.
+
+mod block;
+mod scan;
+mod table;
+
+use ratatui::style::Style;
+use ratatui::text::Line;
+
+use self::scan::{Scanner, Step};
+use super::Row;
+use super::highlight::Highlighter;
+use super::wrap;
+use crate::stdx::text;
+use crate::tui::theme::Theme;
+
+/// Draws a whole text, which may hold anything: it is cleaned on the way.
+pub fn render(source: &str, width: usize, theme: &Theme) -> Vec<Row> {
+    Stream::new().finish(source, width, theme)
+}
+
+/// Whether fences and backticks are shown, since no colour tells code from prose.
+fn shows_fences(theme: &Theme) -> bool {
+    theme.code == Style::new()
+}
+
+/// Draws a text that grows, each row once.
+///
+/// Every call gets the whole text so far, of which only the new part is read. The width may differ between calls: it
+/// holds for the rows that the call returns.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    scanner: Scanner,
+    /// Bytes of the text that were read.
+    at: usize,
+    /// Bytes of the text whose lines the scanner has.
+    settled: usize,
+    /// The line under way, cleaned.
+    line: String,
+    /// The colours of the fenced code under way.
+    code: Highlighter,
+    /// A row was returned.
+    started: bool,
+    /// A blank row stands before the next one.
+    gap: bool,
+}
+
+impl Default for Stream {
+    fn default() -> Stream {
+        Stream::new()
+    }
+}
+
+impl Stream {
+    pub fn new() -> Stream {
+        Stream {
+            scanner: Scanner::new(),
+            at: 0,
+            settled: 0,
+            line: String::new(),
+            code: Highlighter::plain(),
+            started: false,
+            gap: false,
+        }
+    }
+
+    /// The rows that became final: they do not depend on anything that may follow.
+    pub fn push(&mut self, source: &str, width: usize, theme: &Theme) -> Vec<Row> {
+        let mut rows = Vec::new();
+        let new = &source[self.at.min(source.len())..];
+        if new.is_empty() {
+            return rows;
+        }
+        self.line.push_str(&text::clean(new));
+        if let Some(end) = new.rfind('\n') {
+            self.settled = self.at + end + 1;
+        }
+        self.at = source.len();
+        let mut steps = Vec::new();
+        let mut from = 0;
+        while let Some((line, next)) = next_line(&self.line[from..]) {
+            self.scanner.line(line, &mut steps);
+            from += next;
+        }
+        self.line.drain(..from);
+        for step in steps {
+            self.draw(step, width, theme, &mut rows);
+        }
+        rows
+    }
+
+    /// The rows that are left when the text is complete.
+    pub fn finish(&mut self, source: &str, width: usize, theme: &Theme) -> Vec<Row> {
+        let mut rows = self.push(source, width, theme);
+        let mut steps = Vec::new();
+        if !self.line.is_empty() {
+            self.scanner.line(&std::mem::take(&mut self.line), &mut steps);
+        }
+        self.scanner.finish(&mut steps);
+        for step in steps {
+            self.draw(step, width, theme, &mut rows);
+        }
+        rows
+    }
+
+    /// The rows after those returned so far, as if the text ended here.
+    pub fn tail(&self, source: &str, width: usize, theme: &Theme) -> Vec<Row> {
+        self.clone().finish(source, width, theme)
+    }
+
+    /// Forgets the line under way, so that another text may follow the returned number of bytes.
+    pub fn rewind(&mut self) -> usize {
+        self.line.clear();
+        self.at = self.settled;
+        self.settled
+    }
+
+    /// Bytes of the text whose lines were read: a text that replaces it must begin with them.
+    pub fn settled(&self) -> usize {
+        self.settled
+    }
+
+    /// Whether any row was returned.
+    pub fn started(&self) -> bool {
+        self.started
+    }
+
+    fn draw(&mut self, step: Step, width: usize, theme: &Theme, rows: &mut Vec<Row>) {
+        let drawn = match step {
+            Step::Segment { kind, text, gap } => {
+                self.gap |= gap;
+                block::rows(kind, &text, width, theme)
+            }
+            Step::FenceOpen { info, fence } => {
+                self.gap = true;
+                self.code = Highlighter::for_language(&info, theme);
+                fence_rows(fence, width, theme)
+            }
+            Step::Code(line) => wrap::cut(self.code.line(&line, theme), width, &[]),
+            Step::FenceClose { fence } => fence_rows(fence, width, theme),
+        };
+        if drawn.is_empty() {
+            return;
+        }
+        if self.gap && self.started {
+            rows.push(Row::default());
+        }
+        (self.gap, self.started) = (false, true);
+        rows.extend(drawn);
+    }
+}
+
+fn fence_rows(fence: String, width: usize, theme: &Theme) -> Vec<Row> {
+    if !shows_fences(theme) {
+        return Vec::new();
+    }
+    wrap::cut(Line::styled(fence, theme.dim).spans, width, &[])
+}
+
+/// The next complete line and the bytes it takes with its newline. A very long one is split, at a place that depends
+/// on its beginning alone.
+fn next_line(rest: &str) -> Option<(&str, usize)> {
+    let head = rest.floor_char_boundary(scan::MAX_LINE);
+    if let Some(end) = rest[..head].find('\n') {
+        return Some((&rest[..end], end + 1));
+    }
+    if rest.len() < scan::MAX_LINE {
+        return None;
+    }
+    let space = rest[..head].rfind(' ').filter(|at| *at > scan::MAX_LINE / 2);
+    Some(space.map_or((&rest[..head], head), |at| (&rest[..at], at + 1)))
+}
+
+/// A block of code in a Markdown text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeBlock {
+    /// The info string of the fence; empty when it has none.
+    pub language: String,
+    pub code: String,
+}
+
+/// All blocks of code, nested ones included, in order.
+pub fn code_blocks(source: &str) -> Vec<CodeBlock> {
+    use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
+    let mut blocks = Vec::new();
+    let mut open: Option<CodeBlock> = None;
+    for event in Parser::new(source) {
+        match event {
+            Event::Start(Tag::CodeBlock(kind)) => {
+                let language = match kind {
+                    CodeBlockKind::Fenced(info) => info.to_string(),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                open = Some(CodeBlock { language, code: String::new() });
+            }
+            Event::Text(text) => {
+                if let Some(block) = &mut open {
+                    block.code.push_str(&text);
+                }
+            }
+            Event::End(TagEnd::CodeBlock) => blocks.extend(open.take()),
+            _ => {}
+        }
+    }
+    blocks
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,516 @@
+//! The loop that owns the terminal: reads keys and events, folds them, applies effects, draws. It waits for nothing that
+//! takes long, and wakes up only when something changes.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::app::App;
+use super::cell::Detail;
+use super::composer::chip;
+use super::files::Files;
+use super::msg::{Effect, ListKind, Listed, Msg};
+use super::terminal::{self, Input, Keyboard, Output, Session, Signal, Surface};
+use super::transcript::Transcript;
+use super::update::update;
+use super::view;
+use crate::protocol::{Event, Op, Turn};
+
+/// Shortest time between two frames that the model causes.
+const FRAME: Duration = Duration::from_micros(16_600);
+/// Shortest time between two renders of the whole transcript while the pager shows it.
+const REFRESH: Duration = Duration::from_millis(250);
+/// How long the composer rests before its draft is saved.
+const DRAFT: Duration = Duration::from_secs(1);
+/// How long the engine may take to end.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// The same when the terminal is gone or a signal came.
+const HURRY: Duration = Duration::from_millis(500);
+/// Most events that are folded between two looks at the keyboard.
+const BATCH: usize = 256;
+
+/// What the loop needs from outside the terminal. Every call may block; all but `edit` run beside the loop.
+pub trait Host: Send + Sync + 'static {
+    /// The working directory: `@` lists it, attachments are relative to it.
+    fn cwd(&self) -> &Path;
+    /// Gathers a list.
+    fn list(&self, kind: ListKind) -> Listed;
+    /// Keeps a prompt for later sessions.
+    fn append_history(&self, text: &str);
+    /// Keeps what is being written; an empty text removes it.
+    fn save_draft(&self, text: &str);
+    /// Lets the user edit a text in an editor, which has the terminal meanwhile.
+    ///
+    /// # Errors
+    /// A word on why there is no new text.
+    fn edit(&self, text: &str) -> Result<String, String>;
+    /// The branch of the working directory, and the output of the user's status line command.
+    fn surroundings(&self) -> (Option<String>, Option<String>);
+}
+
+/// The terminal as the loop has it. Without `modes` (in tests) there is nothing to hand over to an editor or a shell.
+pub struct Terminal<O: Output> {
+    pub surface: Surface<O>,
+    pub modes: Option<(Session, Keyboard)>,
+    pub inputs: UnboundedReceiver<Input>,
+}
+
+/// Why the loop ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Left {
+    /// The user, or the engine.
+    Done,
+    Signal(Signal),
+    /// The terminal is gone.
+    Gone,
+}
+
+/// Runs until the user leaves or the engine ends. The terminal is released at the end; its modes are the caller's.
+///
+/// # Errors
+/// When the terminal cannot be written.
+pub async fn run<O: Output>(
+    app: App,
+    terminal: Terminal<O>,
+    ops: Sender<Op>,
+    mut events: Receiver<Event>,
+    host: Arc<dyn Host>,
+) -> io::Result<Left> {
+    let Terminal { surface, modes, mut inputs } = terminal;
+    let (results, mut arrived) = unbounded_channel();
+    let files = Files::new(host.cwd().to_owned());
+    let mut front = Front {
+        app,
+        transcript: Transcript::new(),
+        surface,
+        modes,
+        host,
+        files,
+        results,
+        outbox: VecDeque::new(),
+        start: Instant::now(),
+        frame: Frame::Now,
+        framed: None,
+        refreshed: None,
+        draft_due: None,
+        farewell: None,
+        left: Left::Done,
+        done: false,
+    };
+    front.look_around();
+    while !front.done {
+        if front.left != Left::Gone && front.frame_due(Instant::now()) {
+            front.draw()?;
+        }
+        let due = front.due(Instant::now());
+        tokio::select! {
+            biased;
+            input = inputs.recv(), if front.left != Left::Gone => {
+                front.input(input)?;
+                while let Ok(input) = inputs.try_recv() {
+                    front.input(Some(input))?;
+                }
+                front.frame = Frame::Now;
+            }
+            Some(msg) = arrived.recv() => {
+                front.step(msg)?;
+                front.frame = Frame::Now;
+            }
+            permit = ops.reserve(), if !front.outbox.is_empty() => match (permit, front.outbox.pop_front()) {
+                (Ok(permit), Some(op)) => permit.send(op),
+                _ => front.outbox.clear(),
+            },
+            () = until(due) => front.elapsed()?,
+            event = events.recv() => {
+                front.event(event)?;
+                for _ in 1..BATCH {
+                    let Ok(event) = events.try_recv() else { break };
+                    front.event(Some(event))?;
+                }
+                front.frame = front.frame.max(Frame::Soon);
+            }
+        }
+    }
+    front.host.save_draft(&front.app.draft());
+    if front.left != Left::Gone {
+        // Rows that the last events made final belong into the scrollback.
+        front.app.pager = None;
+        front.draw()?;
+        front.surface.release()?;
+    }
+    Ok(front.left)
+}
+
+/// When the next frame is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Frame {
+    Not,
+    /// Paced: the model caused it.
+    Soon,
+    /// The user caused it.
+    Now,
+}
+
+struct Front<O: Output> {
+    app: App,
+    transcript: Transcript,
+    surface: Surface<O>,
+    modes: Option<(Session, Keyboard)>,
+    host: Arc<dyn Host>,
+    files: Files,
+    results: UnboundedSender<Msg>,
+    /// Ops that wait for room in the engine's channel: neither side ever waits for the other.
+    outbox: VecDeque<Op>,
+    start: Instant,
+    frame: Frame,
+    framed: Option<Instant>,
+    /// When the pager's rows were rendered, and the transcript's revision then.
+    refreshed: Option<(Instant, u64)>,
+    draft_due: Option<Instant>,
+    farewell: Option<Instant>,
+    left: Left,
+    done: bool,
+}
+
+impl<O: Output> Front<O> {
+    fn frame_due(&self, now: Instant) -> bool {
+        match self.frame {
+            Frame::Not => false,
+            Frame::Soon => self.framed.is_none_or(|framed| now >= framed + FRAME),
+            Frame::Now => true,
+        }
+    }
+
+    /// When the loop must wake up by itself; none while nothing moves.
+    fn due(&self, now: Instant) -> Option<Instant> {
+        let paced = self.frame == Frame::Soon && self.left != Left::Gone;
+        let frame = self.framed.filter(|_| paced).map(|framed| framed + FRAME);
+        let stale = self.refreshed.filter(|(_, revision)| *revision != self.transcript.revision());
+        let refresh = stale.map(|(at, _)| at + REFRESH);
+        [frame, refresh, self.app.wake(now), self.draft_due, self.farewell].into_iter().flatten().min()
+    }
+
+    /// Does what is due.
+    fn elapsed(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        let past = |due: Option<Instant>| due.is_some_and(|due| due <= now);
+        if past(self.farewell) {
+            self.done = true;
+        }
+        if past(self.draft_due) {
+            self.draft_due = None;
+            let text = self.app.draft();
+            self.beside(move |host| {
+                host.save_draft(&text);
+                None
+            });
+        }
+        if let Some((at, revision)) = self.refreshed
+            && revision != self.transcript.revision()
+            && past(Some(at + REFRESH))
+        {
+            self.render_transcript()?;
+        }
+        self.step(Msg::Tick)?;
+        self.frame = self.frame.max(Frame::Soon);
+        Ok(())
+    }
+
+    fn input(&mut self, input: Option<Input>) -> io::Result<()> {
+        let msg = match input {
+            Some(Input::Key(key)) => Msg::Key(key),
+            Some(Input::Paste(text)) => {
+                let image = chip::image_path(&text).map(|path| self.host.cwd().join(path));
+                Msg::Paste { image: image.filter(|path| path.is_file()), text }
+            }
+            Some(Input::Resize(size)) => {
+                self.surface.resize(size);
+                Msg::Resize(size.width, size.height)
+            }
+            Some(Input::Focus(focused)) => Msg::Focus(focused),
+            Some(Input::Report(report)) => return self.surface.report(&report),
+            Some(Input::Signal(Signal::Continue)) => {
+                if let Some((session, _)) = &self.modes {
+                    session.resume()?;
+                }
+                self.surface.redraw();
+                return Ok(());
+            }
+            Some(Input::Signal(signal)) => {
+                self.left = Left::Signal(signal);
+                self.farewell = Some(Instant::now() + HURRY);
+                Msg::Eof
+            }
+            Some(Input::Eof) | None => {
+                self.left = Left::Gone;
+                self.farewell = Some(Instant::now() + HURRY);
+                Msg::Eof
+            }
+        };
+        self.step(msg)
+    }
+
+    fn event(&mut self, event: Option<Event>) -> io::Result<()> {
+        let event = event.unwrap_or(Event::Closed);
+        self.transcript.apply(&event, self.start.elapsed());
+        let changed = matches!(event, Event::Session(_) | Event::Turn(Turn::Ended { .. }));
+        self.step(Msg::Engine(event))?;
+        if changed {
+            self.look_around();
+        }
+        Ok(())
+    }
+
+    /// Folds one message and applies what follows.
+    fn step(&mut self, msg: Msg) -> io::Result<()> {
+        let mut effects: VecDeque<Effect> = update(&mut self.app, msg, Instant::now()).into();
+        while let Some(effect) = effects.pop_front() {
+            if let Some(answer) = self.apply(effect)? {
+                effects.extend(update(&mut self.app, answer, Instant::now()));
+            }
+        }
+        if self.app.closing && self.farewell.is_none() {
+            self.farewell = Some(Instant::now() + FAREWELL);
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, effect: Effect) -> io::Result<Option<Msg>> {
+        match effect {
+            Effect::Send(mut op) => {
+                if let Op::Prompt { attachments, .. } = &mut op {
+                    attachments.retain(|path| self.host.cwd().join(path).exists());
+                }
+                self.outbox.push_back(op);
+            }
+            Effect::OpenEditor(text) => {
+                let host = Arc::clone(&self.host);
+                return Ok(self.away(move || host.edit(&text))?.map(Msg::Edited));
+            }
+            Effect::Suspend => {
+                if let Some(Err(error)) = self.away(terminal::stop)? {
+                    return Ok(Some(Msg::Told(format!("cannot suspend: {error}"))));
+                }
+            }
+            Effect::Copy(which) => return Ok(Some(Msg::Told(self.copy(which.trim())?))),
+            Effect::Exit => self.done = true,
+            Effect::Redraw => self.surface.redraw(),
+            Effect::ListFiles(query) => {
+                let (files, turn) = (self.files.clone(), self.files.turn());
+                self.beside(move |_| {
+                    let paths = files.find(&query, turn, Instant::now())?;
+                    Some(Msg::Files { query, paths })
+                });
+            }
+            Effect::List(kind) => self.beside(move |host| Some(Msg::Listed(host.list(kind)))),
+            Effect::RenderTranscript => self.render_transcript()?,
+            Effect::SaveDraft => {
+                self.draft_due.get_or_insert(Instant::now() + DRAFT);
+            }
+            Effect::AppendHistory(text) => self.beside(move |host| {
+                host.append_history(&text);
+                None
+            }),
+            Effect::Notify(text) => {
+                let bytes = terminal::notify("cocode", &text, self.surface.traits());
+                self.surface.send(&bytes)?;
+            }
+            Effect::SetTitle(text) => self.surface.send(&terminal::title(&text))?,
+        }
+        Ok(None)
+    }
+
+    /// Runs something that may block beside the loop; its message comes back to it.
+    fn beside(&self, run: impl FnOnce(&dyn Host) -> Option<Msg> + Send + 'static) {
+        let (host, results) = (Arc::clone(&self.host), self.results.clone());
+        tokio::task::spawn_blocking(move || {
+            if let Some(msg) = run(host.as_ref()) {
+                // The loop may have ended meanwhile; then nobody wants it.
+                let _ = results.send(msg);
+            }
+        });
+    }
+
+    /// Asks for what stands around the conversation.
+    fn look_around(&self) {
+        let results = self.results.clone();
+        self.beside(move |host| {
+            let (branch, text) = host.surroundings();
+            let _ = results.send(Msg::Branch(branch));
+            Some(Msg::StatusText(text))
+        });
+    }
+
+    fn away<T>(&mut self, run: impl FnOnce() -> T) -> io::Result<Option<T>> {
+        let Some((session, keyboard)) = &self.modes else { return Ok(None) };
+        terminal::away(&mut self.surface, session, keyboard, run).map(Some)
+    }
+
+    fn copy(&mut self, which: &str) -> io::Result<String> {
+        let text = match which.parse::<usize>() {
+            Ok(n) => self.transcript.code_blocks().into_iter().nth(n.wrapping_sub(1)).map(|block| block.code),
+            Err(_) if which.is_empty() => self.transcript.last_answer(),
+            Err(_) => return Ok("/copy takes the number of a code block, or nothing for the whole answer".into()),
+        };
+        let Some(text): Option<String> = text else { return Ok("there is nothing to copy".into()) };
+        match terminal::copy(&text, self.surface.traits()) {
+            Some(bytes) => {
+                self.surface.send(&bytes)?;
+                Ok(format!("copied {} characters", text.chars().count()))
+            }
+            None => Ok("too long for the terminal's clipboard; /export writes a file".into()),
+        }
+    }
+
+    fn render_transcript(&mut self) -> io::Result<()> {
+        let width = self.surface.size().width;
+        let rows = self.transcript.render_all(width, self.app.theme(), Detail::Whole);
+        self.refreshed = Some((Instant::now(), self.transcript.revision()));
+        // It cannot ask for more: rows only fill the pager.
+        update(&mut self.app, Msg::Transcript(rows), Instant::now());
+        self.frame = self.frame.max(Frame::Soon);
+        Ok(())
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        (self.frame, self.framed) = (Frame::Not, Some(now));
+        match (self.app.pager().is_some(), self.surface.in_overlay()) {
+            (true, false) => {
+                self.surface.enter_overlay()?;
+                if !self.surface.in_overlay() {
+                    self.app.pager = None;
+                    self.app.tell("this terminal cannot show another screen", now);
+                }
+            }
+            (false, true) => self.surface.leave_overlay()?,
+            _ => {}
+        }
+        if self.app.pager().is_some() {
+            let app = &self.app;
+            return self.surface.draw_overlay(|area, buf| view::draw_pager(app, area, buf));
+        }
+        if self.refreshed.take().is_some() {
+            self.transcript.forget_drawn();
+        }
+        let app = &self.app;
+        let (width, height) = (self.surface.size().width, self.surface.size().height);
+        let rows = self.transcript.take_committed(width, app.theme());
+        let room = view::live_room(app, width, height);
+        let live = self.transcript.live(width, room, app.theme(), self.start.elapsed());
+        let wanted = view::height(app, live.len() as u16, width, height);
+        self.surface.frame(&rows, wanted, |area, buf| view::draw(app, &live, area, buf, now))
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due.into()).await,
+        None => pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+    use ratatui::layout::Size;
+    use tokio::sync::mpsc::channel;
+
+    use super::*;
+    use crate::message::Message;
+    use crate::protocol::{Delivery, Item};
+    use crate::tui::app::Options;
+    use crate::tui::keymap::Keymap;
+    use crate::tui::terminal::{Queries, Traits};
+    use crate::tui::theme::Theme;
+
+    /// A terminal emulator that outlives the surface.
+    #[derive(Clone)]
+    struct Emulator(Arc<Mutex<vt100::Parser>>);
+
+    impl Output for Emulator {
+        fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+            self.0.lock().unwrap().process(bytes);
+            Ok(())
+        }
+
+        fn size(&self) -> Option<Size> {
+            Some(Size::new(60, 12))
+        }
+    }
+
+    /// Remembers what it was asked to keep.
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<String>>);
+
+    impl Host for Kept {
+        fn cwd(&self) -> &Path {
+            Path::new("/nowhere")
+        }
+
+        fn list(&self, _: ListKind) -> Listed {
+            Listed::Sessions(Vec::new())
+        }
+
+        fn append_history(&self, _: &str) {}
+
+        fn save_draft(&self, text: &str) {
+            self.0.lock().unwrap().push(text.to_owned());
+        }
+
+        fn edit(&self, _: &str) -> Result<String, String> {
+            Err("there is no editor".into())
+        }
+
+        fn surroundings(&self) -> (Option<String>, Option<String>) {
+            (Some("main".into()), None)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_prompt_goes_out_and_its_answer_stands_in_the_scrollback() {
+        let side = |cells: u16| cells.try_into().unwrap();
+        let emulator = Emulator(Arc::new(Mutex::new(vt100::Parser::new(side(12), side(60), 100))));
+        let options =
+            Options { theme: Theme::dark(), keymap: Keymap::default(), commands: Vec::new(), reduced_motion: true };
+        let surface = Surface::open(emulator.clone(), Traits::detect(|_| None), Queries::default());
+        let (keys, inputs) = unbounded_channel();
+        let (ops, mut asked) = channel(1);
+        let (events, told) = channel(8);
+        let host = Arc::new(Kept::default());
+        let terminal = Terminal { surface, modes: None, inputs };
+        let loop_ = run(App::new(options, (60, 12)), terminal, ops, told, Arc::clone(&host) as Arc<dyn Host>);
+        let press = |code, modifiers| keys.send(Input::Key(KeyEvent::new(code, modifiers))).unwrap();
+        let user = async {
+            press(KeyCode::Char('h'), KeyModifiers::NONE);
+            press(KeyCode::Char('i'), KeyModifiers::NONE);
+            press(KeyCode::Enter, KeyModifiers::NONE);
+            let prompt = Op::Prompt { text: "hi".into(), attachments: Vec::new(), delivery: Delivery::Steer };
+            assert_eq!(asked.recv().await, Some(prompt));
+            for (seq, message) in [Message::prompt("hi"), Message::reply(vec![crate::message::Block::text("Hello.")])]
+                .into_iter()
+                .enumerate()
+            {
+                let item = Item::Message { seq: seq as u64, message: message.into() };
+                events.send(Event::Item(item)).await.unwrap();
+            }
+            press(KeyCode::Char('x'), KeyModifiers::NONE);
+            keys.send(Input::Signal(Signal::Terminate)).unwrap();
+            assert_eq!(asked.recv().await, Some(Op::Shutdown));
+            events.send(Event::Closed).await.unwrap();
+        };
+        let (left, ()) = tokio::join!(loop_, user);
+        assert_eq!(left.unwrap(), Left::Signal(Signal::Terminate));
+        let screen = emulator.0.lock().unwrap().screen().contents();
+        let rows: Vec<&str> = screen.lines().map(str::trim_end).filter(|row| !row.is_empty()).collect();
+        assert!(rows.iter().any(|row| row.contains("hi")) && rows.iter().any(|row| row.contains("Hello.")), "{rows:?}");
+        assert_eq!(host.0.lock().unwrap().last().map(String::as_str), Some("x"), "the draft is kept");
+    }
+}

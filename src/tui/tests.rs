@@ -1,0 +1,597 @@
+//! Keys and events in, ops and screens out.
+
+use std::time::{Duration, Instant};
+
+use insta::assert_snapshot;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::Rect;
+use serde_json::json;
+
+use super::app::{App, Options};
+use super::keymap::Keymap;
+use super::msg::{Effect, Listed, ModelRow, Msg, RuleRow};
+use super::popup::CommandInfo;
+use super::theme::Theme;
+use super::update::update;
+use super::view;
+use crate::message::{CallId, FileDiff, Message, Todo, TodoStatus};
+use crate::permission::{Behavior, Mode};
+use crate::protocol::*;
+
+/// An app with a clock, and the effects so far.
+struct Run {
+    app: App,
+    now: Instant,
+    effects: Vec<String>,
+}
+
+impl Run {
+    fn new(width: u16, height: u16) -> Run {
+        let command = |name: &str, alias: &str, description: &str| CommandInfo {
+            name: name.into(),
+            aliases: if alias.is_empty() { Vec::new() } else { vec![alias.into()] },
+            description: description.into(),
+            hint: String::new(),
+        };
+        let commands = vec![
+            command("clear", "new", "Start over with an empty conversation"),
+            command("cost", "", "What this session has cost"),
+            command("model", "", "Ask another model"),
+            command("permissions", "", "List, test and revoke rules"),
+            command("resume", "", "Go on with an earlier session"),
+            command("rewind", "", "Go back to an earlier prompt"),
+            command("exit", "quit", "Leave"),
+        ];
+        let options = Options { theme: Theme::dark(), keymap: Keymap::default(), commands, reduced_motion: true };
+        Run { app: App::new(options, (width, height)), now: Instant::now(), effects: Vec::new() }
+    }
+
+    fn msg(&mut self, msg: Msg) -> &mut Run {
+        for effect in update(&mut self.app, msg, self.now) {
+            let text = match effect {
+                Effect::SaveDraft | Effect::SetTitle(_) => continue,
+                Effect::Send(op) => serde_json::to_string(&op).unwrap(),
+                other => format!("{other:?}"),
+            };
+            self.effects.push(text);
+        }
+        self
+    }
+
+    fn event(&mut self, event: Event) -> &mut Run {
+        self.msg(Msg::Engine(event))
+    }
+
+    fn busy(&mut self) -> &mut Run {
+        self.event(Event::Turn(Turn::Started))
+    }
+
+    fn wait(&mut self, millis: u64) -> &mut Run {
+        self.now += Duration::from_millis(millis);
+        self.msg(Msg::Tick)
+    }
+
+    /// Presses keys: words are typed, `<ctrl+c>` and the like are keys.
+    fn keys(&mut self, keys: &str) -> &mut Run {
+        let mut rest = keys;
+        while let Some(c) = rest.chars().next() {
+            let named = rest.strip_prefix('<').and_then(|rest| rest.split_once('>'));
+            let key = match named {
+                Some((name, after)) => {
+                    rest = after;
+                    named_key(name)
+                }
+                None => {
+                    rest = &rest[c.len_utf8()..];
+                    KeyEvent::from(KeyCode::Char(c))
+                }
+            };
+            self.msg(Msg::Key(key));
+        }
+        self
+    }
+
+    fn paste(&mut self, text: &str) -> &mut Run {
+        self.msg(Msg::Paste { text: text.into(), image: super::composer::chip::image_path(text) })
+    }
+
+    /// The ops and other effects since the last call.
+    fn sent(&mut self) -> String {
+        std::mem::take(&mut self.effects).join("\n")
+    }
+
+    /// The live region as text; `▏` marks the cursor.
+    fn screen(&mut self) -> String {
+        let (width, height) = self.app.size;
+        let rows = view::height(&self.app, 0, width, height);
+        let mut buf = Buffer::empty(Rect::new(0, 0, width, rows));
+        let cursor = view::draw(&self.app, &[], buf.area, &mut buf, self.now);
+        let mut lines = Vec::new();
+        for y in 0..rows {
+            let mut line = String::new();
+            let mut x = 0;
+            while x < width {
+                if cursor == Some((x, y).into()) {
+                    line.push('▏');
+                }
+                let symbol = buf[(x, y)].symbol();
+                line.push_str(symbol);
+                x += super::paint::width(symbol).max(1) as u16;
+            }
+            let bars = line.trim_end().trim_end_matches('─');
+            lines.push(if bars.len() < line.trim_end().len() { format!("{bars}───") } else { bars.to_owned() });
+        }
+        lines.join("\n")
+    }
+}
+
+fn named_key(name: &str) -> KeyEvent {
+    let (modifiers, name) = match name.rsplit_once('+') {
+        Some(("ctrl", name)) => (KeyModifiers::CONTROL, name),
+        Some(("alt", name)) => (KeyModifiers::ALT, name),
+        Some(("shift", name)) => (KeyModifiers::SHIFT, name),
+        _ => (KeyModifiers::NONE, name),
+    };
+    let code = match name {
+        "enter" => KeyCode::Enter,
+        "esc" => KeyCode::Esc,
+        "tab" => KeyCode::Tab,
+        "up" => KeyCode::Up,
+        "down" => KeyCode::Down,
+        "left" => KeyCode::Left,
+        "bs" => KeyCode::Backspace,
+        "pgdn" => KeyCode::PageDown,
+        c => KeyCode::Char(c.chars().next().unwrap()),
+    };
+    KeyEvent::new(code, modifiers)
+}
+
+fn ask(id: u64, command: &str, suggestions: &[&str]) -> Event {
+    let question = Question::Permission {
+        call: CallId::nth(id),
+        tool: "Bash".into(),
+        title: command.into(),
+        input: json!({"command": command}),
+        diff: None,
+        reasons: vec!["npm is not known to be read-only".into()],
+        suggestions: suggestions.iter().map(|rule| (*rule).into()).collect(),
+    };
+    Event::Ask(Ask { id: AskId(id), question })
+}
+
+fn prompt(seq: u64, text: &str) -> Event {
+    Event::Item(Item::Message { seq, message: Message::prompt(text).into() })
+}
+
+fn queued(items: &[(u64, &str, Delivery)]) -> Event {
+    let items =
+        items.iter().map(|(id, text, delivery)| Queued { id: QueueId(*id), text: (*text).into(), delivery: *delivery });
+    Event::Queue { items: items.collect() }
+}
+
+#[test]
+fn prompts_shell_lines_and_commands_are_sent() {
+    let check = |keys: &str, want: &str| {
+        let mut run = Run::new(80, 24);
+        run.keys(keys);
+        let sent = run.sent();
+        let sent: Vec<&str> = sent.lines().filter(|line| !line.starts_with("AppendHistory")).collect();
+        assert_eq!(sent.join("\n"), want, "{keys}");
+    };
+    check("hi <enter>", r#"{"op":"prompt","text":"hi","attachments":[],"delivery":"steer"}"#);
+    check("a<ctrl+j>b<enter>", r#"{"op":"prompt","text":"a\nb","attachments":[],"delivery":"steer"}"#);
+    check("a<shift+enter>b<enter>", r#"{"op":"prompt","text":"a\nb","attachments":[],"delivery":"steer"}"#);
+    check("a\\<enter>b<enter>", r#"{"op":"prompt","text":"a\nb","attachments":[],"delivery":"steer"}"#);
+    check("a<alt+enter>b<enter>", r#"{"op":"prompt","text":"a\nb","attachments":[],"delivery":"steer"}"#);
+    check(" <enter>", "");
+    check("!ls -l<enter>", r#"{"op":"shell","command":"ls -l"}"#);
+    check("!<bs>x<enter>", r#"{"op":"prompt","text":"x","attachments":[],"delivery":"steer"}"#);
+    check("what?!<enter>", r#"{"op":"prompt","text":"what?!","attachments":[],"delivery":"steer"}"#);
+    check("/cl<enter>", r#"{"op":"command","name":"clear","args":""}"#);
+    check("/new<esc><enter>", r#"{"op":"command","name":"clear","args":""}"#);
+    check("/model opus<enter>", r#"{"op":"command","name":"model","args":"opus"}"#);
+    check("/co<tab>now<enter>", r#"{"op":"command","name":"cost","args":"now"}"#);
+    check("/nothing<enter>", "");
+    check(
+        "/usr/bin is full<enter>",
+        r#"{"op":"prompt","text":"/usr/bin is full","attachments":[],"delivery":"steer"}"#,
+    );
+    check("/resume <enter>", "List(Sessions)");
+    check("/resume abc<enter>", r#"{"op":"resume","session":"abc"}"#);
+    check("/exit<enter>", r#"{"op":"shutdown"}"#);
+    check("<shift+tab>", r#"{"op":"set_mode","mode":"acceptEdits"}"#);
+    check("<ctrl+g>", r#"OpenEditor("")"#);
+}
+
+#[test]
+fn esc_and_ctrl_c_mean_what_the_moment_says() {
+    let interrupt = r#"{"op":"interrupt"}"#;
+    let check = |busy: bool, keys: &str, want: &str, left: &str| {
+        let mut run = Run::new(80, 24);
+        run.event(prompt(3, "earlier"));
+        if busy {
+            run.busy();
+        }
+        run.keys(keys);
+        assert_eq!((run.sent().as_str(), run.app.draft().as_str()), (want, left), "busy {busy}: {keys}");
+    };
+    check(true, "<esc>", interrupt, "");
+    check(true, "text<esc>", interrupt, "text");
+    check(true, "<ctrl+c>", interrupt, "");
+    check(true, "text<ctrl+c>", interrupt, "text");
+    check(true, "<ctrl+c><ctrl+c>", &format!("{interrupt}\n{{\"op\":\"shutdown\"}}"), "");
+    check(true, "/co<esc>", "", "/co");
+    check(false, "text<esc>", "", "text");
+    check(false, "text<ctrl+c>", "", "");
+    check(false, "text<ctrl+c><ctrl+_>", "", "text");
+    check(false, "<ctrl+c>", "", "");
+    check(false, "<ctrl+c><ctrl+c>", r#"{"op":"shutdown"}"#, "");
+    check(false, "<ctrl+d>", r#"{"op":"shutdown"}"#, "");
+    check(false, "ab<left><ctrl+d>", "", "a");
+    check(false, "<ctrl+d><ctrl+d>", "{\"op\":\"shutdown\"}\nExit", "");
+    check(false, "<esc>x<esc>", "", "x");
+    check(false, "<esc><esc><enter><down><enter>", r#"{"op":"rewind","to":3,"what":"conversation"}"#, "");
+
+    let mut run = Run::new(80, 24);
+    run.keys("<ctrl+c>").wait(1_500).keys("<ctrl+c>");
+    assert_eq!(run.sent(), "", "two presses far apart do not exit");
+}
+
+#[test]
+fn steers_and_queues_and_takes_back() {
+    let mut run = Run::new(80, 24);
+    run.busy().keys("now<enter>later<alt+enter>");
+    run.event(queued(&[(1, "now", Delivery::Steer), (2, "later", Delivery::AfterTurn)]));
+    assert_snapshot!(run.screen(), @r"
+    ● Waiting for the model (0 s · esc to interrupt)
+    ↳ next step: now
+    ↳ after turn: later
+    ───
+    > ▏Ask anything   / commands   @ files   ! shell   ? keys
+    ───
+    default · … · ? keys
+    ");
+    run.keys("<up>");
+    assert_snapshot!(run.sent(), @r#"
+    AppendHistory("now")
+    {"op":"prompt","text":"now","attachments":[],"delivery":"steer"}
+    AppendHistory("later")
+    {"op":"prompt","text":"later","attachments":[],"delivery":"after_turn"}
+    {"op":"unqueue","id":2}
+    "#);
+    assert_eq!(run.app.draft(), "later");
+}
+
+#[test]
+fn nothing_typed_is_lost() {
+    let long: String = (1..=120).map(|n| format!("line {n}\n")).collect();
+    let mut run = Run::new(80, 24);
+    run.keys("see ").paste(&long);
+    assert_snapshot!(run.screen(), @r"
+    ───
+    > see [Pasted 120 lines]▏
+    ───
+    default · … · ? keys
+    ");
+    run.keys("<enter>typed since");
+    let sent = format!("see {}", long.trim());
+    assert!(run.sent().contains("line 120"));
+    run.event(Event::Error { text: "no network".into(), restore: Some(sent.clone()) });
+    assert_eq!(run.app.draft(), format!("see {long}\ntyped since"));
+    assert_snapshot!(run.screen(), @r"
+    ───
+    > see [Pasted 120 lines]
+      typed since▏
+    ───
+    default · … · ? keys
+    ");
+    run.keys("<ctrl+s>");
+    assert_eq!(run.app.draft(), "");
+    run.keys("other<ctrl+s>").keys("<ctrl+c><ctrl+_>");
+    assert_eq!(run.app.draft(), format!("see {long}\ntyped since"));
+    run.keys("<ctrl+s>");
+    assert_eq!(run.app.draft(), "other");
+    run.msg(Msg::Edited(Err("vi is not there".into())));
+    assert_eq!(run.app.draft(), "other");
+}
+
+#[test]
+fn history_is_walked_and_searched() {
+    let mut run = Run::new(60, 24);
+    run.app.set_history(vec!["fix the tests".into(), "!cargo test".into(), "write docs".into()]);
+    run.keys("half<up><up>");
+    assert_eq!(run.app.draft(), "!cargo test");
+    run.keys("<down><down>");
+    assert_eq!(run.app.draft(), "half");
+    run.keys("<ctrl+r>test<ctrl+r>");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    search: test▏
+    fix the tests
+    ───
+    default · … · ? keys
+    ");
+    run.keys("<esc>");
+    assert_eq!(run.app.draft(), "half");
+    run.keys("<ctrl+r>cargo<enter><enter>");
+    assert_eq!(run.sent().lines().last(), Some(r#"{"op":"shell","command":"cargo test"}"#));
+}
+
+#[test]
+fn files_complete_after_an_at() {
+    let mut run = Run::new(40, 12);
+    run.keys("look at @ma");
+    assert_eq!(run.sent().lines().last(), Some(r#"ListFiles("ma")"#));
+    run.msg(Msg::Files { query: "m".into(), paths: vec!["stale.rs".into()] });
+    run.msg(Msg::Files { query: "ma".into(), paths: vec!["src/main.rs".into(), "日本/ma p.md".into()] });
+    assert_snapshot!(run.screen(), @r"
+    ───
+    > look at @ma▏
+    ───
+    › src/main.rs
+      日本/ma p.md
+    default · … · ? keys
+    ");
+    run.keys("<down><enter>please<enter>");
+    let want = r#"{"op":"prompt","text":"look at @\"日本/ma p.md\" please","attachments":["日本/ma p.md"],"delivery":"steer"}"#;
+    assert_eq!(run.sent().lines().last(), Some(want));
+    run.paste("/tmp/shot.png").keys("what is it?<enter>");
+    let want = r#"{"op":"prompt","text":"[Image 1] what is it?","attachments":["/tmp/shot.png"],"delivery":"steer"}"#;
+    assert_eq!(run.sent().lines().last(), Some(want));
+}
+
+#[test]
+fn commands_pop_up() {
+    let mut run = Run::new(60, 24);
+    run.keys("/c");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    > /c▏
+    ───
+    › /cost   What this session has cost
+      /clear  Start over with an empty conversation
+    default · … · ? keys
+    ");
+    run.keys("<esc>zz<enter>");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    > /czz▏
+    ───
+    there is no /czz; /help lists them
+    ");
+}
+
+#[test]
+fn permission_is_asked_at_every_size() {
+    let mut run = Run::new(40, 12);
+    run.event(ask(
+        1,
+        "npm run build -- --mode 日本語 && npm run deploy --force",
+        &["Bash(npm run build:*)", "Bash(npm run deploy:*)"],
+    ));
+    run.wait(200);
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Bash wants to run a command
+    npm run build -- --mode 日本語 && npm
+    run deploy --force
+    · npm is not known to be read-only
+    › 1. Yes
+      2. Yes, and don't ask again for
+         Bash(npm run build:*), Bash(npm ru…
+      3. No, and tell the agent what to do
+         instead
+    ↑↓ Enter choose · Esc no
+    default · … · ? keys
+    ");
+    run.keys("2");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Bash wants to run a command
+    From now on this runs without asking:
+    Bash(npm run build:*)
+    Bash(npm run deploy:*)
+    › 1. For this session
+      2. For this project
+         (.claude/settings.local.json)
+      3. For me, everywhere (user settings)
+    ↑↓ Enter choose · Esc no
+    default · … · ? keys
+    ");
+    run.keys("<down><enter>");
+    assert_snapshot!(
+        run.sent(),
+        @r#"{"op":"answer","id":1,"answer":{"type":"always","rules":["Bash(npm run build:*)","Bash(npm run deploy:*)"],"scope":"project"}}"#
+    );
+}
+
+#[test]
+fn a_dialog_is_not_answered_by_accident() {
+    let mut run = Run::new(80, 24);
+    run.keys("hel").event(ask(1, "ls", &[])).event(ask(2, "pwd", &[])).keys("lo 1<enter>");
+    assert_eq!((run.sent().as_str(), run.app.draft().as_str()), ("", "hello 1"));
+    run.wait(200).keys("1");
+    assert_eq!(run.sent(), r#"{"op":"answer","id":1,"answer":{"type":"yes"}}"#);
+    run.keys("<enter>");
+    assert_eq!(run.sent(), "", "the second question has just come up");
+    run.wait(200).keys("<down><enter>use fd<enter>");
+    assert_eq!(run.sent(), r#"{"op":"answer","id":2,"answer":{"type":"no","feedback":"use fd"}}"#);
+    run.event(ask(3, "ls", &[])).event(ask(4, "pwd", &[])).event(Event::AskClosed { id: AskId(3) });
+    run.wait(200).keys("<ctrl+c><esc>");
+    assert_eq!(
+        run.sent(),
+        "{\"op\":\"interrupt\"}\n{\"op\":\"answer\",\"id\":4,\"answer\":{\"type\":\"no\",\"feedback\":null}}"
+    );
+    assert_eq!(run.app.draft(), "hello 1");
+}
+
+#[test]
+fn diffs_scroll_in_the_dialog() {
+    let mut run = Run::new(40, 12);
+    let unified: String = (1..=30).map(|n| format!("+line {n}\n")).collect();
+    let diff = FileDiff { path: "src/new.rs".into(), unified, added: 30, removed: 0, created: true };
+    let question = Question::Permission {
+        call: CallId::nth(1),
+        tool: "Write".into(),
+        title: "src/new.rs".into(),
+        input: json!({}),
+        diff: Some(diff),
+        reasons: Vec::new(),
+        suggestions: Vec::new(),
+    };
+    run.event(Event::Ask(Ask { id: AskId(1), question })).wait(200).keys("<pgdn>");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Write wants to create src/new.rs (+30 -…
+     4 + line 4
+     5 + line 5
+     6 + line 6
+     7 + line 7
+     8 + line 8
+    › 1. Yes
+      2. No, and tell the agent what to do
+         instead
+    PgUp/PgDn 4↑ 22↓ · Enter choose · Esc no
+    default · … · ? keys
+    ");
+}
+
+#[test]
+fn lists_filter_and_choose() {
+    let mut run = Run::new(60, 24);
+    run.keys("/model<enter>");
+    let row = |id: &str, current| ModelRow { id: id.into(), detail: "200k".into(), current };
+    run.msg(Msg::Listed(Listed::Models(vec![
+        row("claude-opus", false),
+        row("claude-sonnet", true),
+        row("gpt-5", false),
+    ])));
+    run.keys("son");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Which model?
+    filter: son▏
+    › claude-sonnet                                       ✓ 200k
+
+
+    type to filter · ↑↓ Enter choose · Esc closes
+    default · … · ? keys
+    ");
+    run.keys("<enter>/permissions<enter>");
+    let rule =
+        RuleRow { rule: "Bash(ls:*)".into(), behavior: Behavior::Allow, source: "session".into(), revocable: true };
+    run.msg(Msg::Listed(Listed::Rules(vec![rule]))).keys("<enter><enter>");
+    run.keys("/permissions<enter>rm x<tab>");
+    assert_snapshot!(run.sent(), @r#"
+    AppendHistory("/model")
+    List(Models)
+    {"op":"command","name":"model","args":"claude-sonnet"}
+    AppendHistory("/permissions")
+    List(Rules)
+    {"op":"command","name":"permissions","args":"revoke Bash(ls:*)"}
+    List(Rules)
+    {"op":"command","name":"permissions","args":"test rm x"}
+    "#);
+}
+
+#[test]
+fn todos_and_modes_show() {
+    let mut run = Run::new(40, 12);
+    let todo = |content: &str, status| Todo { content: content.into(), active_form: format!("{content}ing"), status };
+    let items = vec![
+        todo("Read", TodoStatus::Completed),
+        todo("Edit", TodoStatus::InProgress),
+        todo("Test", TodoStatus::Pending),
+    ];
+    run.event(Event::Todos { items }).keys("<ctrl+t>").event(Event::Mode { mode: Mode::Plan }).busy().keys("👩‍👩‍👧日本");
+    assert_snapshot!(run.screen(), @r"
+    ☑ Read
+    ▶ Editing
+    ☐ Test
+    ● Waiting for … (0 s · esc to interrupt)
+    ───
+    > 👩‍👩‍👧日本▏
+    ───
+    plan · …
+    ");
+}
+
+#[test]
+fn every_size_draws_without_a_panic() {
+    for width in [1, 2, 3, 5, 10, 40, 200] {
+        for height in [1, 2, 3, 4, 6, 12, 60] {
+            let mut run = Run::new(width, height);
+            run.busy().keys("日本 text text<ctrl+j>").paste("/tmp/a.png").screen();
+            run.keys("<ctrl+r>x").screen();
+            run.keys("<esc><ctrl+c><ctrl+c>/").screen();
+            run.keys("<esc><ctrl+c>@").msg(Msg::Files { query: String::new(), paths: vec!["日本.rs".into()] }).screen();
+            run.event(ask(1, "echo 日本語 && ls", &["Bash(echo:*)"])).wait(200).screen();
+            run.keys("<pgdn>2").screen();
+            run.keys("<esc>3日本").screen();
+            run.keys("<esc><esc>").event(prompt(1, "日本語")).keys("<esc><ctrl+c>/rewind<esc><enter>").screen();
+        }
+    }
+}
+
+#[test]
+fn wakes_up_only_while_something_moves() {
+    let mut run = Run::new(80, 24);
+    assert_eq!(run.app.wake(run.now), None);
+    run.busy();
+    assert_eq!(run.app.wake(run.now), Some(run.now + Duration::from_secs(1)));
+    let end = Turn::Ended { end: TurnEnd::Done, usage: Default::default(), cost_usd: None, millis: 1 };
+    run.event(Event::Turn(end)).keys("<ctrl+c>");
+    assert_eq!(run.app.wake(run.now), Some(run.now + Duration::from_secs(1)), "the hint goes");
+    run.wait(1_000);
+    assert_eq!(run.app.wake(run.now), None);
+}
+
+#[test]
+fn the_pager_shows_keys_and_says_that_a_question_waits() {
+    let mut run = Run::new(40, 12);
+    run.keys("?");
+    let draw = |run: &Run| {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 40, 12));
+        view::draw_pager(&run.app, buf.area, &mut buf);
+        let row = |y: u16| (0..40).map(|x| buf[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+        [row(0), row(1), row(11)].join("\n")
+    };
+    assert_snapshot!(draw(&run), @r"
+    Keys
+    Enter          send; while the agent
+    11/69 · ↑↓ PgUp PgDn g G scroll · / sea…
+    ");
+    run.event(ask(1, "ls", &[]));
+    assert_snapshot!(draw(&run), @r"
+    Keys
+    Enter          send; while the agent
+    A question waits · q goes back
+    ");
+    run.keys("q").wait(200).keys("<ctrl+o>");
+    assert_eq!(run.sent(), "RenderTranscript");
+    run.keys("<ctrl+o>1");
+    assert_eq!(run.sent(), r#"{"op":"answer","id":1,"answer":{"type":"yes"}}"#);
+}
+
+#[test]
+fn going_back_puts_the_prompt_into_the_composer() {
+    let mut run = Run::new(60, 16);
+    run.event(prompt(1, "first")).event(prompt(5, "second\nline")).keys("/rewind<enter>");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Go back to before which prompt?
+    filter: ▏
+    › second⏎line
+      first
+    type to filter · ↑↓ Enter choose · Esc closes
+    default · … · ? keys
+    ");
+    run.keys("<enter><enter>");
+    assert_eq!(run.sent().lines().last(), Some(r#"{"op":"rewind","to":5,"what":"both"}"#));
+    run.event(Event::Item(Item::Rewound { to: 5, prompt: "second\nline".into() }));
+    assert_eq!(run.app.draft(), "second\nline");
+    run.keys("<ctrl+c>/rewind<enter>").keys("<down>");
+    run.keys("<enter><enter>");
+    assert_eq!(run.sent().lines().last(), Some(r#"{"op":"rewind","to":1,"what":"both"}"#));
+}

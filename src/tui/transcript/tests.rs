@@ -1,0 +1,328 @@
+//! Events in, rows out: order, once each, and the same however they come.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::message::{Display, FileDiff, Outcome, ToolCall, Usage};
+use crate::permission::Mode;
+use crate::protocol::{HistoryItem, ModelInfo};
+use crate::tui::render::wrap::{shown, spans_width};
+use crate::tui::theme::Theme;
+
+/// A transcript with a clock and everything it handed out.
+struct Screen {
+    transcript: Transcript,
+    theme: Theme,
+    width: u16,
+    now: Duration,
+    given: Vec<Row>,
+}
+
+impl Screen {
+    fn new() -> Screen {
+        Screen {
+            transcript: Transcript::new(),
+            theme: Theme::dark(),
+            width: 60,
+            now: Duration::from_secs(100),
+            given: Vec::new(),
+        }
+    }
+
+    fn apply(&mut self, events: impl IntoIterator<Item = Event>) -> &mut Screen {
+        for event in events {
+            self.transcript.apply(&event, self.now);
+            let rows = self.transcript.take_committed(self.width, &self.theme);
+            assert!(rows.iter().all(|row| spans_width(&row.line.spans) <= usize::from(self.width)));
+            self.given.extend(rows);
+        }
+        self
+    }
+
+    fn after(&mut self, seconds: u64) -> &mut Screen {
+        self.now += Duration::from_secs(seconds);
+        self
+    }
+
+    fn given(&self) -> String {
+        shown(&self.given)
+    }
+
+    fn live(&self, height: u16) -> String {
+        shown(&self.transcript.live(self.width, height, &self.theme, self.now))
+    }
+}
+
+fn text(text: &str) -> Event {
+    Event::Delta(Delta::Text { text: text.into() })
+}
+
+fn thinking(text: &str) -> Event {
+    Event::Delta(Delta::Thinking { text: text.into() })
+}
+
+fn message(message: Message) -> Event {
+    Event::Item(Item::Message { seq: 0, message: Arc::new(message) })
+}
+
+fn prompt(text: &str) -> Event {
+    message(Message::prompt(text))
+}
+
+fn reply(text: &str) -> Event {
+    message(Message::reply(vec![Block::text(text)]))
+}
+
+fn tool_call(n: u64, name: &str, input: serde_json::Value) -> Block {
+    Block::ToolCall(ToolCall { id: CallId::nth(n), name: name.into(), input, invalid: None, wire: None })
+}
+
+fn started(n: u64, tool: &str, title: &str) -> Event {
+    Event::Item(Item::CallStarted { call: CallId::nth(n), tool: tool.into(), title: title.into() })
+}
+
+fn done(n: u64, outcome: Outcome, text: &str) -> Event {
+    Event::Item(Item::CallDone { result: Arc::new(ToolResult::of_text(CallId::nth(n), outcome, text)) })
+}
+
+fn output(n: u64, text: &str) -> Event {
+    Event::Delta(Delta::ToolOutput { call: CallId::nth(n), text: text.into() })
+}
+
+fn ended(end: TurnEnd, millis: u64) -> Event {
+    Event::Turn(Turn::Ended { end, usage: Usage::default(), cost_usd: None, millis })
+}
+
+fn session(probing: bool, history: Vec<HistoryItem>) -> Event {
+    let model = ModelInfo { provider: "offline".into(), model: "scripted".into(), window: 1000, known: true, probing };
+    let (cwd, log) = (PathBuf::from("/work"), PathBuf::from("/log"));
+    let older = history.len() as u64;
+    Event::Session(SessionInfo {
+        id: "1".into(),
+        cwd,
+        title: None,
+        mode: Mode::Default,
+        model,
+        history,
+        older,
+        log,
+        read_only: false,
+    })
+}
+
+#[test]
+fn a_turn_from_prompt_to_end() {
+    let mut screen = Screen::new();
+    screen.apply([session(false, Vec::new()), Event::Turn(Turn::Started), prompt("fix it")]);
+    screen.apply([thinking("hm, let me"), thinking(" see")]);
+    assert_eq!(screen.after(3).live(9), "\n✻ thinking… 3s\n  hm, let me see");
+    screen.apply([text("Looking at "), text("it.\n\nFirst")]);
+    assert_eq!(screen.live(9), "\nFirst");
+    let blocks = vec![
+        Block::Thinking { text: "hm, let me see".into(), wire: None },
+        Block::text("Looking at it.\n\nFirst."),
+        tool_call(1, "Read", json!({"file_path": "/work/a.rs"})),
+        tool_call(2, "Grep", json!({"pattern": "x"})),
+        tool_call(3, "Bash", json!({"command": "rm x"})),
+    ];
+    screen.apply([text("."), message(Message::reply(blocks))]);
+    screen.apply([started(1, "Read", "/work/a.rs"), started(2, "Grep", "x"), output(2, "one\ntwo\n")]);
+    assert_eq!(screen.live(9), "\n○ Read(a.rs)\n\n○ Grep(x)\n  └ one\n    two");
+    screen.apply([done(2, Outcome::Ok, "one\ntwo"), done(1, Outcome::Ok, "x"), done(3, Outcome::Denied, "No.")]);
+    let results = [1, 2, 3].map(|n| ToolResult::of_text(CallId::nth(n), Outcome::Ok, "again"));
+    screen.apply([message(Message::tool_results(results.into())), text("Done."), reply("Done.")]);
+    screen.apply([ended(TurnEnd::Done, 12_000)]);
+    assert_eq!(screen.live(9), "");
+    insta::assert_snapshot!("a_turn", screen.given());
+    let all = shown(&screen.transcript.render_all(60, &Theme::dark(), Detail::Folded));
+    assert_eq!(all, screen.given());
+    assert_eq!(screen.transcript.last_answer().as_deref(), Some("Done."));
+}
+
+#[test]
+fn a_resumed_session_looks_as_it_did() {
+    let diff =
+        FileDiff { path: "a.rs".into(), unified: "@@ -1 +1 @@\n-a\n+b\n".into(), added: 1, removed: 1, created: false };
+    let mut result = ToolResult::of_text(CallId::nth(1), Outcome::Ok, "ok");
+    result.display = Some(Display::Diff(diff));
+    let call = tool_call(1, "Edit", json!({"file_path": "/work/a.rs", "old_string": "a"}));
+    let lost = tool_call(2, "Bash", json!({"command": "sleep 1\nsleep 2"}));
+    let messages = [
+        Message::prompt("change it"),
+        Message::reply(vec![Block::text("On it."), call]),
+        Message::tool_results(vec![result]),
+        Message::reminder("not shown"),
+        Message::reply(vec![Block::text("Now this:\n\n```sh\nls\n```"), lost]),
+    ];
+    let item = |message| HistoryItem::Message { seq: 0, message: Arc::new(message) };
+    let mut history: Vec<HistoryItem> = messages.into_iter().map(item).collect();
+    history.push(HistoryItem::Note { text: "compacted".into() });
+    let mut screen = Screen::new();
+    screen.apply([session(false, history)]);
+    insta::assert_snapshot!("resumed", screen.given());
+    let code = CodeBlock { language: "sh".into(), code: "ls\n".into() };
+    assert_eq!(screen.transcript.code_blocks(), [code]);
+}
+
+#[test]
+fn the_final_message_replaces_only_what_was_not_given() {
+    let check = |deltas: &[&str], last: &str, given: &str| {
+        let mut screen = Screen::new();
+        screen.apply(deltas.iter().map(|delta| text(delta)));
+        screen.apply([reply(last)]);
+        assert_eq!((screen.given().as_str(), screen.live(9).as_str()), (given, ""), "{deltas:?} {last:?}");
+    };
+    check(&["one\n\ntw", "o"], "one\n\ntwo", "one\n\ntwo");
+    check(&["one\n\ntw"], "one\n\ntwo and more", "one\n\ntwo and more");
+    check(&["one\n\ntwo"], "one\n\nthree", "one\n\nthree");
+    check(&["one"], "other", "other");
+    check(&["one\n\ntwo"], "other", "one\n\nother");
+    check(&[], "only\n\nthis", "only\n\nthis");
+    check(&["\n\n"], "", "");
+}
+
+#[test]
+fn what_was_discarded_leaves_a_note_only_where_it_was_seen() {
+    let discarded = || Event::Delta(Delta::Discarded { reason: "cut off".into() });
+    let mut screen = Screen::new();
+    screen.apply([text("unseen"), discarded()]);
+    assert_eq!((screen.given().as_str(), screen.live(9).as_str()), ("", ""));
+    screen.apply([text("seen\n\nunseen"), discarded(), text("Again."), reply("Again.")]);
+    assert_eq!(
+        screen.given(),
+        "seen\n\n· this answer was dropped and is not in the conversation:\n  cut off\n\nAgain."
+    );
+}
+
+#[test]
+fn retries_count_down_and_become_one_row() {
+    let retry = |attempt| Event::Retrying { attempt, of: 3, delay_ms: 4_000, reason: "overloaded".into() };
+    let mut screen = Screen::new();
+    screen.apply([prompt("x"), retry(1)]).after(1).apply([retry(2)]);
+    assert_eq!(screen.after(1).live(9), "\n↻ overloaded · retry 2 of 3 in 3s");
+    screen.apply([text("ok"), reply("ok")]);
+    assert_eq!(screen.given(), "> x\n\n↻ overloaded · retried 2 times\n\nok");
+}
+
+#[test]
+fn calls_without_a_result_do_not_hold_up_the_rest() {
+    let mut screen = Screen::new();
+    screen.apply([started(1, "Bash", "sleep 100"), output(1, "half\n")]);
+    screen.apply([Event::Notice { text: "news".into() }]);
+    assert_eq!(screen.given(), "");
+    screen.apply([ended(TurnEnd::Interrupted, 100)]);
+    assert_eq!(screen.given(), "■ Bash(sleep 100)  interrupted\n  └ half\n\n· news\n\n· interrupted");
+}
+
+#[test]
+fn shell_lines_rewinds_and_restores() {
+    let mut screen = Screen::new();
+    screen.apply([session(false, Vec::new())]);
+    screen.given.clear();
+    screen.apply([Event::Item(Item::ShellStarted { command: "ls".into() })]);
+    assert_eq!((screen.given().as_str(), screen.live(9).as_str()), ("", "\n! ls"));
+    let item = |item| Event::Item(item);
+    screen.apply([
+        item(Item::ShellDone { command: "ls".into(), output: "a\n".into(), code: Some(0) }),
+        item(Item::Rewound { to: 3, prompt: "do this\nand that".into() }),
+        item(Item::FilesRestored {
+            how: Restore::Undo,
+            restored: vec!["/work/a".into()],
+            refused: vec!["b: changed since".into()],
+            unseen: vec!["make".into()],
+        }),
+        Event::Error { text: "no key".into(), restore: None },
+    ]);
+    insta::assert_snapshot!("shell_and_undo", screen.given());
+}
+
+#[test]
+fn the_live_region_keeps_to_its_height() {
+    let mut screen = Screen::new();
+    let lines: String = (0..20).map(|line| format!("{line}\n")).collect();
+    screen.apply((1..=3).flat_map(|n| [started(n, "Bash", "make"), output(n, &lines)]));
+    assert_eq!(screen.live(40).lines().count(), 3 * 6 + 2);
+    assert_eq!(screen.live(14).lines().count(), 3 * 4 + 2);
+    assert_eq!(screen.live(4), "○ Bash(make)\n○ Bash(make)\n○ Bash(make)");
+    assert_eq!(screen.live(2), "○ Bash(make)\n○ Bash(make)");
+    assert_eq!(screen.live(0), "");
+    let mut screen = Screen::new();
+    screen.apply([text(&"word ".repeat(100))]);
+    assert_eq!(screen.live(3).lines().count(), 3);
+}
+
+#[test]
+fn a_model_still_looked_for_is_named_when_found() {
+    let mut screen = Screen::new();
+    screen.apply([session(true, Vec::new())]);
+    assert!(screen.live(9).contains("looking for a model…"), "{}", screen.live(9));
+    let Event::Session(info) = session(false, Vec::new()) else { return };
+    screen.apply([Event::Model(info.model)]);
+    assert!(screen.given().contains("scripted · offline"), "{}", screen.given());
+}
+
+#[test]
+fn the_viewer_shows_everything_and_draws_again_only_what_changed() {
+    let mut screen = Screen::new();
+    let lines: String = (0..20).map(|line| format!("{line}\n")).collect();
+    screen.apply([started(1, "Bash", "make"), done(1, Outcome::Ok, &lines), thinking("deep"), text("a"), reply("a")]);
+    let all = |screen: &mut Screen, detail| shown(&screen.transcript.render_all(60, &Theme::dark(), detail));
+    assert_eq!(all(&mut screen, Detail::Folded), screen.given());
+    let whole = all(&mut screen, Detail::Whole);
+    assert!(whole.contains("\n  10\n") && whole.contains("\n  deep\n"), "{whole}");
+    assert_eq!(all(&mut screen, Detail::Whole), whole);
+    let revision = screen.transcript.revision();
+    screen.apply([Event::Notice { text: "more".into() }]);
+    assert_ne!(screen.transcript.revision(), revision);
+    assert_eq!(all(&mut screen, Detail::Whole), format!("{whole}\n\n· more"));
+}
+
+/// Events of a conversation, with the reply text cut into deltas at any place.
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let one = prop_oneof![
+        4 => "[a-z*`#\\- \n]{1,12}".prop_map(|delta| text(&delta)),
+        1 => "[a-z \n]{1,12}".prop_map(|delta| thinking(&delta)),
+        1 => (0..4u64).prop_map(|n| started(n, "Bash", "make")),
+        1 => (0..4u64).prop_map(|n| output(n, "a\nb\n")),
+        1 => (0..4u64).prop_map(|n| done(n, Outcome::Ok, "a\nb")),
+        1 => Just(prompt("go")),
+        1 => Just(reply("final\n\ntext")),
+        1 => Just(Event::Delta(Delta::Discarded { reason: "r".into() })),
+        1 => Just(Event::Retrying { attempt: 1, of: 2, delay_ms: 1, reason: "r".into() }),
+        1 => Just(ended(TurnEnd::Interrupted, 1)),
+    ];
+    prop::collection::vec(one, 0..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn rows_are_given_once_and_as_the_viewer_shows_them(events in events(), end in Just(ended(TurnEnd::Done, 0))) {
+        let mut screen = Screen::new();
+        screen.apply(events).apply([end]);
+        prop_assert_eq!(screen.live(99), "");
+        prop_assert!(screen.transcript.take_committed(60, &Theme::dark()).is_empty());
+        let all = shown(&screen.transcript.render_all(60, &Theme::dark(), Detail::Folded));
+        prop_assert_eq!(screen.given(), all);
+    }
+
+    #[test]
+    fn given_and_live_rows_together_are_what_will_be_given(events in events()) {
+        let mut screen = Screen::new();
+        screen.apply(events);
+        let mut shadow = screen.given.clone();
+        shadow.extend(screen.transcript.live(60, 9999, &Theme::dark(), screen.now));
+        // Open replies end as they stand; what still runs would change its look.
+        if screen.transcript.running.is_empty() && screen.transcript.open.is_none_or(|open| matches!(screen.transcript.slots[open].cell, Cell::Reply(_))) {
+            let retrying = matches!(screen.transcript.slots.last().map(|slot| &slot.cell), Some(Cell::Retry(_)));
+            screen.apply([ended(TurnEnd::Done, 0)]);
+            prop_assert!(retrying || shown(&shadow) == screen.given());
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Runs a whole engine over a scripted model in a temporary folder, and tells what happened, one line an event.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cocode::config::paths::{Env, Paths};
+use cocode::engine::{self, Begin, Handle, Setup};
+use cocode::message::Block;
+use cocode::permission::{Mode, Sandbox};
+use cocode::protocol::{Answer, Delivery, Delta, Event, Item, Op, Question, Turn};
+use cocode::session::Session;
+use cocode::stdx::clock::Clocks;
+
+/// Longest wait for an event; only a hang takes so long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A project, a home and a script, waiting for prompts.
+pub struct Harness {
+    root: tempfile::TempDir,
+    script: String,
+    mode: Option<Mode>,
+    begin: Begin,
+    max_turns: Option<u32>,
+    ops: Vec<(String, Op)>,
+    answers: VecDeque<Answer>,
+    prompts: Vec<String>,
+    env: Vec<(String, String)>,
+    flags: toml::Table,
+}
+
+/// What came of it.
+pub struct Ran {
+    pub events: Vec<Event>,
+    root: tempfile::TempDir,
+}
+
+impl Harness {
+    pub fn new() -> Harness {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("project")).unwrap();
+        Harness {
+            root,
+            script: String::new(),
+            mode: None,
+            begin: Begin::New,
+            max_turns: None,
+            ops: Vec::new(),
+            answers: VecDeque::new(),
+            prompts: Vec::new(),
+            env: Vec::new(),
+            flags: toml::Table::new(),
+        }
+    }
+
+    /// Goes on in the folders of an earlier run.
+    pub fn after(ran: Ran) -> Harness {
+        Harness { root: ran.root, begin: Begin::Continue, ..Harness::new() }
+    }
+
+    pub fn project(&self) -> PathBuf {
+        self.root.path().join("project").canonicalize().unwrap()
+    }
+
+    pub fn file(self, path: &str, text: &str) -> Harness {
+        let path = self.project().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    /// Steps of `--offline-script`; `$P` stands for the project's folder.
+    pub fn script(mut self, yaml: &str) -> Harness {
+        self.script = yaml.replace("$P", &self.project().to_string_lossy());
+        self
+    }
+
+    pub fn mode(mut self, mode: Mode) -> Harness {
+        self.mode = Some(mode);
+        self
+    }
+
+    pub fn max_turns(mut self, turns: u32) -> Harness {
+        self.max_turns = Some(turns);
+        self
+    }
+
+    pub fn begin(mut self, begin: Begin) -> Harness {
+        self.begin = begin;
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Harness {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// A setting, as a flag would give it.
+    pub fn set(mut self, toml: &str) -> Harness {
+        self.flags.extend(toml.parse::<toml::Table>().unwrap());
+        self
+    }
+
+    pub fn prompt(mut self, text: &str) -> Harness {
+        self.prompts.push(text.into());
+        self
+    }
+
+    /// Answers the next question; without an answer every question is refused.
+    pub fn answer(mut self, answer: Answer) -> Harness {
+        self.answers.push_back(answer);
+        self
+    }
+
+    /// Sends an op once, when a line of the trace begins so.
+    pub fn at(mut self, line: &str, op: Op) -> Harness {
+        self.ops.push((line.into(), op));
+        self
+    }
+
+    fn setup(&self) -> Setup {
+        let vars: Vec<(&str, &str)> = self.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let env = Env::fake(self.root.path(), &vars);
+        let paths = Paths::new(&env).unwrap();
+        let mut flags = self.flags.clone();
+        if let Some(turns) = self.max_turns {
+            flags.insert("max_turns".into(), i64::from(turns).into());
+        }
+        let script = (!self.script.is_empty()).then(|| {
+            let path = self.root.path().join("script.yaml");
+            std::fs::write(&path, &self.script).unwrap();
+            path
+        });
+        Setup {
+            loaded: cocode::config::load(&paths, &env, flags).unwrap(),
+            paths,
+            env,
+            project: self.project(),
+            begin: self.begin.clone(),
+            fork: false,
+            trust: false,
+            offline: false,
+            script,
+            mode: self.mode,
+            system: None,
+            append_system: None,
+            output_schema: None,
+            sandbox: Sandbox::Outer,
+            clocks: Clocks::real(),
+        }
+    }
+
+    /// Sends the prompts, one a turn, and ends the engine.
+    pub async fn run(mut self) -> Ran {
+        let Handle { ops, mut events, task } = engine::start(self.setup());
+        let mut seen = Vec::new();
+        let mut prompts = VecDeque::from(std::mem::take(&mut self.prompts));
+        let mut begun = false;
+        loop {
+            let event = tokio::time::timeout(PATIENCE, events.recv()).await;
+            let event = event.unwrap_or_else(|_| panic!("nothing happens any more after\n{}", trace(&seen, &self.project())));
+            let Some(event) = event else { break };
+            let row = line(&event, &self.project());
+            let ready = matches!(event, Event::Turn(Turn::Ended { .. })) || (matches!(event, Event::Usage(_)) && !begun);
+            if let Event::Ask(ask) = &event {
+                let answer = self.answers.pop_front().unwrap_or(Answer::No { feedback: None });
+                ops.send(Op::Answer { id: ask.id, answer }).await.unwrap();
+            }
+            if let Some(row) = &row
+                && let Some(at) = self.ops.iter().position(|(start, _)| row.starts_with(start.as_str()))
+            {
+                let (_, op) = self.ops.remove(at);
+                ops.send(op).await.unwrap();
+            }
+            seen.push(event);
+            if ready {
+                begun = true;
+                let op = match prompts.pop_front() {
+                    Some(text) if text.starts_with('/') => {
+                        let (name, args) = text[1..].split_once(' ').unwrap_or((&text[1..], ""));
+                        let op = Op::Command { name: name.into(), args: args.into() };
+                        ops.send(op).await.unwrap();
+                        // A command ends without a word: the next prompt follows at once.
+                        while let Some(text) = prompts.pop_front() {
+                            let op = Op::Prompt { text, attachments: Vec::new(), delivery: Delivery::AfterTurn };
+                            ops.send(op).await.unwrap();
+                        }
+                        if seen.iter().all(|event| !matches!(event, Event::Turn(_))) { Op::Interrupt } else { Op::Shutdown }
+                    }
+                    Some(text) => Op::Prompt { text, attachments: Vec::new(), delivery: Delivery::AfterTurn },
+                    None => Op::Shutdown,
+                };
+                // After `Closed` nobody listens any more.
+                let _ = ops.send(op).await;
+            }
+        }
+        task.await.unwrap();
+        Ran { events: seen, root: self.root }
+    }
+}
+
+impl Ran {
+    /// Every event that tells something, one line each. Times and ids are left out.
+    pub fn trace(&self) -> String {
+        trace(&self.events, &self.project())
+    }
+
+    pub fn project(&self) -> PathBuf {
+        self.root.path().join("project").canonicalize().unwrap()
+    }
+
+    pub fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.project().join(path)).unwrap()
+    }
+
+    /// The log of the newest session.
+    pub fn log(&self) -> PathBuf {
+        let home = self.root.path().join(".claude");
+        let mut logs: Vec<PathBuf> =
+            std::fs::read_dir(home).unwrap().map(|entry| entry.unwrap().path().join("transcript.jsonl")).filter(|log| log.exists()).collect();
+        logs.sort();
+        logs.pop().expect("a session was written")
+    }
+
+    /// The newest session, to look at.
+    pub fn session(&self) -> Session {
+        let log = self.log();
+        let folder = log.parent().unwrap();
+        let id = folder.file_name().unwrap().to_string_lossy().into_owned();
+        Session::open_read_only(folder.parent().unwrap(), &id, std::time::SystemTime::now).unwrap()
+    }
+}
+
+fn trace(events: &[Event], project: &Path) -> String {
+    events.iter().filter_map(|event| line(event, project)).collect::<Vec<_>>().join("\n")
+}
+
+/// One line for an event; none for those that say nothing new.
+fn line(event: &Event, project: &Path) -> Option<String> {
+    let clean = |text: &str| text.replace(project.to_string_lossy().as_ref(), "$P").replace('\n', "⏎");
+    Some(match event {
+        Event::Session(info) => format!("session mode={} shown={}", info.mode, info.history.len()),
+        Event::Turn(Turn::Started) => "turn started".into(),
+        Event::Turn(Turn::Ended { end, .. }) => format!("turn ended {end:?}"),
+        Event::Delta(Delta::Text { text }) => format!("text {}", clean(text)),
+        Event::Delta(Delta::Thinking { text }) => format!("thinking {}", clean(text)),
+        Event::Delta(Delta::ToolOutput { text, .. }) => format!("output {}", clean(text)),
+        Event::Delta(Delta::Discarded { reason }) => format!("discarded {reason}"),
+        Event::Delta(Delta::ToolArgs { .. }) | Event::Usage(_) | Event::AskClosed { .. } | Event::Closed | Event::Model(_) | Event::Listed(_) => return None,
+        Event::Item(Item::Message { message, .. }) => {
+            let parts: Vec<String> = message
+                .blocks
+                .iter()
+                .map(|block| match block {
+                    Block::Text { text, .. } => clean(text),
+                    Block::Thinking { text, .. } => format!("({})", clean(text)),
+                    Block::ToolCall(call) => format!("[{} {}]", call.name, clean(&call.input.to_string())),
+                    Block::ToolResult(result) => format!("{:?}: {}", result.outcome, clean(&result.text())),
+                    Block::Media(media) => media.media_type.clone(),
+                })
+                .collect();
+            let kind = format!("{:?}", message.kind).to_lowercase();
+            if kind == "attachment" && parts[0].contains("# Environment") {
+                return None;
+            }
+            format!("{kind} {}", parts.join(" "))
+        }
+        Event::Item(Item::CallStarted { tool, title, .. }) => format!("call {tool} {}", clean(title)),
+        Event::Item(Item::CallDone { .. }) => return None,
+        Event::Item(item) => format!("item {}", clean(&serde_json::to_string(item).unwrap())),
+        Event::Ask(ask) => match &ask.question {
+            Question::Permission { tool, title, suggestions, .. } => format!("ask {tool} {} {suggestions:?}", clean(title)),
+            other => format!("ask {}", clean(&serde_json::to_string(other).unwrap())),
+        },
+        Event::Mode { mode } => format!("mode {mode}"),
+        Event::Retrying { attempt, of, reason, .. } => format!("retrying {attempt}/{of} {reason}"),
+        Event::Todos { items } => format!("todos {}", items.len()),
+        Event::Queue { items } => format!("queue {:?}", items.iter().map(|item| item.text.as_str()).collect::<Vec<_>>()),
+        Event::Notice { text } => format!("notice {}", clean(text)),
+        Event::Error { text, restore } => format!("error {} restore={restore:?}", clean(text)),
+    })
+}

@@ -1,0 +1,80 @@
+//! Finding a model server on this machine.
+
+use std::collections::BTreeMap;
+
+use axum::http::{StatusCode, Uri};
+use cocode::provider::http::{Client, Timeouts};
+use cocode::provider::probe::{Found, Server, local_server};
+use cocode::provider::settings::WireName;
+
+/// A server that knows these paths.
+async fn serve(paths: &[(&str, &str)]) -> String {
+    let paths: BTreeMap<String, String> =
+        paths.iter().map(|(path, body)| (path.to_string(), body.to_string())).collect();
+    let app = axum::Router::new().fallback(move |uri: Uri| {
+        let body = paths.get(uri.path()).cloned();
+        async move { body.map_or((StatusCode::NOT_FOUND, String::new()), |body| (StatusCode::OK, body)) }
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(axum::serve(listener, app).into_future());
+    address
+}
+
+async fn check(server: Server, paths: &[(&str, &str)], want: Option<&str>) {
+    let base = serve(paths).await;
+    let found = local_server(&Client::new(Timeouts::default()), &[(&base, server)]).await;
+    let want = want.map(|model| Found {
+        base_url: format!("{base}/v1"),
+        wire: WireName::OpenaiChat,
+        model: model.to_string(),
+    });
+    assert_eq!(found, want, "{server:?} {paths:?}");
+}
+
+#[tokio::test]
+async fn each_server_answers_its_own_question() {
+    let ollama: &[_] = &[
+        ("/api/version", r#"{"version":"0.12.6"}"#),
+        ("/api/tags", r#"{"models":[{"name":"nomic-embed-text:latest"},{"name":"qwen3:8b"}]}"#),
+    ];
+    let llama: &[_] = &[
+        ("/props", r#"{"default_generation_settings":{},"total_slots":1,"chat_template":"x"}"#),
+        ("/v1/models", r#"{"object":"list","data":[{"id":"qwen2.5-coder","object":"model"}]}"#),
+    ];
+    let studio: &[_] = &[(
+        "/api/v0/models",
+        r#"{"data":[{"id":"e","type":"embeddings","state":"loaded"},{"id":"a","type":"llm","state":"not-loaded"},{"id":"b","type":"llm","state":"loaded"}]}"#,
+    )];
+    let something: &[_] = &[("/v1/models", r#"{"data":[{"id":"x"}]}"#), ("/", "<html></html>")];
+    check(Server::Ollama, ollama, Some("qwen3:8b")).await;
+    check(Server::LlamaCpp, llama, Some("qwen2.5-coder")).await;
+    check(Server::LmStudio, studio, Some("b")).await;
+    check(Server::LlamaCpp, ollama, None).await;
+    check(Server::LmStudio, llama, None).await;
+    check(Server::Ollama, &[("/api/version", r#"{"version":"1"}"#), ("/api/tags", r#"{"models":[]}"#)], None).await;
+    for server in [Server::Ollama, Server::LlamaCpp, Server::LmStudio] {
+        check(server, something, None).await;
+    }
+}
+
+#[tokio::test]
+async fn the_first_address_with_a_model_wins() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Accepts connections and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent_address = format!("http://{}", silent.local_addr().unwrap());
+    let llama =
+        serve(&[("/props", r#"{"default_generation_settings":{}}"#), ("/v1/models", r#"{"data":[{"id":"here"}]}"#)])
+            .await;
+    let addresses = [
+        (format!("http://{free}"), Server::Ollama),
+        (silent_address, Server::LmStudio),
+        (llama.clone(), Server::LlamaCpp),
+    ];
+    let addresses: Vec<(&str, Server)> =
+        addresses.iter().map(|(address, server)| (address.as_str(), *server)).collect();
+    let client = Client::new(Timeouts::default());
+    assert_eq!(local_server(&client, &addresses).await.map(|found| found.model), Some("here".to_string()));
+    assert_eq!(local_server(&client, &addresses[..2]).await, None);
+}
