@@ -11,6 +11,8 @@ use serde::Serialize;
 use super::Here;
 use crate::config::paths::{Env, PathError};
 use crate::config::{self, Config, Trust, trust};
+use crate::provider::key::Key;
+use crate::stdx::ansi::visible;
 
 /// How well something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -60,7 +62,7 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
                 let text = format!("not trusted yet, so not used: {}", loaded.withheld.join(", "));
                 findings.push(Finding { area: "folder", state: State::Limited, text });
             }
-            findings.extend(providers(&loaded.config, here.env));
+            findings.extend(providers(&loaded.config, here));
             if loaded.config.probe_local {
                 findings.extend(local_servers(&[11434, 8080, 1234]));
             }
@@ -86,7 +88,7 @@ pub fn to_text(findings: &[Finding]) -> String {
             State::Bad => "FAIL",
         };
         // File names and variables are untrusted bytes.
-        let clean: String = finding.text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        let clean = visible(&finding.text).replace('\n', " ");
         let _ = writeln!(text, "{mark}  {:<10} {clean}", finding.area);
     }
     text
@@ -185,13 +187,17 @@ fn programs(env: &Env) -> Vec<Finding> {
     ]
 }
 
-fn providers(config: &Config, env: &Env) -> Vec<Finding> {
+fn providers(config: &Config, here: Here<'_>) -> Vec<Finding> {
+    let credentials = here.paths.config_dir.join("credentials.toml");
     let mut ready = false;
     let mut findings = Vec::new();
     for (name, provider) in &config.providers {
         let (state, key) = match (&provider.api_key_env, &provider.api_key_command) {
-            (Some(variable), _) if env.get(variable).is_some() => (State::Good, format!("key in {variable}")),
+            (Some(variable), _) if here.env.get(variable).is_some() => (State::Good, format!("key in {variable}")),
             (_, Some(_)) => (State::Good, "key from api_key_command".to_owned()),
+            (Some(_), None) if Key::new(name, provider, None, Some(credentials.clone())).stored() => {
+                (State::Good, format!("key in {}", credentials.display()))
+            }
             (Some(variable), None) => (State::Limited, format!("no key; set {variable} to use it")),
             (None, None) => (State::Good, "asked without a key".to_owned()),
         };

@@ -1,7 +1,5 @@
 //! Changes one key of the user's configuration file; comments and order stay.
 
-use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, Item, Table, TableLike};
@@ -9,6 +7,7 @@ use toml_edit::{DocumentMut, Item, Table, TableLike};
 use super::layer::{Layer, Problem, Source, path_of, read_text};
 use super::paths::Paths;
 use super::shape::Shape;
+use crate::stdx::fs::write_atomic;
 
 /// Sets a key in the user's configuration file, which is made when it is missing. `text` is a value as one types it:
 /// lists by commas, strings without quotes. Returns the file.
@@ -64,22 +63,19 @@ fn edit_value(value: &toml::Value) -> Option<toml_edit::Value> {
     value.to_string().parse().ok()
 }
 
-/// Replaces a file's content in one step. A link stays a link, permission bits stay; a new file is its owner's alone.
+/// Replaces a file's content in one step; a new file, in new folders where need be, is its owner's alone.
 pub(crate) fn replace(file: &Path, content: &[u8]) -> std::io::Result<()> {
-    let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    let folder = target.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder)?;
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    new.write_all(content)?;
-    if let Ok(metadata) = fs::metadata(&target) {
-        new.as_file().set_permissions(metadata.permissions())?;
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder)?;
     }
-    new.as_file().sync_data()?;
-    new.persist(&target).map(drop).map_err(|error| error.error)
+    let mode = if file.exists() { None } else { Some(0o600) };
+    write_atomic(file, content, mode)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::super::paths::Env;
     use super::*;
 
@@ -129,20 +125,5 @@ mod tests {
         check("model = \n", "model", "y", Err("config.toml:1: not valid TOML"));
         check("tehme = 1\n", "model", "y", Err("config.toml:1: unknown key `tehme`"));
         check("tui = 3\n", "tui.theme", "dark", Err("no table"));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn links_and_permissions_stay() {
-        use std::os::unix::fs::{PermissionsExt, symlink};
-        let dir = tempfile::tempdir().unwrap();
-        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
-        fs::write(&real, "a").unwrap();
-        fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
-        symlink(&real, &link).unwrap();
-        replace(&link, b"b").unwrap();
-        assert_eq!(fs::read(&real).unwrap(), b"b");
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
     }
 }

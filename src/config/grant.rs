@@ -79,9 +79,11 @@ fn change(file: &Path, edit: impl FnOnce(&mut Map<String, Json>) -> Result<(), S
 fn leads_out(file: &Path) -> bool {
     let project = file.parent().filter(|_| file.ends_with(LOCAL)).and_then(Path::parent);
     let real = |path: &Path| path.canonicalize().ok();
-    match (project.and_then(real), real(file).or_else(|| real(file.parent()?))) {
-        (Some(project), Some(file)) => !file.starts_with(project),
-        _ => false,
+    // Of a file that is still to be made its folder counts; a dangling link is made where it points to.
+    let place = if file.is_symlink() { real(file) } else { real(file).or_else(|| real(file.parent()?)) };
+    match (project.and_then(real), place) {
+        (Some(project), Some(place)) => !place.starts_with(project),
+        _ => file.is_symlink() && file.ends_with(LOCAL),
     }
 }
 
@@ -144,17 +146,20 @@ mod tests {
         use std::os::unix::fs::symlink;
         let dir = tempfile::tempdir().unwrap();
         let (one, two, mine) = (dir.path().join("one"), dir.path().join("two"), dir.path().join("settings.json"));
+        let three = dir.path().join("three");
         std::fs::create_dir_all(one.join(".claude")).unwrap();
+        std::fs::create_dir_all(three.join(".claude")).unwrap();
+        symlink(dir.path().join("absent"), three.join(LOCAL)).unwrap();
         std::fs::create_dir_all(&two).unwrap();
         std::fs::write(&mine, "{}").unwrap();
         symlink(&mine, one.join(LOCAL)).unwrap();
         symlink(dir.path(), two.join(".claude")).unwrap();
-        for project in [&one, &two] {
+        for project in [&one, &two, &three] {
             let problem = grant(&project.join(LOCAL), "Bash").unwrap_err();
             assert!(problem.message.contains("link out of the project"), "{problem}");
         }
         assert_eq!(std::fs::read_to_string(&mine).unwrap(), "{}");
-        assert!(!dir.path().join("settings.local.json").exists());
+        assert!(!dir.path().join("settings.local.json").exists() && !dir.path().join("absent").exists());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use toml::{Table, Value};
 
 use super::paths::Env;
 use super::shape::Shape;
+use crate::stdx::ansi::visible;
 use crate::stdx::nearest::nearest;
 
 /// Where settings come from; later ones win over earlier ones.
@@ -47,7 +48,7 @@ impl Source {
 
 /// What is wrong with a source, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {message}")]
+#[error("{}: {}", shown(place), shown(message))]
 pub struct Problem {
     /// `file:line`, a file, a variable, or a flag.
     pub place: String,
@@ -173,7 +174,7 @@ impl Layer {
             }
         }
         let mut dropped = Vec::new();
-        leaves(&self.table, "", &mut |key, value| dropped.push(format!("{key} = {value}")));
+        leaves(&self.table, "", &mut |key, value| dropped.push(shown(&format!("{key} = {value}"))));
         self.table = Table::new();
         if !kept.is_empty() {
             self.table.insert("permissions".into(), Value::Table(kept));
@@ -242,6 +243,12 @@ fn merge_at(lower: &mut Table, upper: &Table, prefix: &str) {
             }
         }
     }
+}
+
+/// Text of a file as it may be printed: nothing in it moves the cursor or turns the reading direction.
+pub(crate) fn shown(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    visible(text).replace(turns, "\u{fffd}")
 }
 
 /// Calls `visit` with the dotted key of everything that is no table.

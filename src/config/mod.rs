@@ -23,7 +23,7 @@ pub use settings::Config;
 pub(crate) use shape::split_list;
 
 use crate::permission::Behavior;
-use layer::{Layer, leaves, merge, path_of};
+use layer::{Layer, leaves, merge, path_of, shown};
 use paths::{Env, Paths};
 use shape::Shape;
 
@@ -231,7 +231,7 @@ impl Loaded {
                 }
             }
         }
-        Ok(text)
+        Ok(shown(&text))
     }
 
     fn assemble(

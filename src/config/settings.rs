@@ -54,6 +54,8 @@ impl Config {
             fetch_private: tools.fetch_private,
             search_url: tools.search_url.clone(),
             secret_env: self.secret_env(),
+            // What no process can be given would keep every command from starting.
+            env: self.env.clone().into_iter().filter(|(name, value)| can_be_set(name, value)).collect(),
         }
     }
 
@@ -63,6 +65,10 @@ impl Config {
         let configured = self.providers.values().filter_map(|provider| provider.api_key_env.clone());
         usual.into_iter().map(str::to_owned).chain(configured).collect::<BTreeSet<_>>().into_iter().collect()
     }
+}
+
+fn can_be_set(name: &str, value: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
 }
 
 /// `[permissions]`. The rules are handed out with their sources by `Loaded::rules`.

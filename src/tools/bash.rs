@@ -21,7 +21,7 @@ use crate::stdx::ansi::Cleaner;
 use crate::stdx::process::{Running as Process, command_without};
 
 use super::limit::Spool;
-use super::{Context, Dirs, Output, Running, Tool, file, input};
+use super::{Context, Dirs, Output, Running, Settings, Tool, file, input};
 
 /// Shortest time between two pieces of live output.
 const TICK: Duration = Duration::from_millis(50);
@@ -126,7 +126,7 @@ async fn run(input: &Input, context: &Context<'_>) -> Output {
         }
     };
     let started = Instant::now();
-    let (mut process, output, place) = match start(&input.command, start_in, &settings.secret_env) {
+    let (mut process, output, place) = match start(&input.command, start_in, settings) {
         Ok(parts) => parts,
         Err(error) => return Output::error(format!("bash could not be started in {}: {error}.", start_in.display())),
     };
@@ -208,12 +208,14 @@ async fn run(input: &Input, context: &Context<'_>) -> Output {
 }
 
 /// Starts the shell. Both its outputs share one pipe, so that they stay in order; the other pipe is for where it is.
-fn start(line: &str, cwd: &Path, secrets: &[String]) -> io::Result<(Process, pipe::Receiver, pipe::Receiver)> {
+fn start(line: &str, cwd: &Path, settings: &Settings) -> io::Result<(Process, pipe::Receiver, pipe::Receiver)> {
     let (output, writer) = io::pipe()?;
     let (place, place_writer) = io::pipe()?;
     let fd: RawFd = place_writer.as_raw_fd();
-    let mut command: Command = command_without("bash", secrets);
+    let mut command: Command = command_without("bash", &settings.secret_env);
+    let own = settings.env.iter().filter(|(name, _)| !settings.secret_env.contains(name));
     command
+        .envs(own)
         .args(["--norc", "--noprofile", "-c", PRELUDE, "bash", &fd.to_string(), line])
         .current_dir(cwd)
         .env("PWD", cwd)
@@ -391,6 +393,11 @@ mod tests {
         let mut fixture = Fixture::new();
         let output = fixture.run(&Bash, json!({"command": command})).await;
         assert_eq!((output.outcome, fixture.text(&output).as_str()), (outcome, want), "{command}");
+    }
+
+    #[tokio::test]
+    async fn settings_add_variables_but_no_secrets() {
+        check("echo \"${FROM_SETTINGS:-none} ${SECRET_KEY:-none}\"", Outcome::Ok, "set none\n").await;
     }
 
     #[tokio::test]

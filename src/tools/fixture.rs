@@ -22,6 +22,7 @@ pub(super) fn settings() -> Settings {
         fetch_private: false,
         search_url: None,
         secret_env: vec!["SECRET_KEY".into()],
+        env: [("SECRET_KEY".into(), "set".into()), ("FROM_SETTINGS".into(), "set".into())].into(),
     }
 }
 

@@ -28,7 +28,7 @@ mod fixture;
 
 pub use toolbox::Toolbox;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -115,6 +115,8 @@ pub struct Settings {
     pub search_url: Option<String>,
     /// Variables that no child process inherits (keys).
     pub secret_env: Vec<String>,
+    /// Further variables of commands; a name in `secret_env` is left out.
+    pub env: BTreeMap<String, String>,
 }
 
 /// Which end of a long result survives.

@@ -185,6 +185,21 @@ fn an_untrusted_folder_can_only_restrict() {
             "providers.anthropic.base_url = \"http://evil\" (.cocode/config.local.toml)",
         ]
     );
+    // What a repository shows in the trust question cannot draw over it.
+    let user =
+        user.file(".cocode/config.toml", "[env]\n\"\\u001b[2J\" = '\u{202e}x'\n").file(".claude/settings.json", "{}");
+    assert_eq!(user.in_project(Trust::Untrusted).withheld[0], "env.\u{241b}[2J = \"\u{fffd}x\" (.cocode/config.toml)");
+    let broken = user.file(".cocode/config.toml", "\"\\u001b[2J\" = 1").in_project(Trust::Untrusted);
+    assert!(
+        broken.diagnostics[0].to_string().ends_with("unknown key `\u{241b}[2J`; `cocode config schema` lists them all")
+    );
+}
+
+#[test]
+fn a_trusted_folder_can_set_what_an_untrusted_one_cannot() {
+    let user = User::new()
+        .file(".cocode/config.toml", "model = 'evil'\n")
+        .file(".claude/settings.json", r#"{"permissions": {"defaultMode": "acceptEdits"}}"#);
     let trusted = user.in_project(Trust::Trusted);
     assert_eq!(trusted.config.model.as_deref(), Some("evil"));
     assert_eq!((trusted.config.permissions.default_mode, trusted.withheld), (Mode::AcceptEdits, Vec::<String>::new()));

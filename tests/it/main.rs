@@ -1,6 +1,5 @@
 //! Integration tests.
 
-<<<<<<< HEAD
 // Helpers of tests may fail a test, too; clippy exempts only the tests themselves.
 #![allow(clippy::unwrap_used)]
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use cocode::commands::Registry;
 use cocode::config::docs;
+use cocode::tui::keymap;
 
 fn check(name: &str, table: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
@@ -19,9 +20,21 @@ fn check(name: &str, table: &str) {
     }
 }
 
+/// Default keys as a Markdown table.
+fn keys() -> String {
+    let mut rows = String::from("| Key | Action | What it does |\n|---|---|---|\n");
+    for (action, keys, help) in keymap::table() {
+        // A vertical bar ends a cell, a backquote the code.
+        let keys: Vec<String> = keys.split(", ").map(|key| format!("`{}`", key.replace('|', "\\|"))).collect();
+        rows.push_str(&format!("| {} | `{action}` | {} |\n", keys.join(" "), docs::cell(help)));
+    }
+    rows
+}
+
 // One test, as all of them write the same file.
 #[test]
 fn tables_are_current() {
+    check("keys", &keys());
     check("settings", &docs::settings_table());
     check("commands", &Registry::builtin().table());
 }
