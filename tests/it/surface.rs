@@ -56,12 +56,8 @@ impl Bench {
     fn new(columns: u16, rows: u16, shell: usize, traits: Traits) -> Bench {
         let memory = Memory::new(columns, rows);
         let lines: Vec<_> = (0..shell).map(|n| format!("shell {n}")).collect();
-        memory
-            .0
-            .lock()
-            .unwrap()
-            .0
-            .process(lines.iter().map(|line| format!("{line}\r\n")).collect::<String>().as_bytes());
+        let text: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+        memory.lock().0.process(text.as_bytes());
         let queries = Queries::default();
         let surface = Surface::open(memory.clone(), traits, queries.clone());
         Bench { memory, surface, queries, history: lines }
