@@ -61,7 +61,7 @@ fn run(cli: &Cli) -> Result<u8, Stop> {
     let _log = config::logging::start(&paths, &loaded.config.log, config::logging::today);
     match start.headless {
         Some(_) => print(start, loaded, paths, env, cwd, mode(cli)),
-        None => terminal(start, loaded, paths, env, cwd, mode(cli)).map(|_| 0),
+        None => cocode::tui::start(terminal(start, loaded, paths, env, cwd, mode(cli))?).map_err(|error| stop(1)(error.to_string())),
     }
 }
 

@@ -67,6 +67,8 @@ pub enum Op {
         to: Seq,
         what: RewindWhat,
     },
+    /// Keeps what was typed for the history of the project.
+    Remember { text: String },
     /// Asks for a list; `Event::Listed` brings it.
     List { what: ListKind },
     /// Leaves this session for another one: its id. The engine answers with `Event::Session`.
@@ -88,6 +90,19 @@ pub enum ListKind {
     Prompts,
     /// What was typed in this project before, oldest first.
     History,
+}
+
+impl ListKind {
+    /// The list without a row.
+    pub fn empty(self) -> Listed {
+        match self {
+            ListKind::Sessions => Listed::Sessions(Vec::new()),
+            ListKind::Models => Listed::Models(Vec::new()),
+            ListKind::Rules => Listed::Rules(Vec::new()),
+            ListKind::Prompts => Listed::Prompts(Vec::new()),
+            ListKind::History => Listed::History(Vec::new()),
+        }
+    }
 }
 
 /// Rows of a list.
@@ -332,7 +347,7 @@ pub enum Delta {
     Thinking {
         text: String,
     },
-    /// Arguments of a call that is still being written; for a counter, not for show.
+    /// So many more bytes of a call's arguments; for a counter, not for show.
     ToolArgs {
         name: String,
         bytes: u64,

@@ -156,7 +156,6 @@ struct Frame {
     thinking: String,
     args: Option<(String, u64)>,
     call: String,
-    bytes: u64,
     last: Option<Instant>,
     dirty: bool,
     /// Something of this try reached the screen.
@@ -170,12 +169,11 @@ impl Frame {
             StreamEvent::Thinking { text, .. } => self.thinking.push_str(text),
             StreamEvent::BlockStart { block: BlockStart::ToolCall { name }, .. } => {
                 self.call.clone_from(name);
-                self.bytes = 0;
                 self.args = Some((name.clone(), 0));
             }
             StreamEvent::ToolInput { json, .. } => {
-                self.bytes += json.len() as u64;
-                self.args = Some((self.call.clone(), self.bytes));
+                let before = self.args.as_ref().map_or(0, |(_, bytes)| *bytes);
+                self.args = Some((self.call.clone(), before + json.len() as u64));
             }
             _ => return,
         }

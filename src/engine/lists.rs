@@ -1,6 +1,5 @@
 //! Lists for pickers.
 
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::Engine;
@@ -9,12 +8,7 @@ use crate::protocol::{ListKind, Listed, PromptRow, RuleRow, SessionRow};
 use crate::session::{self, index};
 
 /// Most prompts that a front end gets to search in.
-const HISTORY: usize = 1_000;
-
-/// What can be listed while a turn runs.
-pub(super) fn busy(_what: ListKind, _project: &Path) -> Option<Listed> {
-    None
-}
+pub(super) const HISTORY: usize = 1_000;
 
 impl Engine {
     pub(super) fn list(&self, what: ListKind) -> Listed {
@@ -46,7 +40,8 @@ impl Engine {
                 let row = |prompt: session::PromptRow| PromptRow { seq: prompt.seq, text: prompt.text, changed_files: prompt.changed_files };
                 Listed::Prompts(prompts.into_iter().map(row).collect())
             }
-            ListKind::History => Listed::History(self.history.load(&self.setup.project, HISTORY)),
+            // The inbox keeps it, since it is wanted while a turn runs, too.
+            ListKind::History => what.empty(),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::agent::desk::{Desk, Prompt};
 use crate::config::paths::{Env, Paths};
 use crate::config::Loaded;
 use crate::permission::{Mode, Sandbox};
-use crate::protocol::{Delivery, Event, Op, SessionInfo, TurnEnd};
+use crate::protocol::{Delivery, Event, ListKind, Listed, Op, SessionInfo, TurnEnd};
 use crate::session::{History, Session};
 use crate::stdx::clock::Clocks;
 use models::Models;
@@ -79,7 +79,8 @@ pub fn start(setup: Setup) -> Handle {
     let (outbox, events) = mpsc::channel(EVENTS);
     let task = tokio::spawn(async move {
         let desk = Arc::new(Desk::new(outbox));
-        let mut inbox = Inbox { ops: inbox, closed: false, desk: desk.clone(), project: setup.project.clone() };
+        let history = History::new(&setup.paths.home);
+        let mut inbox = Inbox { ops: inbox, closed: false, desk: desk.clone(), project: setup.project.clone(), history };
         match open::open(setup, &mut inbox).await {
             Ok(mut engine) => engine.run(&mut inbox).await,
             Err(text) => {
@@ -98,7 +99,6 @@ struct Engine {
     /// With the project's settings.
     loaded: Loaded,
     setup: Setup,
-    history: History,
     desk: Arc<Desk>,
 }
 
@@ -109,6 +109,7 @@ struct Inbox {
     closed: bool,
     desk: Arc<Desk>,
     project: PathBuf,
+    history: History,
 }
 
 impl Inbox {
@@ -146,8 +147,20 @@ impl Inbox {
         }
     }
 
-    async fn busy(&self, op: Op) {
-        let desk = &self.desk;
+    /// What can be listed without the agent.
+    fn list(&self, what: ListKind) -> Option<Listed> {
+        (what == ListKind::History).then(|| Listed::History(self.history.load(&self.project, lists::HISTORY)))
+    }
+
+    /// Keeps a prompt for the history of the project. Losing one is no reason to stop.
+    fn remember(&mut self, text: &str) {
+        if let Err(error) = self.history.append(&self.project, text) {
+            tracing::warn!(%error, "prompt history");
+        }
+    }
+
+    async fn busy(&mut self, op: Op) {
+        let desk = self.desk.clone();
         match op {
             Op::Interrupt => {
                 desk.interrupt();
@@ -172,15 +185,13 @@ impl Inbox {
                 desk.emit(Event::Error { text, restore: Some(line) }).await;
             }
             Op::List { what } => {
-                if let Some(listed) = lists::busy(what, &self.project) {
-                    desk.emit(Event::Listed(listed)).await;
-                } else {
-                    desk.emit(Event::Notice { text: "That list waits until the turn has ended; Esc interrupts it.".into() }).await;
-                }
+                let listed = self.list(what);
+                desk.emit(Event::Listed(listed.unwrap_or_else(|| what.empty()))).await;
             }
             Op::Rewind { .. } | Op::Resume { .. } => {
                 desk.emit(Event::Notice { text: "First the turn has to end; Esc interrupts it.".into() }).await;
             }
+            Op::Remember { text } => self.remember(&text),
             Op::Shutdown => {}
         }
     }
@@ -212,8 +223,9 @@ impl Engine {
             Op::SetMode { mode } => self.set_mode(mode).await,
             Op::Rewind { to, what } => self.rewind(to, what).await,
             Op::Resume { session } => self.resume(&session, inbox).await,
+            Op::Remember { text } => inbox.remember(&text),
             Op::List { what } => {
-                let listed = self.list(what);
+                let listed = inbox.list(what).unwrap_or_else(|| self.list(what));
                 self.desk.emit(Event::Listed(listed)).await;
             }
             // Nothing runs, nothing is queued: there is nothing to stop or take back.
@@ -227,7 +239,6 @@ impl Engine {
             self.desk.emit(Event::Error { text, restore: Some(prompt.text) }).await;
             return;
         }
-        self.remember(&prompt.text);
         let desk = self.desk.clone();
         let cancel = desk.begin();
         let end = inbox.attend(self.agent.turn(prompt, &desk, &cancel)).await;
@@ -272,13 +283,6 @@ impl Engine {
             older,
             log: session.log().to_path_buf(),
             read_only: session.read_only(),
-        }
-    }
-
-    /// Keeps a prompt for the history of the project. Losing one is no reason to stop.
-    fn remember(&mut self, text: &str) {
-        if let Err(error) = self.history.append(&self.setup.project, text) {
-            tracing::warn!(%error, "prompt history");
         }
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Models {
 
 impl Models {
     pub(super) fn new(config: Config, env: Env, paths: Paths, script: Option<Arc<dyn Provider>>) -> Models {
-        let timeouts = Timeouts { connect: config.network.connect_timeout(), idle: config.network.idle_timeout() };
+        let timeouts = Timeouts { connect: config.network.connect_timeout(), idle: config.network.idle_timeout(), ..Timeouts::default() };
         Models { config, env, paths, catalog: Catalog::builtin(), client: Client::new(timeouts), local: None, script }
     }
 

@@ -16,7 +16,7 @@ use crate::protocol::{Answer, Event, GrantScope, Question};
 use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
 use crate::session::entry::EntryKind;
-use crate::session::{self, History, Session, index};
+use crate::session::{self, Session, index};
 use crate::tools::Toolbox;
 use crate::tools::answer;
 
@@ -83,8 +83,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     if mode != agent.mode() {
         agent.session.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
     }
-    let history = History::new(&setup.paths.home);
-    let mut engine = Engine { agent, models, loaded, setup, history, desk };
+    let mut engine = Engine { agent, models, loaded, setup, desk };
     engine.announce_probing(probing).await;
     for problem in problems.into_iter().chain(engine.loaded.diagnostics.iter().map(ToString::to_string)) {
         engine.desk.emit(Event::Notice { text: problem }).await;

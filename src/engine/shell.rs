@@ -11,7 +11,6 @@ impl Engine {
             self.desk.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
             return;
         }
-        self.remember(&format!("!{command}"));
         let desk = self.desk.clone();
         desk.emit(Event::Item(Item::ShellStarted { command: command.clone() })).await;
         let cancel = desk.begin();

@@ -13,6 +13,7 @@ pub mod popup;
 pub mod render;
 pub mod terminal;
 pub mod spinner;
+pub mod start;
 pub mod status;
 pub mod run;
 pub mod theme;
@@ -20,13 +21,7 @@ pub mod transcript;
 pub mod update;
 pub mod view;
 
-/// What the terminal front end starts with.
-pub struct Start {
-    pub setup: crate::engine::Setup,
-    /// What to do first.
-    pub prompt: Option<String>,
-    /// Begin with the list of sessions.
-    pub choose: bool,
-}
+pub use start::{Start, start};
+
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use ratatui::crossterm::event::KeyEvent;
 
 use super::render::Row;
-use crate::permission::Behavior;
-use crate::protocol::{Event, Op};
+use crate::protocol::{Event, ListKind, Op};
 
 /// Everything that changes the view state.
 #[derive(Debug, Clone)]
@@ -35,16 +34,12 @@ pub enum Msg {
         query: String,
         paths: Vec<String>,
     },
-    /// Answers `Effect::List`.
-    Listed(Listed),
     /// Answers `Effect::OpenEditor`: what was written, or why it failed.
     Edited(Result<String, String>),
     /// Answers `Effect::RenderTranscript`.
     Transcript(Vec<Row>),
     /// The branch of the working directory, where there is one.
     Branch(Option<String>),
-    /// Output of the user's own status line command, one row.
-    StatusText(Option<String>),
     /// An effect did, or could not do, what it should: a short word to the user.
     Told(String),
 }
@@ -70,46 +65,4 @@ pub enum Effect {
     /// A turn ended or a question waits while the user looks elsewhere.
     Notify(String),
     SetTitle(String),
-}
-
-/// Lists that are gathered outside the view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ListKind {
-    Sessions,
-    Models,
-    Rules,
-}
-
-/// Rows of a list, as gathered.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Listed {
-    Sessions(Vec<SessionRow>),
-    Models(Vec<ModelRow>),
-    Rules(Vec<RuleRow>),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct SessionRow {
-    pub id: String,
-    pub title: String,
-    /// For people: `2 hours ago · 14 messages`.
-    pub detail: String,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct ModelRow {
-    /// As `/model` takes it.
-    pub id: String,
-    pub detail: String,
-    pub current: bool,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct RuleRow {
-    pub rule: String,
-    pub behavior: Behavior,
-    /// The file or flag that it comes from.
-    pub source: String,
-    /// `/permissions revoke` can take it back.
-    pub revocable: bool,
 }

@@ -14,7 +14,7 @@ use super::app::App;
 use super::cell::Detail;
 use super::composer::chip;
 use super::files::Files;
-use super::msg::{Effect, ListKind, Listed, Msg};
+use super::msg::{Effect, Msg};
 use super::terminal::{self, Input, Keyboard, Output, Report, Session, Signal, Surface};
 use super::transcript::Transcript;
 use super::update::update;
@@ -38,10 +38,6 @@ const BATCH: usize = 256;
 pub trait Host: Send + Sync + 'static {
     /// The working directory: `@` lists it, attachments are relative to it.
     fn cwd(&self) -> &Path;
-    /// Gathers a list.
-    fn list(&self, kind: ListKind) -> Listed;
-    /// Keeps a prompt for later sessions.
-    fn append_history(&self, text: &str);
     /// Keeps what is being written; an empty text removes it.
     fn save_draft(&self, text: &str);
     /// Lets the user edit a text in an editor, which has the terminal meanwhile.
@@ -49,8 +45,8 @@ pub trait Host: Send + Sync + 'static {
     /// # Errors
     /// A word on why there is no new text.
     fn edit(&self, text: &str) -> Result<String, String>;
-    /// The branch of the working directory, and the output of the user's status line command.
-    fn surroundings(&self) -> (Option<String>, Option<String>);
+    /// The branch of the working directory.
+    fn branch(&self) -> Option<String>;
 }
 
 /// The terminal as the loop has it. Without `modes` (in tests) there is nothing to hand over to an editor or a shell.
@@ -311,15 +307,12 @@ impl<O: Output> Front<O> {
                     Some(Msg::Files { query, paths })
                 });
             }
-            Effect::List(kind) => self.beside(move |host| Some(Msg::Listed(host.list(kind)))),
+            Effect::List(what) => self.outbox.push_back(Op::List { what }),
             Effect::RenderTranscript => self.render_transcript()?,
             Effect::SaveDraft => {
                 self.draft_due.get_or_insert(Instant::now() + DRAFT);
             }
-            Effect::AppendHistory(text) => self.beside(move |host| {
-                host.append_history(&text);
-                None
-            }),
+            Effect::AppendHistory(text) => self.outbox.push_back(Op::Remember { text }),
             Effect::Notify(text) => {
                 let bytes = terminal::notify("cocode", &text, self.surface.traits());
                 self.surface.send(&bytes)?;
@@ -342,12 +335,7 @@ impl<O: Output> Front<O> {
 
     /// Asks for what stands around the conversation.
     fn look_around(&self) {
-        let results = self.results.clone();
-        self.beside(move |host| {
-            let (branch, text) = host.surroundings();
-            let _ = results.send(Msg::Branch(branch));
-            Some(Msg::StatusText(text))
-        });
+        self.beside(move |host| Some(Msg::Branch(host.branch())));
     }
 
     fn away<T>(&mut self, run: impl FnOnce() -> T) -> io::Result<Option<T>> {
@@ -464,12 +452,6 @@ mod tests {
             Path::new("/nowhere")
         }
 
-        fn list(&self, _: ListKind) -> Listed {
-            Listed::Sessions(Vec::new())
-        }
-
-        fn append_history(&self, _: &str) {}
-
         fn save_draft(&self, text: &str) {
             self.0.lock().unwrap().push(text.to_owned());
         }
@@ -478,8 +460,8 @@ mod tests {
             Err("there is no editor".into())
         }
 
-        fn surroundings(&self) -> (Option<String>, Option<String>) {
-            (Some("main".into()), None)
+        fn branch(&self) -> Option<String> {
+            Some("main".into())
         }
     }
 

@@ -19,8 +19,6 @@ pub struct Status {
     model: Option<ModelInfo>,
     usage: Option<UsageInfo>,
     pub branch: Option<String>,
-    /// Output of the user's own command; it takes the place of all but mode and hint.
-    pub custom: Option<String>,
     read_only: bool,
     /// Bypass or don't-ask, when the session began in it: then it is in the cycle.
     extra: Option<Mode>,
@@ -72,18 +70,17 @@ impl Status {
         if self.read_only {
             parts.push((8, vec![Span::styled("read only", theme.warning)]));
         }
-        match (&self.custom, &self.model) {
-            (Some(custom), _) => parts.push((7, vec![Span::styled(paint::cut(custom, width), theme.dim)])),
-            (None, Some(model)) => {
+        match &self.model {
+            Some(model) => {
                 let name = if model.probing { "…".to_owned() } else { paint::cut(&model.model, 30) };
                 parts.push((6, vec![Span::styled(name, theme.dim)]));
             }
-            (None, None) => parts.push((6, vec![Span::styled("…", theme.dim)])),
+            None => parts.push((6, vec![Span::styled("…", theme.dim)])),
         }
-        if let (None, Some(left)) = (&self.custom, self.left()) {
+        if let Some(left) = self.left() {
             parts.push((7, bar(left, theme)));
         }
-        if let (None, Some(usage)) = (&self.custom, self.usage) {
+        if let Some(usage) = self.usage {
             let tokens = usage.total.input + usage.total.output + usage.total.cache_read + usage.total.cache_write;
             let text = match usage.cost_usd {
                 Some(cost) if cost > 0.0 => format!("${cost:.2}"),
@@ -91,7 +88,7 @@ impl Status {
             };
             parts.push((4, vec![Span::styled(text, theme.dim)]));
         }
-        if let (None, Some(branch)) = (&self.custom, &self.branch) {
+        if let Some(branch) = &self.branch {
             parts.push((3, vec![Span::styled(paint::cut(branch, 24), theme.dim)]));
         }
         if !hint.is_empty() {
@@ -166,8 +163,6 @@ mod tests {
         check(20, "plan · ████░ 75%");
         check(4, "plan");
         assert_eq!(status.line("Ctrl+C again", true, 40, &Theme::dark()).to_string(), "Ctrl+C again");
-        status.custom = Some("mine".into());
-        assert_eq!(status.line("", false, 40, &Theme::dark()).to_string(), "plan · mine");
     }
     #[test]
     fn bypass_is_in_the_cycle_only_where_the_session_began_in_it() {

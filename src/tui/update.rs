@@ -10,12 +10,12 @@ use super::composer::{self, Reaction};
 use super::dialog;
 use super::dialog::picker::{self, Choice, Picker};
 use super::keymap::Action;
-use super::msg::{Effect, ListKind, Msg};
+use super::msg::{Effect, Msg};
 use super::pager::{self, Pager};
 use super::popup;
 use super::render::Row;
 use super::{paint, view};
-use crate::protocol::{Delivery, Op};
+use crate::protocol::{Delivery, Event, ListKind, Listed, Op};
 
 /// Takes one message and returns what shall be done, in order.
 pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
@@ -48,16 +48,24 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Eof => app.quit(),
+        Msg::Engine(Event::Listed(Listed::History(prompts))) => {
+            app.set_history(prompts);
+            Vec::new()
+        }
+        Msg::Engine(Event::Listed(listed)) => {
+            // `--resume` without a value asks for the sessions before there is a picker.
+            if matches!(listed, Listed::Sessions(_)) && app.picker.is_none() {
+                app.picker = Some(Picker::waiting(ListKind::Sessions));
+            }
+            if let Some(picker) = &mut app.picker {
+                picker.listed(listed);
+            }
+            Vec::new()
+        }
         Msg::Engine(event) => app.apply(event, now),
         Msg::Tick => Vec::new(),
         Msg::Files { query, paths } => {
             app.composer.listed(&query, paths);
-            Vec::new()
-        }
-        Msg::Listed(listed) => {
-            if let Some(picker) = &mut app.picker {
-                picker.listed(listed);
-            }
             Vec::new()
         }
         Msg::Edited(Ok(text)) => {
@@ -77,10 +85,6 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
         }
         Msg::Branch(branch) => {
             app.status.branch = branch;
-            Vec::new()
-        }
-        Msg::StatusText(text) => {
-            app.status.custom = text;
             Vec::new()
         }
     };

@@ -6,10 +6,7 @@
 mod agent;
 mod config;
 mod readme;
-=======
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
->>>>>>> refs/heads/wires
 mod support;
 mod surface;
 mod tidy;

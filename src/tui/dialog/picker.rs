@@ -10,7 +10,7 @@ use crate::permission::Behavior;
 use crate::protocol::RewindWhat;
 use crate::session::entry::Seq;
 use crate::tui::composer::field::Field;
-use crate::tui::msg::{ListKind, Listed, ModelRow, RuleRow, SessionRow};
+use crate::protocol::{ListKind, Listed, ModelRow, RuleRow, SessionRow};
 use crate::tui::paint;
 use crate::tui::popup;
 use crate::tui::theme::Theme;
@@ -75,6 +75,8 @@ impl Picker {
             ListKind::Sessions => "Resume which session?",
             ListKind::Models => "Which model?",
             ListKind::Rules => "Permission rules",
+            ListKind::Prompts => "Go back to where?",
+            ListKind::History => "Earlier prompts",
         };
         Picker { tests: kind == ListKind::Rules, ..Picker::new(title, Some(kind), Vec::new()) }
     }
@@ -135,6 +137,8 @@ impl Picker {
                 };
                 (ListKind::Rules, rows.into_iter().map(item).collect())
             }
+            // The view folds the prompts from events, and keeps the history itself.
+            Listed::Prompts(_) | Listed::History(_) => return,
         };
         if self.wait == Some(kind) {
             self.wait = None;

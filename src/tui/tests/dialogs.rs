@@ -9,7 +9,8 @@ use super::{Run, ask, prompt};
 use crate::message::{CallId, FileDiff};
 use crate::permission::Behavior;
 use crate::protocol::*;
-use crate::tui::msg::{Listed, ModelRow, Msg, RuleRow};
+use crate::protocol::{Listed, ModelRow, RuleRow};
+use crate::tui::msg::Msg;
 use crate::tui::view;
 
 #[test]
@@ -112,11 +113,11 @@ fn lists_filter_and_choose() {
     let mut run = Run::new(60, 24);
     run.keys("/model<enter>");
     let row = |id: &str, current| ModelRow { id: id.into(), detail: "200k".into(), current };
-    run.msg(Msg::Listed(Listed::Models(vec![
+    run.msg(Msg::Engine(Event::Listed(Listed::Models(vec![
         row("claude-opus", false),
         row("claude-sonnet", true),
         row("gpt-5", false),
-    ])));
+    ]))));
     run.keys("son");
     assert_snapshot!(run.screen(), @r"
     ───
@@ -131,7 +132,7 @@ fn lists_filter_and_choose() {
     run.keys("<enter>/permissions<enter>");
     let rule =
         RuleRow { rule: "Bash(ls:*)".into(), behavior: Behavior::Allow, source: "session".into(), revocable: true };
-    run.msg(Msg::Listed(Listed::Rules(vec![rule]))).keys("<enter><enter>");
+    run.msg(Msg::Engine(Event::Listed(Listed::Rules(vec![rule])))).keys("<enter><enter>");
     run.keys("/permissions<enter>rm x<tab>");
     assert_snapshot!(run.sent(), @r#"
     AppendHistory("/model")

@@ -1,0 +1,205 @@
+//! Opens the terminal, starts the engine beside it, and brings everything back at the end.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::app::{App, Options};
+use super::keymap::Keymap;
+use super::popup::CommandInfo;
+use super::run::{self, Host, Left, Terminal};
+use super::terminal::{Keyboard, Output, Queries, Session, Signal, Surface, Traits, Tty, restore_on_panic, signals};
+use super::theme::{Depth, Theme};
+use crate::agent::prompt;
+use crate::commands::Registry;
+use crate::config::paths::Env;
+use crate::engine::{self, Setup};
+use crate::protocol::{Delivery, Op};
+
+/// What the terminal front end starts with.
+pub struct Start {
+    pub setup: Setup,
+    /// What to do first.
+    pub prompt: Option<String>,
+    /// Begin with the list of sessions.
+    pub choose: bool,
+}
+
+/// Runs until the user leaves. Returns the exit code.
+///
+/// # Errors
+/// There is no terminal, a key of `[keys]` is none, or the terminal cannot be written.
+pub fn start(start: Start) -> io::Result<u8> {
+    let Start { setup, prompt, choose } = start;
+    let no_terminal = || io::Error::other("standard input and output have to be a terminal; `cocode -p` needs none");
+    let (input, output) = (Tty::of(io::stdin())?.ok_or_else(no_terminal)?, Tty::of(io::stdout())?.ok_or_else(no_terminal)?);
+    let (modes, measure) = (Tty::of(io::stdin())?.ok_or_else(no_terminal)?, Tty::of(io::stdout())?);
+    let size = output.size().ok_or_else(no_terminal)?;
+    let options = options(&setup).map_err(io::Error::other)?;
+    let home = Home::new(&setup);
+    let mut app = App::new(options, (size.width, size.height));
+    if let Some(draft) = home.draft() {
+        app.set_draft(&draft);
+    }
+    // Two workers: one for the engine, one for what it waits for. The loop has the main thread.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(4).enable_all().build()?;
+    let left = runtime.block_on(async {
+        let session = Session::open(modes.into())?;
+        restore_on_panic();
+        let queries = Queries::default();
+        let env = setup.env.clone();
+        let surface = Surface::open(output, Traits::detect(|name| env.get(name).map(str::to_owned)), queries.clone());
+        let (sender, inputs) = unbounded_channel();
+        let keyboard = Keyboard::start(input.into(), queries, sender.clone())?;
+        let watch = signals(move || measure.as_ref().and_then(Output::size), sender)?;
+        let handle = engine::start(setup);
+        for op in first_ops(prompt, choose) {
+            // The channel holds more than these; the engine cannot have ended yet.
+            let _ = handle.ops.try_send(op);
+        }
+        let terminal = Terminal { surface, modes: Some((session, keyboard)), inputs };
+        let left = run::run(app, terminal, handle.ops, handle.events, Arc::new(home)).await;
+        watch.abort();
+        // What is pending is written within a moment; a model call that hangs must not hold the shell up.
+        let _ = tokio::time::timeout(std::time::Duration::from_millis(500), handle.task).await;
+        left
+    });
+    runtime.shutdown_background();
+    Ok(match left? {
+        Left::Done => 0,
+        Left::Gone | Left::Signal(Signal::Hangup) => 129,
+        Left::Signal(Signal::Interrupt) => 130,
+        Left::Signal(_) => 143,
+    })
+}
+
+fn first_ops(prompt: Option<String>, choose: bool) -> Vec<Op> {
+    let list = |what| Op::List { what };
+    let mut ops = vec![list(crate::protocol::ListKind::History)];
+    if choose {
+        ops.push(list(crate::protocol::ListKind::Sessions));
+    }
+    ops.extend(prompt.map(|text| Op::Prompt { text, attachments: Vec::new(), delivery: Delivery::AfterTurn }));
+    ops
+}
+
+fn options(setup: &Setup) -> Result<Options, String> {
+    let config = &setup.loaded.config;
+    let keymap = Keymap::new(&config.keys).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        format!("[keys]: {}", lines.join("; "))
+    })?;
+    let depth = depth(&setup.env);
+    let theme = |name: &str| {
+        let mut theme = Theme::for_terminal(name, depth);
+        if !config.tui.highlight {
+            theme.syntax = None;
+        }
+        theme
+    };
+    let chosen = config.tui.theme.name();
+    let commands = Registry::builtin();
+    let commands = commands.all().filter(|command| !command.hidden).map(|command| CommandInfo {
+        name: command.name.clone(),
+        aliases: command.aliases.clone(),
+        description: command.description.clone(),
+        hint: command.argument_hint.clone().unwrap_or_default(),
+    });
+    Ok(Options {
+        theme: theme(chosen.unwrap_or("dark")),
+        on_light: chosen.is_none().then(|| theme("light")),
+        keymap,
+        commands: commands.collect(),
+        reduced_motion: config.tui.reduced_motion,
+    })
+}
+
+/// How many colours the terminal says it has.
+fn depth(env: &Env) -> Depth {
+    let value = |name| env.get(name).unwrap_or_default();
+    let term = value("TERM");
+    if !value("NO_COLOR").is_empty() || term == "dumb" {
+        Depth::Mono
+    } else if matches!(value("COLORTERM"), "truecolor" | "24bit") || term.ends_with("-direct") || !value("WT_SESSION").is_empty() {
+        Depth::TrueColor
+    } else if term.contains("256color") || term.contains("kitty") || term.contains("alacritty") || term.contains("tmux") {
+        Depth::Indexed
+    } else {
+        Depth::Ansi16
+    }
+}
+
+/// Files and programs of the user that the front end needs.
+struct Home {
+    cwd: PathBuf,
+    /// Where what is being written survives a crash: one file for each folder.
+    draft: PathBuf,
+    editor: Option<String>,
+}
+
+impl Home {
+    fn new(setup: &Setup) -> Home {
+        let name = crate::stdx::hash::sha256_hex(setup.project.as_os_str().as_encoded_bytes());
+        let editor = ["VISUAL", "EDITOR"].into_iter().filter_map(|name| setup.env.get(name)).find(|editor| !editor.trim().is_empty());
+        Home {
+            cwd: setup.project.clone(),
+            draft: setup.paths.own_state().join("drafts").join(&name[..16]),
+            editor: editor.map(str::to_owned),
+        }
+    }
+
+    fn draft(&self) -> Option<String> {
+        std::fs::read_to_string(&self.draft).ok().filter(|text| !text.is_empty())
+    }
+}
+
+impl Host for Home {
+    fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    fn save_draft(&self, text: &str) {
+        let saved = if text.is_empty() {
+            match std::fs::remove_file(&self.draft) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                other => other,
+            }
+        } else {
+            let folder = self.draft.parent().unwrap_or(Path::new("/"));
+            std::fs::create_dir_all(folder).and_then(|()| crate::stdx::fs::write_atomic(&self.draft, text.as_bytes(), Some(0o600)))
+        };
+        if let Err(error) = saved {
+            tracing::warn!(%error, "draft");
+        }
+    }
+
+    fn edit(&self, text: &str) -> Result<String, String> {
+        let editor = self.editor.as_deref().unwrap_or("vi");
+        let file = tempfile::Builder::new().prefix("cocode-").suffix(".md").tempfile().map_err(|error| error.to_string())?;
+        std::fs::write(file.path(), text).map_err(|error| error.to_string())?;
+        // Through a shell, since the variable may hold arguments, too.
+        let status = Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(file.path()).status();
+        match status {
+            Ok(status) if status.success() => {
+                let text = std::fs::read_to_string(file.path()).map_err(|error| error.to_string())?;
+                Ok(text.trim_end_matches('\n').to_owned())
+            }
+            Ok(status) => Err(format!("{editor} ended with {status}; the text is as it was")),
+            Err(error) => Err(format!("{editor} cannot be started: {error}; set VISUAL or EDITOR")),
+        }
+    }
+
+    fn branch(&self) -> Option<String> {
+        let output = Command::new("git")
+            .args(["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--short", "--branch", "--untracked-files=no"])
+            .current_dir(&self.cwd)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output()
+            .ok()?;
+        prompt::branch(&String::from_utf8_lossy(&output.stdout)).map(str::to_owned)
+    }
+}
