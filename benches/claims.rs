@@ -1,6 +1,3 @@
-<<<<<<< HEAD
-//! Benches for the claims that the README makes.
-=======
 //! Measures what the README claims about speed.
 
 use std::path::Path;
@@ -10,7 +7,6 @@ use std::time::SystemTime;
 use cocode::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult, Usage};
 use cocode::session::Session;
 use cocode::session::entry::{Boundary, EntryKind};
->>>>>>> refs/heads/session
 
 fn main() {
     divan::main();

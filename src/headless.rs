@@ -48,7 +48,13 @@ pub enum Exit {
 ///
 /// # Errors
 /// `out` cannot be written, for example since its reader is gone.
-pub async fn run(mut handle: Handle, input: Input, output: Output, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
+pub async fn run(
+    mut handle: Handle,
+    input: Input,
+    output: Output,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Exit> {
     let (prompts, mut next) = mpsc::channel(1);
     let reader = match input {
         Input::Prompt(text) => {
@@ -59,7 +65,21 @@ pub async fn run(mut handle: Handle, input: Input, output: Output, out: &mut dyn
         }
         Input::StreamJson(lines) => Some(std::thread::spawn(move || read_prompts(lines, &prompts))),
     };
-    let mut run = Run { output, out, err, registry: Registry::builtin(), session: None, answer: String::new(), structured: None, denials: Vec::new(), usage: Usage::default(), cost: None, rounds: 0, failed: None, exit: Exit::Done };
+    let mut run = Run {
+        output,
+        out,
+        err,
+        registry: Registry::builtin(),
+        session: None,
+        answer: String::new(),
+        structured: None,
+        denials: Vec::new(),
+        usage: Usage::default(),
+        cost: None,
+        rounds: 0,
+        failed: None,
+        exit: Exit::Done,
+    };
     let ended = run.all(&mut handle, &mut next).await;
     // A reader blocked on standard input ends with the process.
     drop(reader);
@@ -94,7 +114,8 @@ fn user_text(line: &str) -> Result<String, String> {
     match &value["message"]["content"] {
         Value::String(text) => Ok(text.clone()),
         Value::Array(parts) => {
-            let texts: Vec<&str> = parts.iter().filter(|part| part["type"] == "text").filter_map(|part| part["text"].as_str()).collect();
+            let texts: Vec<&str> =
+                parts.iter().filter(|part| part["type"] == "text").filter_map(|part| part["text"].as_str()).collect();
             if texts.is_empty() { Err("an input line has no text".into()) } else { Ok(texts.join("\n")) }
         }
         _ => Err("an input line has no message.content".into()),
@@ -118,7 +139,11 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    async fn all(&mut self, handle: &mut Handle, prompts: &mut mpsc::Receiver<Result<String, String>>) -> io::Result<()> {
+    async fn all(
+        &mut self,
+        handle: &mut Handle,
+        prompts: &mut mpsc::Receiver<Result<String, String>>,
+    ) -> io::Result<()> {
         if !self.begin(handle).await? {
             return Ok(());
         }
@@ -171,8 +196,12 @@ impl Run<'_> {
     /// Runs one prompt or command to its end. False when there is no going on.
     async fn one(&mut self, handle: &mut Handle, prompt: String) -> io::Result<bool> {
         let op = match self.registry.parse_line(&prompt) {
-            Parsed::Message => Op::Prompt { text: prompt.clone(), attachments: Vec::new(), delivery: Delivery::AfterTurn },
-            Parsed::Command { command, args } if command.headless => Op::Command { name: command.name.clone(), args: args.to_owned() },
+            Parsed::Message => {
+                Op::Prompt { text: prompt.clone(), attachments: Vec::new(), delivery: Delivery::AfterTurn }
+            }
+            Parsed::Command { command, args } if command.headless => {
+                Op::Command { name: command.name.clone(), args: args.to_owned() }
+            }
             Parsed::Command { command, .. } => return self.wrong(&format!("/{} needs a terminal", command.name)),
             Parsed::Unknown { name, nearest } => {
                 let hint = nearest.map(|nearest| format!("; did you mean /{nearest}?")).unwrap_or_default();
@@ -210,7 +239,11 @@ impl Run<'_> {
                 Some(Event::Notice { text }) if command => told.push(text),
                 Some(Event::Notice { text }) => writeln!(self.err, "{text}")?,
                 Some(Event::Retrying { attempt, of, delay_ms, reason }) => {
-                    writeln!(self.err, "try {attempt} of {of} failed ({reason}); again in {:.1} s", delay_ms as f64 / 1000.0)?;
+                    writeln!(
+                        self.err,
+                        "try {attempt} of {of} failed ({reason}); again in {:.1} s",
+                        delay_ms as f64 / 1000.0
+                    )?;
                 }
                 Some(Event::Error { text, .. }) => {
                     self.failed = Some(text);
@@ -257,11 +290,17 @@ impl Run<'_> {
             Question::Permission { call, tool, input, reasons, .. } => {
                 self.denials.push(json!({ "tool_name": tool, "tool_use_id": call, "tool_input": input }));
                 let why = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) };
-                Answer::No { feedback: Some(format!("Nobody is there to ask{why}. Go on without this call, and say in the end what could not be done.")) }
+                Answer::No {
+                    feedback: Some(format!(
+                        "Nobody is there to ask{why}. Go on without this call, and say in the end what could not be done."
+                    )),
+                }
             }
-            Question::Trust { .. } | Question::LocalServer { .. } | Question::Repeated { .. } | Question::Locked { .. } | Question::Import { .. } => {
-                Answer::No { feedback: None }
-            }
+            Question::Trust { .. }
+            | Question::LocalServer { .. }
+            | Question::Repeated { .. }
+            | Question::Locked { .. }
+            | Question::Import { .. } => Answer::No { feedback: None },
         }
     }
 
@@ -285,7 +324,8 @@ impl Run<'_> {
                 }
             }
             Item::FilesRestored { restored, refused, unseen, .. } => {
-                let mut lines: Vec<String> = restored.iter().map(|path| format!("restored {}", path.display())).collect();
+                let mut lines: Vec<String> =
+                    restored.iter().map(|path| format!("restored {}", path.display())).collect();
                 lines.extend(refused.into_iter().map(|text| format!("left alone {text}")));
                 lines.extend(unseen.into_iter().map(|text| format!("cannot undo what this command changed: {text}")));
                 told.push(lines.join("\n"));
@@ -312,7 +352,8 @@ impl Run<'_> {
     }
 
     fn init(&self, model: &str) -> Value {
-        let commands: Vec<&str> = self.registry.all().filter(|command| command.headless).map(|command| command.name.as_str()).collect();
+        let commands: Vec<&str> =
+            self.registry.all().filter(|command| command.headless).map(|command| command.name.as_str()).collect();
         let session = self.session.as_ref();
         json!({
             "type": "system",
@@ -414,7 +455,9 @@ fn result_block(result: &ToolResult) -> Value {
         .iter()
         .map(|part| match part {
             Content::Text { text } => json!({ "type": "text", "text": text }),
-            Content::Media(media) => json!({ "type": "text", "text": format!("[{} of {} bytes]", media.media_type, media.bytes) }),
+            Content::Media(media) => {
+                json!({ "type": "text", "text": format!("[{} of {} bytes]", media.media_type, media.bytes) })
+            }
         })
         .collect();
     json!({ "type": "tool_result", "tool_use_id": result.id, "content": content, "is_error": result.outcome != Outcome::Ok })
@@ -446,7 +489,8 @@ async fn signal() -> Exit {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let (interrupt, terminate, hangup) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
+        let (interrupt, terminate, hangup) =
+            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
         let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (interrupt, terminate, hangup) else {
             return std::future::pending().await;
         };
@@ -469,6 +513,12 @@ async fn signal() -> Exit {
 ///
 /// # Errors
 /// As `run`.
-pub async fn start(setup: engine::Setup, input: Input, output: Output, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
+pub async fn start(
+    setup: engine::Setup,
+    input: Input,
+    output: Output,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Exit> {
     run(engine::start(setup), input, output, out, err).await
 }

@@ -48,10 +48,20 @@ fn run(cli: &Cli) -> Result<u8, Stop> {
     let output = |error: io::Error| stop(1)(format!("cannot write: {error}"));
     match &cli.command {
         Some(Sub::Own(own)) => {
-            return cli::run(own, Here { env: &env, paths: &paths, cwd: &cwd }, &mut io::stdout().lock(), &mut io::stderr().lock()).map_err(output);
+            return cli::run(
+                own,
+                Here { env: &env, paths: &paths, cwd: &cwd },
+                &mut io::stdout().lock(),
+                &mut io::stderr().lock(),
+            )
+            .map_err(output);
         }
-        Some(Sub::Permissions(PermissionsCommand::Check { .. })) => return check_permissions(&engine::places(&paths, &cwd, &[])).map_err(output),
-        Some(Sub::Export { session, format, output: file }) => return export(&paths, session, *format, file.as_deref()),
+        Some(Sub::Permissions(PermissionsCommand::Check { .. })) => {
+            return check_permissions(&engine::places(&paths, &cwd, &[])).map_err(output);
+        }
+        Some(Sub::Export { session, format, output: file }) => {
+            return export(&paths, session, *format, file.as_deref());
+        }
         None => {}
     }
     let start = cli.start().unwrap_or_else(|error| error.exit());
@@ -61,7 +71,8 @@ fn run(cli: &Cli) -> Result<u8, Stop> {
     let _log = config::logging::start(&paths, &loaded.config.log, config::logging::today);
     match start.headless {
         Some(_) => print(start, loaded, paths, env, cwd, mode(cli)),
-        None => cocode::tui::start(terminal(start, loaded, paths, env, cwd, mode(cli))?).map_err(|error| stop(1)(error.to_string())),
+        None => cocode::tui::start(terminal(start, loaded, paths, env, cwd, mode(cli))?)
+            .map_err(|error| stop(1)(error.to_string())),
     }
 }
 
@@ -75,7 +86,8 @@ fn folder(given: Option<&Path>) -> Result<PathBuf, Stop> {
     #[expect(clippy::disallowed_methods)]
     let here = std::env::current_dir().map_err(|error| stop(1)(format!("the working directory is gone: {error}")))?;
     let folder = given.map_or_else(|| here.clone(), |given| here.join(given));
-    let folder = folder.canonicalize().map_err(|error| stop(USAGE)(format!("cannot work in {}: {error}", folder.display())))?;
+    let folder =
+        folder.canonicalize().map_err(|error| stop(USAGE)(format!("cannot work in {}: {error}", folder.display())))?;
     if !folder.is_dir() {
         return Err(stop(USAGE)(format!("{} is no folder", folder.display())));
     }
@@ -112,7 +124,14 @@ fn setup(start: &Start, loaded: Loaded, paths: Paths, env: Env, project: PathBuf
     }
 }
 
-fn terminal(start: Start, loaded: Loaded, paths: Paths, env: Env, cwd: PathBuf, mode: Option<Mode>) -> Result<cocode::tui::Start, Stop> {
+fn terminal(
+    start: Start,
+    loaded: Loaded,
+    paths: Paths,
+    env: Env,
+    cwd: PathBuf,
+    mode: Option<Mode>,
+) -> Result<cocode::tui::Start, Stop> {
     if !io::stdin().is_terminal() {
         let text = "standard input is no terminal; use `cocode -p \"prompt\"` for an answer without a screen";
         return Err(stop(USAGE)(text.to_owned()));
@@ -135,7 +154,10 @@ fn print(start: Start, loaded: Loaded, paths: Paths, env: Env, cwd: PathBuf, mod
     };
     let setup = setup(&start, loaded, paths, env, cwd, mode);
     // One thread does: there is no screen to keep alive.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| stop(1)(format!("no runtime: {error}")))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| stop(1)(format!("no runtime: {error}")))?;
     let ended = runtime.block_on(headless::start(setup, input, output, &mut io::stdout(), &mut io::stderr()));
     // A blocked read of standard input must not hold the exit up.
     runtime.shutdown_background();
@@ -151,7 +173,10 @@ fn prompt_text(argument: Option<String>) -> Result<String, Stop> {
     let mut piped = String::new();
     if !io::stdin().is_terminal() {
         let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).map_err(|error| stop(1)(format!("cannot read standard input: {error}")))?;
+        io::stdin()
+            .lock()
+            .read_to_end(&mut bytes)
+            .map_err(|error| stop(1)(format!("cannot read standard input: {error}")))?;
         piped = String::from_utf8_lossy(&bytes).into_owned();
     }
     match (argument, piped.trim().is_empty()) {

@@ -68,9 +68,13 @@ pub enum Op {
         what: RewindWhat,
     },
     /// Keeps what was typed for the history of the project.
-    Remember { text: String },
+    Remember {
+        text: String,
+    },
     /// Asks for a list; `Event::Listed` brings it.
-    List { what: ListKind },
+    List {
+        what: ListKind,
+    },
     /// Leaves this session for another one: its id. The engine answers with `Event::Session`.
     Resume {
         session: String,

@@ -154,7 +154,8 @@ impl Desk {
     /// Takes what is to be delivered at a tool boundary, oldest first.
     pub fn take_steers(&self) -> Vec<Prompt> {
         let mut state = self.state();
-        let (steers, rest) = std::mem::take(&mut state.queue).into_iter().partition(|(_, _, delivery)| *delivery == Delivery::Steer);
+        let (steers, rest) =
+            std::mem::take(&mut state.queue).into_iter().partition(|(_, _, delivery)| *delivery == Delivery::Steer);
         state.queue = rest;
         let steers: Vec<(QueueId, Prompt, Delivery)> = steers;
         steers.into_iter().map(|(_, prompt, _)| prompt).collect()

@@ -46,7 +46,12 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(super) async fn dispatch_all(&mut self, calls: Vec<ToolCall>, desk: &Desk, cancel: &CancellationToken) -> Result<Flow, session::Error> {
+    pub(super) async fn dispatch_all(
+        &mut self,
+        calls: Vec<ToolCall>,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Flow, session::Error> {
         let mut calls = VecDeque::from(calls);
         let mut end = None;
         while let Some(call) = calls.pop_front() {
@@ -79,12 +84,21 @@ impl Agent {
     }
 
     /// Runs a group of calls: one, or several that change nothing.
-    async fn round(&mut self, group: Vec<ToolCall>, desk: &Desk, cancel: &CancellationToken) -> Result<Option<TurnEnd>, session::Error> {
+    async fn round(
+        &mut self,
+        group: Vec<ToolCall>,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Option<TurnEnd>, session::Error> {
         let (mut order, mut ready, mut done, mut end) = (Vec::new(), Vec::new(), Vec::new(), None);
         for call in group {
             order.push((call.id.clone(), call.name.clone(), call.input.to_string()));
             if end.is_some() || cancel.is_cancelled() {
-                done.push(ToolResult::of_text(call.id, Outcome::Interrupted, "Not run: the turn was stopped before it."));
+                done.push(ToolResult::of_text(
+                    call.id,
+                    Outcome::Interrupted,
+                    "Not run: the turn was stopped before it.",
+                ));
                 continue;
             }
             match self.admit(call, desk, cancel).await? {
@@ -99,7 +113,8 @@ impl Agent {
         for call in &ready {
             self.before(call)?;
         }
-        let accesses: Vec<(CallId, Access)> = ready.iter().map(|ready| (ready.call.id.clone(), ready.access.clone())).collect();
+        let accesses: Vec<(CallId, Access)> =
+            ready.iter().map(|ready| (ready.call.id.clone(), ready.access.clone())).collect();
         done.extend(self.run_all(ready, desk, cancel).await?);
         for (id, name, input) in order {
             let Some(at) = done.iter().position(|result| result.id == id) else { continue };
@@ -139,15 +154,27 @@ impl Agent {
     }
 
     /// Checks the call, decides, and asks where the decision is to ask.
-    async fn admit(&mut self, call: ToolCall, desk: &Desk, cancel: &CancellationToken) -> Result<Admission, session::Error> {
-        let refuse = |outcome, text: String| Ok(Admission::Refused(ToolResult::of_text(call.id.clone(), outcome, text)));
+    async fn admit(
+        &mut self,
+        call: ToolCall,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Admission, session::Error> {
+        let refuse =
+            |outcome, text: String| Ok(Admission::Refused(ToolResult::of_text(call.id.clone(), outcome, text)));
         let Some(tool) = self.toolbox.get(&call.name).cloned() else {
             let names: Vec<String> = self.tool_specs.iter().map(|spec| spec.name.clone()).collect();
-            return refuse(Outcome::Error, format!("There is no tool named {:?}. The tools are: {}.", call.name, names.join(", ")));
+            return refuse(
+                Outcome::Error,
+                format!("There is no tool named {:?}. The tools are: {}.", call.name, names.join(", ")),
+            );
         };
         if let Some(raw) = &call.invalid {
             let start: String = raw.chars().take(200).collect();
-            return refuse(Outcome::Error, format!("The arguments are not valid JSON: {start:?}. Send one JSON object that fits the schema."));
+            return refuse(
+                Outcome::Error,
+                format!("The arguments are not valid JSON: {start:?}. Send one JSON object that fits the schema."),
+            );
         }
         let dirs = self.dirs();
         let access = match tool.access(&call.input, &dirs, self.settings.user_home.as_deref()) {
@@ -166,11 +193,24 @@ impl Agent {
 
     pub(super) fn decide(&self, tool: &str, access: &Access) -> Decision {
         let places = self.places();
-        let query = Query { tool, access, mode: self.mode(), rules: &self.policy.rules, places: &places, trust: self.policy.trust };
+        let query = Query {
+            tool,
+            access,
+            mode: self.mode(),
+            rules: &self.policy.rules,
+            places: &places,
+            trust: self.policy.trust,
+        };
         permission::decide(&query, &Disk)
     }
 
-    async fn ask(&mut self, ready: Ready, decision: Decision, desk: &Desk, cancel: &CancellationToken) -> Result<Admission, session::Error> {
+    async fn ask(
+        &mut self,
+        ready: Ready,
+        decision: Decision,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Admission, session::Error> {
         let dirs = self.dirs();
         let question = Question::Permission {
             call: ready.call.id.clone(),
@@ -188,7 +228,8 @@ impl Agent {
             Some(Answer::Always { rules, scope }) => {
                 for rule in rules {
                     if let Err(problem) = self.grant(&rule, scope)? {
-                        desk.emit(Event::Notice { text: format!("`{rule}` holds for this session only: {problem}") }).await;
+                        desk.emit(Event::Notice { text: format!("`{rule}` holds for this session only: {problem}") })
+                            .await;
                     }
                 }
                 Admission::Run(ready)
@@ -197,9 +238,10 @@ impl Agent {
                 Outcome::Denied,
                 &format!("The user refused this call and says what to do instead: {}", words.trim()),
             )),
-            Some(Answer::No { .. } | Answer::Fork | Answer::ReadOnly) => {
-                Admission::Stopped(result(Outcome::Denied, "The user refused this call and stopped the turn. Wait for what they say next."))
-            }
+            Some(Answer::No { .. } | Answer::Fork | Answer::ReadOnly) => Admission::Stopped(result(
+                Outcome::Denied,
+                "The user refused this call and stopped the turn. Wait for what they say next.",
+            )),
         })
     }
 
@@ -207,7 +249,10 @@ impl Agent {
     fn before(&mut self, ready: &Ready) -> Result<(), session::Error> {
         match &ready.access {
             Access::Write { path } => self.session.before_change(path)?,
-            Access::Shell { command, .. } if !ready.tool.read_only(&ready.call.input) && !self.provably_read_only(&ready.call.name, &ready.access) => {
+            Access::Shell { command, .. }
+                if !ready.tool.read_only(&ready.call.input)
+                    && !self.provably_read_only(&ready.call.name, &ready.access) =>
+            {
                 self.session.append(EntryKind::CommandRan { call: ready.call.id.clone(), command: command.clone() })?;
             }
             _ => return Ok(()),
@@ -219,24 +264,48 @@ impl Agent {
     fn provably_read_only(&self, tool: &str, access: &Access) -> bool {
         let places = self.places();
         let rules = permission::RuleSet::default();
-        let query = Query { tool, access, mode: permission::Mode::Plan, rules: &rules, places: &places, trust: permission::Trust::Untrusted };
+        let query = Query {
+            tool,
+            access,
+            mode: permission::Mode::Plan,
+            rules: &rules,
+            places: &places,
+            trust: permission::Trust::Untrusted,
+        };
         permission::decide(&query, &Disk).behavior == Behavior::Allow
     }
 
-    async fn run_all(&mut self, ready: Vec<Ready>, desk: &Desk, cancel: &CancellationToken) -> Result<Vec<ToolResult>, session::Error> {
+    async fn run_all(
+        &mut self,
+        ready: Vec<Ready>,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<ToolResult>, session::Error> {
         // The runs own what they look at, so that the session can be written while they go on.
         let context = self.session.context();
         let (dirs, seen, todos) = (self.dirs(), context.seen().clone(), context.todos().to_vec());
         let (store, settings, host, user_home) =
             (self.session.store().clone(), self.settings.tools.clone(), self.host(), self.settings.user_home.clone());
         let runs = ready.into_iter().map(|Ready { call, tool, .. }| {
-            let (dirs, seen, todos, store, settings, host, user_home) = (&dirs, &seen, todos.as_slice(), &store, &*settings, &host, user_home.as_deref());
+            let (dirs, seen, todos, store, settings, host, user_home) =
+                (&dirs, &seen, todos.as_slice(), &store, &*settings, &host, user_home.as_deref());
             async move {
                 let title = tool.title(&call.input);
-                desk.emit(Event::Item(Item::CallStarted { call: call.id.clone(), tool: call.name.clone(), title })).await;
+                desk.emit(Event::Item(Item::CallStarted { call: call.id.clone(), tool: call.name.clone(), title }))
+                    .await;
                 let (live, mut output) = mpsc::unbounded_channel();
-                let context =
-                    tools::Context { call: call.id.as_str(), dirs, home: user_home, seen, todos, settings, store, host, live, cancel };
+                let context = tools::Context {
+                    call: call.id.as_str(),
+                    dirs,
+                    home: user_home,
+                    seen,
+                    todos,
+                    settings,
+                    store,
+                    host,
+                    live,
+                    cancel,
+                };
                 let running = AssertUnwindSafe(tool.run(call.input.clone(), &context)).catch_unwind();
                 tokio::pin!(running);
                 let finished = loop {
@@ -247,9 +316,17 @@ impl Agent {
                         }
                     }
                 };
-                let output = finished.unwrap_or_else(|_| tools::Output::error("The tool crashed; this is a bug of cocode. Try another way."));
+                let output = finished.unwrap_or_else(|_| {
+                    tools::Output::error("The tool crashed; this is a bug of cocode. Try another way.")
+                });
                 let output = tools::limit::apply(output, settings, store, call.id.as_str());
-                let result = ToolResult { id: call.id.clone(), outcome: output.outcome, content: output.content, display: output.display, effects: output.effects };
+                let result = ToolResult {
+                    id: call.id.clone(),
+                    outcome: output.outcome,
+                    content: output.content,
+                    display: output.display,
+                    effects: output.effects,
+                };
                 desk.emit(Event::Item(Item::CallDone { result: Arc::new(result.clone()) })).await;
                 result
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 
-use crate::message::{Block, BlobId, Content, Media, Message};
+use crate::message::{BlobId, Block, Content, Media, Message};
 use crate::session::store::Store;
 
 /// Caches what was encoded, since every request of the session sends it again.

@@ -201,15 +201,26 @@ mod tests {
         std::fs::create_dir_all(base.join(cwd)).unwrap();
         let mut loader = Loader::new(names(), Some(base.join("home/.claude")), base.join("project"));
         let memory = loader.start(&base.join(cwd));
-        let got: Vec<String> =
-            memory.files.iter().map(|file| file.path.strip_prefix(&base).unwrap().to_string_lossy().into_owned()).collect();
-        assert_eq!((got.iter().map(String::as_str).collect::<Vec<_>>(), memory.outside.len()), (want.to_vec(), outside));
+        let got: Vec<String> = memory
+            .files
+            .iter()
+            .map(|file| file.path.strip_prefix(&base).unwrap().to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(
+            (got.iter().map(String::as_str).collect::<Vec<_>>(), memory.outside.len()),
+            (want.to_vec(), outside)
+        );
     }
 
     #[test]
     fn loads_from_the_user_down_to_the_folder() {
         check(
-            &[("home/.claude/CLAUDE.md", "u"), ("project/AGENTS.md", "a"), ("project/CLAUDE.md", "c"), ("project/sub/CLAUDE.local.md", "l")],
+            &[
+                ("home/.claude/CLAUDE.md", "u"),
+                ("project/AGENTS.md", "a"),
+                ("project/CLAUDE.md", "c"),
+                ("project/sub/CLAUDE.local.md", "l"),
+            ],
             "project/sub",
             &["home/.claude/CLAUDE.md", "project/AGENTS.md", "project/CLAUDE.md", "project/sub/CLAUDE.local.md"],
             0,
@@ -220,7 +231,10 @@ mod tests {
     fn follows_imports_once_and_asks_for_those_outside() {
         check(
             &[
-                ("project/CLAUDE.md", "see @docs/a.md and @../secret.md, not `@docs/b.md`\n```\n@docs/b.md\n```\n@nobody"),
+                (
+                    "project/CLAUDE.md",
+                    "see @docs/a.md and @../secret.md, not `@docs/b.md`\n```\n@docs/b.md\n```\n@nobody",
+                ),
                 ("project/docs/a.md", "@../CLAUDE.md @b.md"),
                 ("project/docs/b.md", "b"),
                 ("secret.md", "s"),

@@ -39,7 +39,13 @@ pub struct Model {
 impl Model {
     /// As front ends show it.
     pub fn info(&self) -> ModelInfo {
-        ModelInfo { provider: self.provider_name.clone(), model: self.id.clone(), window: self.spec.window, known: self.spec.known, probing: false }
+        ModelInfo {
+            provider: self.provider_name.clone(),
+            model: self.id.clone(),
+            window: self.spec.window,
+            known: self.spec.known,
+            probing: false,
+        }
     }
 }
 
@@ -143,7 +149,11 @@ impl Agent {
         policy.places.free_reads = free_reads(&session);
         let tool_specs = toolbox.specs();
         Agent {
-            memory: memory::Loader::new(settings.memory_names.clone(), Some(policy.places.cocode_home.clone()), policy.places.project.clone()),
+            memory: memory::Loader::new(
+                settings.memory_names.clone(),
+                Some(policy.places.cocode_home.clone()),
+                policy.places.project.clone(),
+            ),
             session,
             model,
             policy,
@@ -174,7 +184,11 @@ impl Agent {
 
     fn dirs(&self) -> Dirs {
         let places = &self.policy.places;
-        Dirs { project: places.project.clone(), added: places.added.clone(), cwd: self.session.context().cwd().to_path_buf() }
+        Dirs {
+            project: places.project.clone(),
+            added: places.added.clone(),
+            cwd: self.session.context().cwd().to_path_buf(),
+        }
     }
 
     fn places(&self) -> Places {
@@ -191,7 +205,11 @@ impl Agent {
         }
         let places = &mut self.policy.places;
         places.free_reads = free_reads(&session);
-        self.memory = memory::Loader::new(self.settings.memory_names.clone(), Some(places.cocode_home.clone()), places.project.clone());
+        self.memory = memory::Loader::new(
+            self.settings.memory_names.clone(),
+            Some(places.cocode_home.clone()),
+            places.project.clone(),
+        );
         self.watch = reminder::Watch::default();
         self.session = session;
     }
@@ -222,12 +240,22 @@ impl Agent {
     /// Which memory files there are.
     pub fn memory_report(&self) -> String {
         let places = &self.policy.places;
-        let mut loader = memory::Loader::new(self.settings.memory_names.clone(), Some(places.cocode_home.clone()), places.project.clone());
+        let mut loader = memory::Loader::new(
+            self.settings.memory_names.clone(),
+            Some(places.cocode_home.clone()),
+            places.project.clone(),
+        );
         let files = loader.start(&places.project).files;
         if files.is_empty() {
-            return format!("No memory file yet. `{}` would be read at the start of every session.", places.project.join("AGENTS.md").display());
+            return format!(
+                "No memory file yet. `{}` would be read at the start of every session.",
+                places.project.join("AGENTS.md").display()
+            );
         }
-        let lines: Vec<String> = files.iter().map(|file| format!("- `{}` ({} lines)", file.path.display(), file.text.lines().count())).collect();
+        let lines: Vec<String> = files
+            .iter()
+            .map(|file| format!("- `{}` ({} lines)", file.path.display(), file.text.lines().count()))
+            .collect();
         format!("Read at the start of a session, in this order:\n\n{}", lines.join("\n"))
     }
 
@@ -309,6 +337,11 @@ impl Agent {
     /// Where the window stands, and what the session cost.
     pub fn usage_info(&self) -> UsageInfo {
         let total = self.session.facts().usage();
-        UsageInfo { total, cost_usd: self.model.spec.cost(&total), context: self.session.context().tokens(), window: self.model.spec.window }
+        UsageInfo {
+            total,
+            cost_usd: self.model.spec.cost(&total),
+            context: self.session.context().tokens(),
+            window: self.model.spec.window,
+        }
     }
 }

@@ -25,7 +25,12 @@ pub(super) struct Watch {
 impl Watch {
     /// Names the files whose content is no longer what the model saw, each change once.
     pub(super) fn changed(&mut self, seen: &HashMap<PathBuf, String>) -> Vec<PathBuf> {
-        let mut changed: Vec<PathBuf> = seen.iter().take(MOST_FILES).filter(|(path, hash)| self.differs(path, hash)).map(|(path, _)| path.clone()).collect();
+        let mut changed: Vec<PathBuf> = seen
+            .iter()
+            .take(MOST_FILES)
+            .filter(|(path, hash)| self.differs(path, hash))
+            .map(|(path, _)| path.clone())
+            .collect();
         changed.sort();
         changed
     }
@@ -51,7 +56,10 @@ impl Watch {
 /// The text for changed files.
 pub(super) fn changed_files(paths: &[PathBuf]) -> String {
     let list: Vec<String> = paths.iter().map(|path| format!("- {}", path.display())).collect();
-    format!("These files changed on disk since you read them, by the user or a command. Read them again before you rely on them or edit them:\n{}", list.join("\n"))
+    format!(
+        "These files changed on disk since you read them, by the user or a command. Read them again before you rely on them or edit them:\n{}",
+        list.join("\n")
+    )
 }
 
 /// Recalls open todos when the model has not touched the list for a while.
@@ -61,7 +69,9 @@ pub(super) fn todos(messages: &[Arc<Message>], todos: &[Todo]) -> Option<String>
     }
     let mut replies = 0;
     for message in messages.iter().rev() {
-        if message.kind == Kind::Attachment && message.text().contains(TODO_OPENING) || message.calls().any(|call| call.name == "TodoWrite") {
+        if message.kind == Kind::Attachment && message.text().contains(TODO_OPENING)
+            || message.calls().any(|call| call.name == "TodoWrite")
+        {
             break;
         }
         replies += usize::from(message.kind == Kind::Reply);
@@ -77,7 +87,10 @@ pub(super) fn todos(messages: &[Arc<Message>], todos: &[Todo]) -> Option<String>
                     format!("- [{mark}] {}", todo.content)
                 })
                 .collect();
-            return Some(format!("{TODO_OPENING} a while ago. Bring it up to date if it still matters; say nothing of this reminder.\n{}", list.join("\n")));
+            return Some(format!(
+                "{TODO_OPENING} a while ago. Bring it up to date if it still matters; say nothing of this reminder.\n{}",
+                list.join("\n")
+            ));
         }
     }
     None
@@ -108,7 +121,8 @@ mod tests {
     #[test]
     fn recalls_todos_after_ten_replies() {
         let list = [Todo { content: "x".into(), active_form: "x".into(), status: TodoStatus::Pending }];
-        let replies = |n: usize| -> Vec<Arc<Message>> { (0..n).map(|_| Arc::new(Message::reply(Vec::new()))).collect() };
+        let replies =
+            |n: usize| -> Vec<Arc<Message>> { (0..n).map(|_| Arc::new(Message::reply(Vec::new()))).collect() };
         assert!(todos(&replies(9), &list).is_none());
         assert!(todos(&replies(10), &list).is_some());
         assert!(todos(&replies(10), &[]).is_none());

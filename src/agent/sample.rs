@@ -54,7 +54,8 @@ impl Agent {
             };
             attempt += 1;
             tracing::warn!(attempt, %error, "model call failed");
-            let delay = (attempt < self.settings.max_tries).then(|| retry::delay(attempt, &error, fastrand::f64())).flatten();
+            let delay =
+                (attempt < self.settings.max_tries).then(|| retry::delay(attempt, &error, fastrand::f64())).flatten();
             if shown {
                 let reason = error.to_string();
                 self.session.append(EntryKind::ReplyDiscarded { reason: reason.clone() })?;
@@ -62,7 +63,8 @@ impl Agent {
             }
             let Some(delay) = delay else { return Ok(Sampled::Failed(error)) };
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-            desk.emit(Event::Retrying { attempt, of: self.settings.max_tries, delay_ms, reason: error.to_string() }).await;
+            desk.emit(Event::Retrying { attempt, of: self.settings.max_tries, delay_ms, reason: error.to_string() })
+                .await;
             let wait = tokio::time::sleep(delay);
             tokio::pin!(wait);
             loop {

@@ -15,7 +15,8 @@ use crate::session;
 use crate::session::entry::EntryKind;
 
 /// What the model reads in place of an answer that ran out of room.
-const GO_ON: &str = "Your reply was cut off at the output limit. Go on exactly where it ended; split large writes into smaller calls.";
+const GO_ON: &str =
+    "Your reply was cut off at the output limit. Go on exactly where it ended; split large writes into smaller calls.";
 /// How often a cut reply is continued before the turn ends.
 const MOST_CUTS: usize = 3;
 
@@ -44,8 +45,12 @@ impl Agent {
     }
 
     async fn finish_turn(&mut self, end: TurnEnd, desk: &Desk) {
-        let name = serde_json::to_value(end).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
-        let closed = self.session.append(EntryKind::TurnEnded { end: name, usage: self.turn_usage }).and_then(|_| self.session.sync());
+        let name =
+            serde_json::to_value(end).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
+        let closed = self
+            .session
+            .append(EntryKind::TurnEnded { end: name, usage: self.turn_usage })
+            .and_then(|_| self.session.sync());
         if let Err(error) = closed
             && end != TurnEnd::Failed
         {

@@ -14,7 +14,11 @@ use crate::tools;
 
 impl Agent {
     /// Puts environment and memory files in front of the first prompt; later turns find them there.
-    pub(super) async fn open_conversation(&mut self, desk: &Desk, cancel: &CancellationToken) -> Result<(), session::Error> {
+    pub(super) async fn open_conversation(
+        &mut self,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<(), session::Error> {
         if !self.session.context().messages().is_empty() {
             return Ok(());
         }
@@ -36,7 +40,12 @@ impl Agent {
     }
 
     /// Asks for imports from outside the project, and loads what was allowed.
-    async fn imports(&mut self, memory: Memory, desk: &Desk, cancel: &CancellationToken) -> Vec<super::memory::MemoryFile> {
+    async fn imports(
+        &mut self,
+        memory: Memory,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Vec<super::memory::MemoryFile> {
         let mut files = Vec::new();
         for (file, import) in memory.outside {
             let question = Question::Import { file, import: import.clone() };
@@ -48,7 +57,12 @@ impl Agent {
     }
 
     /// Adds memory files that lie between the project and a file that was just read.
-    pub(super) async fn nested_memory(&mut self, read: &Path, desk: &Desk, cancel: &CancellationToken) -> Result<(), session::Error> {
+    pub(super) async fn nested_memory(
+        &mut self,
+        read: &Path,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<(), session::Error> {
         let mut memory = self.memory.below(read);
         let mut files = std::mem::take(&mut memory.files);
         files.extend(self.imports(memory, desk, cancel).await);
@@ -108,5 +122,8 @@ impl Agent {
 }
 
 fn text_of(content: &[Content]) -> String {
-    content.iter().filter_map(|part| if let Content::Text { text } = part { Some(text.as_str()) } else { None }).collect()
+    content
+        .iter()
+        .filter_map(|part| if let Content::Text { text } = part { Some(text.as_str()) } else { None })
+        .collect()
 }

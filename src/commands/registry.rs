@@ -123,19 +123,18 @@ impl Registry {
             ui("model", "Shows or switches the model").hint("[provider/]id").headless(),
             ui("permissions", "Lists, tests and revokes permission rules")
                 .hint("[test \"command\" | revoke rule]")
-                .headless()
-                .while_busy(),
+                .headless(),
             ui("resume", "Goes on with an earlier session").hint("[id or search words]").alias("continue"),
-            local("rename", "Gives the session a title").hint("title").headless().while_busy(),
+            local("rename", "Gives the session a title").hint("title").headless(),
             ui("rewind", "Goes back to an earlier message: conversation, files, or both"),
             local("undo", "Puts the files back that the last turn changed").headless(),
             local("redo", "Makes undone file changes again").headless(),
-            local("export", "Writes the conversation to a file").hint("[file.md | file.json]").headless().while_busy(),
+            local("export", "Writes the conversation to a file").hint("[file.md | file.json]").headless(),
             local("copy", "Copies the last answer, or one of its code blocks")
                 .hint("[number of the block]")
                 .while_busy(),
-            local("cost", "Shows tokens and cost of the session").headless().while_busy(),
-            local("status", "Shows version, model, folders and settings in use").headless().while_busy(),
+            local("cost", "Shows tokens and cost of the session").headless(),
+            local("status", "Shows version, model, folders and settings in use").headless(),
             local("memory", "Lists the memory files, or opens one in $EDITOR").hint("[number]").headless(),
             local("exit", "Ends the session").alias("quit").while_busy(),
         ];

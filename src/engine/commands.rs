@@ -7,8 +7,8 @@ use crate::agent::Model;
 use crate::commands::{Parsed, Registry};
 use crate::permission::{self, Behavior, Mode, Rule, Source};
 use crate::protocol::{Event, GrantScope, Item, RewindWhat};
-use crate::session::entry::{EntryKind, Restore, Seq};
 use crate::session::Restored;
+use crate::session::entry::{EntryKind, Restore, Seq};
 use crate::session::index;
 use crate::{config, session};
 
@@ -90,7 +90,7 @@ impl Engine {
                 self.replace(session).await;
                 if let Some(model) = model.and_then(|name| self.models.named(&name).ok()) {
                     let tools = self.loaded.config.tool_settings(model.spec.window);
-        self.agent.set_model(model, tools);
+                    self.agent.set_model(model, tools);
                     self.desk.emit(Event::Model(self.agent.model.info())).await;
                 }
             }
@@ -106,21 +106,33 @@ impl Engine {
         if rows.is_empty() {
             return "There is no earlier session of this folder.".into();
         }
-        let lines: Vec<String> = rows.iter().take(20).map(|row| format!("- `{}` {}", row.id, row.title.as_deref().unwrap_or("untitled"))).collect();
-        format!("Earlier sessions of this folder, newest first; `/resume <id or words>` goes on with one:\n\n{}", lines.join("\n"))
+        let lines: Vec<String> = rows
+            .iter()
+            .take(20)
+            .map(|row| format!("- `{}` {}", row.id, row.title.as_deref().unwrap_or("untitled")))
+            .collect();
+        format!(
+            "Earlier sessions of this folder, newest first; `/resume <id or words>` goes on with one:\n\n{}",
+            lines.join("\n")
+        )
     }
 
     async fn model(&mut self, name: &str) {
         if name.is_empty() {
             let rows = self.models.rows(&self.agent.model);
-            let lines: Vec<String> =
-                rows.iter().map(|row| format!("- `{}` — {}{}", row.id, row.detail, if row.current { " (in use)" } else { "" })).collect();
+            let lines: Vec<String> = rows
+                .iter()
+                .map(|row| format!("- `{}` — {}{}", row.id, row.detail, if row.current { " (in use)" } else { "" }))
+                .collect();
             return self.tell(format!("`/model <name>` switches:\n\n{}", lines.join("\n"))).await;
         }
         match self.models.named(name) {
             Ok(model) => {
-                let unknown = (!model.spec.known).then(|| format!(" The catalog does not know it: a window of {} tokens is assumed.", model.spec.window));
-                let text = format!("The model is `{}/{}` now.{}", model.provider_name, model.id, unknown.unwrap_or_default());
+                let unknown = (!model.spec.known).then(|| {
+                    format!(" The catalog does not know it: a window of {} tokens is assumed.", model.spec.window)
+                });
+                let text =
+                    format!("The model is `{}/{}` now.{}", model.provider_name, model.id, unknown.unwrap_or_default());
                 self.take_model(model).await;
                 self.tell(text).await;
             }
@@ -159,7 +171,10 @@ impl Engine {
                 if rows.is_empty() {
                     return self.tell("No permission rules are set. What is not read-only asks.").await;
                 }
-                let lines: Vec<String> = rows.iter().map(|row| format!("- {} `{}` ({})", row.behavior.name(), row.rule, row.source)).collect();
+                let lines: Vec<String> = rows
+                    .iter()
+                    .map(|row| format!("- {} `{}` ({})", row.behavior.name(), row.rule, row.source))
+                    .collect();
                 self.tell(lines.join("\n")).await;
             }
             "test" => {
@@ -170,7 +185,10 @@ impl Engine {
                 self.tell(self.agent.explain(command)).await;
             }
             "revoke" => self.revoke(rest.trim()).await,
-            other => self.fail(format!("`/permissions {other}` does nothing: `test \"command\"` and `revoke rule` do.")).await,
+            other => {
+                self.fail(format!("`/permissions {other}` does nothing: `test \"command\"` and `revoke rule` do."))
+                    .await
+            }
         }
     }
 
@@ -180,7 +198,11 @@ impl Engine {
             Err(error) => return self.fail(error).await,
         };
         let mut gone = Vec::new();
-        for (source, scope) in [(Source::Session, GrantScope::Session), (Source::ProjectLocal, GrantScope::Project), (Source::User, GrantScope::User)] {
+        for (source, scope) in [
+            (Source::Session, GrantScope::Session),
+            (Source::ProjectLocal, GrantScope::Project),
+            (Source::User, GrantScope::User),
+        ] {
             for behavior in [Behavior::Allow, Behavior::Ask, Behavior::Deny] {
                 if !self.agent.policy.rules.remove(behavior, &rule, source) {
                     continue;
@@ -188,7 +210,12 @@ impl Engine {
                 let file = config::grant::file_of(scope, &self.setup.paths, &self.setup.project);
                 let done = match file {
                     Some(file) => config::grant::revoke(&file, behavior, text).map_err(|problem| problem.to_string()),
-                    None => self.agent.session.append(EntryKind::Revoked { rule: text.to_owned() }).map(|_| true).map_err(|error| error.to_string()),
+                    None => self
+                        .agent
+                        .session
+                        .append(EntryKind::Revoked { rule: text.to_owned() })
+                        .map(|_| true)
+                        .map_err(|error| error.to_string()),
                 };
                 match done {
                     Ok(_) => gone.push(source.to_string()),
@@ -197,7 +224,9 @@ impl Engine {
             }
         }
         if gone.is_empty() {
-            return self.fail(format!("No rule `{text}` that can be taken back: `/permissions` lists them with their sources.")).await;
+            return self
+                .fail(format!("No rule `{text}` that can be taken back: `/permissions` lists them with their sources."))
+                .await;
         }
         self.tell(format!("`{text}` no longer holds ({}).", gone.join(", "))).await;
     }
@@ -252,14 +281,23 @@ impl Engine {
     }
 
     async fn export(&mut self, args: &str) {
-        let path = if args.is_empty() { PathBuf::from(format!("session-{}.md", &self.agent.session.id()[..8])) } else { PathBuf::from(args) };
+        let path = if args.is_empty() {
+            PathBuf::from(format!("session-{}.md", &self.agent.session.id()[..8]))
+        } else {
+            PathBuf::from(args)
+        };
         let path = self.setup.project.join(path);
         let json = path.extension().is_some_and(|extension| extension == "json");
         let text = if json { self.agent.session.to_json() } else { self.agent.session.to_markdown() };
         let written = text.map_err(|error| error.to_string()).and_then(|text| {
             let mut options = std::fs::OpenOptions::new();
-            let mut file = options.write(true).create_new(true).open(&path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-            std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|error| format!("cannot write {}: {error}", path.display()))
+            let mut file = options
+                .write(true)
+                .create_new(true)
+                .open(&path)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            std::io::Write::write_all(&mut file, text.as_bytes())
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))
         });
         match written {
             Ok(()) => self.tell(format!("The session is in `{}`.", path.display())).await,
@@ -275,14 +313,22 @@ impl Engine {
             let cost = self.models.cost(&model, &usage);
             sum = sum.zip(cost).map(|(sum, cost)| sum + cost);
             let cost = cost.map_or_else(|| "unknown".to_owned(), |cost| format!("${cost:.4}"));
-            text.push_str(&format!("| {model} | {} | {} | {} | {cost} |\n", usage.input + usage.cache_write, usage.cache_read, usage.output));
+            text.push_str(&format!(
+                "| {model} | {} | {} | {} | {cost} |\n",
+                usage.input + usage.cache_write,
+                usage.cache_read,
+                usage.output
+            ));
         }
         match sum {
             Some(sum) => text.push_str(&format!("\nTogether ${sum:.4}.")),
             None => text.push_str("\nThe catalog has no prices for some of these models."),
         }
         for spent in &facts.spent {
-            text.push_str(&format!("\n- {} with {}: {} tokens in, {} out", spent.what, spent.model, spent.usage.input, spent.usage.output));
+            text.push_str(&format!(
+                "\n- {} with {}: {} tokens in, {} out",
+                spent.what, spent.model, spent.usage.input, spent.usage.output
+            ));
         }
         text
     }

@@ -23,7 +23,12 @@ impl Engine {
                 let rows = sessions.into_iter().filter(|summary| summary.id != self.agent.session.id());
                 Listed::Sessions(
                     rows.map(|summary| SessionRow {
-                        detail: format!("{} · {} prompt{}", ago(now, SystemTime::UNIX_EPOCH + Duration::from_millis(summary.changed_ms)), summary.prompts, if summary.prompts == 1 { "" } else { "s" }),
+                        detail: format!(
+                            "{} · {} prompt{}",
+                            ago(now, SystemTime::UNIX_EPOCH + Duration::from_millis(summary.changed_ms)),
+                            summary.prompts,
+                            if summary.prompts == 1 { "" } else { "s" }
+                        ),
                         title: summary.title.unwrap_or_else(|| "untitled".into()),
                         id: summary.id,
                     })
@@ -37,7 +42,11 @@ impl Engine {
                     tracing::error!(%error, "the prompts cannot be read");
                     Vec::new()
                 });
-                let row = |prompt: session::PromptRow| PromptRow { seq: prompt.seq, text: prompt.text, changed_files: prompt.changed_files };
+                let row = |prompt: session::PromptRow| PromptRow {
+                    seq: prompt.seq,
+                    text: prompt.text,
+                    changed_files: prompt.changed_files,
+                };
                 Listed::Prompts(prompts.into_iter().map(row).collect())
             }
             // The inbox keeps it, since it is wanted while a turn runs, too.

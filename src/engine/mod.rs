@@ -14,8 +14,9 @@ use tokio::task::JoinHandle;
 
 use crate::agent::Agent;
 use crate::agent::desk::{Desk, Prompt};
-use crate::config::paths::{Env, Paths};
+use crate::commands::Registry;
 use crate::config::Loaded;
+use crate::config::paths::{Env, Paths};
 use crate::permission::{Mode, Sandbox};
 use crate::protocol::{Delivery, Event, ListKind, Listed, Op, SessionInfo, TurnEnd};
 use crate::session::{History, Session};
@@ -80,7 +81,8 @@ pub fn start(setup: Setup) -> Handle {
     let task = tokio::spawn(async move {
         let desk = Arc::new(Desk::new(outbox));
         let history = History::new(&setup.paths.home);
-        let mut inbox = Inbox { ops: inbox, closed: false, desk: desk.clone(), project: setup.project.clone(), history };
+        let mut inbox =
+            Inbox { ops: inbox, closed: false, desk: desk.clone(), project: setup.project.clone(), history };
         match open::open(setup, &mut inbox).await {
             Ok(mut engine) => engine.run(&mut inbox).await,
             Err(text) => {
@@ -179,6 +181,11 @@ impl Inbox {
                 let text = format!("! {command}\nCommands of your own run when the turn has ended; Esc interrupts it.");
                 desk.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
             }
+            Op::Command { name, .. }
+                if Registry::builtin().find(&name).is_some_and(|command| command.name == "help") =>
+            {
+                desk.emit(Event::Notice { text: Registry::builtin().table() }).await;
+            }
             Op::Command { name, args } => {
                 let line = if args.is_empty() { format!("/{name}") } else { format!("/{name} {args}") };
                 let text = format!("`/{name}` waits until the turn has ended; Esc interrupts it.");
@@ -235,7 +242,8 @@ impl Engine {
 
     async fn turn(&mut self, prompt: Prompt, inbox: &mut Inbox) {
         if self.agent.session.read_only() {
-            let text = "This session is open to read only: another process writes it. `/clear` starts one of your own.".into();
+            let text =
+                "This session is open to read only: another process writes it. `/clear` starts one of your own.".into();
             self.desk.emit(Event::Error { text, restore: Some(prompt.text) }).await;
             return;
         }
@@ -246,7 +254,11 @@ impl Engine {
         if end == TurnEnd::Failed {
             // The next prompts were written for a conversation that did not happen: they come back, too.
             while let Some(prompt) = desk.take_next() {
-                desk.emit(Event::Error { text: "Not sent, since the turn before it failed.".into(), restore: Some(prompt.text) }).await;
+                desk.emit(Event::Error {
+                    text: "Not sent, since the turn before it failed.".into(),
+                    restore: Some(prompt.text),
+                })
+                .await;
             }
             desk.emit(desk.queue()).await;
         }

@@ -7,16 +7,18 @@ use crate::config::Config;
 use crate::config::paths::{Env, Paths};
 use crate::message::Usage;
 use crate::protocol::ModelRow;
+use crate::provider::Provider;
 use crate::provider::catalog::{Catalog, ModelSpec};
 use crate::provider::http::{Client, HttpProvider, Timeouts};
 use crate::provider::key::Key;
 use crate::provider::offline::{self, Offline};
 use crate::provider::probe::{self, Found};
 use crate::provider::settings::{ProviderSettings, WireName};
-use crate::provider::Provider;
 
 /// The order in which providers are tried when none is named.
 const ORDER: [&str; 3] = ["anthropic", "openai", "gemini"];
+/// Names that mean a model of each provider's own.
+const ROLES: [&str; 3] = ["haiku", "sonnet", "opus"];
 /// Name of the offline model and of its provider.
 pub(super) const OFFLINE: &str = "offline";
 
@@ -34,8 +36,15 @@ pub(super) struct Models {
 
 impl Models {
     pub(super) fn new(config: Config, env: Env, paths: Paths, script: Option<Arc<dyn Provider>>) -> Models {
-        let timeouts = Timeouts { connect: config.network.connect_timeout(), idle: config.network.idle_timeout(), ..Timeouts::default() };
-        Models { config, env, paths, catalog: Catalog::builtin(), client: Client::new(timeouts), local: None, script }
+        let timeouts = Timeouts {
+            connect: config.network.connect_timeout(),
+            idle: config.network.idle_timeout(),
+            ..Timeouts::default()
+        };
+        let catalog = Catalog::builtin();
+        // Checked against the schema when the settings were read; a row that does not fit leaves the built-in one.
+        let catalog = catalog.with_overrides(config.models.clone()).unwrap_or(catalog);
+        Models { config, env, paths, catalog, client: Client::new(timeouts), local: None, script }
     }
 
     /// The model that is asked when none is named; none when only a local server or the offline model is left.
@@ -72,11 +81,21 @@ impl Models {
     fn key_value(&self, settings: &ProviderSettings) -> Option<String> {
         let name = settings.api_key_env.as_deref()?;
         let other = (name == "GEMINI_API_KEY").then_some("GOOGLE_API_KEY");
-        [Some(name), other].into_iter().flatten().filter_map(|name| self.env.get(name)).find(|value| !value.trim().is_empty()).map(str::to_owned)
+        [Some(name), other]
+            .into_iter()
+            .flatten()
+            .filter_map(|name| self.env.get(name))
+            .find(|value| !value.trim().is_empty())
+            .map(str::to_owned)
     }
 
     fn key(&self, name: &str, settings: &ProviderSettings) -> Key {
-        Key::new(name, settings, self.key_value(settings).as_deref(), Some(self.paths.config_dir.join("credentials.toml")))
+        Key::new(
+            name,
+            settings,
+            self.key_value(settings).as_deref(),
+            Some(self.paths.config_dir.join("credentials.toml")),
+        )
     }
 
     /// Finds `[provider/]id`, a role, or `offline`.
@@ -135,7 +154,10 @@ impl Models {
             "gemini" => "GEMINI_BASE_URL",
             _ => return settings.base_url.clone(),
         };
-        self.env.get(variable).filter(|url| !url.is_empty()).map_or_else(|| settings.base_url.clone(), |url| url.trim_end_matches('/').to_owned())
+        self.env
+            .get(variable)
+            .filter(|url| !url.is_empty())
+            .map_or_else(|| settings.base_url.clone(), |url| url.trim_end_matches('/').to_owned())
     }
 
     /// The model that needs nothing.
@@ -191,17 +213,24 @@ impl Models {
             if rows.iter().any(|row: &ModelRow| row.id == id) {
                 return;
             }
-            let prices = spec.prices.as_ref().map(|prices| format!(" · ${}/${} per million tokens", prices.input, prices.output)).unwrap_or_default();
+            let prices = spec
+                .prices
+                .as_ref()
+                .map(|prices| format!(" · ${}/${} per million tokens", prices.input, prices.output))
+                .unwrap_or_default();
             let detail = format!("{what} · window {}k{prices}", spec.window / 1000);
             rows.push(ModelRow { current: id == format!("{}/{}", current.provider_name, current.id), id, detail });
         };
         add(format!("{}/{}", current.provider_name, current.id), &current.spec, "in use");
         let local = self.local.iter().map(|settings| ("local", settings));
-        for (name, settings) in self.config.providers.iter().map(|(name, settings)| (name.as_str(), settings)).chain(local) {
+        for (name, settings) in
+            self.config.providers.iter().map(|(name, settings)| (name.as_str(), settings)).chain(local)
+        {
             if name != "local" && !self.has_key(name, settings) {
                 continue;
             }
-            let roles = settings.models.iter().map(|(role, id)| (id.clone(), role.as_str()));
+            let roles =
+                ROLES.into_iter().map(|role| (self.role(name, settings, role), role)).filter(|(id, role)| id != role);
             let default = settings.default_model.iter().map(|id| (id.clone(), "default"));
             for (id, what) in default.chain(roles) {
                 let spec = self.catalog.get(settings.wire, &id);

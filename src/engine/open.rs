@@ -99,7 +99,8 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
 }
 
 fn play(file: &Path) -> Result<Arc<dyn Provider>, String> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read the script {}: {error}", file.display()))?;
+    let text =
+        std::fs::read_to_string(file).map_err(|error| format!("cannot read the script {}: {error}", file.display()))?;
     let script = Script::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
     Ok(Arc::new(Offline::scripted(script)))
 }
@@ -246,7 +247,8 @@ impl Engine {
         }
         self.loaded = self.setup.loaded.with_project(&self.setup.project, Trust::Trusted);
         let (rules, problems) = rules(&self.loaded);
-        let places = places(&self.setup.paths, &self.setup.project, &self.loaded.config.permissions.additional_directories);
+        let places =
+            places(&self.setup.paths, &self.setup.project, &self.loaded.config.permissions.additional_directories);
         self.agent.trust(rules, places);
         for text in problems {
             desk.emit(Event::Notice { text }).await;
@@ -304,7 +306,10 @@ fn remember_server(paths: &Paths, known: &str, url: &str) {
         return;
     }
     let file = servers_file(paths);
-    let written = file.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&file, format!("{known}{url}\n")));
+    let written = file
+        .parent()
+        .map_or(Ok(()), std::fs::create_dir_all)
+        .and_then(|()| std::fs::write(&file, format!("{known}{url}\n")));
     if let Err(error) = written {
         tracing::warn!(%error, "the local server could not be remembered");
     }

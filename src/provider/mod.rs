@@ -1,6 +1,5 @@
 //! Asks a model and streams its answer. Codecs are pure; only `http` and `offline` do I/O.
 
-pub mod offline;
 pub mod anthropic;
 pub mod catalog;
 pub mod codec;
@@ -8,6 +7,7 @@ mod failure;
 pub mod gemini;
 pub mod http;
 pub mod key;
+pub mod offline;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod probe;

@@ -1,8 +1,8 @@
 //! Small things that the standard library lacks. Nothing here knows of agents.
 
 pub mod ansi;
-pub mod fs;
 pub mod clock;
+pub mod fs;
 pub mod hash;
 pub mod nearest;
 pub mod process;

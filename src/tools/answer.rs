@@ -21,7 +21,8 @@ impl Answer {
     /// # Errors
     /// The schema is none; the text says where.
     pub fn new(schema: &Value) -> Result<Answer, String> {
-        let check = jsonschema::validator_for(schema).map_err(|error| format!("--json-schema is no valid JSON Schema: {error}"))?;
+        let check = jsonschema::validator_for(schema)
+            .map_err(|error| format!("--json-schema is no valid JSON Schema: {error}"))?;
         if schema["type"] != "object" {
             return Err("--json-schema has to describe an object: {\"type\": \"object\", …}".into());
         }
@@ -31,7 +32,8 @@ impl Answer {
 
 impl Tool for Answer {
     fn spec(&self) -> ToolSpec {
-        let description = "Hands over the final answer in the shape that was asked for. Call it exactly once, when the work is done.";
+        let description =
+            "Hands over the final answer in the shape that was asked for. Call it exactly once, when the work is done.";
         ToolSpec { name: NAME.into(), description: description.into(), schema: self.schema.clone() }
     }
 
@@ -52,11 +54,15 @@ impl Tool for Answer {
     }
 
     fn run<'a>(&'a self, input: Value, _context: &'a Context<'a>) -> Running<'a> {
-        let problems: Vec<String> = self.check.iter_errors(&input).take(5).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        let problems: Vec<String> =
+            self.check.iter_errors(&input).take(5).map(|error| format!("{}: {error}", error.instance_path())).collect();
         let output = if problems.is_empty() {
             Output::ok("The answer is taken. Say nothing more.")
         } else {
-            Output::error(format!("The answer does not fit the schema; call again with these mended:\n{}", problems.join("\n")))
+            Output::error(format!(
+                "The answer does not fit the schema; call again with these mended:\n{}",
+                problems.join("\n")
+            ))
         };
         Box::pin(std::future::ready(output))
     }

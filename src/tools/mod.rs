@@ -1,5 +1,6 @@
 //! What the model can do. A tool declares what a call touches, then does it; it never decides whether it may.
 
+pub mod answer;
 mod bash;
 mod diff;
 mod edit;
@@ -8,7 +9,6 @@ mod glob;
 mod grep;
 mod html;
 pub mod input;
-pub mod answer;
 pub mod limit;
 mod ls;
 mod media;

@@ -35,7 +35,8 @@ pub struct Start {
 pub fn start(start: Start) -> io::Result<u8> {
     let Start { setup, prompt, choose } = start;
     let no_terminal = || io::Error::other("standard input and output have to be a terminal; `cocode -p` needs none");
-    let (input, output) = (Tty::of(io::stdin())?.ok_or_else(no_terminal)?, Tty::of(io::stdout())?.ok_or_else(no_terminal)?);
+    let (input, output) =
+        (Tty::of(io::stdin())?.ok_or_else(no_terminal)?, Tty::of(io::stdout())?.ok_or_else(no_terminal)?);
     let (modes, measure) = (Tty::of(io::stdin())?.ok_or_else(no_terminal)?, Tty::of(io::stdout())?);
     let size = output.size().ok_or_else(no_terminal)?;
     let options = options(&setup).map_err(io::Error::other)?;
@@ -45,7 +46,8 @@ pub fn start(start: Start) -> io::Result<u8> {
         app.set_draft(&draft);
     }
     // Two workers: one for the engine, one for what it waits for. The loop has the main thread.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(4).enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(4).enable_all().build()?;
     let left = runtime.block_on(async {
         let session = Session::open(modes.into())?;
         restore_on_panic();
@@ -123,9 +125,13 @@ fn depth(env: &Env) -> Depth {
     let term = value("TERM");
     if !value("NO_COLOR").is_empty() || term == "dumb" {
         Depth::Mono
-    } else if matches!(value("COLORTERM"), "truecolor" | "24bit") || term.ends_with("-direct") || !value("WT_SESSION").is_empty() {
+    } else if matches!(value("COLORTERM"), "truecolor" | "24bit")
+        || term.ends_with("-direct")
+        || !value("WT_SESSION").is_empty()
+    {
         Depth::TrueColor
-    } else if term.contains("256color") || term.contains("kitty") || term.contains("alacritty") || term.contains("tmux") {
+    } else if term.contains("256color") || term.contains("kitty") || term.contains("alacritty") || term.contains("tmux")
+    {
         Depth::Indexed
     } else {
         Depth::Ansi16
@@ -143,7 +149,10 @@ struct Home {
 impl Home {
     fn new(setup: &Setup) -> Home {
         let name = crate::stdx::hash::sha256_hex(setup.project.as_os_str().as_encoded_bytes());
-        let editor = ["VISUAL", "EDITOR"].into_iter().filter_map(|name| setup.env.get(name)).find(|editor| !editor.trim().is_empty());
+        let editor = ["VISUAL", "EDITOR"]
+            .into_iter()
+            .filter_map(|name| setup.env.get(name))
+            .find(|editor| !editor.trim().is_empty());
         Home {
             cwd: setup.project.clone(),
             draft: setup.paths.own_state().join("drafts").join(&name[..16]),
@@ -169,7 +178,8 @@ impl Host for Home {
             }
         } else {
             let folder = self.draft.parent().unwrap_or(Path::new("/"));
-            std::fs::create_dir_all(folder).and_then(|()| crate::stdx::fs::write_atomic(&self.draft, text.as_bytes(), Some(0o600)))
+            std::fs::create_dir_all(folder)
+                .and_then(|()| crate::stdx::fs::write_atomic(&self.draft, text.as_bytes(), Some(0o600)))
         };
         if let Err(error) = saved {
             tracing::warn!(%error, "draft");
@@ -178,7 +188,8 @@ impl Host for Home {
 
     fn edit(&self, text: &str) -> Result<String, String> {
         let editor = self.editor.as_deref().unwrap_or("vi");
-        let file = tempfile::Builder::new().prefix("cocode-").suffix(".md").tempfile().map_err(|error| error.to_string())?;
+        let file =
+            tempfile::Builder::new().prefix("cocode-").suffix(".md").tempfile().map_err(|error| error.to_string())?;
         std::fs::write(file.path(), text).map_err(|error| error.to_string())?;
         // Through a shell, since the variable may hold arguments, too.
         let status = Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(file.path()).status();
@@ -194,7 +205,15 @@ impl Host for Home {
 
     fn branch(&self) -> Option<String> {
         let output = Command::new("git")
-            .args(["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--short", "--branch", "--untracked-files=no"])
+            .args([
+                "--no-optional-locks",
+                "-c",
+                "core.fsmonitor=false",
+                "status",
+                "--short",
+                "--branch",
+                "--untracked-files=no",
+            ])
             .current_dir(&self.cwd)
             .stdin(Stdio::null())
             .stderr(Stdio::null())

@@ -134,7 +134,11 @@ async fn a_steered_prompt_arrives_at_the_next_tool_boundary() {
         .at("text Looking", steer)
         .run()
         .await;
-    assert!(run.trace().ends_with("prompt also this\ntext Both done.\nreply Both done.\nturn ended Done"), "{}", run.trace());
+    assert!(
+        run.trace().ends_with("prompt also this\ntext Both done.\nreply Both done.\nturn ended Done"),
+        "{}",
+        run.trace()
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -71,7 +71,11 @@ impl Provider for Offline {
 
 type Sender = mpsc::Sender<Result<StreamEvent, Error>>;
 
-async fn play(step: Step, request: &Request, send: &Sender) -> Result<(), mpsc::error::SendError<Result<StreamEvent, Error>>> {
+async fn play(
+    step: Step,
+    request: &Request,
+    send: &Sender,
+) -> Result<(), mpsc::error::SendError<Result<StreamEvent, Error>>> {
     send.send(Ok(StreamEvent::Start { model: request.model.clone() })).await?;
     let (mut index, mut output, mut called, mut stop) = (0, 0, false, None);
     let mut usage = None;
@@ -136,7 +140,8 @@ fn pieces(text: &str, chunk: usize) -> impl Iterator<Item = &str> {
 
 /// What a provider would have counted for the request.
 fn estimate(request: &Request) -> u64 {
-    let tools: u64 = request.tools.iter().map(|tool| tokens::text(&tool.description) + tokens::text(&tool.schema.to_string())).sum();
+    let tools: u64 =
+        request.tools.iter().map(|tool| tokens::text(&tool.description) + tokens::text(&tool.schema.to_string())).sum();
     let messages: u64 = request.messages.iter().map(|message| tokens::message(message)).sum();
     tokens::text(&request.system) + tools + messages
 }

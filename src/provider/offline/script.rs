@@ -118,8 +118,8 @@ impl Script {
     /// A sentence with the line where the YAML or a step is wrong.
     pub fn parse(yaml: &str) -> Result<Script, String> {
         let options = serde_yaml::options! { strict_booleans: true, with_snippet: false };
-        let steps: Vec<Step> =
-            serde_yaml::from_str_with_options(yaml, options).map_err(|error| format!("the script does not read as a list of steps: {error}"))?;
+        let steps: Vec<Step> = serde_yaml::from_str_with_options(yaml, options)
+            .map_err(|error| format!("the script does not read as a list of steps: {error}"))?;
         Ok(Script { steps })
     }
 

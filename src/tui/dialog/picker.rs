@@ -8,9 +8,9 @@ use ratatui::text::{Line, Span};
 
 use crate::permission::Behavior;
 use crate::protocol::RewindWhat;
+use crate::protocol::{ListKind, Listed, ModelRow, RuleRow, SessionRow};
 use crate::session::entry::Seq;
 use crate::tui::composer::field::Field;
-use crate::protocol::{ListKind, Listed, ModelRow, RuleRow, SessionRow};
 use crate::tui::paint;
 use crate::tui::popup;
 use crate::tui::theme::Theme;

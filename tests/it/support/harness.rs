@@ -16,7 +16,7 @@ use cocode::stdx::clock::Clocks;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A project, a home and a script, waiting for prompts.
-pub struct Harness {
+pub(crate) struct Harness {
     root: tempfile::TempDir,
     script: String,
     mode: Option<Mode>,
@@ -30,13 +30,13 @@ pub struct Harness {
 }
 
 /// What came of it.
-pub struct Ran {
-    pub events: Vec<Event>,
+pub(crate) struct Ran {
+    pub(crate) events: Vec<Event>,
     root: tempfile::TempDir,
 }
 
 impl Harness {
-    pub fn new() -> Harness {
+    pub(crate) fn new() -> Harness {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("project")).unwrap();
         Harness {
@@ -54,15 +54,15 @@ impl Harness {
     }
 
     /// Goes on in the folders of an earlier run.
-    pub fn after(ran: Ran) -> Harness {
+    pub(crate) fn after(ran: Ran) -> Harness {
         Harness { root: ran.root, begin: Begin::Continue, ..Harness::new() }
     }
 
-    pub fn project(&self) -> PathBuf {
+    pub(crate) fn project(&self) -> PathBuf {
         self.root.path().join("project").canonicalize().unwrap()
     }
 
-    pub fn file(self, path: &str, text: &str) -> Harness {
+    pub(crate) fn file(self, path: &str, text: &str) -> Harness {
         let path = self.project().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
@@ -70,50 +70,50 @@ impl Harness {
     }
 
     /// Steps of `--offline-script`; `$P` stands for the project's folder.
-    pub fn script(mut self, yaml: &str) -> Harness {
+    pub(crate) fn script(mut self, yaml: &str) -> Harness {
         self.script = yaml.replace("$P", &self.project().to_string_lossy());
         self
     }
 
-    pub fn mode(mut self, mode: Mode) -> Harness {
+    pub(crate) fn mode(mut self, mode: Mode) -> Harness {
         self.mode = Some(mode);
         self
     }
 
-    pub fn max_turns(mut self, turns: u32) -> Harness {
+    pub(crate) fn max_turns(mut self, turns: u32) -> Harness {
         self.max_turns = Some(turns);
         self
     }
 
-    pub fn begin(mut self, begin: Begin) -> Harness {
+    pub(crate) fn begin(mut self, begin: Begin) -> Harness {
         self.begin = begin;
         self
     }
 
-    pub fn env(mut self, name: &str, value: &str) -> Harness {
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Harness {
         self.env.push((name.into(), value.into()));
         self
     }
 
     /// A setting, as a flag would give it.
-    pub fn set(mut self, toml: &str) -> Harness {
+    pub(crate) fn set(mut self, toml: &str) -> Harness {
         self.flags.extend(toml.parse::<toml::Table>().unwrap());
         self
     }
 
-    pub fn prompt(mut self, text: &str) -> Harness {
+    pub(crate) fn prompt(mut self, text: &str) -> Harness {
         self.prompts.push(text.into());
         self
     }
 
     /// Answers the next question; without an answer every question is refused.
-    pub fn answer(mut self, answer: Answer) -> Harness {
+    pub(crate) fn answer(mut self, answer: Answer) -> Harness {
         self.answers.push_back(answer);
         self
     }
 
     /// Sends an op once, when a line of the trace begins so.
-    pub fn at(mut self, line: &str, op: Op) -> Harness {
+    pub(crate) fn at(mut self, line: &str, op: Op) -> Harness {
         self.ops.push((line.into(), op));
         self
     }
@@ -151,17 +151,19 @@ impl Harness {
     }
 
     /// Sends the prompts, one a turn, and ends the engine.
-    pub async fn run(mut self) -> Ran {
+    pub(crate) async fn run(mut self) -> Ran {
         let Handle { ops, mut events, task } = engine::start(self.setup());
         let mut seen = Vec::new();
         let mut prompts = VecDeque::from(std::mem::take(&mut self.prompts));
         let mut begun = false;
         loop {
             let event = tokio::time::timeout(PATIENCE, events.recv()).await;
-            let event = event.unwrap_or_else(|_| panic!("nothing happens any more after\n{}", trace(&seen, &self.project())));
+            let event =
+                event.unwrap_or_else(|_| panic!("nothing happens any more after\n{}", trace(&seen, &self.project())));
             let Some(event) = event else { break };
             let row = line(&event, &self.project());
-            let ready = matches!(event, Event::Turn(Turn::Ended { .. })) || (matches!(event, Event::Usage(_)) && !begun);
+            let ready =
+                matches!(event, Event::Turn(Turn::Ended { .. })) || (matches!(event, Event::Usage(_)) && !begun);
             if let Event::Ask(ask) = &event {
                 let answer = self.answers.pop_front().unwrap_or(Answer::No { feedback: None });
                 ops.send(Op::Answer { id: ask.id, answer }).await.unwrap();
@@ -185,7 +187,11 @@ impl Harness {
                             let op = Op::Prompt { text, attachments: Vec::new(), delivery: Delivery::AfterTurn };
                             ops.send(op).await.unwrap();
                         }
-                        if seen.iter().all(|event| !matches!(event, Event::Turn(_))) { Op::Interrupt } else { Op::Shutdown }
+                        if seen.iter().all(|event| !matches!(event, Event::Turn(_))) {
+                            Op::Interrupt
+                        } else {
+                            Op::Shutdown
+                        }
                     }
                     Some(text) => Op::Prompt { text, attachments: Vec::new(), delivery: Delivery::AfterTurn },
                     None => Op::Shutdown,
@@ -201,29 +207,32 @@ impl Harness {
 
 impl Ran {
     /// Every event that tells something, one line each. Times and ids are left out.
-    pub fn trace(&self) -> String {
+    pub(crate) fn trace(&self) -> String {
         trace(&self.events, &self.project())
     }
 
-    pub fn project(&self) -> PathBuf {
+    pub(crate) fn project(&self) -> PathBuf {
         self.root.path().join("project").canonicalize().unwrap()
     }
 
-    pub fn read(&self, path: &str) -> String {
+    pub(crate) fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.project().join(path)).unwrap()
     }
 
     /// The log of the newest session.
-    pub fn log(&self) -> PathBuf {
+    pub(crate) fn log(&self) -> PathBuf {
         let home = self.root.path().join(".claude");
-        let mut logs: Vec<PathBuf> =
-            std::fs::read_dir(home).unwrap().map(|entry| entry.unwrap().path().join("transcript.jsonl")).filter(|log| log.exists()).collect();
+        let mut logs: Vec<PathBuf> = std::fs::read_dir(home)
+            .unwrap()
+            .map(|entry| entry.unwrap().path().join("transcript.jsonl"))
+            .filter(|log| log.exists())
+            .collect();
         logs.sort();
         logs.pop().expect("a session was written")
     }
 
     /// The newest session, to look at.
-    pub fn session(&self) -> Session {
+    pub(crate) fn session(&self) -> Session {
         let log = self.log();
         let folder = log.parent().unwrap();
         let id = folder.file_name().unwrap().to_string_lossy().into_owned();
@@ -246,7 +255,12 @@ fn line(event: &Event, project: &Path) -> Option<String> {
         Event::Delta(Delta::Thinking { text }) => format!("thinking {}", clean(text)),
         Event::Delta(Delta::ToolOutput { text, .. }) => format!("output {}", clean(text)),
         Event::Delta(Delta::Discarded { reason }) => format!("discarded {reason}"),
-        Event::Delta(Delta::ToolArgs { .. }) | Event::Usage(_) | Event::AskClosed { .. } | Event::Closed | Event::Model(_) | Event::Listed(_) => return None,
+        Event::Delta(Delta::ToolArgs { .. })
+        | Event::Usage(_)
+        | Event::AskClosed { .. }
+        | Event::Closed
+        | Event::Model(_)
+        | Event::Listed(_) => return None,
         Event::Item(Item::Message { message, .. }) => {
             let parts: Vec<String> = message
                 .blocks
@@ -269,13 +283,17 @@ fn line(event: &Event, project: &Path) -> Option<String> {
         Event::Item(Item::CallDone { .. }) => return None,
         Event::Item(item) => format!("item {}", clean(&serde_json::to_string(item).unwrap())),
         Event::Ask(ask) => match &ask.question {
-            Question::Permission { tool, title, suggestions, .. } => format!("ask {tool} {} {suggestions:?}", clean(title)),
+            Question::Permission { tool, title, suggestions, .. } => {
+                format!("ask {tool} {} {suggestions:?}", clean(title))
+            }
             other => format!("ask {}", clean(&serde_json::to_string(other).unwrap())),
         },
         Event::Mode { mode } => format!("mode {mode}"),
         Event::Retrying { attempt, of, reason, .. } => format!("retrying {attempt}/{of} {reason}"),
         Event::Todos { items } => format!("todos {}", items.len()),
-        Event::Queue { items } => format!("queue {:?}", items.iter().map(|item| item.text.as_str()).collect::<Vec<_>>()),
+        Event::Queue { items } => {
+            format!("queue {:?}", items.iter().map(|item| item.text.as_str()).collect::<Vec<_>>())
+        }
         Event::Notice { text } => format!("notice {}", clean(text)),
         Event::Error { text, restore } => format!("error {} restore={restore:?}", clean(text)),
     })

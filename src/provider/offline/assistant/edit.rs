@@ -7,7 +7,10 @@ use crate::provider::offline::script::Part;
 
 pub(super) fn create(situation: &Situation, path: &str, text: &str) -> Vec<Part> {
     match situation.of_tool("Write").next() {
-        None => vec![say(format!("Writing `{path}`.")), tool("Write", json!({ "file_path": path, "content": with_newline(text) }))],
+        None => vec![
+            say(format!("Writing `{path}`.")),
+            tool("Write", json!({ "file_path": path, "content": with_newline(text) })),
+        ],
         Some(step) if step.ok() => vec![say(format!("`{path}` is written."))],
         Some(step) => vec![say(format!("It was not written: {}", step.text()))],
     }
@@ -40,10 +43,17 @@ pub(super) fn replace(situation: &Situation, old: &str, new: &str, path: Option<
 /// No file was named: finds the files, and says which.
 fn everywhere(situation: &Situation, old: &str) -> Vec<Part> {
     let Some(hits) = situation.of_tool("Grep").next() else {
-        let pattern: String = old.chars().flat_map(|c| if c.is_alphanumeric() || c == ' ' { vec![c] } else { vec!['\\', c] }).collect();
-        return vec![say("No file was named; looking for it."), tool("Grep", json!({ "pattern": pattern, "output_mode": "files_with_matches" }))];
+        let pattern: String =
+            old.chars().flat_map(|c| if c.is_alphanumeric() || c == ' ' { vec![c] } else { vec!['\\', c] }).collect();
+        return vec![
+            say("No file was named; looking for it."),
+            tool("Grep", json!({ "pattern": pattern, "output_mode": "files_with_matches" })),
+        ];
     };
-    vec![say(format!("`{old}` stands in:\n\n{}\n\nName the file, and I change it there.", super::tail(&hits.text(), 20)))]
+    vec![say(format!(
+        "`{old}` stands in:\n\n{}\n\nName the file, and I change it there.",
+        super::tail(&hits.text(), 20)
+    ))]
 }
 
 pub(super) fn append(situation: &Situation, text: &str, path: &str) -> Vec<Part> {

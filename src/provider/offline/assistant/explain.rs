@@ -9,7 +9,16 @@ use crate::provider::offline::script::Part;
 
 /// Documents and manifests that say what a project is, best first.
 const TELLING: [&str; 10] = [
-    "README.md", "README", "README.rst", "Cargo.toml", "package.json", "pyproject.toml", "go.mod", "pom.xml", "ARCHITECTURE.md", "AGENTS.md",
+    "README.md",
+    "README",
+    "README.rst",
+    "Cargo.toml",
+    "package.json",
+    "pyproject.toml",
+    "go.mod",
+    "pom.xml",
+    "ARCHITECTURE.md",
+    "AGENTS.md",
 ];
 
 pub(super) fn repository(situation: &Situation) -> Vec<Part> {
@@ -20,10 +29,19 @@ pub(super) fn repository(situation: &Situation) -> Vec<Part> {
             tool("Glob", json!({ "pattern": "**/*" })),
         ];
     };
-    let names: Vec<String> =
-        top.text().lines().map(|line| name(line).to_owned()).filter(|name| !name.is_empty() && !name.starts_with('/')).collect();
+    let names: Vec<String> = top
+        .text()
+        .lines()
+        .map(|line| name(line).to_owned())
+        .filter(|name| !name.is_empty() && !name.starts_with('/'))
+        .collect();
     if situation.of_tool("Read").next().is_none() {
-        let found: Vec<Part> = TELLING.iter().filter(|telling| names.iter().any(|name| name == *telling)).take(4).map(|name| read(name)).collect();
+        let found: Vec<Part> = TELLING
+            .iter()
+            .filter(|telling| names.iter().any(|name| name == *telling))
+            .take(4)
+            .map(|name| read(name))
+            .collect();
         if !found.is_empty() {
             return found;
         }
@@ -33,7 +51,12 @@ pub(super) fn repository(situation: &Situation) -> Vec<Part> {
 
 /// The name in one line of a listing: without marks before it and the slash of a folder after it.
 fn name(line: &str) -> &str {
-    line.trim().trim_start_matches(['-', '*', '├', '└', '─', '│', ' ']).split("  ").next().unwrap_or_default().trim_end_matches('/')
+    line.trim()
+        .trim_start_matches(['-', '*', '├', '└', '─', '│', ' '])
+        .split("  ")
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches('/')
 }
 
 fn compose(situation: &Situation, names: &[String]) -> String {
@@ -61,9 +84,12 @@ fn compose(situation: &Situation, names: &[String]) -> String {
     for fact in facts {
         text.push_str(&format!("- {fact}\n"));
     }
-    let files: Vec<String> = situation.of_tool("Glob").filter(|step| step.ok()).flat_map(|step| {
-        step.text().lines().map(|line| situation.short(line.trim()).to_owned()).collect::<Vec<_>>()
-    }).filter(|line| !line.is_empty() && !line.contains(' ')).collect();
+    let files: Vec<String> = situation
+        .of_tool("Glob")
+        .filter(|step| step.ok())
+        .flat_map(|step| step.text().lines().map(|line| situation.short(line.trim()).to_owned()).collect::<Vec<_>>())
+        .filter(|line| !line.is_empty() && !line.contains(' '))
+        .collect();
     text.push_str(&kinds(&files));
     text.push_str("\nAt the top level:\n\n");
     for name in names.iter().filter(|name| !name.starts_with('.') && !name.contains(' ')).take(16) {
@@ -72,7 +98,8 @@ fn compose(situation: &Situation, names: &[String]) -> String {
             None => text.push_str(&format!("- `{name}`\n")),
         }
     }
-    let entries: Vec<&String> = files.iter().filter(|file| ENTRIES.iter().any(|entry| file.ends_with(entry))).take(4).collect();
+    let entries: Vec<&String> =
+        files.iter().filter(|file| ENTRIES.iter().any(|entry| file.ends_with(entry))).take(4).collect();
     if !entries.is_empty() {
         text.push_str("\nA first reader starts at ");
         text.push_str(&entries.iter().map(|entry| format!("`{entry}`")).collect::<Vec<_>>().join(", "));
@@ -81,8 +108,17 @@ fn compose(situation: &Situation, names: &[String]) -> String {
     text
 }
 
-const ENTRIES: [&str; 9] =
-    ["src/main.rs", "src/lib.rs", "main.py", "__main__.py", "main.go", "src/index.ts", "src/index.js", "index.js", "main.c"];
+const ENTRIES: [&str; 9] = [
+    "src/main.rs",
+    "src/lib.rs",
+    "main.py",
+    "__main__.py",
+    "main.go",
+    "src/index.ts",
+    "src/index.js",
+    "index.js",
+    "main.c",
+];
 
 fn kinds(files: &[String]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -96,7 +132,8 @@ fn kinds(files: &[String]) -> String {
     if counts.is_empty() {
         return String::new();
     }
-    let listed: Vec<String> = counts.iter().take(5).map(|(extension, count)| format!("{count} × `.{extension}`")).collect();
+    let listed: Vec<String> =
+        counts.iter().take(5).map(|(extension, count)| format!("{count} × `.{extension}`")).collect();
     format!("- Among the {} files that changed last: {}\n", files.len(), listed.join(", "))
 }
 
@@ -198,14 +235,22 @@ pub(super) fn file(situation: &Situation, path: &str) -> Vec<Part> {
     if !doc.is_empty() {
         text.push_str(&format!(" It says of itself: *{}*", doc.join(" ")));
     }
-    let items: Vec<(usize, &str)> = lines.iter().enumerate().map(|(at, line)| (at + 1, line.trim_end())).filter(|(_, line)| declares(line)).collect();
+    let items: Vec<(usize, &str)> = lines
+        .iter()
+        .enumerate()
+        .map(|(at, line)| (at + 1, line.trim_end()))
+        .filter(|(_, line)| declares(line))
+        .collect();
     if items.is_empty() {
         let head: Vec<&str> = lines.iter().take(20).map(String::as_str).collect();
         text.push_str(&format!("\n\n```{language}\n{}\n```", head.join("\n")));
     } else {
         text.push_str("\n\nIt declares:\n\n");
         for (line, code) in items.iter().take(20) {
-            text.push_str(&format!("- line {line}: `{}`\n", code.trim().trim_end_matches('{').trim_end().replace('`', "'")));
+            text.push_str(&format!(
+                "- line {line}: `{}`\n",
+                code.trim().trim_end_matches('{').trim_end().replace('`', "'")
+            ));
         }
         if items.len() > 20 {
             text.push_str(&format!("- … and {} more\n", items.len() - 20));
@@ -216,8 +261,28 @@ pub(super) fn file(situation: &Situation, path: &str) -> Vec<Part> {
 
 fn declares(line: &str) -> bool {
     const STARTS: [&str; 22] = [
-        "pub fn ", "fn ", "pub struct ", "struct ", "pub enum ", "enum ", "pub trait ", "trait ", "impl ", "pub mod ", "mod ", "def ",
-        "class ", "function ", "export ", "func ", "type ", "interface ", "pub async fn ", "async fn ", "async def ", "pub type ",
+        "pub fn ",
+        "fn ",
+        "pub struct ",
+        "struct ",
+        "pub enum ",
+        "enum ",
+        "pub trait ",
+        "trait ",
+        "impl ",
+        "pub mod ",
+        "mod ",
+        "def ",
+        "class ",
+        "function ",
+        "export ",
+        "func ",
+        "type ",
+        "interface ",
+        "pub async fn ",
+        "async fn ",
+        "async def ",
+        "pub type ",
     ];
     STARTS.iter().any(|start| line.trim_start().starts_with(start)) && line.len() - line.trim_start().len() <= 4
 }

@@ -23,14 +23,17 @@ pub(super) enum Intent {
 impl Intent {
     pub(super) fn of(prompt: &str) -> Intent {
         let lower = prompt.to_lowercase();
-        let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> =
+            lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).collect();
         let has = |options: &[&str]| words.iter().any(|word| options.contains(word));
         let says = |options: &[&str]| options.iter().any(|option| lower.contains(option));
         let quoted = quoted(prompt);
         let paths: Vec<String> = paths(prompt);
         let path = || paths.first().cloned();
 
-        if let Some(url) = prompt.split_whitespace().find(|word| word.starts_with("http://") || word.starts_with("https://")) {
+        if let Some(url) =
+            prompt.split_whitespace().find(|word| word.starts_with("http://") || word.starts_with("https://"))
+        {
             return Intent::Fetch { url: url.trim_end_matches(['.', ',', ')', '?']).to_owned() };
         }
         if has(&["replace", "change", "rename", "swap"]) && quoted.len() >= 2 {
@@ -38,7 +41,8 @@ impl Intent {
             return Intent::Replace { path: paths.into_iter().find(|path| *path != old && *path != new), old, new };
         }
         if has(&["append", "add"])
-            && let (Some(text), Some(path)) = (quoted.first().cloned(), paths.iter().find(|path| !quoted.contains(path)))
+            && let (Some(text), Some(path)) =
+                (quoted.first().cloned(), paths.iter().find(|path| !quoted.contains(path)))
         {
             return Intent::Append { text, path: path.clone() };
         }
@@ -108,7 +112,8 @@ impl Intent {
         if let (Some(path), true) = (path(), words.len() <= 4) {
             return Intent::Show { path };
         }
-        let mut words: Vec<String> = words.iter().filter(|word| significant(word)).map(|word| (*word).to_owned()).collect();
+        let mut words: Vec<String> =
+            words.iter().filter(|word| significant(word)).map(|word| (*word).to_owned()).collect();
         words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
         words.dedup();
         words.truncate(3);
@@ -140,10 +145,15 @@ fn quoted(prompt: &str) -> Vec<String> {
 fn paths(prompt: &str) -> Vec<String> {
     prompt
         .split(|c: char| c.is_whitespace() || c == '`' || c == '"')
-        .map(|word| word.trim_start_matches('@').trim_matches(['\'', ',', ';', ':', '?', '!', '(', ')']).trim_end_matches('.'))
+        .map(|word| {
+            word.trim_start_matches('@').trim_matches(['\'', ',', ';', ':', '?', '!', '(', ')']).trim_end_matches('.')
+        })
         .filter(|word| {
             let extension = word.rsplit_once('.').is_some_and(|(stem, extension)| {
-                !stem.is_empty() && (1..=5).contains(&extension.len()) && extension.chars().all(|c| c.is_ascii_alphanumeric()) && !extension.chars().all(|c| c.is_ascii_digit())
+                !stem.is_empty()
+                    && (1..=5).contains(&extension.len())
+                    && extension.chars().all(|c| c.is_ascii_alphanumeric())
+                    && !extension.chars().all(|c| c.is_ascii_digit())
             });
             !word.contains("://") && (extension || (word.contains('/') && word.len() > 1))
         })
@@ -154,7 +164,10 @@ fn paths(prompt: &str) -> Vec<String> {
 fn after(prompt: &str, marks: &[&str]) -> Option<String> {
     let lower = prompt.to_lowercase();
     // Lower-casing can change lengths outside ASCII; then the offset would lie.
-    marks.iter().find_map(|mark| lower.find(mark).and_then(|at| prompt.get(at + mark.len()..))).map(|text| text.trim().to_owned())
+    marks
+        .iter()
+        .find_map(|mark| lower.find(mark).and_then(|at| prompt.get(at + mark.len()..)))
+        .map(|text| text.trim().to_owned())
 }
 
 /// The thing that is looked for: the last significant word.
@@ -164,11 +177,68 @@ fn term(words: &[&str]) -> Option<String> {
 
 fn significant(word: &str) -> bool {
     const COMMON: [&str; 62] = [
-        "the", "and", "for", "are", "was", "this", "that", "with", "from", "into", "have", "has", "does", "did", "can", "could",
-        "would", "should", "please", "you", "your", "our", "its", "what", "where", "when", "which", "who", "why", "how", "find",
-        "search", "look", "locate", "show", "grep", "defined", "used", "code", "file", "files", "project", "repository", "repo",
-        "make", "add", "use", "all", "any", "some", "there", "about", "handled", "implemented", "called", "declared", "located",
-        "in", "is", "it", "do", "me",
+        "the",
+        "and",
+        "for",
+        "are",
+        "was",
+        "this",
+        "that",
+        "with",
+        "from",
+        "into",
+        "have",
+        "has",
+        "does",
+        "did",
+        "can",
+        "could",
+        "would",
+        "should",
+        "please",
+        "you",
+        "your",
+        "our",
+        "its",
+        "what",
+        "where",
+        "when",
+        "which",
+        "who",
+        "why",
+        "how",
+        "find",
+        "search",
+        "look",
+        "locate",
+        "show",
+        "grep",
+        "defined",
+        "used",
+        "code",
+        "file",
+        "files",
+        "project",
+        "repository",
+        "repo",
+        "make",
+        "add",
+        "use",
+        "all",
+        "any",
+        "some",
+        "there",
+        "about",
+        "handled",
+        "implemented",
+        "called",
+        "declared",
+        "located",
+        "in",
+        "is",
+        "it",
+        "do",
+        "me",
     ];
     word.chars().count() > 2 && !COMMON.contains(&word)
 }
@@ -200,6 +270,9 @@ mod tests {
         check("delete a.txt", Intent::Delete { path: s("a.txt") });
         check("what changed?", Intent::Changes);
         check("fetch https://example.org/x.", Intent::Fetch { url: s("https://example.org/x") });
-        check("refactor dispatcher quickly", Intent::Unknown { words: vec![s("dispatcher"), s("refactor"), s("quickly")] });
+        check(
+            "refactor dispatcher quickly",
+            Intent::Unknown { words: vec![s("dispatcher"), s("refactor"), s("quickly")] },
+        );
     }
 }

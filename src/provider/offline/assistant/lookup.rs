@@ -10,8 +10,14 @@ pub(super) fn find(situation: &Situation, term: &str) -> Vec<Part> {
     let Some(hits) = situation.of_tool("Grep").next() else {
         return vec![
             say(format!("Searching for `{term}`.")),
-            tool("Grep", json!({ "pattern": escape(term), "output_mode": "content", "-n": true, "-i": true, "head_limit": 40 })),
-            tool("Glob", json!({ "pattern": format!("**/*{}*", term.replace(['*', '?', '[', ']', '{', '}', ' '], "")) })),
+            tool(
+                "Grep",
+                json!({ "pattern": escape(term), "output_mode": "content", "-n": true, "-i": true, "head_limit": 40 }),
+            ),
+            tool(
+                "Glob",
+                json!({ "pattern": format!("**/*{}*", term.replace(['*', '?', '[', ']', '{', '}', ' '], "")) }),
+            ),
         ];
     };
     let rows: Vec<(String, String, String)> = hits.text().lines().filter_map(hit).collect();
@@ -23,13 +29,21 @@ pub(super) fn find(situation: &Situation, term: &str) -> Vec<Part> {
         .take(8)
         .collect();
     if rows.is_empty() && names.is_empty() {
-        return vec![say(format!("Nothing in this folder mentions `{term}`: neither file contents nor file names. Ignored files were not searched."))];
+        return vec![say(format!(
+            "Nothing in this folder mentions `{term}`: neither file contents nor file names. Ignored files were not searched."
+        ))];
     }
     let mut text = String::new();
     if !rows.is_empty() {
         let mut files: Vec<&str> = rows.iter().map(|(file, _, _)| file.as_str()).collect();
         files.dedup();
-        text.push_str(&format!("`{term}` stands in {} place{} of {} file{}:\n\n", rows.len(), s(rows.len()), files.len(), s(files.len())));
+        text.push_str(&format!(
+            "`{term}` stands in {} place{} of {} file{}:\n\n",
+            rows.len(),
+            s(rows.len()),
+            files.len(),
+            s(files.len())
+        ));
         for (file, line, code) in rows.iter().take(12) {
             text.push_str(&format!("- `{}:{line}` — `{}`\n", situation.short(file), code.trim().replace('`', "'")));
         }
@@ -55,7 +69,9 @@ fn hit(line: &str) -> Option<(String, String, String)> {
 }
 
 fn escape(term: &str) -> String {
-    term.chars().flat_map(|c| if c.is_alphanumeric() || c == ' ' || c == '_' { vec![c] } else { vec!['\\', c] }).collect()
+    term.chars()
+        .flat_map(|c| if c.is_alphanumeric() || c == ' ' || c == '_' { vec![c] } else { vec!['\\', c] })
+        .collect()
 }
 
 fn s(count: usize) -> &'static str {
@@ -66,7 +82,11 @@ fn s(count: usize) -> &'static str {
 pub(super) fn changes(situation: &Situation) -> Vec<Part> {
     let mut ran = situation.of_tool("Bash");
     let (Some(status), Some(diff)) = (ran.next(), ran.next()) else {
-        return vec![say("Asking git."), bash("git status --short --branch", "Show the state of the work tree"), bash("git diff --stat HEAD", "Show what changed")];
+        return vec![
+            say("Asking git."),
+            bash("git status --short --branch", "Show the state of the work tree"),
+            bash("git diff --stat HEAD", "Show what changed"),
+        ];
     };
     if !status.ok() {
         return vec![say(format!("git could not tell:\n\n{}", tail(&status.text(), 5)))];
@@ -90,7 +110,10 @@ pub(super) fn run(situation: &Situation, command: &str) -> Vec<Part> {
 
 pub(super) fn fetch(situation: &Situation, url: &str) -> Vec<Part> {
     let Some(page) = situation.of_tool("WebFetch").next() else {
-        return vec![say(format!("Fetching {url}.")), tool("WebFetch", json!({ "url": url, "prompt": "What does the page say?" }))];
+        return vec![
+            say(format!("Fetching {url}.")),
+            tool("WebFetch", json!({ "url": url, "prompt": "What does the page say?" })),
+        ];
     };
     if !page.ok() {
         return vec![say(format!("The page could not be fetched: {}", page.text()))];
@@ -129,7 +152,9 @@ pub(super) fn guess(situation: &Situation, words: &[String]) -> Vec<Part> {
     let places: String = counts
         .iter()
         .take(6)
-        .map(|(count, file)| format!("- `{}` ({count} line{})\n", situation.short(file), s(usize::try_from(*count).unwrap_or(2))))
+        .map(|(count, file)| {
+            format!("- `{}` ({count} line{})\n", situation.short(file), s(usize::try_from(*count).unwrap_or(2)))
+        })
         .collect();
     let words = words.join("`, `");
     vec![say(format!("{NONE}\n\nFor what it is worth, `{words}` point to:\n\n{places}"))]

@@ -129,7 +129,10 @@ impl<'a> Situation<'a> {
     fn refused(&self) -> Option<String> {
         let last = self.steps.last()?;
         (last.result.outcome == Outcome::Denied).then(|| {
-            format!("`{}` was refused, so I stop here. Nothing was changed by that call. What shall I do instead?", last.call.name)
+            format!(
+                "`{}` was refused, so I stop here. Nothing was changed by that call. What shall I do instead?",
+                last.call.name
+            )
         })
     }
 
@@ -183,7 +186,8 @@ mod tests {
 
     /// Plays a conversation: each row is what the tool called next answers. Returns every step as text.
     fn play(prompt: &str, answers: &[(&str, Outcome)]) -> Vec<String> {
-        let mut messages = vec![Arc::new(Message::reminder("Working directory: /w")), Arc::new(Message::prompt(prompt))];
+        let mut messages =
+            vec![Arc::new(Message::reminder("Working directory: /w")), Arc::new(Message::prompt(prompt))];
         let mut answers = answers.iter();
         let mut trace = Vec::new();
         for round in 0..20u64 {
@@ -232,15 +236,12 @@ mod tests {
         let failing = "---- tests::rounds_up stdout ----\nthread 'tests::rounds_up' panicked at src/lib.rs:9:9:\nassertion failed\ntest result: FAILED";
         let trace = play(
             "Fix the failing test",
-            &[
-                ("/w/Cargo.toml", Ok),
-                (failing, Error),
-                (source, Ok),
-                ("edited", Ok),
-                ("test result: ok", Ok),
-            ],
+            &[("/w/Cargo.toml", Ok), (failing, Error), (source, Ok), ("edited", Ok), ("test result: ok", Ok)],
         );
-        assert_eq!(trace[1], r#"Glob {"pattern":"{Cargo.toml,package.json,go.mod,pyproject.toml,setup.py,pytest.ini,Makefile,test.sh}"}"#);
+        assert_eq!(
+            trace[1],
+            r#"Glob {"pattern":"{Cargo.toml,package.json,go.mod,pyproject.toml,setup.py,pytest.ini,Makefile,test.sh}"}"#
+        );
         assert_eq!(trace[3], r#"Bash {"command":"cargo test","description":"Run the tests"}"#);
         assert!(trace[5].starts_with("Read"), "{trace:#?}");
         assert!(trace[7].starts_with("Edit"), "{trace:#?}");
@@ -255,11 +256,12 @@ mod tests {
 
     #[test]
     fn edits_after_reading() {
-        let trace = play(
-            "replace `cat` with `dog` in pets.txt",
-            &[("     1→a cat\n", Outcome::Ok), ("edited", Outcome::Ok)],
-        );
+        let trace =
+            play("replace `cat` with `dog` in pets.txt", &[("     1→a cat\n", Outcome::Ok), ("edited", Outcome::Ok)]);
         assert_eq!(trace[1], r#"Read {"file_path":"pets.txt"}"#);
-        assert_eq!(trace[3], r#"Edit {"file_path":"pets.txt","old_string":"cat","new_string":"dog","replace_all":true}"#);
+        assert_eq!(
+            trace[3],
+            r#"Edit {"file_path":"pets.txt","old_string":"cat","new_string":"dog","replace_all":true}"#
+        );
     }
 }

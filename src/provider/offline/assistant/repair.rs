@@ -30,9 +30,14 @@ fn tested<'s, 'a>(situation: &'s Situation<'a>) -> Result<&'s Step<'a>, Vec<Part
         ]);
     };
     let listing = found.text();
-    let command = COMMANDS.iter().find(|(name, _)| listing.lines().any(|line| situation.short(line.trim()) == *name)).map(|(_, command)| *command);
+    let command = COMMANDS
+        .iter()
+        .find(|(name, _)| listing.lines().any(|line| situation.short(line.trim()) == *name))
+        .map(|(_, command)| *command);
     let Some(command) = command else {
-        return Err(vec![say("I found no manifest that tells how to test this project. Tell me the command: ``run `<command>` ``.")]);
+        return Err(vec![say(
+            "I found no manifest that tells how to test this project. Tell me the command: ``run `<command>` ``.",
+        )]);
     };
     situation
         .of_tool("Bash")
@@ -44,7 +49,9 @@ pub(super) fn test(situation: &Situation) -> Vec<Part> {
     match tested(situation) {
         Err(parts) => parts,
         Ok(ran) if ran.ok() => vec![say(format!("The tests pass.\n\n{}", tail(&ran.text(), 6)))],
-        Ok(ran) => vec![say(format!("The tests fail.\n\n{}\n\nSay `fix the failing test`, and I try.", tail(&ran.text(), 20)))],
+        Ok(ran) => {
+            vec![say(format!("The tests fail.\n\n{}\n\nSay `fix the failing test`, and I try.", tail(&ran.text(), 20)))]
+        }
     }
 }
 
@@ -59,7 +66,10 @@ pub(super) fn fix(situation: &Situation) -> Vec<Part> {
     let output = first.text();
     let Some(read_file) = situation.of_tool("Read").next() else {
         let Some((path, line)) = place(&output) else {
-            return vec![say(format!("The tests fail, but their output names no source file I could read:\n\n{}", tail(&output, 15)))];
+            return vec![say(format!(
+                "The tests fail, but their output names no source file I could read:\n\n{}",
+                tail(&output, 15)
+            ))];
         };
         return vec![say(format!("A test fails at `{path}:{line}`. Reading the code it tests.")), read(&path)];
     };
@@ -97,8 +107,12 @@ pub(super) fn fix(situation: &Situation) -> Vec<Part> {
                 ))];
             }
             match changes.get((edits.len() - 1) / 2) {
-                Some(change) if runs <= TRIES => vec![say("That was not it; taking it back."), edit(&path, &change.new_context, &change.old_context)],
-                _ => vec![say("None of my small changes mends it. The last one still stands: `/undo` takes it back. This one needs a real model.")],
+                Some(change) if runs <= TRIES => {
+                    vec![say("That was not it; taking it back."), edit(&path, &change.new_context, &change.old_context)]
+                }
+                _ => vec![say(
+                    "None of my small changes mends it. The last one still stands: `/undo` takes it back. This one needs a real model.",
+                )],
             }
         }
         _ => vec![say("I lost the thread of this repair. Ask again, and I start over.")],
@@ -141,14 +155,37 @@ struct Change {
 
 /// Small slips and what was meant, most common first.
 const SLIPS: [(&str, &str); 16] = [
-    (" - 1", ""), (" + 1", ""), (" < ", " <= "), (" <= ", " < "), (" > ", " >= "), (" >= ", " > "), (" - ", " + "), (" + ", " - "),
-    (" && ", " || "), (" || ", " && "), (" == ", " != "), (" != ", " == "), ("..=", ".."), (" * ", " / "), ("true", "false"), ("false", "true"),
+    (" - 1", ""),
+    (" + 1", ""),
+    (" < ", " <= "),
+    (" <= ", " < "),
+    (" > ", " >= "),
+    (" >= ", " > "),
+    (" - ", " + "),
+    (" + ", " - "),
+    (" && ", " || "),
+    (" || ", " && "),
+    (" == ", " != "),
+    (" != ", " == "),
+    ("..=", ".."),
+    (" * ", " / "),
+    ("true", "false"),
+    ("false", "true"),
 ];
 
 /// Candidates in the code before its tests; functions that the output names come first.
 fn changes(lines: &[String], output: &str) -> Vec<Change> {
     let end = lines.iter().position(|line| line.contains("#[cfg(test)]")).unwrap_or(lines.len());
-    let failing: Vec<&str> = output.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| word.len() > 3).collect();
+    // Passing tests are named in the output, too.
+    let telling = |line: &&str| {
+        ["FAILED", "panicked", "Error", "error"].iter().any(|word| line.contains(word)) || line.starts_with("----")
+    };
+    let failing: Vec<&str> = output
+        .lines()
+        .filter(telling)
+        .flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_'))
+        .filter(|word| word.len() > 3)
+        .collect();
     let tests = lines[end..].join("\n");
     let mut found = Vec::new();
     let mut named = false;
@@ -158,7 +195,12 @@ fn changes(lines: &[String], output: &str) -> Vec<Change> {
             named = failing.contains(&name) || called(&tests, &failing, name);
         }
         let code = line.trim_start();
-        if code.starts_with("//") || code.starts_with('#') || code.starts_with("fn ") || code.starts_with("pub fn ") || code.starts_with("use ") {
+        if code.starts_with("//")
+            || code.starts_with('#')
+            || code.starts_with("fn ")
+            || code.starts_with("pub fn ")
+            || code.starts_with("use ")
+        {
             continue;
         }
         for (rank, (slip, meant)) in SLIPS.iter().enumerate() {
