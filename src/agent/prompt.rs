@@ -25,17 +25,21 @@ pub struct Environment {
     pub model: String,
 }
 
-/// Asks git for branch and changes. None when there is no repository, no git, or no answer in time.
-pub async fn git_status(cwd: PathBuf) -> Option<String> {
+/// Asks git for branch and changes; git runs from the call on, not from the first poll. None when there is no repository,
+/// no git, or no answer in time.
+fn git_status(cwd: &Path) -> impl Future<Output = Option<String>> + Send + 'static {
     let run = tokio::process::Command::new("git")
         .args(["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--short", "--branch"])
-        .current_dir(&cwd)
+        .current_dir(cwd)
         .env("GIT_TERMINAL_PROMPT", "0")
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(GIT_TIMEOUT, run).await.ok()?.ok()?;
+    async { answer(tokio::time::timeout(GIT_TIMEOUT, run).await.ok()?.ok()?) }
+}
+
+fn answer(output: std::process::Output) -> Option<String> {
     if !output.status.success() {
         return None;
     }
@@ -56,7 +60,7 @@ pub struct GitStatus {
 
 impl GitStatus {
     /// Starts asking. Needs a running tokio.
-    pub fn ask(cwd: PathBuf) -> GitStatus {
+    pub fn ask(cwd: &Path) -> GitStatus {
         GitStatus { asked: Some(tokio::spawn(git_status(cwd))), known: None }
     }
 

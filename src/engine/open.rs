@@ -27,7 +27,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Opens everything. Its error is shown and ends the engine; the text names the fix.
 pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, String> {
-    let git = GitStatus::ask(setup.project.clone());
+    let git = GitStatus::ask(&setup.project);
     setup.paths.prepare_home().map_err(|error| error.to_string())?;
     let script = match &setup.script {
         Some(file) => Some(play(file)?),
