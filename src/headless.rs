@@ -3,6 +3,7 @@
 //! The lines follow the schema that wrappers of Claude Code read: `system/init`, `assistant`, `user`, `result`.
 
 use std::io::{self, BufRead, Write};
+use std::pin::Pin;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -144,6 +145,9 @@ impl Run<'_> {
         handle: &mut Handle,
         prompts: &mut mpsc::Receiver<Result<String, String>>,
     ) -> io::Result<()> {
+        // One listener for the whole run: a signal between two events is not lost.
+        let stopped = signal();
+        tokio::pin!(stopped);
         if !self.begin(handle).await? {
             return Ok(());
         }
@@ -156,7 +160,7 @@ impl Run<'_> {
                     return Ok(());
                 }
             };
-            if !self.one(handle, prompt).await? {
+            if !self.one(handle, prompt, stopped.as_mut()).await? {
                 return Ok(());
             }
         }
@@ -168,15 +172,20 @@ impl Run<'_> {
         while let Some(event) = handle.events.recv().await {
             match event {
                 Event::Session(info) => {
-                    let model = info.model.clone();
+                    // While a server is looked for, it is not known which model answers.
+                    let settled = !info.model.probing;
                     self.session = Some(info);
-                    // Still looking for a server: the model that answers is not known yet.
-                    if self.output == Output::StreamJson {
-                        let init = self.init(&model.model);
-                        self.line(&init)?;
+                    if settled {
+                        return self.told_init();
                     }
-                    return Ok(true);
                 }
+                Event::Model(model) => {
+                    if let Some(session) = self.session.as_mut().filter(|_| !model.probing) {
+                        session.model = model;
+                        return self.told_init();
+                    }
+                }
+                Event::Notice { text } => writeln!(self.err, "{text}")?,
                 Event::Error { text, .. } => {
                     self.failed = Some(text);
                     self.exit = Exit::Error;
@@ -193,8 +202,21 @@ impl Run<'_> {
         Ok(false)
     }
 
+    fn told_init(&mut self) -> io::Result<bool> {
+        if self.output == Output::StreamJson {
+            let init = self.init();
+            self.line(&init)?;
+        }
+        Ok(true)
+    }
+
     /// Runs one prompt or command to its end. False when there is no going on.
-    async fn one(&mut self, handle: &mut Handle, prompt: String) -> io::Result<bool> {
+    async fn one(
+        &mut self,
+        handle: &mut Handle,
+        prompt: String,
+        mut stopped: Pin<&mut impl Future<Output = Exit>>,
+    ) -> io::Result<bool> {
         let op = match self.registry.parse_line(&prompt) {
             Parsed::Message => {
                 Op::Prompt { text: prompt.clone(), attachments: Vec::new(), delivery: Delivery::AfterTurn }
@@ -221,9 +243,10 @@ impl Run<'_> {
         loop {
             let event = tokio::select! {
                 biased;
-                stopped = signal() => {
+                stopped = stopped.as_mut() => {
                     self.exit = stopped;
-                    let _ = handle.ops.send(Op::Interrupt).await;
+                    // Not only this turn: a prompt that still waits for the start must not be sent, either.
+                    let _ = handle.ops.send(Op::Shutdown).await;
                     self.drain(handle).await;
                     self.finish(0, command)?;
                     return Ok(false);
@@ -351,7 +374,7 @@ impl Run<'_> {
         self.session.as_ref().map(|session| session.id.as_str())
     }
 
-    fn init(&self, model: &str) -> Value {
+    fn init(&self) -> Value {
         let commands: Vec<&str> =
             self.registry.all().filter(|command| command.headless).map(|command| command.name.as_str()).collect();
         let session = self.session.as_ref();
@@ -362,7 +385,7 @@ impl Run<'_> {
             "session_id": self.session_id(),
             "tools": crate::tools::Toolbox::builtin().specs().iter().map(|spec| spec.name.clone()).collect::<Vec<_>>(),
             "mcp_servers": [],
-            "model": model,
+            "model": session.map(|session| &session.model.model),
             "permissionMode": session.map(|session| session.mode),
             "slash_commands": commands,
         })
