@@ -45,9 +45,10 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let models = Models::new(loaded.config.clone(), setup.env.clone(), setup.paths.clone(), script);
     let resumed = session.facts().model.clone().filter(|_| loaded.config.model.is_none());
     let chosen = match resumed.as_deref().map(|name| models.named(name)) {
+        // What the command line asks for wins over what the session had.
+        _ if setup.offline || setup.script.is_some() => Some(models.offline()),
         Some(Ok(model)) => Some(model),
         // The model of the session is gone: the usual order decides.
-        Some(Err(_)) | None if setup.offline => Some(models.offline()),
         Some(Err(_)) | None => models.configured()?,
     };
     let probing = chosen.is_none() && models.probes();
