@@ -2,6 +2,8 @@
 //!
 //! The lines follow the schema that wrappers of Claude Code read: `system/init`, `assistant`, `user`, `result`.
 
+mod lines;
+
 use std::io::{self, BufRead, Write};
 use std::pin::Pin;
 
@@ -10,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::commands::{Parsed, Registry};
 use crate::engine::{self, Handle};
-use crate::message::{Block, Content, Kind, Message, Outcome, Role, StopReason, ToolResult, Usage};
+use crate::message::{Kind, Usage};
 use crate::protocol::{Answer, Delivery, Event, Item, Op, Question, SessionInfo, Turn, TurnEnd};
 
 /// What goes to standard output.
@@ -96,30 +98,13 @@ fn read_prompts(lines: Box<dyn BufRead + Send>, prompts: &mpsc::Sender<Result<St
     for line in lines.lines() {
         let line = match line {
             Ok(line) if line.trim().is_empty() => continue,
-            Ok(line) => user_text(&line),
+            Ok(line) => lines::user_text(&line),
             Err(error) => Err(format!("standard input cannot be read: {error}")),
         };
         let stop = line.is_err();
         if prompts.blocking_send(line).is_err() || stop {
             return;
         }
-    }
-}
-
-/// The text of one input line.
-fn user_text(line: &str) -> Result<String, String> {
-    let value: Value = serde_json::from_str(line).map_err(|error| format!("an input line is not JSON: {error}"))?;
-    if value["type"] != "user" {
-        return Err(format!("an input line has type {}, expected \"user\"", value["type"]));
-    }
-    match &value["message"]["content"] {
-        Value::String(text) => Ok(text.clone()),
-        Value::Array(parts) => {
-            let texts: Vec<&str> =
-                parts.iter().filter(|part| part["type"] == "text").filter_map(|part| part["text"].as_str()).collect();
-            if texts.is_empty() { Err("an input line has no text".into()) } else { Ok(texts.join("\n")) }
-        }
-        _ => Err("an input line has no message.content".into()),
     }
 }
 
@@ -341,7 +326,7 @@ impl Run<'_> {
                     }
                 }
                 if self.output == Output::StreamJson
-                    && let Some(line) = self.message_line(&message)
+                    && let Some(line) = lines::message(&message, self.session_id())
                 {
                     self.line(&line)?;
                 }
@@ -391,35 +376,6 @@ impl Run<'_> {
         })
     }
 
-    fn message_line(&self, message: &Message) -> Option<Value> {
-        if message.role == Role::Assistant {
-            let origin = message.origin.as_ref();
-            let content: Vec<Value> = message.blocks.iter().filter_map(assistant_block).collect();
-            return Some(json!({
-                "type": "assistant",
-                "message": {
-                    "type": "message",
-                    "role": "assistant",
-                    "model": origin.map(|origin| &origin.model),
-                    "content": content,
-                    "stop_reason": message.stop.as_ref().map(stop_word),
-                    "usage": message.usage.as_ref().map(usage_value),
-                },
-                "parent_tool_use_id": null,
-                "session_id": self.session_id(),
-            }));
-        }
-        let results: Vec<Value> = message.results().map(result_block).collect();
-        (!results.is_empty()).then(|| {
-            json!({
-                "type": "user",
-                "message": { "role": "user", "content": results },
-                "parent_tool_use_id": null,
-                "session_id": self.session_id(),
-            })
-        })
-    }
-
     /// Writes what the format says about the end of a prompt.
     fn finish(&mut self, millis: u64, command: bool) -> io::Result<()> {
         let failed = matches!(self.exit, Exit::Error | Exit::Usage | Exit::Interrupted | Exit::Terminated);
@@ -453,57 +409,13 @@ impl Run<'_> {
             "result": self.failed.as_ref().filter(|_| failed).unwrap_or(&self.answer),
             "session_id": self.session_id(),
             "total_cost_usd": self.cost.unwrap_or(0.0),
-            "usage": usage_value(&self.usage),
+            "usage": lines::usage(&self.usage),
             "permission_denials": self.denials,
         });
         if let Some(value) = &self.structured {
             result["structured_output"] = value.clone();
         }
         self.line(&result)
-    }
-}
-
-fn assistant_block(block: &Block) -> Option<Value> {
-    Some(match block {
-        Block::Text { text, .. } => json!({ "type": "text", "text": text }),
-        Block::Thinking { text, .. } => json!({ "type": "thinking", "thinking": text }),
-        Block::ToolCall(call) => json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": call.input }),
-        Block::ToolResult(_) | Block::Media(_) => return None,
-    })
-}
-
-fn result_block(result: &ToolResult) -> Value {
-    let content: Vec<Value> = result
-        .content
-        .iter()
-        .map(|part| match part {
-            Content::Text { text } => json!({ "type": "text", "text": text }),
-            Content::Media(media) => {
-                json!({ "type": "text", "text": format!("[{} of {} bytes]", media.media_type, media.bytes) })
-            }
-        })
-        .collect();
-    json!({ "type": "tool_result", "tool_use_id": result.id, "content": content, "is_error": result.outcome != Outcome::Ok })
-}
-
-fn usage_value(usage: &Usage) -> Value {
-    json!({
-        "input_tokens": usage.input,
-        "cache_creation_input_tokens": usage.cache_write,
-        "cache_read_input_tokens": usage.cache_read,
-        "output_tokens": usage.output,
-    })
-}
-
-fn stop_word(stop: &StopReason) -> String {
-    match stop {
-        StopReason::EndTurn => "end_turn".into(),
-        StopReason::ToolUse => "tool_use".into(),
-        StopReason::MaxTokens => "max_tokens".into(),
-        StopReason::StopSequence => "stop_sequence".into(),
-        StopReason::Pause => "pause_turn".into(),
-        StopReason::Interrupted => "interrupted".into(),
-        StopReason::Refusal(word) | StopReason::Other(word) => word.clone(),
     }
 }
 

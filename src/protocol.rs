@@ -171,6 +171,7 @@ pub struct Ask {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "few questions exist at a time, and nearly all of them are permissions")]
 pub enum Question {
     /// May this call run?
     Permission {

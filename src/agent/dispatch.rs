@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -233,12 +234,18 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Admission, session::Error> {
         let dirs = self.dirs();
+        let mut diff = ready.tool.preview(&ready.call.input, &dirs, self.settings.user_home.as_deref());
+        if let Some(diff) = &mut diff
+            && let Ok(below) = Path::new(&diff.path).strip_prefix(&dirs.project)
+        {
+            diff.path = below.to_string_lossy().into_owned();
+        }
         let question = Question::Permission {
             call: ready.call.id.clone(),
             tool: ready.call.name.clone(),
             title: ready.tool.title(&ready.call.input),
             input: ready.call.input.clone(),
-            diff: ready.tool.preview(&ready.call.input, &dirs, self.settings.user_home.as_deref()),
+            diff,
             reasons: decision.reasons,
             suggestions: decision.suggestions.iter().map(ToString::to_string).collect(),
         };

@@ -70,11 +70,12 @@ pub struct Flags {
     #[arg(long, alias = "dangerouslySkipPermissions", conflicts_with = "permission_mode")]
     pub dangerously_skip_permissions: bool,
 
-    /// Rules for calls that run without asking, such as "Bash(git diff:*)"
+    /// Rules for calls that run without asking, such as "Bash(git diff:*)"; takes all words that follow, so put the
+    /// prompt before it
     #[arg(long, alias = "allowedTools", value_name = "RULE", num_args = 1..)]
     pub allowed_tools: Vec<String>,
 
-    /// Rules for calls that never run
+    /// Rules for calls that never run; takes all words that follow, too
     #[arg(long, alias = "disallowedTools", value_name = "RULE", num_args = 1..)]
     pub disallowed_tools: Vec<String>,
 
@@ -102,7 +103,7 @@ pub struct Flags {
     #[arg(long, alias = "appendSystemPrompt", value_name = "TEXT")]
     pub append_system_prompt: Option<String>,
 
-    /// Another folder that may be read and changed
+    /// Other folders that may be read and changed
     #[arg(long, alias = "addDir", value_name = "DIR", num_args = 1..)]
     pub add_dir: Vec<PathBuf>,
 

@@ -5,7 +5,9 @@
 
 mod agent;
 mod config;
+mod licences;
 mod readme;
+mod start;
 
 mod support;
 mod surface;

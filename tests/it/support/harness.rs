@@ -61,7 +61,7 @@ impl Harness {
 
     /// Goes on in the folders of an earlier run.
     pub(crate) fn after(ran: Ran) -> Harness {
-        Harness { root: ran.root, begin: Begin::Continue, ..Harness::new() }
+        Harness { root: ran.root, ..Harness::new() }.begin(Begin::Continue)
     }
 
     pub(crate) fn project(&self) -> PathBuf {
