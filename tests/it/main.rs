@@ -5,7 +5,9 @@
 
 mod agent;
 mod config;
+mod engine;
 mod licences;
+mod protocol;
 mod readme;
 mod start;
 

@@ -137,7 +137,7 @@ impl Harness {
         self
     }
 
-    /// Sends an op once, when a line of the trace begins so.
+    /// Sends an op once, when a line of the trace begins so for the first time.
     pub(crate) fn at(mut self, line: &str, op: Op) -> Harness {
         self.ops.push((line.into(), op));
         self
@@ -196,10 +196,9 @@ impl Harness {
                 let answer = self.answers.pop_front().unwrap_or(Answer::No { feedback: None });
                 ops.send(Op::Answer { id: ask.id, answer }).await.unwrap();
             }
-            if let Some(row) = &row
-                && let Some(at) = self.ops.iter().position(|(start, _)| row.starts_with(start.as_str()))
-            {
-                let (_, op) = self.ops.remove(at);
+            let begins =
+                |(start, _): &mut (String, Op)| row.as_ref().is_some_and(|row| row.starts_with(start.as_str()));
+            for (_, op) in self.ops.extract_if(.., begins) {
                 ops.send(op).await.unwrap();
             }
             seen.push(event);
