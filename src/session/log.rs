@@ -136,7 +136,9 @@ impl Writer {
         options.read(true).append(true);
         let file = options.open(&path).map_err(|error| Error::io("open", &path, error))?;
         take_lock(&file, &path, session)?;
-        Ok(Writer { file: Some(file), ..Writer::lazy(path, session) })
+        let mut writer = Writer::lazy(path, session);
+        writer.file = Some(file);
+        Ok(writer)
     }
 
     /// The file, once it exists.
