@@ -2,13 +2,11 @@
 //!
 //! `cargo deny` says the same and more, where it is installed; this needs nothing but cargo, and no network.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::process::Command;
 
 use serde::Deserialize;
-
-const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 #[derive(Deserialize)]
 struct Policy {
@@ -40,17 +38,11 @@ struct Banned {
     name: String,
 }
 
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-}
-
-#[derive(Deserialize)]
 struct Package {
     name: String,
-    license: Option<String>,
-    /// None: in this repository.
-    source: Option<String>,
+    licence: String,
+    /// Where it comes from, when that is not crates.io.
+    elsewhere: Option<String>,
 }
 
 #[test]
@@ -60,34 +52,43 @@ fn dependencies_are_allowed() {
         policy.licenses.exceptions.iter().map(|exception| (exception.name.as_str(), &exception.allow)).collect();
     let mut faults = Vec::new();
     for package in packages() {
-        if package.source.as_deref().is_some_and(|source| source != CRATES_IO) {
-            faults.push(format!("{} comes from {:?}", package.name, package.source));
+        if let Some(place) = package.elsewhere {
+            faults.push(format!("{} comes from {place}", package.name));
         }
         if policy.bans.deny.iter().any(|banned| banned.name == package.name) {
             faults.push(format!("{} is banned", package.name));
         }
         let own = exceptions.get(package.name.as_str()).into_iter().copied().flatten();
         let allowed: Vec<&str> = policy.licenses.allow.iter().chain(own).map(String::as_str).collect();
-        let licence = package.license.unwrap_or_default();
-        if !allows(&allowed, &licence) {
-            faults.push(format!("{} is under {licence:?}", package.name));
+        if !allows(&allowed, &package.licence) {
+            faults.push(format!("{} is under {:?}", package.name, package.licence));
         }
     }
     assert!(faults.is_empty(), "deny.toml does not allow:\n{}\n", faults.join("\n"));
 }
 
-/// What this machine builds; the packages of other systems need not be here.
+/// What is built on this machine, tests included; the packages of other systems need not be here.
 fn packages() -> Vec<Package> {
-    let host = Command::new("rustc").arg("-vV").output().unwrap();
-    let host = String::from_utf8(host.stdout).unwrap();
-    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version=1", "--offline", "--locked", "--filter-platform", host])
+        .args(["tree", "--offline", "--locked", "--edges=normal,build,dev", "--prefix=none", "--format={p}\t{l}"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice::<Metadata>(&output.stdout).unwrap().packages
+    let text = String::from_utf8(output.stdout).unwrap();
+    // A mark says that what is below has been shown before.
+    let lines: BTreeSet<&str> = text.lines().map(|line| line.trim_end_matches(" (*)")).collect();
+    lines.iter().filter_map(|line| package(line)).collect()
+}
+
+/// `name v1.0.0 (place)<tab>licence`; none for this package itself.
+fn package(line: &str) -> Option<Package> {
+    let (package, licence) = line.split_once('\t')?;
+    let (name, rest) = package.split_once(' ')?;
+    let places = rest.split_once('(').map(|(_, place)| place.trim_end_matches(')'));
+    let elsewhere = places.filter(|place| *place != "proc-macro").map(str::to_owned);
+    let own = elsewhere.as_deref() == Some(env!("CARGO_MANIFEST_DIR"));
+    (!own).then(|| Package { name: name.to_owned(), licence: licence.to_owned(), elsewhere })
 }
 
 fn read(file: &str) -> String {
