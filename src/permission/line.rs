@@ -507,6 +507,8 @@ mod tests {
         ("/p/env-link", "/p/.env"),
         ("/p/a", "/p/a"),
         ("/p/.env", "/p/.env"),
+        ("/p/dash/-ox", "/p/dash/-ox"),
+        ("/p/dash/y", "/p/dash/y"),
     ]);
 
     fn run(mode: Mode, rules: &RuleSet, command: &str) -> Decision {

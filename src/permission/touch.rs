@@ -110,7 +110,15 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
             continue;
         }
         match paths(word, cwd, query.places, files) {
-            Some(paths) => all.extend(paths),
+            Some(paths) => {
+                if matches!(word.pieces.first(), Some(Piece::Glob(_)))
+                    && paths.iter().any(|path| like_option(path, cwd))
+                {
+                    let reason = format!("{} also names a file whose name looks like an option", word.source);
+                    worse(&mut worst, Verdict::new(Behavior::Ask, reason));
+                }
+                all.extend(paths);
+            }
             None => worse(&mut worst, Verdict::new(Behavior::Ask, format!("nobody knows where {} leads", word.source))),
         }
     }
@@ -127,6 +135,10 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
         let verdict = read(query, "Read", path, files);
         let reached = reads.deep && verdict.behavior == Behavior::Allow;
         worse(&mut worst, verdict);
+        if reads.follows && leads_out(path, files) {
+            let reason = format!("it follows links, and those below {} may lead anywhere", path.display());
+            worse(&mut worst, Verdict::new(Behavior::Ask, reason));
+        }
         if reached && query.places.reaches_private(path, files) {
             worse(&mut worst, Verdict::firm(format!("{} holds our own files", path.display())));
         }
@@ -140,6 +152,38 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
         }
     }
     worst
+}
+
+/// Whether bash passes the path on as a word that starts with a dash.
+fn like_option(path: &Path, cwd: &Cwd) -> bool {
+    cwd.0.iter().flatten().any(|cwd| path.strip_prefix(cwd).is_ok_and(|word| word.to_string_lossy().starts_with('-')))
+}
+
+/// Most names that are looked at for links.
+const MAX_FOLLOWED: usize = 4 * MAX_NAMES;
+
+/// Whether a link somewhere below the folder leads out of it, or there is too much to tell.
+fn leads_out(top: &Path, files: &dyn Files) -> bool {
+    let top = files.resolve(top);
+    let mut left = vec![top.clone()];
+    let mut seen = 0;
+    while let Some(folder) = left.pop() {
+        let names = files.names(&folder);
+        seen += names.len();
+        if names.len() >= MAX_NAMES || seen > MAX_FOLLOWED {
+            return true;
+        }
+        for path in names.iter().map(|name| folder.join(name)) {
+            let real = files.resolve(&path);
+            if !real.starts_with(&top) {
+                return true;
+            }
+            if real == path {
+                left.push(path);
+            }
+        }
+    }
+    false
 }
 
 /// Keeps the stricter of two.
