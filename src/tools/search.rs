@@ -7,6 +7,8 @@ use std::time::SystemTime;
 
 use ignore::{WalkBuilder, WalkState};
 
+use crate::permission::Sight;
+
 use super::{Context, Output, file};
 
 /// Most threads of one search.
@@ -55,8 +57,8 @@ pub(super) fn walker(root: &Path) -> WalkBuilder {
     walker
 }
 
-/// Calls a function made once per thread for every regular file below the walker's root.
-pub(super) fn files<'w, F>(walker: &WalkBuilder, stop: &'w Stop, mut each: impl FnMut() -> F)
+/// Calls a function made once per thread for every regular file below the walker's root that may be shown.
+pub(super) fn files<'w, F>(walker: &WalkBuilder, sight: &'w Sight, stop: &'w Stop, mut each: impl FnMut() -> F)
 where
     F: FnMut(&Path) + Send + 'w,
 {
@@ -69,6 +71,7 @@ where
             // Unreadable folders are passed over, as their parent's listing shows them anyway.
             if let Ok(entry) = entry
                 && entry.file_type().is_some_and(|kind| kind.is_file())
+                && sight.shows(entry.path())
             {
                 visit(entry.path());
             }
