@@ -192,6 +192,16 @@ impl Rule {
             }
     }
 
+    /// The last part of a path rule, where it is a plain name.
+    pub(super) fn last_part(&self) -> Option<&str> {
+        match &self.specifier {
+            Specifier::Path(pattern) => {
+                pattern.parts.last().map(String::as_str).filter(|part| !part.contains(['*', '?', '[', '\\']))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the rule covers `path` for `tool`; see [`Strictness`].
     pub(super) fn covers_path(
         &self,

@@ -454,4 +454,46 @@ mod tests {
             assert_eq!(reads(&words).is_ok(), want, "git {line}");
         }
     }
+
+    /// Runs real git in a repository whose configuration names a program wherever git would take one.
+    #[cfg(unix)]
+    #[test]
+    fn a_quiet_git_runs_nothing_that_a_repository_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let mark = dir.path().join("ran");
+        let shell = |line: &str, quiet: bool| {
+            let mut command = std::process::Command::new("bash");
+            command.args(["--norc", "--noprofile", "-c", line]).current_dir(dir.path()).env("HOME", dir.path());
+            command.envs(QUIET.iter().copied().filter(|_| quiet)).output().unwrap()
+        };
+        let program = format!("touch {}; cat", mark.display());
+        let setup = format!(
+            "git init -q . && echo x > a && git add a && git -c user.name=a -c user.email=a@b commit -qm m && \
+             echo 'a filter=f diff=d' > .gitattributes && echo y > a; \
+             for key in core.fsmonitor filter.f.clean diff.d.textconv diff.d.command diff.external gpg.program core.pager; \
+             do git config $key '{program}'; done; git config log.showSignature true; git config filter.f.required true"
+        );
+        shell(&setup, false);
+        for line in [
+            "git status --short",
+            "git diff",
+            "git -C . diff --stat",
+            "git log -p",
+            "git show",
+            "git blame a",
+            "git grep y",
+            "git reflog",
+            "git log | cat",
+            "git --no-pager diff",
+            "set -u; git branch",
+        ] {
+            // A file that looks changed is filtered again.
+            shell("touch a", false);
+            let output = shell(line, true);
+            assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+            assert!(!mark.exists(), "{line}");
+        }
+        shell("touch a; git status", false);
+        assert!(mark.exists(), "the repository is no test of anything");
+    }
 }

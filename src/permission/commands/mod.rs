@@ -75,7 +75,7 @@ pub(super) fn is_known(name: &str) -> bool {
 
 /// Whether the command's arguments are surely not commands themselves.
 pub(super) fn takes_data(name: &str) -> bool {
-    special::NAMES.contains(&name)
+    special::NAMES.contains(&name) && name != "command"
         || readers::READERS.iter().any(|reader| reader.name == name)
         || [
             "cp", "mv", "rm", "mkdir", "rmdir", "touch", "cd", "ln", "chmod", "chown", "tee", "kill", "export",
