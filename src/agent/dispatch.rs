@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::Agent;
 use super::desk::Desk;
 use crate::message::{CallId, Effect, Message, Outcome, ToolCall, ToolResult};
-use crate::permission::{self, Access, Behavior, Decision, Disk, Query};
+use crate::permission::{self, Access, Behavior, Decision, Disk, QUIET_GIT, Query, Sight};
 use crate::protocol::{Answer, Delta, Event, Item, Question, TurnEnd};
 use crate::session;
 use crate::session::entry::EntryKind;
@@ -347,6 +347,32 @@ impl Agent {
         permission::decide(&query, &Disk).behavior == Behavior::Allow
     }
 
+    /// What a search may show: the files that the rules keep back stay out of its results.
+    fn sight(&self, ready: &Ready) -> Sight {
+        let places = self.places();
+        let query = Query {
+            tool: &ready.call.name,
+            access: &ready.access,
+            mode: self.mode(),
+            rules: &self.policy.rules,
+            places: &places,
+            trust: self.policy.trust,
+        };
+        Sight::of(&query, &Disk)
+    }
+
+    /// Settings for a line that runs because it only reads: git must not run what a repository's configuration names.
+    /// None for any other call, so that hooks and filters work where the user allowed a change.
+    fn quiet(&self, ready: &Ready) -> Option<tools::Settings> {
+        let Access::Shell { command, .. } = &ready.access else { return None };
+        if !command.contains("git") || !self.provably_read_only(&ready.call.name, &ready.access) {
+            return None;
+        }
+        let mut settings = (*self.settings.tools).clone();
+        settings.env.extend(QUIET_GIT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        Some(settings)
+    }
+
     async fn run_all(
         &mut self,
         ready: Vec<Ready>,
@@ -358,10 +384,19 @@ impl Agent {
         let (dirs, seen, todos) = (self.dirs(), context.seen().clone(), context.todos().to_vec());
         let (store, settings, host, user_home) =
             (self.session.store().clone(), self.settings.tools.clone(), self.host(), self.settings.user_home.clone());
-        let runs = ready.into_iter().map(|Ready { call, tool, .. }| {
+        let ready: Vec<_> = ready
+            .into_iter()
+            .map(|ready| {
+                let sight = self.sight(&ready);
+                let quiet = self.quiet(&ready);
+                (ready, sight, quiet)
+            })
+            .collect();
+        let runs = ready.into_iter().map(|(Ready { call, tool, .. }, sight, quiet)| {
             let (dirs, seen, todos, store, settings, host, user_home) =
                 (&dirs, &seen, todos.as_slice(), &store, &*settings, &host, user_home.as_deref());
             async move {
+                let settings = quiet.as_ref().unwrap_or(settings);
                 let title = tool.title(&call.input);
                 desk.emit(Event::Item(Item::CallStarted { call: call.id.clone(), tool: call.name.clone(), title }))
                     .await;
@@ -369,6 +404,7 @@ impl Agent {
                 let context = tools::Context {
                     call: call.id.as_str(),
                     dirs,
+                    sight: &sight,
                     home: user_home,
                     seen,
                     todos,

@@ -360,6 +360,7 @@ impl Agent {
         let context = tools::Context {
             call: &call,
             dirs: &dirs,
+            sight: &crate::permission::Sight::default(),
             home: self.settings.user_home.as_deref(),
             seen: self.session.context().seen(),
             todos: &[],

@@ -113,6 +113,7 @@ impl Agent {
         let context = tools::Context {
             call: "attachment",
             dirs: &dirs,
+            sight: &crate::permission::Sight::default(),
             home: self.settings.user_home.as_deref(),
             seen: self.session.context().seen(),
             todos: &[],
