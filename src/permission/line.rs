@@ -62,7 +62,7 @@ pub(super) fn decide(query: &Query, command: &str, cwd: &Path, files: &dyn Files
             }
         }
     }
-    conclude(query, all_parts(query, line, cwd, files), &raw)
+    conclude(query, all_parts(query, line, cwd, files), command, &raw)
 }
 
 fn all_parts(query: &Query, line: &shell::Line, cwd: &Path, files: &dyn Files) -> Vec<Part> {
@@ -157,7 +157,18 @@ fn unparsable(query: &Query, command: &str, reason: &str, cwd: &Path, files: &dy
 }
 
 /// Puts the parts together as the mode wants.
-fn conclude(query: &Query, mut parts: Vec<Part>, raw: &str) -> Decision {
+fn conclude(query: &Query, mut parts: Vec<Part>, command: &str, raw: &str) -> Decision {
+    let interprets = |part: &Part| matching::interprets(&part.words.iter().map(Word::known).collect::<Vec<_>>());
+    if parts.iter().any(interprets) {
+        for behavior in [Behavior::Deny, Behavior::Ask] {
+            let ruled = query
+                .entries(behavior)
+                .find(|entry| entry.rule.tool() == "Bash" && matching::touches_tokens(&entry.rule, command));
+            if let Some(entry) = ruled.filter(|_| behavior == Behavior::Deny || query.mode != Mode::Plan) {
+                return answer(behavior, vec![because(entry), "an interpreter may run it".into()]);
+            }
+        }
+    }
     let dynamic = parts.iter().any(|part| part.words.first().is_some_and(|word| word.literal().is_none()));
     if dynamic {
         for behavior in [Behavior::Deny, Behavior::Ask] {
@@ -527,6 +538,8 @@ mod tests {
         ("/p/env-link", "/p/.env"),
         ("/p/a", "/p/a"),
         ("/p/.env", "/p/.env"),
+        ("/p/dash/-ox", "/p/dash/-ox"),
+        ("/p/dash/y", "/p/dash/y"),
     ]);
 
     fn run(mode: Mode, rules: &RuleSet, command: &str) -> Decision {

@@ -74,7 +74,9 @@ pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
         || holds_lines
             && words.iter().filter(|word| may_hold_line(word)).any(|word| {
                 let value = word.split_once('=').map_or("", |(_, value)| value);
-                [word.as_str(), value, value.trim_start_matches('!'), word.trim_start_matches('!')]
+                // `--checkpoint-action=exec=…`
+                let last = word.rsplit_once('=').map_or("", |(_, value)| value);
+                [word.as_str(), value, last, value.trim_start_matches('!'), word.trim_start_matches('!')]
                     .iter()
                     .any(|line| all_segments(line).iter().any(|words| matches_from(pattern, words, &reach(words).0)))
             })
@@ -104,6 +106,62 @@ pub(super) fn touches_anywhere(rule: &Rule, text: &str) -> bool {
                 .iter()
                 .any(|word| word.split_once('=').is_some_and(|(_, value)| matches_name(pattern, &[value.to_owned()])))
     }) || all_segments(text).iter().flatten().any(|word| matches_name(pattern, std::slice::from_ref(word)))
+}
+
+/// Programs that run what they are given as text: in an argument, or on standard input.
+const INTERPRETERS: [&str; 24] = [
+    "sh",
+    "bash",
+    "dash",
+    "ash",
+    "zsh",
+    "ksh",
+    "fish",
+    "busybox",
+    "source",
+    ".",
+    "eval",
+    "at",
+    "batch",
+    "crontab",
+    "ssh",
+    "python",
+    "python3",
+    "python2",
+    "perl",
+    "ruby",
+    "node",
+    "php",
+    "lua",
+    "osascript",
+];
+
+/// Whether the command runs text that other words of the line may hold.
+pub(super) fn interprets(words: &[String]) -> bool {
+    words.first().is_some_and(|name| !commands::takes_data(base(name)))
+        && words.iter().any(|word| INTERPRETERS.contains(&base(word)))
+}
+
+/// Whether the rule's words stand next to each other anywhere in the text, whatever is between them: for programs in
+/// languages of their own.
+pub(super) fn touches_tokens(rule: &Rule, text: &str) -> bool {
+    let want: Vec<&str> = match rule.specifier() {
+        Specifier::Shell(ShellPattern::Prefix(prefix)) => prefix.iter().map(String::as_str).collect(),
+        Specifier::Shell(ShellPattern::Exact(text) | ShellPattern::Wildcard(text)) => {
+            text.split_whitespace().take_while(|word| !word.contains('*')).collect()
+        }
+        _ => return false,
+    };
+    let tokens: Vec<&str> = text
+        .split(|c: char| !(c.is_alphanumeric() || "_-./+@:".contains(c)))
+        .filter(|token| !token.is_empty())
+        .collect();
+    !want.is_empty()
+        && tokens.windows(want.len()).any(|tokens| {
+            want.iter()
+                .zip(tokens)
+                .all(|(want, token)| want.eq_ignore_ascii_case(token) || want.eq_ignore_ascii_case(base(token)))
+        })
 }
 
 fn matches_name(pattern: &ShellPattern, words: &[String]) -> bool {
@@ -217,9 +275,13 @@ fn reach(words: &[String]) -> (Vec<usize>, bool) {
                 || word == "x" && place == 1
                 || word.starts_with("--exec")
                 || word.starts_with("-c")
+                || name == "make" && word.contains('=')
         });
     let finds = name == "find" && words.iter().any(|word| word.starts_with("-exec") || word.starts_with("-ok"));
-    let data = (commands::takes_data(name) || SUBCOMMANDS.contains(&name) || name == "find") && !runs && !finds;
+    let data = (commands::takes_data(name) || SUBCOMMANDS.contains(&name) || name == "find")
+        && !runs
+        && !finds
+        && danger::dangerous(&words[at..]).is_none();
     // A redirection before the name leaves its target as the first word, so an unknown first word is looked behind anyway.
     if data { (vec![0, at], false) } else { ((0..words.len()).collect(), true) }
 }

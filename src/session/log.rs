@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::entry::Seq;
 use super::error::Error;
 use super::line::{Tag, glance};
-use super::store::private_dir;
+use crate::stdx::fs::private_dir;
 
 /// The log's name in its session's folder.
 pub const FILE: &str = "transcript.jsonl";
@@ -146,7 +146,9 @@ impl Writer {
         options.read(true).append(true);
         let file = options.open(&path).map_err(|error| Error::io("open", &path, error))?;
         take_lock(&file, &path, session)?;
-        Ok(Writer { file: Some(file), ..Writer::lazy(path, session) })
+        let mut writer = Writer::lazy(path, session);
+        writer.file = Some(file);
+        Ok(writer)
     }
 
     /// The file, once it exists.
@@ -243,6 +245,16 @@ impl Writer {
     }
 }
 
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that is being started holds copies of all files until its program runs.
+        if let Some(file) = &self.file {
+            // What fails here is over with the file.
+            let _ = file.unlock();
+        }
+    }
+}
+
 fn take_lock(file: &File, path: &Path, session: &str) -> Result<(), Error> {
     match file.try_lock() {
         Ok(()) => Ok(()),
@@ -254,6 +266,18 @@ fn take_lock(file: &File, path: &Path, session: &str) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lock_ends_with_the_writer_although_a_child_holds_the_file() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("s").join(FILE);
+        let mut writer = Writer::lazy(path.clone(), "s");
+        writer.commit(b"one\n").unwrap();
+        let copy = writer.file.as_ref().unwrap().try_clone().unwrap();
+        drop(writer);
+        assert!(File::open(&path).unwrap().try_lock().is_ok());
+        drop(copy);
+    }
 
     #[cfg(target_os = "linux")]
     #[test]

@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
                     _ => Err("an odd negation".into()),
                 }
             }
-            "subshell" => Ok(Node::Apart(self.statements(tree, &["(", ")"], depth)?)),
+            "subshell" => Ok(Node::Apart(vec![Node::Sequence(self.statements(tree, &["(", ")"], depth)?)])),
             "compound_statement" => {
                 let parts = self.parts(tree)?;
                 let Some(open) = parts.first().filter(|part| part.kind() == "{") else {
