@@ -27,18 +27,21 @@ pub struct Environment {
     pub model: String,
 }
 
-/// Asks git for branch and changes. None when there is no repository, no git, or no answer in time.
-/// `secrets` names the variables that it must not see.
-async fn git_status(cwd: PathBuf, secrets: &[String]) -> Option<String> {
+/// Asks git for branch and changes; git runs from the call on, not from the first poll. None when there is no repository,
+/// no git, or no answer in time. `secrets` names the variables that it must not see.
+fn git_status(cwd: &Path, secrets: &[String]) -> impl Future<Output = Option<String>> + Send + use<> {
     let run = command_without("git", secrets)
         .args(["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--short", "--branch"])
-        .current_dir(&cwd)
+        .current_dir(cwd)
         .env("GIT_TERMINAL_PROMPT", "0")
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(GIT_TIMEOUT, run).await.ok()?.ok()?;
+    async { answer(tokio::time::timeout(GIT_TIMEOUT, run).await.ok()?.ok()?) }
+}
+
+fn answer(output: std::process::Output) -> Option<String> {
     if !output.status.success() {
         return None;
     }
@@ -59,8 +62,8 @@ pub struct GitStatus {
 
 impl GitStatus {
     /// Starts asking. Needs a running tokio.
-    pub fn ask(cwd: PathBuf, secrets: Vec<String>) -> GitStatus {
-        GitStatus { asked: Some(tokio::spawn(async move { git_status(cwd, &secrets).await })), known: None }
+    pub fn ask(cwd: &Path, secrets: &[String]) -> GitStatus {
+        GitStatus { asked: Some(tokio::spawn(git_status(cwd, secrets))), known: None }
     }
 
     /// What git said, waiting for it when it has not answered yet.

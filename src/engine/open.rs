@@ -105,7 +105,7 @@ fn choose_model(setup: &Setup, loaded: &Loaded, models: &Models, session: &Sessi
 
 /// Asks git beside everything else; it gets no keys.
 pub(super) fn git_status(setup: &Setup, loaded: &Loaded) -> GitStatus {
-    GitStatus::ask(setup.project.clone(), loaded.config.secret_env())
+    GitStatus::ask(&setup.project, &loaded.config.secret_env())
 }
 
 fn play(file: &Path) -> Result<Arc<dyn Provider>, String> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::files::Files;
+use super::files::{Files, Remembered};
 use super::line;
 use super::places::Places;
 use super::rule::{Entry, Rule, RuleSet, Source, Strictness};
@@ -47,6 +47,7 @@ impl Decision {
 
 /// Decides whether the call may run. Asks nobody; looks at the file system only through `files`.
 pub fn decide(query: &Query, files: &dyn Files) -> Decision {
+    let files: &dyn Files = &Remembered::new(files);
     let mut decision = match query.access {
         Access::Shell { command, cwd } => line::decide(query, command, cwd, files),
         Access::Read { path } => read(query, query.tool, path, files).into(),

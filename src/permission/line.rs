@@ -25,12 +25,19 @@ struct Part {
     words: Vec<Word>,
 }
 
+/// Most wrappers around one command that are looked behind, as in `nice timeout 5 env A=1 ls`.
+const MAX_WRAPPERS: usize = 16;
+/// Most rules that one dialog offers.
+const MAX_SUGGESTIONS: usize = 32;
+
 struct Judge<'a> {
     query: &'a Query<'a>,
     files: &'a dyn Files,
     /// Where the line starts.
     start: PathBuf,
     functions: Vec<String>,
+    /// Wrappers around the command that is being judged.
+    wrappers: usize,
     parts: Vec<Part>,
 }
 
@@ -59,7 +66,8 @@ pub(super) fn decide(query: &Query, command: &str, cwd: &Path, files: &dyn Files
 }
 
 fn all_parts(query: &Query, line: &shell::Line, cwd: &Path, files: &dyn Files) -> Vec<Part> {
-    let mut judge = Judge { query, files, start: cwd.to_owned(), functions: Vec::new(), parts: Vec::new() };
+    let mut judge =
+        Judge { query, files, start: cwd.to_owned(), functions: Vec::new(), wrappers: 0, parts: Vec::new() };
     judge.walk(&line.node, Cwd(Some(vec![cwd.to_owned()])));
     judge.parts
 }
@@ -79,7 +87,13 @@ pub(super) fn suggestions(query: &Query, command: &str, cwd: &Path, files: &dyn 
             return Vec::new();
         }
         match suggest::command(&part.words) {
-            Some(rule) if !rules.contains(&rule) => rules.push(rule),
+            Some(rule) if !rules.contains(&rule) => {
+                // Nobody reads so many.
+                if rules.len() == MAX_SUGGESTIONS {
+                    return Vec::new();
+                }
+                rules.push(rule);
+            }
             Some(_) => {}
             None => return Vec::new(),
         }
@@ -363,7 +377,13 @@ impl Judge<'_> {
             _ => {}
         }
         let unlooked = match wrapper::unwrap(words) {
-            Some(Ok(inner)) if !self.is_allowed(words, &cwd) => return self.command(inner, cwd),
+            Some(Ok(_)) if self.wrappers == MAX_WRAPPERS => Some("it is wrapped too deeply".into()),
+            Some(Ok(inner)) if !self.is_allowed(words, &cwd) => {
+                self.wrappers += 1;
+                let after = self.command(inner, cwd);
+                self.wrappers -= 1;
+                return after;
+            }
             Some(Err(reason)) => Some(reason),
             _ => None,
         };
@@ -547,6 +567,15 @@ mod tests {
             }
         }
         (mode, rules)
+    }
+
+    #[test]
+    fn endless_wrappers_ask() {
+        let (mode, rules) = header("default; deny Bash(rm:*)");
+        let wrapped = |count: usize, command: &str| run(mode, &rules, &format!("{}{command}", "nice ".repeat(count)));
+        assert_eq!(wrapped(10, "ls").behavior, Behavior::Allow);
+        assert_eq!(wrapped(20_000, "ls").behavior, Behavior::Ask);
+        assert_eq!(wrapped(20_000, "rm x").behavior, Behavior::Deny);
     }
 
     #[test]

@@ -69,19 +69,16 @@ pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
     let (starts, holds_lines) = reach(words);
     // A pattern that begins with `*` finds from the first word what it could find from a later one.
     let open = matches!(pattern, ShellPattern::Wildcard(text) if text.starts_with('*'));
-    starts.iter().take(if open { 1 } else { starts.len() }).any(|at| matches_from(pattern, &words[*at..]))
+    let starts = if open { &starts[..starts.len().min(1)] } else { &starts[..] };
+    matches_from(pattern, words, starts)
         || holds_lines
             && words.iter().filter(|word| may_hold_line(word)).any(|word| {
                 let value = word.split_once('=').map_or("", |(_, value)| value);
                 // `--checkpoint-action=exec=…`
                 let last = word.rsplit_once('=').map_or("", |(_, value)| value);
-                [word.as_str(), value, last, value.trim_start_matches('!'), word.trim_start_matches('!')].iter().any(
-                    |line| {
-                        all_segments(line)
-                            .iter()
-                            .any(|words| reach(words).0.iter().any(|at| matches_from(pattern, &words[*at..])))
-                    },
-                )
+                [word.as_str(), value, last, value.trim_start_matches('!'), word.trim_start_matches('!')]
+                    .iter()
+                    .any(|line| all_segments(line).iter().any(|words| matches_from(pattern, words, &reach(words).0)))
             })
 }
 
@@ -104,10 +101,10 @@ pub(super) fn touches_raw(rule: &Rule, text: &str) -> bool {
 pub(super) fn touches_anywhere(rule: &Rule, text: &str) -> bool {
     let Specifier::Shell(pattern) = rule.specifier() else { return touches_raw(rule, text) };
     all_segments(text).iter().any(|words| {
-        (0..words.len()).any(|at| {
-            let value = words[at].split_once('=').map(|(_, value)| vec![value.to_owned()]);
-            matches_from(pattern, &words[at..]) || value.is_some_and(|value| matches_name(pattern, &value))
-        })
+        matches_from(pattern, words, &(0..words.len()).collect::<Vec<_>>())
+            || words
+                .iter()
+                .any(|word| word.split_once('=').is_some_and(|(_, value)| matches_name(pattern, &[value.to_owned()])))
     }) || all_segments(text).iter().flatten().any(|word| matches_name(pattern, std::slice::from_ref(word)))
 }
 
@@ -303,39 +300,39 @@ fn same_name(want: &str, name: &str) -> bool {
     fits(name) || fits(base(name))
 }
 
-fn matches_from(pattern: &ShellPattern, words: &[String]) -> bool {
-    let Some(name) = words.first() else { return false };
-    let with_base = || {
-        let mut words = words.to_vec();
-        words[0] = base(name).to_owned();
-        words.join(" ")
+/// Whether the pattern speaks about a command that starts at one of these words.
+fn matches_from(pattern: &ShellPattern, words: &[String], starts: &[usize]) -> bool {
+    let (text, wildcard) = match pattern {
+        ShellPattern::Prefix(prefix) => {
+            let Some((want, rest)) = prefix.split_first() else { return !starts.is_empty() };
+            return starts.iter().any(|at| same_name(want, &words[*at]) && follows(rest, &words[at + 1..]));
+        }
+        ShellPattern::Exact(text) => (text, false),
+        ShellPattern::Wildcard(text) => (text, true),
     };
-    match pattern {
-        ShellPattern::Prefix(prefix) => match prefix.split_first() {
-            None => true,
-            Some((want, rest)) => same_name(want, name) && follows(rest, &words[1..]),
-        },
-        ShellPattern::Exact(text) => {
-            if !text
-                .split_whitespace()
-                .next()
-                .is_some_and(|want| same_name(want, name) || want.contains(['\'', '"', '\\']))
-            {
-                return false;
-            }
-            let want = segments(text).concat();
-            want == words || text == &words.join(" ") || text == &with_base()
-        }
-        ShellPattern::Wildcard(pattern) => {
-            if !pattern.split_whitespace().next().is_some_and(|want| same_name(want, name) || want.contains('*')) {
-                return false;
-            }
-            let bare = pattern.strip_suffix(" *").unwrap_or(pattern);
-            [words.join(" "), with_base()]
-                .iter()
-                .any(|text| glob::wildcard(pattern, text) || glob::wildcard(bare, text))
-        }
+    let Some(want) = text.split_whitespace().next() else { return false };
+    let odd = if wildcard { want.contains('*') } else { want.contains(['\'', '"', '\\']) };
+    let starts: Vec<usize> = starts.iter().copied().filter(|at| odd || same_name(want, &words[*at])).collect();
+    if starts.is_empty() {
+        return false;
     }
+    // Joined once: a line of many words that all may start the command would cost their square.
+    let line = words.join(" ");
+    let mut offsets = Vec::with_capacity(words.len());
+    let mut offset = 0;
+    for word in words {
+        offsets.push(offset);
+        offset += word.len() + 1;
+    }
+    // From the word on, with its folder and without.
+    let tails = |at: usize| [offsets[at], offsets[at] + words[at].len() - base(&words[at]).len()];
+    if wildcard {
+        let bare = glob::Tails::new(text.strip_suffix(" *").unwrap_or(text), &line);
+        let whole = glob::Tails::new(text, &line);
+        return starts.iter().any(|at| tails(*at).into_iter().any(|from| whole.fit(from) || bare.fit(from)));
+    }
+    let wanted = segments(text).concat();
+    starts.iter().any(|at| wanted == words[*at..] || tails(*at).into_iter().any(|from| line[from..] == **text))
 }
 
 /// Most words that are looked at for the next word of a rule.

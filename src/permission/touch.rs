@@ -1,5 +1,6 @@
 //! What the words of a command name: files that are read, written, removed.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::Behavior;
@@ -228,13 +229,14 @@ pub(super) fn judge_words(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn 
     let name = words.first()?.known();
     let name = name.rsplit('/').next().unwrap_or_default().to_owned();
     let mut worst = Verdict::new(Behavior::Allow, "");
+    let mut judged = HashSet::new();
     for word in &words[1..] {
         let text = path_text(word, query.places).unwrap_or_else(|| word.known());
         if word.has_glob() && text.split('/').any(Places::glob_may_be_protected) {
             worse(&mut worst, Verdict::firm(format!("{} may reach a protected file", word.source)));
         }
         for text in candidates(&text) {
-            for path in joined(&text, cwd, query) {
+            for path in joined(&text, cwd, query).into_iter().filter(|path| judged.insert(path.clone())) {
                 worse(&mut worst, judge_touched(query, &name, &path, files));
             }
         }
@@ -246,9 +248,10 @@ pub(super) fn judge_words(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn 
 pub(super) fn judge_raw(query: &Query, text: &str, cwd: &Path, files: &dyn Files) -> Option<Verdict> {
     let cwd = Cwd(Some(vec![cwd.to_owned()]));
     let mut worst = Verdict::new(Behavior::Allow, "");
+    let mut judged = HashSet::new();
     for words in all_segments(text) {
         for text in words.iter().flat_map(|word| candidates(word)) {
-            for path in joined(&text, &cwd, query) {
+            for path in joined(&text, &cwd, query).into_iter().filter(|path| judged.insert(path.clone())) {
                 worse(&mut worst, judge_touched(query, "tee", &path, files));
             }
         }

@@ -119,12 +119,22 @@ pub(super) struct Writer {
     pending: Vec<u8>,
     /// A failed write may have left bytes after `len`.
     dirty: bool,
+    /// Something was written since the last `sync`.
+    unsynced: bool,
 }
 
 impl Writer {
     /// A log that does not exist yet.
     pub(super) fn lazy(path: PathBuf, session: &str) -> Writer {
-        Writer { path, session: session.to_owned(), file: None, len: 0, pending: Vec::new(), dirty: false }
+        Writer {
+            path,
+            session: session.to_owned(),
+            file: None,
+            len: 0,
+            pending: Vec::new(),
+            dirty: false,
+            unsynced: false,
+        }
     }
 
     /// Takes the lock on an existing log.
@@ -194,9 +204,11 @@ impl Writer {
     ///
     /// # Errors
     /// What the file system says.
-    pub(super) fn sync(&self) -> Result<(), Error> {
-        let Some(file) = &self.file else { return Ok(()) };
-        file.sync_data().map_err(|error| Error::write(&self.path, error))
+    pub(super) fn sync(&mut self) -> Result<(), Error> {
+        let Some(file) = self.file.as_ref().filter(|_| self.unsynced) else { return Ok(()) };
+        file.sync_data().map_err(|error| Error::write(&self.path, error))?;
+        self.unsynced = false;
+        Ok(())
     }
 
     fn create(&mut self) -> Result<(), Error> {
@@ -218,6 +230,7 @@ impl Writer {
             file.set_len(self.len).map_err(|error| Error::write(&self.path, error))?;
             self.dirty = false;
         }
+        self.unsynced = true;
         match file.write_all(bytes) {
             Ok(()) => {
                 self.len += bytes.len() as u64;

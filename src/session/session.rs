@@ -222,8 +222,8 @@ impl Session {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn sync(&self) -> Result<(), Error> {
-        self.writer.as_ref().map_or(Ok(()), Writer::sync)
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.writer.as_mut().map_or(Ok(()), Writer::sync)
     }
 
     pub fn id(&self) -> &str {

@@ -55,7 +55,8 @@ pub(super) struct Reader<'a> {
 }
 
 pub(super) fn children<'t>(tree: Tree<'t>) -> Vec<Tree<'t>> {
-    (0..tree.child_count()).filter_map(|at| tree.child(at)).collect()
+    // By cursor: asking for a child by its number walks past all before it.
+    tree.children(&mut tree.walk()).collect()
 }
 
 impl<'a> Reader<'a> {
