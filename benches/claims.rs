@@ -291,6 +291,7 @@ fn grep(bencher: Bencher<'_, '_>, who: &str) {
         env: BTreeMap::new(),
     };
     let (store, seen, cancel) = (Store::new(home.path().join("session")), HashMap::new(), Default::default());
+    let sight = cocode::permission::Sight::default();
     bencher.bench_local(|| {
         let (live, _) = tokio::sync::mpsc::unbounded_channel();
         let context = tools::Context {
@@ -298,6 +299,7 @@ fn grep(bencher: Bencher<'_, '_>, who: &str) {
             dirs: &dirs,
             home: None,
             seen: &seen,
+            sight: &sight,
             todos: &[],
             settings: &settings,
             store: &store,
