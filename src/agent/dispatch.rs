@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Agent;
 use super::desk::Desk;
-use crate::message::{CallId, Effect, Message, Outcome, ToolCall, ToolResult};
+use crate::message::{CallId, Display, Effect, Message, Outcome, ToolCall, ToolResult};
 use crate::permission::{self, Access, Behavior, Decision, Disk, Query};
 use crate::protocol::{Answer, Delta, Event, Item, Question, TurnEnd};
 use crate::session;
@@ -222,6 +222,11 @@ impl Agent {
             suggestions: decision.suggestions.iter().map(ToString::to_string).collect(),
         };
         let result = |outcome, text: &str| ToolResult::of_text(ready.call.id.clone(), outcome, text);
+        // The screen shows the user's own words, if any: what the model is told is no news to who said it.
+        let refused = |text: &str, words: &str| ToolResult {
+            display: Some(Display::Line { text: words.to_owned() }),
+            ..result(Outcome::Denied, text)
+        };
         Ok(match desk.ask(question, cancel).await {
             None => Admission::Stopped(result(Outcome::Interrupted, "Interrupted by the user before it ran.")),
             Some(Answer::Yes) => Admission::Run(ready),
@@ -234,13 +239,13 @@ impl Agent {
                 }
                 Admission::Run(ready)
             }
-            Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => Admission::Refused(result(
-                Outcome::Denied,
+            Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => Admission::Refused(refused(
                 &format!("The user refused this call and says what to do instead: {}", words.trim()),
+                words.trim(),
             )),
-            Some(Answer::No { .. } | Answer::Fork | Answer::ReadOnly) => Admission::Stopped(result(
-                Outcome::Denied,
+            Some(Answer::No { .. } | Answer::Fork | Answer::ReadOnly) => Admission::Stopped(refused(
                 "The user refused this call and stopped the turn. Wait for what they say next.",
+                "",
             )),
         })
     }

@@ -113,6 +113,7 @@ impl Call {
             };
         };
         match (result.outcome, &result.display) {
+            (Outcome::Denied, Some(Display::Line { .. })) => "you said no".to_string(),
             (Outcome::Denied, _) => "denied".to_string(),
             (Outcome::Interrupted, _) => "interrupted".to_string(),
             (_, Some(Display::Command { code, millis })) => {
@@ -151,6 +152,10 @@ impl Call {
             (Outcome::Ok, Some(Display::Todos { items })) => todo_rows(items, width, theme),
             (Outcome::Ok, Some(Display::Line { .. })) if detail != Detail::Whole => Vec::new(),
             (Outcome::Ok, None) if detail != Detail::Whole && QUIET.contains(&self.tool.as_str()) => Vec::new(),
+            (Outcome::Denied, Some(Display::Line { text })) if detail != Detail::Whole => {
+                output_rows(text, theme.text, width, theme, detail)
+            }
+            (Outcome::Interrupted, None) if detail != Detail::Whole => Vec::new(),
             (Outcome::Error, None) => output_rows(&whole_text(result), theme.error, width, theme, detail),
             _ => output_rows(&whole_text(result), theme.dim, width, theme, detail),
         }

@@ -5,50 +5,58 @@ use serde_json::json;
 use super::{Situation, bash, read, say, tail, tool};
 use crate::provider::offline::script::Part;
 
-/// Searches the code and shows the best place.
-pub(super) fn find(situation: &Situation, term: &str) -> Vec<Part> {
-    let Some(hits) = situation.of_tool("Grep").next() else {
-        return vec![
-            say(format!("Searching for `{term}`.")),
-            tool(
-                "Grep",
-                json!({ "pattern": escape(term), "output_mode": "content", "-n": true, "-i": true, "head_limit": 40 }),
-            ),
-            tool(
-                "Glob",
-                json!({ "pattern": format!("**/*{}*", term.replace(['*', '?', '[', ']', '{', '}', ' '], "")) }),
-            ),
-        ];
+/// Searches the code: lines with all terms, else with any of them; declarations first.
+pub(super) fn find(situation: &Situation, terms: &[String]) -> Vec<Part> {
+    let quoted = terms.join("`, `");
+    let grep = |pattern: String| {
+        let input = json!({ "pattern": pattern, "output_mode": "content", "-n": true, "-i": true, "head_limit": 200 });
+        tool("Grep", input)
     };
-    let rows: Vec<(String, String, String)> = hits.text().lines().filter_map(hit).collect();
+    let any = || terms.iter().map(|term| escape(term)).collect::<Vec<_>>().join("|");
+    let searched: Vec<_> = situation.of_tool("Grep").collect();
+    let rows = |at: usize| -> Vec<Hit> {
+        let mut rows: Vec<Hit> =
+            searched.get(at).map_or_else(Vec::new, |step| step.text().lines().filter_map(Hit::of).collect());
+        rows.sort_by_key(|hit| hit.rank());
+        rows
+    };
+    let found = match searched.len() {
+        0 => return vec![say(format!("Searching for `{quoted}`.")), grep(all(terms).unwrap_or_else(any)), named(terms)],
+        1 if rows(0).is_empty() && terms.len() > 1 => {
+            return vec![say("No line has all of them. Searching for any."), grep(any())];
+        }
+        searches => rows(searches - 1),
+    };
     let names: Vec<String> = situation
         .of_tool("Glob")
         .filter(|step| step.ok())
         .flat_map(|step| step.text().lines().map(|line| situation.short(line.trim()).to_owned()).collect::<Vec<_>>())
-        .filter(|line| line.to_lowercase().contains(&term.to_lowercase()))
-        .take(8)
+        .filter(|line| !line.contains(' ') && terms.iter().any(|term| line.to_lowercase().contains(&term.to_lowercase())))
+        .take(6)
         .collect();
-    if rows.is_empty() && names.is_empty() {
+    if found.is_empty() && names.is_empty() {
         return vec![say(format!(
-            "Nothing in this folder mentions `{term}`: neither file contents nor file names. Ignored files were not searched."
+            "Nothing in this folder mentions `{quoted}`: neither file contents nor file names. Ignored files were not searched."
         ))];
     }
     let mut text = String::new();
-    if !rows.is_empty() {
-        let mut files: Vec<&str> = rows.iter().map(|(file, _, _)| file.as_str()).collect();
+    if !found.is_empty() {
+        let mut files: Vec<&str> = found.iter().map(|hit| hit.file.as_str()).collect();
+        files.sort_unstable();
         files.dedup();
         text.push_str(&format!(
-            "`{term}` stands in {} place{} of {} file{}:\n\n",
-            rows.len(),
-            s(rows.len()),
+            "`{quoted}`: {} line{} in {} file{}, declarations first:\n\n",
+            found.len(),
+            s(found.len()),
             files.len(),
             s(files.len())
         ));
-        for (file, line, code) in rows.iter().take(12) {
-            text.push_str(&format!("- `{}:{line}` — `{}`\n", situation.short(file), code.trim().replace('`', "'")));
+        for hit in found.iter().take(8) {
+            let code: String = hit.code.trim().chars().take(90).collect();
+            text.push_str(&format!("- `{}:{}` — `{}`\n", situation.short(&hit.file), hit.line, code.replace('`', "'")));
         }
-        if rows.len() > 12 {
-            text.push_str(&format!("- … and {} more\n", rows.len() - 12));
+        if found.len() > 8 {
+            text.push_str(&format!("- … and {} more\n", found.len() - 8));
         }
     }
     if !names.is_empty() {
@@ -60,12 +68,50 @@ pub(super) fn find(situation: &Situation, term: &str) -> Vec<Part> {
     vec![say(text)]
 }
 
-/// `file:line:code`, as content mode prints it.
-fn hit(line: &str) -> Option<(String, String, String)> {
-    let mut parts = line.splitn(3, ':');
-    let (file, number, code) = (parts.next()?, parts.next()?, parts.next()?);
-    number.parse::<u64>().ok()?;
-    Some((file.to_owned(), number.to_owned(), code.to_owned()))
+/// Two or three terms on one line, in any order.
+fn all(terms: &[String]) -> Option<String> {
+    let words: Vec<String> = terms.iter().map(|term| escape(term)).collect();
+    match words.as_slice() {
+        [a, b] => Some(format!("{a}.*{b}|{b}.*{a}")),
+        [a, b, c] => Some(format!("{a}.*{b}.*{c}|{b}.*{a}.*{c}|{c}.*{a}.*{b}|{a}.*{c}.*{b}|{b}.*{c}.*{a}|{c}.*{b}.*{a}")),
+        _ => None,
+    }
+}
+
+/// Files whose names have one of the terms.
+fn named(terms: &[String]) -> Part {
+    let plain = |term: &String| format!("**/*{}*", term.replace(['*', '?', '[', ']', '{', '}', ' ', ','], ""));
+    let patterns: Vec<String> = terms.iter().map(plain).collect();
+    let pattern = if patterns.len() == 1 { patterns.concat() } else { format!("{{{}}}", patterns.join(",")) };
+    tool("Glob", json!({ "pattern": pattern }))
+}
+
+/// One line of the result of Grep in content mode: `file:line:code`.
+struct Hit {
+    file: String,
+    line: String,
+    code: String,
+}
+
+impl Hit {
+    fn of(line: &str) -> Option<Hit> {
+        let mut parts = line.splitn(3, ':');
+        let (file, number, code) = (parts.next()?, parts.next()?, parts.next()?);
+        number.parse::<u64>().ok()?;
+        Some(Hit { file: file.to_owned(), line: number.to_owned(), code: code.to_owned() })
+    }
+
+    /// Declarations in code first, then other code, then tests, prose and comments.
+    fn rank(&self) -> u8 {
+        let code = self.code.trim_start();
+        let extension = self.file.rsplit_once('.').map_or("", |(_, extension)| extension);
+        match () {
+            () if ["md", "txt", "lock", "snap", "json", "yaml", "yml"].contains(&extension) => 3,
+            () if self.file.contains("test") || code.starts_with("//") || code.starts_with('#') => 2,
+            () if super::explain::declares(code) => 0,
+            () => 1,
+        }
+    }
 }
 
 fn escape(term: &str) -> String {
