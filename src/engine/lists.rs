@@ -60,11 +60,17 @@ impl Engine {
         let files = self.agent.memory_files();
         let mut rows: Vec<MemoryRow> = files
             .into_iter()
-            .map(|(path, lines)| MemoryRow { path, detail: format!("{lines} line{}", if lines == 1 { "" } else { "s" }) })
+            .map(|(path, lines)| MemoryRow {
+                path,
+                detail: format!("{lines} line{}", if lines == 1 { "" } else { "s" }),
+            })
             .collect();
         let project = &self.setup.project;
         if !rows.iter().any(|row| row.path.parent() == Some(project)) {
-            rows.push(MemoryRow { path: project.join("AGENTS.md"), detail: "new: what the agent shall know here".into() });
+            rows.push(MemoryRow {
+                path: project.join("AGENTS.md"),
+                detail: "new: what the agent shall know here".into(),
+            });
         }
         rows
     }

@@ -1,7 +1,7 @@
 //! The loop and its pipeline, over a scripted model: order of events, permissions, cancellation, retries.
 
 use cocode::permission::Mode;
-use cocode::protocol::{Answer, Delivery, GrantScope, Op};
+use cocode::protocol::{Answer, Delivery, GrantScope, HistoryItem, Op};
 
 use super::support::harness::Harness;
 
@@ -254,4 +254,17 @@ async fn files_changed_meanwhile_are_told() {
         .run()
         .await;
     assert!(run.trace().ends_with("turn ended Done"), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn a_shell_line_of_the_user_is_in_the_history() {
+    let run = Harness::new()
+        .script("- reply: [text: Hi.]")
+        .prompt("hi")
+        .at("turn ended", Op::Shell { command: "echo one".into() })
+        .run()
+        .await;
+    let (history, _) = run.session().history(9).unwrap();
+    let shown = history.iter().any(|item| matches!(item, HistoryItem::Shell { command, .. } if command == "echo one"));
+    assert!(shown, "{history:#?}");
 }

@@ -94,10 +94,7 @@ impl Picker {
             choice: Choice::Prompt(*seq),
         };
         let items = prompts.iter().rev().map(item).collect();
-        Picker {
-            kind: Some(ListKind::Prompts),
-            ..Picker::new("Go back to before which prompt?", None, items)
-        }
+        Picker { kind: Some(ListKind::Prompts), ..Picker::new("Go back to before which prompt?", None, items) }
     }
 
     /// What row `number`, counted from 1, stands for.

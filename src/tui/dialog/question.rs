@@ -70,8 +70,11 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
                 lines.extend(diff::rows(diff, width, theme, Some(DIFF_ROWS)).into_iter().map(|row| row.line));
             }
             let path = diff.as_ref().map_or("", |diff| diff.path.as_str());
-            // That it changes the file is what the title and the diff say.
-            for reason in reasons.iter().filter(|reason| reason.strip_prefix("it changes ") != Some(path)) {
+            // That it changes the file is what the title and the diff say; what only reads is not what is asked about.
+            let telling = |reason: &&String| {
+                reason.strip_prefix("it changes ") != Some(path) && !reason.ends_with(": it only reads")
+            };
+            for reason in reasons.iter().filter(telling) {
                 lines.extend(dim(&format!("· {reason}")));
             }
         }

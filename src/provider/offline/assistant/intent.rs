@@ -9,19 +9,41 @@ pub(super) enum Intent {
     GoOn,
     Abilities,
     Explain,
-    Show { path: String },
+    Show {
+        path: String,
+    },
     /// Quoted text, or stems of words, best first.
-    Find { terms: Vec<String> },
+    Find {
+        terms: Vec<String>,
+    },
     Changes,
-    Run { command: String },
+    Run {
+        command: String,
+    },
     Test,
     Fix,
-    Create { path: String, text: String },
-    Replace { old: String, new: String, path: Option<String> },
-    Append { text: String, path: String },
-    Delete { path: String },
-    Fetch { url: String },
-    Unknown { words: Vec<String> },
+    Create {
+        path: String,
+        text: String,
+    },
+    Replace {
+        old: String,
+        new: String,
+        path: Option<String>,
+    },
+    Append {
+        text: String,
+        path: String,
+    },
+    Delete {
+        path: String,
+    },
+    Fetch {
+        url: String,
+    },
+    Unknown {
+        words: Vec<String>,
+    },
 }
 
 impl Intent {
@@ -86,7 +108,15 @@ impl Intent {
             return Intent::Changes;
         }
         if has(&["explain", "describe", "summarise", "summarize", "overview", "understand", "erkläre", "erklär"])
-            || says(&["was ist das", "was macht", "what is this", "what does this", "tell me about", "walk me through", "how does this"])
+            || says(&[
+                "was ist das",
+                "was macht",
+                "what is this",
+                "what does this",
+                "tell me about",
+                "walk me through",
+                "how does this",
+            ])
         {
             return match path() {
                 Some(path) => Intent::Show { path },
@@ -122,7 +152,9 @@ impl Intent {
         if has(&["hi", "hello", "hey", "hallo", "moin", "servus", "yo"]) && words.len() <= 4 {
             return Intent::Greeting;
         }
-        if has(&["help", "hilfe"]) || says(&["what can you", "was kannst du", "who are you", "what are you", "how do you"]) {
+        if has(&["help", "hilfe"])
+            || says(&["what can you", "was kannst du", "who are you", "what are you", "how do you"])
+        {
             return Intent::Abilities;
         }
         if let (Some(path), true) = (path(), words.len() <= 4) {

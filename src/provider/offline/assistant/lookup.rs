@@ -8,30 +8,42 @@ use crate::provider::offline::script::Part;
 /// Searches the code: lines with all terms, else with any of them; declarations first.
 pub(super) fn find(situation: &Situation, terms: &[String]) -> Vec<Part> {
     let quoted = terms.join("`, `");
-    let grep = |pattern: String| {
-        let input = json!({ "pattern": pattern, "output_mode": "content", "-n": true, "-i": true, "head_limit": 200 });
+    let grep = |pattern: String, glob: &str| {
+        let input = json!({
+            "pattern": pattern, "glob": glob, "output_mode": "content", "-n": true, "-i": true, "head_limit": 200
+        });
         tool("Grep", input)
     };
-    let any = || terms.iter().map(|term| escape(term)).collect::<Vec<_>>().join("|");
+    let any = |terms: &[String]| terms.iter().map(|term| escape(term)).collect::<Vec<_>>().join("|");
     let searched: Vec<_> = situation.of_tool("Grep").collect();
-    let rows = |at: usize| -> Vec<Hit> {
-        let mut rows: Vec<Hit> =
-            searched.get(at).map_or_else(Vec::new, |step| step.text().lines().filter_map(Hit::of).collect());
-        rows.sort_by_key(|hit| hit.rank());
-        rows
-    };
-    let found = match searched.len() {
-        0 => return vec![say(format!("Searching for `{quoted}`.")), grep(all(terms).unwrap_or_else(any)), named(terms)],
-        1 if rows(0).is_empty() && terms.len() > 1 => {
-            return vec![say("No line has all of them. Searching for any."), grep(any())];
+    let mut found: Vec<Hit> =
+        searched.iter().flat_map(|step| step.text().lines().filter_map(Hit::of).collect::<Vec<_>>()).collect();
+    found.sort_by(|a, b| (a.rank(), &a.file, a.line).cmp(&(b.rank(), &b.file, b.line)));
+    found.dedup_by(|a, b| (&a.file, a.line) == (&b.file, b.line));
+    match (searched.len(), terms) {
+        (0, [first, others @ ..]) if !others.is_empty() => {
+            // A file or folder may be named for one of the terms, and its lines have the others.
+            let home = plain(first);
+            return vec![
+                say(format!("Searching for `{quoted}`.")),
+                grep(all(terms), "*"),
+                grep(any(others), &format!("{{**/*{home}*,**/*{home}*/**}}")),
+                named(terms),
+            ];
         }
-        searches => rows(searches - 1),
-    };
+        (0, _) => return vec![say(format!("Searching for `{quoted}`.")), grep(any(terms), "*"), named(terms)],
+        (2, _) if found.is_empty() => {
+            return vec![say("No line has all of them. Searching for any."), grep(any(terms), "*")];
+        }
+        _ => {}
+    }
     let names: Vec<String> = situation
         .of_tool("Glob")
         .filter(|step| step.ok())
         .flat_map(|step| step.text().lines().map(|line| situation.short(line.trim()).to_owned()).collect::<Vec<_>>())
-        .filter(|line| !line.contains(' ') && terms.iter().any(|term| line.to_lowercase().contains(&term.to_lowercase())))
+        .filter(|line| {
+            !line.contains(' ') && terms.iter().any(|term| line.to_lowercase().contains(&term.to_lowercase()))
+        })
         .take(6)
         .collect();
     if found.is_empty() && names.is_empty() {
@@ -69,19 +81,23 @@ pub(super) fn find(situation: &Situation, terms: &[String]) -> Vec<Part> {
 }
 
 /// Two or three terms on one line, in any order.
-fn all(terms: &[String]) -> Option<String> {
+fn all(terms: &[String]) -> String {
     let words: Vec<String> = terms.iter().map(|term| escape(term)).collect();
     match words.as_slice() {
-        [a, b] => Some(format!("{a}.*{b}|{b}.*{a}")),
-        [a, b, c] => Some(format!("{a}.*{b}.*{c}|{b}.*{a}.*{c}|{c}.*{a}.*{b}|{a}.*{c}.*{b}|{b}.*{c}.*{a}|{c}.*{b}.*{a}")),
-        _ => None,
+        [a, b] => format!("{a}.*{b}|{b}.*{a}"),
+        [a, b, c] => format!("{a}.*{b}.*{c}|{b}.*{a}.*{c}|{c}.*{a}.*{b}|{a}.*{c}.*{b}|{b}.*{c}.*{a}|{c}.*{b}.*{a}"),
+        others => others.join("|"),
     }
+}
+
+/// A term without what a glob reads as more than itself.
+fn plain(term: &str) -> String {
+    term.replace(['*', '?', '[', ']', '{', '}', ' ', ','], "")
 }
 
 /// Files whose names have one of the terms.
 fn named(terms: &[String]) -> Part {
-    let plain = |term: &String| format!("**/*{}*", term.replace(['*', '?', '[', ']', '{', '}', ' ', ','], ""));
-    let patterns: Vec<String> = terms.iter().map(plain).collect();
+    let patterns: Vec<String> = terms.iter().map(|term| format!("**/*{}*", plain(term))).collect();
     let pattern = if patterns.len() == 1 { patterns.concat() } else { format!("{{{}}}", patterns.join(",")) };
     tool("Glob", json!({ "pattern": pattern }))
 }
@@ -89,7 +105,7 @@ fn named(terms: &[String]) -> Part {
 /// One line of the result of Grep in content mode: `file:line:code`.
 struct Hit {
     file: String,
-    line: String,
+    line: u64,
     code: String,
 }
 
@@ -97,8 +113,7 @@ impl Hit {
     fn of(line: &str) -> Option<Hit> {
         let mut parts = line.splitn(3, ':');
         let (file, number, code) = (parts.next()?, parts.next()?, parts.next()?);
-        number.parse::<u64>().ok()?;
-        Some(Hit { file: file.to_owned(), line: number.to_owned(), code: code.to_owned() })
+        Some(Hit { file: file.to_owned(), line: number.parse().ok()?, code: code.to_owned() })
     }
 
     /// Declarations in code first, then other code, then tests, prose and comments.

@@ -248,13 +248,31 @@ mod tests {
         let failing = "---- tests::rounds_up stdout ----\nthread 'tests::rounds_up' panicked at src/lib.rs:9:9:\nassertion failed\ntest result: FAILED";
         let trace = play(
             "Fix the failing test",
-            &[("/w/\n  src/\n  Cargo.toml\n", Ok), (failing, Error), (source, Ok), ("edited", Ok), ("test result: ok", Ok)],
+            &[
+                ("/w/\n  src/\n  Cargo.toml\n", Ok),
+                (failing, Error),
+                (source, Ok),
+                ("edited", Ok),
+                ("test result: ok", Ok),
+            ],
         );
         assert_eq!(trace[1], r#"LS {"path":"."}"#);
         assert_eq!(trace[3], r#"Bash {"command":"cargo test","description":"Run the tests"}"#);
         assert!(trace[5].starts_with("Read"), "{trace:#?}");
         assert!(trace[7].starts_with("Edit"), "{trace:#?}");
         assert!(trace.iter().any(|line| line.starts_with("The tests pass now")), "{trace:#?}");
+    }
+
+    #[test]
+    fn searches_where_the_words_meet_and_in_files_named_for_the_first() {
+        use Outcome::Ok;
+        let trace = play(
+            "where is the config parsed?",
+            &[("notes.md:3:config parsing", Ok), ("src/config.rs:7:fn parse() {", Ok), ("/w/src/config.rs", Ok)],
+        );
+        assert!(trace[1].contains("config.*pars|pars.*config"), "{trace:#?}");
+        assert!(trace[2].contains("{**/*config*,**/*config*/**}"), "{trace:#?}");
+        assert_eq!(trace[4], "`config`, `pars`: 2 lines in 2 files, declarations first:");
     }
 
     #[test]

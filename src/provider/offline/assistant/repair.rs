@@ -26,7 +26,8 @@ fn tested<'s, 'a>(situation: &'s Situation<'a>) -> Result<&'s Step<'a>, Vec<Part
         return Err(vec![say("I look for how this project is tested."), tool("LS", json!({ "path": "." }))]);
     };
     let names = listed(&found.text());
-    let command = COMMANDS.iter().find(|(name, _)| names.iter().any(|listed| listed == name)).map(|(_, command)| *command);
+    let command =
+        COMMANDS.iter().find(|(name, _)| names.iter().any(|listed| listed == name)).map(|(_, command)| *command);
     let Some(command) = command else {
         return Err(vec![say(
             "I found no manifest that tells how to test this project. Tell me the command: ``run `<command>` ``.",
