@@ -33,7 +33,7 @@ impl Engine {
             Parsed::Message => return self.fail(format!("`{line}` is no command.")).await,
         };
         match name.as_str() {
-            "help" => self.tell(registry.table()).await,
+            "help" => self.tell(registry.help()).await,
             "clear" => self.clear(inbox).await,
             "model" => self.model(args).await,
             "permissions" => self.permissions(args).await,

@@ -208,7 +208,12 @@ impl Models {
         self.local = Some(settings.clone());
         let mut model = self.of("local", &settings, &found.model);
         if let Some(window) = found.window {
-            model.spec = ModelSpec { window, known: true, max_output: model.spec.max_output.min(u32::try_from(window / 4).unwrap_or(u32::MAX)), ..model.spec };
+            model.spec = ModelSpec {
+                window,
+                known: true,
+                max_output: model.spec.max_output.min(u32::try_from(window / 4).unwrap_or(u32::MAX)),
+                ..model.spec
+            };
         }
         model
     }

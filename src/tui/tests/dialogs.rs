@@ -113,7 +113,7 @@ fn lists_wait_for_the_end_of_the_turn() {
     let mut run = Run::new(80, 10);
     run.busy().keys("/model<enter>");
     assert_eq!(run.sent(), "");
-    assert!(run.screen().contains("> /model\n"), "{}", run.screen());
+    assert!(run.screen().contains("> /model"), "{}", run.screen());
     assert!(run.screen().contains("/model waits until the turn has ended; Esc interrupts it"), "{}", run.screen());
 }
 
