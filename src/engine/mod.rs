@@ -211,7 +211,7 @@ impl Inbox {
             Op::Command { name, .. }
                 if Registry::builtin().find(&name).is_some_and(|command| command.name == "help") =>
             {
-                desk.emit(Event::Notice { text: Registry::builtin().table() }).await;
+                desk.emit(Event::Notice { text: Registry::builtin().help() }).await;
             }
             Op::Command { name, args } => {
                 let line = if args.is_empty() { format!("/{name}") } else { format!("/{name} {args}") };
