@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use cocode::cli::{self, Cli, Earlier, Here, InputFormat, Offline, OutputFormat, PermissionsCommand, Start, Sub};
 use cocode::config::paths::{Env, Paths};
-use cocode::config::{self, Loaded};
+use cocode::config::{self, Loaded, Trust};
 use cocode::engine::{self, Begin, Setup};
 use cocode::headless::{self, Input, Output};
 use cocode::permission::{self, Disk, Mode, Places, Sandbox};
@@ -152,6 +152,14 @@ fn print(start: Start, loaded: Loaded, paths: Paths, env: Env, cwd: PathBuf, mod
         InputFormat::StreamJson => Input::StreamJson(Box::new(BufReader::new(io::stdin()))),
         InputFormat::Text => Input::Prompt(prompt_text(start.prompt.clone())?),
     };
+    // On a screen the engine tells; here nobody would see that rules of the project are missing.
+    let trust = if start.trust { Trust::Trusted } else { config::trust::of(&paths, &cwd) };
+    let project = loaded.with_project(&cwd, trust);
+    if let Some(broken) = project.broken.first() {
+        let name = broken.to_string_lossy();
+        let told = project.diagnostics.iter().map(ToString::to_string).find(|text| text.contains(&*name));
+        return Err(stop(USAGE)(told.unwrap_or_else(|| format!("{name} cannot be used"))));
+    }
     let setup = setup(&start, loaded, paths, env, cwd, mode);
     // One thread does: there is no screen to keep alive.
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -6,6 +6,7 @@ mod models;
 mod open;
 mod shell;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use crate::permission::{Mode, Sandbox};
 use crate::protocol::{Delivery, Event, ListKind, Listed, Op, SessionInfo, TurnEnd};
 use crate::session::{History, Session};
 use crate::stdx::clock::Clocks;
+use crate::stdx::process;
 use models::Models;
 pub use open::places;
 
@@ -78,13 +80,25 @@ pub struct Handle {
 pub fn start(setup: Setup) -> Handle {
     let (ops, inbox) = mpsc::channel(OPS);
     let (outbox, events) = mpsc::channel(EVENTS);
+    process::outlive_size_limits();
     let task = tokio::spawn(async move {
         let desk = Arc::new(Desk::new(outbox));
         let history = History::new(&setup.paths.home);
-        let mut inbox =
-            Inbox { ops: inbox, closed: false, desk: desk.clone(), project: setup.project.clone(), history };
+        let (desk_of_inbox, project) = (desk.clone(), setup.project.clone());
+        let mut inbox = Inbox {
+            ops: inbox,
+            opening: true,
+            held: VecDeque::new(),
+            closed: false,
+            desk: desk_of_inbox,
+            project,
+            history,
+        };
         match open::open(setup, &mut inbox).await {
-            Ok(mut engine) => engine.run(&mut inbox).await,
+            Ok(mut engine) => {
+                inbox.opening = false;
+                engine.run(&mut inbox).await;
+            }
             Err(text) => {
                 desk.emit(Event::Error { text, restore: None }).await;
             }
@@ -107,6 +121,10 @@ struct Engine {
 /// Receives ops, also while something runs.
 struct Inbox {
     ops: mpsc::Receiver<Op>,
+    /// There is no agent yet.
+    opening: bool,
+    /// What came before there was an agent, and needs one.
+    held: VecDeque<Op>,
     /// The front end is gone, or asked to end.
     closed: bool,
     desk: Arc<Desk>,
@@ -116,6 +134,9 @@ struct Inbox {
 
 impl Inbox {
     async fn next(&mut self) -> Option<Op> {
+        if let Some(op) = self.held.pop_front() {
+            return Some(op);
+        }
         if self.closed {
             return None;
         }
@@ -133,16 +154,15 @@ impl Inbox {
         tokio::pin!(work);
         loop {
             if self.closed {
+                // Nobody is left to answer what it may ask.
+                self.desk.interrupt();
                 return work.await;
             }
             tokio::select! {
                 biased;
                 done = &mut work => return done,
                 op = self.ops.recv() => match op {
-                    None | Some(Op::Shutdown) => {
-                        self.closed = true;
-                        self.desk.interrupt();
-                    }
+                    None | Some(Op::Shutdown) => self.closed = true,
                     Some(op) => self.busy(op).await,
                 },
             }
@@ -164,6 +184,10 @@ impl Inbox {
     async fn busy(&mut self, op: Op) {
         let desk = self.desk.clone();
         match op {
+            Op::Command { .. } | Op::Shell { .. } | Op::Rewind { .. } | Op::Resume { .. } if self.opening => {
+                self.held.push_back(op);
+            }
+            Op::List { what } if self.opening && what != ListKind::History => self.held.push_back(op),
             Op::Interrupt => {
                 desk.interrupt();
             }

@@ -4,10 +4,16 @@
 #![allow(clippy::unwrap_used)]
 
 mod agent;
+mod bad_input;
 mod config;
+mod headless;
+mod kill;
+mod processes;
 mod readme;
 
 mod support;
 mod surface;
+mod terminal;
 mod tidy;
+mod turns;
 mod wires;
