@@ -70,7 +70,7 @@ fn settings_and_homes() {
     let done = Program::new().file(".cocode/config.toml", "modle = \"x\"\n").run(&args);
     check(&done, 2, &[".cocode/config.toml:1", "did you mean `model`?"]);
     let file = program.script("a-file", "");
-    check(&Program::new().env("HOME", &file).run(&args), 2, &["is a file, not a folder", "COCODE_HOME"]);
+    check(&Program::new().env("HOME", &file).run(&args), 1, &["is a file, not a folder", "COCODE_HOME"]);
     // For root every folder can be written, so a folder that no one can make takes its place.
     check(&Program::new().env("COCODE_HOME", "/proc/nowhere").run(&args), 1, &["/proc/nowhere", "COCODE_HOME"]);
     check(&Program::new().run(&["hello"]), 2, &["standard input is no terminal", "cocode -p"]);
@@ -101,7 +101,8 @@ fn a_log_that_cannot_grow_stops_the_turn() {
 /// Runs a script of one round of calls, and returns what the model read of each.
 fn results(program: Program, calls: &str) -> Vec<String> {
     let script = program.script("calls.yaml", &format!("- reply: [{calls}]\n- reply: [text: Done.]\n"));
-    let args = ["-p", "go", "--offline-script", &script, "--output-format", "stream-json", "--allowed-tools", "Bash,Edit"];
+    let args =
+        ["-p", "go", "--offline-script", &script, "--output-format", "stream-json", "--allowed-tools", "Bash,Read"];
     let done = program.run(&args);
     assert_eq!(done.code, Some(0), "{done:#?}");
     done.lines()

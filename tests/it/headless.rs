@@ -9,7 +9,8 @@ use super::support::fake_api::{FakeApi, Reply};
 use super::support::program::{Done, Program, end};
 
 const ANSWER: &str = "- reply: [text: Fine.]\n";
-const WRITE: &str = "- reply: [text: Trying., tool: {name: Bash, input: {command: touch made}}]\n- reply: [text: Done.]\n";
+const WRITE: &str =
+    "- reply: [text: Trying., tool: {name: Bash, input: {command: touch made}}]\n- reply: [text: Done.]\n";
 
 /// Runs one scripted prompt with further flags.
 fn run(yaml: &str, flags: &[&str]) -> Done {
@@ -40,8 +41,8 @@ fn exit_codes_tell_how_it_ended() {
 fn signals_end_a_run_and_its_commands() {
     for (signal, code) in [(rustix::process::Signal::INT, 130), (rustix::process::Signal::TERM, 143)] {
         let program = Program::new();
-        let script = program
-            .script("script.yaml", "- reply: [text: Now., tool: {name: Bash, input: {command: sleep 7000}}]\n");
+        let script =
+            program.script("script.yaml", "- reply: [text: Now., tool: {name: Bash, input: {command: sleep 7000}}]\n");
         let flags = ["--allowed-tools", "Bash", "--output-format", "stream-json"];
         let args = [&["-p", "go", "--offline-script", &script], &flags[..]].concat();
         let mut child = program.command(Program::binary(), &args).spawn().unwrap();
@@ -68,7 +69,8 @@ fn one_json_object_and_a_line_for_each_step() {
     assert_eq!(lines.len(), 1, "{done:#?}");
     let denied = json!([{"tool_name": "Bash", "tool_use_id": "call_1", "tool_input": {"command": "touch made"}}]);
     let result = &lines[0];
-    let told = ["type", "subtype", "is_error", "num_turns", "result", "permission_denials"].map(|key| result[key].clone());
+    let told =
+        ["type", "subtype", "is_error", "num_turns", "result", "permission_denials"].map(|key| result[key].clone());
     assert_eq!(told, [json!("result"), json!("success"), json!(false), json!(2), json!("Done."), denied]);
     let done = run(WRITE, &["--output-format", "stream-json", "--allowed-tools", "Bash"]);
     let lines = done.lines();
@@ -105,7 +107,8 @@ fn sessions_go_on_and_fork() {
     let program = Program::new();
     let script = program.script("script.yaml", "- repeat: 9\n  reply: [text: Fine.]\n");
     let ask = |flags: &[&str]| {
-        let flags = [&["-p", "a special prompt", "--offline-script", &script, "--output-format", "json"], flags].concat();
+        let flags =
+            [&["-p", "a special prompt", "--offline-script", &script, "--output-format", "json"], flags].concat();
         let done = program.run(&flags);
         assert_eq!(done.code, Some(0), "{flags:?}: {}", done.err);
         done.lines()[0]["session_id"].as_str().unwrap().to_owned()
@@ -122,6 +125,11 @@ fn sessions_go_on_and_fork() {
     let wrong = program.run(&["-p", "/csot"]);
     assert_eq!((wrong.code, wrong.out.as_str()), (Some(2), ""), "{wrong:#?}");
     assert!(wrong.err.contains("did you mean /cost?"), "{}", wrong.err);
+    // A command that comes while the folder's trust is still a question waits for the agent.
+    let program = program.file(".claude/settings.json", r#"{"permissions":{"allow":["Bash(touch:*)"]}}"#);
+    let cost = program.run(&["-p", "/cost", "--continue"]);
+    assert_eq!((cost.code, cost.out.starts_with("| Model")), (Some(0), true), "{cost:#?}");
+    assert!(cost.err.contains("is not trusted") && cost.err.contains("--trust"), "{}", cost.err);
     let none = Program::new().run(&["-p", "x", "--continue", "--offline-script", &script]);
     assert!(none.code == Some(1) && none.err.contains("no earlier session"), "{none:#?}");
 }
@@ -140,7 +148,9 @@ fn prompts_and_schemas_reach_the_model_and_keys_stay_here() {
     }
     let schema = r#"{"type":"object","properties":{"count":{"type":"integer"}},"required":["count"]}"#;
     let flags = ["--json-schema", schema, "--system-prompt", "SYSTEM-WORDS", "--append-system-prompt", "MORE-WORDS"];
-    let done = program.run(&[&["-p", "count", "--verbose", "--output-format", "json", "--allowed-tools", "Bash"], &flags[..]].concat());
+    let done = program.run(
+        &[&["-p", "count", "--verbose", "--output-format", "json", "--allowed-tools", "Bash"], &flags[..]].concat(),
+    );
     assert_eq!((done.code, &done.lines()[0]["structured_output"]), (Some(0), &answer), "{done:#?}");
     api.assert_clean();
     let received = api.received();

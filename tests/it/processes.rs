@@ -30,7 +30,8 @@ async fn an_interrupt_kills_whatever_a_command_has_started() {
         "trap '' TERM; (trap '' TERM; sleep {word} & sleep {word}) & setsid sh -c 'trap \"\" TERM; sleep {word}; :' & \
          until [ $(pgrep -f -c '^sleep {word}') = 3 ]; do :; done; echo begun; while :; do sleep {word}; done"
     );
-    let script = format!("- reply: [tool: {{name: Bash, input: {{command: {}}}}}]", serde_json::to_string(&command).unwrap());
+    let script =
+        format!("- reply: [tool: {{name: Bash, input: {{command: {}}}}}]", serde_json::to_string(&command).unwrap());
     let begun = Instant::now();
     let run = Harness::new()
         .script(&script)

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use cocode::provider::settings::WireName;
+
+use super::support::fake_api::{FakeApi, Reply};
 use super::support::program::Program;
 use super::support::screen::{Launch, Screen};
 
@@ -12,17 +15,19 @@ const SIZES: [(u16, u16); 3] = [(40, 12), (80, 24), (200, 60)];
 const READY: &str = "Ask anything";
 const ESC: &str = "\x1b";
 const CTRL_C: &str = "\x03";
+const CTRL_U: &str = "\x15";
 const CTRL_O: &str = "\x0f";
 const UP: &str = "\x1b[A";
+const PAGE_DOWN: &str = "\x1b[6~";
 const ALT_ENTER: &str = "\x1b\r";
 
 fn launch(program: &Program, size: (u16, u16), args: &[&str]) -> Screen {
-    let screen = Launch::new(Program::binary())
+    let launch = Launch::new(Program::binary())
         .args(args.iter().copied())
         .env("HOME", program.home())
         .cwd(program.project())
-        .size(size.0, size.1)
-        .start();
+        .size(size.0, size.1);
+    let screen = program.vars().iter().fold(launch, |launch, (name, value)| launch.env(name, value)).start();
     screen.wait_text("> ");
     screen
 }
@@ -79,6 +84,9 @@ fn a_task_at_every_size() {
         );
         screen.send("mach 日本 👍\r");
         screen.wait_text("Edit wants to");
+        if size.1 < 24 {
+            answer(&screen, "- two", PAGE_DOWN);
+        }
         screen.wait_text("zwei");
         answer(&screen, "1. Yes", "1");
         screen.wait_text("done 漢字");
@@ -107,12 +115,13 @@ fn esc_interrupts_and_prompts_are_steered_and_queued() {
         (80, 24),
         r#"
 - reply: [text: Waiting., tool: {name: Bash, input: {command: "echo begun; sleep 1000"}}]
+- expect: {contains: "second prompt"}
+  reply: [text: Answer to the second.]
 - expect: {contains: "third prompt"}
   reply: [text: Answer to the third.]
 "#,
     );
     screen.send("first prompt\r");
-    answer(&screen, "1. Yes", "1");
     screen.wait_text("begun");
     screen.send("second prompt\r");
     screen.wait_text("next step: second prompt");
@@ -124,6 +133,7 @@ fn esc_interrupts_and_prompts_are_steered_and_queued() {
     screen.send(ALT_ENTER);
     screen.wait_text("after turn: third prompt");
     screen.send(ESC);
+    screen.wait_text("Answer to the second.");
     screen.wait_text("Answer to the third.");
     leave(&mut screen);
 }
@@ -131,7 +141,8 @@ fn esc_interrupts_and_prompts_are_steered_and_queued() {
 #[test]
 fn popups_and_shell_lines() {
     let program = Program::new().file("src/unusual_name.rs", "fn main() {}\n");
-    let mut screen = scripted(&program, (80, 24), "- expect: {contains: \"unusual_name\"}\n  reply: [text: Seen it.]\n");
+    let mut screen =
+        scripted(&program, (80, 24), "- expect: {contains: \"unusual_name\"}\n  reply: [text: Seen it.]\n");
     screen.send("look at @unus");
     screen.wait_text("src/unusual_name.rs");
     screen.send("\t");
@@ -142,7 +153,8 @@ fn popups_and_shell_lines() {
     screen.send("/exp");
     screen.wait_text("/export");
     screen.send(ESC);
-    screen.send("\x15");
+    screen.wait_for("the popup gone", |screen| !screen.contains("Writes the conversation"));
+    screen.send(CTRL_U);
     screen.wait_text(READY);
     screen.send("!echo from-the-$((40 + 2))\r");
     screen.wait_text("from-the-42");
@@ -151,6 +163,8 @@ fn popups_and_shell_lines() {
     // A later start finds what was typed.
     let mut screen = scripted(&program, (80, 24), "- reply: [text: x]\n");
     screen.wait_text(READY);
+    // The first frame does not wait for the history.
+    screen.settle(ARMED);
     screen.send(UP);
     screen.wait_text("echo from-the-$((40 + 2))");
     screen.send(UP);
@@ -178,7 +192,11 @@ fn a_resize_while_streaming_loses_and_doubles_nothing() {
     const LINES: usize = 400;
     let program = Program::new();
     let text: String = (0..LINES).map(|n| format!("row {n:04} of it\\n\\n")).collect();
-    let mut screen = scripted(&program, (80, 24), &format!("- chunk: 7\n  reply: [text: \"{text}\", delay_ms: 50, text: The end.]\n"));
+    let mut screen = scripted(
+        &program,
+        (80, 24),
+        &format!("- chunk: 7\n  reply: [text: \"{text}\", delay_ms: 50, text: The end.]\n"),
+    );
     screen.send("count\r");
     for (at, size) in [(20, (100, 30)), (80, (60, 15)), (140, (40, 12)), (200, (200, 60)), (280, (80, 24))] {
         // The rows may come faster than one looks.
@@ -193,10 +211,8 @@ fn a_resize_while_streaming_loses_and_doubles_nothing() {
     screen.wait_text("The end.");
     screen.wait_text(READY);
     let rows = screen.scrollback_text();
-    let wrong: Vec<String> = (0..LINES)
-        .map(|n| format!("row {n:04} of it"))
-        .filter(|row| rows.matches(row.as_str()).count() != 1)
-        .collect();
+    let wrong: Vec<String> =
+        (0..LINES).map(|n| format!("row {n:04} of it")).filter(|row| rows.matches(row.as_str()).count() != 1).collect();
     assert!(wrong.is_empty(), "lost or doubled: {wrong:?}");
     leave(&mut screen);
 }
@@ -212,7 +228,9 @@ fn sessions_come_back() {
     // The first process still writes it.
     let mut second = launch(&program, (80, 24), &["--continue", "--offline-script", &script]);
     second.wait_for("the question", |screen| screen.to_lowercase().contains("another process"));
-    second.wait_for("both ways out", |screen| screen.to_lowercase().contains("copy") || screen.to_lowercase().contains("fork"));
+    second.wait_for("both ways out", |screen| {
+        screen.to_lowercase().contains("copy") || screen.to_lowercase().contains("fork")
+    });
     second.kill();
     leave(&mut screen);
     let mut screen = launch(&program, (80, 24), &["--continue", "--offline-script", &script]);
@@ -231,9 +249,9 @@ fn sessions_come_back() {
 
 #[test]
 fn a_folder_with_rules_of_its_own_is_asked_about() {
-    let program =
-        Program::new().file(".claude/settings.json", r#"{"permissions":{"allow":["Bash(touch:*)"]}}"#);
-    let script = "- repeat: 2\n  reply: [tool: {name: Bash, input: {command: touch made}}]\n- reply: [text: Touched.]\n";
+    let program = Program::new().file(".claude/settings.json", r#"{"permissions":{"allow":["Bash(touch:*)"]}}"#);
+    let script =
+        "- repeat: 2\n  reply: [tool: {name: Bash, input: {command: touch made}}]\n- reply: [text: Touched.]\n";
     let mut screen = scripted(&program, (80, 24), script);
     screen.wait_text("Bash(touch:*)");
     answer(&screen, "1. Yes", "1");
@@ -241,5 +259,26 @@ fn a_folder_with_rules_of_its_own_is_asked_about() {
     screen.send("go\r");
     screen.wait_text("Touched.");
     assert!(program.project().join("made").exists());
+    leave(&mut screen);
+}
+
+#[test]
+fn a_prompt_that_failed_comes_back() {
+    let api = FakeApi::start([]);
+    let locale = Program::new().env("LANG", "C").env("LC_ALL", "C");
+    let vars = api.env(WireName::Anthropic);
+    let program = vars.iter().fold(locale, |program, (name, value)| program.env(name, value));
+    let body = r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#;
+    api.push(Reply::raw(401, "application/json", body));
+    api.push(Reply::turn().text("Now it works, 日本."));
+    let mut screen = launch(&program, (80, 24), &[]);
+    screen.wait_text("claude");
+    screen.send("a prompt, schön 日本\r");
+    screen.wait_text("invalid x-api-key");
+    screen.wait_for("the way to mend it", |screen| screen.contains("ANTHROPIC_API_KEY"));
+    screen.wait_text("> a prompt, schön 日本");
+    screen.send("\r");
+    screen.wait_text("Now it works, 日本.");
+    assert_eq!(api.received().len(), 2);
     leave(&mut screen);
 }

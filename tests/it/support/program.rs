@@ -67,6 +67,11 @@ impl Program {
         self
     }
 
+    /// The variables that were set for it.
+    pub(crate) fn vars(&self) -> &[(String, String)] {
+        &self.env
+    }
+
     /// Writes steps of a conversation and names their file, for `--offline-script`.
     pub(crate) fn script(&self, name: &str, yaml: &str) -> String {
         let path = self.root.path().join(name);
@@ -102,10 +107,8 @@ impl Program {
     /// The logs of all sessions, oldest first.
     pub(crate) fn logs(&self) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(self.home().join(".claude")) else { return Vec::new() };
-        let mut logs: Vec<PathBuf> = entries
-            .map(|entry| entry.unwrap().path().join("transcript.jsonl"))
-            .filter(|log| log.exists())
-            .collect();
+        let mut logs: Vec<PathBuf> =
+            entries.map(|entry| entry.unwrap().path().join("transcript.jsonl")).filter(|log| log.exists()).collect();
         logs.sort();
         logs
     }
