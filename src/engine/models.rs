@@ -203,7 +203,11 @@ impl Models {
             default_model: Some(found.model.clone()),
         };
         self.local = Some(settings.clone());
-        self.of("local", &settings, &found.model)
+        let mut model = self.of("local", &settings, &found.model);
+        if let Some(window) = found.window {
+            model.spec = ModelSpec { window, known: true, max_output: model.spec.max_output.min(u32::try_from(window / 4).unwrap_or(u32::MAX)), ..model.spec };
+        }
+        model
     }
 
     /// What `/model` offers: the models of every provider that can be asked now.

@@ -34,6 +34,8 @@ pub struct Found {
     pub wire: WireName,
     /// The model that it has loaded, or its first.
     pub model: String,
+    /// Tokens that fit, where the server says so.
+    pub window: Option<u64>,
 }
 
 /// Asks all addresses at once and takes the first of the list that has a model. Takes at most twice the client's time for a
@@ -48,7 +50,8 @@ pub async fn local_server(client: &Client, addresses: &[(&str, Server)]) -> Opti
                 Server::LlamaCpp => llama_cpp(client, base).await,
                 Server::LmStudio => lm_studio(client, base).await,
             };
-            Some(Found { base_url: format!("{base}/v1"), wire: WireName::OpenaiChat, model: model? })
+            let (model, window) = model?;
+            Some(Found { base_url: format!("{base}/v1"), wire: WireName::OpenaiChat, model, window })
         })
         .collect();
     while let Some(found) = asked.next().await {
@@ -59,31 +62,36 @@ pub async fn local_server(client: &Client, addresses: &[(&str, Server)]) -> Opti
     None
 }
 
-async fn ollama(client: &Client, base: &str) -> Option<String> {
+/// The model, and the window that the server says it has.
+type Offer = (String, Option<u64>);
+
+async fn ollama(client: &Client, base: &str) -> Option<Offer> {
     let version = get(client, base, "/api/version").await?;
     version["version"].as_str()?;
     let tags = get(client, base, "/api/tags").await?;
     let models = tags["models"].as_array()?.iter();
     // Embedding models answer no prompt.
     let mut names = models.filter_map(|model| model["name"].as_str()).filter(|name| !name.contains("embed"));
-    Some(names.next()?.to_string())
+    // What the server will really give it depends on its own settings, which it does not tell.
+    Some((names.next()?.to_string(), None))
 }
 
-async fn llama_cpp(client: &Client, base: &str) -> Option<String> {
+async fn llama_cpp(client: &Client, base: &str) -> Option<Offer> {
     let props = get(client, base, "/props").await?;
     if props.get("default_generation_settings").is_none() && props.get("chat_template").is_none() {
         return None;
     }
     let models = get(client, base, "/v1/models").await?;
-    Some(models["data"][0]["id"].as_str()?.to_string())
+    Some((models["data"][0]["id"].as_str()?.to_string(), props["default_generation_settings"]["n_ctx"].as_u64()))
 }
 
-async fn lm_studio(client: &Client, base: &str) -> Option<String> {
+async fn lm_studio(client: &Client, base: &str) -> Option<Offer> {
     let models = get(client, base, "/api/v0/models").await?;
     let models = models["data"].as_array()?;
     let usable = || models.iter().filter(|model| matches!(model["type"].as_str(), Some("llm" | "vlm")));
     let loaded = usable().find(|model| model["state"] == "loaded");
-    Some(loaded.or_else(|| usable().next())?["id"].as_str()?.to_string())
+    let model = loaded.or_else(|| usable().next())?;
+    Some((model["id"].as_str()?.to_string(), model["loaded_context_length"].as_u64()))
 }
 
 async fn get(client: &Client, base: &str, path: &str) -> Option<Value> {

@@ -27,13 +27,14 @@ async fn serve(paths: &[(&str, &str)]) -> String {
     address
 }
 
-async fn check(server: Server, paths: &[(&str, &str)], want: Option<&str>) {
+async fn check(server: Server, paths: &[(&str, &str)], want: Option<(&str, Option<u64>)>) {
     let base = serve(paths).await;
     let found = local_server(&patient(), &[(&base, server)]).await;
-    let want = want.map(|model| Found {
+    let want = want.map(|(model, window)| Found {
         base_url: format!("{base}/v1"),
         wire: WireName::OpenaiChat,
         model: model.to_string(),
+        window,
     });
     assert_eq!(found, want, "{server:?} {paths:?}");
 }
@@ -45,17 +46,17 @@ async fn each_server_answers_its_own_question() {
         ("/api/tags", r#"{"models":[{"name":"nomic-embed-text:latest"},{"name":"qwen3:8b"}]}"#),
     ];
     let llama: &[_] = &[
-        ("/props", r#"{"default_generation_settings":{},"total_slots":1,"chat_template":"x"}"#),
+        ("/props", r#"{"default_generation_settings":{"n_ctx":16384},"total_slots":1,"chat_template":"x"}"#),
         ("/v1/models", r#"{"object":"list","data":[{"id":"qwen2.5-coder","object":"model"}]}"#),
     ];
     let studio: &[_] = &[(
         "/api/v0/models",
-        r#"{"data":[{"id":"e","type":"embeddings","state":"loaded"},{"id":"a","type":"llm","state":"not-loaded"},{"id":"b","type":"llm","state":"loaded"}]}"#,
+        r#"{"data":[{"id":"e","type":"embeddings","state":"loaded"},{"id":"a","type":"llm","state":"not-loaded"},{"id":"b","type":"llm","state":"loaded","loaded_context_length":4096}]}"#,
     )];
     let something: &[_] = &[("/v1/models", r#"{"data":[{"id":"x"}]}"#), ("/", "<html></html>")];
-    check(Server::Ollama, ollama, Some("qwen3:8b")).await;
-    check(Server::LlamaCpp, llama, Some("qwen2.5-coder")).await;
-    check(Server::LmStudio, studio, Some("b")).await;
+    check(Server::Ollama, ollama, Some(("qwen3:8b", None))).await;
+    check(Server::LlamaCpp, llama, Some(("qwen2.5-coder", Some(16384)))).await;
+    check(Server::LmStudio, studio, Some(("b", Some(4096)))).await;
     check(Server::LlamaCpp, ollama, None).await;
     check(Server::LmStudio, llama, None).await;
     check(Server::Ollama, &[("/api/version", r#"{"version":"1"}"#), ("/api/tags", r#"{"models":[]}"#)], None).await;
