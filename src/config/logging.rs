@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::LevelFilter;
 
-use super::paths::{Paths, private_dir};
+use super::paths::Paths;
 use super::settings::{Log, LogLevel};
+use crate::stdx::fs::private_dir;
 
 /// Days whose files are kept.
 const KEEP: usize = 7;

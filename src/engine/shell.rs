@@ -16,6 +16,14 @@ impl Engine {
         let cancel = desk.begin();
         let output = inbox.attend(self.agent.user_command(&command, &cancel, &desk)).await;
         desk.end();
+        let output = match output {
+            Ok(output) => output,
+            Err(error) => {
+                let restore = Some(format!("!{command}"));
+                desk.emit(Event::Item(Item::ShellDone { command, output: String::new(), code: None })).await;
+                return desk.emit(Event::Error { text: error.to_string(), restore }).await;
+            }
+        };
         let text = output.content.iter().filter_map(|part| match part {
             crate::message::Content::Text { text } => Some(text.as_str()),
             crate::message::Content::Media(_) => None,
@@ -25,7 +33,6 @@ impl Engine {
             Some(Display::Command { code, .. }) => code,
             _ => None,
         };
-        desk.emit(Event::Item(Item::ShellDone { command: command.clone(), output: text.clone(), code })).await;
         let how = match output.outcome {
             Outcome::Interrupted => "and interrupted it",
             Outcome::Ok => "and it succeeded",
@@ -36,5 +43,6 @@ impl Engine {
         if let Err(error) = self.agent.note(message, &desk).await {
             desk.emit(Event::Error { text: error.to_string(), restore: None }).await;
         }
+        desk.emit(Event::Item(Item::ShellDone { command, output: text, code })).await;
     }
 }

@@ -215,7 +215,8 @@ pub(super) fn write(query: &Query, tool: &str, path: &Path, files: &dyn Files) -
     if query.mode == Mode::AcceptEdits {
         return Verdict::new(Behavior::Allow, "mode acceptEdits");
     }
-    Verdict::new(Behavior::Ask, format!("it changes {}", path.display()))
+    let shown = path.strip_prefix(&places.project).unwrap_or(path);
+    Verdict::new(Behavior::Ask, format!("it changes {}", shown.display()))
 }
 
 fn fetch(query: &Query, url: &str) -> Decision {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::entry::Seq;
 use super::error::Error;
 use super::line::{Tag, glance};
-use super::store::private_dir;
+use crate::stdx::fs::private_dir;
 
 /// The log's name in its session's folder.
 pub const FILE: &str = "transcript.jsonl";

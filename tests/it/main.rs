@@ -6,10 +6,14 @@
 mod agent;
 mod bad_input;
 mod config;
+mod engine;
 mod headless;
 mod kill;
+mod licences;
 mod processes;
+mod protocol;
 mod readme;
+mod start;
 
 mod support;
 mod surface;

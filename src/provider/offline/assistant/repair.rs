@@ -82,7 +82,7 @@ pub(super) fn fix(situation: &Situation) -> Vec<Part> {
     let runs = situation.of_tool("Bash").count();
     // Each try is an edit and a run; a failed one is taken back by a second edit before the next.
     match (edits.len(), situation.steps.last().map(|step| step.call.name.as_str())) {
-        (0, _) => attempt(&path, &changes, 0, "The smallest change that could do it:"),
+        (0, _) => attempt(&path, &changes, 0, "The smallest change that could do it."),
         (_, Some("Edit")) => {
             let last = edits[edits.len() - 1];
             if !last.ok() {
@@ -91,7 +91,7 @@ pub(super) fn fix(situation: &Situation) -> Vec<Part> {
             if edits.len() % 2 == 1 {
                 vec![bash(first.input("command"), "Run the tests again")]
             } else {
-                attempt(&path, &changes, edits.len() / 2, "The next candidate:")
+                attempt(&path, &changes, edits.len() / 2, "The next candidate.")
             }
         }
         (_, Some("Bash")) => {
@@ -121,10 +121,7 @@ pub(super) fn fix(situation: &Situation) -> Vec<Part> {
 
 fn attempt(path: &str, changes: &[Change], at: usize, opening: &str) -> Vec<Part> {
     match changes.get(at) {
-        Some(change) if at < TRIES => vec![
-            say(format!("{opening} `{}` instead of `{}`.", change.new.trim(), change.old.trim())),
-            edit(path, &change.old_context, &change.new_context),
-        ],
+        Some(change) if at < TRIES => vec![say(opening), edit(path, &change.old_context, &change.new_context)],
         _ => vec![say("None of the small changes I know mends it; all are taken back. This one needs a real model.")],
     }
 }
