@@ -90,6 +90,8 @@ pub enum ListKind {
     Sessions,
     Models,
     Rules,
+    /// Files that every session of the folder begins with.
+    Memory,
     /// The user messages that `Op::Rewind` can go back to.
     Prompts,
     /// What was typed in this project before, oldest first.
@@ -103,6 +105,7 @@ impl ListKind {
             ListKind::Sessions => Listed::Sessions(Vec::new()),
             ListKind::Models => Listed::Models(Vec::new()),
             ListKind::Rules => Listed::Rules(Vec::new()),
+            ListKind::Memory => Listed::Memory(Vec::new()),
             ListKind::Prompts => Listed::Prompts(Vec::new()),
             ListKind::History => Listed::History(Vec::new()),
         }
@@ -116,6 +119,7 @@ pub enum Listed {
     Sessions(Vec<SessionRow>),
     Models(Vec<ModelRow>),
     Rules(Vec<RuleRow>),
+    Memory(Vec<MemoryRow>),
     Prompts(Vec<PromptRow>),
     History(Vec<String>),
 }
@@ -125,6 +129,13 @@ pub struct SessionRow {
     pub id: String,
     pub title: String,
     /// For people: `2 hours ago · 14 messages`.
+    pub detail: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemoryRow {
+    pub path: PathBuf,
+    /// For people: `12 lines`.
     pub detail: String,
 }
 
@@ -302,6 +313,12 @@ pub enum HistoryItem {
     Message {
         seq: Seq,
         message: Arc<Message>,
+    },
+    /// The user's own `!` line.
+    Shell {
+        command: String,
+        output: String,
+        code: Option<i32>,
     },
     /// A row that says what left the conversation, or similar.
     Note {

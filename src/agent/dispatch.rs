@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Agent;
 use super::desk::Desk;
-use crate::message::{CallId, Effect, Message, Outcome, ToolCall, ToolResult};
+use crate::message::{CallId, Display, Effect, Message, Outcome, ToolCall, ToolResult};
 use crate::permission::{self, Access, Behavior, Decision, Disk, QUIET_GIT, Query, Sight};
 use crate::protocol::{Answer, Delta, Event, Item, Question, TurnEnd};
 use crate::session;
@@ -250,6 +250,11 @@ impl Agent {
             suggestions: decision.suggestions.iter().map(ToString::to_string).collect(),
         };
         let result = |outcome, text: &str| ToolResult::of_text(ready.call.id.clone(), outcome, text);
+        // The screen shows the user's own words, if any: what the model is told is no news to who said it.
+        let refused = |text: &str, words: &str| ToolResult {
+            display: Some(Display::Line { text: words.to_owned() }),
+            ..result(Outcome::Denied, text)
+        };
         let answer = match self.wait(&ready, question, desk, cancel).await? {
             Waited::Answer(answer) => answer,
             Waited::Decided(decision) if decision.behavior == Behavior::Allow => return Ok(Admission::Run(ready)),
@@ -270,13 +275,13 @@ impl Agent {
                 }
                 Admission::Run(ready)
             }
-            Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => Admission::Refused(result(
-                Outcome::Denied,
+            Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => Admission::Refused(refused(
                 &format!("The user refused this call and says what to do instead: {}", words.trim()),
+                words.trim(),
             )),
-            Some(Answer::No { .. } | Answer::Fork | Answer::ReadOnly) => Admission::Stopped(result(
-                Outcome::Denied,
+            Some(Answer::No { .. } | Answer::Fork | Answer::ReadOnly) => Admission::Stopped(refused(
                 "The user refused this call and stopped the turn. Wait for what they say next.",
+                "",
             )),
         })
     }

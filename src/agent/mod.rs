@@ -317,8 +317,8 @@ impl Agent {
         format!("`{command}`: **{}**\n\n{}", decision.behavior.name(), reasons.join("\n"))
     }
 
-    /// Which memory files there are.
-    pub fn memory_report(&self) -> String {
+    /// Memory files that a session in this folder begins with, in order, with their counts of lines.
+    pub fn memory_files(&self) -> Vec<(PathBuf, usize)> {
         let places = &self.policy.places;
         let mut loader = memory::Loader::new(
             self.settings.memory_names.clone(),
@@ -326,16 +326,18 @@ impl Agent {
             places.project.clone(),
         );
         let files = loader.start(&places.project).files;
+        files.into_iter().map(|file| (file.path, file.text.lines().count())).collect()
+    }
+
+    /// Which memory files there are.
+    pub fn memory_report(&self) -> String {
+        let files = self.memory_files();
         if files.is_empty() {
-            return format!(
-                "No memory file yet. `{}` would be read at the start of every session.",
-                places.project.join("AGENTS.md").display()
-            );
+            let own = self.policy.places.project.join("AGENTS.md");
+            return format!("No memory file yet. `{}` would be read at the start of every session.", own.display());
         }
-        let lines: Vec<String> = files
-            .iter()
-            .map(|file| format!("- `{}` ({} lines)", file.path.display(), file.text.lines().count()))
-            .collect();
+        let lines: Vec<String> =
+            files.iter().map(|(path, lines)| format!("- `{}` ({lines} lines)", path.display())).collect();
         format!("Read at the start of a session, in this order:\n\n{}", lines.join("\n"))
     }
 

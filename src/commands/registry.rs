@@ -176,7 +176,17 @@ impl Registry {
         complete(query, self.all().filter(|command| !command.hidden))
     }
 
-    /// The list of commands as Markdown: for `/help` and for the README.
+    /// What `/help` says, as Markdown: a line for each command.
+    pub fn help(&self) -> String {
+        let mut text = String::from("Commands; `?` on an empty prompt shows the keys.\n\n");
+        for command in self.all().filter(|command| !command.hidden) {
+            let hint = command.argument_hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
+            let _ = writeln!(text, "- `/{}{hint}` — {}", command.name, command.description);
+        }
+        text
+    }
+
+    /// The table of commands for the README, as Markdown.
     pub fn table(&self) -> String {
         let mut text = String::from("| Command | What it does | Headless |\n|---|---|---|\n");
         for command in self.all().filter(|command| !command.hidden) {
@@ -194,6 +204,13 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn help_has_a_line_for_each_command() {
+        let help = Registry::builtin().help();
+        assert!(help.contains("\n- `/memory [number]` — Lists the memory files"), "{help}");
+        assert_eq!(help.lines().count(), 2 + Registry::builtin().all().filter(|command| !command.hidden).count());
+    }
 
     #[test]
     fn lines_are_commands_messages_or_mistakes() {

@@ -33,7 +33,7 @@ impl Engine {
             Parsed::Message => return self.fail(format!("`{line}` is no command.")).await,
         };
         match name.as_str() {
-            "help" => self.tell(registry.table()).await,
+            "help" => self.tell(registry.help()).await,
             "clear" => self.clear().await,
             "model" => self.model(args).await,
             "permissions" => self.permissions(args).await,
@@ -311,27 +311,41 @@ impl Engine {
 
     fn cost(&self) -> String {
         let facts = self.agent.session.facts();
-        let mut text = String::from("| Model | Input | Cached | Output | Cost |\n|---|---|---|---|---|\n");
+        let used = facts.usage_by_model();
+        if used.is_empty() {
+            return "Nothing was asked of a model yet.".into();
+        }
+        let mut text = String::from("| Model | Input | Cached | Output | Cost |\n|---|--:|--:|--:|--:|\n");
         let mut sum = Some(0.0);
-        for (model, usage) in facts.usage_by_model() {
-            let cost = self.models.cost(&model, &usage);
+        for (model, usage) in &used {
+            // The log names a model only once it was chosen by hand.
+            let model = if model.is_empty() { self.agent.model.name() } else { model.clone() };
+            let cost = self.models.cost(&model, usage);
             sum = sum.zip(cost).map(|(sum, cost)| sum + cost);
-            let cost = cost.map_or_else(|| "unknown".to_owned(), |cost| format!("${cost:.4}"));
+            let cost = match cost {
+                Some(0.0) => "free".to_owned(),
+                Some(cost) => format!("${cost:.4}"),
+                None => "unknown".to_owned(),
+            };
             text.push_str(&format!(
                 "| {model} | {} | {} | {} | {cost} |\n",
-                usage.input + usage.cache_write,
-                usage.cache_read,
-                usage.output
+                grouped(usage.input + usage.cache_write),
+                grouped(usage.cache_read),
+                grouped(usage.output)
             ));
         }
         match sum {
-            Some(sum) => text.push_str(&format!("\nTogether ${sum:.4}.")),
-            None => text.push_str("\nThe catalog has no prices for some of these models."),
+            Some(sum) if used.len() > 1 => text.push_str(&format!("\nTogether ${sum:.4}.")),
+            Some(_) => {}
+            None => text.push_str("\nThe catalog has no price for what is marked unknown."),
         }
         for spent in &facts.spent {
             text.push_str(&format!(
                 "\n- {} with {}: {} tokens in, {} out",
-                spent.what, spent.model, spent.usage.input, spent.usage.output
+                spent.what,
+                spent.model,
+                grouped(spent.usage.input),
+                grouped(spent.usage.output)
             ));
         }
         text
@@ -346,13 +360,13 @@ impl Engine {
         };
         let rows = [
             ("cocode", env!("CARGO_PKG_VERSION").to_owned()),
-            ("Model", format!("{}/{} (window {} tokens)", model.provider_name, model.id, model.spec.window)),
+            ("Model", format!("{}, a window of {} tokens", model.name(), grouped(model.spec.window.into()))),
             ("Mode", self.agent.mode().label().to_owned()),
             ("Folder", format!("{} ({trust})", self.setup.project.display())),
-            ("Session", format!("{} — {}", session.id(), session.title().unwrap_or("untitled"))),
+            ("Session", format!("{} ({})", session.title().unwrap_or("untitled"), session.id())),
             ("Log", session.log().display().to_string()),
-            ("Context", format!("about {} of {} tokens", usage.context, usage.window)),
-            ("Rules", self.agent.policy.rules.entries().len().to_string()),
+            ("Context", format!("about {} of {} tokens", grouped(usage.context), grouped(usage.window))),
+            ("Rules", format!("{} (`/permissions` lists them)", self.agent.policy.rules.entries().len())),
             ("Settings", self.setup.paths.user_config().display().to_string()),
         ];
         let mut text = String::from("| | |\n|---|---|\n");
@@ -361,6 +375,19 @@ impl Engine {
         }
         text
     }
+}
+
+/// A count with its thousands apart: `28,949`.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 impl Begin {

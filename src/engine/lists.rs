@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::Engine;
 use crate::permission::Source;
-use crate::protocol::{ListKind, Listed, PromptRow, RuleRow, SessionRow};
+use crate::protocol::{ListKind, Listed, MemoryRow, PromptRow, RuleRow, SessionRow};
 use crate::session::{self, index};
 
 /// Most prompts that a front end gets to search in.
@@ -37,6 +37,7 @@ impl Engine {
             }
             ListKind::Models => Listed::Models(self.models.rows(&self.agent.model)),
             ListKind::Rules => Listed::Rules(self.rules()),
+            ListKind::Memory => Listed::Memory(self.memory_files()),
             ListKind::Prompts => {
                 let prompts = self.agent.session.prompts().unwrap_or_else(|error| {
                     tracing::error!(%error, "the prompts cannot be read");
@@ -52,6 +53,26 @@ impl Engine {
             // The inbox keeps it, since it is wanted while a turn runs, too.
             ListKind::History => what.empty(),
         }
+    }
+
+    /// The memory files in use, and the project's own where there is none yet.
+    fn memory_files(&self) -> Vec<MemoryRow> {
+        let files = self.agent.memory_files();
+        let mut rows: Vec<MemoryRow> = files
+            .into_iter()
+            .map(|(path, lines)| MemoryRow {
+                path,
+                detail: format!("{lines} line{}", if lines == 1 { "" } else { "s" }),
+            })
+            .collect();
+        let project = &self.setup.project;
+        if !rows.iter().any(|row| row.path.parent() == Some(project)) {
+            rows.push(MemoryRow {
+                path: project.join("AGENTS.md"),
+                detail: "new: what the agent shall know here".into(),
+            });
+        }
+        rows
     }
 
     pub(super) fn rules(&self) -> Vec<RuleRow> {

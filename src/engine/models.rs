@@ -169,6 +169,9 @@ impl Models {
     /// What a use of the model `provider/id` cost; none without prices.
     pub(super) fn cost(&self, name: &str, usage: &Usage) -> Option<f64> {
         let (provider, id) = name.split_once('/')?;
+        if provider == OFFLINE {
+            return Some(0.0);
+        }
         let (_, settings) = self.provider(provider)?;
         self.catalog.get(settings.wire, id).cost(usage)
     }

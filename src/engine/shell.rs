@@ -3,6 +3,7 @@
 use super::{Engine, Inbox};
 use crate::message::{Display, Message, Outcome};
 use crate::protocol::{Event, Item};
+use crate::session::entry::EntryKind;
 
 impl Engine {
     pub(super) async fn shell(&mut self, command: String, inbox: &mut Inbox) {
@@ -38,9 +39,14 @@ impl Engine {
             Outcome::Ok => "and it succeeded",
             Outcome::Error | Outcome::Denied => "and it failed",
         };
+        // Logged before it is shown, once for the model and once for the screen.
         let told = format!("The user ran a command of their own, {how}:\n$ {command}\n{text}");
-        let message = Message::reminder(&told);
-        if let Err(error) = self.agent.note(message, &desk).await {
+        let ran = EntryKind::ShellRan { command: command.clone(), output: text.clone(), code };
+        let logged = match self.agent.note(Message::reminder(&told), &desk).await {
+            Ok(()) => self.agent.session.append(ran).map(drop),
+            failed => failed,
+        };
+        if let Err(error) = logged {
             desk.emit(Event::Error { text: error.to_string(), restore: None }).await;
         }
         desk.emit(Event::Item(Item::ShellDone { command, output: text, code })).await;

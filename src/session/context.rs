@@ -244,6 +244,7 @@ impl Context {
             | EntryKind::FileAfter { .. }
             | EntryKind::FilesRestored { .. }
             | EntryKind::CommandRan { .. }
+            | EntryKind::ShellRan { .. }
             | EntryKind::BoundaryUndone { .. }
             | EntryKind::Rewind { .. }
             | EntryKind::Title { .. }

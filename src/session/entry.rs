@@ -81,6 +81,13 @@ pub enum EntryKind {
         call: CallId,
         command: String,
     },
+    /// The user's own `!` line and what it wrote, for the screen: the model reads of it in a message. No code when it was
+    /// killed.
+    ShellRan {
+        command: String,
+        output: String,
+        code: Option<i32>,
+    },
     ToolResultsCleared {
         calls: Vec<CallId>,
         /// Where each content was saved, in the order of `calls`.

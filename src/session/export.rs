@@ -21,6 +21,9 @@ impl Session {
         let mut out = format!("# {title}\n\nSession `{}` in `{}`\n", self.id(), header.cwd.display());
         for item in self.everything()? {
             match item {
+                HistoryItem::Shell { command, output, .. } => {
+                    let _ = write!(out, "\n{}", fenced("console", &format!("$ {command}\n{output}")));
+                }
                 HistoryItem::Note { text } => {
                     let _ = write!(out, "\n*{text}*\n");
                 }

@@ -158,6 +158,9 @@ impl Screen {
                 let files = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };
                 self.note(format!("{verb} {files}"));
             }
+            EntryKind::ShellRan { command, output, code } => {
+                self.items.push(HistoryItem::Shell { command, output, code });
+            }
             EntryKind::ToolResultsCleared { calls, .. } => {
                 self.note(format!("{} old tool results left the conversation", calls.len()));
             }

@@ -326,6 +326,7 @@ fn history_shows_all_and_says_what_left() {
             crate::protocol::HistoryItem::Note { text } => {
                 format!("* {}", text.split(['(', ';']).next().unwrap().trim())
             }
+            crate::protocol::HistoryItem::Shell { command, .. } => format!("! {command}"),
             crate::protocol::HistoryItem::Message { seq, message } => format!("{seq} {:?}", message.kind),
         };
         items.into_iter().map(row).collect()

@@ -1,6 +1,7 @@
 //! The view state of the terminal, folded from keys and events. Pure: it asks nobody and draws nothing.
 
 use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::composer::Composer;
@@ -14,7 +15,7 @@ use super::spinner::Spinner;
 use super::status::Status;
 use super::theme::Theme;
 use crate::message::{Kind, Message, Todo};
-use crate::protocol::{Ask, AskId, Event, HistoryItem, Item, Op, Queued, SessionInfo, Turn, TurnEnd};
+use crate::protocol::{Ask, AskId, Event, HistoryItem, Item, Op, Question, Queued, SessionInfo, Turn, TurnEnd};
 use crate::session::entry::Seq;
 
 /// How long a hint stays.
@@ -59,6 +60,8 @@ pub struct App {
     /// Open questions, the one in front first.
     pub(super) dialogs: VecDeque<Dialog>,
     pub(super) picker: Option<Picker>,
+    /// The memory file that was asked for by its number, while the list is gathered.
+    pub(super) wanted: Option<usize>,
     pub(super) pager: Option<Pager>,
     pub(super) spinner: Spinner,
     pub(super) status: Status,
@@ -72,6 +75,7 @@ pub struct App {
     pub(super) focused: bool,
     /// Shutdown was asked for.
     pub(super) closing: bool,
+    cwd: PathBuf,
     name: String,
     title: String,
     /// The composer's revision that was last given to be saved.
@@ -87,6 +91,7 @@ impl App {
             composer: Composer::default(),
             dialogs: VecDeque::new(),
             picker: None,
+            wanted: None,
             pager: None,
             spinner: Spinner::default(),
             status: Status::default(),
@@ -98,6 +103,7 @@ impl App {
             pressed: Pressed::default(),
             focused: true,
             closing: false,
+            cwd: PathBuf::new(),
             name: String::new(),
             title: String::new(),
             saved: 0,
@@ -229,6 +235,7 @@ impl App {
 
     fn begin(&mut self, session: SessionInfo) {
         let folder = session.cwd.file_name().map(|name| name.to_string_lossy().into_owned());
+        self.cwd.clone_from(&session.cwd);
         self.name = super::paint::cut(&session.title.or(folder).unwrap_or_default(), 60);
         self.queue.clear();
         self.todos.clear();
@@ -241,7 +248,13 @@ impl App {
         }
     }
 
-    fn ask(&mut self, ask: Ask, now: Instant) -> Vec<Effect> {
+    fn ask(&mut self, mut ask: Ask, now: Instant) -> Vec<Effect> {
+        if let Question::Permission { title, diff: Some(_), .. } = &mut ask.question
+            && let Ok(inside) = Path::new(title.as_str()).strip_prefix(&self.cwd)
+            && !inside.as_os_str().is_empty()
+        {
+            *title = inside.display().to_string();
+        }
         let dialog = Dialog::new(ask, now);
         self.dialogs.retain(|open| open.id() != dialog.id());
         let headline = dialog.headline();

@@ -49,6 +49,8 @@ pub enum Msg {
 pub enum Effect {
     Send(Op),
     OpenEditor(String),
+    /// Opens a file in the editor.
+    EditFile(PathBuf),
     /// Copies the last answer, or the code block that the argument names.
     Copy(String),
     Suspend,

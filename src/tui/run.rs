@@ -45,6 +45,11 @@ pub trait Host: Send + Sync + 'static {
     /// # Errors
     /// A word on why there is no new text.
     fn edit(&self, text: &str) -> Result<String, String>;
+    /// Opens a file in an editor, which has the terminal meanwhile.
+    ///
+    /// # Errors
+    /// A word on why the editor did not end well.
+    fn edit_file(&self, path: &Path) -> Result<(), String>;
     /// The branch of the working directory.
     fn branch(&self) -> Option<String>;
 }
@@ -292,6 +297,11 @@ impl<O: Output> Front<O> {
                 let host = Arc::clone(&self.host);
                 return Ok(self.away(move || host.edit(&text))?.map(Msg::Edited));
             }
+            Effect::EditFile(path) => {
+                let host = Arc::clone(&self.host);
+                let edited = self.away(move || host.edit_file(&path))?;
+                return Ok(edited.and_then(Result::err).map(Msg::Told));
+            }
             Effect::Suspend => {
                 if let Some(Err(error)) = self.away(terminal::stop)? {
                     return Ok(Some(Msg::Told(format!("cannot suspend: {error}"))));
@@ -458,6 +468,10 @@ mod tests {
 
         fn edit(&self, _: &str) -> Result<String, String> {
             Err("there is no editor".into())
+        }
+
+        fn edit_file(&self, _path: &Path) -> Result<(), String> {
+            Ok(())
         }
 
         fn branch(&self) -> Option<String> {

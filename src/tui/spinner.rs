@@ -18,7 +18,6 @@ struct Retry {
     attempt: u32,
     of: u32,
     at: Instant,
-    reason: String,
 }
 
 /// The turn under way, or the user's own command.
@@ -52,9 +51,9 @@ impl Spinner {
                 *self = Spinner { since: Some(now), shell: self.shell.take(), ..Spinner::default() };
                 self.verb = "Waiting for the model".into();
             }
-            Event::Retrying { attempt, of, delay_ms, reason } => {
+            Event::Retrying { attempt, of, delay_ms, .. } => {
                 let at = now + Duration::from_millis(*delay_ms);
-                self.retry = Some(Retry { attempt: *attempt, of: *of, at, reason: reason.clone() });
+                self.retry = Some(Retry { attempt: *attempt, of: *of, at });
             }
             Event::Delta(delta) => self.delta(delta),
             Event::Item(Item::CallStarted { tool, .. }) => self.say(format!("Running {tool}")),
@@ -91,7 +90,7 @@ impl Spinner {
         let (verb, rest) = match (&self.retry, &self.shell) {
             (Some(retry), _) => {
                 let left = retry.at.saturating_duration_since(now).as_millis().div_ceil(1000);
-                (format!("{}: try {} of {} in {left} s", retry.reason, retry.attempt, retry.of), "esc to stop".into())
+                (format!("Asking again in {left} s"), format!("try {} of {} · esc to stop", retry.attempt, retry.of))
             }
             (None, Some(command)) => (format!("! {command}"), format!("{} · esc to interrupt", seconds(elapsed))),
             (None, None) => {
@@ -191,7 +190,7 @@ mod tests {
         check(
             Event::Retrying { attempt: 2, of: 10, delay_ms: 5_000, reason: "overloaded".into() },
             66,
-            Some("● overloaded: try 2 of 10 in 5 s (esc to stop)"),
+            Some("● Asking again in 5 s (try 2 of 10 · esc to stop)"),
         );
         let call = Item::CallStarted { call: crate::message::CallId::nth(1), tool: "Bash".into(), title: "ls".into() };
         check(Event::Item(call), 70, Some("● Running Bash (1 m 10 s · ↓ 1.2k tokens · esc to interrupt)"));

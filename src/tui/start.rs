@@ -187,19 +187,23 @@ impl Host for Home {
     }
 
     fn edit(&self, text: &str) -> Result<String, String> {
-        let editor = self.editor.as_deref().unwrap_or("vi");
         let file =
             tempfile::Builder::new().prefix("cocode-").suffix(".md").tempfile().map_err(|error| error.to_string())?;
         std::fs::write(file.path(), text).map_err(|error| error.to_string())?;
+        self.edit_file(file.path()).map_err(|error| format!("{error}; the text is as it was"))?;
+        let text = std::fs::read_to_string(file.path()).map_err(|error| error.to_string())?;
+        Ok(text.trim_end_matches('\n').to_owned())
+    }
+
+    fn edit_file(&self, path: &Path) -> Result<(), String> {
+        let editor = self.editor.as_deref().unwrap_or("vi");
         // Through a shell, since the variable may hold arguments, too.
-        let status = Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(file.path()).status();
+        let status = Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(path).status();
         match status {
-            Ok(status) if status.success() => {
-                let text = std::fs::read_to_string(file.path()).map_err(|error| error.to_string())?;
-                Ok(text.trim_end_matches('\n').to_owned())
-            }
-            Ok(status) => Err(format!("{editor} ended with {status}; the text is as it was")),
-            Err(error) => Err(format!("{editor} cannot be started: {error}; set VISUAL or EDITOR")),
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) if status.code() == Some(127) => Err(format!("there is no {editor}: set VISUAL or EDITOR")),
+            Ok(status) => Err(format!("{editor} ended with {status}")),
+            Err(error) => Err(format!("{editor} cannot be started: {error}")),
         }
     }
 

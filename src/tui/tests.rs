@@ -39,6 +39,7 @@ impl Run {
         let commands = vec![
             command("clear", "new", "Start over with an empty conversation"),
             command("cost", "", "What this session has cost"),
+            command("memory", "", "Open a memory file"),
             command("model", "", "Ask another model"),
             command("permissions", "", "List, test and revoke rules"),
             command("resume", "", "Go on with an earlier session"),

@@ -57,10 +57,12 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             if matches!(listed, Listed::Sessions(_)) && app.picker.is_none() {
                 app.picker = Some(Picker::waiting(ListKind::Sessions));
             }
-            if let Some(picker) = &mut app.picker {
+            let wanted = app.wanted.take();
+            let choice = app.picker.as_mut().and_then(|picker| {
                 picker.listed(listed);
-            }
-            Vec::new()
+                picker.row(wanted?)
+            });
+            choice.map_or_else(Vec::new, |choice| chosen(app, choice))
         }
         Msg::Engine(event) => app.apply(event, now),
         Msg::Tick => Vec::new(),
@@ -160,6 +162,12 @@ fn key_in_picker(app: &mut App, key: KeyEvent, action: Option<Action>) -> Vec<Ef
         }
         picker::Outcome::Chosen(choice) => choice,
     };
+    chosen(app, choice)
+}
+
+/// Does what a row of a list stands for.
+fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
+    let command = |name: &str, args: String| vec![Effect::Send(Op::Command { name: name.into(), args })];
     app.picker = match &choice {
         Choice::Prompt(seq) => Some(Picker::rewind(*seq)),
         Choice::Rule(rule) => Some(Picker::revoke(rule)),
@@ -169,6 +177,7 @@ fn key_in_picker(app: &mut App, key: KeyEvent, action: Option<Action>) -> Vec<Ef
         Choice::Session(session) => vec![Effect::Send(Op::Resume { session })],
         Choice::Model(model) => command("model", model),
         Choice::Rewind(to, what) => vec![Effect::Send(Op::Rewind { to, what })],
+        Choice::File(path) => vec![Effect::EditFile(path)],
         Choice::Revoke(rule) => command("permissions", format!("revoke {rule}")),
         Choice::Prompt(_) | Choice::Rule(_) | Choice::Nothing => Vec::new(),
     }
@@ -327,6 +336,11 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
             return Vec::new();
         };
         let name = known.name.clone();
+        if app.spinner.in_turn() && opens_list(&name) {
+            let key = app.options.keymap.hint(Action::Cancel);
+            app.tell(format!("/{name} waits until the turn has ended; {key} interrupts it"), now);
+            return Vec::new();
+        }
         let sent = app.composer.take().0.expanded();
         let mut effects = remember(app, sent.trim());
         let args = command_line(sent.trim()).map_or("", |(_, args)| args).to_owned();
@@ -348,6 +362,11 @@ fn command_line(text: &str) -> Option<(&str, &str)> {
     fits.then_some((name, args.trim()))
 }
 
+/// Commands with a list that only an idle agent can give.
+fn opens_list(name: &str) -> bool {
+    matches!(name, "resume" | "model" | "permissions" | "rewind" | "memory")
+}
+
 /// Commands that open something run here, the rest in the engine.
 fn command(app: &mut App, name: &str, args: String) -> Vec<Effect> {
     let mut list = |kind| {
@@ -359,6 +378,10 @@ fn command(app: &mut App, name: &str, args: String) -> Vec<Effect> {
         ("resume", "") => list(ListKind::Sessions),
         ("model", "") => list(ListKind::Models),
         ("permissions", "") => list(ListKind::Rules),
+        ("memory", number) => {
+            app.wanted = number.parse().ok();
+            list(ListKind::Memory)
+        }
         ("rewind", "") => {
             app.picker = Some(Picker::prompts(&app.prompts));
             Vec::new()

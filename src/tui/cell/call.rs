@@ -113,6 +113,7 @@ impl Call {
             };
         };
         match (result.outcome, &result.display) {
+            (Outcome::Denied, Some(Display::Line { .. })) => "you said no".to_string(),
             (Outcome::Denied, _) => "denied".to_string(),
             (Outcome::Interrupted, _) => "interrupted".to_string(),
             (_, Some(Display::Command { code, millis })) => {
@@ -151,6 +152,13 @@ impl Call {
             (Outcome::Ok, Some(Display::Todos { items })) => todo_rows(items, width, theme),
             (Outcome::Ok, Some(Display::Line { .. })) if detail != Detail::Whole => Vec::new(),
             (Outcome::Ok, None) if detail != Detail::Whole && QUIET.contains(&self.tool.as_str()) => Vec::new(),
+            (Outcome::Denied, Some(Display::Line { text })) if detail != Detail::Whole => {
+                output_rows(text, theme.text, width, theme, detail)
+            }
+            (Outcome::Interrupted, None) if detail != Detail::Whole => Vec::new(),
+            (_, Some(Display::Command { code: Some(code), .. })) if detail != Detail::Whole => {
+                output_rows(without_code(&whole_text(result), *code), theme.dim, width, theme, detail)
+            }
             (Outcome::Error, None) => output_rows(&whole_text(result), theme.error, width, theme, detail),
             _ => output_rows(&whole_text(result), theme.dim, width, theme, detail),
         }
@@ -172,11 +180,17 @@ impl Shell {
         };
         spans.push(Span::styled(said, theme.dim));
         let mut rows = wrap::cut(spans, width, &[]);
-        if let Some((output, _)) = &self.done {
+        if let Some((output, code)) = &self.done {
+            let output = code.map_or(output.as_str(), |code| without_code(output, code));
             rows.extend(output_rows(output, theme.dim, width, theme, detail));
         }
         rows
     }
+}
+
+/// Output without the last line that tells the model the exit code: it stands behind the title.
+fn without_code(output: &str, code: i32) -> &str {
+    output.trim_end().strip_suffix(&format!("[Exit code {code}]")).unwrap_or(output)
 }
 
 /// Text of a result, with a line for each part that is no text.

@@ -27,6 +27,9 @@ impl Welcome {
         let model = &self.model;
         let words = match (model.probing, model.model.is_empty()) {
             (true, _) => "looking for a model…".to_string(),
+            (false, _) if model.provider == "offline" && model.model == "offline" => {
+                "the offline model: no key, no network".to_string()
+            }
             (false, true) => text::clean_line(&model.provider),
             (false, false) if model.provider.is_empty() || model.provider == model.model => {
                 text::clean_line(&model.model)

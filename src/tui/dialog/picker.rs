@@ -1,5 +1,7 @@
 //! A list to choose from: sessions, models, rules, prompts to go back to. Typing filters it.
 
+use std::path::PathBuf;
+
 use nucleo_matcher::Config;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
@@ -8,7 +10,7 @@ use ratatui::text::{Line, Span};
 
 use crate::permission::Behavior;
 use crate::protocol::RewindWhat;
-use crate::protocol::{ListKind, Listed, ModelRow, RuleRow, SessionRow};
+use crate::protocol::{ListKind, Listed, MemoryRow, ModelRow, RuleRow, SessionRow};
 use crate::session::entry::Seq;
 use crate::tui::composer::field::Field;
 use crate::tui::paint;
@@ -26,6 +28,8 @@ pub enum Choice {
     Prompt(Seq),
     Rewind(Seq, RewindWhat),
     Revoke(String),
+    /// A file to open in the editor.
+    File(PathBuf),
     /// Only to be read, or the way out.
     Nothing,
 }
@@ -54,7 +58,7 @@ pub struct Picker {
     title: String,
     /// The list that it waits for; none when it is complete.
     wait: Option<ListKind>,
-    tests: bool,
+    kind: Option<ListKind>,
     filter: Field,
     items: Vec<Item>,
     /// Items that match the filter, best first.
@@ -66,7 +70,7 @@ impl Picker {
     fn new(title: impl Into<String>, wait: Option<ListKind>, items: Vec<Item>) -> Picker {
         let shown = (0..items.len()).collect();
         let title = title.into();
-        Picker { title, wait, tests: false, filter: Field::default(), items, shown, selected: 0 }
+        Picker { title, wait, kind: wait, filter: Field::default(), items, shown, selected: 0 }
     }
 
     /// Opens a list that is still being gathered.
@@ -75,10 +79,11 @@ impl Picker {
             ListKind::Sessions => "Resume which session?",
             ListKind::Models => "Which model?",
             ListKind::Rules => "Permission rules",
+            ListKind::Memory => "Open which memory file?",
             ListKind::Prompts => "Go back to where?",
             ListKind::History => "Earlier prompts",
         };
-        Picker { tests: kind == ListKind::Rules, ..Picker::new(title, Some(kind), Vec::new()) }
+        Picker::new(title, Some(kind), Vec::new())
     }
 
     /// Opens the list of prompts, newest first.
@@ -88,7 +93,13 @@ impl Picker {
             detail: String::new(),
             choice: Choice::Prompt(*seq),
         };
-        Picker::new("Go back to before which prompt?", None, prompts.iter().rev().map(item).collect())
+        let items = prompts.iter().rev().map(item).collect();
+        Picker { kind: Some(ListKind::Prompts), ..Picker::new("Go back to before which prompt?", None, items) }
+    }
+
+    /// What row `number`, counted from 1, stands for.
+    pub fn row(&self, number: usize) -> Option<Choice> {
+        Some(self.items.get(number.checked_sub(1)?)?.choice.clone())
     }
 
     /// Asks what to take back.
@@ -137,6 +148,14 @@ impl Picker {
                 };
                 (ListKind::Rules, rows.into_iter().map(item).collect())
             }
+            Listed::Memory(rows) => {
+                let item = |row: MemoryRow| Item {
+                    label: row.path.display().to_string(),
+                    detail: row.detail,
+                    choice: Choice::File(row.path),
+                };
+                (ListKind::Memory, rows.into_iter().map(item).collect())
+            }
             // The view folds the prompts from events, and keeps the history itself.
             Listed::Prompts(_) | Listed::History(_) => return,
         };
@@ -155,7 +174,7 @@ impl Picker {
                 Some(at) => return Outcome::Chosen(self.items[*at].choice.clone()),
                 None => return Outcome::Open,
             },
-            KeyCode::Tab if self.tests && !self.filter.is_empty() => {
+            KeyCode::Tab if self.kind == Some(ListKind::Rules) && !self.filter.is_empty() => {
                 return Outcome::Test(self.filter.text().to_owned());
             }
             KeyCode::Up => self.selected = self.selected.checked_sub(1).unwrap_or(most.saturating_sub(1)),
@@ -197,19 +216,30 @@ impl Picker {
         let first = (self.selected + 1).saturating_sub(rows);
         let lines: Vec<Line> = match (self.wait, self.shown.is_empty()) {
             (Some(_), _) => vec![Line::styled("  gathering…", theme.dim)],
-            (None, true) => vec![Line::styled("  nothing there", theme.dim)],
+            (None, true) => vec![Line::styled(paint::cut(&format!("  {}", self.nothing()), width), theme.dim)],
             (None, false) => {
                 let shown = self.shown.iter().enumerate().skip(first).take(rows);
                 shown.map(|(row, at)| self.line(row, &self.items[*at], width, theme)).collect()
             }
         };
         paint::lines(buf, list, &lines);
-        let hint = match self.tests {
-            true => "type to filter · Enter revokes · Tab tests the typed command · Esc closes",
-            false => "type to filter · ↑↓ Enter choose · Esc closes",
+        let hint = match self.kind {
+            Some(ListKind::Rules) => "Esc closes · Enter revokes · type to filter · Tab tests what is typed",
+            _ => "type to filter · ↑↓ Enter choose · Esc closes",
         };
         paint::lines(buf, area, &[Line::styled(paint::cut(hint, width), theme.dim)]);
         cursor
+    }
+
+    /// Why no row is shown.
+    fn nothing(&self) -> &'static str {
+        match self.kind {
+            _ if !self.items.is_empty() => "nothing matches",
+            Some(ListKind::Sessions) => "no earlier session of this folder",
+            Some(ListKind::Rules) => "no rule is set: what is not known to only read asks",
+            Some(ListKind::Prompts) => "no prompt yet",
+            _ => "nothing there",
+        }
     }
 
     fn line(&self, row: usize, item: &Item, width: usize, theme: &Theme) -> Line<'static> {

@@ -37,9 +37,9 @@ fn no() -> Then {
 /// One line that says what is asked.
 pub(super) fn title(question: &Question) -> String {
     match question {
-        Question::Permission { tool, diff: Some(diff), .. } => {
+        Question::Permission { tool, title, diff: Some(diff), .. } => {
             let what = if diff.created { "create" } else { "change" };
-            format!("{tool} wants to {what} {} (+{} -{})", diff.path, diff.added, diff.removed)
+            format!("{tool} wants to {what} {title} (+{} −{})", diff.added, diff.removed)
         }
         Question::Permission { tool, .. } if tool == "Bash" => "Bash wants to run a command".to_owned(),
         Question::Permission { tool, .. } => format!("{tool} asks for permission"),
@@ -60,14 +60,21 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
         Question::Permission { title, input, diff, reasons, .. } => {
             // A title may be cut; what is approved is shown in full.
             let command = input.get("command").and_then(|command| command.as_str());
-            lines.extend(paint::folded(command.unwrap_or(title), width, theme.code));
+            if diff.as_ref().is_none_or(|diff| diff.path != *title && !diff.path.ends_with(&format!("/{title}"))) {
+                lines.extend(paint::folded(command.unwrap_or(title), width, theme.code));
+            }
             if let Some(description) = input.get("description").and_then(|text| text.as_str()) {
                 lines.extend(dim(description));
             }
             if let Some(diff) = diff {
                 lines.extend(diff::rows(diff, width, theme, Some(DIFF_ROWS)).into_iter().map(|row| row.line));
             }
-            for reason in reasons {
+            let path = diff.as_ref().map_or("", |diff| diff.path.as_str());
+            // That it changes the file is what the title and the diff say; what only reads is not what is asked about.
+            let telling = |reason: &&String| {
+                reason.strip_prefix("it changes ") != Some(path) && !reason.ends_with(": it only reads")
+            };
+            for reason in reasons.iter().filter(telling) {
                 lines.extend(dim(&format!("· {reason}")));
             }
         }

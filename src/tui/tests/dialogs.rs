@@ -94,18 +94,43 @@ fn diffs_scroll_in_the_dialog() {
     run.event(Event::Ask(Ask { id: AskId(1), question })).wait(200).keys("<pgdn>");
     assert_snapshot!(run.screen(), @r"
     ───
-    Write wants to create src/new.rs (+30 -…
-     4 + line 4
+    Write wants to create src/new.rs (+30 −…
      5 + line 5
      6 + line 6
      7 + line 7
      8 + line 8
+     9 + line 9
     › 1. Yes
       2. No, and tell the agent what to do
          instead
-    PgUp/PgDn 4↑ 22↓ · Enter choose · Esc no
+    PgUp/PgDn 4↑ 21↓ · Enter choose · Esc no
     default · … · ? keys
     ");
+}
+
+#[test]
+fn lists_wait_for_the_end_of_the_turn() {
+    let mut run = Run::new(80, 10);
+    run.busy().keys("/model<enter>");
+    assert_eq!(run.sent(), "");
+    assert!(run.screen().contains("> /model"), "{}", run.screen());
+    assert!(run.screen().contains("/model waits until the turn has ended; Esc interrupts it"), "{}", run.screen());
+}
+
+#[test]
+fn a_memory_file_is_opened_by_number_or_from_the_list() {
+    let rows = || {
+        let row = |path: &str| MemoryRow { path: path.into(), detail: "2 lines".into() };
+        Msg::Engine(Event::Listed(Listed::Memory(vec![row("/home/AGENTS.md"), row("/w/AGENTS.md")])))
+    };
+    for keys in ["/memory 2<enter>", "/memory<enter>"] {
+        let mut run = Run::new(80, 24);
+        run.keys(keys).msg(rows());
+        if keys == "/memory<enter>" {
+            run.keys("<down><enter>");
+        }
+        assert!(run.effects.iter().any(|effect| effect.contains(r#"EditFile("/w/AGENTS.md")"#)), "{:?}", run.effects);
+    }
 }
 
 #[test]

@@ -7,6 +7,8 @@ use serde_json::Value;
 use super::Transcript;
 use crate::message::{Kind, Media, ToolCall};
 use crate::protocol::HistoryItem;
+use crate::tui::cell::Cell;
+use crate::tui::cell::call::Shell;
 
 /// Arguments that say best what a call is about, the first that is there.
 const TITLES: &[&str] =
@@ -35,6 +37,10 @@ impl Transcript {
                             self.start_call(call.id.clone(), call.name.clone(), &title(call), now);
                         }
                     }
+                }
+                HistoryItem::Shell { command, output, code } => {
+                    let done = Some((output.clone(), *code));
+                    self.push(Cell::Shell(Shell { command: command.clone(), since: now, done }));
                 }
                 HistoryItem::Note { text } => self.aside(text.clone()),
             }

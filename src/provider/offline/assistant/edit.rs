@@ -50,10 +50,18 @@ fn everywhere(situation: &Situation, old: &str) -> Vec<Part> {
             tool("Grep", json!({ "pattern": pattern, "output_mode": "files_with_matches" })),
         ];
     };
-    vec![say(format!(
-        "`{old}` stands in:\n\n{}\n\nName the file, and I change it there.",
-        super::tail(&hits.text(), 20)
-    ))]
+    let text = hits.text();
+    let files: Vec<String> = text
+        .lines()
+        .map(|line| situation.short(line.trim()))
+        .filter(|file| !file.is_empty() && !file.contains(' '))
+        .take(20)
+        .map(|file| format!("- `{file}`\n"))
+        .collect();
+    if files.is_empty() {
+        return vec![say(format!("Nothing in this folder contains `{old}`. Nothing was changed."))];
+    }
+    vec![say(format!("`{old}` stands in:\n\n{}\nName the file, and I change it there.", files.concat()))]
 }
 
 pub(super) fn append(situation: &Situation, text: &str, path: &str) -> Vec<Part> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::{Situation, read, say, tool, unnumbered};
+use super::{Situation, listed, read, say, tool, unnumbered};
 use crate::provider::offline::script::Part;
 
 /// Documents and manifests that say what a project is, best first.
@@ -25,16 +25,11 @@ pub(super) fn repository(situation: &Situation) -> Vec<Part> {
     let Some(top) = situation.of_tool("LS").next() else {
         return vec![
             say("I look at the layout first, then at the documents that say what this is."),
-            tool("LS", json!({ "path": if situation.cwd.is_empty() { "." } else { &situation.cwd } })),
+            tool("LS", json!({ "path": "." })),
             tool("Glob", json!({ "pattern": "**/*" })),
         ];
     };
-    let names: Vec<String> = top
-        .text()
-        .lines()
-        .map(|line| name(line).to_owned())
-        .filter(|name| !name.is_empty() && !name.starts_with('/'))
-        .collect();
+    let names = listed(&top.text());
     if situation.of_tool("Read").next().is_none() {
         let found: Vec<Part> = TELLING
             .iter()
@@ -47,16 +42,6 @@ pub(super) fn repository(situation: &Situation) -> Vec<Part> {
         }
     }
     vec![say(compose(situation, &names))]
-}
-
-/// The name in one line of a listing: without marks before it and the slash of a folder after it.
-fn name(line: &str) -> &str {
-    line.trim()
-        .trim_start_matches(['-', '*', '├', '└', '─', '│', ' '])
-        .split("  ")
-        .next()
-        .unwrap_or_default()
-        .trim_end_matches('/')
 }
 
 fn compose(situation: &Situation, names: &[String]) -> String {
@@ -120,6 +105,9 @@ const ENTRIES: [&str; 9] = [
     "main.c",
 ];
 
+/// As many files as a listing names when it leaves some out.
+const LISTED: usize = 100;
+
 fn kinds(files: &[String]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for file in files {
@@ -133,8 +121,10 @@ fn kinds(files: &[String]) -> String {
         return String::new();
     }
     let listed: Vec<String> =
-        counts.iter().take(5).map(|(extension, count)| format!("{count} × `.{extension}`")).collect();
-    format!("- Among the {} files that changed last: {}\n", files.len(), listed.join(", "))
+        counts.iter().take(5).map(|(extension, count)| format!("{count} `.{extension}`")).collect();
+    // A listing may be cut, the newest files first.
+    let which = if files.len() < LISTED { format!("{} files", files.len()) } else { "of the newest files".to_owned() };
+    format!("- {which}: {}\n", listed.join(", "))
 }
 
 /// First paragraph of a README that is prose: no heading, badge, image, list or HTML.
@@ -259,7 +249,7 @@ pub(super) fn file(situation: &Situation, path: &str) -> Vec<Part> {
     vec![say(text)]
 }
 
-fn declares(line: &str) -> bool {
+pub(super) fn declares(line: &str) -> bool {
     const STARTS: [&str; 22] = [
         "pub fn ",
         "fn ",

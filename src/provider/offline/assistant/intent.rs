@@ -4,20 +4,46 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Intent {
     Greeting,
+    Thanks,
+    /// An answer to a question that no recipe asks.
+    GoOn,
     Abilities,
     Explain,
-    Show { path: String },
-    Find { term: String },
+    Show {
+        path: String,
+    },
+    /// Quoted text, or stems of words, best first.
+    Find {
+        terms: Vec<String>,
+    },
     Changes,
-    Run { command: String },
+    Run {
+        command: String,
+    },
     Test,
     Fix,
-    Create { path: String, text: String },
-    Replace { old: String, new: String, path: Option<String> },
-    Append { text: String, path: String },
-    Delete { path: String },
-    Fetch { url: String },
-    Unknown { words: Vec<String> },
+    Create {
+        path: String,
+        text: String,
+    },
+    Replace {
+        old: String,
+        new: String,
+        path: Option<String>,
+    },
+    Append {
+        text: String,
+        path: String,
+    },
+    Delete {
+        path: String,
+    },
+    Fetch {
+        url: String,
+    },
+    Unknown {
+        words: Vec<String>,
+    },
 }
 
 impl Intent {
@@ -81,8 +107,16 @@ impl Intent {
         if says(&["what changed", "git status", "git diff", "uncommitted", "changes since", "my changes", "the diff"]) {
             return Intent::Changes;
         }
-        if has(&["explain", "describe", "summarise", "summarize", "overview", "understand"])
-            || says(&["what is this", "what does this", "tell me about", "walk me through", "how does this"])
+        if has(&["explain", "describe", "summarise", "summarize", "overview", "understand", "erkläre", "erklär"])
+            || says(&[
+                "was ist das",
+                "was macht",
+                "what is this",
+                "what does this",
+                "tell me about",
+                "walk me through",
+                "how does this",
+            ])
         {
             return match path() {
                 Some(path) => Intent::Show { path },
@@ -95,18 +129,32 @@ impl Intent {
             return Intent::Show { path };
         }
         if has(&["where", "find", "search", "grep", "look", "locate", "which", "who"]) {
-            if let Some(term) = quoted.first().cloned().or_else(|| term(&words)) {
-                return Intent::Find { term };
+            let terms = match quoted.first() {
+                Some(term) => vec![term.clone()],
+                None => terms(&words),
+            };
+            if !terms.is_empty() {
+                return Intent::Find { terms };
             }
             return Intent::Explain;
         }
         if says(&["list files", "list the files", "what files", "structure", "layout"]) {
             return Intent::Explain;
         }
-        if has(&["hi", "hello", "hey", "hallo", "yo"]) && words.len() <= 4 {
+        if has(&["thanks", "thank", "thx", "danke", "great", "cool", "nice"]) && words.len() <= 4 {
+            return Intent::Thanks;
+        }
+        const GO_ON: [&str; 12] =
+            ["yes", "no", "ok", "okay", "sure", "yeah", "nope", "continue", "ja", "nein", "go", "please"];
+        if words.first().is_some_and(|word| GO_ON.contains(word)) && words.len() <= 3 {
+            return Intent::GoOn;
+        }
+        if has(&["hi", "hello", "hey", "hallo", "moin", "servus", "yo"]) && words.len() <= 4 {
             return Intent::Greeting;
         }
-        if has(&["help"]) || says(&["what can you", "who are you", "what are you", "how do you"]) {
+        if has(&["help", "hilfe"])
+            || says(&["what can you", "was kannst du", "who are you", "what are you", "how do you"])
+        {
             return Intent::Abilities;
         }
         if let (Some(path), true) = (path(), words.len() <= 4) {
@@ -170,9 +218,14 @@ fn after(prompt: &str, marks: &[&str]) -> Option<String> {
         .map(|text| text.trim().to_owned())
 }
 
-/// The thing that is looked for: the last significant word.
-fn term(words: &[&str]) -> Option<String> {
-    words.iter().rev().find(|word| significant(word)).map(|word| (*word).to_owned())
+/// The things that are looked for: significant words without their endings, at most three.
+fn terms(words: &[&str]) -> Vec<String> {
+    let stem = |word: &str| {
+        let endings = ["ing", "ed", "es", "s"];
+        let cut = endings.iter().find_map(|ending| word.strip_suffix(ending)).filter(|stem| stem.chars().count() > 3);
+        cut.unwrap_or(word).to_owned()
+    };
+    words.iter().filter(|word| significant(word)).take(3).map(|word| stem(word)).collect()
 }
 
 fn significant(word: &str) -> bool {
@@ -258,8 +311,12 @@ mod tests {
         check("Explain this repository", Intent::Explain);
         check("what does this project do?", Intent::Explain);
         check("explain src/main.rs", Intent::Show { path: s("src/main.rs") });
-        check("Where is the config parsed?", Intent::Find { term: s("parsed") });
-        check("find `fn main`", Intent::Find { term: s("fn main") });
+        check("Where is the config parsed?", Intent::Find { terms: vec![s("config"), s("pars")] });
+        check("Thanks!", Intent::Thanks);
+        check("yes please", Intent::GoOn);
+        check("Was macht dieses Projekt?", Intent::Explain);
+        check("who calls retry?", Intent::Find { terms: vec![s("call"), s("retry")] });
+        check("find `fn main`", Intent::Find { terms: vec![s("fn main")] });
         check("fix the failing test", Intent::Fix);
         check("run the tests", Intent::Test);
         check("run `cargo build`", Intent::Run { command: s("cargo build") });

@@ -5,50 +5,70 @@ use serde_json::json;
 use super::{Situation, bash, read, say, tail, tool};
 use crate::provider::offline::script::Part;
 
-/// Searches the code and shows the best place.
-pub(super) fn find(situation: &Situation, term: &str) -> Vec<Part> {
-    let Some(hits) = situation.of_tool("Grep").next() else {
-        return vec![
-            say(format!("Searching for `{term}`.")),
-            tool(
-                "Grep",
-                json!({ "pattern": escape(term), "output_mode": "content", "-n": true, "-i": true, "head_limit": 40 }),
-            ),
-            tool(
-                "Glob",
-                json!({ "pattern": format!("**/*{}*", term.replace(['*', '?', '[', ']', '{', '}', ' '], "")) }),
-            ),
-        ];
+/// Searches the code: lines with all terms, else with any of them; declarations first.
+pub(super) fn find(situation: &Situation, terms: &[String]) -> Vec<Part> {
+    let quoted = terms.join("`, `");
+    let grep = |pattern: String, glob: &str| {
+        let input = json!({
+            "pattern": pattern, "glob": glob, "output_mode": "content", "-n": true, "-i": true, "head_limit": 200
+        });
+        tool("Grep", input)
     };
-    let rows: Vec<(String, String, String)> = hits.text().lines().filter_map(hit).collect();
+    let any = |terms: &[String]| terms.iter().map(|term| escape(term)).collect::<Vec<_>>().join("|");
+    let searched: Vec<_> = situation.of_tool("Grep").collect();
+    let mut found: Vec<Hit> =
+        searched.iter().flat_map(|step| step.text().lines().filter_map(Hit::of).collect::<Vec<_>>()).collect();
+    found.sort_by(|a, b| (a.rank(), &a.file, a.line).cmp(&(b.rank(), &b.file, b.line)));
+    found.dedup_by(|a, b| (&a.file, a.line) == (&b.file, b.line));
+    match (searched.len(), terms) {
+        (0, [first, others @ ..]) if !others.is_empty() => {
+            // A file or folder may be named for one of the terms, and its lines have the others.
+            let home = plain(first);
+            return vec![
+                say(format!("Searching for `{quoted}`.")),
+                grep(all(terms), "*"),
+                grep(any(others), &format!("{{**/*{home}*,**/*{home}*/**}}")),
+                named(terms),
+            ];
+        }
+        (0, _) => return vec![say(format!("Searching for `{quoted}`.")), grep(any(terms), "*"), named(terms)],
+        (2, _) if found.is_empty() => {
+            return vec![say("No line has all of them. Searching for any."), grep(any(terms), "*")];
+        }
+        _ => {}
+    }
     let names: Vec<String> = situation
         .of_tool("Glob")
         .filter(|step| step.ok())
         .flat_map(|step| step.text().lines().map(|line| situation.short(line.trim()).to_owned()).collect::<Vec<_>>())
-        .filter(|line| line.to_lowercase().contains(&term.to_lowercase()))
-        .take(8)
+        .filter(|line| {
+            !line.contains(' ') && terms.iter().any(|term| line.to_lowercase().contains(&term.to_lowercase()))
+        })
+        .take(6)
         .collect();
-    if rows.is_empty() && names.is_empty() {
+    if found.is_empty() && names.is_empty() {
         return vec![say(format!(
-            "Nothing in this folder mentions `{term}`: neither file contents nor file names. Ignored files were not searched."
+            "Nothing in this folder mentions `{quoted}`: neither file contents nor file names. Ignored files were not searched."
         ))];
     }
     let mut text = String::new();
-    if !rows.is_empty() {
-        let mut files: Vec<&str> = rows.iter().map(|(file, _, _)| file.as_str()).collect();
+    if !found.is_empty() {
+        let mut files: Vec<&str> = found.iter().map(|hit| hit.file.as_str()).collect();
+        files.sort_unstable();
         files.dedup();
         text.push_str(&format!(
-            "`{term}` stands in {} place{} of {} file{}:\n\n",
-            rows.len(),
-            s(rows.len()),
+            "`{quoted}`: {} line{} in {} file{}, declarations first:\n\n",
+            found.len(),
+            s(found.len()),
             files.len(),
             s(files.len())
         ));
-        for (file, line, code) in rows.iter().take(12) {
-            text.push_str(&format!("- `{}:{line}` — `{}`\n", situation.short(file), code.trim().replace('`', "'")));
+        for hit in found.iter().take(8) {
+            let code: String = hit.code.trim().chars().take(90).collect();
+            text.push_str(&format!("- `{}:{}` — `{}`\n", situation.short(&hit.file), hit.line, code.replace('`', "'")));
         }
-        if rows.len() > 12 {
-            text.push_str(&format!("- … and {} more\n", rows.len() - 12));
+        if found.len() > 8 {
+            text.push_str(&format!("- … and {} more\n", found.len() - 8));
         }
     }
     if !names.is_empty() {
@@ -60,12 +80,53 @@ pub(super) fn find(situation: &Situation, term: &str) -> Vec<Part> {
     vec![say(text)]
 }
 
-/// `file:line:code`, as content mode prints it.
-fn hit(line: &str) -> Option<(String, String, String)> {
-    let mut parts = line.splitn(3, ':');
-    let (file, number, code) = (parts.next()?, parts.next()?, parts.next()?);
-    number.parse::<u64>().ok()?;
-    Some((file.to_owned(), number.to_owned(), code.to_owned()))
+/// Two or three terms on one line, in any order.
+fn all(terms: &[String]) -> String {
+    let words: Vec<String> = terms.iter().map(|term| escape(term)).collect();
+    match words.as_slice() {
+        [a, b] => format!("{a}.*{b}|{b}.*{a}"),
+        [a, b, c] => format!("{a}.*{b}.*{c}|{b}.*{a}.*{c}|{c}.*{a}.*{b}|{a}.*{c}.*{b}|{b}.*{c}.*{a}|{c}.*{b}.*{a}"),
+        others => others.join("|"),
+    }
+}
+
+/// A term without what a glob reads as more than itself.
+fn plain(term: &str) -> String {
+    term.replace(['*', '?', '[', ']', '{', '}', ' ', ','], "")
+}
+
+/// Files whose names have one of the terms.
+fn named(terms: &[String]) -> Part {
+    let patterns: Vec<String> = terms.iter().map(|term| format!("**/*{}*", plain(term))).collect();
+    let pattern = if patterns.len() == 1 { patterns.concat() } else { format!("{{{}}}", patterns.join(",")) };
+    tool("Glob", json!({ "pattern": pattern }))
+}
+
+/// One line of the result of Grep in content mode: `file:line:code`.
+struct Hit {
+    file: String,
+    line: u64,
+    code: String,
+}
+
+impl Hit {
+    fn of(line: &str) -> Option<Hit> {
+        let mut parts = line.splitn(3, ':');
+        let (file, number, code) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Hit { file: file.to_owned(), line: number.parse().ok()?, code: code.to_owned() })
+    }
+
+    /// Declarations in code first, then other code, then tests, prose and comments.
+    fn rank(&self) -> u8 {
+        let code = self.code.trim_start();
+        let extension = self.file.rsplit_once('.').map_or("", |(_, extension)| extension);
+        match () {
+            () if ["md", "txt", "lock", "snap", "json", "yaml", "yml"].contains(&extension) => 3,
+            () if self.file.contains("test") || code.starts_with("//") || code.starts_with('#') => 2,
+            () if super::explain::declares(code) => 0,
+            () => 1,
+        }
+    }
 }
 
 fn escape(term: &str) -> String {

@@ -24,10 +24,14 @@ pub fn reply(request: &Request) -> Vec<Part> {
     }
     let mut parts = match Intent::of(&situation.prompt) {
         Intent::Greeting => vec![Part::Text(abilities("Hello. "))],
+        Intent::Thanks => vec![say("You are welcome. What next?")],
+        Intent::GoOn => vec![say(
+            "I follow one prompt at a time and keep no plan. Say what to do, such as `explain this repository` or `run the tests`.",
+        )],
         Intent::Abilities => vec![Part::Text(abilities(""))],
         Intent::Explain => explain::repository(&situation),
         Intent::Show { path } => explain::file(&situation, &path),
-        Intent::Find { term } => lookup::find(&situation, &term),
+        Intent::Find { terms } => lookup::find(&situation, &terms),
         Intent::Changes => lookup::changes(&situation),
         Intent::Run { command } => lookup::run(&situation, &command),
         Intent::Test => repair::test(&situation),
@@ -158,6 +162,14 @@ fn bash(command: &str, description: &str) -> Part {
     tool("Bash", json!({ "command": command, "description": description }))
 }
 
+/// The names in the result of LS, without the slash of a folder and the target of a link.
+fn listed(text: &str) -> Vec<String> {
+    // The first line names the folder itself; names stand indented below it.
+    let names = text.lines().filter_map(|line| line.strip_prefix("  "));
+    let plain = |name: &str| name.split(" -> ").next().unwrap_or_default().trim_end_matches('/').to_owned();
+    names.map(plain).filter(|name| name != "(empty)").collect()
+}
+
 /// The lines of a Read result without their numbers.
 fn unnumbered(text: &str) -> Vec<String> {
     text.lines()
@@ -236,16 +248,31 @@ mod tests {
         let failing = "---- tests::rounds_up stdout ----\nthread 'tests::rounds_up' panicked at src/lib.rs:9:9:\nassertion failed\ntest result: FAILED";
         let trace = play(
             "Fix the failing test",
-            &[("/w/Cargo.toml", Ok), (failing, Error), (source, Ok), ("edited", Ok), ("test result: ok", Ok)],
+            &[
+                ("/w/\n  src/\n  Cargo.toml\n", Ok),
+                (failing, Error),
+                (source, Ok),
+                ("edited", Ok),
+                ("test result: ok", Ok),
+            ],
         );
-        assert_eq!(
-            trace[1],
-            r#"Glob {"pattern":"{Cargo.toml,package.json,go.mod,pyproject.toml,setup.py,pytest.ini,Makefile,test.sh}"}"#
-        );
+        assert_eq!(trace[1], r#"LS {"path":"."}"#);
         assert_eq!(trace[3], r#"Bash {"command":"cargo test","description":"Run the tests"}"#);
         assert!(trace[5].starts_with("Read"), "{trace:#?}");
         assert!(trace[7].starts_with("Edit"), "{trace:#?}");
         assert!(trace.iter().any(|line| line.starts_with("The tests pass now")), "{trace:#?}");
+    }
+
+    #[test]
+    fn searches_where_the_words_meet_and_in_files_named_for_the_first() {
+        use Outcome::Ok;
+        let trace = play(
+            "where is the config parsed?",
+            &[("notes.md:3:config parsing", Ok), ("src/config.rs:7:fn parse() {", Ok), ("/w/src/config.rs", Ok)],
+        );
+        assert!(trace[1].contains("config.*pars|pars.*config"), "{trace:#?}");
+        assert!(trace[2].contains("{**/*config*,**/*config*/**}"), "{trace:#?}");
+        assert_eq!(trace[4], "`config`, `pars`: 2 lines in 2 files, declarations first:");
     }
 
     #[test]

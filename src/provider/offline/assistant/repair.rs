@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Situation, Step, bash, read, say, tail, tool, unnumbered};
+use super::{Situation, Step, bash, listed, read, say, tail, tool, unnumbered};
 use crate::provider::offline::script::Part;
 
 /// Manifests and what they mean for testing, most telling first.
@@ -22,18 +22,12 @@ const TRIES: usize = 8;
 
 /// Finds the test command and runs it; then the caller goes on with the result.
 fn tested<'s, 'a>(situation: &'s Situation<'a>) -> Result<&'s Step<'a>, Vec<Part>> {
-    let Some(found) = situation.of_tool("Glob").next() else {
-        let names: Vec<&str> = COMMANDS.iter().map(|(name, _)| *name).collect();
-        return Err(vec![
-            say("I look for how this project is tested."),
-            tool("Glob", json!({ "pattern": format!("{{{}}}", names.join(",")) })),
-        ]);
+    let Some(found) = situation.of_tool("LS").next() else {
+        return Err(vec![say("I look for how this project is tested."), tool("LS", json!({ "path": "." }))]);
     };
-    let listing = found.text();
-    let command = COMMANDS
-        .iter()
-        .find(|(name, _)| listing.lines().any(|line| situation.short(line.trim()) == *name))
-        .map(|(_, command)| *command);
+    let names = listed(&found.text());
+    let command =
+        COMMANDS.iter().find(|(name, _)| names.iter().any(|listed| listed == name)).map(|(_, command)| *command);
     let Some(command) = command else {
         return Err(vec![say(
             "I found no manifest that tells how to test this project. Tell me the command: ``run `<command>` ``.",
@@ -82,7 +76,7 @@ pub(super) fn fix(situation: &Situation) -> Vec<Part> {
     let runs = situation.of_tool("Bash").count();
     // Each try is an edit and a run; a failed one is taken back by a second edit before the next.
     match (edits.len(), situation.steps.last().map(|step| step.call.name.as_str())) {
-        (0, _) => attempt(&path, &changes, 0, "The smallest change that could do it."),
+        (0, _) => attempt(&path, &changes, 0, "A small change could do it"),
         (_, Some("Edit")) => {
             let last = edits[edits.len() - 1];
             if !last.ok() {
@@ -91,7 +85,7 @@ pub(super) fn fix(situation: &Situation) -> Vec<Part> {
             if edits.len() % 2 == 1 {
                 vec![bash(first.input("command"), "Run the tests again")]
             } else {
-                attempt(&path, &changes, edits.len() / 2, "The next candidate.")
+                attempt(&path, &changes, edits.len() / 2, "The next candidate")
             }
         }
         (_, Some("Bash")) => {
@@ -121,7 +115,10 @@ pub(super) fn fix(situation: &Situation) -> Vec<Part> {
 
 fn attempt(path: &str, changes: &[Change], at: usize, opening: &str) -> Vec<Part> {
     match changes.get(at) {
-        Some(change) if at < TRIES => vec![say(opening), edit(path, &change.old_context, &change.new_context)],
+        Some(change) if at < TRIES => vec![
+            say(format!("{opening}, in line {}.", change.line + 1)),
+            edit(path, &change.old_context, &change.new_context),
+        ],
         _ => vec![say("None of the small changes I know mends it; all are taken back. This one needs a real model.")],
     }
 }

@@ -63,15 +63,15 @@ fn columns(table: &Table, room: usize) -> Option<Vec<usize>> {
 
 fn grid(table: &Table, columns: &[usize], theme: &Theme, prefix: &Prefix) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
-    let wraps = |cell: (&Cell, &usize)| cell_width(cell.0) > *cell.1;
-    let wrapped = table.rows.iter().skip(1).any(|row| row.iter().zip(columns).any(wraps));
+    // A row that goes on is told from the next by its empty first column, unless that one goes on, too.
+    let wrapped = table.rows.iter().skip(1).any(|row| row.first().is_some_and(|cell| cell_width(cell) > columns[0]));
+    let headed = table.rows.first().is_some_and(|header| header.iter().any(|cell| !cell.is_empty()));
     let line = |joint: &str| {
         let parts: Vec<String> = columns.iter().map(|column| "─".repeat(*column)).collect();
         Span::styled(parts.join(joint), theme.border)
     };
-    for (index, cells) in table.rows.iter().enumerate() {
-        // Wrapped rows need a line between them to be told apart.
-        if index == 1 || (wrapped && index > 1) {
+    for (index, cells) in table.rows.iter().enumerate().skip(usize::from(!headed)) {
+        if (headed && index == 1) || (wrapped && index > 1) {
             let mut spans = prefix.rest.clone();
             spans.push(line("─┼─"));
             rows.push(Row::from(Line::from(spans)));
