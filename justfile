@@ -11,9 +11,16 @@ check:
 snap:
     cargo insta review
 
-# Write the README's generated tables anew.
+# Write the README's generated tables and its pictures anew.
 readme:
     COCODE_REGENERATE=1 cargo test --test it readme
+    cargo build
+    cargo run --example screenshot
+
+# Show screens as text, such as `just screens --size 40x12 tour`.
+screens *arguments:
+    cargo build
+    cargo run --example screenshot -- --text {{arguments}}
 
 # Licences, sources and banned crates; needs cargo-deny.
 deny:
@@ -21,4 +28,4 @@ deny:
 
 # The longest files, in lines before their tests.
 long:
-    @find src -name '*.rs' -exec awk '/^#\[cfg\(test\)\]/ { exit } { n++ } END { print n, ARGV[1] }' {} \; | sort -rn | head -20
+    @find src -name '*.rs' -exec awk '/^#\[cfg\(test\)\]/ { exit } { n++ } END { print n, FILENAME }' {} \; | sort -rn | head -20

@@ -1,12 +1,23 @@
-//! Measures what the README claims about speed.
+//! Measures what the README claims about speed. `cargo bench --bench claims -- --sample-count 1` only tries it out.
 
-use std::path::Path;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use cocode::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult, Usage};
+use cocode::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult, Usage, tokens};
+use cocode::permission::{Access, Behavior, Disk, Mode, Places, Query, RuleSet, Source, Trust, decide};
+use cocode::provider::codec::codec;
+use cocode::provider::settings::WireName;
+use cocode::provider::sse;
 use cocode::session::Session;
 use cocode::session::entry::{Boundary, EntryKind};
+use cocode::session::store::Store;
+use cocode::stdx::process::Running;
+use cocode::tools::{self, Dirs, Keep, Toolbox};
+use divan::Bencher;
+use divan::counter::{BytesCount, ItemsCount};
 
 fn main() {
     divan::main();
@@ -14,7 +25,7 @@ fn main() {
 
 /// Resumes a session of 100,000 entries and 75 MiB: without any boundary, and with one every 1,000 turns.
 #[divan::bench(args = [0, 1_000], sample_count = 10)]
-fn resume(bencher: divan::Bencher<'_, '_>, boundary_every: u64) {
+fn resume(bencher: Bencher<'_, '_>, boundary_every: u64) {
     let home = tempfile::tempdir().expect("a temporary folder");
     let id = long_session(home.path(), boundary_every);
     bencher.bench(|| Session::open(home.path(), &id, SystemTime::now).expect("the session opens"));
@@ -57,4 +68,267 @@ fn long_session(home: &Path, boundary_every: u64) -> String {
         id = session;
     }
     id
+}
+
+/// Adds an entry to a session of this many: must not depend on how many there are.
+#[divan::bench(args = [100, 100_000], sample_count = 20, sample_size = 100)]
+fn append(bencher: Bencher<'_, '_>, entries: usize) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let mut session = Session::create(home.path(), Path::new("/work"), "1", SystemTime::now);
+    let text = || EntryKind::ReplyPart { text: "A line of an answer. ".repeat(10), thinking: String::new() };
+    session
+        .append(EntryKind::Message { message: Arc::new(Message::prompt("begin")) })
+        .expect("the first prompt is written");
+    for _ in 0..entries {
+        session.append(text()).expect("the entry is written");
+    }
+    bencher.bench_local(|| session.append(text()).expect("the entry is written"));
+}
+
+/// Decodes an answer of 20,000 deltas that comes in pieces of 16 KiB.
+#[divan::bench(args = ["anthropic", "openai", "openai-chat", "gemini"], sample_count = 10)]
+fn decode(bencher: Bencher<'_, '_>, wire: &str) {
+    let bytes = stream(wire);
+    let wire = match wire {
+        "anthropic" => WireName::Anthropic,
+        "openai" => WireName::Openai,
+        "openai-chat" => WireName::OpenaiChat,
+        _ => WireName::Gemini,
+    };
+    bencher.counter(BytesCount::of_slice(&bytes)).bench(|| {
+        let (mut parser, mut decoder) = (sse::Parser::new(), codec(wire).decoder("measured"));
+        let (mut events, mut out, mut count) = (Vec::new(), Vec::new(), 0);
+        for piece in bytes.chunks(16 * 1024) {
+            parser.push(piece, &mut events).expect("no event is too long");
+            for event in events.drain(..) {
+                decoder.event(&event, &mut out).expect("the event is well-formed");
+            }
+            count += out.drain(..).count();
+        }
+        assert!(count >= DELTAS, "{count} events");
+    });
+}
+
+const DELTAS: usize = 20_000;
+
+/// An answer of `DELTAS` deltas as it comes over a wire.
+fn stream(wire: &str) -> Vec<u8> {
+    let (before, delta, after): (&str, fn(String) -> String, &str) = match wire {
+        "anthropic" => (
+            concat!(
+                r#"event: message_start~data: {"type":"message_start","message":{"id":"m","type":"message","role":"#,
+                r#""assistant","model":"x","content":[],"stop_reason":null,"usage":{"input_tokens":1,"output_tokens":1}}}~~"#,
+                r#"event: content_block_start~data: {"type":"content_block_start","index":0,"content_block":{"type":"#,
+                r#""text","text":""}}~~"#,
+            ),
+            |text| {
+                format!(
+                    r#"event: content_block_delta~data: {{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}}~~"#
+                )
+            },
+            concat!(
+                r#"event: content_block_stop~data: {"type":"content_block_stop","index":0}~~"#,
+                r#"event: message_delta~data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":"#,
+                r#"{"output_tokens":9}}~~event: message_stop~data: {"type":"message_stop"}~~"#,
+            ),
+        ),
+        "openai" => (
+            concat!(
+                r#"event: response.output_item.added~data: {"type":"response.output_item.added","output_index":0,"item":"#,
+                r#"{"id":"msg_1","type":"message","role":"assistant","content":[]}}~~"#,
+            ),
+            |text| {
+                format!(
+                    r#"event: response.output_text.delta~data: {{"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,"delta":"{text}"}}~~"#
+                )
+            },
+            concat!(
+                r#"event: response.completed~data: {"type":"response.completed","response":{"id":"r","status":"#,
+                r#""completed","model":"x","output":[],"usage":{"input_tokens":1,"output_tokens":9}}}~~"#,
+            ),
+        ),
+        "openai-chat" => (
+            "",
+            |text| {
+                format!(
+                    r#"data: {{"id":"c","object":"chat.completion.chunk","model":"x","choices":[{{"index":0,"delta":{{"content":"{text}"}},"finish_reason":null}}]}}~~"#
+                )
+            },
+            concat!(
+                r#"data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"#,
+                r#""completion_tokens":9}}~~data: [DONE]~~"#,
+            ),
+        ),
+        _ => (
+            "",
+            |text| {
+                format!(
+                    r#"data: {{"candidates":[{{"content":{{"parts":[{{"text":"{text}"}}],"role":"model"}},"index":0}}],"modelVersion":"x","responseId":"r"}}~~"#
+                )
+            },
+            concat!(
+                r#"data: {"candidates":[{"content":{"parts":[{"text":"."}],"role":"model"},"index":0,"finishReason":"#,
+                r#""STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":9}}~~"#,
+            ),
+        ),
+    };
+    let deltas: String = (0..DELTAS).map(|index| delta(format!("word{index} "))).collect();
+    format!("{before}{deltas}{after}").replace('~', "\n").into_bytes()
+}
+
+/// Ends a shell with four processes below it, one of them in a session of its own.
+#[divan::bench(sample_count = 20)]
+fn kill_tree(bencher: Bencher<'_, '_>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let start = || {
+        runtime.block_on(async {
+            let mut command = tokio::process::Command::new("bash");
+            let script = "sleep 100 & sleep 100 & (sleep 100 & wait) & setsid sleep 100 & echo up; wait";
+            command.args(["--norc", "--noprofile", "-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
+            let mut running = Running::spawn(&mut command).expect("bash starts");
+            let mut out = tokio::io::BufReader::new(running.child.stdout.take().expect("it has an output"));
+            let mut line = String::new();
+            tokio::io::AsyncBufReadExt::read_line(&mut out, &mut line).await.expect("it says that it is up");
+            running
+        })
+    };
+    bencher.with_inputs(start).bench_local_values(|running| runtime.block_on(running.end()));
+}
+
+/// Decides about ordinary lines, and about hostile ones of 64 kB, under rules of every kind.
+#[divan::bench(args = LINES.map(|(name, _)| name), sample_count = 5)]
+fn decision(bencher: Bencher<'_, '_>, name: &str) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let project = home.path().join("project");
+    std::fs::create_dir(&project).expect("a project");
+    let places = Places {
+        project: project.clone(),
+        cwd: project.clone(),
+        home: Some(home.path().to_path_buf()),
+        cocode_home: home.path().join(".claude"),
+        ..Places::default()
+    };
+    let mut rules = RuleSet::default();
+    for (behavior, rule) in [
+        (Behavior::Allow, "Bash(cargo test:*)"),
+        (Behavior::Allow, "Bash(git * main)"),
+        (Behavior::Deny, "Bash(rm -rf /)"),
+        (Behavior::Deny, "Bash(a * nowhere * to be found)"),
+        (Behavior::Deny, "Bash(*--force*)"),
+        (Behavior::Deny, "Read(**/.env)"),
+        (Behavior::Ask, "Bash(git push:*)"),
+        (Behavior::Ask, "Edit(/generated/**)"),
+    ] {
+        rules.add(behavior, rule.parse().expect("the rule is one"), Source::User);
+    }
+    let line = LINES.iter().find(|(known, _)| *known == name).map(|(_, line)| line()).unwrap_or_default();
+    let access = Access::Shell { command: line, cwd: project };
+    let query = Query {
+        tool: "Bash",
+        access: &access,
+        mode: Mode::Default,
+        rules: &rules,
+        places: &places,
+        trust: Trust::Trusted,
+    };
+    bencher.bench_local(|| decide(&query, &Disk));
+}
+
+const LINES: [(&str, fn() -> String); 12] = [
+    ("ordinary", || "cd src && git log --oneline -5 | head -3; cargo test --lib 2>&1 | tail".into()),
+    ("16,000 words", || "a ".repeat(16_000) + "b"),
+    ("16,000 distinct files", || (0..10_000).fold("rm".to_owned(), |line, at| format!("{line} f{at}"))),
+    ("16,000 files to read", || (0..10_000).fold("cat".to_owned(), |line, at| format!("{line} f{at}"))),
+    ("commands", || "a;".repeat(32_000)),
+    ("distinct commands", || (0..8_000).fold(String::new(), |line, at| format!("{line}c{at}; "))),
+    ("wrappers", || "nice ".repeat(13_000) + "ls"),
+    ("expansions", || format!("echo \"{}\"", "$a".repeat(32_000))),
+    ("globs", || format!("cat {}", "/usr/bin/*a ".repeat(5_000))),
+    ("quotes", || format!("bash -c '{}'", "rm x; ".repeat(10_000))),
+    ("assignments", || "a=b ".repeat(16_000) + "ls"),
+    ("no grammar", || "a ( ".repeat(16_000)),
+];
+
+/// Counts prose, code and base64.
+#[divan::bench(sample_count = 20)]
+fn estimate(bencher: Bencher<'_, '_>) {
+    let prose = "The quick brown fox jumps over the lazy dog, and then — naïvely — rests.\n".repeat(8_000);
+    let code = "    let total = lines.iter().map(|line| line.len()).sum::<usize>();\n".repeat(8_000);
+    let text = format!("{prose}{code}{}", "QUJD".repeat(50_000));
+    bencher.counter(BytesCount::of_str(&text)).bench(|| tokens::text(divan::black_box(&text)));
+}
+
+/// Files of the checkout that is searched.
+const FILES: usize = 5_000;
+
+/// Looks for a word in a checkout of 5,000 files and 60 MB, as our tool and as ripgrep, where that is installed.
+#[divan::bench(args = ["ours", "ripgrep"], sample_count = 10)]
+fn grep(bencher: Bencher<'_, '_>, who: &str) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let root = checkout(home.path());
+    let bencher = bencher.counter(ItemsCount::new(FILES));
+    if who == "ripgrep" {
+        let found = |command: &mut Command| command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+        if !found(Command::new("rg").arg("--version")) {
+            return;
+        }
+        return bencher.bench(|| found(Command::new("rg").args(["-l", "needle_[0-9]+"]).current_dir(&root)));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let toolbox = Toolbox::builtin();
+    let tool = toolbox.get("Grep").expect("there is a Grep");
+    let dirs = Dirs { project: root.clone(), added: Vec::new(), cwd: root.clone() };
+    let settings = tools::Settings {
+        max_lines: 2000,
+        max_bytes: 50 * 1024,
+        max_tokens: 20_000,
+        keep: Keep::HeadTail,
+        bash_timeout_ms: 1_000,
+        bash_max_timeout_ms: 1_000,
+        fetch_private: false,
+        search_url: None,
+        secret_env: Vec::new(),
+        env: BTreeMap::new(),
+    };
+    let (store, seen, cancel) = (Store::new(home.path().join("session")), HashMap::new(), Default::default());
+    let sight = cocode::permission::Sight::default();
+    bencher.bench_local(|| {
+        let (live, _) = tokio::sync::mpsc::unbounded_channel();
+        let context = tools::Context {
+            call: "1",
+            dirs: &dirs,
+            home: None,
+            seen: &seen,
+            sight: &sight,
+            todos: &[],
+            settings: &settings,
+            store: &store,
+            host: &NoSearch,
+            live,
+            cancel: &cancel,
+        };
+        let output = runtime.block_on(tool.run(serde_json::json!({"pattern": "needle_[0-9]+"}), &context));
+        assert_eq!(output.outcome, Outcome::Ok);
+    });
+}
+
+struct NoSearch;
+
+impl tools::Host for NoSearch {
+    fn web_search<'a>(&'a self, _: &'a str, _: &'a [String], _: &'a [String]) -> tools::SearchFuture<'a> {
+        Box::pin(async { Err("none".to_owned()) })
+    }
+}
+
+/// Writes a checkout in which every fiftieth file has what is looked for.
+fn checkout(home: &Path) -> PathBuf {
+    let root = home.join("checkout");
+    let body = "    let value = compute(first, second).unwrap_or_default(); // nothing to see here\n".repeat(150);
+    for file in 0..FILES {
+        let folder = root.join(format!("crate_{}/src/module_{}", file % 40, file % 7));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let needle = if file % 50 == 0 { format!("needle_{file}\n") } else { String::new() };
+        std::fs::write(folder.join(format!("file_{file}.rs")), format!("{body}{needle}")).expect("a file");
+    }
+    root
 }

@@ -2,14 +2,17 @@
 //!
 //! The lines follow the schema that wrappers of Claude Code read: `system/init`, `assistant`, `user`, `result`.
 
+mod lines;
+
 use std::io::{self, BufRead, Write};
+use std::pin::Pin;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::commands::{Parsed, Registry};
 use crate::engine::{self, Handle};
-use crate::message::{Block, Content, Kind, Message, Outcome, Role, StopReason, ToolResult, Usage};
+use crate::message::{Kind, Usage};
 use crate::protocol::{Answer, Delivery, Event, Item, Op, Question, SessionInfo, Turn, TurnEnd};
 
 /// What goes to standard output.
@@ -95,30 +98,13 @@ fn read_prompts(lines: Box<dyn BufRead + Send>, prompts: &mpsc::Sender<Result<St
     for line in lines.lines() {
         let line = match line {
             Ok(line) if line.trim().is_empty() => continue,
-            Ok(line) => user_text(&line),
+            Ok(line) => lines::user_text(&line),
             Err(error) => Err(format!("standard input cannot be read: {error}")),
         };
         let stop = line.is_err();
         if prompts.blocking_send(line).is_err() || stop {
             return;
         }
-    }
-}
-
-/// The text of one input line.
-fn user_text(line: &str) -> Result<String, String> {
-    let value: Value = serde_json::from_str(line).map_err(|error| format!("an input line is not JSON: {error}"))?;
-    if value["type"] != "user" {
-        return Err(format!("an input line has type {}, expected \"user\"", value["type"]));
-    }
-    match &value["message"]["content"] {
-        Value::String(text) => Ok(text.clone()),
-        Value::Array(parts) => {
-            let texts: Vec<&str> =
-                parts.iter().filter(|part| part["type"] == "text").filter_map(|part| part["text"].as_str()).collect();
-            if texts.is_empty() { Err("an input line has no text".into()) } else { Ok(texts.join("\n")) }
-        }
-        _ => Err("an input line has no message.content".into()),
     }
 }
 
@@ -144,6 +130,9 @@ impl Run<'_> {
         handle: &mut Handle,
         prompts: &mut mpsc::Receiver<Result<String, String>>,
     ) -> io::Result<()> {
+        // One listener for the whole run: a signal between two events is not lost.
+        let stopped = signal();
+        tokio::pin!(stopped);
         if !self.begin(handle).await? {
             return Ok(());
         }
@@ -156,7 +145,7 @@ impl Run<'_> {
                     return Ok(());
                 }
             };
-            if !self.one(handle, prompt).await? {
+            if !self.one(handle, prompt, stopped.as_mut()).await? {
                 return Ok(());
             }
         }
@@ -168,15 +157,20 @@ impl Run<'_> {
         while let Some(event) = handle.events.recv().await {
             match event {
                 Event::Session(info) => {
-                    let model = info.model.clone();
+                    // While a server is looked for, it is not known which model answers.
+                    let settled = !info.model.probing;
                     self.session = Some(info);
-                    // Still looking for a server: the model that answers is not known yet.
-                    if self.output == Output::StreamJson {
-                        let init = self.init(&model.model);
-                        self.line(&init)?;
+                    if settled {
+                        return self.told_init();
                     }
-                    return Ok(true);
                 }
+                Event::Model(model) => {
+                    if let Some(session) = self.session.as_mut().filter(|_| !model.probing) {
+                        session.model = model;
+                        return self.told_init();
+                    }
+                }
+                Event::Notice { text } => writeln!(self.err, "{text}")?,
                 Event::Error { text, .. } => {
                     self.failed = Some(text);
                     self.exit = Exit::Error;
@@ -193,8 +187,21 @@ impl Run<'_> {
         Ok(false)
     }
 
+    fn told_init(&mut self) -> io::Result<bool> {
+        if self.output == Output::StreamJson {
+            let init = self.init();
+            self.line(&init)?;
+        }
+        Ok(true)
+    }
+
     /// Runs one prompt or command to its end. False when there is no going on.
-    async fn one(&mut self, handle: &mut Handle, prompt: String) -> io::Result<bool> {
+    async fn one(
+        &mut self,
+        handle: &mut Handle,
+        prompt: String,
+        mut stopped: Pin<&mut impl Future<Output = Exit>>,
+    ) -> io::Result<bool> {
         let op = match self.registry.parse_line(&prompt) {
             Parsed::Message => {
                 Op::Prompt { text: prompt.clone(), attachments: Vec::new(), delivery: Delivery::AfterTurn }
@@ -221,9 +228,10 @@ impl Run<'_> {
         loop {
             let event = tokio::select! {
                 biased;
-                stopped = signal() => {
+                stopped = stopped.as_mut() => {
                     self.exit = stopped;
-                    let _ = handle.ops.send(Op::Interrupt).await;
+                    // Not only this turn: a prompt that still waits for the start must not be sent, either.
+                    let _ = handle.ops.send(Op::Shutdown).await;
                     self.drain(handle).await;
                     self.finish(0, command)?;
                     return Ok(false);
@@ -318,7 +326,7 @@ impl Run<'_> {
                     }
                 }
                 if self.output == Output::StreamJson
-                    && let Some(line) = self.message_line(&message)
+                    && let Some(line) = lines::message(&message, self.session_id())
                 {
                     self.line(&line)?;
                 }
@@ -351,7 +359,7 @@ impl Run<'_> {
         self.session.as_ref().map(|session| session.id.as_str())
     }
 
-    fn init(&self, model: &str) -> Value {
+    fn init(&self) -> Value {
         let commands: Vec<&str> =
             self.registry.all().filter(|command| command.headless).map(|command| command.name.as_str()).collect();
         let session = self.session.as_ref();
@@ -362,38 +370,9 @@ impl Run<'_> {
             "session_id": self.session_id(),
             "tools": crate::tools::Toolbox::builtin().specs().iter().map(|spec| spec.name.clone()).collect::<Vec<_>>(),
             "mcp_servers": [],
-            "model": model,
+            "model": session.map(|session| &session.model.model),
             "permissionMode": session.map(|session| session.mode),
             "slash_commands": commands,
-        })
-    }
-
-    fn message_line(&self, message: &Message) -> Option<Value> {
-        if message.role == Role::Assistant {
-            let origin = message.origin.as_ref();
-            let content: Vec<Value> = message.blocks.iter().filter_map(assistant_block).collect();
-            return Some(json!({
-                "type": "assistant",
-                "message": {
-                    "type": "message",
-                    "role": "assistant",
-                    "model": origin.map(|origin| &origin.model),
-                    "content": content,
-                    "stop_reason": message.stop.as_ref().map(stop_word),
-                    "usage": message.usage.as_ref().map(usage_value),
-                },
-                "parent_tool_use_id": null,
-                "session_id": self.session_id(),
-            }));
-        }
-        let results: Vec<Value> = message.results().map(result_block).collect();
-        (!results.is_empty()).then(|| {
-            json!({
-                "type": "user",
-                "message": { "role": "user", "content": results },
-                "parent_tool_use_id": null,
-                "session_id": self.session_id(),
-            })
         })
     }
 
@@ -430,57 +409,13 @@ impl Run<'_> {
             "result": self.failed.as_ref().filter(|_| failed).unwrap_or(&self.answer),
             "session_id": self.session_id(),
             "total_cost_usd": self.cost.unwrap_or(0.0),
-            "usage": usage_value(&self.usage),
+            "usage": lines::usage(&self.usage),
             "permission_denials": self.denials,
         });
         if let Some(value) = &self.structured {
             result["structured_output"] = value.clone();
         }
         self.line(&result)
-    }
-}
-
-fn assistant_block(block: &Block) -> Option<Value> {
-    Some(match block {
-        Block::Text { text, .. } => json!({ "type": "text", "text": text }),
-        Block::Thinking { text, .. } => json!({ "type": "thinking", "thinking": text }),
-        Block::ToolCall(call) => json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": call.input }),
-        Block::ToolResult(_) | Block::Media(_) => return None,
-    })
-}
-
-fn result_block(result: &ToolResult) -> Value {
-    let content: Vec<Value> = result
-        .content
-        .iter()
-        .map(|part| match part {
-            Content::Text { text } => json!({ "type": "text", "text": text }),
-            Content::Media(media) => {
-                json!({ "type": "text", "text": format!("[{} of {} bytes]", media.media_type, media.bytes) })
-            }
-        })
-        .collect();
-    json!({ "type": "tool_result", "tool_use_id": result.id, "content": content, "is_error": result.outcome != Outcome::Ok })
-}
-
-fn usage_value(usage: &Usage) -> Value {
-    json!({
-        "input_tokens": usage.input,
-        "cache_creation_input_tokens": usage.cache_write,
-        "cache_read_input_tokens": usage.cache_read,
-        "output_tokens": usage.output,
-    })
-}
-
-fn stop_word(stop: &StopReason) -> String {
-    match stop {
-        StopReason::EndTurn => "end_turn".into(),
-        StopReason::ToolUse => "tool_use".into(),
-        StopReason::MaxTokens => "max_tokens".into(),
-        StopReason::StopSequence => "stop_sequence".into(),
-        StopReason::Pause => "pause_turn".into(),
-        StopReason::Interrupted => "interrupted".into(),
-        StopReason::Refusal(word) | StopReason::Other(word) => word.clone(),
     }
 }
 

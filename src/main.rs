@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use cocode::cli::{self, Cli, Earlier, Here, InputFormat, Offline, OutputFormat, PermissionsCommand, Start, Sub};
 use cocode::config::paths::{Env, Paths};
-use cocode::config::{self, Loaded};
+use cocode::config::{self, Loaded, Trust};
 use cocode::engine::{self, Begin, Setup};
 use cocode::headless::{self, Input, Output};
 use cocode::permission::{self, Disk, Mode, Places, Sandbox};
@@ -66,19 +66,20 @@ fn run(cli: &Cli) -> Result<u8, Stop> {
     }
     let start = cli.start().unwrap_or_else(|error| error.exit());
     let loaded = config::load(&paths, &env, cli.layer()).map_err(|broken| stop(USAGE)(broken.to_string()))?;
-    let root = rustix::process::geteuid().is_root();
-    cli::check_bypass(&loaded.config, &env, root).map_err(stop(USAGE))?;
+    if let Some(why) = cli.mode().and_then(|mode| mode.refused(engine::root(), sandbox(&env))) {
+        return Err(stop(USAGE)(why.to_owned()));
+    }
     let _log = config::logging::start(&paths, &loaded.config.log, config::logging::today);
     match start.headless {
-        Some(_) => print(start, loaded, paths, env, cwd, mode(cli)),
-        None => cocode::tui::start(terminal(start, loaded, paths, env, cwd, mode(cli))?)
+        Some(_) => print(start, loaded, paths, env, cwd, cli.mode()),
+        None => cocode::tui::start(terminal(start, loaded, paths, env, cwd, cli.mode())?)
             .map_err(|error| stop(1)(error.to_string())),
     }
 }
 
-/// The mode that a flag asks for.
-fn mode(cli: &Cli) -> Option<Mode> {
-    if cli.flags.dangerously_skip_permissions { Some(Mode::Bypass) } else { cli.flags.permission_mode }
+/// What the user says is around us.
+fn sandbox(env: &Env) -> Sandbox {
+    if env.get("COCODE_SANDBOXED") == Some("1") { Sandbox::Outer } else { Sandbox::None }
 }
 
 fn folder(given: Option<&Path>) -> Result<PathBuf, Stop> {
@@ -95,7 +96,7 @@ fn folder(given: Option<&Path>) -> Result<PathBuf, Stop> {
 }
 
 fn setup(start: &Start, loaded: Loaded, paths: Paths, env: Env, project: PathBuf, mode: Option<Mode>) -> Setup {
-    let sandbox = if env.get("COCODE_SANDBOXED") == Some("1") { Sandbox::Outer } else { Sandbox::None };
+    let sandbox = sandbox(&env);
     let script = match &start.offline {
         Offline::Script(file) => Some(project.join(file)),
         Offline::Model | Offline::No => None,
@@ -143,6 +144,12 @@ fn terminal(
 
 fn print(start: Start, loaded: Loaded, paths: Paths, env: Env, cwd: PathBuf, mode: Option<Mode>) -> Result<u8, Stop> {
     let Some(headless) = &start.headless else { return Ok(0) };
+    let project = loaded.with_project(&cwd, Trust::Untrusted);
+    if !project.broken.is_empty() {
+        // Nobody is there to see what is not used and to decide what it would have denied.
+        let problems: Vec<String> = project.diagnostics.iter().map(ToString::to_string).collect();
+        return Err(stop(USAGE)(problems.join("\n")));
+    }
     let output = match headless.output {
         OutputFormat::Text => Output::Text,
         OutputFormat::Json => Output::Json,

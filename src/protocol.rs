@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::message::{CallId, FileDiff, Message, Todo, ToolResult, Usage};
+use crate::message::{CallId, FileDiff, Message, Todo, Usage};
 use crate::permission::{Behavior, Mode};
 use crate::session::entry::{Restore, Seq};
 
@@ -182,6 +182,7 @@ pub struct Ask {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "few questions exist at a time, and nearly all of them are permissions")]
 pub enum Question {
     /// May this call run?
     Permission {
@@ -244,7 +245,7 @@ pub enum Event {
     /// A session begins, or another one took its place: front ends start over from it.
     Session(SessionInfo),
     Turn(Turn),
-    /// More of what is under way. Already in the log when it is sent, so it may be shown for good.
+    /// More of what is under way. Text and thinking are in the log already, so they may be shown for good.
     Delta(Delta),
     Item(Item),
     Ask(Ask),
@@ -386,12 +387,10 @@ pub enum Delta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Item {
-    /// A message is in the log for good. A reply replaces the deltas since the last item.
+    /// A message is in the log for good. A reply replaces the deltas since the last item; a result ends its call.
     Message { seq: Seq, message: Arc<Message> },
     /// A call begins to run.
     CallStarted { call: CallId, tool: String, title: String },
-    /// A call ended; its result message follows in call order, perhaps later.
-    CallDone { result: Arc<ToolResult> },
     /// The user's `!` line began.
     ShellStarted { command: String },
     /// The user's `!` line ended.
@@ -400,7 +399,7 @@ pub enum Item {
     FilesRestored { how: Restore, restored: Vec<PathBuf>, refused: Vec<String>, unseen: Vec<String> },
     /// The conversation went back to before the message at `to`; `prompt` is what the user had typed there.
     Rewound { to: Seq, prompt: String },
-    /// The context was emptied (`/clear` starts a new session and sends `Event::Session`).
+    /// What left the conversation, and why.
     Note { text: String },
 }
 

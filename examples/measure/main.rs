@@ -1,13 +1,15 @@
 //! Measures what the terminal agent costs: start, idle, keys, streams, tool rounds and headless runs, each against a
-//! scripted model on loopback and in a pseudo-terminal of 120x40 whose emulator answers as a real terminal does.
+//! scripted model on loopback and in a pseudo-terminal of 120x40 whose emulator answers as a real terminal does. Beside
+//! each figure stands its floor: what a program costs that only prints what it gets, measured in the same run.
 //!
-//! `cargo run --release --example measure -- [--binary PATH | --command SHELL] [--smoke] [--json]`. `--command` takes
-//! the first figures of any program, as a floor; `--smoke` takes few samples, to see that the measuring works.
+//! `cargo run --release --example measure -- [--binary PATH] [--smoke] [--json]`. `--smoke` takes few samples, to see that
+//! the measuring works. Fails only when the program does something wrong, never for being slow.
 
 #[path = "../../tests/it/support/screen.rs"]
 #[expect(dead_code, reason = "the tests use more of it")]
 mod screen;
 
+mod floor;
 mod process;
 mod server;
 
@@ -24,21 +26,25 @@ const KEY: char = '§';
 const KEYS: usize = 50;
 
 struct Plan {
+    binary: PathBuf,
     target: Target,
     smoke: bool,
     json: bool,
 }
 
+/// What is measured.
+#[derive(Clone, Copy, PartialEq)]
 enum Target {
-    Agent(PathBuf),
-    Command(String),
+    Agent,
+    /// This program in its other role: see `floor`.
+    Floor,
 }
 
 /// One line of the table.
 struct Figure {
     name: &'static str,
     value: f64,
-    /// What peers.md asks of ours; none where it asks nothing.
+    /// What is asked of it; none where nothing is.
     most: Option<f64>,
 }
 
@@ -51,41 +57,64 @@ impl Table {
         eprintln!("{name}: {value:.4}");
         self.0.push(Figure { name, value, most });
     }
+
+    fn value(&self, name: &str) -> Option<f64> {
+        self.0.iter().find(|figure| figure.name == name).map(|figure| figure.value)
+    }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let plan = arguments()?;
-    let mut table = Table(Vec::new());
-    let server = Server::start()?;
-    starts(&plan, &server, &mut table);
-    if let Target::Agent(binary) = &plan.target {
-        terminal(&plan, &server, &mut table);
-        headless(&plan, binary, &server, &mut table)?;
+    let mut rest = std::env::args().skip(1).peekable();
+    if rest.next_if(|argument| argument == "--floor").is_some() {
+        return Ok(floor::run(rest.skip_while(|argument| argument != "-p").nth(1))?);
     }
-    print(&plan, &table);
+    let mut plan = arguments()?;
+    let server = Server::start()?;
+    let mut measure = |target| -> Result<Table, Box<dyn std::error::Error>> {
+        plan.target = target;
+        let mut table = Table(Vec::new());
+        starts(&plan, &server, &mut table);
+        terminal(&plan, &server, &mut table)?;
+        headless(&plan, &server, &mut table)?;
+        Ok(table)
+    };
+    let (floor, table) = (measure(Target::Floor)?, measure(Target::Agent)?);
+    print(&plan, &floor, &table);
     Ok(())
 }
 
 fn arguments() -> Result<Plan, String> {
-    let mut plan = Plan { target: Target::Agent("target/release/cocode".into()), smoke: false, json: false };
+    let binary = PathBuf::from("target/release/cocode");
+    let mut plan = Plan { binary, target: Target::Agent, smoke: false, json: false };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
         match argument.as_str() {
-            "--binary" => plan.target = Target::Agent(value()?.into()),
-            "--command" => plan.target = Target::Command(value()?),
+            "--binary" => plan.binary = arguments.next().ok_or("--binary needs a path")?.into(),
             "--smoke" => plan.smoke = true,
             "--json" => plan.json = true,
-            _ => return Err(format!("unknown argument {argument}; known: --binary --command --smoke --json")),
+            _ => return Err(format!("unknown argument {argument}; known: --binary --smoke --json")),
         }
     }
-    if let Target::Agent(binary) = &mut plan.target {
-        *binary = std::path::absolute(&*binary).map_err(|error| error.to_string())?;
-        if !binary.exists() {
-            return Err(format!("{} does not exist: build it with cargo build --release", binary.display()));
-        }
+    plan.binary = std::path::absolute(&plan.binary).map_err(|error| error.to_string())?;
+    if !plan.binary.exists() {
+        return Err(format!("{} does not exist: build it with cargo build --release", plan.binary.display()));
     }
     Ok(plan)
+}
+
+impl Plan {
+    /// The program and its first argument.
+    fn command(&self) -> (PathBuf, &'static str) {
+        match self.target {
+            Target::Agent => (self.binary.clone(), "--dangerously-skip-permissions"),
+            Target::Floor => (std::env::current_exe().expect("a program has a file"), "--floor"),
+        }
+    }
+
+    /// How often what takes long is measured.
+    fn repeats(&self) -> usize {
+        if self.smoke { 1 } else { 3 }
+    }
 }
 
 /// The variables that keep a run to itself, with everything below `home`.
@@ -103,21 +132,14 @@ fn environment(server: &Server, home: &Path) -> Vec<(&'static str, String)> {
 /// Starts the program in a terminal and waits for its first output; the directory holds its files and goes away with it.
 fn launch(plan: &Plan, server: &Server) -> (Screen, tempfile::TempDir) {
     let home = tempfile::tempdir().expect("a directory for the program");
-    let launch = match &plan.target {
-        Target::Agent(binary) => Launch::new(binary).args(["--dangerously-skip-permissions"]),
-        Target::Command(command) => Launch::new("/bin/sh").args(["-c", command]),
-    };
+    let (program, argument) = plan.command();
+    let launch = Launch::new(program).args([argument]);
     let launch =
         environment(server, home.path()).into_iter().fold(launch, |launch, (name, value)| launch.env(name, value));
     let screen = launch.cwd(home.path()).size(120, 40).start();
     // A key before the first output would be echoed by the terminal itself.
-    let patience = match &plan.target {
-        Target::Agent(_) => screen::DEADLINE,
-        // Such as `cat`, which says nothing before it is asked.
-        Target::Command(_) => Duration::from_millis(200),
-    };
     let start = Instant::now();
-    while screen.bytes() == 0 && start.elapsed() < patience {
+    while screen.bytes() == 0 && start.elapsed() < screen::DEADLINE {
         std::thread::sleep(Duration::from_micros(200));
     }
     (screen, home)
@@ -173,9 +195,9 @@ fn starts(plan: &Plan, server: &Server, table: &mut Table) {
     std::thread::sleep(Duration::from_secs(if plan.smoke { 1 } else { 3 }));
     table.add("memory at idle, PSS MiB", process::pss(screen.pid()), 25.0);
     table.add("threads at idle", process::threads(screen.pid()), 8.0);
-    let (cpu, bytes) = (process::cpu(screen.pid()), screen.bytes());
+    let (threads, bytes) = (process::thread_times(screen.pid()), screen.bytes());
     std::thread::sleep(Duration::from_secs(if plan.smoke { 1 } else { 10 }));
-    table.add("CPU s over 10 s idle", process::cpu(screen.pid()) - cpu, 0.001);
+    table.add("CPU s over 10 s idle", process::spent_since(&threads, screen.pid()), 0.001);
     table.add("bytes over 10 s idle", bytes_since(&screen, bytes), 0.0);
     clear_keys(&screen);
     table.add("key to screen, idle, p95 ms", keys(&screen, if plan.smoke { 10 } else { KEYS }), 2.0);
@@ -191,7 +213,7 @@ fn turn(screen: &Screen, task: &str, tag: &str) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-fn terminal(plan: &Plan, server: &Server, table: &mut Table) {
+fn terminal(plan: &Plan, server: &Server, table: &mut Table) -> Result<(), String> {
     let fresh = || {
         let (screen, home) = launch(plan, server);
         key(&screen);
@@ -206,61 +228,84 @@ fn terminal(plan: &Plan, server: &Server, table: &mut Table) {
     table.add("first request of a turn, kB", requests.first().map_or(0.0, |size| *size as f64 / 1000.0), 18.0);
     table.add("model requests for one plain turn", requests.len() as f64, 1.0);
 
-    let slow = if plan.smoke { 100 } else { 600 };
-    screen.send(format!("BENCH:slow:{slow}:S1\r"));
-    screen.wait_text("word5 ");
-    table.add(
-        "key to screen while 100 deltas/s stream, p95 ms",
-        keys(&screen, if plan.smoke { 10 } else { KEYS }),
-        2.0,
-    );
-    clear_keys(&screen);
-    screen.wait_text("DONES1");
-    table.add("2,000 deltas, Enter to last word visible, s", turn(&screen, "deltas:2000", "D2"), 0.08);
+    // What only prints mixes keys and text.
+    if plan.target == Target::Agent {
+        let slow = if plan.smoke { 100 } else { 600 };
+        screen.send(format!("BENCH:slow:{slow}:S1\r"));
+        screen.wait_text("word5 ");
+        table.add(
+            "key to screen while 100 deltas/s stream, p95 ms",
+            keys(&screen, if plan.smoke { 10 } else { KEYS }),
+            2.0,
+        );
+        clear_keys(&screen);
+        screen.wait_text("DONES1");
+    }
+    let times = (0..plan.repeats()).map(|at| turn(&screen, "deltas:2000", &format!("D2{at}"))).collect();
+    table.add("2,000 deltas, Enter to last word visible, s", median(times), 0.08);
 
-    let (screen, _home) = fresh();
-    let cpu = process::cpu(screen.pid());
-    let most = if plan.smoke { 10_000 } else { 20_000 };
-    table.add("20,000 deltas, s", turn(&screen, &format!("deltas:{most}"), "D20"), 0.3);
-    screen.settle(Duration::from_millis(500));
-    table.add("20,000 deltas, CPU s", process::cpu(screen.pid()) - cpu, 0.6);
-    table.add("memory after 20,000 deltas, PSS MiB", process::pss(screen.pid()), 45.0);
-    let rows = screen.scrollback_text();
-    let shown = (0..1000).filter(|line| rows.matches(&format!("let value_{line} ")).count() == 1).count();
-    table.add("lines of code shown exactly once, of 1,000", shown as f64, None);
+    let (mut times, mut cpus, mut memory) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..plan.repeats() {
+        let (screen, _home) = fresh();
+        let cpu = process::cpu(screen.pid());
+        let count = if plan.smoke { 10_000 } else { 20_000 };
+        times.push(turn(&screen, &format!("deltas:{count}"), "D20"));
+        screen.settle(Duration::from_millis(500));
+        cpus.push(process::cpu(screen.pid()) - cpu);
+        memory.push(process::pss(screen.pid()));
+        let rows = screen.scrollback_text();
+        let shown = (0..1000).filter(|line| rows.matches(&format!("let value_{line} ")).count() == 1).count();
+        if shown != 1000 {
+            return Err(format!("{shown} of 1,000 lines of code are shown exactly once"));
+        }
+    }
+    table.add("20,000 deltas, s", median(times), 0.3);
+    table.add("20,000 deltas, CPU s", median(cpus), 0.6);
+    table.add("memory after 20,000 deltas, PSS MiB", median(memory), 45.0);
 
-    let (screen, _home) = fresh();
     let rounds = if plan.smoke { 5 } else { 100 };
-    let cpu = process::cpu(screen.pid());
-    let seconds = turn(&screen, &format!("tools:{rounds}"), "T1");
-    table.add("tool rounds in the terminal, ms a round", seconds * 1000.0 / f64::from(rounds), 4.0);
-    table.add("100 tool rounds, CPU s", process::cpu(screen.pid()) - cpu, 0.4);
+    let (mut times, mut cpus) = (Vec::new(), Vec::new());
+    for _ in 0..plan.repeats() {
+        let (screen, _home) = fresh();
+        let cpu = process::cpu(screen.pid());
+        times.push(turn(&screen, &format!("tools:{rounds}"), "T1") * 1000.0 / f64::from(rounds));
+        cpus.push(process::cpu(screen.pid()) - cpu);
+    }
+    table.add("tool rounds in the terminal, ms a round", median(times), 4.0);
+    table.add("100 tool rounds, CPU s", median(cpus), 0.4);
+    Ok(())
 }
 
 /// Runs without a terminal, one after the other.
-fn headless(plan: &Plan, binary: &Path, server: &Server, table: &mut Table) -> std::io::Result<()> {
+fn headless(plan: &Plan, server: &Server, table: &mut Table) -> std::io::Result<()> {
     let runs = if plan.smoke { 2 } else { 20 };
     let cpu = process::cpu_of_ended_children();
     let mut times = Vec::new();
     for _ in 0..runs {
-        times.push(one_shot(binary, server, "BENCH:plain:0:H1")?.0);
+        times.push(one_shot(plan, server, "BENCH:plain:0:H1")?.0);
     }
     let cpu = (process::cpu_of_ended_children() - cpu) / f64::from(runs);
     table.add("one-shot headless answer, s", median(times), 0.025);
     table.add("one-shot headless answer, CPU s", cpu, 0.015);
     let rounds = if plan.smoke { 5 } else { 50 };
-    let (seconds, memory) = one_shot(binary, server, &format!("BENCH:tools:{rounds}:H2"))?;
-    table.add("50 tool rounds headless, s", seconds, 0.25);
-    table.add("50 tool rounds headless, max MiB", memory, 25.0);
+    let (mut times, mut memory) = (Vec::new(), Vec::new());
+    for _ in 0..plan.repeats() {
+        let (seconds, most) = one_shot(plan, server, &format!("BENCH:tools:{rounds}:H2"))?;
+        times.push(seconds);
+        memory.push(most);
+    }
+    table.add("50 tool rounds headless, s", median(times), 0.25);
+    table.add("50 tool rounds headless, max MiB", median(memory), 25.0);
     Ok(())
 }
 
 /// Runs one prompt to its end; returns seconds and the most MiB that were seen.
-fn one_shot(binary: &Path, server: &Server, prompt: &str) -> std::io::Result<(f64, f64)> {
+fn one_shot(plan: &Plan, server: &Server, prompt: &str) -> std::io::Result<(f64, f64)> {
     let home = tempfile::tempdir()?;
+    let (program, argument) = plan.command();
     let start = Instant::now();
-    let mut child = Command::new(binary)
-        .args(["-p", prompt, "--dangerously-skip-permissions"])
+    let mut child = Command::new(program)
+        .args([argument, "-p", prompt])
         .env_clear()
         .envs(environment(server, home.path()))
         .env("HOME", home.path())
@@ -297,20 +342,23 @@ fn bytes_since(screen: &Screen, before: usize) -> f64 {
 }
 
 #[expect(clippy::print_stdout, reason = "the table is what the program is for")]
-fn print(plan: &Plan, table: &Table) {
+fn print(plan: &Plan, floor: &Table, table: &Table) {
     if plan.json {
         let rows: Vec<_> = table
             .0
             .iter()
-            .map(|figure| serde_json::json!({"figure": figure.name, "value": figure.value, "most": figure.most}))
+            .map(|Figure { name, value, most }| {
+                serde_json::json!({"figure": name, "floor": floor.value(name), "value": value, "most": most})
+            })
             .collect();
         println!("{}", serde_json::Value::from(rows));
         return;
     }
-    println!("| figure | measured | at most |\n|---|---|---|");
+    println!("| figure | floor | measured | at most |\n|---|---|---|---|");
     for Figure { name, value, most } in &table.0 {
+        let floor = floor.value(name).map_or("–".to_owned(), rounded);
         let most = most.map_or("–".to_owned(), |most| format!("{most}"));
-        println!("| {name} | {} | {most} |", rounded(*value));
+        println!("| {name} | {floor} | {} | {most} |", rounded(*value));
     }
 }
 

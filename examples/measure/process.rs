@@ -1,5 +1,6 @@
 //! What a process and its descendants cost, read from `/proc`.
 
+use std::collections::HashMap;
 use std::fs;
 
 /// The process and all that came from it, as they are now.
@@ -37,6 +38,25 @@ pub(crate) fn cpu(root: u32) -> f64 {
             (ticks as f64 / 100.0).max(threads as f64 / 1e9)
         })
         .sum()
+}
+
+/// CPU nanoseconds of every thread of the tree that lives now.
+pub(crate) fn thread_times(root: u32) -> HashMap<u32, u64> {
+    let tasks = tree(root).into_iter().filter_map(|pid| fs::read_dir(format!("/proc/{pid}/task")).ok()).flatten();
+    tasks
+        .filter_map(|task| {
+            let task = task.ok()?;
+            let stat = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            Some((task.file_name().to_str()?.parse().ok()?, stat.split(' ').next()?.parse().ok()?))
+        })
+        .collect()
+}
+
+/// CPU seconds that the threads of now have spent since then. (A thread that has ended since would count less than
+/// nothing in a difference of sums.)
+pub(crate) fn spent_since(before: &HashMap<u32, u64>, root: u32) -> f64 {
+    let spent = |(thread, now): (u32, u64)| now - before.get(&thread).copied().unwrap_or(0);
+    thread_times(root).into_iter().map(spent).sum::<u64>() as f64 / 1e9
 }
 
 /// CPU seconds of the children that this program has waited for.

@@ -7,7 +7,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::message::Message;
 use crate::permission::Mode;
 use crate::protocol::{Answer, Ask, AskId, Delivery, Event, Question, QueueId, Queued};
 
@@ -31,7 +30,6 @@ struct State {
     asks: HashMap<AskId, oneshot::Sender<Answer>>,
     queue: Vec<(QueueId, Prompt, Delivery)>,
     mode: Option<Mode>,
-    context: Vec<Message>,
     cancel: Option<CancellationToken>,
 }
 
@@ -52,6 +50,9 @@ impl Desk {
 
     /// Asks a person and waits for the answer. None when cancelled.
     pub async fn ask(&self, question: Question, cancel: &CancellationToken) -> Option<Answer> {
+        if cancel.is_cancelled() {
+            return None;
+        }
         let (send, receive) = oneshot::channel();
         let id = {
             let mut state = self.state();
@@ -111,17 +112,7 @@ impl Desk {
         self.state().mode.take()
     }
 
-    /// Adds something to the context at the next boundary (the output of a `!` line).
-    pub fn add_context(&self, message: Message) {
-        self.state().context.push(message);
-        self.changed.notify_one();
-    }
-
-    pub fn take_context(&self) -> Vec<Message> {
-        std::mem::take(&mut self.state().context)
-    }
-
-    /// Resolves when there is something to take.
+    /// Resolves when a mode waits to be taken.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -159,6 +150,16 @@ impl Desk {
         state.queue = rest;
         let steers: Vec<(QueueId, Prompt, Delivery)> = steers;
         steers.into_iter().map(|(_, prompt, _)| prompt).collect()
+    }
+
+    /// Puts prompts back that were taken but not delivered, oldest first.
+    pub fn put_back(&self, steers: Vec<Prompt>) {
+        let mut state = self.state();
+        for (at, prompt) in steers.into_iter().enumerate() {
+            state.ids += 1;
+            let id = QueueId(state.ids);
+            state.queue.insert(at, (id, prompt, Delivery::Steer));
+        }
     }
 
     /// Takes the oldest prompt that waits, whatever it waits for.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::Agent;
 use super::desk::Desk;
 use crate::message::{CallId, Display, Effect, Message, Outcome, ToolCall, ToolResult};
-use crate::permission::{self, Access, Behavior, Decision, Disk, Query};
+use crate::permission::{self, Access, Behavior, Decision, Disk, QUIET_GIT, Query, Sight};
 use crate::protocol::{Answer, Delta, Event, Item, Question, TurnEnd};
 use crate::session;
 use crate::session::entry::EntryKind;
@@ -39,6 +40,14 @@ enum Admission {
     Refused(ToolResult),
     /// The user stopped the turn with the refusal.
     Stopped(ToolResult),
+}
+
+/// How a question about a call was settled.
+enum Waited {
+    /// By a person; none when the turn was interrupted.
+    Answer(Option<Answer>),
+    /// By a change of mode.
+    Decided(Decision),
 }
 
 impl Agent {
@@ -110,9 +119,19 @@ impl Agent {
                 }
             }
         }
-        for call in &ready {
-            self.before(call)?;
+        let mut able = Vec::with_capacity(ready.len());
+        for call in ready {
+            match self.before(&call) {
+                Ok(()) => able.push(call),
+                // What is there cannot be read, so it could not be put back: the model may go another way.
+                Err(error @ session::Error::Io { action: "read", .. }) => {
+                    let text = format!("Not run, since it could not be undone: {error}");
+                    done.push(ToolResult::of_text(call.call.id, Outcome::Error, text));
+                }
+                Err(error) => return Err(error),
+            }
         }
+        let ready = able;
         let accesses: Vec<(CallId, Access)> =
             ready.iter().map(|ready| (ready.call.id.clone(), ready.access.clone())).collect();
         done.extend(self.run_all(ready, desk, cancel).await?);
@@ -145,12 +164,15 @@ impl Agent {
 
     /// Logs a result and shows it.
     async fn answer(&mut self, result: ToolResult, desk: &Desk) -> Result<(), session::Error> {
-        for effect in &result.effects {
-            if let Effect::Todos { items } = effect {
-                desk.emit(Event::Todos { items: items.clone() }).await;
-            }
+        let todos = result.effects.iter().find_map(|effect| match effect {
+            Effect::Todos { items } => Some(items.clone()),
+            _ => None,
+        });
+        self.push(Message::tool_results(vec![result]), desk).await?;
+        if let Some(items) = todos {
+            desk.emit(Event::Todos { items }).await;
         }
-        self.push(Message::tool_results(vec![result]), desk).await
+        Ok(())
     }
 
     /// Checks the call, decides, and asks where the decision is to ask.
@@ -212,12 +234,18 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Admission, session::Error> {
         let dirs = self.dirs();
+        let mut diff = ready.tool.preview(&ready.call.input, &dirs, self.settings.user_home.as_deref());
+        if let Some(diff) = &mut diff
+            && let Ok(below) = Path::new(&diff.path).strip_prefix(&dirs.project)
+        {
+            diff.path = below.to_string_lossy().into_owned();
+        }
         let question = Question::Permission {
             call: ready.call.id.clone(),
             tool: ready.call.name.clone(),
             title: ready.tool.title(&ready.call.input),
             input: ready.call.input.clone(),
-            diff: ready.tool.preview(&ready.call.input, &dirs, self.settings.user_home.as_deref()),
+            diff,
             reasons: decision.reasons,
             suggestions: decision.suggestions.iter().map(ToString::to_string).collect(),
         };
@@ -227,7 +255,15 @@ impl Agent {
             display: Some(Display::Line { text: words.to_owned() }),
             ..result(Outcome::Denied, text)
         };
-        Ok(match desk.ask(question, cancel).await {
+        let answer = match self.wait(&ready, question, desk, cancel).await? {
+            Waited::Answer(answer) => answer,
+            Waited::Decided(decision) if decision.behavior == Behavior::Allow => return Ok(Admission::Run(ready)),
+            Waited::Decided(decision) => {
+                let text = format!("Refused: {}.", decision.reasons.join("; "));
+                return Ok(Admission::Refused(result(Outcome::Denied, &text)));
+            }
+        };
+        Ok(match answer {
             None => Admission::Stopped(result(Outcome::Interrupted, "Interrupted by the user before it ran.")),
             Some(Answer::Yes) => Admission::Run(ready),
             Some(Answer::Always { rules, scope }) => {
@@ -248,6 +284,42 @@ impl Agent {
                 "",
             )),
         })
+    }
+
+    /// Waits for the answer. A mode change meanwhile decides anew, and may make the question pointless.
+    async fn wait(
+        &mut self,
+        ready: &Ready,
+        question: Question,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Waited, session::Error> {
+        let open = cancel.child_token();
+        let asked = desk.ask(question, &open);
+        tokio::pin!(asked);
+        loop {
+            let answer = tokio::select! {
+                biased;
+                () = desk.changed() => None,
+                answer = &mut asked => Some(answer),
+            };
+            self.take_mode(desk).await?;
+            let decision = self.decide(&ready.call.name, &ready.access);
+            match answer {
+                // A yes in the old mode is none in the new one.
+                Some(Some(Answer::Yes | Answer::Always { .. })) if decision.behavior == Behavior::Deny => {
+                    return Ok(Waited::Decided(decision));
+                }
+                Some(answer) => return Ok(Waited::Answer(answer)),
+                None if decision.behavior == Behavior::Ask => {}
+                None => {
+                    open.cancel();
+                    // An answer that arrived in this very moment is too late.
+                    let _ = asked.await;
+                    return Ok(Waited::Decided(decision));
+                }
+            }
+        }
     }
 
     /// Makes a change undoable, and the log safe on disk, before it happens.
@@ -280,6 +352,32 @@ impl Agent {
         permission::decide(&query, &Disk).behavior == Behavior::Allow
     }
 
+    /// What a search may show: the files that the rules keep back stay out of its results.
+    fn sight(&self, ready: &Ready) -> Sight {
+        let places = self.places();
+        let query = Query {
+            tool: &ready.call.name,
+            access: &ready.access,
+            mode: self.mode(),
+            rules: &self.policy.rules,
+            places: &places,
+            trust: self.policy.trust,
+        };
+        Sight::of(&query, &Disk)
+    }
+
+    /// Settings for a line that runs because it only reads: git must not run what a repository's configuration names.
+    /// None for any other call, so that hooks and filters work where the user allowed a change.
+    fn quiet(&self, ready: &Ready) -> Option<tools::Settings> {
+        let Access::Shell { command, .. } = &ready.access else { return None };
+        if !command.contains("git") || !self.provably_read_only(&ready.call.name, &ready.access) {
+            return None;
+        }
+        let mut settings = (*self.settings.tools).clone();
+        settings.env.extend(QUIET_GIT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        Some(settings)
+    }
+
     async fn run_all(
         &mut self,
         ready: Vec<Ready>,
@@ -291,10 +389,19 @@ impl Agent {
         let (dirs, seen, todos) = (self.dirs(), context.seen().clone(), context.todos().to_vec());
         let (store, settings, host, user_home) =
             (self.session.store().clone(), self.settings.tools.clone(), self.host(), self.settings.user_home.clone());
-        let runs = ready.into_iter().map(|Ready { call, tool, .. }| {
+        let ready: Vec<_> = ready
+            .into_iter()
+            .map(|ready| {
+                let sight = self.sight(&ready);
+                let quiet = self.quiet(&ready);
+                (ready, sight, quiet)
+            })
+            .collect();
+        let runs = ready.into_iter().map(|(Ready { call, tool, .. }, sight, quiet)| {
             let (dirs, seen, todos, store, settings, host, user_home) =
                 (&dirs, &seen, todos.as_slice(), &store, &*settings, &host, user_home.as_deref());
             async move {
+                let settings = quiet.as_ref().unwrap_or(settings);
                 let title = tool.title(&call.input);
                 desk.emit(Event::Item(Item::CallStarted { call: call.id.clone(), tool: call.name.clone(), title }))
                     .await;
@@ -302,6 +409,7 @@ impl Agent {
                 let context = tools::Context {
                     call: call.id.as_str(),
                     dirs,
+                    sight: &sight,
                     home: user_home,
                     seen,
                     todos,
@@ -325,15 +433,13 @@ impl Agent {
                     tools::Output::error("The tool crashed; this is a bug of cocode. Try another way.")
                 });
                 let output = tools::limit::apply(output, settings, store, call.id.as_str());
-                let result = ToolResult {
+                ToolResult {
                     id: call.id.clone(),
                     outcome: output.outcome,
                     content: output.content,
                     display: output.display,
                     effects: output.effects,
-                };
-                desk.emit(Event::Item(Item::CallDone { result: Arc::new(result.clone()) })).await;
-                result
+                }
             }
         });
         let all = join_all(runs);

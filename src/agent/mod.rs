@@ -11,19 +11,20 @@ mod sample;
 mod turn;
 mod voice;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::message::{Message, Usage};
+use crate::message::{CallId, Message, Usage};
 use crate::permission::{Access, Behavior, Mode, Places, Rule, RuleSet, Source, Trust};
-use crate::protocol::{Delta, Event, GrantScope, ModelInfo, UsageInfo};
+use crate::protocol::{Delta, Event, GrantScope, ModelInfo, RewindWhat, UsageInfo};
 use crate::provider::catalog::ModelSpec;
 use crate::provider::{self, Provider, ToolSpec};
-use crate::session::entry::EntryKind;
-use crate::session::{self, Session};
+use crate::session::entry::{EntryKind, Seq};
+use crate::session::{self, Rewound, Session};
 use crate::tools::{self, Dirs, Toolbox};
 
 /// Who answers: a provider, and one of its models.
@@ -37,7 +38,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// As `--model` and `/model` take it.
+    /// As sessions and `/model` name it.
     pub fn name(&self) -> String {
         format!("{}/{}", self.provider_name, self.id)
     }
@@ -70,6 +71,15 @@ pub struct Settings {
     pub append_system: Option<String>,
     /// Names of memory files, in the order in which they count.
     pub memory_names: Vec<String>,
+    /// Whether the session may go into Bypass: only a flag at its start allows that.
+    pub bypass: Bypass,
+}
+
+/// Whether Bypass can be switched on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bypass {
+    Allowed,
+    Never,
 }
 
 /// What may run.
@@ -99,6 +109,24 @@ pub enum Failure {
     Session(#[from] session::Error),
 }
 
+impl Failure {
+    /// What the user can do about it, where the text itself does not say.
+    fn advice(&self) -> Option<&'static str> {
+        match self {
+            Failure::Provider(provider::Error::ContextTooLong { .. }) => {
+                Some("`/rewind` goes back to an earlier message, `/clear` starts a new session")
+            }
+            Failure::Provider(provider::Error::NoKey { .. } | provider::Error::Auth { .. }) => {
+                Some("`/model` switches to another model; `offline` needs no key")
+            }
+            Failure::Provider(provider::Error::Connect { .. }) => {
+                Some("check network, proxy and address; the model `offline` needs none of them")
+            }
+            _ => None,
+        }
+    }
+}
+
 /// All that a turn needs, owned by value.
 pub struct Agent {
     pub session: Session,
@@ -114,9 +142,27 @@ pub struct Agent {
     repeats: dispatch::Repeats,
     grants: Arc<dyn Grants>,
     git: prompt::GitStatus,
-    turn_usage: Usage,
+    turn_usage: TurnUsage,
+    /// Models that were in use, by name, for their prices.
+    used: HashMap<String, ModelSpec>,
     date: String,
     clock: fn() -> Instant,
+}
+
+/// What the requests of a turn cost.
+#[derive(Debug, Clone, Copy, Default)]
+struct TurnUsage {
+    replies: Usage,
+    /// Requests of the turn whose answers are no replies; each has a `Spent` entry.
+    beside: Usage,
+}
+
+impl TurnUsage {
+    fn total(&self) -> Usage {
+        let mut total = self.replies;
+        total.add(&self.beside);
+        total
+    }
 }
 
 /// What of a session's own folder is never asked for.
@@ -160,7 +206,6 @@ impl Agent {
                 policy.places.project.clone(),
             ),
             session,
-            model,
             policy,
             settings,
             toolbox,
@@ -171,15 +216,12 @@ impl Agent {
             repeats: dispatch::Repeats::default(),
             grants,
             git,
-            turn_usage: Usage::default(),
+            turn_usage: TurnUsage::default(),
+            used: HashMap::from([(model.name(), model.spec.clone())]),
+            model,
             date,
             clock,
         }
-    }
-
-    /// Gives the session back, for another one to take its place.
-    pub fn into_session(self) -> Session {
-        self.session
     }
 
     /// How much runs without asking now.
@@ -201,7 +243,7 @@ impl Agent {
     }
 
     /// Puts another session in the place of this one. What was known of files and folders stays with the old one.
-    pub fn take_session(&mut self, session: Session) {
+    pub fn take_session(&mut self, session: Session, git: prompt::GitStatus) {
         self.policy.rules.clear(Source::Session);
         for text in &session.facts().grants {
             if let Ok(rule) = Rule::parse(text) {
@@ -216,12 +258,45 @@ impl Agent {
             places.project.clone(),
         );
         self.watch = reminder::Watch::default();
+        self.git = git;
         self.session = session;
+    }
+
+    /// Goes back to before the prompt at `to`.
+    ///
+    /// # Errors
+    /// As `Session::rewind`.
+    pub fn rewind(&mut self, to: Seq, what: RewindWhat) -> Result<Rewound, session::Error> {
+        // What the model knows of files is older than what was last checked.
+        self.watch = reminder::Watch::default();
+        self.session.rewind(to, what)
+    }
+
+    /// Changes the mode, and says so. Bypass only where a flag allows it.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn set_mode(&mut self, mode: Mode, desk: &desk::Desk) -> Result<(), session::Error> {
+        if mode == self.mode() {
+            return Ok(());
+        }
+        if mode == Mode::Bypass && self.settings.bypass == Bypass::Never {
+            let text =
+                "Bypass can only be switched on at the start, with `--permission-mode bypassPermissions`.".into();
+            desk.emit(Event::Error { text, restore: None }).await;
+            // A front end that ran ahead of the answer learns what holds.
+            desk.emit(Event::Mode { mode: self.mode() }).await;
+            return Ok(());
+        }
+        self.session.append(EntryKind::ModeChanged { mode })?;
+        desk.emit(Event::Mode { mode }).await;
+        Ok(())
     }
 
     /// Asks another model from the next request on; `tools` are the limits that fit its window.
     pub fn set_model(&mut self, model: Model, tools: tools::Settings) {
         self.settings.tools = Arc::new(tools);
+        self.used.insert(model.name(), model.spec.clone());
         self.model = model;
     }
 
@@ -267,14 +342,27 @@ impl Agent {
     }
 
     /// Runs a line of the user's own through the shell tool; nobody is asked.
-    pub async fn user_command(&self, command: &str, cancel: &CancellationToken, desk: &desk::Desk) -> tools::Output {
-        let Some(tool) = self.toolbox.get("Bash") else { return tools::Output::error("the Bash tool is switched off") };
+    ///
+    /// # Errors
+    /// The log cannot be written; the command did not run.
+    pub async fn user_command(
+        &mut self,
+        command: &str,
+        cancel: &CancellationToken,
+        desk: &desk::Desk,
+    ) -> Result<tools::Output, session::Error> {
+        let Some(tool) = self.toolbox.get("Bash").cloned() else {
+            return Ok(tools::Output::error("the Bash tool is switched off"));
+        };
         let (dirs, host) = (self.dirs(), self.host());
         let (live, mut output) = tokio::sync::mpsc::unbounded_channel();
         let call = format!("user_{}", self.session.next_seq());
+        self.session.append(EntryKind::CommandRan { call: CallId(call.clone()), command: command.to_owned() })?;
+        self.session.sync()?;
         let context = tools::Context {
             call: &call,
             dirs: &dirs,
+            sight: &crate::permission::Sight::default(),
             home: self.settings.user_home.as_deref(),
             seen: self.session.context().seen(),
             todos: &[],
@@ -286,7 +374,7 @@ impl Agent {
         };
         let running = tool.run(serde_json::json!({ "command": command }), &context);
         tokio::pin!(running);
-        let id = crate::message::CallId(call.clone());
+        let id = CallId(call.clone());
         let finished = loop {
             tokio::select! {
                 finished = &mut running => break finished,
@@ -295,7 +383,7 @@ impl Agent {
                 }
             }
         };
-        tools::limit::apply(finished, &self.settings.tools, self.session.store(), &call)
+        Ok(tools::limit::apply(finished, &self.settings.tools, self.session.store(), &call))
     }
 
     /// Adds what happened outside a turn to the conversation.
@@ -313,9 +401,15 @@ impl Agent {
     fn record_searches(&mut self, host: &host::AgentHost) -> Result<(), session::Error> {
         let spent = std::mem::take(&mut *host.spent.lock().unwrap_or_else(PoisonError::into_inner));
         for usage in spent {
-            self.turn_usage.add(&usage);
-            self.session.append(EntryKind::Spent { what: "web search".into(), model: self.model.id.clone(), usage })?;
+            self.spend("web search", usage)?;
         }
+        Ok(())
+    }
+
+    /// Notes what a request cost whose answer is no reply of the conversation.
+    fn spend(&mut self, what: &str, usage: Usage) -> Result<(), session::Error> {
+        self.turn_usage.beside.add(&usage);
+        self.session.append(EntryKind::Spent { what: what.into(), model: self.model.name(), usage })?;
         Ok(())
     }
 
@@ -343,10 +437,11 @@ impl Agent {
 
     /// Where the window stands, and what the session cost.
     pub fn usage_info(&self) -> UsageInfo {
-        let total = self.session.facts().usage();
+        let facts = self.session.facts();
+        let costs = facts.usage_by_model().into_iter().map(|(name, usage)| self.used.get(&name)?.cost(&usage));
         UsageInfo {
-            total,
-            cost_usd: self.model.spec.cost(&total),
+            total: facts.usage(),
+            cost_usd: costs.sum(),
             context: self.session.context().tokens(),
             window: self.model.spec.window,
         }

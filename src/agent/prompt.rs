@@ -5,6 +5,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::memory;
+use crate::message::{Kind, Message};
+use crate::stdx::process::command_without;
 
 /// The system prompt. It never changes within a session, in any mode, so that the cached prefix holds.
 pub const SYSTEM: &str = include_str!("../../assets/prompts/system.md");
@@ -25,17 +27,21 @@ pub struct Environment {
     pub model: String,
 }
 
-/// Asks git for branch and changes. None when there is no repository, no git, or no answer in time.
-pub async fn git_status(cwd: PathBuf) -> Option<String> {
-    let run = tokio::process::Command::new("git")
+/// Asks git for branch and changes; git runs from the call on, not from the first poll. None when there is no repository,
+/// no git, or no answer in time. `secrets` names the variables that it must not see.
+fn git_status(cwd: &Path, secrets: &[String]) -> impl Future<Output = Option<String>> + Send + use<> {
+    let run = command_without("git", secrets)
         .args(["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--short", "--branch"])
-        .current_dir(&cwd)
+        .current_dir(cwd)
         .env("GIT_TERMINAL_PROMPT", "0")
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(GIT_TIMEOUT, run).await.ok()?.ok()?;
+    async { answer(tokio::time::timeout(GIT_TIMEOUT, run).await.ok()?.ok()?) }
+}
+
+fn answer(output: std::process::Output) -> Option<String> {
     if !output.status.success() {
         return None;
     }
@@ -56,8 +62,8 @@ pub struct GitStatus {
 
 impl GitStatus {
     /// Starts asking. Needs a running tokio.
-    pub fn ask(cwd: PathBuf) -> GitStatus {
-        GitStatus { asked: Some(tokio::spawn(git_status(cwd))), known: None }
+    pub fn ask(cwd: &Path, secrets: &[String]) -> GitStatus {
+        GitStatus { asked: Some(tokio::spawn(git_status(cwd, secrets))), known: None }
     }
 
     /// What git said, waiting for it when it has not answered yet.
@@ -81,10 +87,18 @@ pub fn branch(status: &str) -> Option<&str> {
     Some(head.split("...").next().unwrap_or(head))
 }
 
+/// How the first message begins.
+const OPENING: &str = "# Environment";
+
+/// Whether a message is the one that `opening` rendered.
+pub fn opens(message: &Message) -> bool {
+    message.kind == Kind::Attachment && message.text().starts_with(&format!("<system-reminder>\n{OPENING}\n"))
+}
+
 /// Renders the first message: environment, then memory files.
 pub fn opening(environment: &Environment, files: &[memory::MemoryFile]) -> String {
     let list = |folders: &[PathBuf]| folders.iter().map(|folder| show(folder)).collect::<Vec<_>>().join(", ");
-    let mut text = format!("# Environment\nWorking directory: {}\n", show(&environment.cwd));
+    let mut text = format!("{OPENING}\nWorking directory: {}\n", show(&environment.cwd));
     if !environment.added.is_empty() {
         text.push_str(&format!("Also open to you: {}\n", list(&environment.added)));
     }

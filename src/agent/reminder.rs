@@ -111,10 +111,10 @@ mod tests {
         let mut watch = Watch::default();
         assert_eq!(watch.changed(&seen), [] as [PathBuf; 0]);
         std::fs::write(&path, "other").unwrap();
-        assert_eq!(watch.changed(&seen), [path.clone()]);
+        assert_eq!(watch.changed(&seen), std::slice::from_ref(&path));
         assert_eq!(watch.changed(&seen), [] as [PathBuf; 0]);
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(watch.changed(&seen), [path.clone()]);
+        assert_eq!(watch.changed(&seen), std::slice::from_ref(&path));
         assert_eq!(watch.changed(&seen), [] as [PathBuf; 0]);
     }
 

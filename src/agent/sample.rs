@@ -31,7 +31,13 @@ pub(super) enum Sampled {
 enum Try {
     Reply(Message),
     Interrupted(Option<Message>),
-    Failed { error: Error, shown: bool },
+    Failed {
+        error: Error,
+        /// Something of it was logged, and so shown.
+        shown: bool,
+        /// What the provider had counted until then.
+        usage: Option<Usage>,
+    },
 }
 
 impl Agent {
@@ -47,10 +53,10 @@ impl Agent {
     ) -> Result<Sampled, session::Error> {
         let mut attempt = 0;
         loop {
-            let (error, shown) = match self.stream_once(request.clone(), desk, cancel).await? {
+            let (error, shown, usage) = match self.stream_once(request.clone(), desk, cancel).await? {
                 Try::Reply(message) => return Ok(Sampled::Reply(message)),
                 Try::Interrupted(message) => return Ok(Sampled::Interrupted(message)),
-                Try::Failed { error, shown } => (error, shown),
+                Try::Failed { error, shown, usage } => (error, shown, usage),
             };
             attempt += 1;
             tracing::warn!(attempt, %error, "model call failed");
@@ -60,6 +66,9 @@ impl Agent {
                 let reason = error.to_string();
                 self.session.append(EntryKind::ReplyDiscarded { reason: reason.clone() })?;
                 desk.emit(Event::Delta(Delta::Discarded { reason })).await;
+            }
+            if let Some(usage) = usage {
+                self.spend("discarded answer", usage)?;
             }
             let Some(delay) = delay else { return Ok(Sampled::Failed(error)) };
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
@@ -116,8 +125,8 @@ impl Agent {
         }
         self.flush(&mut frame, desk).await?;
         Ok(match error {
-            Some(error) => Try::Failed { error, shown: frame.shown },
-            None if !ended => Try::Failed { error: Error::EndedEarly, shown: frame.shown },
+            Some(error) => Try::Failed { error, shown: frame.shown, usage: fold.usage() },
+            None if !ended => Try::Failed { error: Error::EndedEarly, shown: frame.shown, usage: fold.usage() },
             None => Try::Reply(fold.finish(origin)),
         })
     }
@@ -145,7 +154,7 @@ impl Agent {
 
     /// Adds up what a reply cost and tells the front ends where the window stands.
     pub(super) async fn report_usage(&mut self, usage: Usage, desk: &Desk) {
-        self.turn_usage.add(&usage);
+        self.turn_usage.replies.add(&usage);
         let info = self.usage_info();
         desk.emit(Event::Usage(info)).await;
     }

@@ -1,5 +1,6 @@
 //! The turn: a loop of model calls and tool rounds until the model has nothing more to do.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -7,41 +8,62 @@ use tokio_util::sync::CancellationToken;
 use super::desk::{Desk, Prompt};
 use super::dispatch::Flow;
 use super::sample::Sampled;
-use super::{Agent, Failure, reminder};
-use crate::message::{Kind, Message, StopReason, ToolCall, Usage};
+use super::{Agent, Failure, TurnUsage, reminder};
+use crate::message::{Kind, Message, StopReason, ToolCall};
+use crate::permission::Trust;
 use crate::protocol::{Event, Item, Turn, TurnEnd};
 use crate::provider::{Purpose, Request, Thinking};
 use crate::session;
-use crate::session::entry::EntryKind;
+use crate::session::entry::{EntryKind, Seq};
 
 /// What the model reads in place of an answer that ran out of room.
 const GO_ON: &str =
     "Your reply was cut off at the output limit. Go on exactly where it ended; split large writes into smaller calls.";
-/// How often a cut reply is continued before the turn ends.
-const MOST_CUTS: usize = 3;
+/// How often in a row a reply that was cut, paused or empty is asked to go on before the turn ends.
+const MOST_NUDGES: usize = 3;
 
 impl Agent {
     /// Runs one turn from a prompt to its end, and tells everything on the way. Never fails: a failure is how it ends.
     pub async fn turn(&mut self, prompt: Prompt, desk: &Desk, cancel: &CancellationToken) -> TurnEnd {
         let started = (self.clock)();
-        self.turn_usage = Usage::default();
+        self.turn_usage = TurnUsage::default();
         desk.emit(Event::Turn(Turn::Started)).await;
         let text = prompt.text.clone();
         let before = self.session.next_seq();
         let end = match self.run_turn(prompt, desk, cancel).await {
             Ok(end) => end,
             Err(failure) => {
-                // The prompt goes back to the composer when nothing came of it: it must not be typed twice.
-                let restore = (!self.answered_since(before)).then_some(text);
-                desk.emit(Event::Error { text: failure.to_string(), restore }).await;
+                self.give_up(&failure, before, text, desk).await;
                 TurnEnd::Failed
             }
         };
         self.finish_turn(end, desk).await;
         let millis = u64::try_from((self.clock)().duration_since(started).as_millis()).unwrap_or(u64::MAX);
-        let cost_usd = self.model.spec.cost(&self.turn_usage);
-        desk.emit(Event::Turn(Turn::Ended { end, usage: self.turn_usage, cost_usd, millis })).await;
+        let usage = self.turn_usage.total();
+        let cost_usd = self.model.spec.cost(&usage);
+        desk.emit(Event::Turn(Turn::Ended { end, usage, cost_usd, millis })).await;
         end
+    }
+
+    /// Says why the turn failed. When nothing came of it, its prompts go back to the composer and leave the conversation:
+    /// they must not be typed twice, nor sent twice.
+    async fn give_up(&mut self, failure: &Failure, before: Seq, typed: String, desk: &Desk) {
+        let advice = failure.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
+        let since: Vec<_> = self.session.context().entries().filter(|(seq, _)| *seq >= before).collect();
+        let answered = since.iter().any(|(_, message)| message.kind == Kind::Reply);
+        let prompts: Vec<_> = since.iter().filter(|(_, message)| message.kind == Kind::Prompt).collect();
+        let first = prompts.first().map(|(seq, _)| *seq);
+        let logged: Vec<String> = prompts.iter().map(|(_, message)| message.text()).collect();
+        let restore = if logged.is_empty() { typed } else { logged.join("\n\n") };
+        let restore = (!answered).then_some(restore);
+        if let Some(to) = first.filter(|_| !answered) {
+            // A log that cannot be written keeps the prompt, which does less harm than the failure to say why.
+            if self.session.append(EntryKind::Rewind { to }).is_ok() {
+                let text = "not answered; the prompt left the conversation".into();
+                desk.emit(Event::Item(Item::Note { text })).await;
+            }
+        }
+        desk.emit(Event::Error { text: format!("{failure}{advice}"), restore }).await;
     }
 
     async fn finish_turn(&mut self, end: TurnEnd, desk: &Desk) {
@@ -49,7 +71,7 @@ impl Agent {
             serde_json::to_value(end).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
         let closed = self
             .session
-            .append(EntryKind::TurnEnded { end: name, usage: self.turn_usage })
+            .append(EntryKind::TurnEnded { end: name, usage: self.turn_usage.replies })
             .and_then(|_| self.session.sync());
         if let Err(error) = closed
             && end != TurnEnd::Failed
@@ -59,10 +81,10 @@ impl Agent {
     }
 
     async fn run_turn(&mut self, prompt: Prompt, desk: &Desk, cancel: &CancellationToken) -> Result<TurnEnd, Failure> {
-        self.session.append(EntryKind::TurnStarted)?;
+        self.open_turn()?;
         self.open_conversation(desk, cancel).await?;
         self.say(prompt, desk).await?;
-        let (mut rounds, mut cuts) = (0u32, 0usize);
+        let (mut rounds, mut nudges) = (0u32, 0usize);
         self.repeats.clear();
         loop {
             if cancel.is_cancelled() {
@@ -74,12 +96,14 @@ impl Agent {
             rounds += 1;
             self.boundary(desk).await?;
             let request = Arc::new(self.request());
-            let mut reply = match self.sample(request, desk, cancel).await? {
+            let reply = match self.sample(request, desk, cancel).await? {
                 Sampled::Reply(reply) => reply,
                 Sampled::Interrupted(reply) => {
                     if let Some(reply) = reply {
                         let calls: Vec<ToolCall> = reply.calls().cloned().collect();
+                        let usage = reply.usage.unwrap_or_default();
                         self.push(reply, desk).await?;
+                        self.report_usage(usage, desk).await;
                         self.dispatch_all(calls, desk, cancel).await?;
                     }
                     return Ok(TurnEnd::Interrupted);
@@ -88,24 +112,32 @@ impl Agent {
             };
             let usage = reply.usage.unwrap_or_default();
             let stop = reply.stop.clone();
-            if reply.blocks.is_empty() {
-                reply.blocks.push(crate::message::Block::text("(no answer)"));
-            }
+            let cut = stop == Some(StopReason::MaxTokens) && !reply.blocks.is_empty();
+            // An empty reply is logged for what it cost; the context leaves it out.
+            let empty = reply.blocks.is_empty();
             let calls: Vec<ToolCall> = reply.calls().cloned().collect();
             self.push(reply, desk).await?;
             self.report_usage(usage, desk).await;
             if calls.is_empty() {
-                match stop {
-                    Some(StopReason::MaxTokens) if cuts < MOST_CUTS => {
-                        cuts += 1;
-                        self.push(Message::reminder(GO_ON), desk).await?;
-                        continue;
-                    }
-                    Some(StopReason::Pause) => continue,
+                let unfinished = match stop {
                     Some(StopReason::Refusal(word)) => {
                         desk.emit(Event::Notice { text: format!("The provider refused to go on ({word}).") }).await;
+                        None
                     }
-                    _ => {}
+                    Some(StopReason::MaxTokens) => Some("The answer was cut off at the output limit again and again."),
+                    Some(StopReason::Pause) => Some("The provider paused again and again."),
+                    _ if empty => Some("The model answered nothing, several times. Say it in other words, or go on."),
+                    _ => None,
+                };
+                if let Some(notice) = unfinished {
+                    nudges += 1;
+                    if nudges <= MOST_NUDGES {
+                        if cut {
+                            self.push(Message::reminder(GO_ON), desk).await?;
+                        }
+                        continue;
+                    }
+                    desk.emit(Event::Notice { text: notice.into() }).await;
                 }
                 let steers = desk.take_steers();
                 if steers.is_empty() {
@@ -114,6 +146,7 @@ impl Agent {
                 self.deliver(steers, desk).await?;
                 continue;
             }
+            nudges = 0;
             match self.dispatch_all(calls, desk, cancel).await? {
                 Flow::Continue => {}
                 Flow::End(end) => return Ok(end),
@@ -124,9 +157,6 @@ impl Agent {
     /// What happens between two requests: steered prompts, mode changes, reminders.
     async fn boundary(&mut self, desk: &Desk) -> Result<(), Failure> {
         self.take_mode(desk).await?;
-        for message in desk.take_context() {
-            self.push(message, desk).await?;
-        }
         let steers = desk.take_steers();
         self.deliver(steers, desk).await?;
         let changed = self.watch.changed(self.session.context().seen());
@@ -145,9 +175,27 @@ impl Agent {
             return Ok(());
         }
         desk.emit(desk.queue()).await;
-        for prompt in steers {
-            self.say(prompt, desk).await?;
+        let mut steers = VecDeque::from(steers);
+        while let Some(prompt) = steers.pop_front() {
+            if let Err(error) = self.say(prompt.clone(), desk).await {
+                steers.push_front(prompt);
+                desk.put_back(steers.into());
+                return Err(error.into());
+            }
         }
+        Ok(())
+    }
+
+    /// Begins a turn in the log, with what its usage and its rules go back to.
+    fn open_turn(&mut self) -> Result<(), session::Error> {
+        let (model, project) = (self.model.name(), self.policy.places.project.clone());
+        if self.session.facts().model.as_ref() != Some(&model) {
+            self.session.append(EntryKind::ModelChanged { model })?;
+        }
+        if self.policy.trust == Trust::Trusted && !self.session.facts().trust.contains(&project) {
+            self.session.append(EntryKind::Trusted { folder: project })?;
+        }
+        self.session.append(EntryKind::TurnStarted)?;
         Ok(())
     }
 
@@ -161,17 +209,10 @@ impl Agent {
 
     /// Takes over a mode change that was asked for meanwhile.
     pub(super) async fn take_mode(&mut self, desk: &Desk) -> Result<(), session::Error> {
-        if let Some(mode) = desk.take_mode()
-            && mode != self.mode()
-        {
-            self.session.append(EntryKind::ModeChanged { mode })?;
-            desk.emit(Event::Mode { mode }).await;
+        match desk.take_mode() {
+            Some(mode) => self.set_mode(mode, desk).await,
+            None => Ok(()),
         }
-        Ok(())
-    }
-
-    fn answered_since(&self, seq: u64) -> bool {
-        self.session.context().entries().any(|(at, message)| at >= seq && message.kind == Kind::Reply)
     }
 
     fn request(&mut self) -> Request {

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
+use super::Agent;
 use super::desk::{Desk, Prompt};
 use super::memory::Memory;
-use super::{Agent, prompt};
-use crate::message::{Block, Content, Message, Outcome};
+use super::prompt::{self, opens};
+use crate::message::{Block, Content, Effect, Kind, Message, Outcome};
 use crate::protocol::{Answer, Question};
 use crate::session;
 use crate::tools;
@@ -19,7 +20,8 @@ impl Agent {
         desk: &Desk,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
-        if !self.session.context().messages().is_empty() {
+        // A `!` line may stand there already; the summary of a compacted conversation brings the opening along.
+        if self.session.context().entries().any(|(_, message)| opens(message) || message.kind == Kind::CompactSummary) {
             return Ok(());
         }
         let mut files = Vec::new();
@@ -73,39 +75,45 @@ impl Agent {
         self.push(Message::reminder(&text), desk).await
     }
 
-    /// Adds what the user typed, after what they attached to it.
+    /// Adds what the user typed, then what they attached to it: a rewind to the prompt takes both.
     pub(super) async fn say(&mut self, prompt: Prompt, desk: &Desk) -> Result<(), session::Error> {
         let mut blocks = vec![Block::text(prompt.text.clone())];
+        let mut attached = Vec::new();
         for path in &prompt.attachments {
             match self.attach(path).await {
-                Ok(content) => {
+                Ok((content, effects)) => {
                     for part in content {
                         match part {
                             Content::Media(media) => blocks.push(Block::Media(media)),
                             Content::Text { text } => {
                                 let text = format!("The user attached {}:\n\n{text}", path.display());
-                                self.push(Message::reminder(&text), desk).await?;
+                                attached.push(Message { effects: effects.clone(), ..Message::reminder(&text) });
                             }
                         }
                     }
                 }
                 Err(problem) => {
                     let text = format!("The user attached {}, but it could not be read: {problem}", path.display());
-                    self.push(Message::reminder(&text), desk).await?;
+                    attached.push(Message::reminder(&text));
                 }
             }
         }
-        self.push(Message { blocks, ..Message::prompt("") }, desk).await
+        self.push(Message { blocks, ..Message::prompt("") }, desk).await?;
+        for message in attached {
+            self.push(message, desk).await?;
+        }
+        Ok(())
     }
 
     /// Reads an attachment through the Read tool, so that its limits hold. The user named it: nobody is asked.
-    async fn attach(&self, path: &PathBuf) -> Result<Vec<Content>, String> {
+    async fn attach(&self, path: &PathBuf) -> Result<(Vec<Content>, Vec<Effect>), String> {
         let tool = self.toolbox.get("Read").ok_or("the Read tool is switched off")?;
         let (dirs, host, cancel) = (self.dirs(), self.host(), CancellationToken::new());
         let (live, _) = tokio::sync::mpsc::unbounded_channel();
         let context = tools::Context {
             call: "attachment",
             dirs: &dirs,
+            sight: &crate::permission::Sight::default(),
             home: self.settings.user_home.as_deref(),
             seen: self.session.context().seen(),
             todos: &[],
@@ -117,7 +125,7 @@ impl Agent {
         };
         let output = tool.run(serde_json::json!({ "file_path": path }), &context).await;
         let output = tools::limit::apply(output, &self.settings.tools, self.session.store(), "attachment");
-        if output.outcome == Outcome::Ok { Ok(output.content) } else { Err(text_of(&output.content)) }
+        if output.outcome == Outcome::Ok { Ok((output.content, output.effects)) } else { Err(text_of(&output.content)) }
     }
 }
 

@@ -13,8 +13,7 @@ use toml::{Table, Value};
 
 pub use subcommand::{Here, Own, run};
 
-use crate::config::paths::Env;
-use crate::config::{Config, split_list};
+use crate::config::split_list;
 use crate::permission::Mode;
 
 const EXAMPLES: &str = "\
@@ -71,11 +70,12 @@ pub struct Flags {
     #[arg(long, alias = "dangerouslySkipPermissions", conflicts_with = "permission_mode")]
     pub dangerously_skip_permissions: bool,
 
-    /// Rules for calls that run without asking, such as "Bash(git diff:*)"
+    /// Rules for calls that run without asking, such as "Bash(git diff:*)"; takes all words that follow, so put the
+    /// prompt before it
     #[arg(long, alias = "allowedTools", value_name = "RULE", num_args = 1..)]
     pub allowed_tools: Vec<String>,
 
-    /// Rules for calls that never run
+    /// Rules for calls that never run; takes all words that follow, too
     #[arg(long, alias = "disallowedTools", value_name = "RULE", num_args = 1..)]
     pub disallowed_tools: Vec<String>,
 
@@ -103,7 +103,7 @@ pub struct Flags {
     #[arg(long, alias = "appendSystemPrompt", value_name = "TEXT")]
     pub append_system_prompt: Option<String>,
 
-    /// Another folder that may be read and changed
+    /// Other folders that may be read and changed
     #[arg(long, alias = "addDir", value_name = "DIR", num_args = 1..)]
     pub add_dir: Vec<PathBuf>,
 
@@ -244,6 +244,11 @@ impl Cli {
         Ok(cli)
     }
 
+    /// The permission mode that a flag asks for.
+    pub fn mode(&self) -> Option<Mode> {
+        if self.flags.dangerously_skip_permissions { Some(Mode::Bypass) } else { self.flags.permission_mode }
+    }
+
     /// The flags that are settings, as a layer.
     pub fn layer(&self) -> Table {
         let flags = &self.flags;
@@ -255,8 +260,7 @@ impl Cli {
             layer.insert("max_turns".into(), Value::Integer(turns.into()));
         }
         let mut permissions = Table::new();
-        let mode = if flags.dangerously_skip_permissions { Some(Mode::Bypass) } else { flags.permission_mode };
-        if let Some(mode) = mode.and_then(|mode| Value::try_from(mode).ok()) {
+        if let Some(mode) = self.mode().and_then(|mode| Value::try_from(mode).ok()) {
             permissions.insert("default_mode".into(), mode);
         }
         for (name, rules) in [("allow", &flags.allowed_tools), ("deny", &flags.disallowed_tools)] {
@@ -312,19 +316,6 @@ impl Cli {
             verbose: flags.verbose,
         })
     }
-}
-
-/// Refuses Bypass for root outside of a sandbox.
-///
-/// # Errors
-/// The sentence for the user.
-pub fn check_bypass(config: &Config, env: &Env, root: bool) -> Result<(), String> {
-    if config.permissions.default_mode == Mode::Bypass && root && env.get("COCODE_SANDBOXED") != Some("1") {
-        return Err("bypassPermissions is refused for root; run as another user, or set COCODE_SANDBOXED=1 inside a \
-                    container that may be lost"
-            .into());
-    }
-    Ok(())
 }
 
 /// A usage error: printed with the usage line, exit code 2.
@@ -427,16 +418,5 @@ mod tests {
     fn help_is_short_and_has_examples() {
         let help = Cli::command().render_help().to_string();
         assert!(help.contains("cocode -p") && help.lines().count() < 60, "{help}");
-    }
-
-    #[test]
-    fn root_may_not_bypass() {
-        let env = |vars: &[(&str, &str)]| Env::fake(std::path::Path::new("/h"), vars);
-        let mut config = crate::config::DEFAULTS.parse::<Table>().unwrap().try_into::<Config>().unwrap();
-        assert_eq!(check_bypass(&config, &env(&[]), true), Ok(()));
-        config.permissions.default_mode = Mode::Bypass;
-        assert!(check_bypass(&config, &env(&[]), true).unwrap_err().contains("COCODE_SANDBOXED"));
-        assert_eq!(check_bypass(&config, &env(&[]), false), Ok(()));
-        assert_eq!(check_bypass(&config, &env(&[("COCODE_SANDBOXED", "1")]), true), Ok(()));
     }
 }

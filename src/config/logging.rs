@@ -6,14 +6,21 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use jiff::tz::TimeZone;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::LevelFilter;
 
-use super::paths::{Paths, private_dir};
+use super::paths::Paths;
 use super::settings::{Log, LogLevel};
+use crate::stdx::fs::private_dir;
 
 /// Days whose files are kept.
 const KEEP: usize = 7;
+/// Most lines that wait to be written; more are lost. (Room is taken, and touched, for all of them at the start: the
+/// appender's own 128,000 cost 4 MiB and a millisecond.)
+const WAITING: usize = 1024;
+/// Where the system keeps its time zone.
+const LOCALTIME: &str = "/etc/localtime";
 
 /// Starts logging; dropping the guard writes what is pending. None when the level is `off`, or when a subscriber is
 /// there already. No file is touched before the first line is logged.
@@ -26,14 +33,19 @@ pub fn start(paths: &Paths, log: &Log, today: fn() -> String) -> Option<WorkerGu
         LogLevel::Debug => LevelFilter::DEBUG,
     };
     let file = DailyFile { folder: paths.state_dir.clone(), today, open: None };
-    let (writer, guard) = NonBlockingBuilder::default().thread_name("log").finish(file);
+    let (writer, guard) = NonBlockingBuilder::default().buffered_lines_limit(WAITING).thread_name("log").finish(file);
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_max_level(level).with_writer(writer).finish();
     tracing::subscriber::set_global_default(subscriber).ok().map(|()| guard)
 }
 
 /// Today as `YYYY-MM-DD`, for `start`.
 pub fn today() -> String {
-    jiff::Zoned::now().date().to_string()
+    // Where `TZ` says nothing, the system's file alone tells; to find its name jiff would walk the whole database.
+    let system = match std::env::var_os("TZ") {
+        None => fs::read(LOCALTIME).ok().and_then(|tzif| TimeZone::tzif("local", &tzif).ok()),
+        Some(_) => None,
+    };
+    jiff::Timestamp::now().to_zoned(system.unwrap_or_else(TimeZone::system)).date().to_string()
 }
 
 /// Opens its file on the first write, and another one when the day has changed. (The appender's own rolling file opens
@@ -92,6 +104,14 @@ fn remove_old(folder: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn today_is_what_the_database_says() {
+        // Asked twice, since midnight may fall between.
+        let whole = || jiff::Zoned::now().date().to_string();
+        let (before, ours, after) = (whole(), today(), whole());
+        assert!(ours == before || ours == after, "{ours}, not {after}");
+    }
 
     #[test]
     fn a_file_a_day_and_a_week_of_them() {

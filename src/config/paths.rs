@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::stdx::fs::private_dir;
+
 /// Variables and base folders of this process. Everything below `main` gets them from here.
 #[derive(Debug, Clone, Default)]
 pub struct Env {
@@ -137,15 +139,6 @@ impl Paths {
         // Permission bits lie for root, read-only mounts and quotas: only a write tells.
         tempfile::Builder::new().prefix(".cocode-").tempfile_in(&self.home).map(drop).map_err(failed)
     }
-}
-
-/// Makes a folder, and those above it, that only its owner can enter.
-pub(crate) fn private_dir(path: &Path) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
 }
 
 #[cfg(test)]

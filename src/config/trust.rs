@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::Trust;
 use super::layer::read_text;
-use super::paths::{Paths, private_dir};
+use super::paths::Paths;
+use crate::stdx::fs::private_dir;
 
 /// Looks a folder up by its real path. What cannot be read is not trusted; a folder does not inherit trust from above.
 pub fn of(paths: &Paths, folder: &Path) -> Trust {

@@ -17,7 +17,7 @@ impl Engine {
         self.desk.emit(Event::Notice { text: text.into() }).await;
     }
 
-    async fn fail(&self, text: impl ToString) {
+    pub(super) async fn fail(&self, text: impl ToString) {
         self.desk.emit(Event::Error { text: text.to_string(), restore: None }).await;
     }
 
@@ -34,7 +34,7 @@ impl Engine {
         };
         match name.as_str() {
             "help" => self.tell(registry.help()).await,
-            "clear" => self.clear(inbox).await,
+            "clear" => self.clear().await,
             "model" => self.model(args).await,
             "permissions" => self.permissions(args).await,
             "resume" => self.resume(args, inbox).await,
@@ -51,20 +51,25 @@ impl Engine {
         }
     }
 
-    async fn clear(&mut self, _inbox: &mut Inbox) {
+    async fn clear(&mut self) {
         let session = open::fresh(&self.setup);
         self.replace(session).await;
     }
 
-    /// Puts another session in the place of this one; model and mode go on.
+    /// Puts another session in the place of this one. The mode goes on into a new session; an earlier one keeps its own,
+    /// but for Bypass, which it does not bring along.
     async fn replace(&mut self, session: crate::session::Session) {
-        let mode = self.agent.mode();
+        let now = self.agent.mode();
         if let Err(error) = self.agent.session.sync() {
             self.fail(error).await;
         }
-        let fresh = session.is_empty();
-        self.agent.take_session(session);
-        if fresh
+        let mode = match session.facts().mode.filter(|_| !session.is_empty()) {
+            Some(Mode::Bypass) if now != Mode::Bypass => Mode::Default,
+            Some(mode) => mode,
+            None => now,
+        };
+        self.agent.take_session(session, open::git_status(&self.setup, &self.loaded));
+        if !self.agent.session.read_only()
             && mode != self.agent.mode()
             && let Err(error) = self.agent.session.append(EntryKind::ModeChanged { mode })
         {
@@ -84,11 +89,14 @@ impl Engine {
         if id == self.agent.session.id() {
             return self.tell("That is this session.").await;
         }
+        if let Err(text) = open::same_folder(&self.setup, &id) {
+            return self.fail(text).await;
+        }
         match open::open_or_ask(&self.setup, &id, inbox).await {
             Ok(session) => {
                 let model = session.facts().model.clone();
                 self.replace(session).await;
-                if let Some(model) = model.and_then(|name| self.models.named(&name).ok()) {
+                if let Some(model) = model.and_then(|name| self.models.earlier(&name)) {
                     let tools = self.loaded.config.tool_settings(model.spec.window);
                     self.agent.set_model(model, tools);
                     self.desk.emit(Event::Model(self.agent.model.info())).await;
@@ -131,8 +139,7 @@ impl Engine {
                 let unknown = (!model.spec.known).then(|| {
                     format!(" The catalog does not know it: a window of {} tokens is assumed.", model.spec.window)
                 });
-                let text =
-                    format!("The model is `{}/{}` now.{}", model.provider_name, model.id, unknown.unwrap_or_default());
+                let text = format!("The model is `{}` now.{}", model.name(), unknown.unwrap_or_default());
                 self.take_model(model).await;
                 self.tell(text).await;
             }
@@ -141,26 +148,17 @@ impl Engine {
     }
 
     pub(super) async fn take_model(&mut self, model: Model) {
-        let name = format!("{}/{}", model.provider_name, model.id);
-        if !self.agent.session.is_empty()
-            && let Err(error) = self.agent.session.append(EntryKind::ModelChanged { model: name })
+        let session = &mut self.agent.session;
+        if !session.is_empty()
+            && !session.read_only()
+            && let Err(error) = session.append(EntryKind::ModelChanged { model: model.name() })
         {
             return self.fail(error).await;
         }
         let tools = self.loaded.config.tool_settings(model.spec.window);
         self.agent.set_model(model, tools);
-        self.desk.emit(Event::Model(self.agent.model.info())).await;
+        self.desk.emit(Event::Model(self.model_info())).await;
         self.desk.emit(Event::Usage(self.agent.usage_info())).await;
-    }
-
-    pub(super) async fn set_mode(&mut self, mode: Mode) {
-        if self.agent.mode() == mode {
-            return;
-        }
-        match self.agent.session.append(EntryKind::ModeChanged { mode }) {
-            Ok(_) => self.desk.emit(Event::Mode { mode }).await,
-            Err(error) => self.fail(error).await,
-        }
     }
 
     async fn permissions(&mut self, args: &str) {
@@ -219,7 +217,10 @@ impl Engine {
                 };
                 match done {
                     Ok(_) => gone.push(source.to_string()),
-                    Err(problem) => return self.fail(problem).await,
+                    Err(problem) => {
+                        self.agent.policy.rules.add(behavior, rule, source);
+                        return self.fail(problem).await;
+                    }
                 }
             }
         }
@@ -265,7 +266,7 @@ impl Engine {
     }
 
     pub(super) async fn rewind(&mut self, to: Seq, what: RewindWhat) {
-        match self.agent.session.rewind(to, what) {
+        match self.agent.rewind(to, what) {
             Ok(rewound) => {
                 if let Some(files) = rewound.files {
                     self.told_restored(files).await;
@@ -286,7 +287,10 @@ impl Engine {
         } else {
             PathBuf::from(args)
         };
-        let path = self.setup.project.join(path);
+        let path = match (path.strip_prefix("~"), &self.setup.paths.user_home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => self.setup.project.join(path),
+        };
         let json = path.extension().is_some_and(|extension| extension == "json");
         let text = if json { self.agent.session.to_json() } else { self.agent.session.to_markdown() };
         let written = text.map_err(|error| error.to_string()).and_then(|text| {
@@ -314,9 +318,7 @@ impl Engine {
         let mut text = String::from("| Model | Input | Cached | Output | Cost |\n|---|--:|--:|--:|--:|\n");
         let mut sum = Some(0.0);
         for (model, usage) in &used {
-            // The log names a model only once it was chosen by hand.
-            let model = if model.is_empty() { self.agent.model.name() } else { model.clone() };
-            let cost = self.models.cost(&model, usage);
+            let cost = self.models.cost(model, usage);
             sum = sum.zip(cost).map(|(sum, cost)| sum + cost);
             let cost = match cost {
                 Some(0.0) => "free".to_owned(),

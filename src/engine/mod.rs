@@ -6,6 +6,7 @@ mod models;
 mod open;
 mod shell;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,11 +19,11 @@ use crate::commands::Registry;
 use crate::config::Loaded;
 use crate::config::paths::{Env, Paths};
 use crate::permission::{Mode, Sandbox};
-use crate::protocol::{Delivery, Event, ListKind, Listed, Op, SessionInfo, TurnEnd};
+use crate::protocol::{Delivery, Event, ListKind, Listed, ModelInfo, Op, SessionInfo, TurnEnd};
 use crate::session::{History, Session};
 use crate::stdx::clock::Clocks;
 use models::Models;
-pub use open::places;
+pub use open::{places, root};
 
 /// Ops that wait while the engine is busy.
 const OPS: usize = 64;
@@ -81,10 +82,20 @@ pub fn start(setup: Setup) -> Handle {
     let task = tokio::spawn(async move {
         let desk = Arc::new(Desk::new(outbox));
         let history = History::new(&setup.paths.home);
-        let mut inbox =
-            Inbox { ops: inbox, closed: false, desk: desk.clone(), project: setup.project.clone(), history };
+        let mut inbox = Inbox {
+            ops: inbox,
+            opening: true,
+            held: VecDeque::new(),
+            closed: false,
+            desk: desk.clone(),
+            project: setup.project.clone(),
+            history,
+        };
         match open::open(setup, &mut inbox).await {
-            Ok(mut engine) => engine.run(&mut inbox).await,
+            Ok(mut engine) => {
+                inbox.opening = false;
+                engine.run(&mut inbox).await;
+            }
             Err(text) => {
                 desk.emit(Event::Error { text, restore: None }).await;
             }
@@ -102,11 +113,16 @@ struct Engine {
     loaded: Loaded,
     setup: Setup,
     desk: Arc<Desk>,
+    /// A local server is still looked for.
+    probing: bool,
 }
 
 /// Receives ops, also while something runs.
 struct Inbox {
     ops: mpsc::Receiver<Op>,
+    /// The session and its model are still being settled: what acts on them waits in `held`.
+    opening: bool,
+    held: VecDeque<Op>,
     /// The front end is gone, or asked to end.
     closed: bool,
     desk: Arc<Desk>,
@@ -116,6 +132,9 @@ struct Inbox {
 
 impl Inbox {
     async fn next(&mut self) -> Option<Op> {
+        if let Some(op) = self.held.pop_front() {
+            return Some(op);
+        }
         if self.closed {
             return None;
         }
@@ -133,6 +152,8 @@ impl Inbox {
         tokio::pin!(work);
         loop {
             if self.closed {
+                // Nobody is left to answer or to wait for.
+                self.desk.interrupt();
                 return work.await;
             }
             tokio::select! {
@@ -164,6 +185,12 @@ impl Inbox {
     async fn busy(&mut self, op: Op) {
         let desk = self.desk.clone();
         match op {
+            Op::Shell { .. } | Op::Command { .. } | Op::SetMode { .. } | Op::Rewind { .. } | Op::Resume { .. }
+                if self.opening =>
+            {
+                self.held.push_back(op);
+            }
+            Op::List { what } if self.opening && what != ListKind::History => self.held.push_back(op),
             Op::Interrupt => {
                 desk.interrupt();
             }
@@ -207,8 +234,10 @@ impl Inbox {
 impl Engine {
     async fn run(&mut self, inbox: &mut Inbox) {
         loop {
-            // What was queued while the engine was busy comes first.
-            if let Some(prompt) = self.desk.take_next() {
+            // What was queued while the engine was busy comes first; when it is to end, nothing more is begun.
+            if !inbox.closed
+                && let Some(prompt) = self.desk.take_next()
+            {
                 self.desk.emit(self.desk.queue()).await;
                 self.turn(prompt, inbox).await;
                 continue;
@@ -227,7 +256,11 @@ impl Engine {
             Op::Shell { command } => self.shell(command, inbox).await,
             Op::Command { name, args } => self.command(&name, &args, inbox).await,
             Op::Answer { id, answer } => self.desk.answer(id, answer),
-            Op::SetMode { mode } => self.set_mode(mode).await,
+            Op::SetMode { mode } => {
+                if let Err(error) = self.agent.set_mode(mode, &self.desk).await {
+                    self.fail(error).await;
+                }
+            }
             Op::Rewind { to, what } => self.rewind(to, what).await,
             Op::Resume { session } => self.resume(&session, inbox).await,
             Op::Remember { text } => inbox.remember(&text),
@@ -253,14 +286,12 @@ impl Engine {
         desk.end();
         if end == TurnEnd::Failed {
             // The next prompts were written for a conversation that did not happen: they come back, too.
-            while let Some(prompt) = desk.take_next() {
-                desk.emit(Event::Error {
-                    text: "Not sent, since the turn before it failed.".into(),
-                    restore: Some(prompt.text),
-                })
-                .await;
+            let waiting: Vec<String> = std::iter::from_fn(|| desk.take_next()).map(|prompt| prompt.text).collect();
+            if !waiting.is_empty() {
+                desk.emit(desk.queue()).await;
+                let text = "What waited was not sent, since the turn before it failed.".into();
+                desk.emit(Event::Error { text, restore: Some(waiting.join("\n\n")) }).await;
             }
-            desk.emit(desk.queue()).await;
         }
     }
 
@@ -279,6 +310,10 @@ impl Engine {
         }
     }
 
+    fn model_info(&self) -> ModelInfo {
+        ModelInfo { probing: self.probing, ..self.agent.model.info() }
+    }
+
     fn session_info(&self) -> SessionInfo {
         let session: &Session = &self.agent.session;
         let (history, older) = session.history(open::TURNS_SHOWN).unwrap_or_else(|error| {
@@ -290,7 +325,7 @@ impl Engine {
             cwd: self.setup.project.clone(),
             title: session.title().map(str::to_owned),
             mode: self.agent.mode(),
-            model: self.agent.model.info(),
+            model: self.model_info(),
             history,
             older,
             log: session.log().to_path_buf(),

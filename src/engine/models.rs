@@ -77,25 +77,13 @@ impl Models {
         settings.api_key_command.is_some() || self.key_value(settings).is_some() || self.key(name, settings).stored()
     }
 
-    /// The key in the environment. `GOOGLE_API_KEY` stands in for `GEMINI_API_KEY`.
-    fn key_value(&self, settings: &ProviderSettings) -> Option<String> {
-        let name = settings.api_key_env.as_deref()?;
-        let other = (name == "GEMINI_API_KEY").then_some("GOOGLE_API_KEY");
-        [Some(name), other]
-            .into_iter()
-            .flatten()
-            .filter_map(|name| self.env.get(name))
-            .find(|value| !value.trim().is_empty())
-            .map(str::to_owned)
+    /// The key in the environment.
+    fn key_value(&self, settings: &ProviderSettings) -> Option<&str> {
+        self.env.get(settings.api_key_env.as_deref()?).filter(|value| !value.trim().is_empty())
     }
 
     fn key(&self, name: &str, settings: &ProviderSettings) -> Key {
-        Key::new(
-            name,
-            settings,
-            self.key_value(settings).as_deref(),
-            Some(self.paths.config_dir.join("credentials.toml")),
-        )
+        Key::new(name, settings, self.key_value(settings), Some(self.paths.config_dir.join("credentials.toml")))
     }
 
     /// Finds `[provider/]id`, a role, or `offline`.
@@ -103,7 +91,7 @@ impl Models {
     /// # Errors
     /// Nothing of that name can be asked; the text names the fix.
     pub(super) fn named(&self, name: &str) -> Result<Model, String> {
-        if name == OFFLINE || name == "offline/offline" {
+        if name.split('/').next() == Some(OFFLINE) {
             return Ok(self.offline());
         }
         if let Some((first, id)) = name.split_once('/')
@@ -126,6 +114,15 @@ impl Models {
         }
     }
 
+    /// The model that an earlier session was left with; none when it cannot be asked any more.
+    pub(super) fn earlier(&self, name: &str) -> Option<Model> {
+        let (first, id) = name.split_once('/')?;
+        // What was answered without a model is better answered with one.
+        let (provider, settings) = self.provider(first).filter(|_| self.script.is_none())?;
+        let usable = settings.api_key_env.is_none() || self.has_key(provider, settings);
+        usable.then(|| self.of(provider, settings, id))
+    }
+
     fn provider(&self, name: &str) -> Option<(&str, &ProviderSettings)> {
         if name == "local" {
             return self.local.as_ref().map(|settings| ("local", settings));
@@ -140,24 +137,10 @@ impl Models {
 
     fn of(&self, name: &str, settings: &ProviderSettings, id: &str) -> Model {
         let spec = self.catalog.get(settings.wire, id);
-        let settings = ProviderSettings { base_url: self.base_url(name, settings), ..settings.clone() };
-        let key = self.key(name, &settings);
-        let provider = HttpProvider::with_catalog(name, settings, key, self.client.clone(), self.catalog.clone());
+        let key = self.key(name, settings);
+        let provider =
+            HttpProvider::with_catalog(name, settings.clone(), key, self.client.clone(), self.catalog.clone());
         Model { provider: Arc::new(provider), provider_name: name.to_owned(), id: id.to_owned(), spec }
-    }
-
-    /// The address; `ANTHROPIC_BASE_URL` and `OPENAI_BASE_URL` win over the files.
-    fn base_url(&self, name: &str, settings: &ProviderSettings) -> String {
-        let variable = match name {
-            "anthropic" => "ANTHROPIC_BASE_URL",
-            "openai" => "OPENAI_BASE_URL",
-            "gemini" => "GEMINI_BASE_URL",
-            _ => return settings.base_url.clone(),
-        };
-        self.env
-            .get(variable)
-            .filter(|url| !url.is_empty())
-            .map_or_else(|| settings.base_url.clone(), |url| url.trim_end_matches('/').to_owned())
     }
 
     /// The model that needs nothing.

@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
 use super::models::Models;
 use super::{Begin, Engine, Inbox, Setup};
-use crate::agent::{self, Agent, Grants, Parts, prompt::GitStatus};
+use crate::agent::{self, Agent, Bypass, Grants, Model, Parts, prompt::GitStatus};
 use crate::config::paths::Paths;
 use crate::config::{self, Loaded, RuleSource, Trust};
 use crate::permission::{self, Mode, Places, Root, Rule, RuleSet, Source};
@@ -17,6 +15,7 @@ use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session, index};
+use crate::stdx::fs::replace_private;
 use crate::tools::Toolbox;
 use crate::tools::answer;
 
@@ -27,7 +26,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Opens everything. Its error is shown and ends the engine; the text names the fix.
 pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, String> {
-    let git = GitStatus::ask(setup.project.clone());
+    let git = git_status(&setup, &setup.loaded);
     setup.paths.prepare_home().map_err(|error| error.to_string())?;
     let script = match &setup.script {
         Some(file) => Some(play(file)?),
@@ -43,13 +42,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     }
     let session = choose(&setup, inbox).await?;
     let models = Models::new(loaded.config.clone(), setup.env.clone(), setup.paths.clone(), script);
-    let resumed = session.facts().model.clone().filter(|_| loaded.config.model.is_none());
-    let chosen = match resumed.as_deref().map(|name| models.named(name)) {
-        Some(Ok(model)) => Some(model),
-        // The model of the session is gone: the usual order decides.
-        Some(Err(_)) | None if setup.offline => Some(models.offline()),
-        Some(Err(_)) | None => models.configured()?,
-    };
+    let chosen = choose_model(&setup, &loaded, &models, &session)?;
     let probing = chosen.is_none() && models.probes();
     let model = chosen.unwrap_or_else(|| models.offline());
     let toolbox = toolbox(&setup)?;
@@ -67,6 +60,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
         system: setup.system.clone(),
         append_system: setup.append_system.clone(),
         memory_names: loaded.config.memory.files.clone(),
+        bypass: if setup.mode == Some(Mode::Bypass) { Bypass::Allowed } else { Bypass::Never },
     };
     let parts = Parts {
         model,
@@ -80,22 +74,38 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     };
     let mode = start_mode(&setup, &loaded, &session)?;
     let mut agent = Agent::new(session, parts);
-    if mode != agent.mode() {
+    if mode != agent.mode() && !agent.session.read_only() {
         agent.session.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
     }
-    let mut engine = Engine { agent, models, loaded, setup, desk };
-    engine.announce_probing(probing).await;
-    for problem in problems.into_iter().chain(engine.loaded.diagnostics.iter().map(ToString::to_string)) {
-        engine.desk.emit(Event::Notice { text: problem }).await;
-    }
+    let mut engine = Engine { agent, models, loaded, setup, desk, probing };
+    engine.announce().await;
+    engine.tell_problems(problems).await;
     if !trusted && !engine.loaded.withheld.is_empty() {
         engine.ask_trust(inbox).await;
     }
-    if probing {
+    if engine.probing {
         engine.look_for_server(inbox).await;
     }
     engine.clean_up();
     Ok(engine)
+}
+
+/// The model by script, flag, the session's own choice, or the usual order; none when only a local server or the offline
+/// model is left.
+fn choose_model(setup: &Setup, loaded: &Loaded, models: &Models, session: &Session) -> Result<Option<Model>, String> {
+    if setup.offline || setup.script.is_some() {
+        return Ok(Some(models.offline()));
+    }
+    let earlier = session.facts().model.as_deref().filter(|_| loaded.config.model.is_none());
+    match earlier.and_then(|name| models.earlier(name)) {
+        Some(model) => Ok(Some(model)),
+        None => models.configured(),
+    }
+}
+
+/// Asks git beside everything else; it gets no keys.
+pub(super) fn git_status(setup: &Setup, loaded: &Loaded) -> GitStatus {
+    GitStatus::ask(&setup.project, &loaded.config.secret_env())
 }
 
 fn play(file: &Path) -> Result<Arc<dyn Provider>, String> {
@@ -125,7 +135,8 @@ fn start_mode(setup: &Setup, loaded: &Loaded, session: &Session) -> Result<Mode,
     }
 }
 
-fn root() -> Root {
+/// Whether this process has every right.
+pub fn root() -> Root {
     #[cfg(unix)]
     if rustix::process::geteuid().is_root() {
         return Root::Yes;
@@ -193,6 +204,7 @@ async fn choose(setup: &Setup, inbox: &mut Inbox) -> Result<Session, String> {
         Begin::Resume(query) => Some(index::resolve(home, query).map_err(|error| error.to_string())?),
     };
     let Some(id) = id else { return Ok(fresh(setup)) };
+    same_folder(setup, &id)?;
     if setup.fork {
         return Session::fork(home, &id, None, setup.clocks.wall).map_err(|error| error.to_string());
     }
@@ -201,6 +213,26 @@ async fn choose(setup: &Setup, inbox: &mut Inbox) -> Result<Session, String> {
 
 pub(super) fn fresh(setup: &Setup) -> Session {
     Session::create(&setup.paths.home, &setup.project, VERSION, setup.clocks.wall)
+}
+
+/// Refuses a session of another folder: its files, its shell and its permissions belong there.
+///
+/// # Errors
+/// Names the command that opens it.
+pub(super) fn same_folder(setup: &Setup, id: &str) -> Result<(), String> {
+    let summary = index::list(&setup.paths.home, None).map_err(|error| error.to_string())?;
+    let Some(folder) = summary.into_iter().find(|summary| summary.id == id).map(|summary| summary.cwd) else {
+        return Ok(());
+    };
+    // A folder that is gone cannot be gone to.
+    match folder.canonicalize() {
+        Ok(real) if real != setup.project => Err(format!(
+            "session {id} belongs to {}; go on with it there: cocode --cwd '{}' --resume {id}",
+            real.display(),
+            real.display()
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Opens a session; when another process writes it, a person says whether to fork it or to look only.
@@ -225,18 +257,26 @@ pub(super) async fn open_or_ask(setup: &Setup, id: &str, inbox: &mut Inbox) -> R
 }
 
 impl Engine {
-    async fn announce_probing(&self, probing: bool) {
-        self.announce().await;
-        if probing {
-            let model = crate::protocol::ModelInfo { probing, ..self.agent.model.info() };
-            self.desk.emit(Event::Model(model)).await;
+    /// Tells what is wrong with rules and settings. A file of the project that is not used at all is a failure.
+    async fn tell_problems(&self, rules: Vec<String>) {
+        let settings = self.loaded.diagnostics.iter().map(ToString::to_string);
+        for text in rules.into_iter().chain(settings) {
+            self.desk.emit(Event::Notice { text }).await;
+        }
+        if !self.loaded.broken.is_empty() {
+            let files: Vec<String> = self.loaded.broken.iter().map(|file| file.display().to_string()).collect();
+            let text = format!(
+                "{}: broken, and not used until mended; what its rules could have denied is asked",
+                files.join(", ")
+            );
+            self.desk.emit(Event::Error { text, restore: None }).await;
         }
     }
 
     async fn ask_trust(&mut self, inbox: &mut Inbox) {
         let question = Question::Trust { folder: self.setup.project.clone(), uses: self.loaded.withheld.clone() };
         let desk = self.desk.clone();
-        let cancel: CancellationToken = desk.begin();
+        let cancel = desk.begin();
         let answer = inbox.attend(desk.ask(question, &cancel)).await;
         desk.end();
         if !matches!(answer, Some(Answer::Yes | Answer::Always { .. })) {
@@ -254,6 +294,24 @@ impl Engine {
             desk.emit(Event::Notice { text }).await;
         }
         self.models.reconfigure(self.loaded.config.clone());
+        self.agent.settings.max_turns = self.loaded.config.max_turns;
+        match choose_model(&self.setup, &self.loaded, &self.models, &self.agent.session) {
+            Ok(Some(model)) => {
+                self.probing = false;
+                self.take_model(model).await;
+            }
+            // The limits of the tools may be the project's.
+            Ok(None) => self.take_model(self.agent.model.clone()).await,
+            Err(text) => desk.emit(Event::Error { text, restore: None }).await,
+        }
+        match start_mode(&self.setup, &self.loaded, &self.agent.session) {
+            Ok(mode) if self.agent.session.is_empty() => {
+                if let Err(error) = self.agent.set_mode(mode, &desk).await {
+                    self.fail(error).await;
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Looks for a local server, and asks before its first use.
@@ -272,10 +330,14 @@ impl Engine {
             if agreed {
                 remember_server(&self.setup.paths, &known, &found.base_url);
                 let model = self.models.use_local(&found);
+                self.probing = false;
                 self.take_model(model).await;
             }
         }
-        desk.emit(Event::Model(self.agent.model.info())).await;
+        if self.probing {
+            self.probing = false;
+            desk.emit(Event::Model(self.model_info())).await;
+        }
     }
 
     /// Removes sessions that nobody touched for long, beside everything else.
@@ -306,11 +368,7 @@ fn remember_server(paths: &Paths, known: &str, url: &str) {
         return;
     }
     let file = servers_file(paths);
-    let written = file
-        .parent()
-        .map_or(Ok(()), std::fs::create_dir_all)
-        .and_then(|()| std::fs::write(&file, format!("{known}{url}\n")));
-    if let Err(error) = written {
+    if let Err(error) = replace_private(&file, format!("{known}{url}\n").as_bytes()) {
         tracing::warn!(%error, "the local server could not be remembered");
     }
 }

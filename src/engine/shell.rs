@@ -17,6 +17,14 @@ impl Engine {
         let cancel = desk.begin();
         let output = inbox.attend(self.agent.user_command(&command, &cancel, &desk)).await;
         desk.end();
+        let output = match output {
+            Ok(output) => output,
+            Err(error) => {
+                let restore = Some(format!("!{command}"));
+                desk.emit(Event::Item(Item::ShellDone { command, output: String::new(), code: None })).await;
+                return desk.emit(Event::Error { text: error.to_string(), restore }).await;
+            }
+        };
         let text = output.content.iter().filter_map(|part| match part {
             crate::message::Content::Text { text } => Some(text.as_str()),
             crate::message::Content::Media(_) => None,

@@ -326,11 +326,24 @@ pub struct Message {
     pub usage: Option<Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopReason>,
+    /// What an attachment changed in the session's own state: the model has seen the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
 }
 
 impl Message {
     fn plain(role: Role, kind: Kind, blocks: Vec<Block>) -> Message {
-        Message { role, kind, blocks, agent_visible: true, user_visible: true, origin: None, usage: None, stop: None }
+        Message {
+            role,
+            kind,
+            blocks,
+            agent_visible: true,
+            user_visible: true,
+            origin: None,
+            usage: None,
+            stop: None,
+            effects: Vec::new(),
+        }
     }
 
     /// What the user typed, with attached media after the text.

@@ -8,22 +8,52 @@ pub const IMAGE: u64 = 2_000;
 /// Runs of at least this many bytes without white space read as base64 and cost far more than prose.
 const LONG_RUN: u64 = 200;
 
+/// Bytes of a word's beginning that are counted at once.
+const STEP: usize = 64;
+
 /// Estimates the tokens of a text: ASCII bytes / 4 plus one for each other character, rounded up; unbroken ASCII runs of
 /// over 200 bytes count one token for 1.4 characters.
 pub fn text(text: &str) -> u64 {
-    let (mut ascii, mut wide, mut long) = (0u64, 0u64, 0u64);
-    for word in text.as_bytes().split(|byte| byte.is_ascii_whitespace()) {
-        let plain = word.iter().filter(|byte| byte.is_ascii()).count() as u64;
-        // Continuation bytes are 10xxxxxx; every other non-ASCII byte starts one character.
-        wide += word.iter().filter(|byte| **byte >= 0xC0).count() as u64;
+    let bytes = text.as_bytes();
+    let (mut ascii, mut wide) = (0u64, 0u64);
+    for block in bytes.chunks(STEP) {
+        let (mut plain, mut starts) = (0u8, 0u8);
+        for byte in block {
+            plain += u8::from(byte.is_ascii());
+            // Continuation bytes are 10xxxxxx; every other non-ASCII byte starts one character.
+            starts += u8::from(*byte >= 0xC0);
+        }
+        ascii += u64::from(plain);
+        wide += u64::from(starts);
+    }
+    let long = long_runs(bytes);
+    (ascii - long).div_ceil(4) + wide + (long * 10).div_ceil(14)
+}
+
+/// ASCII bytes in runs that have more of them than `LONG_RUN`.
+fn long_runs(bytes: &[u8]) -> u64 {
+    let (mut long, mut at) = (0, 0);
+    // A run that is long enough covers the last byte of some step, so that most bytes need no look.
+    while let Some(probe) = bytes.get(at + LONG_RUN as usize) {
+        if probe.is_ascii_whitespace() {
+            at += LONG_RUN as usize + 1;
+            continue;
+        }
+        let before = &bytes[at..at + LONG_RUN as usize];
+        let start = before.iter().rposition(u8::is_ascii_whitespace).map_or(at, |space| at + space + 1);
+        // Within the step there was a space: nothing before `start` can be part of a long run.
+        if start > at {
+            at = start;
+            continue;
+        }
+        let end = bytes[at..].iter().position(u8::is_ascii_whitespace).map_or(bytes.len(), |space| at + space);
+        let plain = bytes[at..end].iter().filter(|byte| byte.is_ascii()).count() as u64;
         if plain > LONG_RUN {
             long += plain;
-        } else {
-            ascii += plain;
         }
+        at = end + 1;
     }
-    let spaces = text.len() as u64 - (ascii + long) - text.bytes().filter(|byte| !byte.is_ascii()).count() as u64;
-    (ascii + spaces).div_ceil(4) + wide + (long * 10).div_ceil(14)
+    long
 }
 
 /// Estimates the tokens of one block.
@@ -59,6 +89,27 @@ mod tests {
             [("", 0), ("abcd", 1), ("abcde", 2), ("日本", 2), ("ab é", 2), (&"x".repeat(280), 200), ("\u{1F600}", 1)]
         {
             assert_eq!(super::text(text), want, "{text:?}");
+        }
+    }
+
+    /// The same, word by word.
+    fn slowly(text: &str) -> u64 {
+        let words = text.as_bytes().split(u8::is_ascii_whitespace);
+        let plain = words.map(|word| word.iter().filter(|byte| byte.is_ascii()).count() as u64);
+        let long: u64 = plain.filter(|plain| *plain > super::LONG_RUN).sum();
+        let ascii = text.chars().filter(char::is_ascii).count() as u64;
+        (ascii - long).div_ceil(4) + (text.chars().count() as u64 - ascii) + (long * 10).div_ceil(14)
+    }
+
+    #[test]
+    fn runs_are_found_wherever_they_stand() {
+        for before in [0, 1, 63, 199, 200, 201, 202, 400, 403] {
+            for run in [0, 1, 199, 200, 201, 202, 399, 400, 401, 402, 900] {
+                for wide in ["", "é"] {
+                    let text = format!("{}\n{}{wide} {}", "w ".repeat(before), "x".repeat(run), "y".repeat(before));
+                    assert_eq!(super::text(&text), slowly(&text), "{before} {run} {wide:?}");
+                }
+            }
         }
     }
 }

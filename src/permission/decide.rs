@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::files::Files;
+use super::files::{Files, Remembered};
 use super::line;
 use super::places::Places;
 use super::rule::{Entry, Rule, RuleSet, Source, Strictness};
@@ -47,6 +47,7 @@ impl Decision {
 
 /// Decides whether the call may run. Asks nobody; looks at the file system only through `files`.
 pub fn decide(query: &Query, files: &dyn Files) -> Decision {
+    let files: &dyn Files = &Remembered::new(files);
     let mut decision = match query.access {
         Access::Shell { command, cwd } => line::decide(query, command, cwd, files),
         Access::Read { path } => read(query, query.tool, path, files).into(),
@@ -74,15 +75,6 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
         decision.suggestions = suggest::rules(query, files);
     }
     decision
-}
-
-/// Whether `path` may be read as one of many results of a search: false when a Read rule forbids it or asks for it, or it
-/// is private. For tools that look through folders themselves.
-pub fn may_list(path: &Path, rules: &RuleSet, places: &Places, files: &dyn Files) -> bool {
-    let stops = |entry: &Entry| {
-        entry.behavior != Behavior::Allow && entry.rule.covers_path("Read", path, Strictness::Possible, places, files)
-    };
-    places.free_read(path, files) || !(rules.entries().iter().any(stops) || places.private(path, files).is_some())
 }
 
 /// One judged part of a call.
@@ -215,7 +207,8 @@ pub(super) fn write(query: &Query, tool: &str, path: &Path, files: &dyn Files) -
     if query.mode == Mode::AcceptEdits {
         return Verdict::new(Behavior::Allow, "mode acceptEdits");
     }
-    Verdict::new(Behavior::Ask, format!("it changes {}", path.display()))
+    let shown = path.strip_prefix(&places.project).unwrap_or(path);
+    Verdict::new(Behavior::Ask, format!("it changes {}", shown.display()))
 }
 
 fn fetch(query: &Query, url: &str) -> Decision {
@@ -224,7 +217,10 @@ fn fetch(query: &Query, url: &str) -> Decision {
         .and_then(|url| url.host_str().map(|host| host.trim_end_matches('.').to_ascii_lowercase()));
     for behavior in [Behavior::Deny, Behavior::Ask] {
         // A deny rule for a host also forbids an address that hides its host.
-        let ruled = query.entries(behavior).find(|entry| entry.rule.covers_host(host.as_deref()));
+        let hidden = host.is_none() && behavior == Behavior::Deny;
+        let ruled = query
+            .entries(behavior)
+            .find(|entry| entry.rule.covers_host(host.as_deref()) || hidden && entry.rule.governs("WebFetch"));
         if let Some(entry) = ruled {
             return Decision::new(behavior, because(entry));
         }
@@ -331,6 +327,28 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_offered_that_would_not_help() {
+        let mut rules = RuleSet::default();
+        for rule in ["Edit(/src/**)", "Read(//usr/**)", "WebFetch(domain:a.b)", "mcp__a"] {
+            rules.add(Behavior::Ask, rule.parse().unwrap(), Source::User);
+        }
+        let fetch = |url: &str| (Access::Fetch { url: url.into() }, "WebFetch");
+        let remote = |tool| (Access::Other { specifier: None, read_only: true }, tool);
+        for ((access, tool), want) in [
+            ((Access::Write { path: "/p/src/a.rs".into() }, "Write"), 0),
+            ((Access::Write { path: "/p/lib/a.rs".into() }, "Write"), 1),
+            ((Access::Read { path: "/usr/share/x/y".into() }, "Read"), 0),
+            (fetch("https://a.b/c"), 0),
+            (fetch("https://c.d/c"), 1),
+            (remote("mcp__a__b"), 0),
+            (remote("mcp__c__b"), 1),
+        ] {
+            let decision = run(access.clone(), tool, &rules, Trust::Trusted);
+            assert_eq!((decision.behavior, decision.suggestions.len()), (Behavior::Ask, want), "{access:?}");
+        }
+    }
+
+    #[test]
     fn sessions_and_suggestions() {
         let rules = RuleSet::default();
         let read = |path: &str| run(Access::Read { path: path.into() }, "Read", &rules, Trust::Trusted);
@@ -342,9 +360,8 @@ mod tests {
         assert_eq!(read("/usr/share/doc/x").suggestions, ["Read(//usr/share/doc/**)".parse().unwrap()]);
         let write = |path: &str| run(Access::Write { path: path.into() }, "Write", &rules, Trust::Trusted);
         assert_eq!(write("/p/src/a.rs").suggestions, ["Edit(/src/**)".parse().unwrap()]);
+        assert_eq!(write("/p/Cargo.toml").suggestions, ["Edit(/Cargo.toml)".parse().unwrap()]);
         assert_eq!(write("/p/.git/config").suggestions, []);
         assert_eq!(write("/home/u/.claude/plans/plan.md").behavior, Behavior::Allow);
-        let plan = Path::new("/home/u/.claude/cocode/trust.json");
-        assert!(!may_list(plan, &rules, &Places::for_tests(), &Table(&[])));
     }
 }

@@ -1,12 +1,19 @@
 //! The only window to the file system: where a path really leads.
 
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
 /// Resolves links.
 pub trait Files {
+    /// Where a link leads; none for what is no link.
+    fn link(&self, path: &Path) -> Option<PathBuf>;
+
     /// The real path of the longest prefix that exists, with the rest appended. `path` is absolute and may hold `..`,
     /// which is meant as the kernel means it: the parent of where the link before it leads.
-    fn resolve(&self, path: &Path) -> PathBuf;
+    fn resolve(&self, path: &Path) -> PathBuf {
+        resolve_with(path, |path| self.link(path))
+    }
 
     /// The names in a folder, for globs; empty when it cannot be listed, at most [`MAX_NAMES`].
     fn names(&self, folder: &Path) -> Vec<String>;
@@ -23,13 +30,68 @@ pub struct Disk;
 const MAX_LINKS: usize = 40;
 
 impl Files for Disk {
-    fn resolve(&self, path: &Path) -> PathBuf {
-        resolve_with(path, |path| std::fs::read_link(path).ok())
+    fn link(&self, path: &Path) -> Option<PathBuf> {
+        std::fs::read_link(path).ok()
     }
 
     fn names(&self, folder: &Path) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
         entries.flatten().take(MAX_NAMES).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+}
+
+/// Most names that all globs of one decision are tried on.
+const ALL_NAMES: usize = 16 * MAX_NAMES;
+
+/// Asks each question once for the length of one decision: a line of thousands of words asks the same ones again and again.
+pub(super) struct Remembered<'a> {
+    files: &'a dyn Files,
+    links: RefCell<HashMap<PathBuf, Option<PathBuf>>>,
+    real: RefCell<HashMap<PathBuf, PathBuf>>,
+    names: RefCell<HashMap<PathBuf, Vec<String>>>,
+    handed_out: Cell<usize>,
+}
+
+impl Remembered<'_> {
+    pub(super) fn new(files: &dyn Files) -> Remembered<'_> {
+        Remembered {
+            files,
+            links: RefCell::default(),
+            real: RefCell::default(),
+            names: RefCell::default(),
+            handed_out: Cell::new(0),
+        }
+    }
+}
+
+impl Files for Remembered<'_> {
+    fn link(&self, path: &Path) -> Option<PathBuf> {
+        if let Some(known) = self.links.borrow().get(path) {
+            return known.clone();
+        }
+        let link = self.files.link(path);
+        self.links.borrow_mut().insert(path.to_owned(), link.clone());
+        link
+    }
+
+    fn resolve(&self, path: &Path) -> PathBuf {
+        if let Some(known) = self.real.borrow().get(path) {
+            return known.clone();
+        }
+        let real = resolve_with(path, |path| self.link(path));
+        self.real.borrow_mut().insert(path.to_owned(), real.clone());
+        real
+    }
+
+    fn names(&self, folder: &Path) -> Vec<String> {
+        // A line of nothing but globs would be tried for minutes; as many names as this make a glob ask.
+        if self.handed_out.get() >= ALL_NAMES {
+            return vec![String::new(); MAX_NAMES];
+        }
+        let mut all = self.names.borrow_mut();
+        let names = all.entry(folder.to_owned()).or_insert_with(|| self.files.names(folder));
+        self.handed_out.set(self.handed_out.get() + names.len() + 1);
+        names.clone()
     }
 }
 
@@ -92,11 +154,9 @@ pub(super) mod fake {
     pub(crate) struct Table(pub(crate) &'static [(&'static str, &'static str)]);
 
     impl Files for Table {
-        fn resolve(&self, path: &Path) -> PathBuf {
-            resolve_with(path, |path| {
-                let found = self.0.iter().find(|(link, target)| link != target && Path::new(link) == path);
-                found.map(|(_, target)| PathBuf::from(target))
-            })
+        fn link(&self, path: &Path) -> Option<PathBuf> {
+            let found = self.0.iter().find(|(link, target)| link != target && Path::new(link) == path);
+            found.map(|(_, target)| PathBuf::from(target))
         }
 
         fn names(&self, folder: &Path) -> Vec<String> {

@@ -9,8 +9,48 @@ pub(super) enum Case {
 
 /// Whether `*` in `pattern` standing for any characters, also none, makes it equal to `text`.
 pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
-    let pattern: Vec<Token> = pattern.chars().map(|c| if c == '*' { Token::Many } else { Token::One(c) }).collect();
-    run(&pattern, &text.chars().collect::<Vec<_>>(), |token, c| matches!(token, Token::One(want) if want == c))
+    Tails::new(pattern, text).fit(0)
+}
+
+/// `wildcard` for any number of tails of one text; all of them together take one pass over it.
+pub(super) struct Tails<'a> {
+    text: &'a str,
+    /// The pattern up to its first star, or all of it.
+    head: &'a str,
+    behind: Behind,
+}
+
+/// What follows a pattern's head.
+enum Behind {
+    /// Nothing: there is no star.
+    Nothing,
+    /// It fits for a head that ends here at the latest, in bytes of the text.
+    FitsFrom(usize),
+    /// It is not in the text.
+    Missing,
+}
+
+impl<'a> Tails<'a> {
+    pub(super) fn new(pattern: &'a str, text: &'a str) -> Tails<'a> {
+        let Some((head, rest)) = pattern.split_once('*') else {
+            return Tails { text, head: pattern, behind: Behind::Nothing };
+        };
+        let (between, last) = rest.rsplit_once('*').map_or(("", rest), |(between, last)| (between, last));
+        // From the end backwards, as late as possible.
+        let end = text.ends_with(last).then(|| text.len() - last.len());
+        let latest = between.rsplit('*').try_fold(end, |end, part| end.map(|end| text[..end].rfind(part)));
+        let behind = latest.flatten().map_or(Behind::Missing, Behind::FitsFrom);
+        Tails { text, head, behind }
+    }
+
+    /// Whether the text from this byte on fits.
+    pub(super) fn fit(&self, from: usize) -> bool {
+        match self.behind {
+            Behind::Nothing => &self.text[from..] == self.head,
+            Behind::FitsFrom(latest) => from + self.head.len() <= latest && self.text[from..].starts_with(self.head),
+            Behind::Missing => false,
+        }
+    }
 }
 
 /// Whether one part of a path fits `*`, `?` and `[…]`.
@@ -160,6 +200,14 @@ mod tests {
             ("a*b*c", "aXbXbXc", true),
             ("a*b", "ab\nb", true),
             ("a?", "ab", false),
+            ("ab*ba", "aba", false),
+            ("ab*ba", "abba", true),
+            ("a**b", "ab", true),
+            ("*x*x", "x", false),
+            ("*x*x", "axxa", false),
+            ("*x*x", "axbx", true),
+            ("", "", true),
+            ("é*é", "éaé", true),
         ] {
             assert_eq!(wildcard(pattern, text), want, "{pattern} {text}");
         }

@@ -25,12 +25,19 @@ struct Part {
     words: Vec<Word>,
 }
 
+/// Most wrappers around one command that are looked behind, as in `nice timeout 5 env A=1 ls`.
+const MAX_WRAPPERS: usize = 16;
+/// Most rules that one dialog offers.
+const MAX_SUGGESTIONS: usize = 32;
+
 struct Judge<'a> {
     query: &'a Query<'a>,
     files: &'a dyn Files,
     /// Where the line starts.
     start: PathBuf,
     functions: Vec<String>,
+    /// Wrappers around the command that is being judged.
+    wrappers: usize,
     parts: Vec<Part>,
 }
 
@@ -55,11 +62,12 @@ pub(super) fn decide(query: &Query, command: &str, cwd: &Path, files: &dyn Files
             }
         }
     }
-    conclude(query, all_parts(query, line, cwd, files), &raw)
+    conclude(query, all_parts(query, line, cwd, files), command, &raw)
 }
 
 fn all_parts(query: &Query, line: &shell::Line, cwd: &Path, files: &dyn Files) -> Vec<Part> {
-    let mut judge = Judge { query, files, start: cwd.to_owned(), functions: Vec::new(), parts: Vec::new() };
+    let mut judge =
+        Judge { query, files, start: cwd.to_owned(), functions: Vec::new(), wrappers: 0, parts: Vec::new() };
     judge.walk(&line.node, Cwd(Some(vec![cwd.to_owned()])));
     judge.parts
 }
@@ -79,7 +87,13 @@ pub(super) fn suggestions(query: &Query, command: &str, cwd: &Path, files: &dyn 
             return Vec::new();
         }
         match suggest::command(&part.words) {
-            Some(rule) if !rules.contains(&rule) => rules.push(rule),
+            Some(rule) if !rules.contains(&rule) => {
+                // Nobody reads so many.
+                if rules.len() == MAX_SUGGESTIONS {
+                    return Vec::new();
+                }
+                rules.push(rule);
+            }
             Some(_) => {}
             None => return Vec::new(),
         }
@@ -143,7 +157,18 @@ fn unparsable(query: &Query, command: &str, reason: &str, cwd: &Path, files: &dy
 }
 
 /// Puts the parts together as the mode wants.
-fn conclude(query: &Query, mut parts: Vec<Part>, raw: &str) -> Decision {
+fn conclude(query: &Query, mut parts: Vec<Part>, command: &str, raw: &str) -> Decision {
+    let interprets = |part: &Part| matching::interprets(&part.words.iter().map(Word::known).collect::<Vec<_>>());
+    if parts.iter().any(interprets) {
+        for behavior in [Behavior::Deny, Behavior::Ask] {
+            let ruled = query
+                .entries(behavior)
+                .find(|entry| entry.rule.tool() == "Bash" && matching::touches_tokens(&entry.rule, command));
+            if let Some(entry) = ruled.filter(|_| behavior == Behavior::Deny || query.mode != Mode::Plan) {
+                return answer(behavior, vec![because(entry), "an interpreter may run it".into()]);
+            }
+        }
+    }
     let dynamic = parts.iter().any(|part| part.words.first().is_some_and(|word| word.literal().is_none()));
     if dynamic {
         for behavior in [Behavior::Deny, Behavior::Ask] {
@@ -352,7 +377,13 @@ impl Judge<'_> {
             _ => {}
         }
         let unlooked = match wrapper::unwrap(words) {
-            Some(Ok(inner)) if !self.is_allowed(words, &cwd) => return self.command(inner, cwd),
+            Some(Ok(_)) if self.wrappers == MAX_WRAPPERS => Some("it is wrapped too deeply".into()),
+            Some(Ok(inner)) if !self.is_allowed(words, &cwd) => {
+                self.wrappers += 1;
+                let after = self.command(inner, cwd);
+                self.wrappers -= 1;
+                return after;
+            }
             Some(Err(reason)) => Some(reason),
             _ => None,
         };
@@ -507,6 +538,8 @@ mod tests {
         ("/p/env-link", "/p/.env"),
         ("/p/a", "/p/a"),
         ("/p/.env", "/p/.env"),
+        ("/p/dash/-ox", "/p/dash/-ox"),
+        ("/p/dash/y", "/p/dash/y"),
     ]);
 
     fn run(mode: Mode, rules: &RuleSet, command: &str) -> Decision {
@@ -534,6 +567,15 @@ mod tests {
             }
         }
         (mode, rules)
+    }
+
+    #[test]
+    fn endless_wrappers_ask() {
+        let (mode, rules) = header("default; deny Bash(rm:*)");
+        let wrapped = |count: usize, command: &str| run(mode, &rules, &format!("{}{command}", "nice ".repeat(count)));
+        assert_eq!(wrapped(10, "ls").behavior, Behavior::Allow);
+        assert_eq!(wrapped(20_000, "ls").behavior, Behavior::Ask);
+        assert_eq!(wrapped(20_000, "rm x").behavior, Behavior::Deny);
     }
 
     #[test]

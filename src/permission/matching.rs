@@ -69,15 +69,16 @@ pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
     let (starts, holds_lines) = reach(words);
     // A pattern that begins with `*` finds from the first word what it could find from a later one.
     let open = matches!(pattern, ShellPattern::Wildcard(text) if text.starts_with('*'));
-    starts.iter().take(if open { 1 } else { starts.len() }).any(|at| matches_from(pattern, &words[*at..]))
+    let starts = if open { &starts[..starts.len().min(1)] } else { &starts[..] };
+    matches_from(pattern, words, starts)
         || holds_lines
             && words.iter().filter(|word| may_hold_line(word)).any(|word| {
                 let value = word.split_once('=').map_or("", |(_, value)| value);
-                [word.as_str(), value, value.trim_start_matches('!'), word.trim_start_matches('!')].iter().any(|line| {
-                    all_segments(line)
-                        .iter()
-                        .any(|words| reach(words).0.iter().any(|at| matches_from(pattern, &words[*at..])))
-                })
+                // `--checkpoint-action=exec=…`
+                let last = word.rsplit_once('=').map_or("", |(_, value)| value);
+                [word.as_str(), value, last, value.trim_start_matches('!'), word.trim_start_matches('!')]
+                    .iter()
+                    .any(|line| all_segments(line).iter().any(|words| matches_from(pattern, words, &reach(words).0)))
             })
 }
 
@@ -100,11 +101,67 @@ pub(super) fn touches_raw(rule: &Rule, text: &str) -> bool {
 pub(super) fn touches_anywhere(rule: &Rule, text: &str) -> bool {
     let Specifier::Shell(pattern) = rule.specifier() else { return touches_raw(rule, text) };
     all_segments(text).iter().any(|words| {
-        (0..words.len()).any(|at| {
-            let value = words[at].split_once('=').map(|(_, value)| vec![value.to_owned()]);
-            matches_from(pattern, &words[at..]) || value.is_some_and(|value| matches_name(pattern, &value))
-        })
+        matches_from(pattern, words, &(0..words.len()).collect::<Vec<_>>())
+            || words
+                .iter()
+                .any(|word| word.split_once('=').is_some_and(|(_, value)| matches_name(pattern, &[value.to_owned()])))
     }) || all_segments(text).iter().flatten().any(|word| matches_name(pattern, std::slice::from_ref(word)))
+}
+
+/// Programs that run what they are given as text: in an argument, or on standard input.
+const INTERPRETERS: [&str; 24] = [
+    "sh",
+    "bash",
+    "dash",
+    "ash",
+    "zsh",
+    "ksh",
+    "fish",
+    "busybox",
+    "source",
+    ".",
+    "eval",
+    "at",
+    "batch",
+    "crontab",
+    "ssh",
+    "python",
+    "python3",
+    "python2",
+    "perl",
+    "ruby",
+    "node",
+    "php",
+    "lua",
+    "osascript",
+];
+
+/// Whether the command runs text that other words of the line may hold.
+pub(super) fn interprets(words: &[String]) -> bool {
+    words.first().is_some_and(|name| !commands::takes_data(base(name)))
+        && words.iter().any(|word| INTERPRETERS.contains(&base(word)))
+}
+
+/// Whether the rule's words stand next to each other anywhere in the text, whatever is between them: for programs in
+/// languages of their own.
+pub(super) fn touches_tokens(rule: &Rule, text: &str) -> bool {
+    let want: Vec<&str> = match rule.specifier() {
+        Specifier::Shell(ShellPattern::Prefix(prefix)) => prefix.iter().map(String::as_str).collect(),
+        Specifier::Shell(ShellPattern::Exact(text) | ShellPattern::Wildcard(text)) => {
+            text.split_whitespace().take_while(|word| !word.contains('*')).collect()
+        }
+        _ => return false,
+    };
+    let tokens: Vec<&str> = text
+        .split(|c: char| !(c.is_alphanumeric() || "_-./+@:".contains(c)))
+        .filter(|token| !token.is_empty())
+        .collect();
+    !want.is_empty()
+        && tokens.windows(want.len()).any(|tokens| {
+            want.iter()
+                .zip(tokens)
+                .all(|(want, token)| want.eq_ignore_ascii_case(token) || want.eq_ignore_ascii_case(base(token)))
+        })
 }
 
 fn matches_name(pattern: &ShellPattern, words: &[String]) -> bool {
@@ -218,9 +275,13 @@ fn reach(words: &[String]) -> (Vec<usize>, bool) {
                 || word == "x" && place == 1
                 || word.starts_with("--exec")
                 || word.starts_with("-c")
+                || name == "make" && word.contains('=')
         });
     let finds = name == "find" && words.iter().any(|word| word.starts_with("-exec") || word.starts_with("-ok"));
-    let data = (commands::takes_data(name) || SUBCOMMANDS.contains(&name) || name == "find") && !runs && !finds;
+    let data = (commands::takes_data(name) || SUBCOMMANDS.contains(&name) || name == "find")
+        && !runs
+        && !finds
+        && danger::dangerous(&words[at..]).is_none();
     // A redirection before the name leaves its target as the first word, so an unknown first word is looked behind anyway.
     if data { (vec![0, at], false) } else { ((0..words.len()).collect(), true) }
 }
@@ -239,39 +300,39 @@ fn same_name(want: &str, name: &str) -> bool {
     fits(name) || fits(base(name))
 }
 
-fn matches_from(pattern: &ShellPattern, words: &[String]) -> bool {
-    let Some(name) = words.first() else { return false };
-    let with_base = || {
-        let mut words = words.to_vec();
-        words[0] = base(name).to_owned();
-        words.join(" ")
+/// Whether the pattern speaks about a command that starts at one of these words.
+fn matches_from(pattern: &ShellPattern, words: &[String], starts: &[usize]) -> bool {
+    let (text, wildcard) = match pattern {
+        ShellPattern::Prefix(prefix) => {
+            let Some((want, rest)) = prefix.split_first() else { return !starts.is_empty() };
+            return starts.iter().any(|at| same_name(want, &words[*at]) && follows(rest, &words[at + 1..]));
+        }
+        ShellPattern::Exact(text) => (text, false),
+        ShellPattern::Wildcard(text) => (text, true),
     };
-    match pattern {
-        ShellPattern::Prefix(prefix) => match prefix.split_first() {
-            None => true,
-            Some((want, rest)) => same_name(want, name) && follows(rest, &words[1..]),
-        },
-        ShellPattern::Exact(text) => {
-            if !text
-                .split_whitespace()
-                .next()
-                .is_some_and(|want| same_name(want, name) || want.contains(['\'', '"', '\\']))
-            {
-                return false;
-            }
-            let want = segments(text).concat();
-            want == words || text == &words.join(" ") || text == &with_base()
-        }
-        ShellPattern::Wildcard(pattern) => {
-            if !pattern.split_whitespace().next().is_some_and(|want| same_name(want, name) || want.contains('*')) {
-                return false;
-            }
-            let bare = pattern.strip_suffix(" *").unwrap_or(pattern);
-            [words.join(" "), with_base()]
-                .iter()
-                .any(|text| glob::wildcard(pattern, text) || glob::wildcard(bare, text))
-        }
+    let Some(want) = text.split_whitespace().next() else { return false };
+    let odd = if wildcard { want.contains('*') } else { want.contains(['\'', '"', '\\']) };
+    let starts: Vec<usize> = starts.iter().copied().filter(|at| odd || same_name(want, &words[*at])).collect();
+    if starts.is_empty() {
+        return false;
     }
+    // Joined once: a line of many words that all may start the command would cost their square.
+    let line = words.join(" ");
+    let mut offsets = Vec::with_capacity(words.len());
+    let mut offset = 0;
+    for word in words {
+        offsets.push(offset);
+        offset += word.len() + 1;
+    }
+    // From the word on, with its folder and without.
+    let tails = |at: usize| [offsets[at], offsets[at] + words[at].len() - base(&words[at]).len()];
+    if wildcard {
+        let bare = glob::Tails::new(text.strip_suffix(" *").unwrap_or(text), &line);
+        let whole = glob::Tails::new(text, &line);
+        return starts.iter().any(|at| tails(*at).into_iter().any(|from| whole.fit(from) || bare.fit(from)));
+    }
+    let wanted = segments(text).concat();
+    starts.iter().any(|at| wanted == words[*at..] || tails(*at).into_iter().any(|from| line[from..] == **text))
 }
 
 /// Most words that are looked at for the next word of a rule.

@@ -11,6 +11,7 @@ pub mod places;
 pub mod rule;
 pub mod settings;
 mod shell;
+pub mod sight;
 mod suggest;
 mod touch;
 mod wrapper;
@@ -22,11 +23,12 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use commands::git::QUIET as QUIET_GIT;
-pub use decide::{Decision, Query, Trust, decide, may_list};
+pub use decide::{Decision, Query, Trust, decide};
 pub use files::{Disk, Files};
 pub use places::Places;
 pub use rule::{Entry, Rule, RuleError, RuleSet, Source};
 pub use settings::PermissionSettings;
+pub use sight::Sight;
 
 /// How much runs without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

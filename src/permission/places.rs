@@ -1,6 +1,6 @@
 //! Which paths are the workspace's, which are protected, and which are never asked for.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::files::{Files, lexical};
 use super::glob::{self, Case};
@@ -85,10 +85,10 @@ impl Places {
                 if FOLDERS.contains(&name.as_str()) || name.starts_with("git~") || name.starts_with("claude~") {
                     return Some(format!("{} is protected", shown(path)));
                 }
-                if PROFILE_FOLDERS
-                    .iter()
-                    .any(|folder| names[..=at].ends_with(&folder.iter().map(|p| p.to_string()).collect::<Vec<_>>()))
-                {
+                let ends = |folder: &&[&str]| {
+                    names[..=at].iter().rev().map(String::as_str).take(folder.len()).eq(folder.iter().rev().copied())
+                };
+                if PROFILE_FOLDERS.iter().any(ends) {
                     return Some(format!("{} is a profile", shown(path)));
                 }
                 if last && PROFILES.contains(&name.as_str()) {
@@ -97,10 +97,9 @@ impl Places {
             }
         }
         let etc = ["/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/cocode", "/etc/zsh", "/etc/environment"];
-        let own =
-            self.own.iter().cloned().chain(std::iter::once(self.cocode_home.clone())).chain(etc.map(PathBuf::from));
-        for folder in own.filter(|folder| !folder.as_os_str().is_empty()) {
-            if under(&lexical, &folder) || under(&real, &files.resolve(&folder)) {
+        let own = self.own.iter().chain(std::iter::once(&self.cocode_home)).map(PathBuf::as_path);
+        for folder in own.chain(etc.map(Path::new)).filter(|folder| !folder.as_os_str().is_empty()) {
+            if under(&lexical, folder) || under(&real, &files.resolve(folder)) {
                 return Some(format!("{} is our own or the shell's", shown(path)));
             }
         }
@@ -206,7 +205,12 @@ fn strip(path: &Path, base: &Path) -> Option<Vec<String>> {
 }
 
 fn under(path: &Path, base: &Path) -> bool {
-    !base.as_os_str().is_empty() && strip(path, base).is_some()
+    let mut parts = path.components();
+    let same = |part: Component, want: Component| {
+        let folded = |part: Component| fold(&part.as_os_str().to_string_lossy());
+        part == want || folded(part) == folded(want)
+    };
+    !base.as_os_str().is_empty() && base.components().all(|want| parts.next().is_some_and(|part| same(part, want)))
 }
 
 fn shown(path: &Path) -> String {

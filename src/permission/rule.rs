@@ -131,11 +131,9 @@ impl Rule {
                     );
                 }
             },
-            "WebFetch" => match inner_trimmed.strip_prefix("domain:").map(str::trim) {
-                Some(host) if !host.is_empty() && !host.contains(['/', ' ', '@']) => {
-                    Specifier::Domain(host.trim_end_matches('.').to_ascii_lowercase())
-                }
-                _ => return fail("WebFetch is ruled by host", "write WebFetch(domain:example.com)"),
+            "WebFetch" => match inner_trimmed.strip_prefix("domain:").and_then(|host| domain(host.trim())) {
+                Some(host) => Specifier::Domain(host),
+                None => return fail("WebFetch is ruled by host", "write WebFetch(domain:example.com)"),
             },
             _ if mcp => return fail("MCP tools take no specifier", &format!("write {tool}")),
             _ => Specifier::Name(inner_trimmed.to_owned()),
@@ -194,6 +192,16 @@ impl Rule {
             }
     }
 
+    /// The last part of a path rule, where it is a plain name.
+    pub(super) fn last_part(&self) -> Option<&str> {
+        match &self.specifier {
+            Specifier::Path(pattern) => {
+                pattern.parts.last().map(String::as_str).filter(|part| !part.contains(['*', '?', '[', '\\']))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the rule covers `path` for `tool`; see [`Strictness`].
     pub(super) fn covers_path(
         &self,
@@ -219,6 +227,19 @@ pub(super) enum Strictness {
     Sure,
     /// For forbidding: the path as written or where it leads, in any case, is enough.
     Possible,
+}
+
+/// The host as addresses spell it once they are parsed: in lower case and punycode, an IP address in its plain form. None
+/// for what could never match one, like a port or a `*` that is no whole label at the start.
+fn domain(host: &str) -> Option<String> {
+    let (star, host) = match host.strip_prefix("*.") {
+        _ if host == "*" => return Some(host.to_owned()),
+        Some(rest) => ("*.", rest),
+        None => ("", host),
+    };
+    let host = host.trim_end_matches('.');
+    let parsed = url::Host::parse(host).ok().filter(|_| !host.contains('*'))?;
+    Some(format!("{star}{parsed}"))
 }
 
 impl ShellPattern {
@@ -459,6 +480,8 @@ mod tests {
             ("*", "takes no *"),
             ("WebFetch(example.com)", "WebFetch(domain:example.com)"),
             ("WebFetch(domain:http://x)", "WebFetch(domain:example.com)"),
+            ("WebFetch(domain:example.com:8080)", "WebFetch(domain:example.com)"),
+            ("WebFetch(domain:exam*.com)", "WebFetch(domain:example.com)"),
             ("Read(!x)", "other list"),
             ("mcp__a__b(x)", "write mcp__a__b"),
             ("rm -rf", "tool's name"),
@@ -524,6 +547,11 @@ mod tests {
             ("WebFetch(domain:*.example.com)", "example.com", false),
             ("WebFetch(domain:*.example.com)", "notexample.com", false),
             ("WebFetch(domain:Example.com.)", "example.com", true),
+            ("WebFetch(domain:bücher.de)", "xn--bcher-kva.de", true),
+            ("WebFetch(domain:*.BÜCHER.de)", "a.xn--bcher-kva.de", true),
+            ("WebFetch(domain:127.1)", "127.0.0.1", true),
+            ("WebFetch(domain:[::1])", "[::1]", true),
+            ("WebFetch(domain:*)", "x", true),
             ("WebFetch", "x", true),
         ] {
             assert_eq!(Rule::parse(rule).unwrap().covers_host(Some(host)), want, "{rule} {host}");

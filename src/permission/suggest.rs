@@ -3,13 +3,16 @@
 use super::commands::danger;
 use super::decide::Query;
 use super::files::Files;
-use super::rule::Rule;
+use super::rule::{Entry, Rule, Strictness};
 use super::shell::{Simple, Word};
-use super::{Access, line};
+use super::{Access, Behavior, line};
 
 /// One rule for each simple command that asks; for files the folder; for fetches the host. Empty when none is narrow
 /// enough.
 pub(super) fn rules(query: &Query, files: &dyn Files) -> Vec<Rule> {
+    if stays(query, files) {
+        return Vec::new();
+    }
     let texts = match query.access {
         Access::Shell { command, cwd } => line::suggestions(query, command, cwd, files),
         Access::Write { path } if query.places.protected(path, files).is_none() => folder(query, "Edit", path, files),
@@ -28,7 +31,27 @@ pub(super) fn rules(query: &Query, files: &dyn Files) -> Vec<Rule> {
     texts.iter().filter_map(|text| Rule::parse(text).ok()).collect()
 }
 
-/// `Edit(/src/**)` for a file in the project's `src`; an absolute pattern outside of it.
+/// Whether it would be asked whatever is allowed: by an ask rule, or because of rules that cannot be read.
+fn stays(query: &Query, files: &dyn Files) -> bool {
+    let tool = query.tool;
+    let asks = |entry: &Entry| match query.access {
+        Access::Read { path } | Access::Write { path } | Access::Search { root: path } => {
+            entry.rule.covers_path(tool, path, Strictness::Possible, query.places, files)
+        }
+        Access::Fetch { url } => {
+            let url = url::Url::parse(url).ok();
+            entry.rule.covers_host(url.as_ref().and_then(url::Url::host_str).map(|host| host.trim_end_matches('.')))
+        }
+        Access::Other { specifier, .. } => entry.rule.covers_name(tool, specifier.as_deref()),
+        Access::WebSearch => entry.rule.covers_name(tool, None),
+        // Each of its commands is looked at.
+        Access::Shell { .. } | Access::Free => false,
+    };
+    !query.rules.broken().is_empty() || query.entries(Behavior::Ask).any(asks)
+}
+
+/// `Edit(/src/**)` for a file in the project's `src`, the file alone for one in the project's own folder, where the folder
+/// would be everything; an absolute pattern outside of it.
 fn folder(query: &Query, tool: &str, path: &std::path::Path, files: &dyn Files) -> Vec<String> {
     let real = files.resolve(path);
     let project = files.resolve(&query.places.project);
@@ -40,7 +63,10 @@ fn folder(query: &Query, tool: &str, path: &std::path::Path, files: &dyn Files) 
     };
     let text = match (folder.strip_prefix(&project), folder.to_str()) {
         (Ok(below), _) => match below.to_str() {
-            Some("") => "/**".to_owned(),
+            Some("") => match real.file_name().and_then(|name| name.to_str()) {
+                Some(name) if real != project => format!("/{name}"),
+                _ => return Vec::new(),
+            },
             Some(below) => format!("/{below}/**"),
             None => return Vec::new(),
         },

@@ -1,5 +1,6 @@
 //! What the words of a command name: files that are read, written, removed.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::Behavior;
@@ -110,7 +111,18 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
             continue;
         }
         match paths(word, cwd, query.places, files) {
-            Some(paths) => all.extend(paths),
+            Some(paths) => {
+                if let Some(verdict) = word.has_glob().then(|| may_be_ruled(query, &paths, files)).flatten() {
+                    worse(&mut worst, verdict);
+                }
+                if matches!(word.pieces.first(), Some(Piece::Glob(_)))
+                    && paths.iter().any(|path| like_option(path, cwd))
+                {
+                    let reason = format!("{} also names a file whose name looks like an option", word.source);
+                    worse(&mut worst, Verdict::new(Behavior::Ask, reason));
+                }
+                all.extend(paths);
+            }
             None => worse(&mut worst, Verdict::new(Behavior::Ask, format!("nobody knows where {} leads", word.source))),
         }
     }
@@ -127,6 +139,10 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
         let verdict = read(query, "Read", path, files);
         let reached = reads.deep && verdict.behavior == Behavior::Allow;
         worse(&mut worst, verdict);
+        if reads.follows && leads_out(path, files) {
+            let reason = format!("it follows links, and those below {} may lead anywhere", path.display());
+            worse(&mut worst, Verdict::new(Behavior::Ask, reason));
+        }
         if reached && query.places.reaches_private(path, files) {
             worse(&mut worst, Verdict::firm(format!("{} holds our own files", path.display())));
         }
@@ -142,6 +158,57 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
     worst
 }
 
+/// A rule that a glob may meet in a folder whose names nobody could look up. Its own text is the last of the paths.
+fn may_be_ruled(query: &Query, paths: &[PathBuf], files: &dyn Files) -> Option<Verdict> {
+    let [pattern] = paths else { return None };
+    let (folder, name) = (pattern.parent()?, pattern.file_name()?.to_str()?);
+    if !files.names(folder).is_empty() {
+        return None;
+    }
+    [Behavior::Deny, Behavior::Ask].into_iter().find_map(|behavior| {
+        let entry = query.entries(behavior).find(|entry| {
+            entry.rule.last_part().is_some_and(|last| {
+                glob::component(name, last, Case::Ignored)
+                    && (name.starts_with('.') || !last.starts_with('.'))
+                    && entry.rule.covers_path("Read", &folder.join(last), Strictness::Possible, query.places, files)
+            })
+        })?;
+        Some(Verdict { behavior, reason: super::decide::because(entry), firm: true })
+    })
+}
+
+/// Whether bash passes the path on as a word that starts with a dash.
+fn like_option(path: &Path, cwd: &Cwd) -> bool {
+    cwd.0.iter().flatten().any(|cwd| path.strip_prefix(cwd).is_ok_and(|word| word.to_string_lossy().starts_with('-')))
+}
+
+/// Most names that are looked at for links.
+const MAX_FOLLOWED: usize = 4 * MAX_NAMES;
+
+/// Whether a link somewhere below the folder leads out of it, or there is too much to tell.
+fn leads_out(top: &Path, files: &dyn Files) -> bool {
+    let top = files.resolve(top);
+    let mut left = vec![top.clone()];
+    let mut seen = 0;
+    while let Some(folder) = left.pop() {
+        let names = files.names(&folder);
+        seen += names.len();
+        if names.len() >= MAX_NAMES || seen > MAX_FOLLOWED {
+            return true;
+        }
+        for path in names.iter().map(|name| folder.join(name)) {
+            let real = files.resolve(&path);
+            if !real.starts_with(&top) {
+                return true;
+            }
+            if real == path {
+                left.push(path);
+            }
+        }
+    }
+    false
+}
+
 /// Keeps the stricter of two.
 pub(super) fn worse(worst: &mut Verdict, other: Verdict) {
     if (other.behavior, other.firm) > (worst.behavior, worst.firm) {
@@ -150,9 +217,10 @@ pub(super) fn worse(worst: &mut Verdict, other: Verdict) {
 }
 
 /// Commands that change what their operands name.
-const WRITERS: [&str; 22] = [
-    "rm", "rmdir", "mv", "cp", "mkdir", "touch", "tee", "ln", "chmod", "chown", "chgrp", "install", "rsync",
-    "truncate", "shred", "unlink", "dd", "sed", "patch", "tar", "unzip", "sponge",
+const WRITERS: [&str; 28] = [
+    "wget", "curl", "sort", "split", "perl", "gzip", "rm", "rmdir", "mv", "cp", "mkdir", "touch", "tee", "ln", "chmod",
+    "chown", "chgrp", "install", "rsync", "truncate", "shred", "unlink", "dd", "sed", "patch", "tar", "unzip",
+    "sponge",
 ];
 
 /// Judges the paths among the words of a command that is not known to only read: rules about paths, protected and private
@@ -161,13 +229,14 @@ pub(super) fn judge_words(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn 
     let name = words.first()?.known();
     let name = name.rsplit('/').next().unwrap_or_default().to_owned();
     let mut worst = Verdict::new(Behavior::Allow, "");
+    let mut judged = HashSet::new();
     for word in &words[1..] {
         let text = path_text(word, query.places).unwrap_or_else(|| word.known());
         if word.has_glob() && text.split('/').any(Places::glob_may_be_protected) {
             worse(&mut worst, Verdict::firm(format!("{} may reach a protected file", word.source)));
         }
         for text in candidates(&text) {
-            for path in joined(&text, cwd, query) {
+            for path in joined(&text, cwd, query).into_iter().filter(|path| judged.insert(path.clone())) {
                 worse(&mut worst, judge_touched(query, &name, &path, files));
             }
         }
@@ -179,9 +248,10 @@ pub(super) fn judge_words(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn 
 pub(super) fn judge_raw(query: &Query, text: &str, cwd: &Path, files: &dyn Files) -> Option<Verdict> {
     let cwd = Cwd(Some(vec![cwd.to_owned()]));
     let mut worst = Verdict::new(Behavior::Allow, "");
+    let mut judged = HashSet::new();
     for words in all_segments(text) {
         for text in words.iter().flat_map(|word| candidates(word)) {
-            for path in joined(&text, &cwd, query) {
+            for path in joined(&text, &cwd, query).into_iter().filter(|path| judged.insert(path.clone())) {
                 worse(&mut worst, judge_touched(query, "tee", &path, files));
             }
         }
@@ -219,15 +289,14 @@ fn candidates(word: &str) -> Vec<String> {
 
 fn judge_touched(query: &Query, name: &str, path: &Path, files: &dyn Files) -> Verdict {
     for tool in ["Read", "Edit"] {
-        if tool == "Edit" && !WRITERS.contains(&name) {
-            continue;
-        }
         for behavior in [Behavior::Deny, Behavior::Ask] {
             let ruled = query.entries(behavior).find(|entry| {
                 *entry.rule.specifier() != Specifier::Any
                     && entry.rule.covers_path(tool, path, Strictness::Possible, query.places, files)
             });
             if let Some(entry) = ruled {
+                // Of another command nobody knows whether it writes there.
+                let behavior = if tool == "Edit" && !WRITERS.contains(&name) { Behavior::Ask } else { behavior };
                 return Verdict { behavior, reason: super::decide::because(entry), firm: true };
             }
         }

@@ -83,6 +83,7 @@ pub(super) fn unwrap(words: &[Word]) -> Option<Result<&[Word], String>> {
                 at += 1;
             }
         }
+        "command" if matches!(text(1).as_deref(), Some("-v" | "-V")) => return None,
         "command" => {}
         "env" => {
             while let Some((name, _)) =

@@ -48,6 +48,9 @@ pub struct Client {
 struct Way {
     /// A proxy cannot reach this machine's own servers.
     loopback: bool,
+    /// Nothing is encrypted, and no redirect is followed: the system's hundreds of certificates need not be read, which
+    /// takes longer than all else before the first request.
+    plain: bool,
     ca_file: Option<PathBuf>,
 }
 
@@ -65,7 +68,8 @@ impl Client {
     /// # Errors
     /// When `ca_file` cannot be used.
     pub fn reach(&self, url: &Url, ca_file: Option<&Path>) -> Result<reqwest::Client, Error> {
-        let way = Way { loopback: is_loopback(url), ca_file: ca_file.map(Path::to_path_buf) };
+        let loopback = is_loopback(url);
+        let way = Way { loopback, plain: loopback && url.scheme() == "http", ca_file: ca_file.map(Path::to_path_buf) };
         let mut built = self.built.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(client) = built.get(&way) {
             return Ok(client.clone());
@@ -101,6 +105,10 @@ fn build(way: &Way, connect: Duration) -> Result<reqwest::Client, Error> {
             .tcp_nodelay(true);
         if way.loopback { builder.no_proxy() } else { builder }
     };
+    if way.plain {
+        let built = builder().tls_certs_only(extra).build();
+        return built.map_err(|error| Error::Other(format!("no HTTP client: {}", chain(&error))));
+    }
     builder().tls_certs_merge(extra.clone()).build().or_else(|_| {
         // A machine without a bundle of roots of its own.
         let bundled = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();

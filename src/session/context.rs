@@ -76,7 +76,8 @@ struct Call {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reader {
     Call(CallId),
-    Boundary,
+    /// An attachment holds the file whole.
+    Attachment,
 }
 
 /// What has arrived of a reply that has no `message` yet.
@@ -203,7 +204,7 @@ impl Context {
             self.message(seq, message);
         }
         for effect in &boundary.effects {
-            self.effect(Reader::Boundary, effect);
+            self.effect(Reader::Attachment, effect);
         }
     }
 
@@ -306,6 +307,9 @@ impl Context {
                 Arc::new(Message { blocks, ..Message::clone(message) })
             }
         };
+        for effect in &message.effects {
+            self.effect(Reader::Attachment, effect);
+        }
         let counted = message.usage.filter(|_| message.role == Role::Assistant).map_or(0, |usage| usage.context());
         self.items.push(Item {
             seq,

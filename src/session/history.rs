@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
-use super::store::private_dir;
-use super::trust::replace;
+use crate::stdx::fs::{private_dir, replace_private};
 
 /// Size at which the file is halved, in bytes.
 const FULL: u64 = 4 << 20;
@@ -92,7 +91,7 @@ impl History {
         file.write_all(&line)?;
         if len > FULL {
             // Prompts that another process adds at this very moment are lost: they are a convenience.
-            replace(&self.file, &newer_half(file)?)?;
+            replace_private(&self.file, &newer_half(file)?)?;
         }
         Ok(())
     }

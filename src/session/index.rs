@@ -17,7 +17,7 @@ use super::error::Error;
 use super::facts::Facts;
 use super::line::{self, Tag};
 use super::log::{FILE, scan};
-use super::trust::replace;
+use crate::stdx::fs::replace_private;
 
 /// Version of the cache's schema; another one is rebuilt.
 const VERSION: u32 = 1;
@@ -74,7 +74,7 @@ pub fn list(home: &Path, cwd: Option<&Path>) -> Result<Vec<Summary>, Error> {
     if sessions != known {
         let cache = Cache { version: VERSION, sessions };
         // The list is right without its cache; a home that cannot be written only makes it slower.
-        let _ = serde_json::to_vec(&cache).map(|bytes| replace(&file, &bytes));
+        let _ = serde_json::to_vec(&cache).map(|bytes| replace_private(&file, &bytes));
     }
     found.retain(|session| cwd.is_none_or(|cwd| session.cwd == cwd));
     found.sort_by(|a, b| (b.changed_ms, &b.id).cmp(&(a.changed_ms, &a.id)));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::entry::Seq;
 use super::error::Error;
 use super::line::{Tag, glance};
-use super::store::private_dir;
+use crate::stdx::fs::private_dir;
 
 /// The log's name in its session's folder.
 pub const FILE: &str = "transcript.jsonl";
@@ -119,12 +119,22 @@ pub(super) struct Writer {
     pending: Vec<u8>,
     /// A failed write may have left bytes after `len`.
     dirty: bool,
+    /// Something was written since the last `sync`.
+    unsynced: bool,
 }
 
 impl Writer {
     /// A log that does not exist yet.
     pub(super) fn lazy(path: PathBuf, session: &str) -> Writer {
-        Writer { path, session: session.to_owned(), file: None, len: 0, pending: Vec::new(), dirty: false }
+        Writer {
+            path,
+            session: session.to_owned(),
+            file: None,
+            len: 0,
+            pending: Vec::new(),
+            dirty: false,
+            unsynced: false,
+        }
     }
 
     /// Takes the lock on an existing log.
@@ -136,7 +146,9 @@ impl Writer {
         options.read(true).append(true);
         let file = options.open(&path).map_err(|error| Error::io("open", &path, error))?;
         take_lock(&file, &path, session)?;
-        Ok(Writer { file: Some(file), ..Writer::lazy(path, session) })
+        let mut writer = Writer::lazy(path, session);
+        writer.file = Some(file);
+        Ok(writer)
     }
 
     /// The file, once it exists.
@@ -192,9 +204,11 @@ impl Writer {
     ///
     /// # Errors
     /// What the file system says.
-    pub(super) fn sync(&self) -> Result<(), Error> {
-        let Some(file) = &self.file else { return Ok(()) };
-        file.sync_data().map_err(|error| Error::write(&self.path, error))
+    pub(super) fn sync(&mut self) -> Result<(), Error> {
+        let Some(file) = self.file.as_ref().filter(|_| self.unsynced) else { return Ok(()) };
+        file.sync_data().map_err(|error| Error::write(&self.path, error))?;
+        self.unsynced = false;
+        Ok(())
     }
 
     fn create(&mut self) -> Result<(), Error> {
@@ -216,6 +230,7 @@ impl Writer {
             file.set_len(self.len).map_err(|error| Error::write(&self.path, error))?;
             self.dirty = false;
         }
+        self.unsynced = true;
         match file.write_all(bytes) {
             Ok(()) => {
                 self.len += bytes.len() as u64;
@@ -226,6 +241,16 @@ impl Writer {
                 self.dirty = file.set_len(self.len).is_err();
                 Err(Error::write(&self.path, error))
             }
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that is being started holds copies of all files until its program runs.
+        if let Some(file) = &self.file {
+            // What fails here is over with the file.
+            let _ = file.unlock();
         }
     }
 }
@@ -241,6 +266,18 @@ fn take_lock(file: &File, path: &Path, session: &str) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lock_ends_with_the_writer_although_a_child_holds_the_file() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("s").join(FILE);
+        let mut writer = Writer::lazy(path.clone(), "s");
+        writer.commit(b"one\n").unwrap();
+        let copy = writer.file.as_ref().unwrap().try_clone().unwrap();
+        drop(writer);
+        assert!(File::open(&path).unwrap().try_lock().is_ok());
+        drop(copy);
+    }
 
     #[cfg(target_os = "linux")]
     #[test]

@@ -18,7 +18,6 @@ pub mod store;
 #[cfg(test)]
 mod tests;
 mod timeline;
-pub mod trust;
 mod undo;
 
 pub use context::Context;
@@ -29,5 +28,4 @@ pub use index::Summary;
 pub use log::FILE as LOG_FILE;
 pub use screen::{PromptRow, read_history};
 pub use session::{Clock, Session};
-pub use trust::Trust;
 pub use undo::{Restored, Rewound};

@@ -16,6 +16,7 @@ use super::load::{Loaded, fold};
 use super::log::{FILE, Line, Lines, Writer};
 use super::store::Store;
 use super::timeline::Timeline;
+use crate::stdx::fs::private_dir;
 
 /// Tells the time: what entries are stamped with.
 pub type Clock = fn() -> SystemTime;
@@ -221,8 +222,8 @@ impl Session {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn sync(&self) -> Result<(), Error> {
-        self.writer.as_ref().map_or(Ok(()), Writer::sync)
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.writer.as_mut().map_or(Ok(()), Writer::sync)
     }
 
     pub fn id(&self) -> &str {
@@ -297,7 +298,7 @@ fn log_of(home: &Path, id: &str) -> Result<PathBuf, Error> {
 fn link_blobs(from: &Store, to: &Store) -> Result<(), Error> {
     let (source, target) = (from.dir().join("blobs"), to.dir().join("blobs"));
     let Ok(blobs) = fs::read_dir(&source) else { return Ok(()) };
-    super::store::private_dir(&target).map_err(|error| Error::write(&target, error))?;
+    private_dir(&target).map_err(|error| Error::write(&target, error))?;
     for blob in blobs.flatten() {
         let path = target.join(blob.file_name());
         if fs::hard_link(blob.path(), &path).is_err() {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::message::BlobId;
+use crate::stdx::fs::private_dir;
 use crate::stdx::hash::sha256_hex;
 
 /// Writes beside one session's log. Cheap to clone: it holds only the folder.
@@ -73,13 +74,4 @@ impl Store {
         let file = options.open(&path)?;
         Ok((path, file))
     }
-}
-
-/// Makes a folder, and those above it, that only its owner can enter.
-pub(super) fn private_dir(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
 }

@@ -42,6 +42,32 @@ pub fn write_atomic(path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<
     Ok(())
 }
 
+/// Makes a folder, and those above it, that only its owner can enter.
+///
+/// # Errors
+/// What the file system says.
+pub fn private_dir(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Replaces a file of ours as a whole, making its folder; only its owner may read it.
+///
+/// # Errors
+/// What the file system says; the old content is then untouched.
+pub fn replace_private(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    private_dir(folder)?;
+    let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+    temporary.write_all(bytes)?;
+    temporary.as_file().sync_data()?;
+    temporary.persist(file).map_err(|error| error.error)?;
+    Ok(())
+}
+
 /// Follows symbolic links at the end of a path, dangling ones too.
 fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_path_buf();

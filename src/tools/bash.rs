@@ -132,11 +132,11 @@ async fn run(input: &Input, context: &Context<'_>) -> Output {
     };
     let mut sink = Sink::new(Spool::new(context.store, context.call), &context.live);
     let mut last_place = LastRecord::default();
+    let mut buffer = vec![0; 64 * 1024];
     let end = {
         let deadline = tokio::time::sleep(timeout);
         tokio::pin!(deadline);
         let (mut open, mut place_open) = (true, true);
-        let mut buffer = vec![0; 64 * 1024];
         loop {
             tokio::select! {
                 biased;
@@ -154,7 +154,6 @@ async fn run(input: &Input, context: &Context<'_>) -> Output {
     process.end().await;
     // What was written before the end is still in the pipes.
     last_place.read(&place);
-    let mut buffer = vec![0; 64 * 1024];
     let mut drained = 0;
     while drained < DRAIN
         && let Some(count @ 1..) = sink.read(&output, &mut buffer)

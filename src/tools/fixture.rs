@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Content, Context, Dirs, Effect, Host, Keep, Outcome, Output, SearchFuture, Settings, Tool};
+use crate::permission::Sight;
 use crate::session::store::Store;
 
 /// The shipped limits.
@@ -39,6 +40,7 @@ pub(super) struct Fixture {
     _dir: tempfile::TempDir,
     pub root: PathBuf,
     pub dirs: Dirs,
+    pub sight: Sight,
     pub store: Store,
     pub settings: Settings,
     pub seen: HashMap<PathBuf, String>,
@@ -56,8 +58,19 @@ impl Fixture {
         std::fs::create_dir(&root).unwrap();
         let dirs = Dirs { project: root.clone(), added: Vec::new(), cwd: root.clone() };
         let store = Store::new(top.join("session"));
-        let (seen, cancel) = (HashMap::new(), CancellationToken::new());
-        Fixture { _dir: dir, root, dirs, store, settings: settings(), seen, cancel, live: String::new(), calls: 0 }
+        let (seen, cancel, sight) = (HashMap::new(), CancellationToken::new(), Sight::default());
+        Fixture {
+            _dir: dir,
+            root,
+            dirs,
+            sight,
+            store,
+            settings: settings(),
+            seen,
+            cancel,
+            live: String::new(),
+            calls: 0,
+        }
     }
 
     pub(super) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
@@ -79,6 +92,7 @@ impl Fixture {
         let context = Context {
             call: &call,
             dirs: &self.dirs,
+            sight: &self.sight,
             home: Some(Path::new("/nonexistent")),
             seen: &self.seen,
             todos: &[],

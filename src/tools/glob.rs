@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::message::Display;
-use crate::permission::Access;
+use crate::permission::{Access, Sight};
 use crate::provider::ToolSpec;
 
 use super::search::{self, Stop};
@@ -73,7 +73,8 @@ impl Tool for Glob {
             };
             let (root, pattern) = input.place(context.dirs, context.home);
             let cwd = context.dirs.cwd.clone();
-            search::run(context, move |stop| find(&root, &pattern, &cwd, &stop)).await
+            let sight = context.sight.clone();
+            search::run(context, move |stop| find(&root, &pattern, &cwd, &sight, &stop)).await
         })
     }
 }
@@ -88,7 +89,7 @@ fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
     glob.map(|glob| glob.compile_matcher()).map_err(|error| format!("The pattern is not valid: {error}."))
 }
 
-fn find(root: &Path, pattern: &str, cwd: &Path, stop: &Stop) -> Result<Output, String> {
+fn find(root: &Path, pattern: &str, cwd: &Path, sight: &Sight, stop: &Stop) -> Result<Output, String> {
     search::check_root(root)?;
     let matcher = matcher(pattern)?;
     let mut walker = search::walker(root);
@@ -96,7 +97,7 @@ fn find(root: &Path, pattern: &str, cwd: &Path, stop: &Stop) -> Result<Output, S
     let hidden = pattern.split('/').any(|part| part.starts_with('.'));
     walker.hidden(!hidden).filter_entry(|entry| entry.file_name() != ".git");
     let (found, paths) = mpsc::channel();
-    search::files(&walker, stop, || {
+    search::files(&walker, sight, stop, || {
         let (found, matcher) = (found.clone(), matcher.clone());
         move |path: &Path| {
             if path.strip_prefix(root).is_ok_and(|below| matcher.is_match(below)) {

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::message::Display;
-use crate::permission::Access;
+use crate::permission::{Access, Sight};
 use crate::provider::ToolSpec;
 
 use super::search::{self, Stop};
@@ -103,7 +103,8 @@ impl Tool for Grep {
             };
             let root = context.dirs.absolute(input.path.as_deref().unwrap_or("."), context.home);
             let cwd = context.dirs.cwd.clone();
-            search::run(context, move |stop| grep(&input, &root, &cwd, &stop)).await
+            let sight = context.sight.clone();
+            search::run(context, move |stop| grep(&input, &root, &cwd, &sight, &stop)).await
         })
     }
 }
@@ -144,7 +145,7 @@ fn walker(input: &Input, root: &Path) -> Result<WalkBuilder, String> {
     Ok(walker)
 }
 
-fn grep(input: &Input, root: &Path, cwd: &Path, stop: &Stop) -> Result<Output, String> {
+fn grep(input: &Input, root: &Path, cwd: &Path, sight: &Sight, stop: &Stop) -> Result<Output, String> {
     search::check_root(root)?;
     let (matcher, walker) = (matcher(input)?, walker(input, root)?);
     let mode = input.output_mode.unwrap_or(Mode::FilesWithMatches);
@@ -160,7 +161,7 @@ fn grep(input: &Input, root: &Path, cwd: &Path, stop: &Stop) -> Result<Output, S
         .binary_detection(BinaryDetection::quit(0));
     let collected = AtomicUsize::new(0);
     let (found, hits) = mpsc::channel();
-    search::files(&walker, stop, || {
+    search::files(&walker, sight, stop, || {
         let (found, matcher, mut searcher, collected) = (found.clone(), matcher.clone(), builder.build(), &collected);
         move |path: &Path| {
             let mut hit = Hit { path: PathBuf::new(), count: 0, lines: Vec::new() };

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::message::Display;
-use crate::permission::Access;
+use crate::permission::{Access, Sight};
 use crate::provider::ToolSpec;
 
 use super::{Context, Dirs, Output, Running, Tool, file, input};
@@ -49,12 +49,13 @@ impl Tool for Ls {
                 Ok(input) => context.dirs.absolute(&input.path, context.home),
                 Err(error) => return Output::error(error),
             };
-            file::blocking(move || list(&path).unwrap_or_else(Output::error)).await
+            let sight = context.sight.clone();
+            file::blocking(move || list(&path, &sight).unwrap_or_else(Output::error)).await
         })
     }
 }
 
-fn list(path: &Path) -> Result<Output, String> {
+fn list(path: &Path, sight: &Sight) -> Result<Output, String> {
     let shown = path.display();
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -67,7 +68,7 @@ fn list(path: &Path) -> Result<Output, String> {
     let entries = std::fs::read_dir(path).map_err(|error| format!("{shown} cannot be listed: {error}."))?;
     let mut names: Vec<(bool, String)> = entries
         .flatten()
-        .filter(|entry| entry.file_name() != ".git")
+        .filter(|entry| entry.file_name() != ".git" && sight.shows(&entry.path()))
         .map(|entry| {
             let name = entry.file_name().to_string_lossy().replace('\n', "\u{240a}");
             let name = crate::stdx::ansi::visible(&name);

@@ -38,7 +38,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::message::{Content, Display, Effect, FileDiff, Outcome, Todo};
-use crate::permission::Access;
+use crate::permission::{Access, Sight};
 use crate::provider::ToolSpec;
 use crate::session::store::Store;
 
@@ -140,6 +140,8 @@ pub struct Context<'a> {
     /// Our id of the call.
     pub call: &'a str,
     pub dirs: &'a Dirs,
+    /// Which files a search may show.
+    pub sight: &'a Sight,
     /// The user's home folder.
     pub home: Option<&'a Path>,
     /// Files that the model has seen, with the hash (lower-case hex SHA-256) of what it saw.

@@ -7,6 +7,8 @@ use std::time::SystemTime;
 
 use ignore::{WalkBuilder, WalkState};
 
+use crate::permission::Sight;
+
 use super::{Context, Output, file};
 
 /// Most threads of one search.
@@ -55,8 +57,8 @@ pub(super) fn walker(root: &Path) -> WalkBuilder {
     walker
 }
 
-/// Calls a function made once per thread for every regular file below the walker's root.
-pub(super) fn files<'w, F>(walker: &WalkBuilder, stop: &'w Stop, mut each: impl FnMut() -> F)
+/// Calls a function made once per thread for every regular file below the walker's root that may be shown.
+pub(super) fn files<'w, F>(walker: &WalkBuilder, sight: &'w Sight, stop: &'w Stop, mut each: impl FnMut() -> F)
 where
     F: FnMut(&Path) + Send + 'w,
 {
@@ -69,6 +71,7 @@ where
             // Unreadable folders are passed over, as their parent's listing shows them anyway.
             if let Ok(entry) = entry
                 && entry.file_type().is_some_and(|kind| kind.is_file())
+                && sight.shows(entry.path())
             {
                 visit(entry.path());
             }
@@ -95,5 +98,40 @@ pub(super) fn check_root(root: &Path) -> Result<(), String> {
     match std::fs::metadata(root) {
         Ok(metadata) if metadata.is_dir() => Ok(()),
         _ => file::open(root).map(|_| ()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::permission::{Access, Behavior, Disk, Mode, Places, Query, RuleSet, Sight, Source, Trust};
+    use crate::tools::fixture::Fixture;
+    use crate::tools::{Tool, glob::Glob, grep::Grep, ls::Ls};
+
+    #[tokio::test]
+    async fn what_the_rules_keep_back_is_not_found() {
+        let mut fixture = Fixture::new();
+        for name in ["a.txt", ".env", "secrets/key.txt", "asked/b.txt"] {
+            fixture.file(name, "token\n");
+        }
+        let mut rules = RuleSet::default();
+        rules.add(Behavior::Deny, "Read(.env)".parse().unwrap(), Source::User);
+        rules.add(Behavior::Deny, "Read(/secrets/**)".parse().unwrap(), Source::User);
+        rules.add(Behavior::Ask, "Read(/asked/**)".parse().unwrap(), Source::User);
+        let places = Places { project: fixture.root.clone(), cwd: fixture.root.clone(), ..Places::default() };
+        let tools: [(&str, &dyn Tool, _, &str); 4] = [
+            ("Grep", &Grep, json!({"pattern": "token"}), "a.txt"),
+            ("Grep", &Grep, json!({"pattern": "token", "path": "asked"}), "asked/b.txt"),
+            ("Glob", &Glob, json!({"pattern": "**/{*.txt,.env}"}), "a.txt"),
+            ("LS", &Ls, json!({"path": "."}), "ROOT/\n  a.txt\n"),
+        ];
+        for (name, tool, input, want) in tools {
+            let access: Access = tool.access(&input, &fixture.dirs, None).unwrap();
+            let (mode, trust) = (Mode::Default, Trust::Trusted);
+            let query = Query { tool: name, access: &access, mode, rules: &rules, places: &places, trust };
+            fixture.sight = Sight::of(&query, &Disk);
+            assert_eq!(fixture.ok(tool, input.clone()).await, want, "{name} {input}");
+        }
     }
 }

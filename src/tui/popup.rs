@@ -142,27 +142,6 @@ pub fn commands(query: &str, all: &[CommandInfo]) -> Vec<Item> {
     order.into_iter().map(item).collect()
 }
 
-/// The command name that is nearest to a mistyped one, when one is near.
-pub fn nearest<'a>(name: &str, all: &'a [CommandInfo]) -> Option<&'a str> {
-    let names = all.iter().flat_map(|command| std::iter::once(&command.name).chain(&command.aliases));
-    let near = names.map(|other| (distance(name, other), other)).min_by_key(|(distance, _)| *distance)?;
-    (near.0 <= 1 + name.chars().count() / 3).then_some(near.1.as_str())
-}
-
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let swap = corner + usize::from(x != *y);
-            let best = swap.min(row[j] + 1).min(row[j + 1] + 1);
-            corner = std::mem::replace(&mut row[j + 1], best);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,13 +169,5 @@ mod tests {
         check("new", &["clear"]);
         check("zzz", &[]);
         assert_eq!(commands("mod", &some())[0].detail, "[id]  about model");
-    }
-
-    #[test]
-    fn suggests_only_what_is_near() {
-        let check = |name: &str, want: Option<&str>| assert_eq!(nearest(name, &some()), want, "{name}");
-        check("modle", Some("model"));
-        check("clera", Some("clear"));
-        check("deploy", None);
     }
 }

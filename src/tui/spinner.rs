@@ -57,7 +57,7 @@ impl Spinner {
             }
             Event::Delta(delta) => self.delta(delta),
             Event::Item(Item::CallStarted { tool, .. }) => self.say(format!("Running {tool}")),
-            Event::Item(Item::CallDone { .. } | Item::Message { .. }) => self.say("Waiting for the model".into()),
+            Event::Item(Item::Message { .. }) => self.say("Waiting for the model".into()),
             Event::Item(Item::ShellStarted { command }) => {
                 self.shell = Some(command.clone());
                 self.since.get_or_insert(now);

@@ -183,7 +183,6 @@ impl Transcript {
                 self.close_open(now);
                 self.start_call(call.clone(), tool.clone(), title, now);
             }
-            Item::CallDone { result } => self.call_done(result, now),
             Item::ShellStarted { command } => {
                 self.push(Cell::Shell(Shell { command: command.clone(), since: now, done: None }));
             }

@@ -12,10 +12,10 @@ use super::dialog::picker::{self, Choice, Picker};
 use super::keymap::Action;
 use super::msg::{Effect, Msg};
 use super::pager::{self, Pager};
-use super::popup;
 use super::render::Row;
 use super::{paint, view};
 use crate::protocol::{Delivery, Event, ListKind, Listed, Op};
+use crate::stdx::nearest::nearest;
 
 /// Takes one message and returns what shall be done, in order.
 pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
@@ -329,7 +329,8 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
             .iter()
             .find(|command| command.name == name || command.aliases.iter().any(|alias| alias == name));
         let Some(known) = known else {
-            let near = popup::nearest(name, &app.options.commands);
+            let names = app.options.commands.iter().flat_map(|command| command.aliases.iter().chain([&command.name]));
+            let near = nearest(name, names.map(String::as_str));
             let near = near.map_or("/help lists them".to_owned(), |near| format!("did you mean /{near}?"));
             app.tell(format!("there is no /{name}; {near}"), now);
             return Vec::new();

@@ -1,5 +1,6 @@
 //! The loop and its pipeline, over a scripted model: order of events, permissions, cancellation, retries.
 
+use cocode::engine::Begin;
 use cocode::permission::Mode;
 use cocode::protocol::{Answer, Delivery, GrantScope, HistoryItem, Op};
 
@@ -267,4 +268,175 @@ async fn a_shell_line_of_the_user_is_in_the_history() {
     let (history, _) = run.session().history(9).unwrap();
     let shown = history.iter().any(|item| matches!(item, HistoryItem::Shell { command, .. } if command == "echo one"));
     assert!(shown, "{history:#?}");
+}
+
+#[tokio::test]
+async fn plan_mode_settles_a_question_that_waits() {
+    let run = Harness::new()
+        .script(
+            r#"
+- reply: [tool: {name: Write, input: {file_path: a.txt, content: x}}]
+- reply: [text: Only planned.]
+"#,
+        )
+        .prompt("go")
+        .unanswered()
+        .at("ask Write", Op::SetMode { mode: Mode::Plan })
+        .run()
+        .await;
+    assert!(run.trace().contains("mode plan\ntoolresult Denied"), "{}", run.trace());
+    assert!(run.trace().ends_with("turn ended Done"), "{}", run.trace());
+    assert!(!run.project().join("a.txt").exists());
+}
+
+#[tokio::test]
+async fn a_mode_that_allows_it_answers_the_question() {
+    let run = Harness::new()
+        .script("- reply: [tool: {name: Write, input: {file_path: a.txt, content: x}}]\n- reply: [text: Done.]")
+        .prompt("go")
+        .unanswered()
+        .at("ask Write", Op::SetMode { mode: Mode::AcceptEdits })
+        .run()
+        .await;
+    assert!(run.trace().ends_with("turn ended Done"), "{}", run.trace());
+    assert_eq!(run.read("a.txt"), "x");
+}
+
+#[tokio::test]
+async fn bypass_comes_from_a_flag_alone() {
+    let script = "- reply: [tool: {name: Bash, input: {command: touch a.txt}}]\n- reply: [text: Done.]";
+    // A front end that asks for it does not get it.
+    let bypass = Op::SetMode { mode: Mode::Bypass };
+    let run = Harness::new().script(script).at("turn started", bypass).prompt("go").run().await;
+    assert!(run.trace().contains("\nask Bash"), "{}", run.trace());
+    // A session that was left in it does not bring it back.
+    let run = Harness::new().script(script).mode(Mode::Bypass).prompt("go").run().await;
+    assert!(run.project().join("a.txt").exists());
+    let resume = format!("/resume {}", run.session().id());
+    let harness = Harness::after(run).begin(Begin::New).script(script);
+    let run = harness.prompt(&resume).prompt("go").run().await;
+    assert!(run.trace().contains("\nask Bash"), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn an_unanswered_prompt_leaves_the_conversation() {
+    let run = Harness::new().script("- reply: [error: {kind: context_too_long}]").prompt("much too long").run().await;
+    assert!(run.trace().contains("/clear"), "{}", run.trace());
+    let run = Harness::after(run)
+        .script("- reply: [text: Hello.]\n  expect: {lacks: much too long}")
+        .prompt("hi")
+        .run()
+        .await;
+    assert!(run.trace().ends_with("reply Hello.\nturn ended Done"), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn replies_that_lead_nowhere_end_the_turn() {
+    for (reply, want) in [
+        ("[stop: end_turn]", "answered nothing"),
+        ("[stop: pause]", "paused"),
+        ("[text: On and on, stop: max_tokens]", "output limit"),
+    ] {
+        let run = Harness::new().script(&format!("- reply: {reply}\n  repeat: 9")).prompt("go").run().await;
+        let trace = run.trace();
+        assert!(trace.contains(want) && trace.ends_with("turn ended Done"), "{trace}");
+        assert_eq!(trace.matches("\nreply ").count(), 4, "{trace}");
+        assert!(!trace.contains("(no answer)"), "{trace}");
+    }
+}
+
+#[tokio::test]
+async fn an_attached_file_can_be_edited_at_once() {
+    let run = Harness::new()
+        .file("a.txt", "one\n")
+        .script(
+            r#"
+- reply: [tool: {name: Edit, input: {file_path: a.txt, old_string: one, new_string: two}}]
+  expect: {contains: "The user attached"}
+- reply: [text: Done.]
+"#,
+        )
+        .mode(Mode::AcceptEdits)
+        .attach("a.txt")
+        .prompt("change @a.txt")
+        .run()
+        .await;
+    assert_eq!(run.read("a.txt"), "two\n", "{}", run.trace());
+}
+
+#[tokio::test]
+async fn a_resumed_session_learns_what_changed_while_it_was_closed() {
+    let run = Harness::new()
+        .file("a.txt", "one")
+        .script("- reply: [tool: {name: Read, input: {file_path: a.txt}}]\n- reply: [text: Read.]")
+        .prompt("read")
+        .run()
+        .await;
+    let run = Harness::after(run)
+        .file("a.txt", "two")
+        .script("- reply: [text: Noticed.]\n  expect: {contains: changed on disk}")
+        .prompt("go")
+        .run()
+        .await;
+    assert!(run.trace().ends_with("turn ended Done"), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn the_first_prompt_opens_the_conversation_also_after_a_shell_line() {
+    let shell = Op::Shell { command: "echo mine".into() };
+    let run = Harness::new().script("- reply: [text: Hi.]").at("session", shell).prompt("go").run().await;
+    let session = run.session();
+    let texts: Vec<String> = session.context().messages().iter().map(|message| message.text()).collect();
+    assert!(texts.iter().any(|text| text.contains("# Environment")), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("echo mine")), "{texts:?}");
+}
+
+#[tokio::test]
+async fn usage_is_told_by_model() {
+    let run = Harness::new().script("- reply: [usage: {input: 10, output: 1}, text: Whole.]").prompt("go").run().await;
+    let usage = run.session().facts().usage_by_model();
+    let rows: Vec<_> = usage.iter().map(|(name, usage)| (name.as_str(), usage.input, usage.output)).collect();
+    assert_eq!(rows, [("offline/script", 10, 1)]);
+}
+
+#[tokio::test]
+async fn what_was_queued_behind_a_failure_comes_back() {
+    let queued = Op::Prompt { text: "and then".into(), attachments: Vec::new(), delivery: Delivery::AfterTurn };
+    let run = Harness::new()
+        .script("- reply: [text: Half, delay_ms: 20, error: {kind: auth}]")
+        .prompt("first")
+        .at("turn started", queued)
+        .run()
+        .await;
+    let trace = run.trace();
+    assert!(trace.contains(r#"restore=Some("first")"#) && trace.contains(r#"restore=Some("and then")"#), "{trace}");
+}
+
+#[tokio::test]
+async fn a_session_of_another_folder_is_not_taken_over() {
+    let run = Harness::new().script("- reply: [text: One.]").prompt("first").run().await;
+    let id = run.session().id().to_owned();
+    let run = Harness::after(run)
+        .folder("other")
+        .begin(Begin::Resume(id.clone()))
+        .script("- reply: [text: Two.]")
+        .run()
+        .await;
+    assert!(run.trace().contains(&format!("--resume {id}")), "{}", run.trace());
+    let run = Harness::after(run).folder("other").begin(Begin::New).prompt(&format!("/resume {id}")).run().await;
+    assert!(run.trace().contains(&format!("--resume {id}")), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn keys_reach_neither_commands_nor_the_log() {
+    let run = Harness::new()
+        .env("ANTHROPIC_API_KEY", "sk-do-not-tell")
+        .set("[env]\nANTHROPIC_API_KEY = 'sk-do-not-tell'\nHARMLESS = 'yes'")
+        .script("- reply: [tool: {name: Bash, input: {command: env}}]\n- reply: [text: Done.]\n  expect: {contains: HARMLESS=yes}")
+        .mode(Mode::Bypass)
+        .prompt("go")
+        .run()
+        .await;
+    assert!(run.trace().ends_with("turn ended Done"), "{}", run.trace());
+    assert!(!std::fs::read_to_string(run.log()).unwrap().contains("sk-do-not-tell"));
 }

@@ -5,7 +5,11 @@
 
 mod agent;
 mod config;
+mod engine;
+mod licences;
+mod protocol;
 mod readme;
+mod start;
 
 mod support;
 mod surface;

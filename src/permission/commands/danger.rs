@@ -1,6 +1,6 @@
 //! Options that make a command execute or write. A rule covers them only when it names them.
 
-use super::special::sed_only_prints;
+use super::script::sed_only_prints;
 
 struct Danger {
     name: &'static str,

@@ -79,7 +79,7 @@ const VALUED: &[&str] = &[
 /// # Errors
 /// Why it is not known to only look: it follows links, executes, writes, or says something unknown.
 pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
-    let mut reads = Reads { paths: Vec::new(), deep: true };
+    let mut reads = Reads { deep: true, ..Reads::default() };
     let mut expression = false;
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {

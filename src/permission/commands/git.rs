@@ -3,9 +3,10 @@
 use super::super::shell::Word;
 use super::{Operands, Reader, Reads, may_be_option, plain};
 
-/// Settings under which git writes no lock or index and runs no monitor, pager, hook, external diff or text conversion:
-/// the environment for every shell line in plan mode. `GIT_CONFIG_*` has the strength of `-c`; the exported function adds
-/// the options that have no setting.
+/// Settings under which git writes no lock or index and runs no monitor, pager, hook, signature check, filter of the
+/// repository's, external diff or text conversion: the environment of every shell line that runs because it only reads.
+/// `GIT_CONFIG_PARAMETERS` is what `git -c` sets, so that a user's own `GIT_CONFIG_*` stay in force beside it; the exported
+/// function adds what has no setting.
 pub const QUIET: &[(&str, &str)] = &[
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_PAGER", "cat"),
@@ -14,21 +15,25 @@ pub const QUIET: &[(&str, &str)] = &[
     ("GIT_EDITOR", "false"),
     ("GIT_SEQUENCE_EDITOR", "false"),
     ("GIT_NO_LAZY_FETCH", "1"),
-    ("GIT_CONFIG_COUNT", "4"),
-    ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
-    ("GIT_CONFIG_VALUE_0", "false"),
-    ("GIT_CONFIG_KEY_1", "core.hooksPath"),
-    ("GIT_CONFIG_VALUE_1", "/dev/null"),
-    ("GIT_CONFIG_KEY_2", "log.showSignature"),
-    ("GIT_CONFIG_VALUE_2", "false"),
-    ("GIT_CONFIG_KEY_3", "core.pager"),
-    ("GIT_CONFIG_VALUE_3", "cat"),
+    (
+        "GIT_CONFIG_PARAMETERS",
+        "'core.fsmonitor=false' 'core.hookspath=/dev/null' 'core.pager=cat' 'log.showsignature=false' 'gpg.program=false' \
+         'gpg.openpgp.program=false' 'gpg.x509.program=false' 'gpg.ssh.program=false'",
+    ),
     (
         "BASH_FUNC_git%%",
-        "() { local words=() seen= skip= word; for word in \"$@\"; do words+=(\"$word\"); \
-         if [ -n \"$skip\" ]; then skip=; elif [ -z \"$seen\" ]; then case $word in \
-         diff|log|show|whatchanged) words+=(--no-ext-diff --no-textconv); seen=1;; grep|blame) words+=(--no-textconv); seen=1;; \
-         -C) skip=1;; -*) ;; *) seen=1;; esac; fi; done; command git \"${words[@]}\"; }",
+        "() { local words=() at=() set=() seen= skip= word scope; \
+         for word in \"$@\"; do words+=(\"$word\"); \
+         if [ -n \"$skip\" ]; then skip=; at+=(-C \"$word\"); \
+         elif [ \"$seen\" = stash ] && [ \"$word\" = show ]; then words+=(--no-ext-diff --no-textconv); seen=1; \
+         elif [ -z \"$seen\" ]; then case $word in \
+         diff|log|show|whatchanged|reflog) seen=1; [ \"$word\" = reflog ] || words+=(--no-ext-diff --no-textconv);; \
+         grep|blame) words+=(--no-textconv); seen=1;; \
+         -C) skip=1;; -*) ;; *) seen=$word;; esac; fi; done; \
+         while read -r scope word; do case $scope in local|worktree) set+=(-c \"$word=\");; esac; \
+         done < <(command git \"${at[@]}\" config --includes --show-scope --name-only --get-regexp \
+         '^filter\\..*\\.(clean|smudge|process|required)$' 2>/dev/null); \
+         command git \"${set[@]}\" \"${words[@]}\"; }",
     ),
 ];
 
@@ -44,7 +49,7 @@ const DIFF: &str = "oneline stat? numstat shortstat dirstat? summary name-only n
     merges no-merges min-parents= max-parents= first-parent reverse follow pretty? format= date= relative-date \
     abbrev-commit no-abbrev-commit parents children left-right cherry-mark cherry-pick boundary simplify-by-decoration \
     full-history topo-order date-order author-date-order walk-reflogs no-walk? source left-only right-only cherry count \
-    not show-pulls ancestry-path? notes? no-notes reflog no-mailmap use-mailmap mailmap cc combined-all-paths root \
+    not show-pulls ancestry-path? notes? no-notes reflog no-mailmap use-mailmap mailmap cc combined-all-paths root no-commit-id \
     clear-decorations shortstat diff-merges= help";
 
 const fn sub(name: &'static str, flags: &'static str, valued: &'static str, long: &'static str) -> Reader {
@@ -66,14 +71,15 @@ const SUBCOMMANDS: &[Reader] = &[
     ),
     sub(
         "status",
-        "sbvzu",
+        // Not -v: its diff may run text conversions.
+        "sbzu",
         "",
-        "short branch verbose porcelain? long show-stash untracked-files? ignored? ignore-submodules? ahead-behind no-ahead-behind renames no-renames null column? no-column help",
+        "short branch porcelain? long show-stash untracked-files? ignored? ignore-submodules? ahead-behind no-ahead-behind renames no-renames null column? no-column help",
     ),
     sub(
         "blame",
         "bceflnpstwM C",
-        "LS",
+        "L",
         "root show-stats line-porcelain porcelain incremental encoding= date= show-name show-number show-email color-lines color-by-age ignore-rev= abbrev= no-textconv",
     ),
     sub(
@@ -102,6 +108,7 @@ const SUBCOMMANDS: &[Reader] = &[
         "",
         "all tags contains abbrev= candidates= exact-match debug long match= exclude= always first-parent dirty? broken?",
     ),
+    sub("check-attr", "az", "", "all cached"),
     sub("merge-base", "a", "", "all octopus independent is-ancestor fork-point"),
     sub("name-rev", "", "", "tags refs= exclude= all name-only no-undefined always"),
     sub(
@@ -170,86 +177,170 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
                 );
             }
         }
-        let inner = reader.reads(arguments)?;
+        if let Some(word) = texts.iter().find(|text| checks_signature(text)) {
+            return Err(format!("{word} runs the program that checks signatures"));
+        }
+        // The only short option with a value that may be left out.
+        let untracked = |word: &Word| matches!(word.literal().as_deref(), Some("-uno" | "-unormal" | "-uall"));
+        let arguments: Vec<Word> =
+            arguments.iter().filter(|word| name != "status" || !untracked(word)).cloned().collect();
+        let inner = reader.reads(&arguments)?;
         reads.paths.extend(inner.paths);
         return Ok(reads);
     }
-    let only = |known: &[&str]| {
-        texts.iter().all(|text| {
-            known.contains(text) || known.iter().any(|known| known.ends_with('=') && text.starts_with(known))
-        })
+    let known = |text: &&str, known: &[&str]| {
+        known.contains(text) || known.iter().any(|known| known.ends_with('=') && text.starts_with(known))
     };
+    let plain = |text: &&str| !text.starts_with('-');
     let harmless = match name.as_str() {
-        // A name that is no option would make a branch, a tag, a remote.
+        // Names alone would make a branch, a tag; behind an option that lists they are patterns.
         "branch" => {
-            let listing = [
-                "-a",
-                "-r",
-                "-v",
-                "-vv",
-                "-l",
-                "--list",
-                "--all",
-                "--remotes",
-                "--verbose",
-                "--show-current",
-                "--no-color",
-                "--color",
-                "--sort=",
-                "--format=",
-                "--column",
-                "--no-column",
-                "--merged",
-                "--no-merged",
-                "--contains",
-                "--no-contains",
-                "-i",
-                "--ignore-case",
-                "--abbrev=",
-            ];
-            only(&listing)
+            let asks = |text: &&str| known(text, LISTING);
+            texts.iter().all(|text| asks(text) || known(text, BRANCH) || plain(text))
+                && (texts.iter().any(asks) || !texts.iter().any(plain))
         }
         "tag" => {
-            only(&[
-                "-l",
-                "--list",
-                "-n",
-                "--sort=",
-                "--format=",
-                "--no-color",
-                "--column",
-                "--merged",
-                "--no-merged",
-                "-i",
-                "--ignore-case",
-                "--contains",
-                "--no-contains",
-            ]) || matches!(texts.as_slice(), ["-l" | "--list", pattern] if !pattern.starts_with('-'))
+            let asks = |text: &&str| {
+                known(text, LISTING)
+                    || text
+                        .strip_prefix("-n")
+                        .or(text.strip_prefix("-l"))
+                        .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+            };
+            texts.iter().all(|text| asks(text) || known(text, TAG) || plain(text))
+                && (texts.iter().any(asks) || !texts.iter().any(plain))
         }
         "remote" => {
             matches!(texts.as_slice(), [] | ["-v" | "--verbose"])
                 || matches!(texts.as_slice(), ["get-url", name] if !name.starts_with('-'))
         }
-        "stash" => matches!(texts.as_slice(), ["list"]),
-        "worktree" => matches!(texts.as_slice(), ["list"] | ["list", "--porcelain"]),
-        "reflog" => texts.is_empty() || matches!(texts.as_slice(), ["show"] | ["show", "HEAD"]),
-        "submodule" => matches!(texts.as_slice(), ["status"]),
-        "config" => match texts.as_slice() {
-            ["--list" | "-l"] | ["--get" | "--get-all", _] | ["list"] | ["get", _] => {
-                texts.last().is_some_and(|text| !text.starts_with("--file") && !text.starts_with("-f"))
-            }
+        "stash" => match texts.as_slice() {
+            ["list"] => true,
+            ["show", rest @ ..] => rest
+                .iter()
+                .all(|text| plain(text) || known(text, &["-p", "--patch", "--stat", "--name-only", "--name-status"])),
             _ => false,
         },
+        "worktree" => matches!(texts.as_slice(), ["list"] | ["list", "--porcelain"]),
+        "reflog" => {
+            let options = [
+                "--all",
+                "--oneline",
+                "--date=",
+                "--format=",
+                "--pretty=",
+                "--no-abbrev",
+                "-n",
+                "HEAD",
+                "--max-count=",
+            ];
+            let rest = texts.strip_prefix(["show"].as_slice()).unwrap_or(&texts);
+            rest.iter().all(|text| {
+                known(text, &options)
+                    || text.trim_start_matches('-').bytes().all(|b| b.is_ascii_digit())
+                    || text.starts_with("HEAD@{")
+            })
+        }
+        "symbolic-ref" => {
+            let operands = texts.iter().filter(|text| plain(text)).count();
+            operands == 1 && texts.iter().all(|text| plain(text) || known(text, &["--short", "-q", "--quiet"]))
+        }
+        "notes" => matches!(texts.as_slice(), [] | ["list"]),
+        "submodule" => matches!(texts.as_slice(), [] | ["status"]),
+        "config" => config(&texts),
         "grep" => return grep(arguments),
         _ => false,
     };
-    if harmless {
+    // Asking for a signature runs the program that checks it.
+    if harmless && !texts.iter().any(|text| checks_signature(text)) {
         Ok(reads)
     } else {
         Err(format!(
             "git {} is not known to only read",
             std::iter::once(name.as_str()).chain(texts).collect::<Vec<_>>().join(" ")
         ))
+    }
+}
+
+/// Options of branch and tag that make them list, so that names are patterns or revisions. Not `-l`: it once made a branch.
+const LISTING: &[&str] = &[
+    "--list",
+    "--merged",
+    "--no-merged",
+    "--contains",
+    "--no-contains",
+    "--points-at",
+    "--merged=",
+    "--no-merged=",
+    "--contains=",
+    "--no-contains=",
+    "--points-at=",
+];
+
+const BRANCH: &[&str] = &[
+    "-a",
+    "-r",
+    "-v",
+    "-vv",
+    "-l",
+    "--all",
+    "--remotes",
+    "--verbose",
+    "--show-current",
+    "--no-color",
+    "--color",
+    "--sort=",
+    "--format=",
+    "--column",
+    "--no-column",
+    "-i",
+    "--ignore-case",
+    "--abbrev=",
+    "--color=",
+];
+
+const TAG: &[&str] = &["--sort=", "--format=", "--no-color", "--color", "--column", "-i", "--ignore-case", "--color="];
+
+/// Whether a format's placeholder or an option runs the program that checks signatures.
+fn checks_signature(text: &str) -> bool {
+    text.contains("%G")
+        || text.contains("%(signature")
+        || text.contains("%(*signature")
+        || text.contains("show-signature")
+}
+
+/// Whether `git config` only tells values.
+fn config(texts: &[&str]) -> bool {
+    const PLACES: &[&str] = &[
+        "--global",
+        "--local",
+        "--system",
+        "--worktree",
+        "--show-origin",
+        "--show-scope",
+        "--name-only",
+        "--null",
+        "-z",
+        "--includes",
+        "--no-includes",
+        "--bool",
+        "--int",
+        "--path",
+    ];
+    let mut rest = texts;
+    while let [first, after @ ..] = rest {
+        if !PLACES.contains(first) && !first.starts_with("--type=") {
+            break;
+        }
+        rest = after;
+    }
+    let names = |names: &[&str]| names.iter().all(|name| !name.starts_with('-'));
+    match rest {
+        ["--list" | "-l" | "list", places @ ..] => places.iter().all(|place| PLACES.contains(place)),
+        ["--get" | "--get-all" | "--get-regexp" | "get", wanted @ ..] => matches!(wanted.len(), 1 | 2) && names(wanted),
+        // Without a section it is a subcommand, like edit.
+        [name] => names(&[name]) && name.contains('.'),
+        _ => false,
     }
 }
 
@@ -269,7 +360,7 @@ fn grep(arguments: &[Word]) -> Result<Reads, String> {
     };
     let reads = reader.reads(arguments)?;
     let paths: Vec<Word> = reads.paths.into_iter().filter(looks_outside).collect();
-    Ok(Reads { paths, deep: true })
+    Ok(Reads { paths, deep: true, ..Reads::default() })
 }
 
 /// Whether an operand may name a file outside of the repository.
@@ -301,9 +392,46 @@ mod tests {
             ("branch", true),
             ("branch -a", true),
             ("branch new", false),
-            ("branch --list new", false),
+            ("branch --list new", true),
             ("branch -D x", false),
+            ("branch --merged main", true),
+            ("branch --contains HEAD", true),
+            ("branch -l x", false),
+            ("branch -a x", false),
+            ("branch --list -D x", false),
+            ("branch --format=x new", false),
             ("tag", true),
+            ("tag -n5", true),
+            ("tag --contains HEAD", true),
+            ("tag --sort=x v1", false),
+            ("tag --list -d", false),
+            ("status -uno", true),
+            ("status -v", false),
+            ("stash show -p stash@{0}", true),
+            ("stash show --ext-diff", false),
+            ("reflog -10", true),
+            ("reflog show --all", true),
+            ("reflog expire", false),
+            ("reflog delete HEAD@{1}", false),
+            ("symbolic-ref --short HEAD", true),
+            ("symbolic-ref HEAD refs/heads/x", false),
+            ("symbolic-ref -d HEAD", false),
+            ("config user.name", true),
+            ("config --global --list", true),
+            ("config --show-origin --get user.email", true),
+            ("config --get-regexp alias", true),
+            ("config edit", false),
+            ("config --get -e", false),
+            ("config --get-all --unset", false),
+            ("config --list --file=x", false),
+            ("config --unset user.name", false),
+            ("config -f x a.b", false),
+            ("log --format=%G?", false),
+            ("log --pretty=format:%h%GG", false),
+            ("log --show-signature", false),
+            ("for-each-ref --format=%(signature)", false),
+            ("branch --format=%(signature:key)", false),
+            ("blame -S/etc/passwd a", false),
             ("tag v1", false),
             ("tag -l v*", true),
             ("remote -v", true),
@@ -327,9 +455,45 @@ mod tests {
         }
     }
 
+    /// Runs real git in a repository whose configuration names a program wherever git would take one.
+    #[cfg(unix)]
     #[test]
-    fn quiet_settings_are_counted() {
-        let count = QUIET.iter().filter(|(name, _)| name.starts_with("GIT_CONFIG_KEY_")).count();
-        assert!(QUIET.contains(&("GIT_CONFIG_COUNT", count.to_string().as_str())));
+    fn a_quiet_git_runs_nothing_that_a_repository_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let mark = dir.path().join("ran");
+        let shell = |line: &str, quiet: bool| {
+            let mut command = std::process::Command::new("bash");
+            command.args(["--norc", "--noprofile", "-c", line]).current_dir(dir.path()).env("HOME", dir.path());
+            command.envs(QUIET.iter().copied().filter(|_| quiet)).output().unwrap()
+        };
+        let program = format!("touch {}; cat", mark.display());
+        let setup = format!(
+            "git init -q . && echo x > a && git add a && git -c user.name=a -c user.email=a@b commit -qm m && \
+             echo 'a filter=f diff=d' > .gitattributes && echo y > a; \
+             for key in core.fsmonitor filter.f.clean diff.d.textconv diff.d.command diff.external gpg.program core.pager; \
+             do git config $key '{program}'; done; git config log.showSignature true; git config filter.f.required true"
+        );
+        shell(&setup, false);
+        for line in [
+            "git status --short",
+            "git diff",
+            "git -C . diff --stat",
+            "git log -p",
+            "git show",
+            "git blame a",
+            "git grep y",
+            "git reflog",
+            "git log | cat",
+            "git --no-pager diff",
+            "set -u; git branch",
+        ] {
+            // A file that looks changed is filtered again.
+            shell("touch a", false);
+            let output = shell(line, true);
+            assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+            assert!(!mark.exists(), "{line}");
+        }
+        shell("touch a; git status", false);
+        assert!(mark.exists(), "the repository is no test of anything");
     }
 }

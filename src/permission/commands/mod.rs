@@ -4,6 +4,7 @@ pub(super) mod danger;
 pub(super) mod find;
 pub(super) mod git;
 pub(super) mod readers;
+mod script;
 mod special;
 
 use super::shell::{Piece, Word};
@@ -15,6 +16,8 @@ pub(super) struct Reads {
     pub(super) paths: Vec<Word>,
     /// It looks at everything below its paths, or below the working directory when there are none.
     pub(super) deep: bool,
+    /// It follows the links that it meets there.
+    pub(super) follows: bool,
 }
 
 /// Whether the command only reads, and what.
@@ -26,6 +29,9 @@ pub(super) fn reads(words: &[Word]) -> Result<Reads, String> {
     let Some(name) = name.literal() else { return Err("the command's name is not literal".into()) };
     if let Some(word) = arguments.iter().find(|word| word.is_dynamic()) {
         return Err(format!("{} is only known when it runs", word.source));
+    }
+    if tells_version(&name, arguments) {
+        return Ok(Reads::default());
     }
     if let Some(result) = special::reads(&name, arguments) {
         return result;
@@ -40,6 +46,26 @@ pub(super) fn reads(words: &[Word]) -> Result<Reads, String> {
     }
 }
 
+/// Programs that do no more than tell their version when that is all they are asked.
+const VERSIONED: &[&str] = &[
+    "cargo", "rustc", "rustup", "rustfmt", "node", "npm", "python", "python3", "pip", "pip3", "ruby", "perl", "php",
+    "go", "java", "javac", "gcc", "g++", "cc", "clang", "make", "cmake", "docker", "bash", "deno", "bun", "uv", "gh",
+    "tar", "curl", "jq", "sed", "awk", "tsc", "ruff", "black", "mypy", "pytest",
+];
+
+fn tells_version(name: &str, arguments: &[Word]) -> bool {
+    let [option] = arguments else { return false };
+    VERSIONED.contains(&name)
+        && match option.literal().as_deref() {
+            Some("--version") => true,
+            Some("-V") => matches!(name, "cargo" | "rustc" | "python" | "python3" | "pip" | "pip3"),
+            Some("-v") => matches!(name, "node" | "npm" | "ruby" | "php"),
+            Some("-version") => matches!(name, "java" | "javac"),
+            Some("version") => name == "go",
+            _ => false,
+        }
+}
+
 /// Whether a name means something to us, so that a function of that name would confuse people and us.
 pub(super) fn is_known(name: &str) -> bool {
     matches!(name, "git" | "find" | "cd")
@@ -49,7 +75,7 @@ pub(super) fn is_known(name: &str) -> bool {
 
 /// Whether the command's arguments are surely not commands themselves.
 pub(super) fn takes_data(name: &str) -> bool {
-    special::NAMES.contains(&name)
+    special::NAMES.contains(&name) && name != "command"
         || readers::READERS.iter().any(|reader| reader.name == name)
         || [
             "cp", "mv", "rm", "mkdir", "rmdir", "touch", "cd", "ln", "chmod", "chown", "tee", "kill", "export",
@@ -106,18 +132,34 @@ impl Reader {
         let mut operands: Vec<&Word> = Vec::new();
         let mut pattern_given = false;
         let mut rest = arguments.iter();
+        // Where a glob becomes several words, the second is no value any more.
+        let value_of = |word: Option<&Word>, option: &str| match word {
+            Some(word) if word.has_glob() => Err(format!("{} after {option} is a glob: quote it", word.source)),
+            Some(word) => Ok(word.clone()),
+            None => Err(self.unknown(option)),
+        };
         while let Some(word) = rest.next() {
             let text = word.known();
             if !may_be_option(word) || text == "-" {
+                // Binutils read options from such a file, wherever it is.
+                if self.name == "strings" && text.starts_with('@') {
+                    return Err("strings reads options from a file".into());
+                }
                 operands.push(word);
                 continue;
             }
             if word.has_glob() && !text.starts_with('-') {
-                // Every option of such a command is harmless, or it is judged name by name when the glob is expanded.
+                // When the glob is expanded, a name like an option asks.
                 operands.push(word);
                 continue;
             }
-            if word.has_glob() {
+            // `--include=*.rs` stays that option, whatever it becomes.
+            let stays = word.prefix().split_once('=').is_some_and(|(option, _)| {
+                option
+                    .strip_prefix("--")
+                    .is_some_and(|name| self.long.split(' ').any(|known| known.strip_suffix('=') == Some(name)))
+            });
+            if word.has_glob() && !stays {
                 return Err(format!("{text} may become an option"));
             }
             if text == "--" {
@@ -126,6 +168,7 @@ impl Reader {
             }
             if self.deep.contains(&text.split('=').next().unwrap_or_default()) {
                 reads.deep = true;
+                reads.follows |= self.follows(&text);
             }
             if let Some(long) = text.strip_prefix("--") {
                 let (name, value) = match long.split_once('=') {
@@ -137,9 +180,9 @@ impl Reader {
                 pattern_given |= matches!(name, "regexp" | "file" | "files" | "type-list");
                 match (known.chars().next_back(), value) {
                     (Some('='), None) => {
-                        rest.next().ok_or_else(|| self.unknown(&text))?;
+                        value_of(rest.next(), &text)?;
                     }
-                    (Some('@'), None) => reads.paths.push(rest.next().ok_or_else(|| self.unknown(&text))?.clone()),
+                    (Some('@'), None) => reads.paths.push(value_of(rest.next(), &text)?),
                     (Some('@'), Some(value)) => reads.paths.push(plain(value)),
                     (Some('=' | '?'), Some(_)) | (Some('?'), None) => {}
                     (_, None) => {}
@@ -149,7 +192,10 @@ impl Reader {
             }
             let mut letters = text[1..].chars();
             while let Some(letter) = letters.next() {
-                reads.deep |= self.deep.iter().any(|deep| deep.len() == 2 && deep.ends_with(letter));
+                if self.deep.iter().any(|deep| deep.len() == 2 && deep.ends_with(letter)) {
+                    reads.deep = true;
+                    reads.follows |= self.follows(&format!("-{letter}"));
+                }
                 if self.flags.contains(letter) || (letter.is_ascii_digit() && self.flags.contains('0')) {
                     continue;
                 }
@@ -159,11 +205,11 @@ impl Reader {
                 }
                 pattern_given |= matches!(letter, 'e' | 'f');
                 let inline = letters.as_str();
-                let value = if inline.is_empty() {
-                    rest.next().ok_or_else(|| self.unknown(&text))?.clone()
-                } else {
-                    plain(inline)
-                };
+                // Tree goes on with the cluster and takes the value from the next word.
+                if self.name == "tree" && !inline.bytes().all(|b| b.is_ascii_digit() && letter == 'L') {
+                    return Err(self.unknown(&text));
+                }
+                let value = if inline.is_empty() { value_of(rest.next(), &text)? } else { plain(inline) };
                 if path {
                     reads.paths.push(value);
                 }
@@ -193,6 +239,11 @@ impl Reader {
         }
         reads.deep |= matches!(self.operands, Operands::PatternDeep | Operands::DeepPaths);
         Ok(reads)
+    }
+
+    /// Whether the option that makes it look at everything below makes it follow links as well.
+    fn follows(&self, option: &str) -> bool {
+        self.name == "diff" || self.name != "ls" && matches!(option, "-R" | "--dereference-recursive")
     }
 
     fn unknown(&self, option: &str) -> String {

@@ -14,17 +14,16 @@ const fn reader(
 
 const GREP: Reader = Reader {
     name: "grep",
-    // Not -R: it follows links.
-    flags: "EFGPiyvwxcLlqsobHhnTZzaUIr0",
+    flags: "EFGPiyvwxcLlqsobHhnTZzaUIrR0",
     valued: "emABC",
     pathed: "f",
     long: "extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp \
            line-regexp count color? colour? files-without-match files-with-matches max-count= only-matching quiet silent \
            no-messages byte-offset with-filename no-filename label= line-number initial-tab null text binary-files= \
-           exclude= exclude-dir= include= exclude-from@ recursive after-context= before-context= context= line-buffered \
+           exclude= exclude-dir= include= exclude-from@ recursive dereference-recursive after-context= before-context= context= line-buffered \
            null-data regexp= file@ help version",
     operands: Operands::Pattern,
-    deep: &["-r", "--recursive"],
+    deep: &["-r", "--recursive", "-R", "--dereference-recursive"],
 };
 
 const SUM: &str = "binary text tag zero help version";
@@ -106,14 +105,16 @@ pub(super) const READERS: &[Reader] = &[
         Operands::Paths,
     ),
     reader("tr", "cCdst", "", "complement delete squeeze-repeats truncate-set1 help version", Operands::Data),
-    // Not -r (follows links) and -l (runs pr).
-    reader(
-        "diff",
-        "qsyucebBwitTaNdpEn0",
-        "UCFIWx",
-        "brief report-identical-files side-by-side unified? context? ignore-case ignore-all-space ignore-space-change ignore-blank-lines ignore-trailing-space ignore-matching-lines= text width= left-column suppress-common-lines minimal speed-large-files new-file color? strip-trailing-cr label= normal show-c-function exclude= help version",
-        Operands::Paths,
-    ),
+    // Not -l: it runs pr.
+    Reader {
+        name: "diff",
+        flags: "qsyucebBwitTaNdpEnr0",
+        valued: "UCFIWx",
+        pathed: "",
+        deep: &["-r", "--recursive"],
+        operands: Operands::Paths,
+        long: "recursive brief report-identical-files side-by-side unified? context? ignore-case ignore-all-space ignore-space-change ignore-blank-lines ignore-trailing-space ignore-matching-lines= text width= left-column suppress-common-lines minimal speed-large-files new-file color? strip-trailing-cr label= normal show-c-function exclude= help version",
+    },
     reader("cmp", "bls", "in", "print-bytes verbose silent quiet bytes= ignore-initial= help version", Operands::Paths),
     reader(
         "comm",
@@ -202,8 +203,16 @@ pub(super) const READERS: &[Reader] = &[
     reader("sha256sum", "btz", "", SUM, Operands::Paths),
     reader("sha512sum", "btz", "", SUM, Operands::Paths),
     reader("shasum", "bt0", "a", "algorithm= binary text", Operands::Paths),
+    reader("sha224sum", "btz", "", SUM, Operands::Paths),
+    reader("sha384sum", "btz", "", SUM, Operands::Paths),
+    reader("b2sum", "btz", "l", SUM, Operands::Paths),
+    reader("sum", "rs", "", "sysv help version", Operands::Paths),
+    // Not -o, which writes on some systems.
+    reader("base64", "di", "w", "decode ignore-garbage wrap= help version", Operands::Paths),
+    reader("base32", "di", "w", "decode ignore-garbage wrap= help version", Operands::Paths),
     reader("cksum", "", "", "help version", Operands::Paths),
     reader("nl", "p", "bdfhilnsvw", "body-numbering= number-width= number-separator= help version", Operands::Paths),
+    reader("fmt", "cstu", "wpg", "split-only uniform-spacing width= help version", Operands::Paths),
     reader("fold", "bs", "w", "bytes spaces width= help version", Operands::Paths),
     reader("expand", "i", "t", "initial tabs= help version", Operands::Paths),
     reader("paste", "sz", "d", "serial delimiters= zero-terminated help version", Operands::Paths),
@@ -216,6 +225,13 @@ pub(super) const READERS: &[Reader] = &[
         Operands::Paths,
     ),
     reader("seq", "w", "fs", "format= separator= equal-width help version", Operands::Data),
+    reader("expr", "", "", "help version", Operands::Data),
+    reader("factor", "", "", "help version", Operands::Data),
+    reader("getconf", "", "", "", Operands::Data),
+    reader("lscpu", "", "", "help version", Operands::None),
+    reader("locale", "a", "", "all-locales help version", Operands::Data),
+    reader("pgrep", "acflnovwx", "uPg", "count full list-name list-full newest oldest help version", Operands::Data),
+    reader("whereis", "bms", "", "", Operands::Data),
     reader("sleep", "", "", "help version", Operands::Data),
 ];
 

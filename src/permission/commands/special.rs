@@ -1,24 +1,34 @@
 //! Commands whose arguments are a language of their own: `echo`, `test`, `date`, `sed`, `jq`.
 
 use super::super::shell::Word;
+use super::script::{awk_only_prints, sed_only_prints};
 use super::{Reads, may_be_option, plain};
 
 /// Names that [`reads`] answers for.
 pub(super) const NAMES: &[&str] = &[
-    "echo", "printf", "true", "false", ":", "test", "[", "[[", "date", "sed", "jq", "hostname", "exit", "return",
-    "break", "continue", "wait",
+    "echo", "printf", "true", "false", ":", "test", "[", "[[", "date", "sed", "awk", "jq", "ps", "tar", "hostname",
+    "command", "exit", "return", "break", "continue", "wait",
 ];
 
 /// What the command reads; None when it is not one of these.
 pub(super) fn reads(name: &str, arguments: &[Word]) -> Option<Result<Reads, String>> {
-    let data = || Ok(Reads { paths: arguments.iter().filter(|word| word.has_glob()).cloned().collect(), deep: false });
+    let data =
+        || Ok(Reads { paths: arguments.iter().filter(|word| word.has_glob()).cloned().collect(), ..Reads::default() });
     Some(match name {
         "echo" | "true" | "false" | ":" => data(),
         "printf" => printf(arguments).and_then(|()| data()),
         "test" | "[" | "[[" => test(name, arguments),
         "date" => date(arguments),
         "sed" => sed(arguments),
+        "awk" => awk(arguments),
         "jq" => jq(arguments),
+        "ps" => ps(arguments),
+        "tar" => tar(arguments),
+        // Where a command is; `command` before one is a wrapper.
+        "command" => match arguments.split_first() {
+            Some((option, _)) if matches!(option.literal().as_deref(), Some("-v" | "-V")) => data(),
+            _ => Err("command is not in its plain form".into()),
+        },
         "hostname" => match arguments
             .iter()
             .all(|word| matches!(word.literal().as_deref(), Some("-f" | "-s" | "-i" | "-I" | "-d")))
@@ -95,6 +105,10 @@ fn test(name: &str, arguments: &[Word]) -> Result<Reads, String> {
                     return Err("arithmetic with something else than numbers".into());
                 }
             }
+            // Before an operand alone it asks whether the file is there.
+            "-a" if at == 0 || matches!(texts[at - 1].as_str(), "!" | "(" | "&&" | "||" | "-a" | "-o") => {
+                reads.paths.extend(next.map(|path| plain(path)));
+            }
             "-z" | "-n" | "-a" | "-o" | "-t" => {}
             text if text.starts_with('-') && text.len() > 1 => {
                 return Err(format!("{text} is not a known harmless test"));
@@ -114,7 +128,7 @@ fn date(arguments: &[Word]) -> Result<Reads, String> {
         match text.as_str() {
             "-u" | "-R" | "-I" | "--utc" | "--universal" | "--rfc-email" | "--iso-8601" | "--help" | "--version" => {}
             "-d" | "--date" => {
-                rest.next().ok_or("date -d without a date")?;
+                rest.next().and_then(Word::literal).ok_or("date -d without a plain date")?;
             }
             "-r" | "--reference" => reads.paths.extend(rest.next().cloned()),
             text if text.starts_with('+') || text.starts_with("--date=") || text.starts_with("--iso-8601=") => {}
@@ -159,46 +173,76 @@ fn sed(arguments: &[Word]) -> Result<Reads, String> {
     }
     match scripts.iter().find(|script| !sed_only_prints(script)) {
         Some(script) => Err(format!("sed {script:?} may write or execute")),
-        None => Ok(Reads { paths: operands, deep: false }),
+        None => Ok(Reads { paths: operands, ..Reads::default() }),
     }
 }
 
-/// `p d q =` with plain addresses, and `s` with harmless flags: nothing with `w`, `e`, `r` or labels.
-pub(super) fn sed_only_prints(script: &str) -> bool {
-    if let Some(rest) = script.strip_prefix('s') {
-        return substitution(rest);
-    }
-    script.split(';').all(|command| {
-        let command = command.trim();
-        let Some(address) = command.strip_suffix(['p', 'd', 'q', '=']) else { return false };
-        let address = address.trim().trim_end_matches('!');
-        let number = |text: &str| text == "$" || (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()));
-        let pattern = |text: &str| {
-            text.strip_prefix('/')
-                .and_then(|text| text.strip_suffix('/'))
-                .is_some_and(|text| !text.is_empty() && !text.contains(['/', '\\', '\n', '[']))
-        };
-        let part = |text: &str| number(text) || pattern(text) || text.strip_prefix('+').is_some_and(number);
-        address.is_empty() || address.split(',').count() <= 2 && address.split(',').all(part)
-    })
-}
-
-fn substitution(rest: &str) -> bool {
-    let mut chars = rest.chars();
-    let Some(delimiter) = chars.next().filter(|c| "/|#,:@!".contains(*c)) else { return false };
-    let (mut found, mut escaped, mut flags) = (0, false, String::new());
-    for c in chars {
-        match c {
-            // A bracket may hold a delimiter for some seds and not for others.
-            '\n' | '[' if found < 2 => return false,
-            _ if escaped => escaped = false,
-            '\\' if found < 2 => escaped = true,
-            c if c == delimiter && found < 2 => found += 1,
-            c if found == 2 => flags.push(c),
-            _ => {}
+/// A program of awk's that only prints, with `-F` and `-v`, and the files it reads.
+fn awk(arguments: &[Word]) -> Result<Reads, String> {
+    let mut rest = arguments.iter();
+    let mut program = None;
+    let mut reads = Reads::default();
+    while let Some(word) = rest.next() {
+        if word.has_glob() && may_be_option(word) {
+            return Err("a glob that may become an option".into());
+        }
+        let text = word.known();
+        match (text.as_str(), &program) {
+            ("-F" | "-v", None) => {
+                rest.next().and_then(Word::literal).ok_or("an option of awk without a plain value")?;
+            }
+            ("--", None) => {}
+            (option, None) if option.len() > 2 && (option.starts_with("-F") || option.starts_with("-v")) => {}
+            (option, _) if option.starts_with('-') && option != "-" => {
+                return Err(format!("{option} is not a known harmless option of awk"));
+            }
+            (_, None) => program = Some(word.literal().ok_or("awk's program is a glob")?),
+            // `a=b` sets a variable for the files behind it.
+            (operand, Some(_)) if operand.contains('=') => return Err("awk sets a variable between its files".into()),
+            (_, Some(_)) => reads.paths.push(word.clone()),
         }
     }
-    found == 2 && flags.chars().all(|c| "gpiI0123456789".contains(c))
+    match program {
+        Some(program) if awk_only_prints(&program) => Ok(reads),
+        Some(_) => Err("awk's program may write, execute or read more than its input".into()),
+        None => Err("awk without a program".into()),
+    }
+}
+
+/// Which processes there are, but not their environment, which may hold keys.
+fn ps(arguments: &[Word]) -> Result<Reads, String> {
+    let mut rest = arguments.iter();
+    while let Some(word) = rest.next() {
+        let text = word.literal().ok_or("a glob in ps")?;
+        let letters = |text: &str, known: &str| !text.is_empty() && text.chars().all(|c| known.contains(c));
+        match text.as_str() {
+            "-p" | "-o" | "-C" | "-u" | "-t" | "--sort" | "--pid" | "--ppid" => {
+                rest.next().and_then(Word::literal).ok_or("an option of ps without a plain value")?;
+            }
+            "--forest" | "--no-headers" | "--no-heading" => {}
+            text if ["--sort=", "--pid=", "--ppid="].iter().any(|option| text.starts_with(option)) => {}
+            text if text.strip_prefix('-').is_some_and(|text| letters(text, "eAafFlwyjHL")) => {}
+            // With `e`, the letters without a dash show the environment.
+            text if letters(text, "auxwfjlr") => {}
+            text => return Err(format!("{text} is not a known harmless option of ps")),
+        }
+    }
+    Ok(Reads::default())
+}
+
+/// `tar tf x`: the names in an archive. Nothing else of tar only reads.
+fn tar(arguments: &[Word]) -> Result<Reads, String> {
+    let texts: Option<Vec<String>> = arguments.iter().map(Word::literal).collect();
+    let texts = texts.ok_or("a glob in tar")?;
+    let [mode, archive, members @ ..] = texts.as_slice() else { return Err("tar is not known to only read".into()) };
+    let letters = mode.strip_prefix('-').unwrap_or(mode);
+    let lists =
+        letters.strip_suffix('f').is_some_and(|rest| rest.contains('t') && rest.chars().all(|c| "tvzjJ".contains(c)));
+    // A colon names another host.
+    if !lists || archive.contains(':') || members.iter().chain([archive]).any(|text| text.starts_with('-')) {
+        return Err("tar is not known to only read: write tar tf ARCHIVE".into());
+    }
+    Ok(Reads { paths: vec![arguments[1].clone()], ..Reads::default() })
 }
 
 fn jq(arguments: &[Word]) -> Result<Reads, String> {
@@ -220,10 +264,16 @@ fn jq(arguments: &[Word]) -> Result<Reads, String> {
             | "--color-output"
             | "--monochrome-output"
             | "--join-output"
-            | "--exit-status" => {}
+            | "--exit-status"
+            | "--stream"
+            | "--seq" => {}
             "--arg" | "--argjson" => {
-                rest.next();
-                rest.next();
+                for _ in 0..2 {
+                    rest.next().and_then(Word::literal).ok_or("jq's arguments are not plain")?;
+                }
+            }
+            "--indent" => {
+                rest.next().and_then(Word::literal).ok_or("jq --indent without a number")?;
             }
             text if text.starts_with("--") => return Err(format!("{text} is not a known harmless option of jq")),
             text if text.starts_with('-') && text.len() > 1 => {
@@ -245,38 +295,5 @@ fn jq(arguments: &[Word]) -> Result<Reads, String> {
     {
         return Err("jq's filter reads more than its input".into());
     }
-    Ok(Reads { paths: operands, deep: false })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sed_scripts() {
-        for (script, want) in [
-            ("1,10p", true),
-            ("$p", true),
-            ("/foo/p", true),
-            ("/foo/,/bar/p", true),
-            ("5q", true),
-            ("1p;3p", true),
-            ("s/a/b/g", true),
-            ("s|a|b|", true),
-            ("s/a/b/w out", false),
-            ("s/a/id/e", false),
-            ("s/a/b/;w out", false),
-            ("s/a/b/\nw out", false),
-            ("s/[/]/x/w y/", false),
-            ("w out", false),
-            ("1e id", false),
-            ("1!d", true),
-            ("r /etc/passwd", false),
-            ("1,2w x;p", false),
-            ("p;e", false),
-            ("/a/w x/p", false),
-        ] {
-            assert_eq!(sed_only_prints(script), want, "{script:?}");
-        }
-    }
+    Ok(Reads { paths: operands, ..Reads::default() })
 }

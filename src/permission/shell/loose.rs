@@ -102,6 +102,7 @@ impl Lexer {
                     at += 1;
                 }
                 '$' => match next {
+                    Some('(') if chars.get(at + 1) == Some(&')') => at += 2,
                     Some('(') => self.end_segment(),
                     Some('{') => {
                         at += 1;
@@ -129,6 +130,8 @@ impl Lexer {
                     Some(c) if c.is_ascii_digit() => at += 1,
                     _ => {}
                 },
+                // What substitutes nothing joins what stands around it.
+                '`' if next == Some('`') => at += 1,
                 '\n' | '\r' | '\0' | ';' | '&' | '|' | '(' | ')' | '`' => self.end_segment(),
                 '<' | '>' => {
                     // A descriptor before it is no word.
@@ -206,6 +209,8 @@ mod tests {
             ("$'\\x72\\155' x", "rm x"),
             ("r$@m x", "rm x"),
             ("r${z}m x", "rm x"),
+            ("r``m x", "rm x"),
+            ("r$()m x", "rm x"),
             ("${z:-rm} x", "rm x"),
             ("`rm x`", "rm x"),
             ("{rm,-rf,x}", "rm -rf x"),

@@ -55,7 +55,8 @@ pub(super) struct Reader<'a> {
 }
 
 pub(super) fn children<'t>(tree: Tree<'t>) -> Vec<Tree<'t>> {
-    (0..tree.child_count()).filter_map(|at| tree.child(at)).collect()
+    // By cursor: asking for a child by its number walks past all before it.
+    tree.children(&mut tree.walk()).collect()
 }
 
 impl<'a> Reader<'a> {
@@ -184,7 +185,7 @@ impl<'a> Reader<'a> {
                     _ => Err("an odd negation".into()),
                 }
             }
-            "subshell" => Ok(Node::Apart(self.statements(tree, &["(", ")"], depth)?)),
+            "subshell" => Ok(Node::Apart(vec![Node::Sequence(self.statements(tree, &["(", ")"], depth)?)])),
             "compound_statement" => {
                 let parts = self.parts(tree)?;
                 let Some(open) = parts.first().filter(|part| part.kind() == "{") else {

@@ -110,12 +110,14 @@ pub(super) fn scan(text: &str, base: usize, spans: &[Span]) -> Result<Vec<Word>,
 
 fn units(text: &str, base: usize, spans: &[Span]) -> Result<Vec<Unit>, String> {
     let mut units = Vec::new();
+    let mut spans: Vec<&Span> = spans.iter().collect();
+    spans.sort_by_key(|span| span.range.start);
     let mut rest = text.char_indices().peekable();
     let mut double = false;
     while let Some((at, c)) = rest.next() {
         let next = rest.peek().map(|(_, c)| *c);
-        let span = spans.iter().find(|span| span.range.start == base + at);
-        if let Some(span) = span {
+        if let Ok(found) = spans.binary_search_by_key(&(base + at), |span| span.range.start) {
+            let span = spans[found];
             let end = span.range.end - base;
             let source = text.get(at..end).ok_or("an expansion does not end in its word")?;
             units.push(Unit::Dynamic(source.to_owned()));

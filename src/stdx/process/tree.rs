@@ -208,7 +208,7 @@ fn stat(pid: u32) -> Option<Process> {
     parse_stat(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Reads the line of /proc/<pid>/stat. The name in it may hold anything, parentheses and line ends too.
+/// Reads the line of `/proc/<pid>/stat`. The name in it may hold anything, parentheses and line ends too.
 #[cfg(target_os = "linux")]
 fn parse_stat(pid: u32, stat: &[u8]) -> Option<Process> {
     let after = stat.iter().rposition(|byte| *byte == b')')? + 1;

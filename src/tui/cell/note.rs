@@ -31,7 +31,9 @@ impl Welcome {
                 "the offline model: no key, no network".to_string()
             }
             (false, true) => text::clean_line(&model.provider),
-            (false, false) if model.provider.is_empty() => text::clean_line(&model.model),
+            (false, false) if model.provider.is_empty() || model.provider == model.model => {
+                text::clean_line(&model.model)
+            }
             (false, false) => format!("{} · {}", text::clean_line(&model.model), text::clean_line(&model.provider)),
         };
         let room = width.saturating_sub(2);

@@ -87,7 +87,8 @@ fn started(n: u64, tool: &str, title: &str) -> Event {
 }
 
 fn done(n: u64, outcome: Outcome, text: &str) -> Event {
-    Event::Item(Item::CallDone { result: Arc::new(ToolResult::of_text(CallId::nth(n), outcome, text)) })
+    let result = ToolResult::of_text(CallId::nth(n), outcome, text);
+    Event::Item(Item::Message { seq: 0, message: Arc::new(Message::tool_results(vec![result])) })
 }
 
 fn output(n: u64, text: &str) -> Event {

@@ -24,7 +24,10 @@ pub(crate) struct Harness {
     max_turns: Option<u32>,
     ops: Vec<(String, Op)>,
     answers: VecDeque<Answer>,
+    unanswered: bool,
+    folder: &'static str,
     prompts: Vec<String>,
+    attachments: Vec<PathBuf>,
     env: Vec<(String, String)>,
     flags: toml::Table,
 }
@@ -47,7 +50,10 @@ impl Harness {
             max_turns: None,
             ops: Vec::new(),
             answers: VecDeque::new(),
+            unanswered: false,
+            folder: "project",
             prompts: Vec::new(),
+            attachments: Vec::new(),
             env: Vec::new(),
             flags: toml::Table::new(),
         }
@@ -55,11 +61,24 @@ impl Harness {
 
     /// Goes on in the folders of an earlier run.
     pub(crate) fn after(ran: Ran) -> Harness {
-        Harness { root: ran.root, begin: Begin::Continue, ..Harness::new() }
+        Harness { root: ran.root, ..Harness::new() }.begin(Begin::Continue)
     }
 
     pub(crate) fn project(&self) -> PathBuf {
-        self.root.path().join("project").canonicalize().unwrap()
+        self.root.path().join(self.folder).canonicalize().unwrap()
+    }
+
+    /// Works in another folder than `project`.
+    pub(crate) fn folder(mut self, name: &'static str) -> Harness {
+        std::fs::create_dir_all(self.root.path().join(name)).unwrap();
+        self.folder = name;
+        self
+    }
+
+    /// Leaves questions open.
+    pub(crate) fn unanswered(mut self) -> Harness {
+        self.unanswered = true;
+        self
     }
 
     pub(crate) fn file(self, path: &str, text: &str) -> Harness {
@@ -106,13 +125,19 @@ impl Harness {
         self
     }
 
+    /// Sends a file along with every prompt.
+    pub(crate) fn attach(mut self, path: &str) -> Harness {
+        self.attachments.push(path.into());
+        self
+    }
+
     /// Answers the next question; without an answer every question is refused.
     pub(crate) fn answer(mut self, answer: Answer) -> Harness {
         self.answers.push_back(answer);
         self
     }
 
-    /// Sends an op once, when a line of the trace begins so.
+    /// Sends an op once, when a line of the trace begins so for the first time.
     pub(crate) fn at(mut self, line: &str, op: Op) -> Harness {
         self.ops.push((line.into(), op));
         self
@@ -139,7 +164,8 @@ impl Harness {
             begin: self.begin.clone(),
             fork: false,
             trust: false,
-            offline: false,
+            // Without a script: nobody looks for servers on the machine that runs the tests.
+            offline: self.script.is_empty(),
             script,
             mode: self.mode,
             system: None,
@@ -164,36 +190,29 @@ impl Harness {
             let row = line(&event, &self.project());
             let ready =
                 matches!(event, Event::Turn(Turn::Ended { .. })) || (matches!(event, Event::Usage(_)) && !begun);
-            if let Event::Ask(ask) = &event {
+            if let Event::Ask(ask) = &event
+                && !self.unanswered
+            {
                 let answer = self.answers.pop_front().unwrap_or(Answer::No { feedback: None });
                 ops.send(Op::Answer { id: ask.id, answer }).await.unwrap();
             }
-            if let Some(row) = &row
-                && let Some(at) = self.ops.iter().position(|(start, _)| row.starts_with(start.as_str()))
-            {
-                let (_, op) = self.ops.remove(at);
+            let begins =
+                |(start, _): &mut (String, Op)| row.as_ref().is_some_and(|row| row.starts_with(start.as_str()));
+            for (_, op) in self.ops.extract_if(.., begins) {
                 ops.send(op).await.unwrap();
             }
             seen.push(event);
             if ready {
                 begun = true;
+                // Ops are served in order: a command needs no word that it has ended.
+                while let Some(command) = prompts.pop_front_if(|text| text.starts_with('/')) {
+                    let (name, args) = command[1..].split_once(' ').unwrap_or((&command[1..], ""));
+                    ops.send(Op::Command { name: name.into(), args: args.into() }).await.unwrap();
+                }
                 let op = match prompts.pop_front() {
-                    Some(text) if text.starts_with('/') => {
-                        let (name, args) = text[1..].split_once(' ').unwrap_or((&text[1..], ""));
-                        let op = Op::Command { name: name.into(), args: args.into() };
-                        ops.send(op).await.unwrap();
-                        // A command ends without a word: the next prompt follows at once.
-                        while let Some(text) = prompts.pop_front() {
-                            let op = Op::Prompt { text, attachments: Vec::new(), delivery: Delivery::AfterTurn };
-                            ops.send(op).await.unwrap();
-                        }
-                        if seen.iter().all(|event| !matches!(event, Event::Turn(_))) {
-                            Op::Interrupt
-                        } else {
-                            Op::Shutdown
-                        }
+                    Some(text) => {
+                        Op::Prompt { text, attachments: self.attachments.clone(), delivery: Delivery::AfterTurn }
                     }
-                    Some(text) => Op::Prompt { text, attachments: Vec::new(), delivery: Delivery::AfterTurn },
                     None => Op::Shutdown,
                 };
                 // After `Closed` nobody listens any more.
@@ -280,7 +299,6 @@ fn line(event: &Event, project: &Path) -> Option<String> {
             format!("{kind} {}", parts.join(" "))
         }
         Event::Item(Item::CallStarted { tool, title, .. }) => format!("call {tool} {}", clean(title)),
-        Event::Item(Item::CallDone { .. }) => return None,
         Event::Item(item) => format!("item {}", clean(&serde_json::to_string(item).unwrap())),
         Event::Ask(ask) => match &ask.question {
             Question::Permission { tool, title, suggestions, .. } => {

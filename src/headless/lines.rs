@@ -1,0 +1,99 @@
+//! What single lines of `stream-json` hold: the schema that wrappers of Claude Code read.
+
+use serde_json::{Value, json};
+
+use crate::message::{Block, Content, Message, Outcome, Role, StopReason, ToolResult, Usage};
+
+/// The text of one input line.
+///
+/// # Errors
+/// What the line lacks, for the user.
+pub(super) fn user_text(line: &str) -> Result<String, String> {
+    let value: Value = serde_json::from_str(line).map_err(|error| format!("an input line is not JSON: {error}"))?;
+    if value["type"] != "user" {
+        return Err(format!("an input line has type {}, expected \"user\"", value["type"]));
+    }
+    match &value["message"]["content"] {
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(parts) => {
+            let texts: Vec<&str> =
+                parts.iter().filter(|part| part["type"] == "text").filter_map(|part| part["text"].as_str()).collect();
+            if texts.is_empty() { Err("an input line has no text".into()) } else { Ok(texts.join("\n")) }
+        }
+        _ => Err("an input line has no message.content".into()),
+    }
+}
+
+/// A message as a line; none for what only the model reads.
+pub(super) fn message(message: &Message, session: Option<&str>) -> Option<Value> {
+    if message.role == Role::Assistant {
+        let origin = message.origin.as_ref();
+        let content: Vec<Value> = message.blocks.iter().filter_map(assistant_block).collect();
+        return Some(json!({
+            "type": "assistant",
+            "message": {
+                "type": "message",
+                "role": "assistant",
+                "model": origin.map(|origin| &origin.model),
+                "content": content,
+                "stop_reason": message.stop.as_ref().map(stop_word),
+                "usage": message.usage.as_ref().map(usage),
+            },
+            "parent_tool_use_id": null,
+            "session_id": session,
+        }));
+    }
+    let results: Vec<Value> = message.results().map(result_block).collect();
+    (!results.is_empty()).then(|| {
+        json!({
+            "type": "user",
+            "message": { "role": "user", "content": results },
+            "parent_tool_use_id": null,
+            "session_id": session,
+        })
+    })
+}
+
+fn assistant_block(block: &Block) -> Option<Value> {
+    Some(match block {
+        Block::Text { text, .. } => json!({ "type": "text", "text": text }),
+        Block::Thinking { text, .. } => json!({ "type": "thinking", "thinking": text }),
+        Block::ToolCall(call) => json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": call.input }),
+        Block::ToolResult(_) | Block::Media(_) => return None,
+    })
+}
+
+fn result_block(result: &ToolResult) -> Value {
+    let content: Vec<Value> = result
+        .content
+        .iter()
+        .map(|part| match part {
+            Content::Text { text } => json!({ "type": "text", "text": text }),
+            Content::Media(media) => {
+                json!({ "type": "text", "text": format!("[{} of {} bytes]", media.media_type, media.bytes) })
+            }
+        })
+        .collect();
+    json!({ "type": "tool_result", "tool_use_id": result.id, "content": content, "is_error": result.outcome != Outcome::Ok })
+}
+
+pub(super) fn usage(usage: &Usage) -> Value {
+    json!({
+        "input_tokens": usage.input,
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cache_read,
+        "output_tokens": usage.output,
+    })
+}
+
+fn stop_word(stop: &StopReason) -> String {
+    match stop {
+        StopReason::EndTurn => "end_turn".into(),
+        StopReason::ToolUse => "tool_use".into(),
+        StopReason::MaxTokens => "max_tokens".into(),
+        StopReason::StopSequence => "stop_sequence".into(),
+        StopReason::Pause => "pause_turn".into(),
+        StopReason::Interrupted => "interrupted".into(),
+        StopReason::Refusal(word) | StopReason::Other(word) => word.clone(),
+    }
+}

@@ -1,0 +1,179 @@
+//! What the engine does between turns: its start, commands that act on the session, lists, its end.
+
+use cocode::engine::Begin;
+use cocode::permission::Mode;
+use cocode::protocol::{Answer, Event, ListKind, Listed, Op, RewindWhat};
+
+use super::support::harness::{Harness, Ran};
+
+/// Reads, then changes `a.txt` from one to two, and says so.
+const CHANGE: &str = r#"
+- reply: [tool: {name: Read, input: {file_path: a.txt}}]
+- reply: [tool: {name: Edit, input: {file_path: a.txt, old_string: one, new_string: two}}]
+- reply: [text: Changed.]
+"#;
+
+/// A session of one prompt that changed `a.txt`.
+async fn changed() -> Ran {
+    Harness::new().file("a.txt", "one").script(CHANGE).mode(Mode::AcceptEdits).prompt("change it").run().await
+}
+
+/// Runs commands in the session of `changed`, and looks for words in what they answer.
+async fn check(commands: &[&str], want: &[&str]) -> Ran {
+    let mut harness = Harness::after(changed().await);
+    for command in commands {
+        harness = harness.prompt(command);
+    }
+    let run = harness.run().await;
+    for words in want {
+        assert!(run.trace().contains(words), "{commands:?} lacks {words:?}:\n{}", run.trace());
+    }
+    run
+}
+
+#[tokio::test]
+async fn commands_answer() {
+    for (commands, want) in [
+        (&["/help"][..], &["notice ", "/rewind"][..]),
+        (&["/status"], &["| Session |", "accept edits"]),
+        (&["/cost"], &["| Model | Input |"]),
+        (&["/memory"], &["AGENTS.md"]),
+        (&["/rename parser rewrite", "/status"], &["“parser rewrite”", "— parser rewrite"]),
+        (&["/rename"], &["error Which title?"]),
+        (&["/clear", "/status"], &["shown=0", "untitled", "accept edits"]),
+        (&["/resume"], &["Earlier sessions of this folder"]),
+        (&["/resume nothing-like-it"], &["error no session matches"]),
+        (&["/model"], &["(in use)"]),
+        (&["/model nonsense"], &["error no provider can be asked"]),
+        (&["/permissions test \"git push\""], &["**ask**"]),
+        (&["/permissions revoke Bash(never:*)"], &["error No rule"]),
+        (&["/permissions frobnicate"], &["does nothing"]),
+        (&["/undo", "/undo"], &["\"how\":\"undo\"", "There is nothing to undo."]),
+        (&["/undo", "/redo", "/redo"], &["\"how\":\"redo\"", "There is nothing to redo."]),
+        (&["/exprot"], &["Did you mean `/export`?"]),
+        (&["/copy"], &["needs a terminal"]),
+    ] {
+        check(commands, want).await;
+    }
+}
+
+#[tokio::test]
+async fn exports_are_written_once() {
+    let run =
+        check(&["/export out.md", "/export out.md", "/export out.json"], &["The session is in", "error cannot write"])
+            .await;
+    assert!(run.read("out.md").contains("change it"));
+    assert!(serde_json::from_str::<serde_json::Value>(&run.read("out.json")).is_ok());
+}
+
+#[tokio::test]
+async fn a_granted_rule_can_be_revoked() {
+    // The user's own settings: the home stands beside the project.
+    let run = Harness::new()
+        .folder(".claude")
+        .folder("project")
+        .file("../.claude/settings.json", ALLOW)
+        .prompt("/permissions revoke Bash(touch:*)")
+        .prompt("/permissions")
+        .run()
+        .await;
+    assert!(run.trace().contains("no longer holds"), "{}", run.trace());
+    assert!(run.trace().contains("No permission rules are set"), "{}", run.trace());
+    assert!(!run.read("../.claude/settings.json").contains("touch"));
+}
+
+#[tokio::test]
+async fn a_rewind_takes_files_and_words_back() {
+    let seq = |run: &Ran| run.session().prompts().unwrap()[0].seq;
+    for (what, text, messages) in
+        [(RewindWhat::Code, "one", 2), (RewindWhat::Conversation, "two", 0), (RewindWhat::Both, "one", 0)]
+    {
+        let run = changed().await;
+        let to = seq(&run);
+        let run = Harness::after(run).at("session", Op::Rewind { to, what }).run().await;
+        let prompts = run.session().prompts().unwrap();
+        assert_eq!((run.read("a.txt").as_str(), prompts.len()), (text, messages.min(1)), "{what:?}\n{}", run.trace());
+    }
+}
+
+#[tokio::test]
+async fn lists_are_brought() {
+    let run = changed().await;
+    let list = |what| Op::List { what };
+    let remember = Op::Remember { text: "typed".into() };
+    let run = Harness::after(run)
+        .begin(Begin::New)
+        .at("session", list(ListKind::Sessions))
+        .at("session", list(ListKind::Models))
+        .at("mode", remember)
+        .at("mode", list(ListKind::History))
+        .run()
+        .await;
+    let listed: Vec<String> = run
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Listed(Listed::Sessions(rows)) => {
+                Some(rows.iter().map(|row| format!("{} {}", row.title, row.detail)).collect())
+            }
+            Event::Listed(Listed::Models(rows)) => Some(rows.iter().map(|row| row.id.clone()).collect()),
+            Event::Listed(Listed::History(rows)) => Some(rows.join(", ")),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(listed, ["change it just now · 1 prompt", "offline/offline", "typed"]);
+}
+
+/// Settings that need trust.
+const ALLOW: &str = r#"{"permissions": {"allow": ["Bash(touch:*)"]}}"#;
+
+#[tokio::test]
+async fn trust_decides_over_the_rules_of_the_folder() {
+    let script = "- reply: [tool: {name: Bash, input: {command: touch a.txt}}]\n- reply: [text: Done.]";
+    for (answer, asks) in [(Answer::Yes, 1), (Answer::No { feedback: None }, 2)] {
+        let run =
+            Harness::new().file(".claude/settings.json", ALLOW).script(script).answer(answer).prompt("go").run().await;
+        assert_eq!(run.trace().matches("\nask ").count(), asks, "{}", run.trace());
+    }
+}
+
+#[tokio::test]
+async fn what_is_sent_during_the_start_waits_for_it() {
+    let cost = Op::Command { name: "cost".into(), args: String::new() };
+    let run = Harness::new().file(".claude/settings.json", ALLOW).at("session", cost).run().await;
+    assert!(run.trace().contains("| Model | Input |") && !run.trace().contains("waits until"), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn a_question_nobody_can_answer_any_more_does_not_hold_the_end_up() {
+    let run = Harness::new().file(".claude/settings.json", ALLOW).unanswered().at("ask", Op::Shutdown).run().await;
+    assert!(matches!(run.events.last(), Some(Event::Closed)));
+}
+
+#[tokio::test]
+async fn broken_settings_of_the_folder_are_told_and_make_it_ask() {
+    let run = Harness::new()
+        .file(".cocode/config.toml", "modle = 'x'")
+        .script("- reply: [tool: {name: Bash, input: {command: ls}}]\n- reply: [text: Done.]")
+        .prompt("go")
+        .run()
+        .await;
+    assert!(run.trace().contains("config.toml: broken, and not used"), "{}", run.trace());
+    assert!(run.trace().contains("\nask Bash"), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn a_line_of_the_users_own_is_named_by_undo() {
+    let shell = Op::Shell { command: "echo mine > b.txt".into() };
+    let run = Harness::new()
+        .file("a.txt", "one")
+        .script(&format!("{CHANGE}- reply: [text: Seen.]"))
+        .mode(Mode::AcceptEdits)
+        .prompt("change it")
+        .at("turn ended", shell)
+        .prompt("and now")
+        .prompt("/undo")
+        .run()
+        .await;
+    assert!(run.trace().contains("echo mine > b.txt") && run.read("a.txt") == "one", "{}", run.trace());
+}

@@ -1,0 +1,130 @@
+//! Op and Event as they go over a wire: every variant once. A change here breaks front ends that others wrote.
+
+use std::sync::Arc;
+
+use cocode::message::{CallId, Message, Todo, TodoStatus, Usage};
+use cocode::permission::{Behavior, Mode};
+use cocode::protocol::*;
+use cocode::session::entry::Restore;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+/// One line for each value, which must come back as it was.
+fn lines<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(values: &[T]) -> String {
+    let line = |value: &T| {
+        let line = serde_json::to_string(value).unwrap();
+        assert_eq!(&serde_json::from_str::<T>(&line).unwrap(), value);
+        line
+    };
+    values.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn ops() {
+    let ops = [
+        Op::Prompt { text: "go".into(), attachments: vec!["a.txt".into()], delivery: Delivery::Steer },
+        Op::Shell { command: "ls".into() },
+        Op::Command { name: "model".into(), args: "opus".into() },
+        Op::Answer { id: AskId(1), answer: Answer::Yes },
+        Op::Answer {
+            id: AskId(1),
+            answer: Answer::Always { rules: vec!["Bash(ls:*)".into()], scope: GrantScope::Project },
+        },
+        Op::Answer { id: AskId(1), answer: Answer::No { feedback: Some("not so".into()) } },
+        Op::Answer { id: AskId(1), answer: Answer::Fork },
+        Op::Answer { id: AskId(1), answer: Answer::ReadOnly },
+        Op::Interrupt,
+        Op::Unqueue { id: QueueId(2) },
+        Op::SetMode { mode: Mode::AcceptEdits },
+        Op::Rewind { to: 3, what: RewindWhat::Both },
+        Op::Remember { text: "go".into() },
+        Op::List { what: ListKind::Sessions },
+        Op::Resume { session: "id".into() },
+        Op::Shutdown,
+    ];
+    insta::assert_snapshot!(lines(&ops));
+}
+
+fn questions() -> Vec<Question> {
+    vec![
+        Question::Permission {
+            call: CallId::nth(1),
+            tool: "Bash".into(),
+            title: "ls".into(),
+            input: json!({ "command": "ls" }),
+            diff: None,
+            reasons: vec!["why".into()],
+            suggestions: vec!["Bash(ls:*)".into()],
+        },
+        Question::Trust { folder: "/p".into(), uses: vec!["a rule".into()] },
+        Question::LocalServer { url: "http://127.0.0.1:1".into(), model: "m".into() },
+        Question::Repeated { tool: "LS".into(), title: ".".into(), times: 5 },
+        Question::Locked { session: "id".into() },
+        Question::Import { file: "/p/AGENTS.md".into(), import: "/etc/x".into() },
+    ]
+}
+
+fn items() -> Vec<Item> {
+    let paths = || vec!["/p/a".into()];
+    vec![
+        Item::Message { seq: 1, message: Arc::new(Message::prompt("go")) },
+        Item::CallStarted { call: CallId::nth(1), tool: "LS".into(), title: ".".into() },
+        Item::ShellStarted { command: "ls".into() },
+        Item::ShellDone { command: "ls".into(), output: "a".into(), code: Some(0) },
+        Item::FilesRestored { how: Restore::Undo, restored: paths(), refused: vec![], unseen: vec![] },
+        Item::Rewound { to: 1, prompt: "go".into() },
+        Item::Note { text: "left".into() },
+    ]
+}
+
+#[test]
+fn events() {
+    let model = ModelInfo { provider: "p".into(), model: "m".into(), window: 1, known: true, probing: false };
+    let session = SessionInfo {
+        id: "id".into(),
+        cwd: "/p".into(),
+        title: None,
+        mode: Mode::Default,
+        model: model.clone(),
+        history: vec![HistoryItem::Note { text: "before".into() }],
+        older: 0,
+        log: "/h/id/transcript.jsonl".into(),
+        read_only: false,
+    };
+    let usage = UsageInfo { total: Usage::default(), cost_usd: Some(0.5), context: 1, window: 2 };
+    let todo = Todo { content: "do".into(), active_form: "doing".into(), status: TodoStatus::Pending };
+    let mut events = vec![
+        Event::Session(session),
+        Event::Turn(Turn::Started),
+        Event::Turn(Turn::Ended { end: TurnEnd::Done, usage: Usage::default(), cost_usd: None, millis: 1 }),
+        Event::Delta(Delta::Text { text: "a".into() }),
+        Event::Delta(Delta::Thinking { text: "a".into() }),
+        Event::Delta(Delta::ToolArgs { name: "LS".into(), bytes: 1 }),
+        Event::Delta(Delta::ToolOutput { call: CallId::nth(1), text: "a".into() }),
+        Event::Delta(Delta::Discarded { reason: "cut".into() }),
+        Event::AskClosed { id: AskId(1) },
+        Event::Mode { mode: Mode::Plan },
+        Event::Usage(usage),
+        Event::Retrying { attempt: 1, of: 10, delay_ms: 500, reason: "busy".into() },
+        Event::Todos { items: vec![todo] },
+        Event::Queue { items: vec![Queued { id: QueueId(1), text: "go".into(), delivery: Delivery::AfterTurn }] },
+        Event::Notice { text: "note".into() },
+        Event::Error { text: "bad".into(), restore: Some("go".into()) },
+        Event::Model(model),
+        Event::Listed(Listed::Sessions(vec![SessionRow { id: "id".into(), title: "t".into(), detail: "d".into() }])),
+        Event::Listed(Listed::Models(vec![ModelRow { id: "p/m".into(), detail: "d".into(), current: true }])),
+        Event::Listed(Listed::Rules(vec![RuleRow {
+            rule: "Read".into(),
+            behavior: Behavior::Deny,
+            source: "user".into(),
+            revocable: true,
+        }])),
+        Event::Listed(Listed::Prompts(vec![PromptRow { seq: 1, text: "go".into(), changed_files: false }])),
+        Event::Listed(Listed::History(vec!["go".into()])),
+        Event::Closed,
+    ];
+    events.extend(questions().into_iter().map(|question| Event::Ask(Ask { id: AskId(1), question })));
+    events.extend(items().into_iter().map(Event::Item));
+    insta::assert_snapshot!(lines(&events));
+}
