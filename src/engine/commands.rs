@@ -318,9 +318,7 @@ impl Engine {
         let mut text = String::from("| Model | Input | Cached | Output | Cost |\n|---|--:|--:|--:|--:|\n");
         let mut sum = Some(0.0);
         for (model, usage) in &used {
-            // The log names a model only once it was chosen by hand.
-            let model = if model.is_empty() { self.agent.model.name() } else { model.clone() };
-            let cost = self.models.cost(&model, usage);
+            let cost = self.models.cost(model, usage);
             sum = sum.zip(cost).map(|(sum, cost)| sum + cost);
             let cost = match cost {
                 Some(0.0) => "free".to_owned(),
