@@ -111,9 +111,11 @@ impl Layer {
     pub(crate) fn environment(env: &Env, shape: &dyn Fn() -> Shape) -> Result<(Layer, Vec<Problem>), Vec<Problem>> {
         let mut layer = Layer::new(Source::Environment, Table::new());
         let (mut odd, mut wrong) = (Vec::new(), Vec::new());
-        for (name, key) in
-            [("ANTHROPIC_BASE_URL", "providers.anthropic.base_url"), ("OPENAI_BASE_URL", "providers.openai.base_url")]
-        {
+        for (name, key) in [
+            ("ANTHROPIC_BASE_URL", "providers.anthropic.base_url"),
+            ("OPENAI_BASE_URL", "providers.openai.base_url"),
+            ("GEMINI_BASE_URL", "providers.gemini.base_url"),
+        ] {
             if let Some(url) = env.get(name) {
                 layer.put(name, &path_of(key), Value::String(url.into()));
             }
