@@ -242,7 +242,7 @@ impl Judge<'_> {
                         false,
                     );
                 }
-                let cwd = if parts.iter().any(moves) { Cwd(None) } else { cwd };
+                let cwd = if parts.iter().any(touch::moves) { Cwd(None) } else { cwd };
                 for part in parts {
                     self.walk(part, cwd.clone());
                 }
@@ -259,7 +259,7 @@ impl Judge<'_> {
                 self.functions.push(name.clone());
                 // It runs wherever it is called.
                 self.walk(body, Cwd(None));
-                if moves(body) { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
+                if touch::moves(body) { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
             }
             Node::Redirected { body, redirects } => {
                 let after = match body {
@@ -386,7 +386,7 @@ impl Judge<'_> {
             _ => None,
         };
         let (verdict, read_only, edit) = self.judge(words, &cwd, unlooked);
-        let moved = shell_state(&known[0]) || words[0].literal().is_none();
+        let moved = touch::shell_state(&known[0]) || words[0].literal().is_none();
         self.parts.push(Part { text, verdict, read_only, edit, words: words.to_vec() });
         if moved { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
     }
@@ -478,28 +478,6 @@ impl Judge<'_> {
 /// Commands that run others, so that no function may take their names.
 const WRAPPERS: [&str; 10] =
     ["timeout", "nice", "nohup", "time", "stdbuf", "command", "env", "builtin", "eval", "exec"];
-
-/// Commands after which nobody knows where the shell is, or what its names mean.
-fn shell_state(name: &str) -> bool {
-    const NAMES: &str = "pushd popd eval source . trap alias shopt set enable hash builtin exec unset declare typeset local \
-                         export readonly read mapfile readarray";
-    NAMES.split(' ').any(|known| known == name)
-}
-
-/// Whether anything in the construct may change the folder.
-fn moves(node: &Node) -> bool {
-    match node {
-        Node::Simple(command) => command.words.iter().take(4).any(|word| match word.literal() {
-            Some(text) => text == "cd" || shell_state(&text),
-            None => true,
-        }),
-        Node::And(left, right) | Node::Or(left, right) => moves(left) || moves(right),
-        Node::Sequence(nodes) | Node::Apart(nodes) => nodes.iter().any(moves),
-        Node::Block { parts, .. } => parts.iter().any(moves),
-        Node::Function { body, .. } => moves(body),
-        Node::Redirected { body, .. } => body.as_ref().is_some_and(|body| moves(body)),
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use super::glob::{self, Case};
 use super::places::Places;
 use super::rule::{Specifier, Strictness};
 use super::shell::loose::{all_segments, may_hold_line};
-use super::shell::{Piece, Word};
+use super::shell::{Node, Piece, Word};
 
 /// Where the shell may be by now; None when nobody knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -352,4 +352,25 @@ pub(super) fn is_edit(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn File
                 && !(gone && query.places.holds_protected(&path, files))
         })
     })
+}
+/// Commands after which nobody knows where the shell is, or what its names mean.
+pub(super) fn shell_state(name: &str) -> bool {
+    const NAMES: &str = "pushd popd eval source . trap alias shopt set enable hash builtin exec unset declare typeset local \
+                         export readonly read mapfile readarray";
+    NAMES.split(' ').any(|known| known == name)
+}
+
+/// Whether anything in the construct may change the folder.
+pub(super) fn moves(node: &Node) -> bool {
+    match node {
+        Node::Simple(command) => command.words.iter().take(4).any(|word| match word.literal() {
+            Some(text) => text == "cd" || shell_state(&text),
+            None => true,
+        }),
+        Node::And(left, right) | Node::Or(left, right) => moves(left) || moves(right),
+        Node::Sequence(nodes) | Node::Apart(nodes) => nodes.iter().any(moves),
+        Node::Block { parts, .. } => parts.iter().any(moves),
+        Node::Function { body, .. } => moves(body),
+        Node::Redirected { body, .. } => body.as_ref().is_some_and(|body| moves(body)),
+    }
 }

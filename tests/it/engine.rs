@@ -38,7 +38,7 @@ async fn commands_answer() {
         (&["/status"], &["| Session |", "accept edits"]),
         (&["/cost"], &["| Model | Input |"]),
         (&["/memory"], &["AGENTS.md"]),
-        (&["/rename parser rewrite", "/status"], &["“parser rewrite”", "— parser rewrite"]),
+        (&["/rename parser rewrite", "/status"], &["“parser rewrite”", "| Session | parser rewrite ("]),
         (&["/rename"], &["error Which title?"]),
         (&["/clear", "/status"], &["shown=0", "untitled", "accept edits"]),
         (&["/resume"], &["Earlier sessions of this folder"]),
@@ -141,7 +141,11 @@ async fn trust_decides_over_the_rules_of_the_folder() {
 async fn what_is_sent_during_the_start_waits_for_it() {
     let cost = Op::Command { name: "cost".into(), args: String::new() };
     let run = Harness::new().file(".claude/settings.json", ALLOW).at("session", cost).run().await;
-    assert!(run.trace().contains("| Model | Input |") && !run.trace().contains("waits until"), "{}", run.trace());
+    assert!(
+        run.trace().contains("Nothing was asked of a model yet.") && !run.trace().contains("waits until"),
+        "{}",
+        run.trace()
+    );
 }
 
 #[tokio::test]
