@@ -304,8 +304,17 @@ impl Run<'_> {
                     )),
                 }
             }
-            Question::Trust { .. }
-            | Question::LocalServer { .. }
+            Question::Trust { folder, uses } => {
+                // Standard error may be closed; the run goes on without it.
+                let _ = writeln!(
+                    self.err,
+                    "{} is not trusted, so this of its settings is not used: {}; --trust uses it",
+                    folder.display(),
+                    uses.join(", ")
+                );
+                Answer::No { feedback: None }
+            }
+            Question::LocalServer { .. }
             | Question::Repeated { .. }
             | Question::Locked { .. }
             | Question::Import { .. } => Answer::No { feedback: None },

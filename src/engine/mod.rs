@@ -22,6 +22,7 @@ use crate::permission::{Mode, Sandbox};
 use crate::protocol::{Delivery, Event, ListKind, Listed, ModelInfo, Op, SessionInfo, TurnEnd};
 use crate::session::{History, Session};
 use crate::stdx::clock::Clocks;
+use crate::stdx::process;
 use models::Models;
 pub use open::{places, root};
 
@@ -79,6 +80,7 @@ pub struct Handle {
 pub fn start(setup: Setup) -> Handle {
     let (ops, inbox) = mpsc::channel(OPS);
     let (outbox, events) = mpsc::channel(EVENTS);
+    process::outlive_size_limits();
     let task = tokio::spawn(async move {
         let desk = Arc::new(Desk::new(outbox));
         let history = History::new(&setup.paths.home);

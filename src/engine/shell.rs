@@ -46,7 +46,6 @@ impl Engine {
             Ok(()) => self.agent.session.append(ran).map(drop),
             failed => failed,
         };
-        desk.emit(Event::Item(Item::ShellDone { command, output: text, code })).await;
         if let Err(error) = logged {
             desk.emit(Event::Error { text: error.to_string(), restore: None }).await;
         }

@@ -249,9 +249,7 @@ impl Judge<'_> {
                 (cwd.clone(), cwd)
             }
             Node::Function { name, body } => {
-                let wrapped =
-                    ["timeout", "nice", "nohup", "time", "stdbuf", "command", "env", "builtin", "eval", "exec"];
-                if commands::is_known(name) || wrapped.contains(&name.as_str()) {
+                if commands::is_known(name) || WRAPPERS.contains(&name.as_str()) {
                     self.push(
                         name.clone(),
                         Verdict::new(Behavior::Ask, "the function takes a known command's name"),
@@ -477,33 +475,15 @@ impl Judge<'_> {
     }
 }
 
+/// Commands that run others, so that no function may take their names.
+const WRAPPERS: [&str; 10] =
+    ["timeout", "nice", "nohup", "time", "stdbuf", "command", "env", "builtin", "eval", "exec"];
+
 /// Commands after which nobody knows where the shell is, or what its names mean.
 fn shell_state(name: &str) -> bool {
-    matches!(
-        name,
-        "pushd"
-            | "popd"
-            | "eval"
-            | "source"
-            | "."
-            | "trap"
-            | "alias"
-            | "shopt"
-            | "set"
-            | "enable"
-            | "hash"
-            | "builtin"
-            | "exec"
-            | "unset"
-            | "declare"
-            | "typeset"
-            | "local"
-            | "export"
-            | "readonly"
-            | "read"
-            | "mapfile"
-            | "readarray"
-    )
+    const NAMES: &str = "pushd popd eval source . trap alias shopt set enable hash builtin exec unset declare typeset local \
+                         export readonly read mapfile readarray";
+    NAMES.split(' ').any(|known| known == name)
 }
 
 /// Whether anything in the construct may change the folder.

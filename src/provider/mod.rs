@@ -146,7 +146,7 @@ pub enum Error {
     #[error("the provider failed ({status}): {message}")]
     Server { status: u16, message: String, retry_after: Option<Duration> },
     /// No connection, or it broke.
-    #[error("cannot reach {url}: {message}")]
+    #[error("cannot reach {url}: {message}; check the network and base_url of this provider")]
     Connect { url: String, message: String },
     #[error("the provider sent nothing for {0:?}")]
     Idle(Duration),

@@ -147,6 +147,19 @@ impl Sink {
     }
 }
 
+/// From now on a write beyond the limit on file sizes fails with an error instead of ending the process. Needs a runtime;
+/// children get the usual behaviour back.
+pub fn outlive_size_limits() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        // The handler stays when what listens to it is gone.
+        if let Err(error) = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())) {
+            tracing::warn!(%error, "a limit on file sizes would end the process");
+        }
+    }
+}
+
 /// A `Command` that inherits the environment but for these variables.
 pub fn command_without(program: impl AsRef<OsStr>, secrets: &[String]) -> Command {
     let mut command = Command::new(program);

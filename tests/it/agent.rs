@@ -258,19 +258,6 @@ async fn files_changed_meanwhile_are_told() {
 }
 
 #[tokio::test]
-async fn a_shell_line_of_the_user_is_in_the_history() {
-    let run = Harness::new()
-        .script("- reply: [text: Hi.]")
-        .prompt("hi")
-        .at("turn ended", Op::Shell { command: "echo one".into() })
-        .run()
-        .await;
-    let (history, _) = run.session().history(9).unwrap();
-    let shown = history.iter().any(|item| matches!(item, HistoryItem::Shell { command, .. } if command == "echo one"));
-    assert!(shown, "{history:#?}");
-}
-
-#[tokio::test]
 async fn plan_mode_settles_a_question_that_waits() {
     let run = Harness::new()
         .script(
@@ -439,4 +426,17 @@ async fn keys_reach_neither_commands_nor_the_log() {
         .await;
     assert!(run.trace().ends_with("turn ended Done"), "{}", run.trace());
     assert!(!std::fs::read_to_string(run.log()).unwrap().contains("sk-do-not-tell"));
+}
+
+#[tokio::test]
+async fn a_shell_line_of_the_user_is_in_the_history() {
+    let run = Harness::new()
+        .script("- reply: [text: Hi.]")
+        .prompt("hi")
+        .at("turn ended", Op::Shell { command: "echo one".into() })
+        .run()
+        .await;
+    let (history, _) = run.session().history(9).unwrap();
+    let shown = history.iter().any(|item| matches!(item, HistoryItem::Shell { command, .. } if command == "echo one"));
+    assert!(shown, "{history:#?}");
 }

@@ -4,14 +4,20 @@
 #![allow(clippy::unwrap_used)]
 
 mod agent;
+mod bad_input;
 mod config;
 mod engine;
+mod headless;
+mod kill;
 mod licences;
+mod processes;
 mod protocol;
 mod readme;
 mod start;
 
 mod support;
 mod surface;
+mod terminal;
 mod tidy;
+mod turns;
 mod wires;

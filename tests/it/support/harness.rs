@@ -151,6 +151,8 @@ impl Harness {
         if let Some(turns) = self.max_turns {
             flags.insert("max_turns".into(), i64::from(turns).into());
         }
+        // Whatever listens on the machine that runs the tests is none of their business.
+        flags.entry("probe_local").or_insert(false.into());
         let script = (!self.script.is_empty()).then(|| {
             let path = self.root.path().join("script.yaml");
             std::fs::write(&path, &self.script).unwrap();
@@ -164,8 +166,7 @@ impl Harness {
             begin: self.begin.clone(),
             fork: false,
             trust: false,
-            // Without a script: nobody looks for servers on the machine that runs the tests.
-            offline: self.script.is_empty(),
+            offline: false,
             script,
             mode: self.mode,
             system: None,

@@ -2,4 +2,5 @@
 
 pub(crate) mod fake_api;
 pub(crate) mod harness;
+pub(crate) mod program;
 pub(crate) mod screen;

@@ -1,0 +1,186 @@
+//! `cocode -p`: shapes of the output, exit codes, flags, what goes where.
+
+use std::io::Read;
+
+use cocode::provider::settings::WireName;
+use serde_json::{Value, json};
+
+use super::support::fake_api::{FakeApi, Reply};
+use super::support::program::{Done, Program, end};
+
+const ANSWER: &str = "- reply: [text: Fine.]\n";
+const WRITE: &str =
+    "- reply: [text: Trying., tool: {name: Bash, input: {command: touch made}}]\n- reply: [text: Done.]\n";
+
+/// Runs one scripted prompt with further flags.
+fn run(yaml: &str, flags: &[&str]) -> Done {
+    let program = Program::new();
+    let script = program.script("script.yaml", yaml);
+    program.run(&[&["-p", "go", "--offline-script", &script], flags].concat())
+}
+
+#[test]
+fn exit_codes_tell_how_it_ended() {
+    let check = |yaml: &str, flags: &[&str], code: i32, out: &str| {
+        let done = run(yaml, flags);
+        assert_eq!((done.code, done.out.as_str()), (Some(code), out), "{flags:?}: {}", done.err);
+    };
+    check(ANSWER, &[], 0, "Fine.\n");
+    check("- reply: [error: {kind: auth, message: no}]\n", &[], 1, "");
+    check(ANSWER, &["--max-turns", "0"], 2, "");
+    check(ANSWER, &["--permission-mode", "nonsense"], 2, "");
+    check(WRITE, &[], 3, "Done.\n");
+    check(WRITE, &["--allowed-tools", "Bash(touch:*)"], 0, "Done.\n");
+    check(WRITE, &["--allowedTools", "Bash(touch:*),Read"], 0, "Done.\n");
+    check(WRITE, &["--allowed-tools", "Bash", "--disallowed-tools", "Bash(touch:*)"], 0, "Done.\n");
+    check(WRITE, &["--permission-mode", "plan"], 0, "Done.\n");
+    check(WRITE, &["--max-turns", "1"], 4, "Trying.\n");
+}
+
+#[test]
+fn signals_end_a_run_and_its_commands() {
+    for (signal, code) in [(rustix::process::Signal::INT, 130), (rustix::process::Signal::TERM, 143)] {
+        let program = Program::new();
+        let script =
+            program.script("script.yaml", "- reply: [text: Now., tool: {name: Bash, input: {command: sleep 7000}}]\n");
+        let flags = ["--allowed-tools", "Bash", "--output-format", "stream-json"];
+        let args = [&["-p", "go", "--offline-script", &script], &flags[..]].concat();
+        let mut child = program.command(Program::binary(), &args).spawn().unwrap();
+        let mut seen = String::new();
+        let out = child.stdout.as_mut().unwrap();
+        let mut byte = [0];
+        // The reply is out, so the call that it asks for is about to run.
+        while !seen.contains("\"Now.\"") {
+            out.read_exact(&mut byte).unwrap();
+            seen.push(char::from(byte[0]));
+        }
+        let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+        let done = end(child);
+        assert_eq!(done.code, Some(code), "{done:#?}");
+        assert!(done.out.contains("\"type\":\"result\""), "{done:#?}");
+    }
+}
+
+#[test]
+fn one_json_object_and_a_line_for_each_step() {
+    let done = run(WRITE, &["--output-format", "json"]);
+    let lines = done.lines();
+    assert_eq!(lines.len(), 1, "{done:#?}");
+    let denied = json!([{"tool_name": "Bash", "tool_use_id": "call_1", "tool_input": {"command": "touch made"}}]);
+    let result = &lines[0];
+    let told =
+        ["type", "subtype", "is_error", "num_turns", "result", "permission_denials"].map(|key| result[key].clone());
+    assert_eq!(told, [json!("result"), json!("success"), json!(false), json!(2), json!("Done."), denied]);
+    let done = run(WRITE, &["--output-format", "stream-json", "--allowed-tools", "Bash"]);
+    let lines = done.lines();
+    let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["system", "assistant", "user", "assistant", "result"]);
+    assert_eq!(lines[0]["subtype"], "init");
+    let id = lines[0]["session_id"].as_str().unwrap();
+    assert!(lines.iter().all(|line| line["session_id"] == id), "{lines:#?}");
+    assert_eq!(lines[1]["message"]["content"][1]["type"], "tool_use");
+    assert_eq!(lines[2]["message"]["content"][0]["tool_use_id"], "call_1");
+}
+
+#[test]
+fn prompts_come_from_standard_input_too() {
+    let program = Program::new();
+    let script = program.script("script.yaml", "- expect: {contains: \"from a pipe\"}\n  reply: [text: Piped.]\n");
+    let program = program.stdin("from a pipe\n");
+    assert_eq!(program.run(&["-p", "--offline-script", &script]).out, "Piped.\n");
+    assert_eq!(program.run(&["-p", "see", "--offline-script", &script]).out, "Piped.\n");
+    let two = "- expect: {contains: \"number one\"}\n  reply: [text: First.]\n\
+               - expect: {contains: \"number two\"}\n  reply: [text: Second.]\n";
+    let script = program.script("two.yaml", two);
+    let line = |text: &str| json!({"type": "user", "message": {"role": "user", "content": text}}).to_string();
+    let program = program.stdin(&format!("{}\n{}\n", line("number one"), line("number two")));
+    let flags = ["--input-format", "stream-json", "--output-format", "stream-json"];
+    let done = program.run(&[&["-p", "--offline-script", &script], &flags[..]].concat());
+    let results: Vec<Value> =
+        done.lines().into_iter().filter(|line| line["type"] == "result").map(|line| line["result"].clone()).collect();
+    assert_eq!((done.code, results), (Some(0), vec![json!("First."), json!("Second.")]), "{}", done.err);
+}
+
+#[test]
+fn sessions_go_on_and_fork() {
+    let program = Program::new();
+    let script = program.script("script.yaml", "- repeat: 9\n  reply: [text: Fine.]\n");
+    let ask = |flags: &[&str]| {
+        let flags =
+            [&["-p", "a special prompt", "--offline-script", &script, "--output-format", "json"], flags].concat();
+        let done = program.run(&flags);
+        assert_eq!(done.code, Some(0), "{flags:?}: {}", done.err);
+        done.lines()[0]["session_id"].as_str().unwrap().to_owned()
+    };
+    let first = ask(&[]);
+    assert_eq!(ask(&["--continue"]), first);
+    assert_eq!(ask(&["--resume", &first]), first);
+    assert_eq!(ask(&["--resume", "special"]), first);
+    let fork = ask(&["--continue", "--fork-session"]);
+    assert_ne!(fork, first);
+    assert_eq!(program.logs().len(), 2);
+    let cost = program.run(&["-p", "/cost", "--continue"]);
+    assert_eq!((cost.code, cost.out.starts_with("| Model")), (Some(0), true), "{cost:#?}");
+    let wrong = program.run(&["-p", "/csot"]);
+    assert_eq!((wrong.code, wrong.out.as_str()), (Some(2), ""), "{wrong:#?}");
+    assert!(wrong.err.contains("did you mean /cost?"), "{}", wrong.err);
+    // A command that comes while the folder's trust is still a question waits for the agent.
+    let program = program.file(".claude/settings.json", r#"{"permissions":{"allow":["Bash(touch:*)"]}}"#);
+    let cost = program.run(&["-p", "/cost", "--continue"]);
+    assert_eq!((cost.code, cost.out.starts_with("| Model")), (Some(0), true), "{cost:#?}");
+    assert!(cost.err.contains("is not trusted") && cost.err.contains("--trust"), "{}", cost.err);
+    let none = Program::new().run(&["-p", "x", "--continue", "--offline-script", &script]);
+    assert!(none.code == Some(1) && none.err.contains("no earlier session"), "{none:#?}");
+}
+
+#[test]
+fn prompts_and_schemas_reach_the_model_and_keys_stay_here() {
+    let answer = json!({"count": 3});
+    let api = FakeApi::start([
+        Reply::turn().call("Bash", json!({"command": "env"})),
+        Reply::turn().call("StructuredOutput", answer.clone()),
+        Reply::turn().text("Done."),
+    ]);
+    let mut program = Program::new();
+    for (name, value) in api.env(WireName::Anthropic) {
+        program = program.env(name, &value);
+    }
+    let schema = r#"{"type":"object","properties":{"count":{"type":"integer"}},"required":["count"]}"#;
+    let flags = ["--json-schema", schema, "--system-prompt", "SYSTEM-WORDS", "--append-system-prompt", "MORE-WORDS"];
+    let done = program.run(
+        &[&["-p", "count", "--verbose", "--output-format", "json", "--allowed-tools", "Bash"], &flags[..]].concat(),
+    );
+    assert_eq!((done.code, &done.lines()[0]["structured_output"]), (Some(0), &answer), "{done:#?}");
+    api.assert_clean();
+    let received = api.received();
+    let system = received[0].body["system"].to_string();
+    assert!(system.contains("SYSTEM-WORDS") && system.contains("MORE-WORDS"), "{system}");
+    // Neither the commands of the agent, nor the transcript, nor the log gets to know the key.
+    let key = "test-key-of-the-fake-api";
+    let log = program.home().join(".local/state/cocode");
+    let logged: String = std::fs::read_dir(&log)
+        .unwrap()
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap_or_default())
+        .collect();
+    assert!(!logged.is_empty() && !logged.contains(key), "{logged}");
+    let transcript = std::fs::read_to_string(program.logs().pop().unwrap()).unwrap();
+    assert!(transcript.contains("PATH=") && !transcript.contains(key), "{transcript}");
+    assert!(!received[1].raw.contains(key), "{}", received[1].raw);
+}
+
+#[test]
+fn permissions_are_checked_from_the_command_line() {
+    let check = |stdin: &str, code: i32, decisions: &[&str]| {
+        let done = Program::new().stdin(stdin).run(&["permissions", "check", "--json"]);
+        let got: Vec<String> =
+            done.lines().iter().map(|line| line["decision"].as_str().unwrap_or_default().to_owned()).collect();
+        assert_eq!((done.code, got), (Some(code), decisions.iter().map(|d| (*d).to_owned()).collect()), "{}", done.err);
+    };
+    let ls = r#"{"tool":"Bash","input":{"command":"ls -l"}}"#;
+    let slipped = r#"{"tool":"Bash","command":"git diff; rm -rf x","rules":{"allow":["Bash(git diff:*)"]}}"#;
+    let denied = r#"{"tool":"Bash","command":"rm x","rules":{"deny":["Bash(rm:*)"]}}"#;
+    check(&format!("{ls}\n\n{slipped}\n{denied}\n"), 0, &["allow", "ask", "deny"]);
+    check(&format!("no json\n{ls}\n"), 2, &["allow"]);
+    assert_eq!(Program::new().run(&["permissions", "check"]).code, Some(2));
+}

@@ -1,0 +1,144 @@
+//! A process that is killed at any byte of its output loses nothing that it has shown, and the session goes on.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::SystemTime;
+
+use cocode::message::{Block, Message};
+use cocode::provider::settings::WireName;
+use cocode::session::Session;
+use serde_json::Value;
+
+use super::support::fake_api::{FakeApi, Reply};
+use super::support::program::Program;
+
+/// Kills.
+const POINTS: usize = 200;
+/// One kill in so many is followed by a prompt over a wire whose server checks the request.
+const SENT: usize = 10;
+const SEED: u64 = 0x5eed;
+
+const TURN: &str = r#"
+- reply: [thinking: I write it., text: Writing., tool: {name: Write, input: {file_path: a.txt, content: "one\ntwo\n"}}]
+- reply:
+  - text: Looking twice.
+  - tool: {name: Read, input: {file_path: a.txt}}
+  - tool: {name: LS, input: {path: .}}
+- reply: [tool: {name: Edit, input: {file_path: a.txt, old_string: two, new_string: three}}]
+- reply: [text: All done.]
+"#;
+
+fn begin(program: &Program) -> Child {
+    let script = program.script("turn.yaml", TURN);
+    let args =
+        ["-p", "go", "--permission-mode", "acceptEdits", "--output-format", "stream-json", "--offline-script", &script];
+    program.command(Program::binary(), &args).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Kills the program when it has written so many bytes, and returns all that it wrote.
+fn kill_at(program: &Program, bytes: usize) -> String {
+    let mut child = begin(program);
+    let mut out = child.stdout.take().unwrap();
+    let mut seen = vec![0; bytes];
+    // A run may be some bytes shorter than the one that was measured: its times have fewer digits.
+    let _ = out.read_exact(&mut seen);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut rest = Vec::new();
+    out.read_to_end(&mut rest).unwrap();
+    seen.extend(rest);
+    String::from_utf8(seen).unwrap()
+}
+
+/// Everything wrong with the order of calls and results.
+fn problems(messages: &[std::sync::Arc<Message>]) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut open: Vec<String> = Vec::new();
+    for message in messages {
+        for block in &message.blocks {
+            match block {
+                Block::ToolCall(call) => open.push(call.id.to_string()),
+                Block::ToolResult(result) if open.first().is_some_and(|id| *id == result.id.to_string()) => {
+                    open.remove(0);
+                }
+                Block::ToolResult(result) => problems.push(format!("{:?} answers no open call", result.id)),
+                Block::Text { .. } if !open.is_empty() && message.role == cocode::message::Role::User => {
+                    problems.push(format!("words before {open:?} are answered"));
+                }
+                _ => {}
+            }
+        }
+    }
+    problems.extend(open.iter().map(|id| format!("{id} is never answered")));
+    problems
+}
+
+/// What a complete line of output has shown, as it stands in the log: texts and ids of calls.
+fn shown(line: &str) -> Vec<String> {
+    let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+    let content = line["message"]["content"].as_array().cloned().unwrap_or_default();
+    content
+        .iter()
+        .flat_map(|block| ["text", "id", "tool_use_id"].map(|key| block[key].as_str().map(str::to_owned)))
+        .flatten()
+        .collect()
+}
+
+fn open(log: &Path) -> Session {
+    let folder = log.parent().unwrap();
+    let id = folder.file_name().unwrap().to_str().unwrap();
+    // Takes the lock: the killed process must not hold it any more.
+    Session::open(folder.parent().unwrap(), id, SystemTime::now).unwrap()
+}
+
+fn check(point: usize, bytes: usize) {
+    let program = Program::new();
+    let out = kill_at(&program, bytes);
+    let whole = &out[..out.rfind('\n').map_or(0, |at| at + 1)];
+    let rows: Vec<String> = whole.lines().flat_map(shown).collect();
+    let logs = program.logs();
+    let Some(log) = logs.first() else {
+        assert!(rows.is_empty(), "killed at {bytes}: shown, but in no log:\n{out}");
+        return;
+    };
+    let before = std::fs::read(log).unwrap();
+    let committed = &before[..before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)];
+    let session = open(log);
+    let messages = session.context().messages();
+    assert_eq!(problems(&messages), Vec::<String>::new(), "killed at {bytes}:\n{out}");
+    let kept = serde_json::to_string(&messages).unwrap();
+    for row in &rows {
+        let row = serde_json::to_string(row).unwrap();
+        assert!(kept.contains(row.trim_matches('"')), "killed at {bytes}, {row} is lost:\n{kept}");
+    }
+    drop(session);
+    if point.is_multiple_of(SENT) {
+        let api = FakeApi::start([Reply::turn().text("Here again.")]);
+        let mut args = vec!["--continue", "-p", "go on"];
+        args.extend(["--model", "anthropic/claude-sonnet-5"]);
+        let mut command = program.command(Program::binary(), &args);
+        command.envs(api.env(WireName::Anthropic));
+        let done = program.wait(command);
+        assert_eq!((done.code, done.out.as_str()), (Some(0), "Here again.\n"), "killed at {bytes}: {}", done.err);
+        api.assert_clean();
+    }
+    let after = std::fs::read(log).unwrap();
+    assert!(after.starts_with(committed), "killed at {bytes}: a committed line is gone");
+}
+
+#[test]
+fn nothing_that_was_shown_is_lost_to_a_kill() {
+    let whole = {
+        let program = Program::new();
+        super::support::program::end(begin(&program))
+    };
+    assert_eq!(whole.code, Some(0), "{}", whole.out);
+    let mut random = fastrand::Rng::with_seed(SEED);
+    let points: Vec<(usize, usize)> = (0..POINTS).map(|point| (point, random.usize(1..whole.out.len()))).collect();
+    std::thread::scope(|scope| {
+        for half in points.chunks(POINTS / 2) {
+            scope.spawn(|| half.iter().for_each(|(point, bytes)| check(*point, *bytes)));
+        }
+    });
+}

@@ -1,0 +1,284 @@
+//! The real binary in a real pseudo-terminal, read through an emulator.
+
+use std::time::Duration;
+
+use cocode::provider::settings::WireName;
+
+use super::support::fake_api::{FakeApi, Reply};
+use super::support::program::Program;
+use super::support::screen::{Launch, Screen};
+
+/// Longer than a new dialog ignores keys.
+const ARMED: Duration = Duration::from_millis(200);
+const SIZES: [(u16, u16); 3] = [(40, 12), (80, 24), (200, 60)];
+/// Stands in the composer while it is empty and waits.
+const READY: &str = "Ask anything";
+const ESC: &str = "\x1b";
+const CTRL_C: &str = "\x03";
+const CTRL_U: &str = "\x15";
+const CTRL_O: &str = "\x0f";
+const UP: &str = "\x1b[A";
+const PAGE_DOWN: &str = "\x1b[6~";
+const ALT_ENTER: &str = "\x1b\r";
+
+fn launch(program: &Program, size: (u16, u16), args: &[&str]) -> Screen {
+    let launch = Launch::new(Program::binary())
+        .args(args.iter().copied())
+        .env("HOME", program.home())
+        .cwd(program.project())
+        .size(size.0, size.1);
+    let screen = program.vars().iter().fold(launch, |launch, (name, value)| launch.env(name, value)).start();
+    screen.wait_text("> ");
+    screen
+}
+
+/// Starts with a script, waits until the composer is there.
+fn scripted(program: &Program, size: (u16, u16), yaml: &str) -> Screen {
+    let script = program.script("script.yaml", yaml);
+    launch(program, size, &["--offline-script", &script])
+}
+
+/// Answers a question once it takes keys.
+fn answer(screen: &Screen, question: &str, key: &str) {
+    screen.wait_text(question);
+    // A dialog takes no key for a moment, so that nothing typed for the prompt answers it; nothing on the screen tells when.
+    std::thread::sleep(ARMED);
+    screen.send(key);
+}
+
+fn leave(screen: &mut Screen) {
+    screen.send(CTRL_C);
+    screen.send(CTRL_C);
+    assert_eq!(screen.wait_exit().exit_code(), 0);
+    restored(screen);
+}
+
+/// The terminal is as a shell wants it.
+#[track_caller]
+fn restored(screen: &Screen) {
+    screen.assert_no_lossy_scroll();
+    let state = screen.state();
+    let emulator = state.parser.screen();
+    let left = (
+        emulator.alternate_screen(),
+        emulator.hide_cursor(),
+        emulator.bracketed_paste(),
+        emulator.application_cursor(),
+        format!("{:?}", emulator.mouse_protocol_mode()),
+    );
+    assert_eq!(left, (false, false, false, false, "None".to_owned()));
+}
+
+#[test]
+fn a_task_at_every_size() {
+    for size in SIZES {
+        let program = Program::new().file("a.txt", "one\ntwo\nthree\n");
+        let mut screen = scripted(
+            &program,
+            size,
+            r#"
+- reply: [text: "I read 日本語 🦀 first.", tool: {name: Read, input: {file_path: a.txt}}]
+- reply: [tool: {name: Edit, input: {file_path: a.txt, old_string: two, new_string: zwei}}]
+- reply: [text: "Changed **it**.\n\n- done 漢字\n"]
+"#,
+        );
+        screen.send("mach 日本 👍\r");
+        screen.wait_text("Edit wants to");
+        if size.1 < 24 {
+            answer(&screen, "- two", PAGE_DOWN);
+        }
+        screen.wait_text("zwei");
+        answer(&screen, "1. Yes", "1");
+        screen.wait_text("done 漢字");
+        screen.wait_text(READY);
+        screen.wait_text("default");
+        assert_eq!(std::fs::read_to_string(program.project().join("a.txt")).unwrap(), "one\nzwei\nthree\n");
+        let rows = screen.scrollback_text();
+        for shown in ["mach 日本 👍", "I read 日本語 🦀 first.", "done 漢字"] {
+            assert_eq!(rows.matches(shown).count(), 1, "{size:?}, {shown}:\n{rows}");
+        }
+        screen.send(CTRL_O);
+        screen.wait_until("the transcript", |state| state.parser.screen().alternate_screen());
+        screen.wait_text("done 漢字");
+        screen.send(CTRL_O);
+        screen.wait_until("the way back", |state| !state.parser.screen().alternate_screen());
+        screen.wait_text(READY);
+        leave(&mut screen);
+    }
+}
+
+#[test]
+fn esc_interrupts_and_prompts_are_steered_and_queued() {
+    let program = Program::new();
+    let mut screen = scripted(
+        &program,
+        (80, 24),
+        r#"
+- reply: [text: Waiting., tool: {name: Bash, input: {command: "echo begun; sleep 1000"}}]
+- expect: {contains: "second prompt"}
+  reply: [text: Answer to the second.]
+- expect: {contains: "third prompt"}
+  reply: [text: Answer to the third.]
+"#,
+    );
+    screen.send("first prompt\r");
+    screen.wait_text("begun");
+    screen.send("second prompt\r");
+    screen.wait_text("next step: second prompt");
+    screen.send("third prompt");
+    screen.send(ALT_ENTER);
+    screen.wait_text("after turn: third prompt");
+    screen.send(UP);
+    screen.wait_for("the prompt back in the composer", |screen| !screen.contains("after turn:"));
+    screen.send(ALT_ENTER);
+    screen.wait_text("after turn: third prompt");
+    screen.send(ESC);
+    screen.wait_text("Answer to the second.");
+    screen.wait_text("Answer to the third.");
+    leave(&mut screen);
+}
+
+#[test]
+fn popups_and_shell_lines() {
+    let program = Program::new().file("src/unusual_name.rs", "fn main() {}\n");
+    let mut screen =
+        scripted(&program, (80, 24), "- expect: {contains: \"unusual_name\"}\n  reply: [text: Seen it.]\n");
+    screen.send("look at @unus");
+    screen.wait_text("src/unusual_name.rs");
+    screen.send("\t");
+    screen.wait_text("@src/unusual_name.rs");
+    screen.send("\r");
+    screen.wait_text("Seen it.");
+    screen.wait_text(READY);
+    screen.send("/exp");
+    screen.wait_text("/export");
+    screen.send(ESC);
+    screen.wait_for("the popup gone", |screen| !screen.contains("Writes the conversation"));
+    screen.send(CTRL_U);
+    screen.wait_text(READY);
+    screen.send("!echo from-the-$((40 + 2))\r");
+    screen.wait_text("from-the-42");
+    screen.wait_text(READY);
+    leave(&mut screen);
+    // A later start finds what was typed.
+    let mut screen = scripted(&program, (80, 24), "- reply: [text: x]\n");
+    screen.wait_text(READY);
+    // The first frame does not wait for the history.
+    screen.settle(ARMED);
+    screen.send(UP);
+    screen.wait_text("echo from-the-$((40 + 2))");
+    screen.send(UP);
+    screen.wait_text("look at @src/unusual_name.rs");
+    leave(&mut screen);
+}
+
+#[test]
+fn a_signal_restores_the_terminal() {
+    for (signal, code) in [(rustix::process::Signal::TERM, 143), (rustix::process::Signal::HUP, 129)] {
+        let program = Program::new();
+        let mut screen = scripted(&program, (80, 24), "- reply: [text: Words., delay_ms: 60000, text: Never.]\n");
+        screen.send("go\r");
+        screen.wait_text("Words.");
+        let pid = rustix::process::Pid::from_raw(screen.pid().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+        assert_eq!(screen.wait_exit().exit_code(), code);
+        restored(&screen);
+        assert_eq!(screen.scrollback_text().matches("Words.").count(), 1, "{}", screen.scrollback_text());
+    }
+}
+
+#[test]
+fn a_resize_while_streaming_loses_and_doubles_nothing() {
+    const LINES: usize = 400;
+    let program = Program::new();
+    let text: String = (0..LINES).map(|n| format!("row {n:04} of it\\n\\n")).collect();
+    let mut screen = scripted(
+        &program,
+        (80, 24),
+        &format!("- chunk: 7\n  reply: [text: \"{text}\", delay_ms: 50, text: The end.]\n"),
+    );
+    screen.send("count\r");
+    for (at, size) in [(20, (100, 30)), (80, (60, 15)), (140, (40, 12)), (200, (200, 60)), (280, (80, 24))] {
+        // The rows may come faster than one looks.
+        screen.wait_until("more rows", |state| {
+            let seen = state.parser.screen().contents();
+            seen.lines().filter_map(|row| row.trim().strip_prefix("row ")).any(|row| {
+                row.get(..4).and_then(|number| number.parse::<usize>().ok()).is_some_and(|number| number >= at)
+            }) || seen.contains("The end.")
+        });
+        screen.resize(size.0, size.1);
+    }
+    screen.wait_text("The end.");
+    screen.wait_text(READY);
+    let rows = screen.scrollback_text();
+    let wrong: Vec<String> =
+        (0..LINES).map(|n| format!("row {n:04} of it")).filter(|row| rows.matches(row.as_str()).count() != 1).collect();
+    assert!(wrong.is_empty(), "lost or doubled: {wrong:?}");
+    leave(&mut screen);
+}
+
+#[test]
+fn sessions_come_back() {
+    let program = Program::new();
+    let mut screen = scripted(&program, (80, 24), "- reply: [text: The earlier answer.]\n");
+    screen.send("an earlier prompt\r");
+    screen.wait_text("The earlier answer.");
+    screen.wait_text(READY);
+    let script = program.script("more.yaml", "- reply: [text: The later answer.]\n");
+    // The first process still writes it.
+    let mut second = launch(&program, (80, 24), &["--continue", "--offline-script", &script]);
+    second.wait_for("the question", |screen| screen.to_lowercase().contains("another process"));
+    second.wait_for("both ways out", |screen| {
+        screen.to_lowercase().contains("copy") || screen.to_lowercase().contains("fork")
+    });
+    second.kill();
+    leave(&mut screen);
+    let mut screen = launch(&program, (80, 24), &["--continue", "--offline-script", &script]);
+    screen.wait_text("an earlier prompt");
+    screen.wait_text("The earlier answer.");
+    screen.send("and now\r");
+    screen.wait_text("The later answer.");
+    screen.wait_text(READY);
+    leave(&mut screen);
+    let mut screen = launch(&program, (80, 24), &["--resume", "--offline-script", &script]);
+    screen.wait_text("an earlier prompt");
+    screen.send("\r");
+    screen.wait_text("The later answer.");
+    leave(&mut screen);
+}
+
+#[test]
+fn a_folder_with_rules_of_its_own_is_asked_about() {
+    let program = Program::new().file(".claude/settings.json", r#"{"permissions":{"allow":["Bash(touch:*)"]}}"#);
+    let script =
+        "- repeat: 2\n  reply: [tool: {name: Bash, input: {command: touch made}}]\n- reply: [text: Touched.]\n";
+    let mut screen = scripted(&program, (80, 24), script);
+    screen.wait_text("Bash(touch:*)");
+    answer(&screen, "1. Yes", "1");
+    screen.wait_text(READY);
+    screen.send("go\r");
+    screen.wait_text("Touched.");
+    assert!(program.project().join("made").exists());
+    leave(&mut screen);
+}
+
+#[test]
+fn a_prompt_that_failed_comes_back() {
+    let api = FakeApi::start([]);
+    let locale = Program::new().env("LANG", "C").env("LC_ALL", "C");
+    let vars = api.env(WireName::Anthropic);
+    let program = vars.iter().fold(locale, |program, (name, value)| program.env(name, value));
+    let body = r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#;
+    api.push(Reply::raw(401, "application/json", body));
+    api.push(Reply::turn().text("Now it works, 日本."));
+    let mut screen = launch(&program, (80, 24), &[]);
+    screen.wait_text("claude");
+    screen.send("a prompt, schön 日本\r");
+    screen.wait_text("invalid x-api-key");
+    screen.wait_for("the way to mend it", |screen| screen.contains("ANTHROPIC_API_KEY"));
+    screen.wait_text("> a prompt, schön 日本");
+    screen.send("\r");
+    screen.wait_text("Now it works, 日本.");
+    assert_eq!(api.received().len(), 2);
+    leave(&mut screen);
+}

@@ -1,0 +1,116 @@
+//! Whole turns with tool calls over each wire, against a server that checks every request.
+
+use cocode::message::tokens;
+use cocode::protocol::{Answer, Op};
+use cocode::provider::settings::WireName;
+use serde_json::json;
+
+use super::support::fake_api::{FakeApi, Received, Reply};
+use super::support::harness::{Harness, Ran};
+
+const WIRES: [WireName; 4] = [WireName::Anthropic, WireName::Openai, WireName::OpenaiChat, WireName::Gemini];
+/// Bytes of the first request of a turn.
+const FIRST_REQUEST: usize = 18_000;
+/// Estimated tokens of system prompt and tools.
+const OVERHEAD: u64 = 4_500;
+
+/// An engine that asks this server over this wire.
+fn over(wire: WireName, api: &FakeApi) -> Harness {
+    let harness = Harness::new().file("a.txt", "one\n");
+    if wire == WireName::OpenaiChat {
+        let url = api.base_url(wire);
+        let table = format!("model = \"x/m-1\"\n[providers.x]\nwire = \"openai-chat\"\nbase_url = \"{url}\"\n");
+        return harness.set(&table);
+    }
+    api.env(wire).iter().fold(harness, |harness, (name, value)| harness.env(name, value))
+}
+
+fn work() -> Vec<Reply> {
+    vec![
+        Reply::turn().thinking("Let me look.").text("Reading.").call("Read", json!({"file_path": "a.txt"})),
+        Reply::turn()
+            .thinking("So it is one.")
+            .call("Edit", json!({"file_path": "a.txt", "old_string": "one", "new_string": "two"})),
+        Reply::turn().call("Bash", json!({"command": "cat a.txt"})).call("LS", json!({"path": "."})).chunks(5),
+        Reply::turn().text("It says two."),
+    ]
+}
+
+async fn turn(wire: WireName, api: &FakeApi) -> Ran {
+    over(wire, api).prompt("make it two").answer(Answer::Yes).run().await
+}
+
+#[tokio::test]
+async fn a_turn_with_tools_over_each_wire() {
+    for wire in WIRES {
+        let api = FakeApi::start(work());
+        let run = turn(wire, &api).await;
+        let trace = run.trace();
+        assert!(trace.ends_with("reply It says two.\nturn ended Done"), "{wire:?}:\n{trace}");
+        assert_eq!(run.read("a.txt"), "two\n", "{wire:?}");
+        api.assert_clean();
+        let received = api.received();
+        assert!(received.len() == 4 && received.iter().all(|request| request.wire == wire), "{wire:?}");
+        let last = &received[3].raw;
+        // What the provider signed goes back with the calls that it led to.
+        let signed = match wire {
+            WireName::Anthropic => Some("\"signature\":\"c2lnbmVk\""),
+            WireName::Openai => Some("\"encrypted_content\":"),
+            WireName::Gemini => Some("\"thoughtSignature\":"),
+            WireName::OpenaiChat => None,
+        };
+        assert!(signed.is_none_or(|signed| last.contains(signed)), "{wire:?}: no signature in {last}");
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_after_a_cancelled_stream_is_valid() {
+    for wire in WIRES {
+        let cut = Reply::turn()
+            .thinking("A thought.")
+            .text("Some words that are long enough to be cut.")
+            .call("Read", json!({"file_path": "a.txt"}));
+        let api = FakeApi::start([cut.chunks(40).hang_after(1_400), Reply::turn().text("Here again.")]);
+        let run = over(wire, &api).prompt("go").prompt("go on").at("text Some", Op::Interrupt).run().await;
+        let trace = run.trace();
+        assert!(trace.contains("turn ended Interrupted"), "{wire:?}:\n{trace}");
+        assert!(trace.ends_with("reply Here again.\nturn ended Done"), "{wire:?}:\n{trace}");
+        api.assert_clean();
+    }
+}
+
+#[tokio::test]
+async fn another_provider_gets_no_foreign_signatures() {
+    let api = FakeApi::start(work().into_iter().chain([Reply::turn().text("Still two.")]));
+    let first = turn(WireName::Anthropic, &api).await;
+    let mut again = Harness::after(first).prompt("still?").set("model = \"openai/gpt-5.4\"");
+    for (name, value) in api.env(WireName::Openai) {
+        again = again.env(name, &value);
+    }
+    let run = again.run().await;
+    assert!(run.trace().ends_with("reply Still two.\nturn ended Done"), "{}", run.trace());
+    api.assert_clean();
+    let received = api.received();
+    let last = received.last().unwrap();
+    assert_eq!(last.wire, WireName::Openai);
+    assert!(!last.raw.contains("c2lnbmVk") && !last.raw.contains("\"reasoning\","), "{}", last.raw);
+    assert!(last.raw.contains("It says two."), "{}", last.raw);
+}
+
+fn overhead(request: &Received) -> u64 {
+    let body = &request.body;
+    let text: String =
+        ["system", "instructions", "systemInstruction", "tools"].iter().map(|key| body[key].to_string()).collect();
+    tokens::text(&text)
+}
+
+#[tokio::test]
+async fn the_first_request_is_small() {
+    for wire in WIRES {
+        let api = FakeApi::start([Reply::turn().text("Hello.")]);
+        over(wire, &api).prompt("hello").run().await;
+        let received = api.received();
+        let (bytes, tokens) = (received[0].raw.len(), overhead(&received[0]));
+        assert!(bytes < FIRST_REQUEST && tokens < OVERHEAD, "{wire:?}: {bytes} bytes, {tokens} tokens");
+    }
+}
