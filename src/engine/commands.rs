@@ -358,7 +358,7 @@ impl Engine {
         };
         let rows = [
             ("cocode", env!("CARGO_PKG_VERSION").to_owned()),
-            ("Model", format!("{}, a window of {} tokens", model.name(), grouped(model.spec.window.into()))),
+            ("Model", format!("{}, a window of {} tokens", model.name(), grouped(model.spec.window))),
             ("Mode", self.agent.mode().label().to_owned()),
             ("Folder", format!("{} ({trust})", self.setup.project.display())),
             ("Session", format!("{} ({})", session.title().unwrap_or("untitled"), session.id())),

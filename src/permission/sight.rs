@@ -58,7 +58,7 @@ impl Sight {
             .stops
             .iter()
             .any(|entry| entry.rule.covers_path(&self.tool, path, Strictness::Possible, &self.places, files));
-        !stopped && !(self.private && self.places.private(path, files).is_some())
+        !(stopped || self.private && self.places.private(path, files).is_some())
     }
 }
 
