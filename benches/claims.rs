@@ -234,7 +234,10 @@ fn decision(bencher: Bencher<'_, '_>, name: &str) {
     bencher.bench_local(|| decide(&query, &Disk));
 }
 
-const LINES: [(&str, fn() -> String); 12] = [
+/// Makes a command line.
+type Line = fn() -> String;
+
+const LINES: [(&str, Line); 12] = [
     ("ordinary", || "cd src && git log --oneline -5 | head -3; cargo test --lib 2>&1 | tail".into()),
     ("16,000 words", || "a ".repeat(16_000) + "b"),
     ("16,000 distinct files", || (0..10_000).fold("rm".to_owned(), |line, at| format!("{line} f{at}"))),
