@@ -49,5 +49,6 @@ impl Engine {
         if let Err(error) = logged {
             desk.emit(Event::Error { text: error.to_string(), restore: None }).await;
         }
+        desk.emit(Event::Item(Item::ShellDone { command, output: text, code })).await;
     }
 }
