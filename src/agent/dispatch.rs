@@ -1,6 +1,6 @@
 //! One pipeline for every tool call: check, decide, ask, run, log. Nothing else runs a tool.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use crate::permission::{self, Access, Behavior, Decision, Disk, QUIET_GIT, Query
 use crate::protocol::{Answer, Delta, Event, Item, Question, TurnEnd};
 use crate::session;
 use crate::session::entry::EntryKind;
+use crate::stdx::hash::sha256_hex;
 use crate::tools::{self, Tool};
 
 /// The same call with the same result, so many times in a row, asks whether to go on.
@@ -457,26 +458,27 @@ impl Agent {
     }
 }
 
-/// Counts how often the same call gave the same result in a row.
+/// Counts how often the same call gave the same result since something was changed: a model that goes in circles may
+/// well put another call in between.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
-    last: Option<(String, String, String)>,
-    times: u32,
+    seen: HashMap<(String, String, String), u32>,
 }
 
 impl Repeats {
     pub(super) fn clear(&mut self) {
-        *self = Repeats::default();
+        self.seen.clear();
     }
 
+    /// Notes a call and its result; how often the two came together by now.
     fn note(&mut self, tool: &str, input: &str, result: &ToolResult) -> u32 {
-        let key = (tool.to_owned(), input.to_owned(), result.text());
-        if self.last.as_ref() == Some(&key) {
-            self.times += 1;
-        } else {
-            self.last = Some(key);
-            self.times = 1;
+        let changed = matches!(result.display, Some(Display::Diff(_))) && result.outcome == Outcome::Ok;
+        if changed {
+            self.clear();
         }
-        self.times
+        let times =
+            self.seen.entry((tool.to_owned(), input.to_owned(), sha256_hex(result.text().as_bytes()))).or_default();
+        *times += 1;
+        *times
     }
 }

@@ -180,6 +180,22 @@ async fn the_same_call_again_and_again_asks() {
 }
 
 #[tokio::test]
+async fn calls_that_go_in_circles_ask_too() {
+    let run = Harness::new()
+        .file("a.txt", "A")
+        .script(
+            r#"
+- reply: [tool: {name: Read, input: {file_path: a.txt}}, tool: {name: Glob, input: {pattern: "*.txt"}}]
+  repeat: 9
+"#,
+        )
+        .prompt("go")
+        .run()
+        .await;
+    assert!(run.trace().ends_with("turn ended Repeated"), "{}", run.trace());
+}
+
+#[tokio::test]
 async fn max_turns_ends_the_turn() {
     let run = Harness::new()
         .file("a.txt", "A")

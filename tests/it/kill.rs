@@ -3,9 +3,10 @@
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use cocode::message::{Block, Message};
+use cocode::message::{Block, Kind, Message};
 use cocode::provider::settings::WireName;
 use cocode::session::Session;
 use serde_json::Value;
@@ -92,6 +93,11 @@ fn open(log: &Path) -> Session {
     Session::open(folder.parent().unwrap(), id, SystemTime::now).unwrap()
 }
 
+/// No prompt is in the log yet.
+fn session_is_new(messages: &[Arc<Message>]) -> bool {
+    messages.iter().all(|message| message.kind != Kind::Prompt)
+}
+
 fn check(point: usize, bytes: usize) {
     let program = Program::new();
     let out = kill_at(&program, bytes);
@@ -118,6 +124,11 @@ fn check(point: usize, bytes: usize) {
         assert!(kept.contains(row.trim_matches('"')), "killed at {bytes}, {row} is lost:\n{kept}");
     }
     drop(session);
+    if session_is_new(&messages) {
+        // Killed before the prompt was taken: there is nothing to go on with, and nothing was shown.
+        assert!(rows.is_empty(), "killed at {bytes}: shown, but in no log:\n{out}");
+        return;
+    }
     if point.is_multiple_of(SENT) {
         let api = FakeApi::start([Reply::turn().text("Here again.")]);
         let mut args = vec!["--continue", "-p", "go on"];

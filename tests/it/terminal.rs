@@ -28,7 +28,8 @@ fn launch(program: &Program, size: (u16, u16), args: &[&str]) -> Screen {
         .cwd(program.project())
         .size(size.0, size.1);
     let screen = program.vars().iter().fold(launch, |launch, (name, value)| launch.env(name, value)).start();
-    screen.wait_text("> ");
+    // A question may be there before the composer was seen.
+    screen.wait_for("the composer or a question", |screen| screen.contains("> ") || screen.contains("› 1."));
     screen
 }
 

@@ -14,9 +14,12 @@ pub struct History {
 }
 
 impl History {
-    /// Replaces all entries (oldest first), as loaded from disk.
+    /// Puts entries (oldest first), as loaded from disk, before what was sent meanwhile.
     pub fn set(&mut self, entries: Vec<String>) {
-        self.entries = entries;
+        let sent = std::mem::replace(&mut self.entries, entries);
+        for text in sent {
+            self.push(&text);
+        }
         self.at = None;
     }
 
@@ -99,6 +102,16 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_sent_before_the_file_was_read_stays_the_newest() {
+        let mut history = History::default();
+        assert!(history.push("now"));
+        history.set(vec!["before".into()]);
+        let draft = Draft::plain("");
+        let texts = [history.older(&draft), history.older(&draft)].map(|draft| draft.map(|draft| draft.text));
+        assert_eq!(texts, [Some("now".to_owned()), Some("before".to_owned())]);
+    }
 
     #[test]
     fn walks_and_searches_without_losing_the_draft() {
