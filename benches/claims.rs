@@ -33,7 +33,7 @@ fn resume(bencher: Bencher<'_, '_>, boundary_every: u64) {
 
 /// Writes a session of six entries a turn, up to a kilobyte each; its id.
 fn long_session(home: &Path, boundary_every: u64) -> String {
-    let mut session = Session::create(home, Path::new("/work"), "1", SystemTime::now);
+    let mut session = Session::create(home, Path::new("/code"), "1", SystemTime::now);
     let mut append = |kind| {
         let seq = session.append(kind).expect("the entry is written");
         (seq, session.id().to_owned())
@@ -44,7 +44,7 @@ fn long_session(home: &Path, boundary_every: u64) -> String {
     let mut id = String::new();
     for turn in 1..=16_667 {
         let call = CallId::nth(turn);
-        let input = serde_json::json!({"file_path": "/work/src/main.rs"});
+        let input = serde_json::json!({"file_path": "/code/src/main.rs"});
         let block = ToolCall { id: call.clone(), name: "Read".to_owned(), input, invalid: None, wire: None };
         let reply = Message::reply(vec![Block::text(text.as_str()), Block::ToolCall(block)]);
         append(EntryKind::TurnStarted);
@@ -74,7 +74,7 @@ fn long_session(home: &Path, boundary_every: u64) -> String {
 #[divan::bench(args = [100, 100_000], sample_count = 20, sample_size = 100)]
 fn append(bencher: Bencher<'_, '_>, entries: usize) {
     let home = tempfile::tempdir().expect("a temporary folder");
-    let mut session = Session::create(home.path(), Path::new("/work"), "1", SystemTime::now);
+    let mut session = Session::create(home.path(), Path::new("/code"), "1", SystemTime::now);
     let text = || EntryKind::ReplyPart { text: "A line of an answer. ".repeat(10), thinking: String::new() };
     session
         .append(EntryKind::Message { message: Arc::new(Message::prompt("begin")) })

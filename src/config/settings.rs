@@ -148,7 +148,6 @@ pub struct Memory {
 #[serde(deny_unknown_fields)]
 pub struct Tui {
     pub theme: Theme,
-    pub resize: Resize,
     pub notifications: bool,
     pub highlight: bool,
     pub reduced_motion: bool,
@@ -176,14 +175,6 @@ impl Theme {
             Theme::Mono => Some("mono"),
         }
     }
-}
-
-/// What a resize may do to the scrollback.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Resize {
-    Keep,
-    Rebuild,
 }
 
 /// `[network]`.

@@ -150,7 +150,7 @@ proptest! {
         cut in 0.0f64..1.0,
     ) {
         let home = tempfile::tempdir().unwrap();
-        let mut session = Session::create(home.path(), Path::new("/work"), "1", SystemTime::now);
+        let mut session = Session::create(home.path(), Path::new("/code"), "1", SystemTime::now);
         session.append(EntryKind::TurnStarted).unwrap();
         for (kind, a, b) in rows {
             let entry = entry(&session, kind, a, b);
@@ -176,7 +176,7 @@ proptest! {
 
 /// A session that has something of everything; its id and log.
 fn sample(home: &Path) -> (String, PathBuf) {
-    let mut session = Session::create(home, Path::new("/work"), "1", SystemTime::now);
+    let mut session = Session::create(home, Path::new("/code"), "1", SystemTime::now);
     session.append(EntryKind::ModelChanged { model: "m".into() }).unwrap();
     for entry in [
         EntryKind::TurnStarted,
@@ -263,7 +263,7 @@ fn damage_costs_the_damaged_lines_alone() {
 #[test]
 fn nothing_is_left_of_a_session_without_a_prompt() {
     let home = tempfile::tempdir().unwrap();
-    let mut session = Session::create(home.path(), Path::new("/work"), "1", SystemTime::now);
+    let mut session = Session::create(home.path(), Path::new("/code"), "1", SystemTime::now);
     session.append(EntryKind::ModelChanged { model: "m".into() }).unwrap();
     session.sync().unwrap();
     assert!(session.is_empty());
@@ -307,7 +307,7 @@ fn home_that_is_a_file_fails_with_the_prompt_and_can_be_tried_again() {
     let temp = tempfile::tempdir().unwrap();
     let home = temp.path().join("home");
     fs::write(&home, "").unwrap();
-    let mut session = Session::create(&home, Path::new("/work"), "1", SystemTime::now);
+    let mut session = Session::create(&home, Path::new("/code"), "1", SystemTime::now);
     let error = session.append(message(Message::prompt("go"))).unwrap_err().to_string();
     assert!(error.contains(home.to_str().unwrap()), "{error}");
     assert_eq!((session.next_seq(), session.context().messages().len()), (1, 0));
@@ -355,7 +355,7 @@ fn history_shows_all_and_says_what_left() {
 #[test]
 fn a_long_log_is_read_on_several_threads_and_from_its_last_boundary() {
     let home = tempfile::tempdir().unwrap();
-    let mut session = Session::create(home.path(), Path::new("/work"), "1", SystemTime::now);
+    let mut session = Session::create(home.path(), Path::new("/code"), "1", SystemTime::now);
     for turn in 0..1_500 {
         session.append(EntryKind::TurnStarted).unwrap();
         session.append(message(Message::prompt(format!("prompt {turn}")))).unwrap();

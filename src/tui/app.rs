@@ -34,6 +34,8 @@ pub struct Options {
     pub commands: Vec<CommandInfo>,
     /// No spinner, one update a second.
     pub reduced_motion: bool,
+    /// Calls the user back when the terminal is not in front.
+    pub notifications: bool,
 }
 
 /// A short word in the status line.
@@ -204,7 +206,7 @@ impl App {
                 self.prompts.retain(|(seq, _)| *seq < to);
                 self.composer.restore(&prompt);
             }
-            Event::Turn(Turn::Ended { end, .. }) if !self.focused && end != TurnEnd::Interrupted => {
+            Event::Turn(Turn::Ended { end, .. }) if self.calls_back() && end != TurnEnd::Interrupted => {
                 return vec![Effect::Notify(format!("{}: the turn has ended", self.name))];
             }
             Event::Closed => return vec![Effect::Exit],
@@ -259,7 +261,12 @@ impl App {
         self.dialogs.retain(|open| open.id() != dialog.id());
         let headline = dialog.headline();
         self.dialogs.push_back(dialog);
-        if self.focused { Vec::new() } else { vec![Effect::Notify(headline)] }
+        if self.calls_back() { vec![Effect::Notify(headline)] } else { Vec::new() }
+    }
+
+    /// Whether the user looks elsewhere, and wants to be told.
+    fn calls_back(&self) -> bool {
+        !self.focused && self.options.notifications
     }
 
     /// Takes a question away; the next one comes to the front.

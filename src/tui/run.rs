@@ -488,6 +488,7 @@ mod tests {
             keymap: Keymap::default(),
             commands: Vec::new(),
             reduced_motion: true,
+            notifications: true,
             on_light: None,
         };
         let surface = Surface::open(emulator.clone(), Traits::detect(|_| None), Queries::default());

@@ -116,6 +116,7 @@ fn options(setup: &Setup) -> Result<Options, String> {
         keymap,
         commands: commands.collect(),
         reduced_motion: config.tui.reduced_motion,
+        notifications: config.tui.notifications,
     })
 }
 

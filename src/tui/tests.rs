@@ -46,8 +46,14 @@ impl Run {
             command("rewind", "", "Go back to an earlier prompt"),
             command("exit", "quit", "Leave"),
         ];
-        let options =
-            Options { theme: Theme::dark(), keymap: Keymap::default(), commands, reduced_motion: true, on_light: None };
+        let options = Options {
+            theme: Theme::dark(),
+            keymap: Keymap::default(),
+            commands,
+            reduced_motion: true,
+            notifications: true,
+            on_light: None,
+        };
         Run { app: App::new(options, (width, height)), now: Instant::now(), effects: Vec::new() }
     }
 
@@ -172,6 +178,24 @@ fn queued(items: &[(u64, &str, Delivery)]) -> Event {
     let items =
         items.iter().map(|(id, text, delivery)| Queued { id: QueueId(*id), text: (*text).into(), delivery: *delivery });
     Event::Queue { items: items.collect() }
+}
+
+#[test]
+fn the_user_is_called_back_when_away_and_willing() {
+    for (notifications, focused, want) in
+        [(true, false, "Notify(\": the turn has ended\")"), (true, true, ""), (false, false, "")]
+    {
+        let mut run = Run::new(80, 24);
+        run.app.options.notifications = notifications;
+        run.busy().msg(Msg::Focus(focused));
+        run.event(Event::Turn(Turn::Ended {
+            end: TurnEnd::Done,
+            usage: Default::default(),
+            cost_usd: None,
+            millis: 1,
+        }));
+        assert_eq!(run.sent(), want, "notifications {notifications}, focused {focused}");
+    }
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn ended(end: TurnEnd, millis: u64) -> Event {
 
 fn session(probing: bool, history: Vec<HistoryItem>) -> Event {
     let model = ModelInfo { provider: "offline".into(), model: "scripted".into(), window: 1000, known: true, probing };
-    let (cwd, log) = (PathBuf::from("/work"), PathBuf::from("/log"));
+    let (cwd, log) = (PathBuf::from("/code"), PathBuf::from("/log"));
     let older = history.len() as u64;
     Event::Session(SessionInfo {
         id: "1".into(),
@@ -127,12 +127,12 @@ fn a_turn_from_prompt_to_end() {
     let blocks = vec![
         Block::Thinking { text: "hm, let me see".into(), wire: None },
         Block::text("Looking at it.\n\nFirst."),
-        tool_call(1, "Read", json!({"file_path": "/work/a.rs"})),
+        tool_call(1, "Read", json!({"file_path": "/code/a.rs"})),
         tool_call(2, "Grep", json!({"pattern": "x"})),
         tool_call(3, "Bash", json!({"command": "rm x"})),
     ];
     screen.apply([text("."), message(Message::reply(blocks))]);
-    screen.apply([started(1, "Read", "/work/a.rs"), started(2, "Grep", "x"), output(2, "one\ntwo\n")]);
+    screen.apply([started(1, "Read", "/code/a.rs"), started(2, "Grep", "x"), output(2, "one\ntwo\n")]);
     assert_eq!(screen.live(9), "\n○ Read(a.rs)\n\n○ Grep(x)\n  └ one\n    two");
     screen.apply([done(2, Outcome::Ok, "one\ntwo"), done(1, Outcome::Ok, "x"), done(3, Outcome::Denied, "No.")]);
     let results = [1, 2, 3].map(|n| ToolResult::of_text(CallId::nth(n), Outcome::Ok, "again"));
@@ -151,7 +151,7 @@ fn a_resumed_session_looks_as_it_did() {
         FileDiff { path: "a.rs".into(), unified: "@@ -1 +1 @@\n-a\n+b\n".into(), added: 1, removed: 1, created: false };
     let mut result = ToolResult::of_text(CallId::nth(1), Outcome::Ok, "ok");
     result.display = Some(Display::Diff(diff));
-    let call = tool_call(1, "Edit", json!({"file_path": "/work/a.rs", "old_string": "a"}));
+    let call = tool_call(1, "Edit", json!({"file_path": "/code/a.rs", "old_string": "a"}));
     let lost = tool_call(2, "Bash", json!({"command": "sleep 1\nsleep 2"}));
     let messages = [
         Message::prompt("change it"),
@@ -234,7 +234,7 @@ fn shell_lines_rewinds_and_restores() {
         item(Item::Rewound { to: 3, prompt: "do this\nand that".into() }),
         item(Item::FilesRestored {
             how: Restore::Undo,
-            restored: vec!["/work/a".into()],
+            restored: vec!["/code/a".into()],
             refused: vec!["b: changed since".into()],
             unseen: vec!["make".into()],
         }),
@@ -275,7 +275,7 @@ fn a_new_session_starts_over_and_loses_nothing_told_before() {
         screen.transcript.apply(&event, screen.now);
     }
     screen.apply([prompt("a"), session(false, Vec::new()), prompt("b")]);
-    let welcome = format!("✻ cocode {}\n  scripted · offline\n  /work", env!("CARGO_PKG_VERSION"));
+    let welcome = format!("✻ cocode {}\n  scripted · offline\n  /code", env!("CARGO_PKG_VERSION"));
     assert_eq!(screen.given(), format!("· early\n\nhalf\n\n{welcome}\n\n> a\n\n{welcome}\n\n> b"));
     let all = shown(&screen.transcript.render_all(60, &Theme::dark(), Detail::Folded));
     assert_eq!(all, format!("{welcome}\n\n> b"));
