@@ -1,23 +1,32 @@
-//! What tools may ask of the agent: a web search by the model's own provider.
+//! What tools may ask of the agent: an answer of the user, a web search by the model's own provider.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::StreamExt;
+use tokio_util::sync::CancellationToken;
 
 use super::Model;
+use super::desk::Desk;
 use crate::message::{Message, Origin, Usage};
+use crate::protocol::Question;
 use crate::provider::reply::Fold;
 use crate::provider::{Purpose, Request, Thinking, WebSearch};
-use crate::tools::{Host, SearchFuture};
+use crate::tools::{AskFuture, Host, SearchFuture};
 
 /// Lent to the tools of one round.
-pub(super) struct AgentHost {
+pub(super) struct AgentHost<'a> {
     pub(super) model: Model,
     /// What searches of this round cost.
     pub(super) spent: Mutex<Vec<Usage>>,
+    pub(super) desk: &'a Desk,
+    pub(super) cancel: &'a CancellationToken,
 }
 
-impl Host for AgentHost {
+impl Host for AgentHost<'_> {
+    fn ask(&self, question: Question) -> AskFuture<'_> {
+        Box::pin(self.desk.ask(question, self.cancel))
+    }
+
     fn web_search<'a>(&'a self, query: &'a str, allowed: &'a [String], blocked: &'a [String]) -> SearchFuture<'a> {
         Box::pin(async move {
             if !self.model.spec.web_search {

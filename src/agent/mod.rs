@@ -354,7 +354,7 @@ impl Agent {
         let Some(tool) = self.toolbox.get("Bash").cloned() else {
             return Ok(tools::Output::error("the Bash tool is switched off"));
         };
-        let (dirs, host) = (self.dirs(), self.host());
+        let (dirs, host) = (self.dirs(), self.host(desk, cancel));
         let (live, mut output) = tokio::sync::mpsc::unbounded_channel();
         let call = format!("user_{}", self.session.next_seq());
         self.session.append(EntryKind::CommandRan { call: CallId(call.clone()), command: command.to_owned() })?;
@@ -394,11 +394,11 @@ impl Agent {
         self.push(message, desk).await
     }
 
-    fn host(&self) -> host::AgentHost {
-        host::AgentHost { model: self.model.clone(), spent: Mutex::default() }
+    fn host<'a>(&self, desk: &'a desk::Desk, cancel: &'a CancellationToken) -> host::AgentHost<'a> {
+        host::AgentHost { model: self.model.clone(), spent: Mutex::default(), desk, cancel }
     }
 
-    fn record_searches(&mut self, host: &host::AgentHost) -> Result<(), session::Error> {
+    fn record_searches(&mut self, host: &host::AgentHost<'_>) -> Result<(), session::Error> {
         let spent = std::mem::take(&mut *host.spent.lock().unwrap_or_else(PoisonError::into_inner));
         for usage in spent {
             self.spend("web search", usage)?;

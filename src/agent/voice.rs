@@ -80,7 +80,7 @@ impl Agent {
         let mut blocks = vec![Block::text(prompt.text.clone())];
         let mut attached = Vec::new();
         for path in &prompt.attachments {
-            match self.attach(path).await {
+            match self.attach(path, desk).await {
                 Ok((content, effects)) => {
                     for part in content {
                         match part {
@@ -106,9 +106,10 @@ impl Agent {
     }
 
     /// Reads an attachment through the Read tool, so that its limits hold. The user named it: nobody is asked.
-    async fn attach(&self, path: &PathBuf) -> Result<(Vec<Content>, Vec<Effect>), String> {
+    async fn attach(&self, path: &PathBuf, desk: &Desk) -> Result<(Vec<Content>, Vec<Effect>), String> {
         let tool = self.toolbox.get("Read").ok_or("the Read tool is switched off")?;
-        let (dirs, host, cancel) = (self.dirs(), self.host(), CancellationToken::new());
+        let cancel = CancellationToken::new();
+        let (dirs, host) = (self.dirs(), self.host(desk, &cancel));
         let (live, _) = tokio::sync::mpsc::unbounded_channel();
         let context = tools::Context {
             call: "attachment",

@@ -7,8 +7,9 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Content, Context, Dirs, Effect, Host, Keep, Outcome, Output, SearchFuture, Settings, Tool};
+use super::{AskFuture, Content, Context, Dirs, Effect, Host, Keep, Outcome, Output, SearchFuture, Settings, Tool};
 use crate::permission::Sight;
+use crate::protocol::Question;
 use crate::session::store::Store;
 
 /// The shipped limits.
@@ -30,6 +31,10 @@ pub(super) fn settings() -> Settings {
 struct NoSearch;
 
 impl Host for NoSearch {
+    fn ask(&self, _: Question) -> AskFuture<'_> {
+        Box::pin(async { None })
+    }
+
     fn web_search<'a>(&'a self, _: &'a str, _: &'a [String], _: &'a [String]) -> SearchFuture<'a> {
         Box::pin(async { Err("none".to_string()) })
     }

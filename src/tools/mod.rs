@@ -38,7 +38,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::message::{Content, Display, Effect, FileDiff, Outcome, Todo};
-use crate::permission::{Access, Sight};
+use crate::permission::{Access, Mode, Sight};
+use crate::protocol::{Answer, Question, TurnEnd};
 use crate::provider::ToolSpec;
 use crate::session::store::Store;
 
@@ -49,11 +50,28 @@ pub struct Output {
     pub content: Vec<Content>,
     pub display: Option<Display>,
     pub effects: Vec<Effect>,
+    /// What the agent does once the result is in the log.
+    pub after: Vec<After>,
+}
+
+/// What a call leads to beyond its result: only the agent can do it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum After {
+    /// Changes the permission mode; calls that follow in the same reply are judged in it.
+    Mode(Mode),
+    /// Ends the turn; calls that follow are answered as not run.
+    End(TurnEnd),
 }
 
 impl Output {
     pub fn ok(text: impl Into<String>) -> Output {
-        Output { outcome: Outcome::Ok, content: vec![Content::text(text)], display: None, effects: Vec::new() }
+        Output {
+            outcome: Outcome::Ok,
+            content: vec![Content::text(text)],
+            display: None,
+            effects: Vec::new(),
+            after: Vec::new(),
+        }
     }
 
     /// A failure, told to the model: what is wrong and what to do instead.
@@ -129,8 +147,14 @@ pub enum Keep {
 /// Answers of the provider's server-side web search.
 pub type SearchFuture<'a> = Pin<Box<dyn Future<Output = Result<String, String>> + Send + 'a>>;
 
+/// The answer of a person; none when the call was cancelled first.
+pub type AskFuture<'a> = Pin<Box<dyn Future<Output = Option<Answer>> + Send + 'a>>;
+
 /// What a tool may ask of the agent that runs it. Implemented in `agent`.
 pub trait Host: Send + Sync {
+    /// Asks the user. Headless mode answers no.
+    fn ask(&self, question: Question) -> AskFuture<'_>;
+
     /// Searches the web with the current model's own search; an error says that it has none.
     fn web_search<'a>(&'a self, query: &'a str, allowed: &'a [String], blocked: &'a [String]) -> SearchFuture<'a>;
 }

@@ -1,0 +1,177 @@
+//! Whether a call may run: its input is checked, the rules decide, and a person is asked where they say so.
+
+use std::path::Path;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Ready;
+use crate::agent::Agent;
+use crate::agent::desk::Desk;
+use crate::message::{Display, Outcome, ToolCall, ToolResult};
+use crate::permission::{self, Access, Behavior, Decision, Disk, Query};
+use crate::protocol::{Answer, Event, Question};
+use crate::session;
+
+pub(super) enum Admission {
+    Run(Ready),
+    Refused(ToolResult),
+    /// The user stopped the turn with the refusal.
+    Stopped(ToolResult),
+}
+
+/// How a question about a call was settled.
+enum Waited {
+    /// By a person; none when the turn was interrupted.
+    Answer(Option<Answer>),
+    /// By a change of mode.
+    Decided(Decision),
+}
+
+impl Agent {
+    /// Checks the call, decides, and asks where the decision is to ask.
+    pub(super) async fn admit(
+        &mut self,
+        call: ToolCall,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Admission, session::Error> {
+        let refuse =
+            |outcome, text: String| Ok(Admission::Refused(ToolResult::of_text(call.id.clone(), outcome, text)));
+        let Some(tool) = self.toolbox.get(&call.name).cloned() else {
+            let names: Vec<String> = self.tool_specs.iter().map(|spec| spec.name.clone()).collect();
+            return refuse(
+                Outcome::Error,
+                format!("There is no tool named {:?}. The tools are: {}.", call.name, names.join(", ")),
+            );
+        };
+        if let Some(raw) = &call.invalid {
+            let start: String = raw.chars().take(200).collect();
+            return refuse(
+                Outcome::Error,
+                format!("The arguments are not valid JSON: {start:?}. Send one JSON object that fits the schema."),
+            );
+        }
+        let dirs = self.dirs();
+        let access = match tool.access(&call.input, &dirs, self.settings.user_home.as_deref()) {
+            Ok(access) => access,
+            Err(problem) => return refuse(Outcome::Error, problem),
+        };
+        self.take_mode(desk).await?;
+        let decision = self.decide(&call.name, &access);
+        tracing::debug!(tool = %call.name, behavior = ?decision.behavior, "decided");
+        match decision.behavior {
+            Behavior::Allow => Ok(Admission::Run(Ready { call, tool, access })),
+            Behavior::Deny => refuse(Outcome::Denied, format!("Refused: {}.", decision.reasons.join("; "))),
+            Behavior::Ask => self.ask(Ready { call, tool, access }, decision, desk, cancel).await,
+        }
+    }
+
+    pub(in crate::agent) fn decide(&self, tool: &str, access: &Access) -> Decision {
+        let places = self.places();
+        let query = Query {
+            tool,
+            access,
+            mode: self.mode(),
+            rules: &self.policy.rules,
+            places: &places,
+            trust: self.policy.trust,
+        };
+        permission::decide(&query, &Disk)
+    }
+
+    async fn ask(
+        &mut self,
+        ready: Ready,
+        decision: Decision,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Admission, session::Error> {
+        let dirs = self.dirs();
+        let mut diff = ready.tool.preview(&ready.call.input, &dirs, self.settings.user_home.as_deref());
+        if let Some(diff) = &mut diff
+            && let Ok(below) = Path::new(&diff.path).strip_prefix(&dirs.project)
+        {
+            diff.path = below.to_string_lossy().into_owned();
+        }
+        let question = Question::Permission {
+            call: ready.call.id.clone(),
+            tool: ready.call.name.clone(),
+            title: ready.tool.title(&ready.call.input),
+            input: ready.call.input.clone(),
+            diff,
+            reasons: decision.reasons,
+            suggestions: decision.suggestions.iter().map(ToString::to_string).collect(),
+        };
+        let result = |outcome, text: &str| ToolResult::of_text(ready.call.id.clone(), outcome, text);
+        // The screen shows the user's own words, if any: what the model is told is no news to who said it.
+        let refused = |text: &str, words: &str| ToolResult {
+            display: Some(Display::Line { text: words.to_owned() }),
+            ..result(Outcome::Denied, text)
+        };
+        let answer = match self.wait(&ready, question, desk, cancel).await? {
+            Waited::Answer(answer) => answer,
+            Waited::Decided(decision) if decision.behavior == Behavior::Allow => return Ok(Admission::Run(ready)),
+            Waited::Decided(decision) => {
+                let text = format!("Refused: {}.", decision.reasons.join("; "));
+                return Ok(Admission::Refused(result(Outcome::Denied, &text)));
+            }
+        };
+        Ok(match answer {
+            None => Admission::Stopped(result(Outcome::Interrupted, "Interrupted by the user before it ran.")),
+            Some(Answer::Yes) => Admission::Run(ready),
+            Some(Answer::Always { rules, scope }) => {
+                for rule in rules {
+                    if let Err(problem) = self.grant(&rule, scope)? {
+                        desk.emit(Event::Notice { text: format!("`{rule}` holds for this session only: {problem}") })
+                            .await;
+                    }
+                }
+                Admission::Run(ready)
+            }
+            Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => Admission::Refused(refused(
+                &format!("The user refused this call and says what to do instead: {}", words.trim()),
+                words.trim(),
+            )),
+            Some(Answer::No { .. } | Answer::Fork | Answer::ReadOnly) => Admission::Stopped(refused(
+                "The user refused this call and stopped the turn. Wait for what they say next.",
+                "",
+            )),
+        })
+    }
+
+    /// Waits for the answer. A mode change meanwhile decides anew, and may make the question pointless.
+    async fn wait(
+        &mut self,
+        ready: &Ready,
+        question: Question,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Waited, session::Error> {
+        let open = cancel.child_token();
+        let asked = desk.ask(question, &open);
+        tokio::pin!(asked);
+        loop {
+            let answer = tokio::select! {
+                biased;
+                () = desk.changed() => None,
+                answer = &mut asked => Some(answer),
+            };
+            self.take_mode(desk).await?;
+            let decision = self.decide(&ready.call.name, &ready.access);
+            match answer {
+                // A yes in the old mode is none in the new one.
+                Some(Some(Answer::Yes | Answer::Always { .. })) if decision.behavior == Behavior::Deny => {
+                    return Ok(Waited::Decided(decision));
+                }
+                Some(answer) => return Ok(Waited::Answer(answer)),
+                None if decision.behavior == Behavior::Ask => {}
+                None => {
+                    open.cancel();
+                    // An answer that arrived in this very moment is too late.
+                    let _ = asked.await;
+                    return Ok(Waited::Decided(decision));
+                }
+            }
+        }
+    }
+}
