@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use crate::commands::{Parsed, Registry};
 use crate::engine::{self, Handle};
 use crate::message::{Kind, Usage};
+use crate::permission::Mode;
 use crate::protocol::{Answer, Delivery, Event, Item, Op, Question, SessionInfo, Turn, TurnEnd};
 
 /// What goes to standard output.
@@ -76,6 +77,7 @@ pub async fn run(
         session: None,
         answer: String::new(),
         structured: None,
+        plan: None,
         denials: Vec::new(),
         usage: Usage::default(),
         cost: None,
@@ -116,6 +118,8 @@ struct Run<'a> {
     session: Option<SessionInfo>,
     answer: String,
     structured: Option<Value>,
+    /// The plan that was submitted.
+    plan: Option<String>,
     denials: Vec<Value>,
     usage: Usage,
     cost: Option<f64>,
@@ -265,7 +269,11 @@ impl Run<'_> {
                 Some(Event::Turn(Turn::Ended { end, usage, cost_usd, millis })) => {
                     self.usage = usage;
                     self.cost = cost_usd;
+                    let planned = self.plan.take().map(|plan| self.answer = plan).is_some()
+                        || self.session.as_ref().is_some_and(|session| session.mode == Mode::Plan);
                     self.exit = match end {
+                        // Planning changes nothing, whatever was refused on the way.
+                        TurnEnd::Done | TurnEnd::Refused if planned => self.exit,
                         TurnEnd::Done if self.denials.is_empty() => self.exit,
                         TurnEnd::Done | TurnEnd::Refused => Exit::Refused,
                         TurnEnd::Failed => Exit::Error,
@@ -318,6 +326,14 @@ impl Run<'_> {
             | Question::Repeated { .. }
             | Question::Locked { .. }
             | Question::Import { .. } => Answer::No { feedback: None },
+            Question::Plan { plan, .. } => {
+                // What was asked for is the plan; the turn ends with it.
+                self.plan = Some(plan);
+                Answer::No { feedback: None }
+            }
+            Question::EnterPlan { .. } | Question::Choices { .. } => Answer::No {
+                feedback: Some("nobody is there to ask; decide for yourself, and say what you assumed".into()),
+            },
         }
     }
 

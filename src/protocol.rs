@@ -207,6 +207,48 @@ pub enum Question {
     Locked { session: String },
     /// A memory file imports a file outside the project.
     Import { file: PathBuf, import: PathBuf },
+    /// The model wants to plan before it changes anything: yes or no.
+    EnterPlan { reason: Option<String> },
+    /// The plan is written: carry it out? Answered by `Answer::Approve`, or `No` to keep planning. The file may be edited
+    /// meanwhile: what stands there at the answer is what gets approved.
+    Plan {
+        /// The plan as the file has it, Markdown.
+        plan: String,
+        path: PathBuf,
+    },
+    /// One to four questions of the model's own. Answered by `Answer::Chosen`, or `No` when the user declines.
+    Choices { questions: Vec<Choices> },
+}
+
+/// A question of the model's own: one of its options, several, or words of the user's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choices {
+    /// A word or two that tells the questions apart.
+    pub header: String,
+    pub question: String,
+    /// More than one option may be chosen.
+    pub multi: bool,
+    pub options: Vec<ChoiceOption>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ChoiceOption {
+    /// What is chosen, in a few words.
+    pub label: String,
+    /// What it means or leads to.
+    pub description: String,
+}
+
+/// How an approved plan is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approval {
+    /// Edits run without a question.
+    AcceptEdits,
+    /// Each edit asks.
+    AskEach,
+    /// Each edit asks, and the conversation begins anew with the plan.
+    FreshContext,
 }
 
 /// Where a granted rule is kept.
@@ -236,6 +278,14 @@ pub enum Answer {
     /// For `Question::Locked`.
     Fork,
     ReadOnly,
+    /// For `Question::Plan`.
+    Approve {
+        how: Approval,
+    },
+    /// For `Question::Choices`: for each question the labels that were chosen, or the user's own words.
+    Chosen {
+        answers: Vec<Vec<String>>,
+    },
 }
 
 /// What the engine tells every front end.
@@ -253,9 +303,7 @@ pub enum Event {
     AskClosed {
         id: AskId,
     },
-    Mode {
-        mode: Mode,
-    },
+    Mode(ModeChange),
     Usage(UsageInfo),
     /// A failed request is asked again in `delay_ms`; what had arrived of its answer is discarded.
     Retrying {
@@ -286,6 +334,18 @@ pub enum Event {
     Listed(Listed),
     /// The engine has ended.
     Closed,
+}
+
+/// What became of the permission mode.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ModeChange {
+    /// This mode holds from now on.
+    Changed { mode: Mode },
+    /// Planning began; the plan is to be written there.
+    PlanEntered { plan_file: PathBuf },
+    /// Planning ended: by approval of the plan, or without one.
+    PlanExited { approved: bool },
 }
 
 /// All that a front end needs to draw a session from its start.

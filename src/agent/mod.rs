@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::message::{CallId, Message, Usage};
 use crate::permission::{Access, Behavior, Mode, Places, Rule, RuleSet, Source, Trust};
-use crate::protocol::{Delta, Event, GrantScope, ModelInfo, RewindWhat, UsageInfo};
+use crate::protocol::{Delta, Event, GrantScope, ModeChange, ModelInfo, RewindWhat, UsageInfo};
 use crate::provider::catalog::ModelSpec;
 use crate::provider::{self, Provider, ToolSpec};
 use crate::session::entry::{EntryKind, Seq};
@@ -285,11 +285,11 @@ impl Agent {
                 "Bypass can only be switched on at the start, with `--permission-mode bypassPermissions`.".into();
             desk.emit(Event::Error { text, restore: None }).await;
             // A front end that ran ahead of the answer learns what holds.
-            desk.emit(Event::Mode { mode: self.mode() }).await;
+            desk.emit(Event::Mode(ModeChange::Changed { mode: self.mode() })).await;
             return Ok(());
         }
         self.session.append(EntryKind::ModeChanged { mode })?;
-        desk.emit(Event::Mode { mode }).await;
+        desk.emit(Event::Mode(ModeChange::Changed { mode })).await;
         Ok(())
     }
 

@@ -19,7 +19,7 @@ use crate::commands::Registry;
 use crate::config::Loaded;
 use crate::config::paths::{Env, Paths};
 use crate::permission::{Mode, Sandbox};
-use crate::protocol::{Delivery, Event, ListKind, Listed, ModelInfo, Op, SessionInfo, TurnEnd};
+use crate::protocol::{Delivery, Event, ListKind, Listed, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
 use crate::session::{History, Session};
 use crate::stdx::clock::Clocks;
 use crate::stdx::process;
@@ -302,7 +302,7 @@ impl Engine {
         let info = self.session_info();
         let (mode, todos) = (info.mode, self.agent.session.context().todos().to_vec());
         self.desk.emit(Event::Session(info)).await;
-        self.desk.emit(Event::Mode { mode }).await;
+        self.desk.emit(Event::Mode(ModeChange::Changed { mode })).await;
         self.desk.emit(Event::Usage(self.agent.usage_info())).await;
         if !todos.is_empty() {
             self.desk.emit(Event::Todos { items: todos }).await;

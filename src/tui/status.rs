@@ -7,7 +7,7 @@ use super::paint;
 use super::spinner::short;
 use super::theme::Theme;
 use crate::permission::Mode;
-use crate::protocol::{Event, ModelInfo, UsageInfo};
+use crate::protocol::{Event, ModeChange, ModelInfo, UsageInfo};
 
 /// Cells of the bar that shows how much context is left.
 const BAR: usize = 5;
@@ -34,7 +34,7 @@ impl Status {
                 self.usage = None;
                 self.read_only = session.read_only;
             }
-            Event::Mode { mode } => self.mode = *mode,
+            Event::Mode(ModeChange::Changed { mode }) => self.mode = *mode,
             Event::Model(model) => self.model = Some(model.clone()),
             Event::Usage(usage) => self.usage = Some(*usage),
             _ => {}
@@ -153,7 +153,7 @@ mod tests {
         status.apply(&Event::Model(model));
         let total = Usage { input: 10_000, output: 2_000, ..Usage::default() };
         status.apply(&Event::Usage(UsageInfo { total, cost_usd: Some(0.123), context: 50_000, window: 200_000 }));
-        status.apply(&Event::Mode { mode: Mode::Plan });
+        status.apply(&Event::Mode(ModeChange::Changed { mode: Mode::Plan }));
         let check = |width: u16, want: &str| {
             assert_eq!(status.line("? keys", false, width, &Theme::dark()).to_string(), want);
         };

@@ -399,7 +399,11 @@ fn todos_and_modes_show() {
         todo("Edit", TodoStatus::InProgress),
         todo("Test", TodoStatus::Pending),
     ];
-    run.event(Event::Todos { items }).keys("<ctrl+t>").event(Event::Mode { mode: Mode::Plan }).busy().keys("👩‍👩‍👧日本");
+    run.event(Event::Todos { items })
+        .keys("<ctrl+t>")
+        .event(Event::Mode(ModeChange::Changed { mode: Mode::Plan }))
+        .busy()
+        .keys("👩‍👩‍👧日本");
     assert_snapshot!(run.screen(), @r"
     ☑ Read
     ▶ Editing

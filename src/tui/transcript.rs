@@ -107,7 +107,7 @@ impl Transcript {
                     self.touch(index);
                 }
             }
-            Event::Ask(_) | Event::AskClosed { .. } | Event::Mode { .. } | Event::Usage(_) | Event::Listed(_) => {}
+            Event::Ask(_) | Event::AskClosed { .. } | Event::Mode(_) | Event::Usage(_) | Event::Listed(_) => {}
             Event::Todos { .. } | Event::Queue { .. } | Event::Closed => {}
         }
     }

@@ -34,6 +34,10 @@ fn ops() {
         Op::Answer { id: AskId(1), answer: Answer::No { feedback: Some("not so".into()) } },
         Op::Answer { id: AskId(1), answer: Answer::Fork },
         Op::Answer { id: AskId(1), answer: Answer::ReadOnly },
+        Op::Answer { id: AskId(1), answer: Answer::Approve { how: Approval::AcceptEdits } },
+        Op::Answer { id: AskId(1), answer: Answer::Approve { how: Approval::AskEach } },
+        Op::Answer { id: AskId(1), answer: Answer::Approve { how: Approval::FreshContext } },
+        Op::Answer { id: AskId(1), answer: Answer::Chosen { answers: vec![vec!["a".into(), "b".into()], vec![]] } },
         Op::Interrupt,
         Op::Unqueue { id: QueueId(2) },
         Op::SetMode { mode: Mode::AcceptEdits },
@@ -62,7 +66,15 @@ fn questions() -> Vec<Question> {
         Question::Repeated { tool: "LS".into(), title: ".".into(), times: 5 },
         Question::Locked { session: "id".into() },
         Question::Import { file: "/p/AGENTS.md".into(), import: "/etc/x".into() },
+        Question::EnterPlan { reason: Some("many files".into()) },
+        Question::Plan { plan: "# Do it".into(), path: "/h/plans/p.md".into() },
+        Question::Choices { questions: vec![choices()] },
     ]
+}
+
+fn choices() -> Choices {
+    let option = ChoiceOption { label: "SQLite".into(), description: "one file".into() };
+    Choices { header: "Store".into(), question: "Which store?".into(), multi: true, options: vec![option] }
 }
 
 fn items() -> Vec<Item> {
@@ -104,7 +116,9 @@ fn events() {
         Event::Delta(Delta::ToolOutput { call: CallId::nth(1), text: "a".into() }),
         Event::Delta(Delta::Discarded { reason: "cut".into() }),
         Event::AskClosed { id: AskId(1) },
-        Event::Mode { mode: Mode::Plan },
+        Event::Mode(ModeChange::Changed { mode: Mode::Plan }),
+        Event::Mode(ModeChange::PlanEntered { plan_file: "/h/plans/p.md".into() }),
+        Event::Mode(ModeChange::PlanExited { approved: true }),
         Event::Usage(usage),
         Event::Retrying { attempt: 1, of: 10, delay_ms: 500, reason: "busy".into() },
         Event::Todos { items: vec![todo] },

@@ -132,7 +132,9 @@ impl Agent {
                 &format!("The user refused this call and says what to do instead: {}", words.trim()),
                 words.trim(),
             )),
-            Some(Answer::No { .. } | Answer::Fork | Answer::ReadOnly) => Admission::Stopped(refused(
+            Some(
+                Answer::No { .. } | Answer::Fork | Answer::ReadOnly | Answer::Approve { .. } | Answer::Chosen { .. },
+            ) => Admission::Stopped(refused(
                 "The user refused this call and stopped the turn. Wait for what they say next.",
                 "",
             )),

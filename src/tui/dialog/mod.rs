@@ -93,7 +93,7 @@ impl Dialog {
             match key.code {
                 KeyCode::Enter => {
                     let text = field.text().trim().to_owned();
-                    return Outcome::Answered(Answer::No { feedback: (!text.is_empty()).then_some(text) });
+                    return Outcome::Answered(question::in_words(&self.ask.question, text));
                 }
                 KeyCode::Esc => self.go(Stage::Choices),
                 KeyCode::PageUp | KeyCode::PageDown => self.scroll(key.code, size, theme),

@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 
-use crate::protocol::{Answer, GrantScope, Question};
+use crate::protocol::{Answer, Approval, Choices, GrantScope, Question};
 use crate::tui::paint;
 use crate::tui::render::diff;
 use crate::tui::theme::Theme;
@@ -48,6 +48,12 @@ pub(super) fn title(question: &Question) -> String {
         Question::Repeated { tool, times, .. } => format!("{tool} gave the same result {times} times"),
         Question::Locked { .. } => "This session is open in another process".to_owned(),
         Question::Import { .. } => "A memory file imports a file from outside".to_owned(),
+        Question::EnterPlan { .. } => "The agent wants to plan first".to_owned(),
+        Question::Plan { .. } => "The plan is ready".to_owned(),
+        Question::Choices { questions } => match questions.as_slice() {
+            [one] => one.question.clone(),
+            several => format!("The agent asks {} things", several.len()),
+        },
     }
 }
 
@@ -102,6 +108,24 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
             lines.extend(paint::folded(&import.to_string_lossy(), width, theme.code));
             lines.extend(dim("Its text goes to the model."));
         }
+        Question::EnterPlan { reason } => {
+            lines.extend(reason.iter().flat_map(|reason| text(reason)));
+            lines.extend(dim("It reads and writes a plan; nothing is changed until you approve it."));
+        }
+        Question::Plan { plan, path } => {
+            lines.extend(plan.lines().flat_map(&text));
+            lines.extend(dim(&path.to_string_lossy()));
+        }
+        Question::Choices { questions } => {
+            for question in questions {
+                if questions.len() > 1 {
+                    lines.extend(text(&question.question));
+                }
+                for option in &question.options {
+                    lines.extend(dim(&format!("· {}: {}", option.label, option.description)));
+                }
+            }
+        }
     }
     lines
 }
@@ -128,6 +152,36 @@ pub(super) fn choices(question: &Question) -> Vec<Choice> {
             choice("Open it to read only", Then::Answer(Answer::ReadOnly)),
         ],
         Question::Import { .. } => vec![choice("Yes, import it", yes()), choice("No", no())],
+        Question::EnterPlan { .. } => vec![choice("Yes, plan first", yes()), choice("No, go on without a plan", no())],
+        Question::Plan { .. } => {
+            let approve = |how| Then::Answer(Answer::Approve { how });
+            vec![
+                choice("Approve, and accept edits automatically", approve(Approval::AcceptEdits)),
+                choice("Approve, ask before each edit", approve(Approval::AskEach)),
+                choice("Approve with a fresh context, ask before each edit", approve(Approval::FreshContext)),
+                choice("Keep planning, and say what to change", Then::Feedback),
+            ]
+        }
+        Question::Choices { questions } => {
+            let mut choices = Vec::new();
+            if let [Choices { multi: false, options, .. }] = questions.as_slice() {
+                let chosen = |label: &str| Then::Answer(Answer::Chosen { answers: vec![vec![label.to_owned()]] });
+                choices.extend(options.iter().map(|option| choice(&option.label, chosen(&option.label))));
+            }
+            choices.push(choice("Answer in your own words", Then::Feedback));
+            choices
+        }
+    }
+}
+
+/// What words typed in answer to the question come to.
+pub(super) fn in_words(question: &Question, text: String) -> Answer {
+    match question {
+        // One text answers all that was asked.
+        Question::Choices { questions } if !text.is_empty() => {
+            Answer::Chosen { answers: vec![vec![text]; questions.len()] }
+        }
+        _ => Answer::No { feedback: (!text.is_empty()).then_some(text) },
     }
 }
 

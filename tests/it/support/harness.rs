@@ -8,7 +8,7 @@ use cocode::config::paths::{Env, Paths};
 use cocode::engine::{self, Begin, Handle, Setup};
 use cocode::message::Block;
 use cocode::permission::{Mode, Sandbox};
-use cocode::protocol::{Answer, Delivery, Delta, Event, Item, Op, Question, Turn};
+use cocode::protocol::{Answer, Delivery, Delta, Event, Item, ModeChange, Op, Question, Turn};
 use cocode::session::Session;
 use cocode::stdx::clock::Clocks;
 
@@ -307,7 +307,10 @@ fn line(event: &Event, project: &Path) -> Option<String> {
             }
             other => format!("ask {}", clean(&serde_json::to_string(other).unwrap())),
         },
-        Event::Mode { mode } => format!("mode {mode}"),
+        Event::Mode(ModeChange::Changed { mode }) => format!("mode {mode}"),
+        // Where the plan is has a random name.
+        Event::Mode(ModeChange::PlanEntered { .. }) => "plan mode entered".into(),
+        Event::Mode(ModeChange::PlanExited { approved }) => format!("plan mode left, approved={approved}"),
         Event::Retrying { attempt, of, reason, .. } => format!("retrying {attempt}/{of} {reason}"),
         Event::Todos { items } => format!("todos {}", items.len()),
         Event::Queue { items } => {
