@@ -318,6 +318,10 @@ fn grep(bencher: Bencher<'_, '_>, who: &str) {
 struct NoSearch;
 
 impl tools::Host for NoSearch {
+    fn ask(&self, _: cocode::protocol::Question) -> tools::AskFuture<'_> {
+        Box::pin(async { None })
+    }
+
     fn web_search<'a>(&'a self, _: &'a str, _: &'a [String], _: &'a [String]) -> tools::SearchFuture<'a> {
         Box::pin(async { Err("none".to_owned()) })
     }
