@@ -6,6 +6,7 @@ pub mod commands;
 pub mod config;
 pub mod engine;
 pub mod headless;
+pub mod hooks;
 pub mod message;
 pub mod permission;
 pub mod protocol;

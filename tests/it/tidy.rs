@@ -11,6 +11,7 @@ const LEVELS: &[(&str, u32)] = &[
     ("provider", 20),
     ("permission", 20),
     ("commands", 20),
+    ("hooks", 20),
     ("session::entry", 25),
     ("protocol", 30),
     ("session", 35),

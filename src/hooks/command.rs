@@ -1,0 +1,150 @@
+//! Runs one hook: a shell line with the event on its standard input, ended with everything it started.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::event::Place;
+use crate::stdx::process::{command_without, run_captured};
+
+/// Most bytes of each output that are read. Only what a hook hands on as JSON may be that long.
+const READ: usize = 1 << 20;
+/// Most characters of a text that go on to the model or the user.
+const SHOWN: usize = 10_000;
+
+/// Environment of hooks; a slice of the configuration.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Settings {
+    /// Variables that no hook inherits (keys).
+    pub secret_env: Vec<String>,
+    /// Further variables; a name in `secret_env` is left out.
+    pub env: BTreeMap<String, String>,
+}
+
+/// How a hook ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum End {
+    Exited(i32),
+    /// By a signal.
+    Killed,
+    TimedOut(Duration),
+    NotStarted(String),
+}
+
+/// What a hook left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ran {
+    pub(super) end: End,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+    pub(super) millis: u64,
+}
+
+/// Runs a hook to its end. A dropped future leaves no process behind.
+pub(super) async fn run(
+    line: &str,
+    root: Option<&Path>,
+    timeout: Duration,
+    input: &[u8],
+    place: &Place,
+    settings: &Settings,
+) -> Ran {
+    let started = Instant::now();
+    let mut command = command_without("bash", &settings.secret_env);
+    command.args(["--norc", "--noprofile", "-c", line]);
+    // A folder that is gone meanwhile must not keep a guard from running.
+    command.current_dir(if place.cwd.is_dir() { &place.cwd } else { &place.project });
+    for (name, value) in &settings.env {
+        if !settings.secret_env.contains(name) {
+            command.env(name, value);
+        }
+    }
+    for owner in ["CLAUDE", "COCODE"] {
+        command.env(format!("{owner}_PROJECT_DIR"), &place.project);
+        match root {
+            Some(root) => command.env(format!("{owner}_PLUGIN_ROOT"), root),
+            None => command.env_remove(format!("{owner}_PLUGIN_ROOT")),
+        };
+    }
+    let captured = run_captured(command, input, timeout, READ).await;
+    let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let captured = match captured {
+        Ok(captured) => captured,
+        Err(error) => {
+            let end = End::NotStarted(format!("bash could not be started: {error}"));
+            return Ran { end, stdout: String::new(), stderr: String::new(), millis };
+        }
+    };
+    let end = match captured.code {
+        _ if captured.timed_out => End::TimedOut(timeout),
+        Some(code) => End::Exited(code),
+        None => End::Killed,
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ran { end, stdout: text(&captured.stdout), stderr: text(&captured.stderr), millis }
+}
+
+/// The text within the cap, with a word about what was cut.
+pub(super) fn capped(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(SHOWN) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}\n… (cut after {SHOWN} characters)", &text[..at]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn check(line: &str, timeout_ms: u64, want: (End, &str, &str)) {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place {
+            session: "s".into(),
+            transcript: "/none".into(),
+            cwd: dir.path().join("gone"),
+            project: dir.path().canonicalize().unwrap(),
+            mode: "default",
+        };
+        let settings = Settings {
+            secret_env: vec!["HOOK_SECRET".into()],
+            env: BTreeMap::from([("CI".into(), "1".into()), ("HOOK_SECRET".into(), "x".into())]),
+        };
+        let (root, timeout) = (Path::new("/plugin"), Duration::from_millis(timeout_ms));
+        let ran = run(line, Some(root), timeout, b"{\"a\":1}\n", &place, &settings).await;
+        let clean = |text: &str| text.replace(&*place.project.to_string_lossy(), "$P");
+        assert_eq!((ran.end, &*clean(&ran.stdout), &*clean(&ran.stderr)), want, "{line}");
+    }
+
+    #[tokio::test]
+    async fn hooks_get_input_folder_and_variables() {
+        check("cat; pwd; exit 3", 60_000, (End::Exited(3), "{\"a\":1}\n$P\n", "")).await;
+        check(
+            "echo $CLAUDE_PROJECT_DIR $COCODE_PROJECT_DIR $CLAUDE_PLUGIN_ROOT $COCODE_PLUGIN_ROOT $CI [$HOOK_SECRET]",
+            60_000,
+            (End::Exited(0), "$P $P /plugin /plugin 1 []\n", ""),
+        )
+        .await;
+        check("printf 'a\\377b' >&2", 60_000, (End::Exited(0), "", "a\u{fffd}b")).await;
+        check("exec 0<&-; sleep 0.01; echo on", 60_000, (End::Exited(0), "on\n", "")).await;
+        check("no-such-program", 60_000, (End::Exited(127), "", "bash: line 1: no-such-program: command not found\n"))
+            .await;
+        check("kill -9 $$", 60_000, (End::Killed, "", "")).await;
+    }
+
+    #[tokio::test]
+    async fn no_hook_outlives_its_timeout() {
+        let late = || End::TimedOut(Duration::from_millis(300));
+        check("echo a; sleep 1000", 300, (late(), "a\n", "")).await;
+        check("trap '' TERM; while :; do sleep 1000; done", 300, (late(), "", "")).await;
+        check("(trap '' TERM; sleep 1000) & (setsid sleep 1000 &) ; wait", 300, (late(), "", "")).await;
+        check("cat /dev/zero | head -c 3000000 >/dev/null; cat >/dev/null; sleep 1000", 300, (late(), "", "")).await;
+    }
+
+    #[test]
+    fn texts_are_cut_on_a_character() {
+        assert_eq!(capped(" a\n"), "a");
+        assert_eq!(capped(&"é".repeat(SHOWN)), "é".repeat(SHOWN));
+        assert_eq!(capped(&"é".repeat(SHOWN + 1)), format!("{}\n… (cut after 10000 characters)", "é".repeat(SHOWN)));
+    }
+}

@@ -1,0 +1,359 @@
+//! What can happen, and what hooks are told of it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// When hooks run. The names are those of Claude Code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Event {
+    PreToolUse,
+    PostToolUse,
+    PostToolUseFailure,
+    PermissionRequest,
+    UserPromptSubmit,
+    SessionStart,
+    SessionEnd,
+    PreCompact,
+    PostCompact,
+    Stop,
+    SubagentStart,
+    SubagentStop,
+    Notification,
+}
+
+impl Event {
+    /// Every event, in the order in which help texts list them.
+    pub const ALL: [Event; 13] = [
+        Event::PreToolUse,
+        Event::PostToolUse,
+        Event::PostToolUseFailure,
+        Event::PermissionRequest,
+        Event::UserPromptSubmit,
+        Event::SessionStart,
+        Event::SessionEnd,
+        Event::PreCompact,
+        Event::PostCompact,
+        Event::Stop,
+        Event::SubagentStart,
+        Event::SubagentStop,
+        Event::Notification,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Event::PreToolUse => "PreToolUse",
+            Event::PostToolUse => "PostToolUse",
+            Event::PostToolUseFailure => "PostToolUseFailure",
+            Event::PermissionRequest => "PermissionRequest",
+            Event::UserPromptSubmit => "UserPromptSubmit",
+            Event::SessionStart => "SessionStart",
+            Event::SessionEnd => "SessionEnd",
+            Event::PreCompact => "PreCompact",
+            Event::PostCompact => "PostCompact",
+            Event::Stop => "Stop",
+            Event::SubagentStart => "SubagentStart",
+            Event::SubagentStop => "SubagentStop",
+            Event::Notification => "Notification",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Event> {
+        Event::ALL.into_iter().find(|event| event.name() == name)
+    }
+
+    /// Whether what a hook prints joins the conversation as it stands.
+    pub(super) fn prints_context(self) -> bool {
+        matches!(self, Event::UserPromptSubmit | Event::SessionStart)
+    }
+
+    /// Whether exit code 2 stops something. Elsewhere there is nothing to stop: the user reads it.
+    pub(super) fn blocks(self) -> bool {
+        match self {
+            Event::PreToolUse
+            | Event::PermissionRequest
+            | Event::PostToolUse
+            | Event::PostToolUseFailure
+            | Event::UserPromptSubmit
+            | Event::PreCompact
+            | Event::Stop
+            | Event::SubagentStop => true,
+            Event::SessionStart
+            | Event::SessionEnd
+            | Event::PostCompact
+            | Event::SubagentStart
+            | Event::Notification => false,
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Where it happened: what every hook is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub session: String,
+    /// The log of the session; it may not exist yet.
+    pub transcript: PathBuf,
+    /// Where hooks run.
+    pub cwd: PathBuf,
+    pub project: PathBuf,
+    /// The permission mode's name.
+    pub mode: &'static str,
+}
+
+/// One thing that happened. Made by the constructor of its event, so that no field is forgotten.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Occasion {
+    pub event: Event,
+    /// What matchers look at; none where every hook of the event runs.
+    pub(super) subject: Option<String>,
+    fields: Map<String, Value>,
+}
+
+impl Occasion {
+    fn new(event: Event, subject: Option<&str>, fields: Value) -> Occasion {
+        let fields = if let Value::Object(fields) = fields { fields } else { Map::new() };
+        Occasion { event, subject: subject.map(str::to_owned), fields }
+    }
+
+    /// A tool is about to be called.
+    pub fn pre_tool_use(tool: &str, input: &Value, call: &str) -> Occasion {
+        let fields = json!({ "tool_name": tool, "tool_input": input, "tool_use_id": call });
+        Occasion::new(Event::PreToolUse, Some(tool), fields)
+    }
+
+    /// A call has run and done what it should. `response` is an object.
+    pub fn post_tool_use(tool: &str, input: &Value, call: &str, response: Value) -> Occasion {
+        let fields = json!({ "tool_name": tool, "tool_input": input, "tool_response": response, "tool_use_id": call });
+        Occasion::new(Event::PostToolUse, Some(tool), fields)
+    }
+
+    /// A call has run and failed.
+    pub fn post_tool_use_failure(tool: &str, input: &Value, call: &str, error: &str) -> Occasion {
+        let fields = json!({ "tool_name": tool, "tool_input": input, "error": error, "tool_use_id": call });
+        Occasion::new(Event::PostToolUseFailure, Some(tool), fields)
+    }
+
+    /// A person is about to be asked whether a call may run.
+    pub fn permission_request(tool: &str, input: &Value, call: &str) -> Occasion {
+        let fields = json!({ "tool_name": tool, "tool_input": input, "tool_use_id": call });
+        Occasion::new(Event::PermissionRequest, Some(tool), fields)
+    }
+
+    pub fn user_prompt_submit(prompt: &str) -> Occasion {
+        Occasion::new(Event::UserPromptSubmit, None, json!({ "prompt": prompt }))
+    }
+
+    pub fn session_start(source: StartSource) -> Occasion {
+        Occasion::new(Event::SessionStart, Some(source.name()), json!({ "source": source.name() }))
+    }
+
+    pub fn session_end(reason: EndReason) -> Occasion {
+        Occasion::new(Event::SessionEnd, Some(reason.name()), json!({ "reason": reason.name() }))
+    }
+
+    /// The conversation is about to be compacted, by whichever tier. A block keeps it as it is.
+    pub fn pre_compact(trigger: Trigger, instructions: &str) -> Occasion {
+        let fields = json!({ "trigger": trigger.name(), "custom_instructions": instructions });
+        Occasion::new(Event::PreCompact, Some(trigger.name()), fields)
+    }
+
+    pub fn post_compact(trigger: Trigger, tier: &str, before: u64, after: u64) -> Occasion {
+        let fields = json!({ "trigger": trigger.name(), "tier": tier, "tokens_before": before, "tokens_after": after });
+        Occasion::new(Event::PostCompact, Some(trigger.name()), fields)
+    }
+
+    /// The agent has nothing more to do. `active`: it went on once already because a hook said so.
+    pub fn stop(active: bool) -> Occasion {
+        Occasion::new(Event::Stop, None, json!({ "stop_hook_active": active }))
+    }
+
+    /// `kind` is the agent's type, `Explore` for example.
+    pub fn subagent_start(id: &str, kind: &str) -> Occasion {
+        Occasion::new(Event::SubagentStart, Some(kind), json!({ "agent_id": id, "agent_type": kind }))
+    }
+
+    pub fn subagent_stop(id: &str, kind: &str, transcript: &Path, active: bool) -> Occasion {
+        let fields = json!({
+            "stop_hook_active": active, "agent_id": id, "agent_type": kind, "agent_transcript_path": transcript,
+        });
+        Occasion::new(Event::SubagentStop, Some(kind), fields)
+    }
+
+    /// The user is wanted: `permission_prompt`, `idle_prompt`.
+    pub fn notification(kind: &str, message: &str) -> Occasion {
+        let fields = json!({ "notification_type": kind, "message": message });
+        Occasion::new(Event::Notification, Some(kind), fields)
+    }
+
+    /// As reports name it: `PreToolUse:Bash`.
+    pub fn name(&self) -> String {
+        match &self.subject {
+            Some(subject) => format!("{}:{subject}", self.event),
+            None => self.event.to_string(),
+        }
+    }
+
+    /// What stands on the hooks' standard input.
+    pub(super) fn input(&self, place: &Place) -> Vec<u8> {
+        let mut input = json!({
+            "session_id": place.session,
+            "transcript_path": place.transcript,
+            "cwd": place.cwd,
+            "permission_mode": place.mode,
+            "hook_event_name": self.event.name(),
+        });
+        if let Value::Object(object) = &mut input {
+            object.extend(self.fields.clone());
+        }
+        format!("{input}\n").into_bytes()
+    }
+}
+
+/// How a session began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartSource {
+    Startup,
+    Resume,
+    Clear,
+    Compact,
+}
+
+impl StartSource {
+    fn name(self) -> &'static str {
+        match self {
+            StartSource::Startup => "startup",
+            StartSource::Resume => "resume",
+            StartSource::Clear => "clear",
+            StartSource::Compact => "compact",
+        }
+    }
+}
+
+/// Why a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndReason {
+    /// `/clear` began another one.
+    Clear,
+    /// Another one was resumed in its place.
+    Resume,
+    /// The program ends.
+    Exit,
+}
+
+impl EndReason {
+    fn name(self) -> &'static str {
+        match self {
+            EndReason::Clear => "clear",
+            EndReason::Resume => "resume",
+            EndReason::Exit => "prompt_input_exit",
+        }
+    }
+}
+
+/// Who wanted the compaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    Manual,
+    Auto,
+}
+
+impl Trigger {
+    fn name(self) -> &'static str {
+        match self {
+            Trigger::Manual => "manual",
+            Trigger::Auto => "auto",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_says_what_happened() {
+        let place = Place {
+            session: "s".into(),
+            transcript: "/h/s/transcript.jsonl".into(),
+            cwd: "/p/sub".into(),
+            project: "/p".into(),
+            mode: "plan",
+        };
+        let input = json!({ "command": "ls" });
+        for (occasion, name, fields) in [
+            (
+                Occasion::pre_tool_use("Bash", &input, "c1"),
+                "PreToolUse:Bash",
+                r#""tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"c1""#,
+            ),
+            (
+                Occasion::post_tool_use("Bash", &input, "c1", json!({ "stdout": "a" })),
+                "PostToolUse:Bash",
+                r#""tool_name":"Bash","tool_input":{"command":"ls"},"tool_response":{"stdout":"a"},"tool_use_id":"c1""#,
+            ),
+            (
+                Occasion::post_tool_use_failure("Bash", &input, "c1", "no"),
+                "PostToolUseFailure:Bash",
+                r#""tool_name":"Bash","tool_input":{"command":"ls"},"error":"no","tool_use_id":"c1""#,
+            ),
+            (
+                Occasion::permission_request("Bash", &input, "c1"),
+                "PermissionRequest:Bash",
+                r#""tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"c1""#,
+            ),
+            (Occasion::user_prompt_submit("hi"), "UserPromptSubmit", r#""prompt":"hi""#),
+            (Occasion::session_start(StartSource::Compact), "SessionStart:compact", r#""source":"compact""#),
+            (Occasion::session_end(EndReason::Exit), "SessionEnd:prompt_input_exit", r#""reason":"prompt_input_exit""#),
+            (
+                Occasion::pre_compact(Trigger::Manual, "keep x"),
+                "PreCompact:manual",
+                r#""trigger":"manual","custom_instructions":"keep x""#,
+            ),
+            (
+                Occasion::post_compact(Trigger::Auto, "prune", 9, 3),
+                "PostCompact:auto",
+                r#""trigger":"auto","tier":"prune","tokens_before":9,"tokens_after":3"#,
+            ),
+            (Occasion::stop(true), "Stop", r#""stop_hook_active":true"#),
+            (
+                Occasion::subagent_start("a1", "Explore"),
+                "SubagentStart:Explore",
+                r#""agent_id":"a1","agent_type":"Explore""#,
+            ),
+            (
+                Occasion::subagent_stop("a1", "Explore", Path::new("/h/a1"), false),
+                "SubagentStop:Explore",
+                r#""stop_hook_active":false,"agent_id":"a1","agent_type":"Explore","agent_transcript_path":"/h/a1""#,
+            ),
+            (
+                Occasion::notification("idle_prompt", "x"),
+                "Notification:idle_prompt",
+                r#""notification_type":"idle_prompt","message":"x""#,
+            ),
+        ] {
+            assert_eq!(occasion.name(), name);
+            let common = format!(
+                r#"{{"session_id":"s","transcript_path":"/h/s/transcript.jsonl","cwd":"/p/sub","permission_mode":"plan","hook_event_name":"{}""#,
+                occasion.event
+            );
+            assert_eq!(String::from_utf8(occasion.input(&place)).unwrap(), format!("{common},{fields}}}\n"));
+        }
+    }
+
+    #[test]
+    fn names_are_found_again() {
+        for event in Event::ALL {
+            assert_eq!(Event::named(event.name()), Some(event));
+            assert_eq!(serde_json::to_value(event).unwrap(), event.name());
+        }
+        assert_eq!(Event::named("pretooluse"), None);
+    }
+}

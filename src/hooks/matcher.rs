@@ -1,0 +1,89 @@
+//! Which subjects a hook is for: all, some names, or a regular expression.
+
+use regex::Regex;
+
+/// A matcher as files write it. Letter case counts.
+#[derive(Debug, Clone)]
+pub(super) enum Matcher {
+    /// Empty or `*`.
+    All,
+    /// `Edit|Write`: exactly these.
+    Names(Vec<String>),
+    Pattern(Regex),
+}
+
+impl Matcher {
+    /// Reads a matcher. A pattern without an anchor has to fit the whole subject; one that says where it is anchored is
+    /// searched as it stands, so that `^mcp__` is a prefix.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with the regular expression.
+    pub(super) fn parse(text: &str) -> Result<Matcher, String> {
+        let text = text.trim();
+        if matches!(text, "" | "*") {
+            return Ok(Matcher::All);
+        }
+        if text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ' ' | '|')) {
+            return Ok(Matcher::Names(text.split('|').map(|name| name.trim().to_owned()).collect()));
+        }
+        let anchored = text.starts_with('^') || text.ends_with('$');
+        let pattern = if anchored { text.to_owned() } else { format!("^(?:{text})$") };
+        // Said of what the user wrote, not of what we put around it.
+        Regex::new(text).and_then(|_| Regex::new(&pattern)).map(Matcher::Pattern).map_err(|error| {
+            let why = error.to_string();
+            let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            format!("matcher {text:?} is no regular expression: {why}")
+        })
+    }
+
+    pub(super) fn matches(&self, subject: &str) -> bool {
+        match self {
+            Matcher::All => true,
+            Matcher::Names(names) => names.iter().any(|name| name == subject),
+            Matcher::Pattern(pattern) => pattern.is_match(subject),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matchers_take_names_and_patterns() {
+        fn check(matcher: &str, yes: &[&str], no: &[&str]) {
+            let matcher = Matcher::parse(matcher).unwrap();
+            for subject in yes {
+                assert!(matcher.matches(subject), "{matcher:?} {subject}");
+            }
+            for subject in no {
+                assert!(!matcher.matches(subject), "{matcher:?} {subject}");
+            }
+        }
+        check("", &["Bash", ""], &[]);
+        check("*", &["Bash"], &[]);
+        check("  ", &["Bash"], &[]);
+        check("Bash", &["Bash"], &["bash", "BashOutput", "MyBash"]);
+        check("Edit|Write", &["Edit", "Write"], &["TodoWrite", "NotebookEdit", "Edit|Write"]);
+        check("Edit | Write", &["Edit", "Write"], &["TodoWrite"]);
+        check("general-purpose", &["general-purpose"], &["general"]);
+        check("mcp__mem__.*", &["mcp__mem__get"], &["x_mcp__mem__get"]);
+        check("mcp__.*__write.*", &["mcp__fs__write_file"], &["mcp__fs__read"]);
+        check(".*", &["Bash", ""], &[]);
+        check("Notebook.*|Edit", &["NotebookEdit", "Edit"], &["MultiEdit", "Editor"]);
+        check("^mcp__", &["mcp__a__b"], &["x_mcp__"]);
+        check("Write$", &["TodoWrite", "Write"], &["Writer"]);
+        check("^(Edit|Write)$", &["Edit", "Write"], &["TodoWrite"]);
+        check("(?i)bash", &["Bash", "BASH"], &["BashOutput"]);
+        check("Bäsh", &["Bäsh"], &["Bash"]);
+    }
+
+    #[test]
+    fn a_broken_pattern_says_why() {
+        let error = Matcher::parse("mcp__(").unwrap_err();
+        assert_eq!(error, "matcher \"mcp__(\" is no regular expression: unclosed group");
+        // What closes our own brackets is as wrong as anything else.
+        assert!(Matcher::parse("a)|(b.").is_err());
+        assert!(Matcher::parse(&"(a{100}){100}{100}".repeat(9)).is_err());
+    }
+}

@@ -1,0 +1,253 @@
+//! Hooks: commands of the user that run when something happens, and may have a say in it.
+//!
+//! Whoever makes something happen calls `Hooks::run` with an `Occasion` and does what the `Outcome` says. Hooks decide
+//! nothing by themselves: an `allow` is a word that permissions may or may not take.
+
+mod command;
+mod config;
+mod event;
+mod matcher;
+mod outcome;
+mod report;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use crate::stdx::hash::sha256_hex;
+
+pub use command::Settings;
+pub use config::{Definition, Definitions, Given, Group, Kind, Origin};
+pub use event::{EndReason, Event, Occasion, Place, StartSource, Trigger};
+pub use outcome::{Decision, Outcome, Verdict};
+pub use report::{Ended, Report};
+
+use matcher::Matcher;
+
+/// How long a hook may run when it does not say.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// The same when the program ends: nobody wants to wait for that.
+const TIMEOUT_AT_END: Duration = Duration::from_secs(5);
+
+/// Which hooks run at all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Switch {
+    #[default]
+    On,
+    /// `disable_all_hooks`, said by anybody but the administrator: managed hooks go on.
+    ManagedOnly,
+    /// `disable_all_hooks` in the managed policy.
+    Off,
+}
+
+/// One hook.
+#[derive(Debug)]
+struct Hook {
+    /// Of the same hook in every run of the program.
+    id: String,
+    event: Event,
+    /// As written.
+    matcher_text: Option<String>,
+    matcher: Matcher,
+    command: String,
+    timeout: Option<Duration>,
+    once: bool,
+    origin: Origin,
+    root: Option<PathBuf>,
+}
+
+/// What is remembered of the runs of a session.
+#[derive(Debug, Default)]
+struct Memory {
+    /// Hooks with `once` that ran.
+    done: HashSet<String>,
+    last: HashMap<String, (Ended, u64)>,
+}
+
+/// Names hooks that were registered for a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Registration(u64);
+
+/// All hooks of a session.
+#[derive(Debug, Default)]
+pub struct Hooks {
+    fixed: Vec<Arc<Hook>>,
+    registered: Vec<(Registration, Vec<Arc<Hook>>)>,
+    next: u64,
+    switch: Switch,
+    memory: Arc<Mutex<Memory>>,
+}
+
+/// A hook as `/hooks` lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    pub event: Event,
+    pub matcher: Option<String>,
+    pub command: String,
+    pub origin: Origin,
+    pub once: bool,
+    /// Switched off.
+    pub off: bool,
+    /// Its last run in this session.
+    pub last: Option<(Ended, u64)>,
+}
+
+impl Hooks {
+    /// The hooks of all files, in the order in which they count.
+    pub fn new(given: Vec<Given>, switch: Switch) -> Hooks {
+        let fixed = given.into_iter().flat_map(hooks_of).collect();
+        Hooks { fixed, switch, ..Hooks::default() }
+    }
+
+    /// Takes over other files' hooks, as when a folder was trusted. What is registered or remembered stays.
+    pub fn reconfigure(&mut self, given: Vec<Given>, switch: Switch) {
+        self.fixed = given.into_iter().flat_map(hooks_of).collect();
+        self.switch = switch;
+    }
+
+    /// Begins another session: `done` are the ids of hooks with `once` that ran in it already.
+    pub fn restart(&self, done: &BTreeSet<String>) {
+        *self.memory() = Memory { done: done.iter().cloned().collect(), last: HashMap::new() };
+    }
+
+    /// The same hooks for a sub-agent; what is remembered is shared, what either registers is its own.
+    pub fn branch(&self) -> Hooks {
+        let registered = self.registered.clone();
+        Hooks {
+            fixed: self.fixed.clone(),
+            registered,
+            next: self.next,
+            switch: self.switch,
+            memory: self.memory.clone(),
+        }
+    }
+
+    /// Adds the hooks of a frontmatter until `remove`. The second part names what of it cannot be used.
+    #[must_use = "the hooks stay until they are removed"]
+    pub fn register(&mut self, origin: Origin, root: Option<PathBuf>, hooks: &Value) -> (Registration, Vec<String>) {
+        let (definitions, problems) = Definitions::read(hooks);
+        let registration = Registration(self.next);
+        self.next += 1;
+        self.registered.push((registration, hooks_of(Given { origin, root, definitions })));
+        (registration, problems)
+    }
+
+    /// Takes registered hooks away again. Those that run already run to their end.
+    pub fn remove(&mut self, registration: Registration) {
+        self.registered.retain(|(known, _)| *known != registration);
+    }
+
+    /// Whether any hook listens to the event; when none does, an occasion need not be put together.
+    pub fn listens(&self, event: Event) -> bool {
+        self.active().any(|hook| hook.event == event)
+    }
+
+    /// Runs every hook that the occasion is for, side by side, and puts together what they say. A command that stands in
+    /// several places runs once. Dropping the future ends what runs.
+    pub async fn run(&self, occasion: &Occasion, place: &Place, settings: &Settings) -> Outcome {
+        let chosen = self.choose(occasion);
+        if chosen.is_empty() {
+            return Outcome::default();
+        }
+        let (input, name) = (occasion.input(place), occasion.name());
+        let usual = if occasion.event == Event::SessionEnd { TIMEOUT_AT_END } else { TIMEOUT };
+        let runs = chosen.iter().map(|hook| {
+            let timeout = hook.timeout.unwrap_or(usual);
+            command::run(&hook.command, hook.root.as_deref(), timeout, &input, place, settings)
+        });
+        let all = join_all(runs).await;
+        let mut outcome = Outcome::default();
+        for (hook, ran) in chosen.iter().zip(all) {
+            let said = outcome::read(occasion.event, &ran);
+            let report = said.report(&ran, Report::new(occasion.event, &name, &hook.command, hook.origin.clone()));
+            tracing::debug!(hook = %hook.command, event = %name, ended = report.ended.name(), millis = report.millis, "hook");
+            self.memory().last.insert(hook.id.clone(), (report.ended, report.millis));
+            outcome.add(said, report);
+            if hook.once {
+                outcome.once.push(hook.id.clone());
+            }
+        }
+        outcome
+    }
+
+    /// Every hook, in the order of events and of definition.
+    pub fn rows(&self) -> Vec<Row> {
+        let memory = self.memory();
+        let row = |hook: &Arc<Hook>| Row {
+            event: hook.event,
+            matcher: hook.matcher_text.clone(),
+            command: hook.command.clone(),
+            origin: hook.origin.clone(),
+            once: hook.once,
+            off: !self.runs(hook),
+            last: memory.last.get(&hook.id).copied(),
+        };
+        let mut rows: Vec<Row> = self.all().map(row).collect();
+        rows.sort_by_key(|row| row.event);
+        rows
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Hook>> {
+        self.fixed.iter().chain(self.registered.iter().flat_map(|(_, hooks)| hooks))
+    }
+
+    fn runs(&self, hook: &Hook) -> bool {
+        match self.switch {
+            Switch::On => true,
+            Switch::ManagedOnly => matches!(hook.origin, Origin::Managed(_)),
+            Switch::Off => false,
+        }
+    }
+
+    fn active(&self) -> impl Iterator<Item = &Arc<Hook>> {
+        self.all().filter(|hook| self.runs(hook))
+    }
+
+    /// The hooks that run now. One with `once` is chosen for the last time: also what starts in the same moment passes it.
+    fn choose(&self, occasion: &Occasion) -> Vec<Arc<Hook>> {
+        let mut chosen: Vec<Arc<Hook>> = Vec::new();
+        let mut memory = self.memory();
+        for hook in self.active() {
+            let meant = hook.event == occasion.event
+                && occasion.subject.as_ref().is_none_or(|subject| hook.matcher.matches(subject));
+            let same = |other: &Arc<Hook>| other.command == hook.command && other.root == hook.root;
+            if !meant || chosen.iter().any(same) || hook.once && !memory.done.insert(hook.id.clone()) {
+                continue;
+            }
+            chosen.push(hook.clone());
+        }
+        chosen
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        // Every change is one insertion: a panic elsewhere leaves nothing half done.
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The hooks of one source; those that cannot run were named when it was read.
+fn hooks_of(given: Given) -> Vec<Arc<Hook>> {
+    let Given { origin, root, definitions } = given;
+    let hook = |(event, matcher, definition): (Event, Option<&str>, &Definition)| {
+        let identity = format!("{event}\0{}\0{}\0{origin}", matcher.unwrap_or_default(), definition.command);
+        Some(Arc::new(Hook {
+            id: sha256_hex(identity.as_bytes())[..16].to_owned(),
+            event,
+            matcher_text: matcher.map(str::to_owned),
+            matcher: Matcher::parse(matcher.unwrap_or_default()).ok()?,
+            command: definition.command.clone(),
+            timeout: definition.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+            once: definition.once,
+            origin: origin.clone(),
+            root: root.clone(),
+        }))
+    };
+    definitions.all().filter_map(hook).collect()
+}
+
+#[cfg(test)]
+mod tests;
