@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod cli;
 pub mod commands;
+pub mod compact;
 pub mod config;
 pub mod engine;
 pub mod headless;

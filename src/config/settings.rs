@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::compact;
 use crate::permission::Mode;
 use crate::provider::settings::ProviderSettings;
 use crate::tools;
@@ -24,6 +25,8 @@ pub struct Config {
     pub max_turns: Option<u32>,
     pub permissions: Permissions,
     pub tools: Tools,
+    pub compact: compact::Settings,
+    pub features: compact::Features,
     pub sessions: Sessions,
     pub memory: Memory,
     pub tui: Tui,

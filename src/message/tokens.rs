@@ -56,29 +56,72 @@ fn long_runs(bytes: &[u8]) -> u64 {
     long
 }
 
-/// Estimates the tokens of one block.
-pub fn block(block: &Block) -> u64 {
+/// What stands in the window without having been counted: tokens of text by estimate, and images.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Load {
+    pub text: u64,
+    pub images: u64,
+}
+
+impl Load {
+    /// Tokens when an image counts `IMAGE`.
+    pub fn total(self) -> u64 {
+        self.text + self.images * IMAGE
+    }
+}
+
+impl std::ops::Add for Load {
+    type Output = Load;
+
+    fn add(self, other: Load) -> Load {
+        Load { text: self.text + other.text, images: self.images + other.images }
+    }
+}
+
+impl std::ops::Sub for Load {
+    type Output = Load;
+
+    fn sub(self, other: Load) -> Load {
+        Load { text: self.text.saturating_sub(other.text), images: self.images.saturating_sub(other.images) }
+    }
+}
+
+impl std::iter::Sum for Load {
+    fn sum<I: Iterator<Item = Load>>(loads: I) -> Load {
+        loads.fold(Load::default(), std::ops::Add::add)
+    }
+}
+
+/// Estimates one block.
+pub fn load_of(block: &Block) -> Load {
+    const MEDIA: Load = Load { text: 0, images: 1 };
+    let of_text = |text| Load { text, images: 0 };
     match block {
-        Block::Text { text: body, .. } | Block::Thinking { text: body, .. } => text(body),
-        Block::ToolCall(call) => text(&call.name) + text(&call.input.to_string()),
+        Block::Text { text: body, .. } | Block::Thinking { text: body, .. } => of_text(text(body)),
+        Block::ToolCall(call) => of_text(text(&call.name) + text(&call.input.to_string())),
         Block::ToolResult(result) => result
             .content
             .iter()
             .map(|part| match part {
-                Content::Text { text: body } => text(body),
-                Content::Media(_) => IMAGE,
+                Content::Text { text: body } => of_text(text(body)),
+                Content::Media(_) => MEDIA,
             })
             .sum(),
-        Block::Media(_) => IMAGE,
+        Block::Media(_) => MEDIA,
     }
+}
+
+/// Estimates a message; what the model does not see counts nothing.
+pub fn load(message: &Message) -> Load {
+    if !message.agent_visible {
+        return Load::default();
+    }
+    message.blocks.iter().map(load_of).sum()
 }
 
 /// Estimates the tokens of a message; what the model does not see counts nothing.
 pub fn message(message: &Message) -> u64 {
-    if !message.agent_visible {
-        return 0;
-    }
-    message.blocks.iter().map(block).sum()
+    load(message).total()
 }
 
 #[cfg(test)]

@@ -7,8 +7,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use super::entry::{Boundary, ClippedBlock, EntryKind, Seq};
-use crate::message::tokens;
+mod clip;
+mod view;
+
+pub use view::{Count, Held, Shown};
+
+use super::entry::{Boundary, EntryKind, Seq};
+use crate::message::tokens::{self, Load};
 use crate::message::{Block, CallId, Content, Effect, Message, Outcome, Role, StopReason, Todo, ToolResult};
 
 /// What a call without a result is answered with.
@@ -29,6 +34,8 @@ pub struct Context {
     cwd: PathBuf,
     parts: Parts,
     tally: Tally,
+    /// Number of items that a boundary put at the start.
+    lead: usize,
 }
 
 /// One message that the model sees.
@@ -49,7 +56,7 @@ struct Item {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Estimate(OnceLock<u64>);
+struct Estimate(OnceLock<Load>);
 
 /// Equal messages have equal estimates, made or not.
 impl PartialEq for Estimate {
@@ -59,9 +66,9 @@ impl PartialEq for Estimate {
 }
 
 impl Item {
-    fn tokens(&self) -> u64 {
+    fn load(&self) -> Load {
         let messages = std::iter::once(&self.shown).chain(&self.digests);
-        *self.tokens.0.get_or_init(|| messages.map(|message| tokens::message(message)).sum())
+        *self.tokens.0.get_or_init(|| messages.map(|message| tokens::load(message)).sum())
     }
 }
 
@@ -71,6 +78,10 @@ struct Call {
     result: Option<usize>,
     /// The result reads as a marker.
     replaced: bool,
+    /// Name of the tool.
+    tool: String,
+    /// Estimate of the result as the model sees it.
+    tokens: Estimate,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,12 +99,22 @@ struct Parts {
 }
 
 /// What a provider counted last.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 struct Tally {
     /// Tokens of the last reply and all before it, less what was cleared since.
     counted: Option<u64>,
     /// Number of items that `counted` covers.
     covers: usize,
+    /// Sum of the estimates of the items from `covers` on, up to `summed`.
+    later: Load,
+    summed: usize,
+}
+
+/// How far the sum has got says nothing about the projection.
+impl PartialEq for Tally {
+    fn eq(&self, other: &Tally) -> bool {
+        (self.counted, self.covers) == (other.counted, other.covers)
+    }
 }
 
 impl Context {
@@ -108,6 +129,7 @@ impl Context {
             cwd,
             parts: Parts::default(),
             tally: Tally::default(),
+            lead: 0,
         }
     }
 
@@ -166,8 +188,8 @@ impl Context {
 
     /// Tokens in the window: what the provider counted with the last reply, and 1.33 times the estimate of what came later.
     pub fn tokens(&self) -> u64 {
-        let estimated: u64 = self.items[self.tally.covers..].iter().map(Item::tokens).sum();
-        self.tally.counted.unwrap_or(0) + (estimated * SAFETY_PERCENT).div_ceil(100)
+        let Count { counted, later } = self.count();
+        counted.unwrap_or(0) + (later.total() * SAFETY_PERCENT).div_ceil(100)
     }
 
     /// True when `tokens` rests on a provider's own count, which holds system prompt and tools, too. Otherwise it counts
@@ -203,6 +225,7 @@ impl Context {
         for message in boundary.summary.iter().chain(&boundary.attachments) {
             self.message(seq, message);
         }
+        self.lead = self.items.len();
         for effect in &boundary.effects {
             self.effect(Reader::Attachment, effect);
         }
@@ -278,7 +301,13 @@ impl Context {
                 (Role::Assistant, Block::ToolCall(call)) => {
                     let new = !self.calls.contains_key(&call.id);
                     if new {
-                        self.calls.insert(call.id.clone(), Call { result: None, replaced: false });
+                        let fresh = Call {
+                            result: None,
+                            replaced: false,
+                            tool: call.name.clone(),
+                            tokens: Estimate::default(),
+                        };
+                        self.calls.insert(call.id.clone(), fresh);
                     }
                     new
                 }
@@ -320,7 +349,7 @@ impl Context {
             tokens: Estimate::default(),
         });
         if counted > 0 {
-            self.tally = Tally { counted: Some(counted), covers: index + 1 };
+            self.tally = Tally { counted: Some(counted), covers: index + 1, later: Load::default(), summed: index + 1 };
         }
     }
 
@@ -348,6 +377,7 @@ impl Context {
         let call = self.calls.get_mut(id).filter(|call| !call.replaced)?;
         let index = call.result?;
         call.replaced = true;
+        call.tokens = Estimate::default();
         let mut forgotten = Vec::new();
         let original = self.items[index].original.results().find(|result| result.id == *id)?;
         let bytes = original.text().len();
@@ -389,43 +419,20 @@ impl Context {
         }
     }
 
-    fn clip(&mut self, clipped: &ClippedBlock) {
-        let Some(index) = self.items.iter().rposition(|item| item.seq == clipped.seq) else { return };
-        let item = &self.items[index];
-        let at = match &item.kept {
-            Some(kept) => kept.iter().position(|original| *original == clipped.block),
-            None => Some(clipped.block),
-        };
-        let Some(at) = at.filter(|at| *at < item.shown.blocks.len()) else { return };
-        if let Block::ToolResult(result) = &item.shown.blocks[at]
-            && self.calls.get(&result.id).is_some_and(|call| call.replaced)
-        {
-            return;
-        }
-        let original = &item.original.blocks[clipped.block];
-        let block = match original {
-            // Reasoning is signed, and arguments are JSON: neither may be cut.
-            Block::Thinking { .. } | Block::ToolCall(_) | Block::Media(_) => return,
-            Block::Text { text, .. } => Block::Text { text: head_and_tail(text, clipped), wire: None },
-            Block::ToolResult(result) => {
-                let mut result = result.clone();
-                let text = head_and_tail(&result.text(), clipped);
-                result.content.retain(|part| matches!(part, Content::Media(_)));
-                result.content.insert(0, Content::text(text));
-                Block::ToolResult(result)
-            }
-        };
-        self.edit(index, |item| Arc::make_mut(&mut item.shown).blocks[at] = block);
-    }
-
     /// Changes what the model sees of an item; what the provider had counted of it changes by the estimated difference.
     fn edit(&mut self, index: usize, change: impl FnOnce(&mut Item)) {
         let item = &mut self.items[index];
-        let before = item.tokens();
+        let before = item.load();
         change(item);
         item.tokens = Estimate::default();
-        if let Some(counted) = self.tally.counted.as_mut().filter(|_| index < self.tally.covers) {
-            *counted = (*counted + item.tokens()).saturating_sub(before);
+        let after = item.load();
+        let tally = &mut self.tally;
+        if index < tally.covers {
+            if let Some(counted) = &mut tally.counted {
+                *counted = (*counted + after.total()).saturating_sub(before.total());
+            }
+        } else if index < tally.summed {
+            tally.later = tally.later + after - before;
         }
     }
 }
@@ -468,25 +475,13 @@ fn without_results(message: &Arc<Message>) -> Option<Arc<Message>> {
     (!blocks.is_empty()).then(|| Arc::new(Message { blocks, ..Message::clone(message) }))
 }
 
-fn head_and_tail(text: &str, clipped: &ClippedBlock) -> String {
-    let head = text.floor_char_boundary(clipped.head);
-    let tail = text.ceil_char_boundary(text.len().saturating_sub(clipped.tail));
-    if head >= tail {
-        return text.to_owned();
-    }
-    let saved = match &clipped.persisted {
-        Some(path) => format!("; all of it is in {}", path.display()),
-        None => String::new(),
-    };
-    format!("{}\n[{} bytes left out{saved}]\n{}", &text[..head], tail - head, &text[tail..])
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
     use crate::message::{Kind, ToolCall, Usage};
+    use crate::session::entry::ClippedBlock;
 
     fn message(message: Message) -> EntryKind {
         EntryKind::Message { message: Arc::new(message) }

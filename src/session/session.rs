@@ -215,6 +215,7 @@ impl Session {
         } else {
             self.context.apply(entry.seq, &entry.kind);
         }
+        self.context.settle();
         Ok(entry.seq)
     }
 

@@ -16,6 +16,7 @@ const LEVELS: &[(&str, u32)] = &[
     ("protocol", 30),
     ("session", 35),
     ("tools", 40),
+    ("compact", 40),
     ("agent", 60),
     ("config", 70),
     ("engine", 80),

@@ -1,0 +1,30 @@
+//! Keeps the conversation inside the model's window. Pure: plans over the projection; effects are the caller's.
+//!
+//! Nothing is ever deleted: a plan becomes entries of the log that change the projection. State and its owners:
+//!
+//! | state | owner |
+//! |---|---|
+//! | what the model sees, its sizes, the last boundary | `session::Context`, folded from the log |
+//! | every constant | `Settings`, a slice of the configuration; `Limits` are the same, fitted to one window |
+//! | what the system prompt and tools weigh, how far estimates are off | `Meter`, in the `Driver` |
+//! | when a tier ran last, failures in a row, switched off, undone | `Driver`, one for each session that runs; a resumed one starts anew |
+//! | stages that were tried for the request at hand | `Driver`, until `sent` |
+//! | contents of cleared results | files `tool-results/<call>.txt` of the session, written before the entry that clears |
+//! | a summary that is not committed yet | `Candidate`, by value, from its tier to `Driver::judge` |
+//! | what came of it | the boundary entry and its `Receipt`, in the log |
+//!
+//! `Driver::step` decides, one step at a time, what happens before a request; agent and lab perform the steps and ask
+//! again until it says `Send`. Each stage comes at most once a request, so that it always ends.
+
+mod count;
+mod limits;
+mod settings;
+mod thresholds;
+
+pub use count::Meter;
+pub use limits::Limits;
+pub use settings::{Features, Guards, Memory, Micro, MicroTrigger, Restore, Settings, Summary, ToolOutput};
+pub use thresholds::{Thresholds, Window};
+
+#[cfg(test)]
+mod fixture;

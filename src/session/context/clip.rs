@@ -1,0 +1,74 @@
+//! Blocks that read as head, marker, tail.
+
+use std::sync::Arc;
+
+use super::{Context, Estimate};
+use crate::message::{Block, Content, Media};
+use crate::session::entry::ClippedBlock;
+
+impl Context {
+    /// Cuts the middle out of a block's text; a cut that keeps nothing takes images out, too.
+    pub(super) fn clip(&mut self, clipped: &ClippedBlock) {
+        let Some(index) = self.items.iter().rposition(|item| item.seq == clipped.seq) else { return };
+        let item = &self.items[index];
+        let at = match &item.kept {
+            Some(kept) => kept.iter().position(|original| *original == clipped.block),
+            None => Some(clipped.block),
+        };
+        let Some(at) = at.filter(|at| *at < item.shown.blocks.len()) else { return };
+        if let Block::ToolResult(result) = &item.shown.blocks[at]
+            && self.calls.get(&result.id).is_some_and(|call| call.replaced)
+        {
+            return;
+        }
+        let nothing_kept = clipped.head == 0 && clipped.tail == 0;
+        let original = &item.original.blocks[clipped.block];
+        let block = match original {
+            // Reasoning is signed, and arguments are JSON: neither may be cut.
+            Block::Thinking { .. } | Block::ToolCall(_) => return,
+            // Half an image is none: it leaves, or it stays.
+            Block::Media(media) if nothing_kept => Block::text(left_out(media)),
+            Block::Media(_) => return,
+            Block::Text { text, .. } => Block::Text { text: head_and_tail(text, clipped), wire: None },
+            Block::ToolResult(result) => {
+                let mut result = result.clone();
+                let text = head_and_tail(&result.text(), clipped);
+                if nothing_kept {
+                    let media = result.content.iter().filter_map(|part| match part {
+                        Content::Media(media) => Some(left_out(media)),
+                        Content::Text { .. } => None,
+                    });
+                    let lines: Vec<String> = std::iter::once(text).chain(media).collect();
+                    result.content = vec![Content::text(lines.join("\n").trim_start())];
+                } else {
+                    result.content.retain(|part| matches!(part, Content::Media(_)));
+                    result.content.insert(0, Content::text(text));
+                }
+                Block::ToolResult(result)
+            }
+        };
+        if let Block::ToolResult(result) = &block
+            && let Some(call) = self.calls.get_mut(&result.id)
+        {
+            call.tokens = Estimate::default();
+        }
+        self.edit(index, |item| Arc::make_mut(&mut item.shown).blocks[at] = block);
+    }
+}
+
+fn left_out(media: &Media) -> String {
+    format!("[{} of {} bytes left out]", media.media_type, media.bytes)
+}
+
+fn head_and_tail(text: &str, clipped: &ClippedBlock) -> String {
+    let head = text.floor_char_boundary(clipped.head);
+    let tail = text.ceil_char_boundary(text.len().saturating_sub(clipped.tail));
+    if head >= tail {
+        return text.to_owned();
+    }
+    let saved = match &clipped.persisted {
+        Some(path) => format!("; all of it is in {}", path.display()),
+        None => String::new(),
+    };
+    format!("{}\n[{} bytes left out{saved}]\n{}", &text[..head], tail - head, &text[tail..])
+}

@@ -1,0 +1,96 @@
+//! What compaction chooses from: the messages and results of the projection with their sizes.
+
+use std::sync::Arc;
+
+use super::{Call, Context, Item};
+use crate::message::tokens::{self, Load};
+use crate::message::{Block, CallId, Message, ToolResult};
+use crate::session::entry::Seq;
+
+/// How large the context is: what the provider counted, and what came later.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Tokens of the last reply and all before it, system prompt and tools included.
+    pub counted: Option<u64>,
+    /// Estimate of what came later; of everything when nothing was counted.
+    pub later: Load,
+}
+
+/// One message of the projection.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// Entry that it came from; messages of a boundary bear the boundary's.
+    pub seq: Seq,
+    /// As the model sees it.
+    pub message: &'a Arc<Message>,
+    /// Estimate, digests that follow it included.
+    pub load: Load,
+    /// It came with the last boundary.
+    pub lead: bool,
+}
+
+/// One result of the projection.
+#[derive(Debug, Clone, Copy)]
+pub struct Held<'a> {
+    /// Position among `Context::shown`.
+    pub index: usize,
+    pub seq: Seq,
+    pub tool: &'a str,
+    /// As the model sees it.
+    pub result: &'a ToolResult,
+    /// Estimate of its content.
+    pub load: Load,
+    /// It reads as a marker already.
+    pub replaced: bool,
+}
+
+impl Context {
+    /// How large the context is. Costs what came since the last append that was settled: mostly nothing.
+    pub fn count(&self) -> Count {
+        let tally = &self.tally;
+        let rest: Load = self.items[tally.summed.min(self.items.len())..].iter().map(Item::load).sum();
+        Count { counted: tally.counted, later: tally.later + rest }
+    }
+
+    /// Adds what is new to the running sum.
+    pub(in crate::session) fn settle(&mut self) {
+        self.tally.later = self.count().later;
+        self.tally.summed = self.items.len();
+    }
+
+    /// The messages that the projection holds, oldest first.
+    pub fn shown(&self) -> impl DoubleEndedIterator<Item = Shown<'_>> + ExactSizeIterator {
+        self.items.iter().enumerate().map(|(index, item)| Shown {
+            seq: item.seq,
+            message: &item.shown,
+            load: item.load(),
+            lead: index < self.lead,
+        })
+    }
+
+    /// Messages that the projection holds.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The results that the projection holds, oldest first.
+    pub fn results(&self) -> impl Iterator<Item = Held<'_>> {
+        self.items.iter().enumerate().flat_map(move |(index, item)| {
+            item.shown.blocks.iter().filter_map(move |block| {
+                let Block::ToolResult(result) = block else { return None };
+                let call = self.calls.get(&result.id)?;
+                let load = *call.tokens.0.get_or_init(|| tokens::load_of(block));
+                Some(Held { index, seq: item.seq, tool: &call.tool, result, load, replaced: call.replaced })
+            })
+        })
+    }
+
+    /// Position among `shown` of the message that answers a call.
+    pub fn answered_at(&self, call: &CallId) -> Option<usize> {
+        self.calls.get(call).and_then(|call: &Call| call.result)
+    }
+}
