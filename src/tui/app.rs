@@ -139,6 +139,11 @@ impl App {
         self.pager.as_ref()
     }
 
+    /// Pager or dialog wants the whole (alternate) screen.
+    pub fn covers(&self) -> bool {
+        self.pager.is_some() || self.dialogs.front().is_some_and(Dialog::covers)
+    }
+
     /// What waits outside the pager.
     pub fn alert(&self) -> Option<&'static str> {
         (!self.dialogs.is_empty()).then_some("A question waits")
@@ -259,7 +264,7 @@ impl App {
         }
         let dialog = Dialog::new(ask, now);
         self.dialogs.retain(|open| open.id() != dialog.id());
-        let headline = dialog.headline();
+        let headline = dialog.headline().to_owned();
         self.dialogs.push_back(dialog);
         if self.calls_back() { vec![Effect::Notify(headline)] } else { Vec::new() }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ratatui::crossterm::event::KeyEvent;
 
 use super::render::Row;
-use crate::protocol::{Event, ListKind, Op};
+use crate::protocol::{AskId, Event, ListKind, Op};
 
 /// Everything that changes the view state.
 #[derive(Debug, Clone)]
@@ -36,6 +36,11 @@ pub enum Msg {
     },
     /// Answers `Effect::OpenEditor`: what was written, or why it failed.
     Edited(Result<String, String>),
+    /// Answers `Effect::EditPlan`: what the file holds now, or why there is nothing new.
+    PlanEdited {
+        id: AskId,
+        text: Result<String, String>,
+    },
     /// Answers `Effect::RenderTranscript`.
     Transcript(Vec<Row>),
     /// The branch of the working directory, where there is one.
@@ -51,6 +56,9 @@ pub enum Effect {
     OpenEditor(String),
     /// Opens a file in the editor.
     EditFile(PathBuf),
+    /// Opens the file of a question in the editor.
+    EditPlan(AskId, PathBuf),
+    CopyText(String),
     /// Copies the last answer, or the code block that the argument names.
     Copy(String),
     Suspend,

@@ -307,7 +307,16 @@ impl<O: Output> Front<O> {
                     return Ok(Some(Msg::Told(format!("cannot suspend: {error}"))));
                 }
             }
+            Effect::EditPlan(id, path) => {
+                let host = Arc::clone(&self.host);
+                let edit = move || {
+                    host.edit_file(&path)?;
+                    std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+                };
+                return Ok(self.away(edit)?.map(|text| Msg::PlanEdited { id, text }));
+            }
             Effect::Copy(which) => return Ok(Some(Msg::Told(self.copy(which.trim())?))),
+            Effect::CopyText(text) => return Ok(Some(Msg::Told(self.copy_text(&text)?))),
             Effect::Exit => self.done = true,
             Effect::Redraw => self.surface.redraw(),
             Effect::ListFiles(query) => {
@@ -360,7 +369,11 @@ impl<O: Output> Front<O> {
             Err(_) => return Ok("/copy takes the number of a code block, or nothing for the whole answer".into()),
         };
         let Some(text): Option<String> = text else { return Ok("there is nothing to copy".into()) };
-        match terminal::copy(&text, self.surface.traits()) {
+        self.copy_text(&text)
+    }
+
+    fn copy_text(&mut self, text: &str) -> io::Result<String> {
+        match terminal::copy(text, self.surface.traits()) {
             Some(bytes) => {
                 self.surface.send(&bytes)?;
                 Ok(format!("copied {} characters", text.chars().count()))
@@ -382,23 +395,22 @@ impl<O: Output> Front<O> {
     fn draw(&mut self) -> io::Result<()> {
         let now = Instant::now();
         (self.frame, self.framed) = (Frame::Not, Some(now));
-        match (self.app.pager().is_some(), self.surface.in_overlay()) {
+        match (self.app.covers(), self.surface.in_overlay()) {
             (true, false) => {
                 self.surface.enter_overlay()?;
-                if !self.surface.in_overlay() {
-                    self.app.pager = None;
+                if !self.surface.in_overlay() && self.app.pager.take().is_some() {
                     self.app.tell("this terminal cannot show another screen", now);
                 }
             }
             (false, true) => self.surface.leave_overlay()?,
             _ => {}
         }
-        if self.app.pager().is_some() {
-            let app = &self.app;
-            return self.surface.draw_overlay(|area, buf| view::draw_pager(app, area, buf));
-        }
-        if self.refreshed.take().is_some() {
+        if self.app.pager().is_none() && self.refreshed.take().is_some() {
             self.transcript.forget_drawn();
+        }
+        if self.surface.in_overlay() {
+            let app = &self.app;
+            return self.surface.draw_overlay(|area, buf| view::draw_over(app, area, buf));
         }
         let app = &self.app;
         let (width, height) = (self.surface.size().width, self.surface.size().height);

@@ -1,6 +1,7 @@
 //! Keys and events in, ops and screens out.
 
 mod dialogs;
+mod reviews;
 
 use std::time::{Duration, Instant};
 

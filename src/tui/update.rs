@@ -74,8 +74,14 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             app.composer.edited(&text);
             Vec::new()
         }
-        Msg::Edited(Err(text)) | Msg::Told(text) => {
+        Msg::Edited(Err(text)) | Msg::PlanEdited { text: Err(text), .. } | Msg::Told(text) => {
             app.tell(text, now);
+            Vec::new()
+        }
+        Msg::PlanEdited { id, text: Ok(text) } => {
+            if let Some(dialog) = app.dialogs.iter_mut().find(|dialog| dialog.id() == id) {
+                dialog.edited(text);
+            }
             Vec::new()
         }
         Msg::Transcript(rows) => {
@@ -132,11 +138,16 @@ fn key_in_dialog(app: &mut App, key: KeyEvent, action: Option<Action>, now: Inst
     let size = (app.size.0, view::dialog_rows(app));
     let Some(dialog) = app.dialogs.front_mut() else { return Vec::new() };
     let id = dialog.id();
+    if let (Some(Action::Editor), Some(path)) = (action, dialog.file()) {
+        return vec![Effect::EditPlan(id, path.to_owned())];
+    }
     match dialog.key(key, now, size, &app.options.theme) {
         dialog::Outcome::Answered(answer) => {
             app.close(id, now);
             vec![Effect::Send(Op::Answer { id, answer })]
         }
+        dialog::Outcome::Edit(path) => vec![Effect::EditPlan(id, path)],
+        dialog::Outcome::Copy(text) => vec![Effect::CopyText(text)],
         // It was meant for the prompt, and stays there.
         dialog::Outcome::TooEarly if matches!(action, None | Some(Action::Help)) => {
             let reaction = app.composer.type_key(key, &app.options.commands);

@@ -48,7 +48,10 @@ pub fn live_room(app: &App, width: u16, screen: u16) -> u16 {
 
 /// Rows that a dialog may take of the screen.
 pub(super) fn dialog_rows(app: &App) -> u16 {
-    app.size.1.saturating_sub(1).max(1)
+    match app.dialogs.front() {
+        Some(dialog) if dialog.covers() => app.size.1,
+        _ => app.size.1.saturating_sub(1).max(1),
+    }
 }
 
 /// Draws everything but the transcript view and says where the cursor is; none hides it.
@@ -71,7 +74,7 @@ pub fn draw(app: &App, live: &[Row], area: Rect, buf: &mut Buffer, now: Instant)
 
     let mut input = paint::take(&mut rest, parts.input);
     let cursor = if let Some(dialog) = app.dialogs.front() {
-        dialog.draw(input, buf, theme)
+        dialog.draw(input, buf, None, theme)
     } else if let Some(picker) = &app.picker {
         picker.draw(input, buf, theme)
     } else {
@@ -94,9 +97,13 @@ pub fn draw(app: &App, live: &[Row], area: Rect, buf: &mut Buffer, now: Instant)
     cursor
 }
 
-/// Draws the pager over the whole (alternate) screen.
-pub fn draw_pager(app: &App, area: Rect, buf: &mut Buffer) -> Option<Position> {
-    app.pager()?.draw(area, buf, app.alert(), app.theme())
+/// Draws the pager, or else the dialog that covers everything, over the whole (alternate) screen.
+pub fn draw_over(app: &App, area: Rect, buf: &mut Buffer) -> Option<Position> {
+    if let Some(pager) = app.pager() {
+        return pager.draw(area, buf, app.alert(), app.theme());
+    }
+    let word = app.hint.as_ref().map(|hint| hint.text.as_str());
+    app.dialogs.front()?.draw(area, buf, word, app.theme())
 }
 
 /// Shares the rows out: input first, then status, spinner, popup, queue and todos as far as there is room.

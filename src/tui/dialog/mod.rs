@@ -1,34 +1,28 @@
-//! A question of the engine, in the live region: title, scrollable body, choices.
+//! A question of the engine: one panel each for plain questions, the plan's review, and choices.
 
+mod choices;
 pub mod picker;
+mod plain;
+mod plan;
 mod question;
 
-use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
-use self::question::{Choice, Then};
-use super::composer::field::Field;
+use self::choices::Form;
+use self::plain::Plain;
+use self::plan::Review;
 use super::paint;
 use super::theme::Theme;
-use crate::protocol::{Answer, Ask, AskId};
+use crate::protocol::{Answer, Ask, AskId, Question};
 
 /// Keys this soon after a dialog came up were meant for what was there before.
 pub const GUARD: Duration = Duration::from_millis(150);
-
-/// Which part of the dialog the user is in.
-#[derive(Debug, Clone)]
-enum Stage {
-    Choices,
-    /// Which rules are saved, and where.
-    Scope,
-    /// What the agent shall do instead.
-    Feedback(Box<Field>),
-}
 
 /// What a key did.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,38 +32,41 @@ pub enum Outcome {
     /// Came too early to be meant for the dialog.
     TooEarly,
     Ignored,
+    /// The file shall be opened in the editor, and its text shown afterwards.
+    Edit(PathBuf),
+    Copy(String),
 }
 
 /// An open question.
 #[derive(Debug, Clone)]
 pub struct Dialog {
-    ask: Ask,
-    stage: Stage,
-    selected: usize,
-    /// Rows of the body that are scrolled away.
-    scroll: usize,
+    id: AskId,
+    headline: String,
     /// When it came up in front of the user.
     since: Instant,
-    /// The body as it was last laid out: a long diff is not rendered anew for each frame.
-    laid: Option<Laid>,
+    panel: Panel,
 }
 
-/// A body, and what it was laid out for.
 #[derive(Debug, Clone)]
-struct Laid {
-    width: u16,
-    scope: bool,
-    theme: String,
-    lines: Vec<Line<'static>>,
+enum Panel {
+    Plain(Box<Plain>),
+    Plan(Box<Review>),
+    Choices(Box<Form>),
 }
 
 impl Dialog {
     pub fn new(ask: Ask, now: Instant) -> Dialog {
-        Dialog { ask, stage: Stage::Choices, selected: 0, scroll: 0, since: now, laid: None }
+        let headline = question::title(&ask.question);
+        let panel = match ask.question {
+            Question::Plan { plan, path } => Panel::Plan(Box::new(Review::new(plan, path))),
+            Question::Choices { questions } => Panel::Choices(Box::new(Form::new(questions))),
+            question => Panel::Plain(Box::new(Plain::new(question))),
+        };
+        Dialog { id: ask.id, headline, since: now, panel }
     }
 
     pub fn id(&self) -> AskId {
-        self.ask.id
+        self.id
     }
 
     /// It is now the one in front.
@@ -78,174 +75,101 @@ impl Dialog {
     }
 
     /// One line that says what is asked, for a notification.
-    pub fn headline(&self) -> String {
-        question::title(&self.ask.question)
+    pub fn headline(&self) -> &str {
+        &self.headline
+    }
+
+    /// Wants the whole (alternate) screen: what it shows is long.
+    pub fn covers(&self) -> bool {
+        matches!(self.panel, Panel::Plan(_))
     }
 
     /// Takes a key; `size` is what the dialog may take of the screen.
     pub fn key(&mut self, key: KeyEvent, now: Instant, size: (u16, u16), theme: &Theme) -> Outcome {
-        let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         let early = now.saturating_duration_since(self.since) < GUARD;
         if early && key.code != KeyCode::Esc {
             return Outcome::TooEarly;
         }
-        if let Stage::Feedback(field) = &mut self.stage {
-            match key.code {
-                KeyCode::Enter => {
-                    let text = field.text().trim().to_owned();
-                    return Outcome::Answered(question::in_words(&self.ask.question, text));
-                }
-                KeyCode::Esc => self.go(Stage::Choices),
-                KeyCode::PageUp | KeyCode::PageDown => self.scroll(key.code, size, theme),
-                _ if !field.key(key) => return Outcome::Ignored,
-                _ => {}
-            }
-            return Outcome::Open;
+        match &mut self.panel {
+            Panel::Plain(plain) => plain.key(key, size, theme),
+            Panel::Plan(review) => review.key(key, size, theme),
+            Panel::Choices(form) => form.key(key, size, theme),
         }
-        let choices = self.choices();
-        match key.code {
-            KeyCode::Esc if matches!(self.stage, Stage::Scope) => self.go(Stage::Choices),
-            KeyCode::Esc => return Outcome::Answered(Answer::No { feedback: None }),
-            KeyCode::Up | KeyCode::BackTab => self.selected = (self.selected + choices.len() - 1) % choices.len(),
-            KeyCode::Down | KeyCode::Tab => self.selected = (self.selected + 1) % choices.len(),
-            KeyCode::PageUp | KeyCode::PageDown | KeyCode::Home | KeyCode::End => self.scroll(key.code, size, theme),
-            KeyCode::Enter => return self.choose(self.selected),
-            KeyCode::Char(c @ '1'..='9') if plain => {
-                let at = c as usize - '1' as usize;
-                if at < choices.len() {
-                    return self.choose(at);
-                }
-            }
-            _ => return Outcome::Ignored,
+    }
+
+    /// The file that can be edited before the question is answered.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.panel {
+            Panel::Plan(review) => Some(review.path()),
+            Panel::Plain(_) | Panel::Choices(_) => None,
         }
-        Outcome::Open
+    }
+
+    /// The file has been edited.
+    pub fn edited(&mut self, text: String) {
+        if let Panel::Plan(review) = &mut self.panel {
+            review.edited(text);
+        }
     }
 
     /// Takes pasted text. False when there is no field for it.
     pub fn paste(&mut self, text: &str) -> bool {
-        match &mut self.stage {
-            Stage::Feedback(field) => {
-                field.insert(text);
-                true
-            }
-            Stage::Choices | Stage::Scope => false,
+        match &mut self.panel {
+            Panel::Plain(plain) => plain.paste(text),
+            Panel::Plan(review) => review.paste(text),
+            Panel::Choices(form) => form.paste(text),
         }
     }
 
-    /// Lays the body out where that has changed.
+    /// Lays out what is long, where that has changed.
     pub fn settle(&mut self, width: u16, theme: &Theme) {
-        if let Cow::Owned(lines) = self.body(width, theme) {
-            let scope = matches!(self.stage, Stage::Scope);
-            self.laid = Some(Laid { width, scope, theme: theme.name.clone(), lines });
+        match &mut self.panel {
+            Panel::Plain(plain) => plain.settle(width, theme),
+            Panel::Plan(review) => review.settle(width, theme),
+            Panel::Choices(_) => {}
         }
     }
 
     /// Rows that it wants at a width, at most `most`.
     pub fn height(&self, width: u16, most: u16, theme: &Theme) -> u16 {
-        let frame = 3 + self.choice_lines(width, theme).len();
-        (frame + self.body(width, theme).len()).min(most as usize) as u16
-    }
-
-    pub fn draw(&self, mut area: Rect, buf: &mut Buffer, theme: &Theme) -> Option<Position> {
-        let width = area.width;
-        let choices = self.choice_lines(width, theme);
-        let body = self.body(width, theme);
-        paint::rule(buf, paint::take(&mut area, 1), "", theme.warning);
-        let title = paint::cut(&self.headline(), width as usize);
-        paint::lines(buf, paint::take(&mut area, 1), &[Line::styled(title, theme.heading)]);
-        // The choices go before the body: without them nobody gets out.
-        let room = area.height.saturating_sub(choices.len() as u16 + 1);
-        let scroll = self.scroll.min(body.len().saturating_sub(room as usize));
-        let shown = &body[scroll..];
-        let hidden = shown.len().saturating_sub(room as usize);
-        paint::lines(buf, paint::take(&mut area, room.min(shown.len() as u16)), shown);
-        let first = area.y;
-        paint::lines(buf, paint::take(&mut area, choices.len() as u16), &choices);
-        let hint = match (&self.stage, hidden + scroll) {
-            (Stage::Feedback(_), _) => "Enter sends · Esc goes back".to_owned(),
-            (_, 0) => "↑↓ Enter choose · Esc no".to_owned(),
-            (_, _) => format!("PgUp/PgDn {scroll}↑ {hidden}↓ · Enter choose · Esc no"),
-        };
-        paint::lines(buf, area, &[Line::styled(paint::cut(&hint, width as usize), theme.dim)]);
-        match &self.stage {
-            Stage::Feedback(field) if first < buf.area.bottom() => {
-                let row =
-                    Rect { x: area.x + 2, y: first + choices.len() as u16 - 1, width: width.max(3) - 2, height: 1 };
-                field.draw(row.intersection(buf.area), buf, theme.text)
-            }
-            _ => None,
+        match &self.panel {
+            Panel::Plain(plain) => plain.height(width, most, theme),
+            Panel::Plan(_) => most,
+            Panel::Choices(form) => form.height(width, most, theme),
         }
     }
 
-    fn choices(&self) -> Vec<Choice> {
-        match self.stage {
-            Stage::Choices => question::choices(&self.ask.question),
-            Stage::Scope => question::scopes(&self.ask.question),
-            Stage::Feedback(_) => Vec::new(),
+    /// Draws it; `word` is a short word to the user that takes the place of the keys.
+    pub fn draw(&self, area: Rect, buf: &mut Buffer, word: Option<&str>, theme: &Theme) -> Option<Position> {
+        match &self.panel {
+            Panel::Plain(plain) => plain.draw(area, buf, theme),
+            Panel::Plan(review) => review.draw(area, buf, word, theme),
+            Panel::Choices(form) => form.draw(area, buf, theme),
         }
     }
+}
 
-    fn choice_lines(&self, width: u16, theme: &Theme) -> Vec<Line<'static>> {
-        if matches!(self.stage, Stage::Feedback(_)) {
-            let label = paint::cut("What shall the agent do instead?", width as usize);
-            return vec![Line::styled(label, theme.text), Line::styled("> ", theme.accent)];
+/// Choices with their digits, one marked; each takes at most `rows` rows.
+fn numbered(labels: &[String], selected: usize, rows: usize, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+    let room = (width as usize).saturating_sub(5);
+    let mut lines = Vec::new();
+    for (at, label) in labels.iter().enumerate() {
+        let chosen = at == selected;
+        let style = if chosen { theme.selected } else { theme.text };
+        let mut folded = paint::fold(label, room);
+        if folded.len() > rows {
+            let last = paint::cut(&folded[rows - 1..].concat(), room);
+            folded.truncate(rows - 1);
+            folded.push(last);
         }
-        let room = (width as usize).saturating_sub(5);
-        let mut lines = Vec::new();
-        for (at, choice) in self.choices().iter().enumerate() {
-            let chosen = at == self.selected;
-            let style = if chosen { theme.selected } else { theme.text };
-            let mut rows = paint::fold(&choice.label, room);
-            if rows.len() > 2 {
-                rows = vec![rows[0].clone(), paint::cut(&rows[1..].concat(), room)];
-            }
-            for (row, text) in rows.into_iter().enumerate() {
-                let mark = match (row, chosen) {
-                    (0, true) => format!("› {}. ", at + 1),
-                    (0, false) => format!("  {}. ", at + 1),
-                    _ => "     ".to_owned(),
-                };
-                lines.push(Line::from(vec![Span::styled(mark, style), Span::styled(text, style)]));
-            }
-        }
-        lines
-    }
-
-    fn body(&self, width: u16, theme: &Theme) -> Cow<'_, [Line<'static>]> {
-        let scope = matches!(self.stage, Stage::Scope);
-        let fits = |laid: &&Laid| laid.width == width && laid.scope == scope && laid.theme == theme.name;
-        match (self.laid.as_ref().filter(fits), scope) {
-            (Some(laid), _) => Cow::Borrowed(&laid.lines),
-            (None, true) => Cow::Owned(question::rules(&self.ask.question, width as usize, theme)),
-            (None, false) => Cow::Owned(question::body(&self.ask.question, width as usize, theme)),
+        for (row, text) in folded.into_iter().enumerate() {
+            let mark = match (row, chosen) {
+                (0, true) => format!("› {}. ", at + 1),
+                (0, false) => format!("  {}. ", at + 1),
+                _ => "     ".to_owned(),
+            };
+            lines.push(Line::from(vec![Span::styled(mark, style), Span::styled(text, style)]));
         }
     }
-
-    fn choose(&mut self, at: usize) -> Outcome {
-        match self.choices().swap_remove(at).then {
-            Then::Answer(answer) => return Outcome::Answered(answer),
-            Then::Scope => self.go(Stage::Scope),
-            Then::Feedback => self.go(Stage::Feedback(Box::default())),
-        }
-        Outcome::Open
-    }
-
-    fn go(&mut self, stage: Stage) {
-        self.stage = stage;
-        self.selected = 0;
-        self.scroll = 0;
-    }
-
-    fn scroll(&mut self, code: KeyCode, (width, height): (u16, u16), theme: &Theme) {
-        let frame = 3 + self.choice_lines(width, theme).len();
-        let room = (height as usize).saturating_sub(frame).max(1);
-        let most = self.body(width, theme).len().saturating_sub(room);
-        let page = room.saturating_sub(1).max(1);
-        self.scroll = match code {
-            KeyCode::PageUp => self.scroll.min(most).saturating_sub(page),
-            KeyCode::PageDown => (self.scroll + page).min(most),
-            KeyCode::Home => 0,
-            _ => most,
-        };
-    }
+    lines
 }

@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 
-use crate::protocol::{Answer, Approval, Choices, GrantScope, Question};
+use crate::protocol::{Answer, GrantScope, Question};
 use crate::tui::paint;
 use crate::tui::render::diff;
 use crate::tui::theme::Theme;
@@ -112,20 +112,8 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
             lines.extend(reason.iter().flat_map(|reason| text(reason)));
             lines.extend(dim("It reads and writes a plan; nothing is changed until you approve it."));
         }
-        Question::Plan { plan, path } => {
-            lines.extend(plan.lines().flat_map(&text));
-            lines.extend(dim(&path.to_string_lossy()));
-        }
-        Question::Choices { questions } => {
-            for question in questions {
-                if questions.len() > 1 {
-                    lines.extend(text(&question.question));
-                }
-                for option in &question.options {
-                    lines.extend(dim(&format!("· {}: {}", option.label, option.description)));
-                }
-            }
-        }
+        // These have panels of their own.
+        Question::Plan { .. } | Question::Choices { .. } => {}
     }
     lines
 }
@@ -153,35 +141,7 @@ pub(super) fn choices(question: &Question) -> Vec<Choice> {
         ],
         Question::Import { .. } => vec![choice("Yes, import it", yes()), choice("No", no())],
         Question::EnterPlan { .. } => vec![choice("Yes, plan first", yes()), choice("No, go on without a plan", no())],
-        Question::Plan { .. } => {
-            let approve = |how| Then::Answer(Answer::Approve { how });
-            vec![
-                choice("Approve, and accept edits automatically", approve(Approval::AcceptEdits)),
-                choice("Approve, ask before each edit", approve(Approval::AskEach)),
-                choice("Approve with a fresh context, ask before each edit", approve(Approval::FreshContext)),
-                choice("Keep planning, and say what to change", Then::Feedback),
-            ]
-        }
-        Question::Choices { questions } => {
-            let mut choices = Vec::new();
-            if let [Choices { multi: false, options, .. }] = questions.as_slice() {
-                let chosen = |label: &str| Then::Answer(Answer::Chosen { answers: vec![vec![label.to_owned()]] });
-                choices.extend(options.iter().map(|option| choice(&option.label, chosen(&option.label))));
-            }
-            choices.push(choice("Answer in your own words", Then::Feedback));
-            choices
-        }
-    }
-}
-
-/// What words typed in answer to the question come to.
-pub(super) fn in_words(question: &Question, text: String) -> Answer {
-    match question {
-        // One text answers all that was asked.
-        Question::Choices { questions } if !text.is_empty() => {
-            Answer::Chosen { answers: vec![vec![text]; questions.len()] }
-        }
-        _ => Answer::No { feedback: (!text.is_empty()).then_some(text) },
+        Question::Plan { .. } | Question::Choices { .. } => vec![choice("No", no())],
     }
 }
 

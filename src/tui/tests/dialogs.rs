@@ -177,7 +177,7 @@ fn the_pager_shows_keys_and_says_that_a_question_waits() {
     run.keys("?");
     let draw = |run: &Run| {
         let mut buf = Buffer::empty(Rect::new(0, 0, 40, 12));
-        view::draw_pager(&run.app, buf.area, &mut buf);
+        view::draw_over(&run.app, buf.area, &mut buf);
         let row = |y: u16| (0..40).map(|x| buf[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
         [row(0), row(1), row(11)].join("\n")
     };
