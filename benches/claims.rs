@@ -14,7 +14,7 @@ use cocode::provider::sse;
 use cocode::session::Session;
 use cocode::session::entry::{Boundary, EntryKind};
 use cocode::session::store::Store;
-use cocode::stdx::process::Running;
+use cocode::stdx::process::{Running, Streams};
 use cocode::tools::{self, Dirs, Keep, Toolbox};
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
@@ -184,9 +184,13 @@ fn kill_tree(bencher: Bencher<'_, '_>) {
         runtime.block_on(async {
             let mut command = tokio::process::Command::new("bash");
             let script = "sleep 100 & sleep 100 & (sleep 100 & wait) & setsid sleep 100 & echo up; wait";
-            command.args(["--norc", "--noprofile", "-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
-            let mut running = Running::spawn(&mut command).expect("bash starts");
-            let mut out = tokio::io::BufReader::new(running.child.stdout.take().expect("it has an output"));
+            command.args(["--norc", "--noprofile", "-c", script]);
+            let (output, writer) = std::io::pipe().expect("a pipe");
+            let stdout = writer.try_clone().expect("a second end").into();
+            let streams = Streams { stdin: None, stdout, stderr: writer.into(), kept: None };
+            let running = Running::spawn(&mut command, streams).expect("bash starts");
+            let output = tokio::net::unix::pipe::Receiver::from_owned_fd(output.into()).expect("a pipe");
+            let mut out = tokio::io::BufReader::new(output);
             let mut line = String::new();
             tokio::io::AsyncBufReadExt::read_line(&mut out, &mut line).await.expect("it says that it is up");
             running

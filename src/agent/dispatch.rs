@@ -14,7 +14,7 @@ pub(super) use self::repeats::Repeats;
 use super::Agent;
 use super::desk::Desk;
 use crate::message::{CallId, Effect, Message, Outcome, ToolCall, ToolResult};
-use crate::permission::{self, Access, Behavior, Disk, Query};
+use crate::permission::Access;
 use crate::protocol::{Answer, Event, Question, TurnEnd};
 use crate::session;
 use crate::session::entry::EntryKind;
@@ -34,6 +34,9 @@ struct Ready {
     call: ToolCall,
     tool: Arc<dyn Tool>,
     access: Access,
+    /// It provably changes nothing: plan mode would let it run. Then undo need not speak of it, nothing has to be on disk
+    /// first, and git must not run what a repository's configuration names.
+    reads: bool,
 }
 
 /// A call that ran, or will not.
@@ -181,29 +184,11 @@ impl Agent {
     fn before(&mut self, ready: &Ready) -> Result<(), session::Error> {
         match &ready.access {
             Access::Write { path } => self.session.before_change(path)?,
-            Access::Shell { command, .. }
-                if !ready.tool.read_only(&ready.call.input)
-                    && !self.provably_read_only(&ready.call.name, &ready.access) =>
-            {
+            Access::Shell { command, .. } if !ready.reads && !ready.tool.read_only(&ready.call.input) => {
                 self.session.append(EntryKind::CommandRan { call: ready.call.id.clone(), command: command.clone() })?;
             }
             _ => return Ok(()),
         }
         self.session.sync()
-    }
-
-    /// Whether plan mode would let it run: then undo need not speak of it, and nothing has to be on disk first.
-    fn provably_read_only(&self, tool: &str, access: &Access) -> bool {
-        let places = self.places();
-        let rules = permission::RuleSet::default();
-        let query = Query {
-            tool,
-            access,
-            mode: permission::Mode::Plan,
-            rules: &rules,
-            places: &places,
-            trust: permission::Trust::Untrusted,
-        };
-        permission::decide(&query, &Disk).behavior == Behavior::Allow
     }
 }

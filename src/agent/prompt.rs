@@ -80,13 +80,6 @@ fn printable(line: &str) -> String {
     line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// The branch in a status of ours.
-pub fn branch(status: &str) -> Option<&str> {
-    let head = status.lines().next()?.strip_prefix("## ")?;
-    let head = head.strip_prefix("No commits yet on ").unwrap_or(head);
-    Some(head.split("...").next().unwrap_or(head))
-}
-
 /// How the first message begins.
 const OPENING: &str = "# Environment";
 
@@ -117,19 +110,4 @@ pub fn opening(environment: &Environment, files: &[memory::MemoryFile]) -> Strin
 
 fn show(path: &Path) -> String {
     printable(&path.to_string_lossy())
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn reads_the_branch() {
-        for (status, want) in [
-            ("## main...origin/main [ahead 1]\n M a", Some("main")),
-            ("## No commits yet on trunk", Some("trunk")),
-            ("## HEAD (no branch)", Some("HEAD (no branch)")),
-            ("", None),
-        ] {
-            assert_eq!(super::branch(status), want, "{status:?}");
-        }
-    }
 }

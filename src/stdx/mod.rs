@@ -3,6 +3,7 @@
 pub mod ansi;
 pub mod clock;
 pub mod fs;
+pub mod git;
 pub mod hash;
 pub mod nearest;
 pub mod process;

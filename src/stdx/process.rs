@@ -2,14 +2,17 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
+use tokio::net::unix::pipe;
+use tokio::process::Command;
 
+mod child;
 mod tree;
 
+pub use child::{Child, Streams};
 pub use tree::Tree;
 
 /// Names the variable by which processes of one tree are found again, whoever their parent is now.
@@ -24,20 +27,16 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a command in a session and process group of its own, without a controlling terminal.
+    /// Starts a command in a session and process group of its own, without a controlling terminal: it can neither read what
+    /// the user types nor write over the screen. The command's own streams do not count.
     ///
     /// # Errors
     /// What the system says: no such program, no such folder, arguments too long.
-    pub fn spawn(command: &mut Command) -> io::Result<Running> {
+    pub fn spawn(command: &mut Command, streams: Streams) -> io::Result<Running> {
         tree::adopt_orphans();
         let mark = tree::next_mark();
         command.env(MARK, &mark);
-        #[cfg(unix)]
-        // SAFETY: `setsid` is async-signal-safe and touches no memory.
-        unsafe {
-            command.pre_exec(|| rustix::process::setsid().map(|_| ()).map_err(io::Error::from));
-        }
-        let child = command.spawn()?;
+        let child = Child::spawn(command.as_std(), streams)?;
         let tree = Tree::new(child.id(), mark);
         Ok(Running { child, tree, ended: false })
     }
@@ -59,7 +58,7 @@ impl Drop for Running {
         if !self.ended {
             // Nobody waits any more, so there is no time to ask.
             self.tree.kill_now();
-            let _ = self.child.start_kill();
+            self.child.end_now();
         }
     }
 }
@@ -82,11 +81,15 @@ pub struct Captured {
 /// # Errors
 /// Only when the command cannot be started; how it ended is in the answer.
 pub async fn run_captured(mut command: Command, input: &[u8], timeout: Duration, cap: usize) -> io::Result<Captured> {
-    command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = Running::spawn(&mut command)?;
-    let (stdin, stdout, stderr) =
-        (running.child.stdin.take(), running.child.stdout.take(), running.child.stderr.take());
+    let (stdout, out_end) = io::pipe()?;
+    let (stderr, err_end) = io::pipe()?;
+    let fed = if input.is_empty() { None } else { Some(io::pipe()?) };
+    let (stdin, feed_end) = fed.map_or((None, None), |(reader, writer)| (Some(reader.into()), Some(writer)));
+    let streams = Streams { stdin, stdout: out_end.into(), stderr: err_end.into(), kept: None };
+    let mut running = Running::spawn(&mut command, streams)?;
+    let stdin = feed_end.map(|end| pipe::Sender::from_owned_fd(end.into())).transpose()?;
+    let stdout = pipe::Receiver::from_owned_fd(stdout.into())?;
+    let stderr = pipe::Receiver::from_owned_fd(stderr.into())?;
     let (mut out, mut err) = (Sink::new(cap), Sink::new(cap));
     let (timed_out, status) = {
         let feed = async {
@@ -136,8 +139,7 @@ impl Sink {
         Sink { bytes: Vec::new(), cap, over: false }
     }
 
-    async fn drain(&mut self, stream: Option<impl AsyncRead + Unpin>) {
-        let Some(mut stream) = stream else { return };
+    async fn drain(&mut self, mut stream: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; 16 * 1024];
         while let Ok(count @ 1..) = stream.read(&mut buffer).await {
             let keep = count.min(self.cap - self.bytes.len());
@@ -196,5 +198,50 @@ mod tests {
         assert_eq!(slow, Captured { timed_out: true, ..captured(None, "begun\n", "") });
         // A child in the background holds the pipe, yet nobody waits for it.
         assert_eq!(run("echo on; sleep 1000 &", b"", 60_000, 100).await, captured(Some(0), "on\n", ""));
+    }
+
+    #[tokio::test]
+    async fn a_child_leads_a_session_without_a_terminal() {
+        // Own process, group, session, terminal of the session: fields 1, 5, 6, 7.
+        let script = "read -r stat < /proc/$$/stat; set -- $stat; echo $(($1 == $5 && $1 == $6)) $7; : < /dev/tty";
+        let got = run(script, b"", 60_000, 1000).await;
+        let text = String::from_utf8(got.stdout).unwrap();
+        assert_eq!((got.code, text.as_str()), (Some(1), "1 0\n"));
+        assert!(String::from_utf8(got.stderr).unwrap().contains("/dev/tty"));
+    }
+
+    #[tokio::test]
+    async fn the_command_decides_what_the_child_gets() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = temp.path().canonicalize().unwrap();
+        let tool = folder.join("a-tool-of-ours");
+        std::fs::write(&tool, "#!/bin/sh\necho \"$PWD|$ONE|${HOME-none}|$*\"; trap | grep -c PIPE").unwrap();
+        std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        let captured = |command: Command| run_captured(command, b"", Duration::from_secs(60), 1000);
+        let mut command = Command::new("a-tool-of-ours");
+        let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+        command.args(["x", "y z"]).current_dir(&folder).env("PATH", path).env("ONE", "1").env_remove("HOME");
+        let got = captured(command).await.unwrap();
+        assert_eq!(String::from_utf8(got.stdout).unwrap(), format!("{}|1|none|x y z\n0\n", folder.display()));
+
+        let error = async |command: Command| captured(command).await.unwrap_err().kind();
+        assert_eq!(error(Command::new("a-tool-of-nobody")).await, io::ErrorKind::NotFound);
+        let mut command = Command::new("bash");
+        command.current_dir(folder.join("nowhere"));
+        assert_eq!(error(command).await, io::ErrorKind::NotFound);
+        let mut command = Command::new("bash");
+        command.arg("x".repeat(3_000_000));
+        assert_eq!(error(command).await, io::ErrorKind::ArgumentListTooLong);
+        let mut command = Command::new("bash");
+        command.arg("a\0b");
+        assert_eq!(error(command).await, io::ErrorKind::InvalidInput);
+    }
+
+    #[tokio::test]
+    async fn files_that_are_open_here_are_closed_there() {
+        let (_reader, writer) = io::pipe().unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&writer);
+        let got = run(&format!("[ -e /proc/$$/fd/{number} ] && echo open || echo closed"), b"", 60_000, 100).await;
+        assert_eq!(got, captured(Some(0), "closed\n", ""));
     }
 }

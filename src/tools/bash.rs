@@ -3,7 +3,7 @@
 use std::io::{self, PipeReader};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ use crate::message::{Display, Effect, Outcome};
 use crate::permission::Access;
 use crate::provider::ToolSpec;
 use crate::stdx::ansi::Cleaner;
-use crate::stdx::process::{Running as Process, command_without};
+use crate::stdx::process::{Running as Process, Streams, command_without};
 
 use super::limit::Spool;
 use super::{Context, Dirs, Output, Running, Settings, Tool, file, input};
@@ -143,9 +143,11 @@ async fn run(input: &Input, context: &Context<'_>) -> Output {
                 () = context.cancel.cancelled() => break End::Interrupted,
                 () = &mut deadline => break End::TimedOut(timeout),
                 status = process.child.wait() => break End::Exited(status),
-                ready = place.readable(), if place_open => place_open = ready.is_ok() && last_place.read(&place),
+                ready = place.readable(), if place_open => {
+                    place_open = ready.is_ok() && last_place.read(&place, pipe::Receiver::try_read);
+                }
                 ready = output.readable(), if open => {
-                    open = ready.is_ok() && sink.read(&output, &mut buffer).is_some();
+                    open = ready.is_ok() && sink.read(&output, pipe::Receiver::try_read, &mut buffer).is_some();
                 }
                 () = tokio::time::sleep_until(sink.due), if sink.waiting() => sink.send(),
             }
@@ -153,10 +155,10 @@ async fn run(input: &Input, context: &Context<'_>) -> Output {
     };
     process.end().await;
     // What was written before the end is still in the pipes.
-    last_place.read(&place);
+    last_place.read(&place, left);
     let mut drained = 0;
     while drained < DRAIN
-        && let Some(count @ 1..) = sink.read(&output, &mut buffer)
+        && let Some(count @ 1..) = sink.read(&output, left, &mut buffer)
     {
         drained += count;
     }
@@ -225,23 +227,24 @@ fn start(line: &str, cwd: &Path, settings: &Settings) -> io::Result<(Process, pi
         .env("GIT_EDITOR", "true")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env_remove("BASH_ENV")
-        .env_remove("CDPATH")
-        .stdin(Stdio::null())
-        .stdout(writer.try_clone()?)
-        .stderr(writer);
-    // SAFETY: one `fcntl` on a descriptor that is open in the parent, hence in the child; async-signal-safe.
-    unsafe {
-        command.pre_exec(move || {
-            let fd = std::os::fd::BorrowedFd::borrow_raw(fd);
-            rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::empty()).map_err(io::Error::from)
-        });
-    }
-    let process = Process::spawn(&mut command)?;
-    // The command holds the writing ends; without it only the shell does.
-    drop(command);
-    drop(place_writer);
+        .env_remove("CDPATH");
+    let streams = Streams {
+        stdin: None,
+        stdout: writer.try_clone()?.into(),
+        stderr: writer.into(),
+        kept: Some(place_writer.into()),
+    };
+    let process = Process::spawn(&mut command, streams)?;
     let receiver = |reader: PipeReader| pipe::Receiver::from_owned_fd(OwnedFd::from(reader));
     Ok((process, receiver(output)?, receiver(place)?))
+}
+
+/// Reads what a pipe holds now.
+type Take = fn(&pipe::Receiver, &mut [u8]) -> io::Result<usize>;
+
+/// Asks the pipe itself, whatever the runtime has heard of it: once the shell is gone nothing else is going to be heard.
+fn left(pipe: &pipe::Receiver, buffer: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::io::read(pipe, buffer)?)
 }
 
 /// The last of many records, each closed by a zero byte, read as they come so that the writer never waits.
@@ -253,11 +256,11 @@ struct LastRecord {
 
 impl LastRecord {
     /// Takes what is there; false at the end of the stream.
-    fn read(&mut self, pipe: &pipe::Receiver) -> bool {
+    fn read(&mut self, pipe: &pipe::Receiver, take: Take) -> bool {
         let mut buffer = [0; 4096];
         // Bounded, since a command may write nonsense here without end.
         for _ in 0..64 {
-            match pipe.try_read(&mut buffer) {
+            match take(pipe, &mut buffer) {
                 Ok(0) => return false,
                 Ok(count) => self.push(&buffer[..count]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
@@ -330,8 +333,8 @@ impl<'a> Sink<'a> {
     }
 
     /// Takes what is there now; none at the end of the stream.
-    fn read(&mut self, pipe: &pipe::Receiver, buffer: &mut [u8]) -> Option<usize> {
-        match pipe.try_read(buffer) {
+    fn read(&mut self, pipe: &pipe::Receiver, take: Take, buffer: &mut [u8]) -> Option<usize> {
+        match take(pipe, buffer) {
             Ok(0) => None,
             Ok(count) => {
                 let mut text = String::new();

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 
 use tokio::sync::mpsc::unbounded_channel;
@@ -13,7 +13,6 @@ use super::popup::CommandInfo;
 use super::run::{self, Host, Left, Terminal};
 use super::terminal::{Keyboard, Output, Queries, Session, Signal, Surface, Traits, Tty, restore_on_panic, signals};
 use super::theme::{Depth, Theme};
-use crate::agent::prompt;
 use crate::commands::Registry;
 use crate::config::paths::Env;
 use crate::engine::{self, Setup};
@@ -209,21 +208,6 @@ impl Host for Home {
     }
 
     fn branch(&self) -> Option<String> {
-        let output = Command::new("git")
-            .args([
-                "--no-optional-locks",
-                "-c",
-                "core.fsmonitor=false",
-                "status",
-                "--short",
-                "--branch",
-                "--untracked-files=no",
-            ])
-            .current_dir(&self.cwd)
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .output()
-            .ok()?;
-        prompt::branch(&String::from_utf8_lossy(&output.stdout)).map(str::to_owned)
+        crate::stdx::git::branch(&self.cwd)
     }
 }

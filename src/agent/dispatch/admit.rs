@@ -1,6 +1,7 @@
 //! Whether a call may run: its input is checked, the rules decide, and a person is asked where they say so.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
@@ -8,9 +9,10 @@ use super::Ready;
 use crate::agent::Agent;
 use crate::agent::desk::Desk;
 use crate::message::{Display, Outcome, ToolCall, ToolResult};
-use crate::permission::{self, Access, Behavior, Decision, Disk, Query};
+use crate::permission::{self, Access, Behavior, Decision, Disk, Mode, Query, RuleSet, Trust};
 use crate::protocol::{Answer, Event, Question};
 use crate::session;
+use crate::tools::Tool;
 
 pub(super) enum Admission {
     Run(Ready),
@@ -60,23 +62,30 @@ impl Agent {
         let decision = self.decide(&call.name, &access);
         tracing::debug!(tool = %call.name, behavior = ?decision.behavior, "decided");
         match decision.behavior {
-            Behavior::Allow => Ok(Admission::Run(Ready { call, tool, access })),
+            Behavior::Allow => Ok(Admission::Run(self.ready(call, tool, access))),
             Behavior::Deny => refuse(Outcome::Denied, format!("Refused: {}.", decision.reasons.join("; "))),
-            Behavior::Ask => self.ask(Ready { call, tool, access }, decision, desk, cancel).await,
+            Behavior::Ask => {
+                let ready = self.ready(call, tool, access);
+                self.ask(ready, decision, desk, cancel).await
+            }
         }
     }
 
-    pub(in crate::agent) fn decide(&self, tool: &str, access: &Access) -> Decision {
-        let places = self.places();
-        let query = Query {
-            tool,
-            access,
-            mode: self.mode(),
-            rules: &self.policy.rules,
-            places: &places,
-            trust: self.policy.trust,
+    fn ready(&self, call: ToolCall, tool: Arc<dyn Tool>, access: Access) -> Ready {
+        let reads = matches!(access, Access::Shell { .. }) && {
+            let (rules, trust) = (&RuleSet::default(), Trust::Untrusted);
+            self.decide_by(&call.name, &access, Mode::Plan, rules, trust).behavior == Behavior::Allow
         };
-        permission::decide(&query, &Disk)
+        Ready { call, tool, access, reads }
+    }
+
+    pub(in crate::agent) fn decide(&self, tool: &str, access: &Access) -> Decision {
+        self.decide_by(tool, access, self.mode(), &self.policy.rules, self.policy.trust)
+    }
+
+    fn decide_by(&self, tool: &str, access: &Access, mode: Mode, rules: &RuleSet, trust: Trust) -> Decision {
+        let places = self.places();
+        permission::decide(&Query { tool, access, mode, rules, places: &places, trust }, &Disk)
     }
 
     async fn ask(

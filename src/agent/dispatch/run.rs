@@ -35,7 +35,7 @@ impl Agent {
     /// None for any other call, so that hooks and filters work where the user allowed a change.
     fn quiet(&self, ready: &Ready) -> Option<tools::Settings> {
         let Access::Shell { command, .. } = &ready.access else { return None };
-        if !command.contains("git") || !self.provably_read_only(&ready.call.name, &ready.access) {
+        if !ready.reads || !command.contains("git") {
             return None;
         }
         let mut settings = (*self.settings.tools).clone();

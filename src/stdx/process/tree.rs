@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::time::Duration;
 
-use tokio::process::Child;
+use super::Child;
 
 /// How long a process may take after SIGTERM.
 const GRACE: Duration = Duration::from_millis(50);
@@ -12,13 +12,13 @@ const GRACE: Duration = Duration::from_millis(50);
 /// Everything below one child. Several trees live side by side; each touches its own processes only.
 #[derive(Debug)]
 pub struct Tree {
-    /// The child, which leads the session. None when it was gone before we could ask.
-    root: Option<u32>,
+    /// The child, which leads the session.
+    root: u32,
     mark: String,
 }
 
 impl Tree {
-    pub(super) fn new(root: Option<u32>, mark: String) -> Tree {
+    pub(super) fn new(root: u32, mark: String) -> Tree {
         Tree { root, mark }
     }
 
@@ -114,8 +114,8 @@ impl Tree {
         let mark = format!("{}={}", super::MARK, self.mark);
         let mut members: Vec<Process> = Vec::new();
         for process in &all {
-            let root = Some(process.pid) == self.root;
-            let near = Some(process.session) == self.root || Some(process.group) == self.root;
+            let root = process.pid == self.root;
+            let near = process.session == self.root || process.group == self.root;
             // Marks are read where parentage cannot tell: orphans are handed to us.
             let adopted = || process.parent == ours && !process.zombie && carries(process.pid, &mark);
             if process.pid != ours && (root || near || known.contains(&process.pid) || adopted()) {
@@ -154,7 +154,7 @@ impl Tree {
         let ours = std::process::id();
         for member in members {
             if member.parent == ours
-                && Some(member.pid) != self.root
+                && member.pid != self.root
                 && let Some(pid) = rustix::process::Pid::from_raw(member.pid.cast_signed())
             {
                 let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::NOHANG);
@@ -229,7 +229,7 @@ fn carries(pid: u32, entry: &str) -> bool {
 impl Tree {
     /// Without /proc only the child's group is known; one entry stands for it.
     fn members(&self, _known: &mut HashSet<u32>) -> Vec<Process> {
-        let Some(pid) = self.root else { return Vec::new() };
+        let pid = self.root;
         if !self.group_lives() {
             return Vec::new();
         }
@@ -238,7 +238,7 @@ impl Tree {
 
     #[cfg(unix)]
     fn group_lives(&self) -> bool {
-        let pid = self.root.and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
+        let pid = rustix::process::Pid::from_raw(self.root.cast_signed());
         pid.is_some_and(|pid| rustix::process::test_kill_process_group(pid).is_ok())
     }
 
@@ -269,12 +269,11 @@ impl Tree {
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
-    use std::process::Stdio;
-
     use tokio::io::{AsyncBufReadExt, BufReader};
+    use tokio::net::unix::pipe;
     use tokio::process::Command;
 
-    use super::super::Running;
+    use super::super::{Running, Streams};
     use super::*;
 
     #[test]
@@ -294,9 +293,12 @@ mod tests {
     /// Starts a script that prints `count` process ids, and returns them with the running child.
     async fn start(script: &str, count: usize) -> (Running, Vec<u32>) {
         let mut command = Command::new("bash");
-        command.args(["--norc", "--noprofile", "-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut running = Running::spawn(&mut command).unwrap();
-        let mut lines = BufReader::new(running.child.stdout.take().unwrap()).lines();
+        command.args(["--norc", "--noprofile", "-c", script]);
+        let (output, writer) = io::pipe().unwrap();
+        let stdout = writer.try_clone().unwrap().into();
+        let streams = Streams { stdin: None, stdout, stderr: writer.into(), kept: None };
+        let running = Running::spawn(&mut command, streams).unwrap();
+        let mut lines = BufReader::new(pipe::Receiver::from_owned_fd(output.into()).unwrap()).lines();
         let mut pids = Vec::new();
         while pids.len() < count {
             pids.push(lines.next_line().await.unwrap().expect("a process id").trim().parse().unwrap());

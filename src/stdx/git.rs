@@ -1,0 +1,74 @@
+//! What a Git repository says of itself in plain files, so that no process has to be started for it.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Longest `.git` file or `HEAD` that is read, in bytes.
+const MAX: u64 = 4096;
+
+/// The branch that is checked out in the work tree around a folder; none outside a repository, and where HEAD names no
+/// branch. Control characters in the name are replaced.
+pub fn branch(folder: &Path) -> Option<String> {
+    let (root, dot) = folder.ancestors().find_map(|folder| {
+        let dot = folder.join(".git");
+        dot.exists().then_some((folder, dot))
+    })?;
+    let repository = match read(&dot) {
+        // A linked work tree, or a submodule.
+        Some(text) => root.join(text.trim_end_matches(['\n', '\r']).strip_prefix("gitdir: ")?),
+        None => dot,
+    };
+    let head = read(&repository.join("HEAD"))?;
+    let name = head.trim_end().strip_prefix("ref: refs/heads/")?;
+    // So HEAD reads where the branches are kept in another format.
+    (name != ".invalid").then(|| name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect())
+}
+
+/// The text of a small regular file.
+fn read(path: &PathBuf) -> Option<String> {
+    // Looked at before it is opened: a pipe would wait.
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    File::open(path).ok()?.take(MAX).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn reads_the_branch() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path();
+        let below = root.join("a/b");
+        fs::create_dir_all(&below).unwrap();
+        assert_eq!(branch(&below), None);
+        fs::create_dir(root.join(".git")).unwrap();
+        assert_eq!(branch(&below), None);
+        for (head, want) in [
+            ("ref: refs/heads/main\n", Some("main")),
+            ("ref: refs/heads/feat/x y", Some("feat/x y")),
+            ("ref: refs/heads/a\u{1b}[2Jb\n", Some("a\u{fffd}[2Jb")),
+            ("ref: refs/heads/.invalid\n", None),
+            ("0123456789012345678901234567890123456789\n", None),
+            ("", None),
+        ] {
+            fs::write(root.join(".git/HEAD"), head).unwrap();
+            assert_eq!(branch(&below).as_deref(), want, "{head:?}");
+        }
+        let tree = root.join("tree");
+        fs::create_dir_all(root.join("kept/tree")).unwrap();
+        fs::create_dir(&tree).unwrap();
+        fs::write(root.join("kept/tree/HEAD"), "ref: refs/heads/linked\n").unwrap();
+        fs::write(tree.join(".git"), "gitdir: ../kept/tree\n").unwrap();
+        assert_eq!(branch(&tree).as_deref(), Some("linked"));
+        fs::write(tree.join(".git"), "nonsense").unwrap();
+        assert_eq!(branch(&tree), None);
+    }
+}
