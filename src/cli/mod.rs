@@ -13,8 +13,8 @@ use toml::{Table, Value};
 
 pub use subcommand::{Here, Own, run};
 
-use crate::config::split_list;
 use crate::permission::Mode;
+use crate::stdx::text::split_list;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -25,13 +25,19 @@ enum Part {
 /// Orders the commands that match by how well they do; all of them, in their own order, for an empty query.
 pub(super) fn complete<'a>(query: &str, commands: impl Iterator<Item = &'a Command>) -> Vec<Completion<'a>> {
     if query.is_empty() {
-        return commands.map(|command| Completion { command, matched: Vec::new() }).collect();
+        let mut rows: Vec<Completion<'a>> =
+            commands.map(|command| Completion { command, matched: Vec::new() }).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.command.score));
+        return rows;
     }
     let mut matcher = Matcher::new(Config::DEFAULT);
     let pattern = Pattern::parse(&literal(query), CaseMatching::Ignore, Normalization::Smart);
     let mut rows: Vec<((Part, u32), Completion<'a>)> =
         commands.filter_map(|command| rate(query, &pattern, &mut matcher, command)).collect();
-    rows.sort_by(|(a, row), (b, other)| b.cmp(a).then_with(|| row.command.name.cmp(&other.command.name)));
+    rows.sort_by(|(a, row), (b, other)| {
+        let used = other.command.score.cmp(&row.command.score);
+        b.cmp(a).then(used).then_with(|| row.command.name.cmp(&other.command.name))
+    });
     rows.into_iter().map(|(_, row)| row).collect()
 }
 

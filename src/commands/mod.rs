@@ -1,7 +1,16 @@
-//! Slash commands: one list of them, whatever they come from.
+//! Slash commands and skills: one list of them, whatever they come from.
 
 mod complete;
+pub mod diagnostic;
+pub mod discover;
+pub mod expand;
+mod interface;
 mod registry;
+pub mod skill;
+pub mod usage;
 
 pub use complete::Completion;
-pub use registry::{Command, Kind, LoadedFrom, Parsed, Registry, Source};
+pub use diagnostic::{Diagnostic, Severity};
+pub use interface::Interface;
+pub use registry::{Command, Kind, LoadedFrom, Parsed, Registry, Source, Standing};
+pub use skill::Skill;

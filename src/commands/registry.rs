@@ -1,13 +1,20 @@
 //! The list of commands: looking them up, reading a typed line, the text of `/help`.
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
 
 use super::Completion;
 use super::complete::complete;
+use super::interface::Interface;
+use super::skill::Skill;
 use crate::stdx::nearest::nearest;
 
 /// What running a command means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Runs here; its result is text.
     Local,
@@ -18,25 +25,67 @@ pub enum Kind {
 }
 
 /// Who provides a command.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Source {
     Builtin,
+    /// Shipped with the program.
+    Bundled,
+    /// `/etc/cocode`: the administrator.
+    PolicySettings,
+    UserSettings,
+    /// In the repository: what it wants to run needs trust.
+    ProjectSettings,
+    Plugin {
+        id: String,
+    },
+    Mcp {
+        server: String,
+    },
+}
+
+impl Source {
+    /// What stands before the colon in `/user:name`, and behind a command in lists.
+    pub fn tag(&self) -> &str {
+        match self {
+            Source::Builtin => "built-in",
+            Source::Bundled => "bundled",
+            Source::PolicySettings => "managed",
+            Source::UserSettings => "user",
+            Source::ProjectSettings => "project",
+            Source::Plugin { id } => id,
+            Source::Mcp { server } => server,
+        }
+    }
 }
 
 /// What a command was made from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LoadedFrom {
     Builtin,
+    /// A folder of skills.
+    Skills,
+    Plugin,
+    Bundled,
+    /// `.claude/commands`, loaded on request.
+    CommandsDeprecated,
 }
 
 /// One command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     /// Without the slash.
     pub name: String,
     pub aliases: Vec<String>,
+    /// `project:name`: means this one, whatever else has the name. None for built-ins.
+    pub qualified: Option<String>,
     /// One line.
     pub description: String,
+    /// The author wrote the description; else it was taken from the text.
+    pub has_description: bool,
+    /// For the model: when to use it.
+    pub when_to_use: Option<String>,
     /// What may follow the name, such as `[id]`.
     pub argument_hint: Option<String>,
     pub kind: Kind,
@@ -46,10 +95,17 @@ pub struct Command {
     pub enabled: bool,
     /// Works when typed, but is neither completed nor listed.
     pub hidden: bool,
+    /// False: it is refused when typed.
+    pub user_invocable: bool,
+    /// False: the model may not call it.
+    pub for_model: bool,
     /// Works without a screen (`cocode -p "/cost"`).
     pub headless: bool,
-    /// Works while a turn runs.
+    /// Works while a turn runs. A prompt waits for the turn's end by itself.
     pub while_busy: bool,
+    pub interface: Option<Interface>,
+    /// How much it was used lately, in thousandths.
+    pub score: u64,
 }
 
 impl Command {
@@ -57,16 +113,58 @@ impl Command {
         Command {
             name: name.into(),
             aliases: Vec::new(),
+            qualified: None,
             description: description.into(),
+            has_description: true,
+            when_to_use: None,
             argument_hint: None,
             kind,
             source: Source::Builtin,
             loaded_from: LoadedFrom::Builtin,
             enabled: true,
             hidden: false,
+            user_invocable: true,
+            for_model: false,
             headless: false,
             while_busy: false,
+            interface: None,
+            score: 0,
         }
+    }
+
+    /// The command that stands for a skill, as long as nothing stronger has its name.
+    fn of(skill: &Skill) -> Command {
+        Command {
+            name: skill.name.clone(),
+            aliases: skill.aliases.clone(),
+            qualified: Some(format!("{}:{}", skill.source.tag(), skill.name)),
+            description: skill.description.clone(),
+            has_description: skill.has_description,
+            when_to_use: skill.when_to_use.clone(),
+            argument_hint: skill.argument_hint.clone(),
+            kind: Kind::Prompt,
+            source: skill.source.clone(),
+            loaded_from: skill.loaded_from,
+            enabled: true,
+            hidden: !skill.user_invocable,
+            user_invocable: skill.user_invocable,
+            for_model: !skill.disable_model_invocation,
+            headless: true,
+            while_busy: false,
+            interface: skill.interface.clone(),
+            score: 0,
+        }
+    }
+
+    /// Whether somebody wrote what it is for.
+    fn described(&self) -> bool {
+        self.has_description || self.when_to_use.is_some()
+    }
+
+    /// What lists say of it.
+    pub fn summary(&self) -> &str {
+        let short = self.interface.as_ref().and_then(|interface| interface.short_description.as_deref());
+        short.unwrap_or(&self.description)
     }
 
     fn hint(mut self, hint: &str) -> Command {
@@ -107,9 +205,21 @@ pub enum Parsed<'a> {
 }
 
 /// All commands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Registry {
     commands: Vec<Command>,
+}
+
+/// Why a skill is not what its name means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// The name means it.
+    Reached,
+    /// A built-in has the name.
+    BehindBuiltin,
+    /// A stronger skill has the name: where that one is.
+    Shadowed(String),
 }
 
 impl Registry {
@@ -141,6 +251,79 @@ impl Registry {
         Registry { commands }
     }
 
+    /// The built-ins and these skills, the strongest first, and how each of the skills stands. `score` is how much one was used.
+    pub fn with_skills(skills: &[Skill], score: impl Fn(&str) -> f64) -> (Registry, Vec<Standing>) {
+        let mut registry = Registry::builtin();
+        let mut taken: HashMap<String, Option<String>> = HashMap::new();
+        for command in &registry.commands {
+            for name in command.aliases.iter().chain([&command.name]) {
+                taken.insert(name.to_lowercase(), None);
+            }
+        }
+        let mut standings = Vec::with_capacity(skills.len());
+        let mut qualified = HashSet::new();
+        for skill in skills {
+            let mut command = Command::of(skill);
+            command.score = (score(&skill.name) * 1_000.0) as u64;
+            let standing = match taken.get(&skill.name.to_lowercase()) {
+                None => Standing::Reached,
+                Some(None) => Standing::BehindBuiltin,
+                Some(Some(place)) => Standing::Shadowed(place.clone()),
+            };
+            let full = command.qualified.clone().unwrap_or_default();
+            // Two of one source and name: only the first has the longer form.
+            let first = qualified.insert(full.to_lowercase());
+            match &standing {
+                Standing::Reached => {
+                    taken.insert(skill.name.to_lowercase(), Some(skill.place()));
+                    registry.commands.push(command);
+                }
+                Standing::BehindBuiltin | Standing::Shadowed(_) if first => {
+                    command.name = full;
+                    command.aliases.clear();
+                    command.hidden |= standing != Standing::BehindBuiltin;
+                    command.for_model &= standing == Standing::BehindBuiltin;
+                    registry.commands.push(command);
+                }
+                Standing::BehindBuiltin | Standing::Shadowed(_) => {}
+            }
+            standings.push(standing);
+        }
+        // An alias never takes a name, and the stronger skill has it.
+        for command in registry.commands.iter_mut().filter(|command| command.kind == Kind::Prompt) {
+            command.aliases.retain(|alias| match taken.entry(alias.to_lowercase()) {
+                Entry::Occupied(_) => false,
+                Entry::Vacant(free) => {
+                    free.insert(None);
+                    true
+                }
+            });
+        }
+        (registry, standings)
+    }
+
+    /// Commands that the model may call: with a description of the author's, and not kept from it.
+    pub fn model_invocable(&self) -> impl Iterator<Item = &Command> {
+        self.all().filter(|command| {
+            command.kind == Kind::Prompt
+                && command.source != Source::Builtin
+                && command.for_model
+                && command.described()
+        })
+    }
+
+    /// Skills that `/help` lists: with a description of the author's, and not hidden.
+    pub fn user_visible(&self) -> impl Iterator<Item = &Command> {
+        self.all().filter(|command| {
+            command.kind == Kind::Prompt && command.source != Source::Builtin && !command.hidden && command.described()
+        })
+    }
+
+    /// The built-ins that are listed.
+    fn listed_builtins(&self) -> impl Iterator<Item = &Command> {
+        self.all().filter(|command| command.source == Source::Builtin && !command.hidden)
+    }
+
     /// Every enabled command, hidden ones too.
     pub fn all(&self) -> impl Iterator<Item = &Command> {
         self.commands.iter().filter(|command| command.enabled)
@@ -148,9 +331,12 @@ impl Registry {
 
     /// Looks a command up by name or alias, without slash; letter case does not count.
     pub fn find(&self, name: &str) -> Option<&Command> {
-        let named = |own: &str| own.eq_ignore_ascii_case(name);
+        let lower = name.to_lowercase();
+        let named = |own: &str| own.eq_ignore_ascii_case(name) || own.to_lowercase() == lower;
         let exact = self.all().find(|command| named(&command.name));
-        exact.or_else(|| self.all().find(|command| command.aliases.iter().any(|alias| named(alias))))
+        let alias = || self.all().find(|command| command.aliases.iter().any(|alias| named(alias)));
+        let full = || self.all().find(|command| command.qualified.as_deref().is_some_and(named));
+        exact.or_else(alias).or_else(full)
     }
 
     /// The name that was probably meant.
@@ -179,9 +365,19 @@ impl Registry {
     /// What `/help` says, as Markdown: a line for each command.
     pub fn help(&self) -> String {
         let mut text = String::from("Commands; `?` on an empty prompt shows the keys.\n\n");
-        for command in self.all().filter(|command| !command.hidden) {
+        let row = |text: &mut String, command: &Command, tag: &str| {
             let hint = command.argument_hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
-            let _ = writeln!(text, "- `/{}{hint}` — {}", command.name, command.description);
+            // A backquote would end the code.
+            let hint = hint.replace('`', "'");
+            let _ = writeln!(text, "- `/{}{hint}` — {}{tag}", command.name, first_sentence(command.summary()));
+        };
+        self.listed_builtins().for_each(|command| {
+            let tag = if command.headless { "" } else { " (needs a terminal)" };
+            row(&mut text, command, tag);
+        });
+        if self.user_visible().next().is_some() {
+            text.push_str("\nSkills; `/skills` says where each is.\n\n");
+            self.user_visible().for_each(|command| row(&mut text, command, &format!(" ({})", command.source.tag())));
         }
         text
     }
@@ -189,7 +385,7 @@ impl Registry {
     /// The table of commands for the README, as Markdown.
     pub fn table(&self) -> String {
         let mut text = String::from("| Command | What it does | Headless |\n|---|---|---|\n");
-        for command in self.all().filter(|command| !command.hidden) {
+        for command in self.listed_builtins() {
             let hint =
                 command.argument_hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default().replace('|', "\\|");
             let aliases: Vec<String> = command.aliases.iter().map(|alias| format!("`/{alias}`")).collect();
@@ -199,6 +395,13 @@ impl Registry {
         }
         text
     }
+}
+
+/// The first sentence of a description, at most 160 characters of it: lists have no room for more.
+fn first_sentence(text: &str) -> &str {
+    let end = text.find(". ").map_or(text.len(), |at| at + 1);
+    let cut = text.char_indices().nth(160).map_or(text.len(), |(at, _)| at);
+    text[..end.min(cut)].trim_end()
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ use toml::{Table, Value};
 
 pub use layer::{Problem, Source};
 pub use settings::Config;
-pub(crate) use shape::split_list;
 
 use crate::permission::Behavior;
 use layer::{Layer, leaves, merge, path_of, shown};

@@ -7,6 +7,7 @@ use toml::{Table, Value};
 
 use super::settings::Config;
 use crate::stdx::nearest::nearest;
+use crate::stdx::text::split_list;
 
 /// The schema of the configuration.
 pub(crate) struct Shape {
@@ -192,16 +193,6 @@ fn unknown(node: &Json, prefix: &str, name: &str) -> String {
         Some(near) => format!("unknown key `{key}`; did you mean `{}`?", join(prefix, near)),
         None => format!("unknown key `{key}`; `cocode config schema` lists them all"),
     }
-}
-
-/// Splits at separators outside brackets, trims, and drops what is empty.
-pub(crate) fn split_list(text: &str, separator: impl Fn(char) -> bool) -> Vec<String> {
-    let mut depth = 0_i32;
-    let parts = text.split(|c: char| {
-        depth += i32::from(matches!(c, '(' | '{' | '[')) - i32::from(matches!(c, ')' | '}' | ']'));
-        separator(c) && depth <= 0
-    });
-    parts.map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

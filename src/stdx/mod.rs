@@ -2,6 +2,7 @@
 
 pub mod ansi;
 pub mod clock;
+pub mod frontmatter;
 pub mod fs;
 pub mod git;
 pub mod hash;

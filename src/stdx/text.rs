@@ -22,6 +22,16 @@ pub fn clusters(text: &str) -> impl Iterator<Item = (usize, &str, usize)> {
     text.grapheme_indices(true).map(|(at, cluster)| (at, cluster, cluster.width()))
 }
 
+/// Splits at separators outside brackets, trims, and drops what is empty.
+pub fn split_list(text: &str, separator: impl Fn(char) -> bool) -> Vec<String> {
+    let mut depth = 0_i32;
+    let parts = text.split(|c: char| {
+        depth += i32::from(matches!(c, '(' | '{' | '[')) - i32::from(matches!(c, ')' | '}' | ']'));
+        separator(c) && depth <= 0
+    });
+    parts.map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
 /// Cuts the text to at most `columns`; a cut text ends in `…`.
 pub fn truncate(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {

@@ -1,0 +1,515 @@
+//! Finds skills: which folders are searched, in which order they count, and what each file is.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::diagnostic::Diagnostic;
+use super::registry::{LoadedFrom, Source};
+use super::skill::{At, Skill};
+
+/// How deep below a skills folder a SKILL.md may lie.
+const DEPTH: usize = 4;
+/// Most folders below one root; a link into a whole disk must not be walked for minutes.
+const FOLDERS: usize = 20_000;
+/// Folders in which nobody keeps skills.
+const SKIPPED: [&str; 4] = [".git", "node_modules", "target", ".venv"];
+/// Files from which on several threads read.
+const MANY: usize = 64;
+
+/// Where skills of this user in this folder may be. All absolute.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Folders {
+    /// `/etc/cocode`.
+    pub managed: PathBuf,
+    /// `<home>`.
+    pub home: PathBuf,
+    /// The platform's folder of settings, `~/.config`.
+    pub user_config: Option<PathBuf>,
+    pub user_home: Option<PathBuf>,
+    pub project: PathBuf,
+    /// Load `.claude/commands/*.md`, too.
+    pub legacy: bool,
+}
+
+/// One searched folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    pub path: PathBuf,
+    pub source: Source,
+    pub loaded_from: LoadedFrom,
+}
+
+impl Folders {
+    /// The folders in the order in which their skills count, the strongest first; those that are not there included.
+    pub fn roots(&self) -> Vec<Root> {
+        let root = |path: PathBuf, source: Source| Root { path, source, loaded_from: LoadedFrom::Skills };
+        let mut roots = vec![
+            root(self.managed.join("skills"), Source::PolicySettings),
+            root(self.home.join("skills"), Source::UserSettings),
+        ];
+        let config = self.user_config.iter().map(|config| config.join(".claude/skills"));
+        let agents = self.user_home.iter().map(|home| home.join(".agents/skills"));
+        roots.extend(config.chain(agents).map(|path| root(path, Source::UserSettings)));
+        for folder in self.project_folders() {
+            for name in [".claude/skills", ".agents/skills"] {
+                roots.push(root(folder.join(name), Source::ProjectSettings));
+            }
+        }
+        roots.push(Root {
+            path: self.home.join("skills-bundled"),
+            source: Source::Bundled,
+            loaded_from: LoadedFrom::Bundled,
+        });
+        roots
+    }
+
+    /// Folders of the older prompt files, which count last.
+    pub fn legacy_roots(&self) -> Vec<Root> {
+        let root = |path: PathBuf, source| Root { path, source, loaded_from: LoadedFrom::CommandsDeprecated };
+        let own = root(self.home.join("commands"), Source::UserSettings);
+        let project = self.project_folders().into_iter();
+        let mut roots = vec![own];
+        roots.extend(project.map(|folder| root(folder.join(".claude/commands"), Source::ProjectSettings)));
+        roots
+    }
+
+    /// The working directory and those above it, up to the root of the repository; it alone where there is none.
+    fn project_folders(&self) -> Vec<&Path> {
+        let top = self.project.ancestors().find(|folder| folder.join(".git").exists());
+        let Some(top) = top else { return vec![&self.project] };
+        self.project.ancestors().take_while(|folder| folder.starts_with(top)).collect()
+    }
+}
+
+/// What a search found.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// The strongest first.
+    pub skills: Vec<Skill>,
+    /// Files that were reached before: this one, and the one that was loaded.
+    pub dropped: Vec<(PathBuf, PathBuf)>,
+    pub problems: Vec<Diagnostic>,
+    /// Files of `.claude/commands` that were not loaded.
+    pub legacy: Vec<PathBuf>,
+    /// How everything looked that was looked at.
+    pub stamps: Stamps,
+}
+
+/// Time and size of every folder and file that was looked at; none for what was not there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stamps(Vec<(PathBuf, Option<Stamp>)>);
+
+type Stamp = (SystemTime, u64, u64);
+
+impl Stamps {
+    /// Whether anything looks different now.
+    pub fn changed(&self) -> bool {
+        self.0.iter().any(|(path, stamp)| look(path).map(|(_, stamp)| stamp) != *stamp)
+    }
+
+    fn note(&mut self, path: &Path) -> Option<fs::Metadata> {
+        let (meta, stamp) = look(path).unzip();
+        self.0.push((path.to_owned(), stamp));
+        meta
+    }
+}
+
+fn look(path: &Path) -> Option<(fs::Metadata, Stamp)> {
+    let meta = fs::metadata(path).ok()?;
+    let stamp = (meta.modified().unwrap_or(SystemTime::UNIX_EPOCH), meta.len(), identity(path, &meta).1);
+    Some((meta, stamp))
+}
+
+/// What a path really is: device and inode, or a hash of the real path where there are none.
+fn identity(path: &Path, meta: &fs::Metadata) -> (u64, u64) {
+    #[cfg(unix)]
+    {
+        let _ = path;
+        use std::os::unix::fs::MetadataExt;
+        (meta.dev(), meta.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let _ = meta;
+        let mut hasher = DefaultHasher::new();
+        path.canonicalize().unwrap_or_else(|_| path.to_owned()).hash(&mut hasher);
+        (0, hasher.finish())
+    }
+}
+
+/// A file that is to be read.
+struct Candidate {
+    path: PathBuf,
+    /// Name of the folder that it stands in, or of the file.
+    name: String,
+    root: usize,
+}
+
+/// Searches all folders and reads what is there. `bundled` are the skills of the binary, by name and text.
+pub fn discover(folders: &Folders, bundled: &[(&'static str, &'static str)]) -> Found {
+    let mut found = Found::default();
+    let mut roots = folders.roots();
+    let shipped = roots.len();
+    roots.extend(folders.legacy_roots());
+    let mut walk =
+        Walk { found: &mut found, folders: HashSet::new(), files: HashMap::new(), candidates: Vec::new(), left: 0 };
+    for (at, root) in roots.iter().enumerate() {
+        walk.left = FOLDERS;
+        match root.loaded_from {
+            LoadedFrom::CommandsDeprecated => walk.legacy(&root.path, at, DEPTH),
+            _ => walk.folder(&root.path, at, 0),
+        }
+    }
+    let mut candidates = walk.candidates;
+    if !folders.legacy {
+        let old = candidates.extract_if(.., |candidate| candidate.root >= shipped);
+        found.legacy = old.map(|candidate| candidate.path).collect();
+    }
+    let before = candidates.iter().filter(|candidate| candidate.root < shipped).count();
+    let mut read = read_all(&candidates, &roots);
+    let legacy = read.split_off(before);
+    for (skill, problems) in read {
+        found.skills.extend(skill);
+        found.problems.extend(problems);
+    }
+    found.skills.extend(bundled.iter().map(|(name, text)| Skill::bundled(name, text)));
+    for (skill, problems) in legacy {
+        found.skills.extend(skill);
+        found.problems.extend(problems);
+    }
+    found
+}
+
+/// Reads one SKILL.md, or all below a folder, as a root of its own.
+pub fn discover_at(path: &Path) -> Found {
+    let mut found = Found::default();
+    let root = Root { path: path.to_owned(), source: Source::ProjectSettings, loaded_from: LoadedFrom::Skills };
+    let mut walk = Walk {
+        found: &mut found,
+        folders: HashSet::new(),
+        files: HashMap::new(),
+        candidates: Vec::new(),
+        left: FOLDERS,
+    };
+    if path.is_dir() {
+        walk.folder(path, 0, 0);
+    } else {
+        walk.file(path.to_owned(), 0);
+    }
+    let candidates = walk.candidates;
+    for (skill, problems) in read_all(&candidates, &[root]) {
+        found.skills.extend(skill);
+        found.problems.extend(problems);
+    }
+    found
+}
+
+type ReadOne = (Option<Skill>, Vec<Diagnostic>);
+
+fn read_all(candidates: &[Candidate], roots: &[Root]) -> Vec<ReadOne> {
+    let read = |candidate: &Candidate| -> ReadOne {
+        let root = &roots[candidate.root];
+        let at =
+            At { path: &candidate.path, folder: &candidate.name, source: &root.source, loaded_from: root.loaded_from };
+        let mut problems = Vec::new();
+        match Skill::load(at, &mut problems) {
+            Ok(skill) => (Some(skill), problems),
+            Err(problem) => {
+                problems.push(problem);
+                (None, problems)
+            }
+        }
+    };
+    if candidates.len() < MANY {
+        return candidates.iter().map(read).collect();
+    }
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(4);
+    let share = candidates.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        let running: Vec<_> = candidates
+            .chunks(share)
+            .map(|chunk| scope.spawn(move || chunk.iter().map(read).collect::<Vec<_>>()))
+            .collect();
+        running.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    })
+}
+
+struct Walk<'a> {
+    found: &'a mut Found,
+    /// Folders that were entered, by what they really are: a link back ends there.
+    folders: HashSet<(u64, u64)>,
+    files: HashMap<(u64, u64), PathBuf>,
+    candidates: Vec<Candidate>,
+    /// Folders that may still be entered.
+    left: usize,
+}
+
+impl Walk<'_> {
+    /// Names in a folder, in order; none when it is none, or was entered before.
+    fn enter(&mut self, folder: &Path) -> Option<Vec<(String, PathBuf)>> {
+        let meta = self.found.stamps.note(folder)?;
+        if !meta.is_dir() || !self.folders.insert(identity(folder, &meta)) {
+            return None;
+        }
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        if self.left == 0 {
+            let words = ["there are more than 20,000 folders", "skills beyond are not found", "move other files away"];
+            self.found.problems.push(Diagnostic::error(folder, None, words));
+        }
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) => {
+                let what = format!("cannot be listed: {error}");
+                let words = [what.as_str(), "skills in it are not found", "make it readable"];
+                self.found.problems.push(Diagnostic::error(folder, None, words));
+                return None;
+            }
+        };
+        let mut names: Vec<(String, PathBuf)> = entries
+            .filter_map(Result::ok)
+            .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
+            .collect();
+        names.sort();
+        Some(names)
+    }
+
+    fn folder(&mut self, folder: &Path, root: usize, depth: usize) {
+        let Some(names) = self.enter(folder) else { return };
+        for (name, path) in names {
+            if name == "SKILL.md" {
+                self.file(path, root);
+            } else if name.eq_ignore_ascii_case("skill.md") {
+                let words =
+                    ["the name of the file is not `SKILL.md`", "the skill is not loaded", "rename it to `SKILL.md`"];
+                self.found.problems.push(Diagnostic::error(&path, None, words));
+            } else if name == "SKILL.toml" {
+                self.found.stamps.note(&path);
+            } else if SKIPPED.contains(&name.as_str()) {
+            } else if path.is_dir() {
+                if depth < DEPTH {
+                    self.folder(&path, root, depth + 1);
+                } else if path.join("SKILL.md").exists() {
+                    let words = ["it lies deeper than four folders", "it is not loaded", "move it up"];
+                    self.found.problems.push(Diagnostic::error(&path.join("SKILL.md"), None, words));
+                }
+            } else if depth == 0 && name.ends_with(".md") && !name.eq_ignore_ascii_case("readme.md") {
+                let fix = format!("move it to `{}/SKILL.md`", name.trim_end_matches(".md"));
+                let words = ["a skill is a folder with a SKILL.md", "the file is not loaded", fix.as_str()];
+                self.found.problems.push(Diagnostic::warning(&path, None, words));
+            }
+        }
+    }
+
+    fn legacy(&mut self, folder: &Path, root: usize, depth: usize) {
+        let Some(names) = self.enter(folder) else { return };
+        for (name, path) in names {
+            if let Some(stem) = name.strip_suffix(".md") {
+                self.candidate(path, stem.to_owned(), root);
+            } else if depth > 0 && path.is_dir() {
+                self.legacy(&path, root, depth - 1);
+            }
+        }
+    }
+
+    fn file(&mut self, path: PathBuf, root: usize) {
+        let folder = path.parent().and_then(Path::file_name);
+        let name = folder.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        self.candidate(path, name, root);
+    }
+
+    fn candidate(&mut self, path: PathBuf, name: String, root: usize) {
+        let Some(meta) = self.found.stamps.note(&path) else {
+            let words = ["is a link that leads nowhere", "the skill is not there", "mend or remove the link"];
+            self.found.problems.push(Diagnostic::error(&path, None, words));
+            return;
+        };
+        let identity = identity(&path, &meta);
+        if let Some(first) = self.files.get(&identity) {
+            self.found.dropped.push((path, first.clone()));
+            return;
+        }
+        self.files.insert(identity, path.clone());
+        self.candidates.push(Candidate { path, name, root });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `path=text` files below a home with `project` in it; what was found, in order, and what was told.
+    fn check(files: &[(&str, &str)], want: &[&str], told: &[&str]) {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        for (path, text) in files {
+            let path = base.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            match text.strip_prefix("-> ") {
+                #[cfg(unix)]
+                Some(target) => std::os::unix::fs::symlink(target, path).unwrap(),
+                _ if text.is_empty() => fs::create_dir_all(path).unwrap(),
+                _ => fs::write(path, text).unwrap(),
+            }
+        }
+        let found = discover(&folders(&base), &[("shipped", "---\ndescription: s\n---\nx")]);
+        let rows: Vec<String> = found
+            .skills
+            .iter()
+            .map(|skill| {
+                format!("{} {:?} {}", skill.name, skill.source, skill.place().replace(base.to_str().unwrap(), ""))
+            })
+            .collect();
+        let mut lines: Vec<String> = found.problems.iter().map(|problem| problem.what.clone()).collect();
+        lines.extend(
+            found
+                .dropped
+                .iter()
+                .map(|(path, _)| path.display().to_string().replace(base.to_str().unwrap(), "dropped ")),
+        );
+        lines.extend(
+            found.legacy.iter().map(|path| path.display().to_string().replace(base.to_str().unwrap(), "legacy ")),
+        );
+        assert_eq!(
+            (rows.iter().map(String::as_str).collect::<Vec<_>>(), lines),
+            (want.to_vec(), told.iter().map(|line| (*line).to_owned()).collect())
+        );
+    }
+
+    fn folders(base: &Path) -> Folders {
+        Folders {
+            managed: base.join("etc"),
+            home: base.join("home/.claude"),
+            user_config: Some(base.join("home/.config")),
+            user_home: Some(base.join("home")),
+            project: base.join("repo/sub"),
+            legacy: false,
+        }
+    }
+
+    const TEXT: &str = "---\ndescription: d\n---\nbody";
+
+    #[test]
+    fn sources_in_their_order() {
+        check(
+            &[
+                ("repo/.git", ""),
+                ("repo/sub", ""),
+                ("home/.claude/skills-bundled/i/SKILL.md", TEXT),
+                ("repo/.agents/skills/h/SKILL.md", TEXT),
+                ("repo/.claude/skills/g/SKILL.md", TEXT),
+                ("repo/sub/.agents/skills/f/SKILL.md", TEXT),
+                ("repo/sub/.claude/skills/e/SKILL.md", TEXT),
+                ("home/.agents/skills/d/SKILL.md", TEXT),
+                ("home/.config/.claude/skills/c/SKILL.md", TEXT),
+                ("home/.claude/skills/b/SKILL.md", TEXT),
+                ("etc/skills/a/SKILL.md", TEXT),
+                ("repo/.claude/commands/old.md", TEXT),
+                (".claude/skills/above/SKILL.md", TEXT),
+            ],
+            &[
+                "a PolicySettings /etc/skills/a/SKILL.md",
+                "b UserSettings /home/.claude/skills/b/SKILL.md",
+                "c UserSettings /home/.config/.claude/skills/c/SKILL.md",
+                "d UserSettings /home/.agents/skills/d/SKILL.md",
+                "e ProjectSettings /repo/sub/.claude/skills/e/SKILL.md",
+                "f ProjectSettings /repo/sub/.agents/skills/f/SKILL.md",
+                "g ProjectSettings /repo/.claude/skills/g/SKILL.md",
+                "h ProjectSettings /repo/.agents/skills/h/SKILL.md",
+                "i Bundled /home/.claude/skills-bundled/i/SKILL.md",
+                "shipped Bundled in the program",
+            ],
+            &["legacy /repo/.claude/commands/old.md"],
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nesting_links_and_what_is_not_loaded() {
+        check(
+            &[
+                ("home/.claude/skills/1/2/3/4/SKILL.md", TEXT),
+                ("home/.claude/skills/1/2/3/4/5/SKILL.md", TEXT),
+                ("home/.claude/skills/a/SKILL.md", TEXT),
+                ("home/.claude/skills/a/loop", "-> .."),
+                ("home/.claude/skills/b", "-> a"),
+                ("home/.claude/skills/c/SKILL.md", "-> ../a/SKILL.md"),
+                ("home/.claude/skills/d/SKILL.md", "-> nowhere"),
+                ("home/.claude/skills/e/skill.md", TEXT),
+                ("home/.claude/skills/f/SKILL.md/x", TEXT),
+                ("home/.claude/skills/flat.md", TEXT),
+                ("outside/g/SKILL.md", TEXT),
+                ("home/.claude/skills/linked", "-> ../../../outside"),
+            ],
+            &[
+                "4 UserSettings /home/.claude/skills/1/2/3/4/SKILL.md",
+                "a UserSettings /home/.claude/skills/a/SKILL.md",
+                "g UserSettings /home/.claude/skills/linked/g/SKILL.md",
+                "shipped Bundled in the program",
+            ],
+            &[
+                "it lies deeper than four folders",
+                "is a link that leads nowhere",
+                "the name of the file is not `SKILL.md`",
+                "a skill is a folder with a SKILL.md",
+                "is no file",
+                "dropped /home/.claude/skills/c/SKILL.md",
+            ],
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("x")).unwrap();
+        let pipe = dir.path().join("x/SKILL.md");
+        std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        let found = discover_at(dir.path());
+        assert_eq!((found.skills.len(), found.problems[0].what.as_str()), (0, "is no file"));
+    }
+
+    #[test]
+    fn edits_additions_and_removals_are_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let skills = base.join("home/.claude/skills");
+        let write = |name: &str, text: &str| {
+            fs::create_dir_all(skills.join(name)).unwrap();
+            fs::write(skills.join(name).join("SKILL.md"), text).unwrap();
+        };
+        let look = || discover(&folders(&base), &[]).stamps;
+        let empty = look();
+        assert!(!empty.changed());
+        write("a", TEXT);
+        assert!(empty.changed());
+        let one = look();
+        assert!(!one.changed());
+        write("a", "---\ndescription: longer\n---\nbody");
+        assert!(one.changed());
+        let edited = look();
+        write("b", TEXT);
+        assert!(edited.changed());
+        let two = look();
+        fs::remove_dir_all(skills.join("a")).unwrap();
+        assert!(two.changed());
+    }
+
+    #[test]
+    fn two_thousand_in_one_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        for at in 0..2_000 {
+            let folder = dir.path().join(format!("s{at:04}"));
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join("SKILL.md"), TEXT).unwrap();
+        }
+        let found = discover_at(dir.path());
+        assert_eq!((found.skills.len(), found.problems.len()), (2_000, 0));
+        assert_eq!(found.skills[1_999].name, "s1999");
+    }
+}

@@ -1,0 +1,263 @@
+//! One skill: a SKILL.md as it stands on disk, or in the binary. Every file that can be read becomes a skill; what is odd
+//! about it is told.
+
+mod fields;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use self::fields::Reader;
+use super::diagnostic::Diagnostic;
+use super::interface::{self, Interface};
+use super::registry::{LoadedFrom, Source};
+use crate::stdx::frontmatter::Frontmatter;
+
+/// Most characters of a description.
+const DESCRIPTION: usize = 1_024;
+/// Most characters of a name before it is worth a word.
+const NAME: usize = 64;
+/// Above this many characters, a body is cut when it runs.
+pub const BODY: usize = 15_000;
+/// Most bytes of a file that are read.
+const FILE: u64 = 4 << 20;
+
+/// A prompt-type command with its rules. Its body is read when it runs, so that an edit counts at once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Skill {
+    /// What is typed after the slash: without blanks, slashes and colons.
+    pub name: String,
+    pub aliases: Vec<String>,
+    /// One line; of the frontmatter, else of the body.
+    pub description: String,
+    /// The description stands in the frontmatter.
+    pub has_description: bool,
+    pub when_to_use: Option<String>,
+    pub user_invocable: bool,
+    pub disable_model_invocation: bool,
+    pub argument_hint: Option<String>,
+    /// Rules as they are written, granted for a run.
+    pub allowed_tools: Vec<String>,
+    /// Rules that refuse for a run.
+    pub disallowed_tools: Vec<String>,
+    /// A model or a role; none keeps the session's.
+    pub model: Option<String>,
+    pub context: RunsIn,
+    /// The agent type of a fork.
+    pub agent: Option<String>,
+    /// Alive while the skill runs; read by the hook engine.
+    pub hooks: Option<Map<String, Value>>,
+    pub reminders: Reminders,
+    pub interface: Option<Interface>,
+    pub source: Source,
+    pub loaded_from: LoadedFrom,
+    pub text: Text,
+    /// Characters of the body.
+    pub body_chars: usize,
+}
+
+/// Where a run takes place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RunsIn {
+    #[default]
+    Main,
+    /// A sub-agent of its own.
+    Fork,
+}
+
+/// Where the text comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Text {
+    File {
+        path: PathBuf,
+        /// What relative paths of the skill start from: its own folder, or one inside it.
+        base: PathBuf,
+    },
+    /// Shipped in the binary.
+    Bundled(&'static str),
+}
+
+/// What a skill recalls of itself after it was invoked, by how much is wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reminders {
+    pub sparse: Option<String>,
+    pub normal: Option<String>,
+    pub detailed: Option<String>,
+}
+
+/// How much skills recall of themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Verbosity {
+    Sparse,
+    #[default]
+    Normal,
+    Detailed,
+}
+
+impl Reminders {
+    /// The reminder of a level, else of the next level below that has one.
+    pub fn at(&self, verbosity: Verbosity) -> Option<&str> {
+        let levels = [&self.detailed, &self.normal, &self.sparse];
+        let from = match verbosity {
+            Verbosity::Detailed => 0,
+            Verbosity::Normal => 1,
+            Verbosity::Sparse => 2,
+        };
+        levels[from..].iter().find_map(|text| text.as_deref())
+    }
+}
+
+/// What is known of a file before it is read.
+#[derive(Debug, Clone, Copy)]
+pub struct At<'a> {
+    pub path: &'a Path,
+    /// Name when the file has none.
+    pub folder: &'a str,
+    pub source: &'a Source,
+    pub loaded_from: LoadedFrom,
+}
+
+impl Skill {
+    /// The skill's file; none when it is shipped in the binary.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.text {
+            Text::File { path, .. } => Some(path),
+            Text::Bundled(_) => None,
+        }
+    }
+
+    /// What relative paths of the skill start from.
+    pub fn base(&self) -> Option<&Path> {
+        match &self.text {
+            Text::File { base, .. } => Some(base),
+            Text::Bundled(_) => None,
+        }
+    }
+
+    /// Where it is, for people.
+    pub fn place(&self) -> String {
+        self.path().map_or_else(|| "in the program".to_owned(), |path| path.display().to_string())
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// The file cannot be read; nothing of it can be used.
+    pub fn load(at: At<'_>, problems: &mut Vec<Diagnostic>) -> Result<Skill, Diagnostic> {
+        let text = read(at.path, problems)?;
+        let base = at.path.parent().unwrap_or(Path::new("/")).to_owned();
+        let mut skill = Skill::parse(&text, at, Text::File { path: at.path.to_owned(), base }, problems);
+        skill.interface = at.path.parent().and_then(|folder| interface::read(folder, problems));
+        Ok(skill)
+    }
+
+    /// Reads a skill of the binary.
+    pub fn bundled(name: &'static str, text: &'static str) -> Skill {
+        let at = At { path: Path::new(name), folder: name, source: &Source::Bundled, loaded_from: LoadedFrom::Bundled };
+        Skill::parse(text, at, Text::Bundled(text), &mut Vec::new())
+    }
+
+    /// The body as it stands now.
+    ///
+    /// # Errors
+    /// The file is gone or cannot be read.
+    pub fn body(&self) -> Result<Arc<str>, Diagnostic> {
+        match &self.text {
+            Text::File { path, .. } => {
+                let text = read(path, &mut Vec::new())?;
+                Ok(text[Frontmatter::read(&text).body..].into())
+            }
+            Text::Bundled(text) => Ok(text[Frontmatter::read(text).body..].into()),
+        }
+    }
+
+    fn parse(text: &str, at: At<'_>, place: Text, problems: &mut Vec<Diagnostic>) -> Skill {
+        let head = Frontmatter::read(text);
+        let body = &text[head.body..];
+        let mut reader = Reader { head: &head, file: at.path, problems };
+        reader.faults();
+        let name = reader.name(at.folder);
+        let given = reader.text("description").filter(|text| !text.is_empty());
+        let has_description = given.is_some();
+        let description = reader.description(given, body, &name);
+        if body.trim().is_empty() {
+            let words = ["the body is empty", "running it tells the model nothing", "write what is to be done"];
+            reader.problems.push(Diagnostic::error(at.path, None, words));
+        }
+        let body_chars = body.chars().count();
+        if body_chars > BODY {
+            let what = format!("the body has {body_chars} characters");
+            let effect = format!("what follows the first {BODY} is cut when it runs");
+            let words = [what.as_str(), effect.as_str(), "move details into files beside it that the model can read"];
+            reader.problems.push(Diagnostic::warning(at.path, None, words));
+        }
+        let context = reader.context();
+        let text = match place {
+            Text::File { path, base } => Text::File { base: reader.base_dir(&base).unwrap_or(base), path },
+            bundled => bundled,
+        };
+        Skill {
+            aliases: reader.aliases(&name),
+            name,
+            description,
+            has_description,
+            when_to_use: reader.text("when_to_use").filter(|text| !text.is_empty()),
+            user_invocable: reader.flag("user_invocable", true),
+            disable_model_invocation: reader.flag("disable_model_invocation", false),
+            argument_hint: reader.hint(),
+            allowed_tools: reader.tools("allowed_tools"),
+            disallowed_tools: reader.tools("disallowed_tools"),
+            model: reader.text("model").filter(|model| !matches!(model.as_str(), "" | "inherit" | "default")),
+            context,
+            agent: reader.text("agent").filter(|agent| !agent.is_empty()),
+            hooks: reader.hooks(),
+            reminders: Reminders {
+                sparse: reader.block("sparse_reminder"),
+                normal: reader.block("normal_reminder"),
+                detailed: reader.block("detailed_reminder"),
+            },
+            interface: None,
+            source: at.source.clone(),
+            loaded_from: at.loaded_from,
+            text,
+            body_chars,
+        }
+    }
+}
+
+/// Reads a regular file; a pipe or device would be waited for forever.
+fn read(path: &Path, problems: &mut Vec<Diagnostic>) -> Result<String, Diagnostic> {
+    let failed = |what: String| {
+        Diagnostic::error(
+            path,
+            None,
+            [what.as_str(), "the skill is not there", "make it a readable text file, or remove it"],
+        )
+    };
+    let meta = std::fs::metadata(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    if !meta.is_file() {
+        return Err(failed("is no file".into()));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(FILE)).unwrap_or(0));
+    let file = std::fs::File::open(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    std::io::Read::read_to_end(&mut std::io::Read::take(file, FILE), &mut bytes)
+        .map_err(|error| failed(format!("cannot be read: {error}")))?;
+    if meta.len() > FILE {
+        let words = ["is larger than 4 MiB", "the rest is not read", "move details into other files"];
+        problems.push(Diagnostic::error(path, None, words));
+    }
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let bytes = error.as_bytes();
+            let line = bytes[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+            let words = ["is not UTF-8", "what cannot be read shows as `\u{fffd}`", "save the file as UTF-8"];
+            problems.push(Diagnostic::warning(path, Some(line), words));
+            String::from_utf8_lossy(bytes).into_owned()
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,343 @@
+//! The fields of a SKILL.md, read one by one; what does not fit is told and left out.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::{DESCRIPTION, NAME, RunsIn};
+use crate::commands::diagnostic::Diagnostic;
+use crate::stdx::frontmatter::{Fault, FaultKind, Field, Frontmatter};
+use crate::stdx::text::split_list;
+
+/// Reads fields, and says what is wrong with them.
+pub(super) struct Reader<'a> {
+    pub(super) head: &'a Frontmatter,
+    pub(super) file: &'a Path,
+    pub(super) problems: &'a mut Vec<Diagnostic>,
+}
+
+impl Reader<'_> {
+    fn warn(&mut self, line: Option<usize>, what: &str, effect: &str, fix: &str) {
+        self.problems.push(Diagnostic::warning(self.file, line, [what, effect, fix]));
+    }
+
+    pub(super) fn faults(&mut self) {
+        for Fault { line, kind } in &self.head.faults {
+            let line = Some(*line);
+            match kind {
+                FaultKind::Missing => {
+                    let effect = "name and description are guessed, and the model is not told of the skill";
+                    self.warn(
+                        line,
+                        "there is no frontmatter",
+                        effect,
+                        "begin the file with `---`, name, description, `---`",
+                    );
+                }
+                FaultKind::Unclosed => {
+                    let effect = "it is taken to end before this line";
+                    self.warn(line, "the frontmatter has no closing `---`", effect, "write `---` above this line");
+                }
+                FaultKind::TooLong => {
+                    let effect = "only its plain `key: value` lines are read";
+                    self.warn(line, "the frontmatter is larger than 64 KiB", effect, "move text into the body");
+                }
+                FaultKind::Text { key, reason } => {
+                    let what = format!("the value of `{key}` is no YAML ({reason})");
+                    let effect = "it is read as plain text; stricter tools reject the file";
+                    self.warn(line, &what, effect, "put the value in double quotes");
+                }
+                FaultKind::Stray { text } => {
+                    let what = format!("`{text}` is no `key: value`");
+                    self.problems.push(Diagnostic::error(
+                        self.file,
+                        line,
+                        [&what, "the line is ignored", "indent it below its key, or remove it"],
+                    ));
+                }
+                FaultKind::Repeated { key } => {
+                    let what = format!("`{key}` is written twice");
+                    self.warn(line, &what, "the last one counts; stricter tools reject the file", "remove one of them");
+                }
+                FaultKind::Comment { key } => {
+                    let what = format!("` #` begins a comment in the value of `{key}`");
+                    self.warn(line, &what, "the rest of the line is not read", "put the value in double quotes");
+                }
+            }
+        }
+    }
+
+    /// A scalar, or a list joined by commas, on one line.
+    pub(super) fn text(&mut self, key: &str) -> Option<String> {
+        self.block(key).map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
+    /// A scalar with its lines.
+    pub(super) fn block(&mut self, key: &str) -> Option<String> {
+        let field = self.head.get(key)?;
+        match scalar(&field.value) {
+            Some(text) => Some(text.trim().to_owned()),
+            None if field.value.is_null() => None,
+            None => {
+                self.wrong(field, "a text");
+                None
+            }
+        }
+    }
+
+    fn wrong(&mut self, field: &Field, wanted: &str) {
+        let what = format!("`{}` is not {wanted}", field.written);
+        self.problems.push(Diagnostic::error(
+            self.file,
+            Some(field.line),
+            [&what, "it is ignored", &format!("write {wanted}")],
+        ));
+    }
+
+    pub(super) fn name(&mut self, folder: &str) -> String {
+        let given = self.text("name").filter(|name| !name.is_empty());
+        let line = self.head.get("name").map(|field| field.line);
+        let written = given.clone().unwrap_or_else(|| folder.to_owned());
+        let name = slug(&written);
+        if name.is_empty() {
+            let what = format!("the name {written:?} has no letter that can be typed");
+            let words = [what.as_str(), "the skill is called `unnamed`", "give it a name of a-z, 0-9 and -"];
+            self.problems.push(Diagnostic::error(self.file, line, words));
+            return "unnamed".into();
+        }
+        if name != written {
+            let (what, effect) =
+                (format!("the name {written:?} cannot be typed"), format!("it is reached as `/{name}`"));
+            self.warn(line, &what, &effect, "use a-z, 0-9 and - only");
+        } else if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
+            let what = format!("the name `{name}` has other characters than a-z, 0-9 and -");
+            self.warn(line, &what, "it works here; other tools may refuse it", &format!("call it `{}`", plain(&name)));
+        }
+        let length = name.chars().count();
+        if length > NAME {
+            let what = format!("the name has {length} characters of at most {NAME}");
+            self.warn(line, &what, "it works here; other tools may refuse it", "choose a shorter one");
+        }
+        if given.is_some() && !folder.is_empty() && written != folder {
+            let what = format!("the name `{written}` differs from the folder `{folder}`");
+            self.warn(line, &what, "the name counts", "call both the same");
+        }
+        name
+    }
+
+    pub(super) fn description(&mut self, given: Option<String>, body: &str, name: &str) -> String {
+        let line = self.head.get("description").map(|field| field.line);
+        let text = match given {
+            Some(text) => text,
+            None => {
+                if self.head.faults.iter().all(|fault| fault.kind != FaultKind::Missing) {
+                    let effect = "the model is not told of the skill; lists show its first heading";
+                    self.warn(line, "there is no description", effect, "write `description: what it does, and when`");
+                }
+                fallback(body).unwrap_or_else(|| name.to_owned())
+            }
+        };
+        let length = text.chars().count();
+        if length <= DESCRIPTION {
+            return text;
+        }
+        let what = format!("the description has {length} characters of at most {DESCRIPTION}");
+        self.warn(line, &what, "the rest is left out", "shorten it");
+        let cut = text.char_indices().nth(DESCRIPTION - 1).map_or(text.len(), |(at, _)| at);
+        format!("{}…", text[..cut].trim_end())
+    }
+
+    pub(super) fn flag(&mut self, key: &str, default: bool) -> bool {
+        let Some(field) = self.head.get(key) else { return default };
+        let word = scalar(&field.value).map(|text| text.trim().to_ascii_lowercase());
+        match word.as_deref() {
+            Some("true" | "yes" | "on" | "1" | "y") => true,
+            Some("false" | "no" | "off" | "0" | "n") => false,
+            None if field.value.is_null() => default,
+            _ => {
+                self.wrong(field, "true or false");
+                default
+            }
+        }
+    }
+
+    pub(super) fn hint(&mut self) -> Option<String> {
+        let field = self.head.get("argument_hint")?;
+        let text = match &field.value {
+            // `[id]` is a list for YAML, and a hint for everybody else.
+            Value::Array(items) => {
+                let words: Vec<String> = items.iter().filter_map(scalar).collect();
+                format!("[{}]", words.join("] ["))
+            }
+            value => scalar(value)?,
+        };
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        (!text.is_empty() && text != "[]").then_some(text)
+    }
+
+    pub(super) fn tools(&mut self, key: &str) -> Vec<String> {
+        let Some(field) = self.head.get(key) else { return Vec::new() };
+        let (mut tools, mut wrong) = (Vec::new(), false);
+        for text in listed(&field.value, &mut wrong) {
+            let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(&text);
+            for rule in split_list(text, |c| c == ',' || c.is_whitespace()) {
+                let rule = rule.trim_matches(['"', '\'']).to_owned();
+                if !rule.is_empty() && !tools.contains(&rule) {
+                    tools.push(rule);
+                }
+            }
+        }
+        if wrong {
+            self.wrong(field, "a list of rules such as `Bash(git diff:*)`");
+        }
+        tools
+    }
+
+    pub(super) fn aliases(&mut self, name: &str) -> Vec<String> {
+        let Some(field) = self.head.get("aliases").or_else(|| self.head.get("alias")) else { return Vec::new() };
+        let mut wrong = false;
+        let texts = listed(&field.value, &mut wrong);
+        let split = |text: String| split_list(text.trim_matches(['[', ']']), |c| c == ',' || c.is_whitespace());
+        let mut aliases = Vec::new();
+        for alias in texts.into_iter().flat_map(split).map(|alias| slug(alias.trim_start_matches('/'))) {
+            if !alias.is_empty() && alias != name && !aliases.contains(&alias) {
+                aliases.push(alias);
+            }
+        }
+        if wrong {
+            self.wrong(field, "a list of names");
+        }
+        aliases
+    }
+
+    pub(super) fn context(&mut self) -> RunsIn {
+        match self.text("context").as_deref() {
+            None | Some("" | "main" | "inline") => RunsIn::Main,
+            Some("fork") => RunsIn::Fork,
+            Some(other) => {
+                let line = self.head.get("context").map(|field| field.line);
+                let what = format!("`context: {other}` is neither `main` nor `fork`");
+                let words = [what.as_str(), "it runs in the conversation", "write `main` or `fork`"];
+                self.problems.push(Diagnostic::error(self.file, line, words));
+                RunsIn::Main
+            }
+        }
+    }
+
+    pub(super) fn hooks(&mut self) -> Option<Map<String, Value>> {
+        let field = self.head.get("hooks")?;
+        match &field.value {
+            Value::Object(hooks) => Some(hooks.clone()),
+            Value::Null => None,
+            _ => {
+                self.wrong(field, "a table of events");
+                None
+            }
+        }
+    }
+
+    /// A folder inside the skill's own.
+    pub(super) fn base_dir(&mut self, own: &Path) -> Option<PathBuf> {
+        let given = self.text("base_dir").filter(|text| !matches!(text.as_str(), "" | "." | "./"))?;
+        let line = self.head.get("base_dir").map(|field| field.line);
+        let path = Path::new(&given);
+        let inside = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        let base = own.join(path);
+        let real = base.canonicalize().ok().zip(own.canonicalize().ok());
+        match real {
+            Some((real, own)) if inside && real.starts_with(&own) && real.is_dir() => Some(base),
+            _ => {
+                let what = format!("`base_dir: {given}` is no folder inside the skill's own");
+                let words = [what.as_str(), "paths start from the skill's own folder", "name a folder below it"];
+                self.problems.push(Diagnostic::error(self.file, line, words));
+                None
+            }
+        }
+    }
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        // `[a, b]` where a text is wanted.
+        Value::Array(items) => items.iter().map(scalar).collect::<Option<Vec<_>>>().map(|items| items.join(", ")),
+        // `description: {name}`, or `Bash(a: b)` in a list.
+        Value::Object(map) => {
+            let pairs = map.iter().map(|(key, value)| match value {
+                Value::Null => Some(key.clone()),
+                value => Some(format!("{key}: {}", scalar(value)?)),
+            });
+            pairs.collect::<Option<Vec<_>>>().map(|pairs| pairs.join(", "))
+        }
+        Value::Null => None,
+    }
+}
+
+/// The texts of a list, or of one text; `wrong` is set when there is something else.
+fn listed(value: &Value, wrong: &mut bool) -> Vec<String> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::Array(items) => items
+            .iter()
+            .filter_map(|item| {
+                let text = scalar(item);
+                *wrong |= text.is_none() && !item.is_null();
+                text
+            })
+            .collect(),
+        value => {
+            let text = scalar(value);
+            *wrong |= text.is_none();
+            text.into_iter().collect()
+        }
+    }
+}
+
+/// A name that can be typed after a slash, as one word.
+fn slug(name: &str) -> String {
+    let odd = |c: char| {
+        c.is_whitespace()
+            || c.is_control()
+            || matches!(c, '/' | '\\' | ':' | '"' | '\'' | '`' | '<' | '>' | '$' | '|' | '(' | ')' | '[' | ']')
+    };
+    let parts: Vec<&str> = name.split(odd).filter(|part| !part.is_empty()).collect();
+    let name = parts.join("-");
+    if name.chars().any(char::is_alphanumeric) { name } else { String::new() }
+}
+
+/// The nearest name that every tool takes.
+fn plain(name: &str) -> String {
+    let lower = name.to_lowercase();
+    let parts: Vec<&str> = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { "my-skill".into() } else { parts.join("-") }
+}
+
+/// The first heading, else the first paragraph.
+fn fallback(body: &str) -> Option<String> {
+    let (mut paragraph, mut fenced) = (String::new(), false);
+    let mut ended = false;
+    for line in body.lines().map(str::trim).take(500) {
+        if line.starts_with("```") || line.starts_with("~~~") {
+            fenced = !fenced;
+            continue;
+        }
+        if fenced {
+            continue;
+        }
+        let heading = line.trim_start_matches('#');
+        let title = heading.trim().trim_end_matches('#').trim_end();
+        if heading.len() < line.len() && heading.starts_with(' ') && !title.is_empty() {
+            return Some(title.to_owned());
+        }
+        ended |= line.is_empty() && !paragraph.is_empty();
+        if !ended && line.chars().any(char::is_alphanumeric) {
+            if !paragraph.is_empty() {
+                paragraph.push(' ');
+            }
+            paragraph.push_str(line);
+        }
+    }
+    (!paragraph.is_empty()).then_some(paragraph)
+}

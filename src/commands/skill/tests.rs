@@ -1,0 +1,146 @@
+//! Shapes of SKILL.md as they are found in the wild.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::commands::Severity;
+
+fn parsed(folder: &str, text: &str) -> (Skill, Vec<Diagnostic>) {
+    let mut problems = Vec::new();
+    let path = Path::new("/x/SKILL.md");
+    let source = Source::UserSettings;
+    let at = At { path, folder, source: &source, loaded_from: LoadedFrom::Skills };
+    let place = Text::File { path: path.into(), base: "/x".into() };
+    (Skill::parse(text, at, place, &mut problems), problems)
+}
+
+/// The skill as `name: description`, and what was told, as `line what`; errors with a `!`.
+fn check(text: &str, want: &str, told: &[&str]) {
+    let (skill, problems) = parsed("folder", text);
+    let got = format!("{}: {}", skill.name, skill.description);
+    let lines: Vec<String> = problems
+        .iter()
+        .map(|problem| {
+            let mark = if problem.severity == Severity::Error { "!" } else { "" };
+            format!("{mark}{} {}", problem.line.unwrap_or_default(), problem.what)
+        })
+        .collect();
+    assert_eq!((got.as_str(), lines), (want, told.iter().map(|line| (*line).to_owned()).collect()), "{text}");
+}
+
+#[test]
+fn shapes() {
+    let differs = |line: usize| format!("{line} the name `a` differs from the folder `folder`");
+    check("---\nname: folder\ndescription: d\n---\nbody", "folder: d", &[]);
+    check("---\ndescription: d\n---\nbody", "folder: d", &[]);
+    check("---\nname: a\ndescription: d\n---\nbody", "a: d", &[&differs(2)]);
+    check("\u{feff}---\r\nNAME: a\r\nDescription: d\r\n---\r\nbody\r\n", "a: d", &[&differs(2)]);
+    check("# The title #\ntext", "folder: The title", &["1 there is no frontmatter"]);
+    check("```\n# code\n```\nfirst\nparagraph\n\nsecond", "folder: first paragraph", &["1 there is no frontmatter"]);
+    check("---\nname: folder\n---\n# Title", "folder: Title", &["0 there is no description"]);
+    check("---\nname: folder\ndescription:\n---\nx", "folder: x", &["3 there is no description"]);
+    check("", "folder: folder", &["1 there is no frontmatter", "!0 the body is empty"]);
+    check("---\nname: folder\ndescription: >-\n  one\n  two\n---\nx", "folder: one two", &[]);
+    check("---\nname: folder\ndescription: |\n  one\n  two\n---\nx", "folder: one two", &[]);
+    check("---\nname: folder\ndescription: [a, b]\n---\nx", "folder: a, b", &[]);
+    check("---\nname: 12\ndescription: 1.5\n---\nx", "12: 1.5", &["2 the name `12` differs from the folder `folder`"]);
+    check(
+        "---\nname: My Skill\ndescription: d\n---\nx",
+        "My-Skill: d",
+        &["2 the name \"My Skill\" cannot be typed", "2 the name `My Skill` differs from the folder `folder`"],
+    );
+    check(
+        "---\nname: größe\ndescription: d\n---\nx",
+        "größe: d",
+        &[
+            "2 the name `größe` has other characters than a-z, 0-9 and -",
+            "2 the name `größe` differs from the folder `folder`",
+        ],
+    );
+    check(
+        "---\nname: ///\ndescription: d\n---\nx",
+        "unnamed: d",
+        &["!2 the name \"///\" has no letter that can be typed"],
+    );
+    check(
+        "---\nname: folder\ndescription: d\nbase_dir: ../../etc\ncontext: spoon\nhooks: 3\nuser-invocable: maybe\n---\nx",
+        "folder: d",
+        &[
+            "!5 `context: spoon` is neither `main` nor `fork`",
+            "!4 `base_dir: ../../etc` is no folder inside the skill's own",
+            "!7 `user-invocable` is not true or false",
+            "!6 `hooks` is not a table of events",
+        ],
+    );
+    check(
+        &format!("---\nname: folder\ndescription: d\n---\n{}", "x".repeat(100_000)),
+        "folder: d",
+        &["0 the body has 100000 characters"],
+    );
+    let (skill, _) = parsed("f", &format!("---\ndescription: {}\n---\nx", "é".repeat(2_000)));
+    assert_eq!(skill.description.chars().count(), 1_024);
+}
+
+#[test]
+fn every_field() {
+    let (skill, problems) = parsed(
+        "all",
+        "---\nname: all\ndescription: d\nwhen-to-use: always\nuserInvocable: no\ndisable_model_invocation: \"yes\"\n\
+         argument-hint: [id]\nallowedTools: Bash(git add:*), Bash(git commit -m:*) Read\ndisallowed-tools:\n- Write\n- \"Bash(rm:*)\"\n\
+         model: opus\ncontext: fork\nagent: Explore\naliases: [ci, /save]\nhooks:\n  Stop:\n  - hooks: []\n\
+         sparse_reminder: s\ndetailed-reminder: |\n  d1\n  d2\nlicense: MIT\nmetadata: {a: 1}\n---\nx",
+    );
+    assert_eq!(problems, []);
+    assert_eq!(
+        (
+            skill.when_to_use.as_deref(),
+            skill.user_invocable,
+            skill.disable_model_invocation,
+            skill.argument_hint.as_deref()
+        ),
+        (Some("always"), false, true, Some("[id]"))
+    );
+    assert_eq!(skill.allowed_tools, ["Bash(git add:*)", "Bash(git commit -m:*)", "Read"]);
+    assert_eq!(skill.disallowed_tools, ["Write", "Bash(rm:*)"]);
+    assert_eq!(
+        (skill.model.as_deref(), skill.context, skill.agent.as_deref(), skill.aliases),
+        (Some("opus"), RunsIn::Fork, Some("Explore"), vec!["ci".to_owned(), "save".to_owned()])
+    );
+    assert!(skill.hooks.unwrap().contains_key("Stop"));
+    let at = |verbosity| skill.reminders.at(verbosity);
+    assert_eq!(
+        (at(Verbosity::Sparse), at(Verbosity::Normal), at(Verbosity::Detailed)),
+        (Some("s"), Some("s"), Some("d1\nd2"))
+    );
+}
+
+#[test]
+fn tools_in_every_spelling() {
+    fn check(yaml: &str, want: &[&str]) {
+        let (skill, _) = parsed("f", &format!("---\ndescription: d\nallowed-tools: {yaml}\n---\nx"));
+        assert_eq!(skill.allowed_tools, want, "{yaml}");
+    }
+    check("Read, Write", &["Read", "Write"]);
+    check("Read Write", &["Read", "Write"]);
+    check("[Read, Write]", &["Read", "Write"]);
+    check("[Read, Bash(git: *)]", &["Read", "Bash(git: *)"]);
+    check("\n- Read\n- Bash(git add:*)", &["Read", "Bash(git add:*)"]);
+    check("\n  - Bash(a: b)\n  - Read, Grep", &["Bash(a: b)", "Read", "Grep"]);
+    check("\"Bash(gh pr view:*),Read\"", &["Bash(gh pr view:*)", "Read"]);
+    check("", &[]);
+    check("[]", &[]);
+    check("Bash(git log --format=a,b)", &["Bash(git log --format=a,b)"]);
+    check("*", &["*"]);
+}
+
+proptest! {
+    #[test]
+    fn whatever_stands_there_becomes_a_skill_with_a_name(
+        folder in "[ -~é/]{0,12}",
+        text in "(---\n)?((name|description|allowed-tools|aliases|hooks|context|argument-hint)?[ :\\-#'\"|>\\[\\]{},&*]{0,4}[a-zé]{0,6}\n){0,8}(---\n)?[#` a-zé\n]{0,30}"
+    ) {
+        let (skill, _) = parsed(&folder, &text);
+        prop_assert!(!skill.name.is_empty() && !skill.name.contains(char::is_whitespace));
+        prop_assert!(!skill.description.is_empty() && !skill.description.contains('\n'));
+    }
+}
