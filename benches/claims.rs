@@ -60,6 +60,7 @@ fn long_session(home: &Path, boundary_every: u64) -> String {
                 pre_tokens: 0,
                 post_tokens: 0,
                 keep_from: seq - 5,
+                opening: vec![],
                 summary: None,
                 attachments: Vec::new(),
                 effects: Vec::new(),

@@ -50,7 +50,7 @@ impl Meter {
 
     /// Tokens of the whole request that a context makes.
     pub fn used(&self, context: &Context) -> u64 {
-        let Count { counted, later } = context.count();
+        let Count { counted, later, .. } = context.count();
         match counted {
             Some(counted) => counted + self.of(later),
             None => self.of(later + self.overhead),
@@ -98,7 +98,7 @@ mod tests {
             (Some(50_000), 10_000, 67_000, 17_000),
             (Some(50_000), 10_000, 900_000, 40_000),
         ] {
-            meter.observe(Count { counted, later: text(later) }, input);
+            meter.observe(Count { counted, later: text(later), covers: 0 }, input);
             assert_eq!(meter.of(text(10_000)), want, "{counted:?} {later} {input}");
         }
         let dense = Meter::new(&Settings { approx_bytes_per_token: 2.0, tokens_per_image: 100, ..settings() });

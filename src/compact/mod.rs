@@ -16,12 +16,20 @@
 //! `Driver::step` decides, one step at a time, what happens before a request; agent and lab perform the steps and ask
 //! again until it says `Send`. Each stage comes at most once a request, so that it always ends.
 
+pub mod apply;
+pub mod candidate;
 mod count;
+mod driver;
 mod limits;
+pub mod micro;
+pub mod rounds;
 mod settings;
 mod thresholds;
+pub mod trim;
 
+pub use candidate::{Candidate, Rejected};
 pub use count::Meter;
+pub use driver::{Driver, Step, Summarized, Surroundings, Terms};
 pub use limits::Limits;
 pub use settings::{Features, Guards, Memory, Micro, MicroTrigger, Restore, Settings, Summary, ToolOutput};
 pub use thresholds::{Thresholds, Window};

@@ -188,7 +188,7 @@ impl Context {
 
     /// Tokens in the window: what the provider counted with the last reply, and 1.33 times the estimate of what came later.
     pub fn tokens(&self) -> u64 {
-        let Count { counted, later } = self.count();
+        let Count { counted, later, .. } = self.count();
         counted.unwrap_or(0) + (later.total() * SAFETY_PERCENT).div_ceil(100)
     }
 
@@ -222,7 +222,7 @@ impl Context {
 
     /// Starts the fold with what a boundary puts in the place of everything before it.
     pub(super) fn begin(&mut self, seq: Seq, boundary: &Boundary) {
-        for message in boundary.summary.iter().chain(&boundary.attachments) {
+        for message in boundary.messages() {
             self.message(seq, message);
         }
         self.lead = self.items.len();

@@ -172,8 +172,8 @@ pub struct ClippedBlock {
     pub persisted: Option<PathBuf>,
 }
 
-/// Everything before `keep_from` leaves the context, the summary and attachments of an earlier boundary included; summary
-/// and attachments enter and stand before what is kept. Todos and the working directory stay.
+/// Everything before `keep_from` leaves the context, what an earlier boundary brought included; opening, summary and
+/// attachments enter and stand before what is kept. Todos and the working directory stay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Boundary {
     pub trigger: String,
@@ -181,6 +181,9 @@ pub struct Boundary {
     pub pre_tokens: u64,
     pub post_tokens: u64,
     pub keep_from: Seq,
+    /// Environment and memory files, read again; the user's own earlier messages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub opening: Vec<Arc<Message>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Arc<Message>>,
     #[serde(default)]
@@ -188,4 +191,11 @@ pub struct Boundary {
     /// Files that the attachments hold whole, so that they count as seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
+}
+
+impl Boundary {
+    /// What enters with it, in order.
+    pub fn messages(&self) -> impl Iterator<Item = &Arc<Message>> {
+        self.opening.iter().chain(&self.summary).chain(&self.attachments)
+    }
 }

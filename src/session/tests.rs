@@ -48,6 +48,7 @@ fn boundary(keep_from: Seq) -> EntryKind {
         pre_tokens: 9,
         post_tokens: 3,
         keep_from,
+        opening: vec![],
         summary: Some(Arc::new(Message { kind: Kind::CompactSummary, ..Message::prompt("summary") })),
         attachments: vec![Arc::new(Message::reminder("file"))],
         effects: vec![Effect::Seen { path: PathBuf::from("/kept"), sha256: "k".into() }],

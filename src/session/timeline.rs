@@ -130,6 +130,7 @@ mod tests {
                     pre_tokens: 0,
                     post_tokens: 0,
                     keep_from,
+                    opening: vec![],
                     summary: None,
                     attachments: vec![],
                     effects: vec![],

@@ -14,6 +14,8 @@ pub struct Count {
     pub counted: Option<u64>,
     /// Estimate of what came later; of everything when nothing was counted.
     pub later: Load,
+    /// Messages that `counted` covers.
+    pub covers: usize,
 }
 
 /// One message of the projection.
@@ -49,7 +51,7 @@ impl Context {
     pub fn count(&self) -> Count {
         let tally = &self.tally;
         let rest: Load = self.items[tally.summed.min(self.items.len())..].iter().map(Item::load).sum();
-        Count { counted: tally.counted, later: tally.later + rest }
+        Count { counted: tally.counted, later: tally.later + rest, covers: tally.covers }
     }
 
     /// Adds what is new to the running sum.

@@ -1,0 +1,72 @@
+//! What a model tier proposes, and whether it is worth it.
+
+use super::{Meter, Settings, Thresholds, rounds};
+use crate::message::Usage;
+use crate::message::tokens::{self, Load};
+use crate::session::Context;
+use crate::session::entry::{Boundary, Seq};
+
+/// A compaction that is not committed yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    pub boundary: Boundary,
+    /// What its requests cost.
+    pub spent: Usage,
+    /// What was put back, for the receipt.
+    pub restored: Vec<String>,
+}
+
+/// Why a candidate is not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Rejected {
+    #[error("the summary would not free enough room: {before} tokens before, {after} after")]
+    NoProgress { before: u64, after: u64 },
+}
+
+/// Tokens of the request that the context would make with this boundary.
+pub fn after(context: &Context, boundary: &Boundary, meter: &Meter) -> u64 {
+    let kept: Load = kept(context, boundary.keep_from).map(|shown| shown.load).sum();
+    let brought: Load = boundary.messages().map(|message| tokens::load(message)).sum();
+    meter.request(kept + brought)
+}
+
+/// Messages that leave with this boundary.
+pub fn removed(context: &Context, boundary: &Boundary) -> usize {
+    context.len() - kept(context, boundary.keep_from).count()
+}
+
+fn kept(context: &Context, from: Seq) -> impl Iterator<Item = crate::session::context::Shown<'_>> {
+    context.shown().filter(move |shown| !shown.lead && shown.seq >= from)
+}
+
+impl Candidate {
+    /// Checks that the context shrinks by the configured share, or to the configured part of what is available. Fills in
+    /// the boundary's tokens.
+    ///
+    /// # Errors
+    /// The figures, when it does not.
+    pub fn judge(
+        mut self,
+        context: &Context,
+        meter: &Meter,
+        marks: &Thresholds,
+        settings: &Settings,
+    ) -> Result<Candidate, Rejected> {
+        let (before, after) = (meter.used(context), after(context, &self.boundary, meter));
+        let guards = &settings.guards;
+        let shrunk = after as f64 <= before as f64 * (1.0 - guards.min_shrink);
+        let small = after < before && after as f64 <= marks.available as f64 * guards.max_share;
+        if !shrunk && !small {
+            return Err(Rejected::NoProgress { before, after });
+        }
+        self.boundary.pre_tokens = before;
+        self.boundary.post_tokens = after;
+        Ok(self)
+    }
+}
+
+/// Where a tier keeps the newest rounds word for word, as settings and window allow.
+pub fn keep_from(context: &Context, limits: &super::Limits, settings: &Settings) -> Seq {
+    let messages = usize::try_from(settings.keep_recent_messages).unwrap_or(usize::MAX);
+    rounds::keep_from(context, rounds::recent(context, limits.keep_recent, messages))
+}

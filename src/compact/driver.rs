@@ -1,0 +1,404 @@
+//! Decides what happens before a request, one step at a time. Whoever drives it performs each step and asks again.
+
+use super::{Candidate, Features, Limits, Meter, Rejected, Settings, Thresholds, Window, micro, trim};
+use crate::message::{Message, Usage};
+use crate::provider::catalog::Prices;
+use crate::session::Context;
+use std::sync::Arc;
+
+/// What plans depend on besides the context.
+#[derive(Clone, Copy)]
+pub struct Terms<'a> {
+    pub settings: &'a Settings,
+    pub limits: &'a Limits,
+    pub meter: &'a Meter,
+    /// Tools whose results may be cleared.
+    pub clearable: &'a dyn Fn(&str) -> bool,
+}
+
+/// What the driver is told for a decision.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Tools whose results may be cleared.
+    pub clearable: &'a dyn Fn(&str) -> bool,
+    /// Environment and memory files, as every boundary brings them along.
+    pub opening: &'a [Arc<Message>],
+    /// None: unknown.
+    pub prices: Option<Prices>,
+}
+
+/// What has to be done next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// The request fits: send it.
+    Send,
+    /// Clear these results.
+    Clear(micro::Plan),
+    /// Run the model tiers, then call `summarized`.
+    Summarize,
+    /// Carry this out; no model is asked.
+    Trim(trim::Plan),
+    /// Compaction is switched off, and the request does not fit.
+    Refuse { used: u64, blocking: u64 },
+}
+
+/// What came of the model tiers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Summarized {
+    /// A boundary is in the log.
+    Committed,
+    /// Every tier failed, or none made enough progress.
+    Failed,
+    /// A hook forbade it: no failure, and no reason to trim before the blocking mark.
+    Blocked,
+    /// The user stopped it.
+    Interrupted,
+}
+
+/// Automatic compaction of one session.
+#[derive(Debug, Clone)]
+pub struct Driver {
+    settings: Settings,
+    features: Features,
+    window: Window,
+    pub meter: Meter,
+    marks: Thresholds,
+    limits: Limits,
+    /// Requests of the conversation that were sent.
+    requests: u64,
+    /// Count of requests when an automatic model tier ran last.
+    last_tier: Option<u64>,
+    /// The same for any run that changed the context by more than clearing.
+    last_run: Option<u64>,
+    failures: u32,
+    /// The user took a compaction back: until the blocking mark there is no other by itself.
+    undone: bool,
+    /// Recoveries since a request was last answered.
+    recoveries: u32,
+    stage: Stage,
+}
+
+/// What was tried for the request at hand.
+#[derive(Debug, Clone, Default)]
+struct Stage {
+    micro: bool,
+    tiers: bool,
+    trim: bool,
+    /// A tier was due and failed.
+    failed: bool,
+    /// The provider found the request too long: it has to come under so many tokens.
+    forced: Option<u64>,
+}
+
+impl Driver {
+    pub fn new(settings: Settings, features: Features, window: Window) -> Driver {
+        let marks = Thresholds::new(window, &settings);
+        Driver {
+            limits: Limits::new(&settings, marks.available),
+            meter: Meter::new(&settings),
+            marks,
+            settings,
+            features,
+            window,
+            requests: 0,
+            last_tier: None,
+            last_run: None,
+            failures: 0,
+            undone: false,
+            recoveries: 0,
+            stage: Stage::default(),
+        }
+    }
+
+    /// The model changed, and with it the window: what does not fit any more is compacted before the next request.
+    pub fn set_window(&mut self, window: Window) {
+        self.window = window;
+        self.marks = Thresholds::new(window, &self.settings);
+        self.limits = Limits::new(&self.settings, self.marks.available);
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn features(&self) -> &Features {
+        &self.features
+    }
+
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    pub fn marks(&self) -> &Thresholds {
+        &self.marks
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The terms of plans in this window.
+    pub fn terms<'a>(&'a self, clearable: &'a dyn Fn(&str) -> bool) -> Terms<'a> {
+        Terms { settings: &self.settings, limits: &self.limits, meter: &self.meter, clearable }
+    }
+
+    /// Tokens of the request that the context makes now.
+    pub fn used(&self, context: &Context) -> u64 {
+        self.meter.used(context)
+    }
+
+    /// Begins to prepare a request.
+    pub fn prepare(&mut self) {
+        self.stage = Stage::default();
+    }
+
+    /// What has to be done before the request can be sent. Each stage comes at most once, so this ends in `Send`.
+    pub fn step(&mut self, context: &Context, around: Surroundings<'_>) -> Step {
+        let (used, marks) = (self.used(context), self.marks);
+        if !self.settings.enabled {
+            let blocking = marks.blocking;
+            return if used >= blocking { Step::Refuse { used, blocking } } else { Step::Send };
+        }
+        if !self.stage.micro && self.features.micro_compact {
+            self.stage.micro = true;
+            let trigger = micro::Trigger::Automatic { used, marks, prices: around.prices };
+            if let Some(plan) = micro::plan(context, self.terms(around.clearable), trigger) {
+                return Step::Clear(plan);
+            }
+        }
+        let full = used >= marks.blocking || self.stage.forced.is_some();
+        if !self.stage.tiers && self.due(context, used) {
+            self.stage.tiers = true;
+            self.last_tier = Some(self.requests);
+            return Step::Summarize;
+        }
+        if !self.stage.trim && (full || self.stage.failed) {
+            self.stage.trim = true;
+            let target = self.stage.forced.unwrap_or(marks.target).min(marks.target);
+            let plan = trim::plan(context, self.terms(around.clearable), around.opening, target);
+            if !plan.is_empty() {
+                return Step::Trim(plan);
+            }
+        }
+        Step::Send
+    }
+
+    /// Whether the model tiers run by themselves now.
+    fn due(&self, context: &Context, used: u64) -> bool {
+        let marks = &self.marks;
+        let enough = context.len() as u64 >= self.settings.min_messages_before_compact;
+        let apart = self.last_tier.is_none_or(|last| self.requests - last >= self.settings.guards.tier_gap);
+        let on = self.settings.auto && self.failures < self.settings.guards.max_failures;
+        if self.stage.forced.is_some() {
+            return enough && on && apart;
+        }
+        let mark = if self.undone { marks.blocking } else { marks.target };
+        let many = marks.max_messages.is_some_and(|most| context.len() as u64 >= most);
+        enough && on && apart && (used >= mark || many)
+    }
+
+    /// Takes note of what came of `Step::Summarize`. True: automatic compaction is off from now on.
+    pub fn summarized(&mut self, what: Summarized) -> bool {
+        match what {
+            Summarized::Committed => {
+                self.failures = 0;
+                self.undone = false;
+                false
+            }
+            Summarized::Failed => {
+                self.failures += 1;
+                self.stage.failed = true;
+                self.failures == self.settings.guards.max_failures
+            }
+            Summarized::Blocked | Summarized::Interrupted => false,
+        }
+    }
+
+    /// Takes note of an automatic run that changed the context. True: the one before was so close that the user has to be
+    /// told what fills the window.
+    pub fn ran(&mut self) -> bool {
+        let close = self.last_run.is_some_and(|last| self.requests - last <= self.settings.guards.report_within);
+        self.last_run = Some(self.requests);
+        close
+    }
+
+    /// Whether a tier's candidate may be committed.
+    ///
+    /// # Errors
+    /// The figures, when it makes too little progress.
+    pub fn judge(&self, context: &Context, candidate: Candidate) -> Result<Candidate, Rejected> {
+        candidate.judge(context, &self.meter, &self.marks, &self.settings)
+    }
+
+    /// The request was answered; `before` is the count of the context that was sent.
+    pub fn answered(&mut self, before: crate::session::context::Count, usage: &Usage) {
+        self.requests += 1;
+        self.recoveries = 0;
+        let input = usage.context() - usage.output;
+        if input > 0 {
+            self.meter.observe(before, input);
+        }
+    }
+
+    /// The provider found the request too long. True: prepare it anew and send it once more.
+    pub fn too_long(&mut self, context: &Context, limit: Option<u64>) -> bool {
+        if !self.settings.enabled || self.recoveries >= self.settings.guards.max_recoveries {
+            return false;
+        }
+        self.recoveries += 1;
+        // The count was wrong, or the window is: what was sent has to shrink for certain.
+        let sent = self.used(context);
+        if let Some(limit) = limit.filter(|limit| self.window.tokens.is_some_and(|tokens| *limit < tokens)) {
+            self.set_window(Window { tokens: Some(limit), ..self.window });
+        }
+        let forced = self.marks.target.min(sent * 3 / 5);
+        self.stage = Stage { forced: Some(forced), ..Stage::default() };
+        true
+    }
+
+    /// The user took the last compaction back.
+    pub fn undone(&mut self) {
+        self.undone = true;
+    }
+
+    /// Another session took the place of the one that was compacted.
+    pub fn reset(&mut self) {
+        *self = Driver { meter: self.meter.clone(), ..Driver::new(self.settings.clone(), self.features, self.window) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compact::apply;
+    use crate::compact::fixture::{Talk, clearable, driver};
+
+    /// Prepares a request as an agent does, with tiers that end as `tiers` says; one word a step.
+    fn prepared(talk: &mut Talk, driver: &mut Driver, tiers: Summarized) -> String {
+        driver.prepare();
+        let mut steps = Vec::new();
+        loop {
+            let around = Surroundings { clearable: &clearable, opening: &[], prices: None };
+            match driver.step(talk.context(), around) {
+                Step::Send => break,
+                Step::Clear(plan) => {
+                    apply::clear(&mut talk.session, &plan).unwrap();
+                    steps.push("clear");
+                }
+                Step::Summarize => {
+                    driver.summarized(tiers.clone());
+                    steps.push("summarize");
+                }
+                Step::Trim(plan) => {
+                    let before = driver.used(talk.context());
+                    apply::trim(&mut talk.session, &plan, before).unwrap();
+                    steps.push("trim");
+                }
+                Step::Refuse { .. } => {
+                    steps.push("refuse");
+                    break;
+                }
+            }
+            assert!(steps.len() < 4, "{steps:?}");
+        }
+        steps.join(" ")
+    }
+
+    fn answer(driver: &mut Driver) {
+        driver.answered(Default::default(), &Usage::default());
+    }
+
+    fn check(tokens: u64, change: impl FnOnce(&mut Settings), tiers: Summarized, want: &str) {
+        let mut talk = Talk::new();
+        talk.prompt(10).reply(1).prompt(1).counted(tokens).prompt(1);
+        assert_eq!(prepared(&mut talk, &mut driver(200_000, change), tiers), want, "{tokens}");
+    }
+
+    #[test]
+    fn what_happens_before_a_request() {
+        use Summarized::{Blocked, Failed, Interrupted};
+        check(100_000, |_| {}, Failed, "");
+        // Here nothing can be cleared, clipped or dropped but small talk: the figures alone decide.
+        check(168_000, |_| {}, Blocked, "summarize");
+        check(168_000, |_| {}, Interrupted, "summarize");
+        check(168_000, |_| {}, Failed, "summarize trim");
+        check(178_000, |_| {}, Blocked, "summarize trim");
+        check(168_000, |settings| settings.auto = false, Failed, "");
+        check(178_000, |settings| settings.auto = false, Failed, "trim");
+        check(190_000, |settings| settings.enabled = false, Failed, "refuse");
+        check(168_000, |settings| settings.enabled = false, Failed, "");
+        check(168_000, |settings| settings.min_messages_before_compact = 9, Failed, "");
+    }
+
+    #[test]
+    fn tiers_keep_their_distance_and_give_up() {
+        let mut driver = driver(200_000, |_| {});
+        let mut steps = Vec::new();
+        for _ in 0..12 {
+            let mut talk = Talk::new();
+            talk.prompt(10).reply(1).prompt(1).counted(170_000).prompt(1);
+            steps.push(prepared(&mut talk, &mut driver, Summarized::Failed));
+            answer(&mut driver);
+        }
+        // Every third request; after three failures in a row never again.
+        let tried: Vec<usize> = (0..12).filter(|at| steps[*at].starts_with("summarize")).collect();
+        assert_eq!(tried, [0, 3, 6]);
+    }
+
+    #[test]
+    fn an_undone_compaction_waits_for_the_blocking_mark() {
+        for (tokens, want) in [(168_000, ""), (178_000, "summarize")] {
+            let mut driver = driver(200_000, |_| {});
+            driver.undone();
+            let mut talk = Talk::new();
+            talk.prompt(10).reply(1).prompt(1).counted(tokens).prompt(1);
+            let steps = prepared(&mut talk, &mut driver, Summarized::Committed);
+            assert_eq!(steps.split(' ').next(), Some(want), "{steps}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_was_too_long_is_recovered_once() {
+        let mut driver = driver(200_000, |_| {});
+        let mut talk = Talk::new();
+        (0..40).for_each(|_| _ = talk.prompt(500).reply(500));
+        talk.prompt(5);
+        assert_eq!(prepared(&mut talk, &mut driver, Summarized::Failed), "");
+        let sent = driver.used(talk.context());
+        assert!(driver.too_long(talk.context(), Some(32_000)));
+        assert_eq!(driver.window().tokens, Some(32_000));
+        let around = Surroundings { clearable: &clearable, opening: &[], prices: None };
+        assert_eq!(driver.step(talk.context(), around), Step::Summarize);
+        driver.summarized(Summarized::Failed);
+        let Step::Trim(plan) = driver.step(talk.context(), around) else { panic!("no trim") };
+        assert!(plan.after <= 20_000 && plan.after < sent);
+        assert!(!driver.too_long(talk.context(), None));
+        answer(&mut driver);
+        assert!(driver.too_long(talk.context(), None));
+    }
+
+    #[test]
+    fn a_smaller_window_compacts_first() {
+        let mut driver = driver(1_000_000, |_| {});
+        let mut talk = Talk::new();
+        (0..60).for_each(|_| _ = talk.prompt(500).reply(500));
+        talk.prompt(5);
+        assert_eq!(prepared(&mut talk, &mut driver, Summarized::Failed), "");
+        driver.set_window(Window { tokens: Some(8_192), max_output: 8_000 });
+        assert_eq!(prepared(&mut talk, &mut driver, Summarized::Failed), "summarize trim");
+        assert!(driver.used(talk.context()) <= driver.marks().target);
+    }
+
+    #[test]
+    fn two_runs_close_together_are_told() {
+        let mut driver = driver(200_000, |_| {});
+        let mut told = Vec::new();
+        for _ in 0..3 {
+            told.push(driver.ran());
+            (0..6).for_each(|_| answer(&mut driver));
+        }
+        (0..6).for_each(|_| answer(&mut driver));
+        told.push(driver.ran());
+        assert_eq!(told, [false, true, true, false]);
+    }
+}

@@ -1,0 +1,233 @@
+//! Clears old tool results: which ones, and whether that pays.
+
+use super::{Limits, MicroTrigger, Settings, Terms, Thresholds};
+use crate::message::{CallId, Content, Role};
+use crate::provider::catalog::Prices;
+use crate::session::Context;
+use crate::session::context::Held;
+
+/// Tokens of the marker that stands in a cleared result's place.
+const MARKER: u64 = 30;
+
+/// Relations of the usual price lists, for models whose prices are unknown.
+const USUAL: Prices = Prices { input: 1.0, output: 5.0, cache_read: 0.1, cache_write: 1.25 };
+
+/// Who wants results cleared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Trigger {
+    /// The next request, if it is large enough and clearing pays.
+    Automatic { used: u64, marks: Thresholds, prices: Option<Prices> },
+    /// The user; down to so many tokens of results, or the configured ones.
+    Asked { target: Option<u64> },
+    /// A summary is about to be made of what is left.
+    Summary,
+}
+
+/// One result to clear.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clear {
+    pub call: CallId,
+    /// Estimate of its content.
+    pub tokens: u64,
+    /// Its content has to be in a file first.
+    pub persist: bool,
+}
+
+/// Results to clear, oldest first; never empty.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    pub clear: Vec<Clear>,
+    /// Tokens by estimate.
+    pub saved: u64,
+    /// What clearing costs and brings, when that was weighed.
+    pub balance: Option<Balance>,
+}
+
+/// Dollars, or shares of the usual prices.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Balance {
+    /// To fill the provider's cache anew behind the first result that is cleared.
+    pub cost: f64,
+    /// Input that is not sent again, and the part of the next summary that is put off.
+    pub gain: f64,
+    /// Tokens whose cached prefix is lost.
+    pub invalidated: u64,
+}
+
+/// Whether a result can be cleared at all: its tool allows it, it is not cleared yet, and holds no media.
+pub(super) fn eligible(held: &Held<'_>, clearable: &dyn Fn(&str) -> bool) -> bool {
+    let text = held.result.content.iter().all(|part| matches!(part, Content::Text { .. }));
+    !held.replaced && text && clearable(held.tool)
+}
+
+/// Position of the first message that the model has not read yet: what stands behind its last reply.
+pub(super) fn unread_from(context: &Context) -> usize {
+    let last = context.shown().rposition(|shown| shown.message.role == Role::Assistant);
+    last.map_or(0, |last| last + 1)
+}
+
+/// Chooses what to clear; none when there is nothing, or not enough, to gain. What was cleared is never chosen again.
+pub fn plan(context: &Context, terms: Terms<'_>, trigger: Trigger) -> Option<Plan> {
+    let Terms { settings, limits, clearable, .. } = terms;
+    if let Trigger::Automatic { used, marks, .. } = trigger
+        && settings.micro.trigger == MicroTrigger::Warning
+        && used < marks.warning.max(1)
+    {
+        return None;
+    }
+    let unread = unread_from(context);
+    let candidates: Vec<Held<'_>> = context.results().filter(|held| eligible(held, clearable)).collect();
+    let total: u64 = candidates.iter().map(|held| held.load.text).sum();
+    let target = match trigger {
+        Trigger::Asked { target: Some(target) } => target,
+        _ => limits.micro_target,
+    };
+    let old = candidates.len().saturating_sub(settings.micro.keep_last);
+    let (mut marked, mut saved, mut first) = (0, 0, None);
+    let mut clear = Vec::new();
+    for held in candidates[..old].iter().filter(|held| held.index < unread) {
+        let tokens = held.load.text;
+        if total - marked <= target {
+            break;
+        }
+        marked += tokens;
+        // A marker would be longer.
+        if tokens <= MARKER {
+            continue;
+        }
+        saved += tokens - MARKER;
+        first.get_or_insert(held.index);
+        clear.push(Clear { call: held.result.id.clone(), tokens, persist: tokens > limits.persist_above });
+    }
+    let first = first?;
+    let mut balance = None;
+    if let Trigger::Automatic { used, marks, prices } = trigger {
+        if saved < limits.micro_saving {
+            return None;
+        }
+        let behind: u64 = context.shown().skip(first).map(|shown| shown.load.total()).sum();
+        let weighed = weigh(settings, limits, prices.unwrap_or(USUAL), used, saved, behind.saturating_sub(saved));
+        // From the blocking mark on room matters more than money.
+        if settings.micro.weigh_cost && weighed.cost > weighed.gain && used < marks.blocking {
+            return None;
+        }
+        balance = Some(weighed);
+    }
+    Some(Plan { clear, saved, balance })
+}
+
+/// What clearing costs once, against what it saves until the next summary and by putting that off.
+fn weigh(settings: &Settings, limits: &Limits, prices: Prices, used: u64, saved: u64, invalidated: u64) -> Balance {
+    let price = |tokens: u64, dollars: f64| tokens as f64 * dollars / 1e6;
+    let again = (prices.cache_write - prices.cache_read).max(0.0);
+    let cost = price(invalidated, again);
+    let kept = limits.keep_recent + limits.summary / 4;
+    let summary = price(used, prices.cache_read) + price(limits.summary / 4, prices.output) + price(kept, again);
+    let freed = used.saturating_sub(kept).max(1);
+    let put_off = summary * (saved as f64 / freed as f64).min(1.0);
+    let gain = price(saved * settings.micro.cost_horizon, prices.cache_read) + put_off;
+    Balance { cost, gain, invalidated }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compact::apply;
+    use crate::compact::fixture::{Talk, clearable, driver};
+
+    fn clears(talk: &Talk, window: u64, trigger: impl Fn(u64, Thresholds) -> Trigger) -> Vec<String> {
+        let driver = driver(window, |_| {});
+        let used = driver.used(talk.context());
+        let plan = plan(talk.context(), driver.terms(&clearable), trigger(used, *driver.marks()));
+        plan.map(|plan| plan.clear.iter().map(|clear| clear.call.to_string()).collect()).unwrap_or_default()
+    }
+
+    fn automatic(used: u64, marks: Thresholds) -> Trigger {
+        Trigger::Automatic { used, marks, prices: None }
+    }
+
+    #[test]
+    fn the_oldest_go_until_the_target_is_reached() {
+        let mut talk = Talk::new();
+        talk.prompt(10);
+        for _ in 0..5 {
+            talk.round("Read", &[30_000]).round("Other", &[5_000]);
+        }
+        talk.reply(1);
+        // 150k of Read: 30k a piece, target 40k, three kept: 2 go although 90k stay.
+        assert_eq!(clears(&talk, 200_000, automatic), ["call_1", "call_3"]);
+        // Below the warning mark nothing happens by itself, but what was asked for does.
+        assert_eq!(clears(&talk, 1_000_000, automatic), [""; 0]);
+        assert_eq!(clears(&talk, 1_000_000, |_, _| Trigger::Asked { target: None }), ["call_1", "call_3"]);
+        assert_eq!(clears(&talk, 1_000_000, |_, _| Trigger::Asked { target: Some(130_000) }), ["call_1"]);
+        assert_eq!(clears(&talk, 1_000_000, |_, _| Trigger::Asked { target: Some(150_000) }), [""; 0]);
+    }
+
+    #[test]
+    fn what_the_model_has_not_read_stays() {
+        let mut talk = Talk::new();
+        talk.prompt(10).round("Read", &[9_000, 9_000, 9_000, 9_000, 9_000, 9_000, 9_000, 9_000, 9_000]);
+        assert_eq!(clears(&talk, 32_000, |_, _| Trigger::Asked { target: Some(0) }), [""; 0]);
+        talk.reply(1);
+        assert_eq!(clears(&talk, 32_000, |_, _| Trigger::Asked { target: Some(0) }).len(), 6);
+    }
+
+    #[test]
+    fn small_windows_clear_small_results() {
+        let mut talk = Talk::new();
+        talk.prompt(10);
+        for _ in 0..7 {
+            talk.round("Bash", &[500]);
+        }
+        talk.reply(1);
+        assert_eq!(clears(&talk, 8_192, automatic), ["call_1", "call_2", "call_3", "call_4"]);
+    }
+
+    #[test]
+    fn clearing_once_is_enough_and_saves_the_contents() {
+        let mut talk = Talk::new();
+        talk.prompt(10).round("Read", &[30_000, 10, 50_000, 30_000, 30_000, 30_000, 30_000]).reply(1);
+        let driver = driver(200_000, |_| {});
+        let asked = || Trigger::Asked { target: Some(0) };
+        let plan = plan(talk.context(), driver.terms(&clearable), asked()).unwrap();
+        let before = driver.used(talk.context());
+        let cleared = apply::clear(&mut talk.session, &plan).unwrap();
+        assert_eq!((cleared.results, cleared.tokens, cleared.kept), (3, 110_000, 0));
+        // What is too short to gain anything stays.
+        assert_eq!(talk.show(), "prompt c1+c2+c3+c4+c5+c6+c7 x1+r2+x3+x4+r5+r6+r7 reply");
+        assert_eq!(super::plan(talk.context(), driver.terms(&clearable), asked()), None);
+        assert!(before - driver.used(talk.context()) >= plan.saved);
+        let saved = talk.session.store().dir().join("tool-results/call_3.txt");
+        assert_eq!(std::fs::read_to_string(saved).unwrap(), crate::compact::fixture::text(50_000));
+    }
+
+    #[test]
+    fn a_result_that_cannot_be_saved_stays() {
+        let mut talk = Talk::new();
+        talk.prompt(10).round("Read", &[900, 30_000, 1, 1, 1]).reply(1);
+        std::fs::write(talk.session.store().dir().join("tool-results"), "in the way").unwrap();
+        let driver = driver(200_000, |_| {});
+        let plan = plan(talk.context(), driver.terms(&clearable), Trigger::Asked { target: Some(0) }).unwrap();
+        let cleared = apply::clear(&mut talk.session, &plan).unwrap();
+        assert_eq!((cleared.results, cleared.kept), (1, 1));
+        assert_eq!(talk.show(), "prompt c1+c2+c3+c4+c5 x1+r2+r3+r4+r5 reply");
+    }
+
+    #[test]
+    fn clearing_has_to_pay() {
+        let settings = crate::compact::fixture::settings();
+        let limits = Limits::new(&settings, 180_000);
+        let price = |read| Some(Prices { cache_read: read, ..USUAL }).unwrap();
+        let of = |prices, saved, invalidated| {
+            let balance = weigh(&settings, &limits, prices, 150_000, saved, invalidated);
+            balance.gain > balance.cost
+        };
+        assert!(of(price(0.1), 60_000, 60_000));
+        assert!(!of(price(0.1), 20_000, 130_000));
+        // Without a cheaper cache nothing is lost by a new prefix; a local model is free.
+        assert!(of(price(1.25), 20_000, 130_000));
+        let free =
+            weigh(&settings, &limits, Prices { input: 0.0, output: 0.0, cache_read: 0.0, cache_write: 0.0 }, 1, 1, 1);
+        assert_eq!((free.cost, free.gain), (0.0, 0.0));
+    }
+}

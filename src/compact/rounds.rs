@@ -1,0 +1,59 @@
+//! Where the context can be cut: never between a call and its result.
+
+use crate::message::Role;
+use crate::message::tokens::Load;
+use crate::session::Context;
+use crate::session::entry::Seq;
+
+/// Positions among `Context::shown` before which everything may leave, oldest first. What came with the last boundary has
+/// no position of its own; the last position is behind everything.
+pub fn cuts(context: &Context) -> Vec<usize> {
+    let mut cuts = Vec::new();
+    // Position of the last message that answers a call which was made so far.
+    let mut answered = None::<usize>;
+    let mut lead = 0;
+    for (index, shown) in context.shown().enumerate() {
+        lead += usize::from(shown.lead);
+        if !shown.lead && answered.is_none_or(|answered| answered < index) {
+            cuts.push(index);
+        }
+        if shown.message.role == Role::Assistant {
+            let last = shown.message.calls().filter_map(|call| context.answered_at(&call.id)).max();
+            answered = answered.max(last);
+        }
+    }
+    if context.len() > lead {
+        cuts.push(context.len());
+    }
+    cuts
+}
+
+/// The entry from which on a boundary keeps everything behind a cut.
+pub fn keep_from(context: &Context, cut: usize) -> Seq {
+    let mut seqs = context.shown().filter(|shown| !shown.lead).map(|shown| shown.seq);
+    match context.shown().nth(cut) {
+        Some(shown) => shown.seq,
+        // Nothing is kept.
+        None => seqs.next_back().map_or(0, |last| last + 1),
+    }
+}
+
+/// The first cut behind which at most `budget` tokens stand by estimate, and at least `messages` messages where they do.
+/// What the model has not answered yet is always kept.
+pub fn recent(context: &Context, budget: u64, messages: usize) -> usize {
+    let loads: Vec<Load> = context.shown().map(|shown| shown.load).collect();
+    let pending = super::micro::unread_from(context);
+    let mut best = context.len();
+    let (mut sum, mut at) = (0, loads.len());
+    for cut in cuts(context).into_iter().rev() {
+        sum += loads[cut..at].iter().copied().sum::<Load>().total();
+        at = cut;
+        // A round that ends in results stands before them: they wait for the model with their calls.
+        let wanted = context.len() - best < messages || best > pending;
+        if sum > budget && !wanted {
+            break;
+        }
+        best = cut;
+    }
+    best
+}
