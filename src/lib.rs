@@ -14,5 +14,6 @@ pub mod protocol;
 pub mod provider;
 pub mod session;
 pub mod stdx;
+pub mod thinking;
 pub mod tools;
 pub mod tui;

@@ -113,6 +113,7 @@ fn setup(start: &Start, loaded: Loaded, paths: Paths, env: Env, project: PathBuf
         offline: start.offline == Offline::Model,
         script,
         mode,
+        thinking: start.thinking,
         system: start.system_prompt.clone(),
         append_system: start.append_system_prompt.clone(),
         output_schema: start.headless.as_ref().and_then(|headless| headless.json_schema.clone()),

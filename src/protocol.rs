@@ -1,5 +1,7 @@
 //! Op and Event: all that front ends and engine say to each other. Plain data, serialisable.
 
+mod thinking;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,6 +11,8 @@ use serde_json::Value;
 use crate::message::{CallId, FileDiff, Message, Todo, Usage};
 use crate::permission::{Behavior, Mode};
 use crate::session::entry::{Restore, Seq};
+use crate::thinking::Level;
+pub use thinking::{Thinking, ThinkingInfo};
 
 /// Names a question of the engine until it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -61,6 +65,10 @@ pub enum Op {
     },
     SetMode {
         mode: Mode,
+    },
+    /// Chooses how hard the model thinks in this session, from its next request on; none leaves it to the configuration.
+    SetThinking {
+        level: Option<Level>,
     },
     /// Goes back to before the message at `to`.
     Rewind {
@@ -304,6 +312,7 @@ pub enum Event {
         id: AskId,
     },
     Mode(ModeChange),
+    Thinking(Thinking),
     Usage(UsageInfo),
     /// A failed request is asked again in `delay_ms`; what had arrived of its answer is discarded.
     Retrying {

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::permission::Mode;
 use crate::protocol::{Answer, Ask, AskId, Delivery, Event, Question, QueueId, Queued};
+use crate::thinking::Level;
 
 /// A prompt on its way to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +31,8 @@ struct State {
     asks: HashMap<AskId, oneshot::Sender<Answer>>,
     queue: Vec<(QueueId, Prompt, Delivery)>,
     mode: Option<Mode>,
+    /// A choice that waits; the inner none takes one back.
+    thinking: Option<Option<Level>>,
     cancel: Option<CancellationToken>,
 }
 
@@ -112,7 +115,17 @@ impl Desk {
         self.state().mode.take()
     }
 
-    /// Resolves when a mode waits to be taken.
+    /// Asks the turn to think otherwise from its next request on.
+    pub fn set_thinking(&self, level: Option<Level>) {
+        self.state().thinking = Some(level);
+        self.changed.notify_one();
+    }
+
+    pub fn take_thinking(&self) -> Option<Option<Level>> {
+        self.state().thinking.take()
+    }
+
+    /// Resolves when a mode or a level waits to be taken.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }

@@ -8,6 +8,7 @@ pub mod memory;
 pub mod prompt;
 mod reminder;
 mod sample;
+pub mod thinking;
 mod turn;
 mod voice;
 
@@ -73,6 +74,8 @@ pub struct Settings {
     pub memory_names: Vec<String>,
     /// Whether the session may go into Bypass: only a flag at its start allows that.
     pub bypass: Bypass,
+    /// How hard the model thinks.
+    pub thinking: crate::thinking::Settings,
 }
 
 /// Whether Bypass can be switched on.
@@ -140,6 +143,7 @@ pub struct Agent {
     watch: reminder::Watch,
     media: media::MediaCache,
     repeats: dispatch::Repeats,
+    thinking: thinking::Thinking,
     grants: Arc<dyn Grants>,
     git: prompt::GitStatus,
     turn_usage: TurnUsage,
@@ -214,6 +218,7 @@ impl Agent {
             watch: reminder::Watch::default(),
             media: media::MediaCache::default(),
             repeats: dispatch::Repeats::default(),
+            thinking: thinking::Thinking::default(),
             grants,
             git,
             turn_usage: TurnUsage::default(),
@@ -297,6 +302,7 @@ impl Agent {
     pub fn set_model(&mut self, model: Model, tools: tools::Settings) {
         self.settings.tools = Arc::new(tools);
         self.used.insert(model.name(), model.spec.clone());
+        self.thinking.forget();
         self.model = model;
     }
 

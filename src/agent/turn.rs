@@ -8,11 +8,11 @@ use tokio_util::sync::CancellationToken;
 use super::desk::{Desk, Prompt};
 use super::dispatch::Flow;
 use super::sample::Sampled;
-use super::{Agent, Failure, TurnUsage, reminder};
+use super::{Agent, Failure, TurnUsage, reminder, thinking};
 use crate::message::{Kind, Message, StopReason, ToolCall};
 use crate::permission::Trust;
 use crate::protocol::{Event, Item, Turn, TurnEnd};
-use crate::provider::{Purpose, Request, Thinking};
+use crate::provider::{Purpose, Request};
 use crate::session;
 use crate::session::entry::{EntryKind, Seq};
 
@@ -83,6 +83,7 @@ impl Agent {
     async fn run_turn(&mut self, prompt: Prompt, desk: &Desk, cancel: &CancellationToken) -> Result<TurnEnd, Failure> {
         self.open_turn()?;
         self.open_conversation(desk, cancel).await?;
+        self.thinking.begin();
         self.say(prompt, desk).await?;
         let (mut rounds, mut nudges) = (0u32, 0usize);
         self.repeats.clear();
@@ -207,8 +208,14 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes over a mode change that was asked for meanwhile.
-    pub(super) async fn take_mode(&mut self, desk: &Desk) -> Result<(), session::Error> {
+    /// Takes over a change of mode or thinking that was asked for meanwhile.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn take_mode(&mut self, desk: &Desk) -> Result<(), session::Error> {
+        if let Some(level) = desk.take_thinking() {
+            self.set_thinking(level, desk).await?;
+        }
         match desk.take_mode() {
             Some(mode) => self.set_mode(mode, desk).await,
             None => Ok(()),
@@ -217,6 +224,8 @@ impl Agent {
 
     fn request(&mut self) -> Request {
         let messages = self.session.context().messages();
+        let thinking = self.thinking_of_request(&messages);
+        let messages = thinking::without_foreign_wire(messages, &self.model.provider_name);
         let media = self.media.of(&messages, self.session.store());
         Request {
             model: self.model.id.clone(),
@@ -225,7 +234,7 @@ impl Agent {
             messages,
             media,
             max_output: self.model.spec.max_output,
-            thinking: Thinking::Unset,
+            thinking,
             purpose: Purpose::Main,
             cache_key: self.session.id().to_owned(),
             web_search: None,

@@ -15,6 +15,7 @@ pub use subcommand::{Here, Own, run};
 
 use crate::permission::Mode;
 use crate::stdx::text::split_list;
+use crate::thinking::Override;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -82,6 +83,10 @@ pub struct Flags {
     /// Model calls in one turn before it stops
     #[arg(long, alias = "maxTurns", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_turns: Option<u32>,
+
+    /// How hard the model thinks: none, deep or ultra, with a budget in tokens where the model takes one (deep:12000)
+    #[arg(long, value_name = "LEVEL[:BUDGET]", value_parser = Override::parse)]
+    pub thinking: Option<Override>,
 
     /// Go on with the last session of this folder
     #[arg(short, long = "continue", conflicts_with = "resume", group = "earlier")]
@@ -193,6 +198,7 @@ pub struct Start {
     /// The user said `--trust`.
     pub trust: bool,
     pub offline: Offline,
+    pub thinking: Option<Override>,
     pub verbose: bool,
 }
 
@@ -313,6 +319,7 @@ impl Cli {
                 (None, true) => Offline::Model,
                 (None, false) => Offline::No,
             },
+            thinking: flags.thinking,
             verbose: flags.verbose,
         })
     }

@@ -231,6 +231,10 @@ impl Registry {
             local("help", "Lists commands and keys").alias("?").headless().while_busy(),
             local("clear", "Starts a new, empty session").alias("new"),
             ui("model", "Shows or switches the model").hint("[provider/]id").headless(),
+            local("thinking", "Shows or chooses how hard the model thinks")
+                .hint("[none | deep | ultra | auto]")
+                .alias("effort")
+                .headless(),
             ui("permissions", "Lists, tests and revokes permission rules")
                 .hint("[test \"command\" | revoke rule]")
                 .headless(),

@@ -11,6 +11,7 @@ use toml::{Table, Value};
 
 use super::paths::Env;
 use super::shape::Shape;
+use super::thinking;
 use crate::stdx::ansi::visible;
 use crate::stdx::nearest::nearest;
 
@@ -299,11 +300,14 @@ pub(crate) fn path_of(key: &str) -> Vec<String> {
 
 fn is_setting(name: &str) -> bool {
     let other = ["COCODE_HOME", "COCODE_CONFIG_DIR", "COCODE_STATE_DIR", "COCODE_SANDBOXED"];
-    name.starts_with("COCODE_") && !other.contains(&name)
+    name.starts_with("COCODE_") && !other.contains(&name) && !thinking::VARIABLES.contains(&name)
 }
 
 /// `COCODE_TUI__THEME` → `tui.theme`. Names in `[env]` keep their case, as variables have one.
 fn variable_path(name: &str) -> Vec<String> {
+    if name == thinking::INTERLEAVED {
+        return path_of("thinking.interleaved");
+    }
     let parts: Vec<&str> = name.trim_start_matches("COCODE_").split("__").collect();
     let keep = parts.first().is_some_and(|first| first.eq_ignore_ascii_case("env"));
     let part = |(index, part): (usize, &&str)| if keep && index > 0 { (*part).to_owned() } else { part.to_lowercase() };

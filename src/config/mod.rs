@@ -9,9 +9,11 @@ pub mod edit;
 pub mod grant;
 mod layer;
 pub mod logging;
+mod models;
 pub mod paths;
 pub mod settings;
 mod shape;
+pub mod thinking;
 pub mod trust;
 
 use std::path::{Path, PathBuf};
@@ -104,6 +106,11 @@ pub fn load(paths: &Paths, env: &Env, flags: Table) -> Result<Loaded, Broken> {
     let mut problems = Vec::new();
     let mut diagnostics = Vec::new();
     let mut layers = vec![Layer::parse(Source::Default, None, DEFAULTS).map_err(|problem| Broken(vec![problem]))?];
+    // Before the user's config.toml, which wins over it.
+    match models::read(Source::User, &paths.config_dir.join(models::FILE)) {
+        Ok(layer) => layers.extend(layer),
+        Err(problem) => problems.push(problem),
+    }
     for (source, file) in [
         (Source::ManagedDefaults, paths.managed_dir.join("config.toml")),
         (Source::User, paths.user_config()),
@@ -134,6 +141,7 @@ pub fn load(paths: &Paths, env: &Env, flags: Table) -> Result<Loaded, Broken> {
         }
         Err(wrong) => problems.extend(wrong),
     }
+    problems.extend(thinking::environment(env).err().into_iter().flatten());
     layers.push(Layer::new(Source::Flags, flags));
     if !problems.is_empty() {
         return Err(Broken(problems));
@@ -149,6 +157,7 @@ impl Loaded {
         let (mut layers, mut broken, mut withheld) = (own.clone(), Vec::new(), Vec::new());
         for (source, name) in [
             (Source::ProjectSettings, ".claude/settings.json"),
+            (Source::Project, ".cocode/models.json"),
             (Source::Project, ".cocode/config.toml"),
             (Source::LocalSettings, ".claude/settings.local.json"),
             (Source::Local, ".cocode/config.local.toml"),
@@ -269,7 +278,8 @@ fn read_project(source: Source, file: &Path) -> Result<Option<(Layer, Vec<Proble
     if matches!(source, Source::ProjectSettings | Source::LocalSettings) {
         return claude::read(source, file).map_err(one);
     }
-    let Some(layer) = Layer::read(source, file).map_err(one)? else { return Ok(None) };
+    let read = if file.ends_with(models::FILE) { models::read(source, file) } else { Layer::read(source, file) };
+    let Some(layer) = read.map_err(one)? else { return Ok(None) };
     let problems = layer.check(&Shape::new());
     if problems.is_empty() { Ok(Some((layer, Vec::new()))) } else { Err(problems) }
 }

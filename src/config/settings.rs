@@ -8,9 +8,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::thinking::Thinking;
 use crate::compact;
 use crate::permission::Mode;
 use crate::provider::settings::ProviderSettings;
+use crate::thinking::Level;
 use crate::tools;
 
 /// All settings, merged. Hand its parts on in slices.
@@ -29,6 +31,7 @@ pub struct Config {
     pub features: compact::Features,
     pub sessions: Sessions,
     pub memory: Memory,
+    pub thinking: Thinking,
     pub tui: Tui,
     pub keys: BTreeMap<String, Vec<String>>,
     pub env: BTreeMap<String, String>,
@@ -95,11 +98,20 @@ fn mode_schema(_: &mut SchemaGenerator) -> Schema {
 fn models_schema(_: &mut SchemaGenerator) -> Schema {
     let (flag, count) = (json!({ "type": "boolean" }), json!({ "type": "integer", "minimum": 1 }));
     let texts = json!({ "type": "array", "items": { "type": "string" } });
+    let level = json!({ "type": "string", "enum": Level::NAMES });
     json_schema!({ "type": "object", "additionalProperties": { "type": "object", "additionalProperties": false, "properties": {
         "aliases": texts, "window": count, "max_output": count,
         "price": { "type": "array", "items": { "type": "number" }, "minItems": 4, "maxItems": 4 },
-        "thinking": { "type": "string" }, "levels": texts, "max_budget": { "type": "integer", "minimum": 0 },
-        "thinking_param": { "type": "string" }, "images": flag, "pdf": flag, "web_search": flag, "completion_tokens": flag,
+        "thinking": { "type": "string", "enum": ["none", "budget", "adaptive", "effort", "level"] },
+        "levels": texts, "max_budget": { "type": "integer", "minimum": 0 },
+        "thinking_param": { "type": "string", "enum": ["none", "reasoning_effort", "reasoning", "enable_thinking"] },
+        "images": flag, "pdf": flag, "web_search": flag, "completion_tokens": flag, "thinking_per_turn": flag,
+        "thinking_override": { "type": "object", "additionalProperties": false, "properties": {
+            "supported_levels": { "type": "array", "items": level }, "default_level": level, "max_budget": count,
+            "budget_by_level": { "type": "object", "additionalProperties": false, "properties": {
+                "deep_think": count, "ultra_think": count,
+            }},
+        }},
     }}})
 }
 

@@ -13,7 +13,7 @@ use crate::session::index;
 use crate::{config, session};
 
 impl Engine {
-    async fn tell(&self, text: impl Into<String>) {
+    pub(super) async fn tell(&self, text: impl Into<String>) {
         self.desk.emit(Event::Notice { text: text.into() }).await;
     }
 
@@ -36,6 +36,7 @@ impl Engine {
             "help" => self.tell(registry.help()).await,
             "clear" => self.clear().await,
             "model" => self.model(args).await,
+            "thinking" => self.thinking(args).await,
             "permissions" => self.permissions(args).await,
             "resume" => self.resume(args, inbox).await,
             "rename" => self.rename(args).await,
@@ -100,6 +101,7 @@ impl Engine {
                     let tools = self.loaded.config.tool_settings(model.spec.window);
                     self.agent.set_model(model, tools);
                     self.desk.emit(Event::Model(self.agent.model.info())).await;
+                    self.agent.tell_thinking(&self.desk).await;
                 }
             }
             Err(text) => self.fail(text).await,
@@ -158,6 +160,7 @@ impl Engine {
         let tools = self.loaded.config.tool_settings(model.spec.window);
         self.agent.set_model(model, tools);
         self.desk.emit(Event::Model(self.model_info())).await;
+        self.agent.tell_thinking(&self.desk).await;
         self.desk.emit(Event::Usage(self.agent.usage_info())).await;
     }
 

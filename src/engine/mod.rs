@@ -5,6 +5,7 @@ mod lists;
 mod models;
 mod open;
 mod shell;
+mod thinking;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -60,6 +61,8 @@ pub struct Setup {
     pub script: Option<PathBuf>,
     /// Permission mode by flag.
     pub mode: Option<Mode>,
+    /// How hard to think, by flag.
+    pub thinking: Option<crate::thinking::Override>,
     pub system: Option<String>,
     pub append_system: Option<String>,
     /// What the final answer has to be: offered as a tool whose input is checked against this schema.
@@ -187,7 +190,12 @@ impl Inbox {
     async fn busy(&mut self, op: Op) {
         let desk = self.desk.clone();
         match op {
-            Op::Shell { .. } | Op::Command { .. } | Op::SetMode { .. } | Op::Rewind { .. } | Op::Resume { .. }
+            Op::Shell { .. }
+            | Op::Command { .. }
+            | Op::SetMode { .. }
+            | Op::SetThinking { .. }
+            | Op::Rewind { .. }
+            | Op::Resume { .. }
                 if self.opening =>
             {
                 self.held.push_back(op);
@@ -206,6 +214,7 @@ impl Inbox {
                 desk.emit(desk.queue()).await;
             }
             Op::SetMode { mode } => desk.set_mode(mode),
+            Op::SetThinking { level } => desk.set_thinking(level),
             Op::Shell { command } => {
                 let text = format!("! {command}\nCommands of your own run when the turn has ended; Esc interrupts it.");
                 desk.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
@@ -263,6 +272,7 @@ impl Engine {
                     self.fail(error).await;
                 }
             }
+            Op::SetThinking { level } => self.set_thinking(level).await,
             Op::Rewind { to, what } => self.rewind(to, what).await,
             Op::Resume { session } => self.resume(&session, inbox).await,
             Op::Remember { text } => inbox.remember(&text),
@@ -286,6 +296,10 @@ impl Engine {
         let cancel = desk.begin();
         let end = inbox.attend(self.agent.turn(prompt, &desk, &cancel)).await;
         desk.end();
+        // What was asked for in the last moment of the turn must not wait until it undoes a later wish.
+        if let Err(error) = self.agent.take_mode(&desk).await {
+            self.fail(error).await;
+        }
         if end == TurnEnd::Failed {
             // The next prompts were written for a conversation that did not happen: they come back, too.
             let waiting: Vec<String> = std::iter::from_fn(|| desk.take_next()).map(|prompt| prompt.text).collect();
@@ -303,6 +317,7 @@ impl Engine {
         let (mode, todos) = (info.mode, self.agent.session.context().todos().to_vec());
         self.desk.emit(Event::Session(info)).await;
         self.desk.emit(Event::Mode(ModeChange::Changed { mode })).await;
+        self.agent.tell_thinking(&self.desk).await;
         self.desk.emit(Event::Usage(self.agent.usage_info())).await;
         if !todos.is_empty() {
             self.desk.emit(Event::Todos { items: todos }).await;

@@ -60,6 +60,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
         system: setup.system.clone(),
         append_system: setup.append_system.clone(),
         memory_names: loaded.config.memory.files.clone(),
+        thinking: loaded.thinking(&setup.env, setup.thinking),
         bypass: if setup.mode == Some(Mode::Bypass) { Bypass::Allowed } else { Bypass::Never },
     };
     let parts = Parts {
@@ -295,6 +296,7 @@ impl Engine {
         }
         self.models.reconfigure(self.loaded.config.clone());
         self.agent.settings.max_turns = self.loaded.config.max_turns;
+        self.agent.settings.thinking = self.loaded.thinking(&self.setup.env, self.setup.thinking);
         match choose_model(&self.setup, &self.loaded, &self.models, &self.agent.session) {
             Ok(Some(model)) => {
                 self.probing = false;

@@ -3,8 +3,8 @@
 mod decode;
 mod encode;
 
-use super::Request;
 use super::codec::{Codec, CodecSettings, Decoder, Encoded};
+use super::{Request, Thinking};
 
 const NAME: &str = "anthropic";
 
@@ -17,11 +17,15 @@ impl Codec for Anthropic {
     }
 
     fn encode(&self, request: &Request, settings: &CodecSettings) -> Encoded {
+        let mut headers = vec![("anthropic-version", "2023-06-01".to_string())];
+        if matches!(request.thinking, Thinking::Interleaved(_)) {
+            headers.push(("anthropic-beta", "interleaved-thinking-2025-05-14".to_string()));
+        }
         Encoded {
             version: "/v1",
             path: "/messages".to_string(),
             query: "",
-            headers: vec![("anthropic-version", "2023-06-01".to_string())],
+            headers,
             body: encode::body(request, settings),
         }
     }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::settings::WireName;
 use crate::message::Usage;
+use crate::thinking::Level;
 
 const BUILTIN: &str = include_str!("../../config/models.toml");
 
@@ -38,6 +39,27 @@ pub enum ThinkingParam {
     Reasoning,
     /// `"chat_template_kwargs": {"enable_thinking": true}`
     EnableThinking,
+}
+
+/// What a row says of the levels of thinking, where they do not follow from the style.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThinkingOverride {
+    pub supported_levels: Option<Vec<Level>>,
+    /// What holds while nobody chooses.
+    pub default_level: Option<Level>,
+    /// Largest budget in tokens.
+    pub max_budget: Option<u32>,
+    #[serde(default)]
+    pub budget_by_level: BudgetByLevel,
+}
+
+/// Budgets of one model, in tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetByLevel {
+    pub deep_think: Option<u32>,
+    pub ultra_think: Option<u32>,
 }
 
 /// Dollars for a million tokens.
@@ -72,6 +94,9 @@ pub struct ModelSpec {
     pub thinking_param: ThinkingParam,
     /// Chat completions calls the limit `max_completion_tokens`.
     pub completion_tokens: bool,
+    /// The wire refuses another way of thinking while calls are being answered: a change waits for the next prompt.
+    pub thinking_per_turn: bool,
+    pub thinking_override: ThinkingOverride,
 }
 
 impl ModelSpec {
@@ -90,6 +115,8 @@ impl ModelSpec {
             web_search: true,
             thinking_param: ThinkingParam::None,
             completion_tokens: false,
+            thinking_per_turn: false,
+            thinking_override: ThinkingOverride::default(),
         };
         let levels = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
         match wire {
@@ -149,6 +176,8 @@ struct Row {
     web_search: Option<bool>,
     thinking_param: Option<ThinkingParam>,
     completion_tokens: Option<bool>,
+    thinking_per_turn: Option<bool>,
+    thinking_override: Option<ThinkingOverride>,
 }
 
 impl Row {
@@ -172,6 +201,7 @@ impl Row {
         set(&mut spec.web_search, &self.web_search);
         set(&mut spec.thinking_param, &self.thinking_param);
         set(&mut spec.completion_tokens, &self.completion_tokens);
+        set(&mut spec.thinking_override, &self.thinking_override);
     }
 }
 
@@ -212,11 +242,16 @@ impl Catalog {
     /// What is known of the model: by its exact id, else by the longest entry that its id begins with.
     pub fn get(&self, wire: WireName, id: &str) -> ModelSpec {
         let mut spec = ModelSpec::unknown(wire);
+        let mut per_turn = None;
         for rows in [&file().models, &self.overrides] {
             if let Some(row) = find(rows, id) {
                 row.apply(&mut spec);
+                per_turn = row.thinking_per_turn.or(per_turn);
             }
         }
+        // With a budget the Messages API wants a whole tool loop to think in one way.
+        let refuses = wire == WireName::Anthropic && spec.thinking == ThinkingStyle::Budget;
+        spec.thinking_per_turn = per_turn.unwrap_or(refuses);
         // Chat completions has no server-side search, whatever the model can do elsewhere.
         spec.web_search &= wire != WireName::OpenaiChat;
         spec

@@ -45,6 +45,8 @@ pub enum Thinking {
     Off,
     /// At most so many tokens.
     Budget(u32),
+    /// At most so many tokens, also between tool calls, where that has to be asked for.
+    Interleaved(u32),
     /// The model decides; the effort is its hint (`low`, `medium`, `high`, `xhigh`).
     Adaptive { effort: Option<String> },
     /// An effort or level by name, in the wire's own word.

@@ -273,6 +273,7 @@ impl Context {
             | EntryKind::Title { .. }
             | EntryKind::ModeChanged { .. }
             | EntryKind::ModelChanged { .. }
+            | EntryKind::ThinkingChanged { .. }
             | EntryKind::Granted { .. }
             | EntryKind::Revoked { .. }
             | EntryKind::Trusted { .. }

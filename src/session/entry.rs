@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::{BlobId, CallId, Effect, Message, Usage};
 use crate::permission::Mode;
+use crate::thinking::Level;
 
 /// Version that this program writes.
 pub const VERSION: u32 = 1;
@@ -118,6 +119,10 @@ pub enum EntryKind {
     },
     ModelChanged {
         model: String,
+    },
+    /// The user chose how hard the model thinks in this session, or (none) took the choice back.
+    ThinkingChanged {
+        level: Option<Level>,
     },
     /// A rule that the user granted for this session.
     Granted {

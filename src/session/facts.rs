@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::entry::{EntryKind, Header};
 use crate::message::{Kind, Message, Role, Usage};
 use crate::permission::Mode;
+use crate::thinking::Level;
 
 /// Characters of the first prompt that make a title.
 const TITLE: usize = 60;
@@ -24,6 +25,8 @@ pub struct Facts {
     /// None until the mode was changed for the first time.
     pub mode: Option<Mode>,
     pub model: Option<String>,
+    /// How hard the model thinks, where the user chose in this session.
+    pub thinking: Option<Level>,
     /// Rules that the user granted for this session, oldest first.
     pub grants: Vec<String>,
     /// Folders that the user trusted in this session.
@@ -74,6 +77,7 @@ impl Facts {
             EntryKind::TurnEnded { usage, .. } => self.close(usage),
             EntryKind::Title { title } => self.named = Some(title.clone()),
             EntryKind::ModeChanged { mode } => self.mode = Some(*mode),
+            EntryKind::ThinkingChanged { level } => self.thinking = *level,
             EntryKind::ModelChanged { model } => {
                 self.close(&Usage::default());
                 self.model = Some(model.clone());

@@ -191,6 +191,7 @@ impl Screen {
             | EntryKind::Title { .. }
             | EntryKind::ModeChanged { .. }
             | EntryKind::ModelChanged { .. }
+            | EntryKind::ThinkingChanged { .. }
             | EntryKind::Granted { .. }
             | EntryKind::Revoked { .. }
             | EntryKind::Trusted { .. }

@@ -108,6 +108,7 @@ impl Transcript {
                 }
             }
             Event::Ask(_) | Event::AskClosed { .. } | Event::Mode(_) | Event::Usage(_) | Event::Listed(_) => {}
+            Event::Thinking(_) => {}
             Event::Todos { .. } | Event::Queue { .. } | Event::Closed => {}
         }
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use cocode::config::paths::{Env, Paths};
 use cocode::config::{Broken, Loaded, RuleSource, Trust, load};
 use cocode::permission::{Behavior, Mode};
+use cocode::thinking::Level;
 use tempfile::TempDir;
 use toml::Table;
 
@@ -275,4 +276,109 @@ fn the_home_folder_as_a_project_is_not_read_twice() {
     let own = user.own().unwrap();
     let loaded = own.with_project(&user.dir.path().join("home"), Trust::Untrusted);
     assert_eq!((loaded.rules.len(), loaded.withheld.len()), (1, 0));
+}
+
+#[test]
+fn thinking_is_chosen_by_files_and_locked_by_variables() {
+    fn check(user: User, want: &str) {
+        let env = Env::fake(&user.dir.path().join("home"), &user.vars);
+        let shown = match user.own() {
+            Ok(own) => {
+                let loaded = own.with_project(&user.dir.path().join("project"), Trust::Trusted);
+                let thinking = loaded.thinking(&env, None);
+                let level = |level: Option<Level>| level.map_or("-", Level::name);
+                format!(
+                    "{} {} {:?} {}",
+                    level(thinking.default_level),
+                    level(thinking.environment.level),
+                    thinking.environment.max_tokens,
+                    thinking.interleaved
+                )
+            }
+            Err(broken) => user.plain(broken),
+        };
+        assert_eq!(shown, want);
+    }
+    check(User::new(), "- - None false");
+    // What is said counts, also when it says the same as the default.
+    check(User::new().file(USER, "thinking.default_level = 'none'"), "none - None false");
+    check(User::new().file(USER, "thinking.default_level = 'deep'"), "deep_think - None false");
+    check(User::new().flags("thinking.default_level = 'ultrathink'"), "ultra_think - None false");
+    check(
+        User::new().file(USER, "thinking.default_level = 'dep'"),
+        "home/.config/cocode/config.toml:1: `thinking.default_level` must be one of none, deep_think, deep, deepthink, \
+         ultra_think, ultra, ultrathink (did you mean deep?), not \"dep\"",
+    );
+    check(User::new().var("COCODE_THINKING_LEVEL", "Ultra"), "- ultra_think None false");
+    check(User::new().var("COCODE_MAX_THINKING_TOKENS", "0"), "- - Some(0) false");
+    check(User::new().var("COCODE_INTERLEAVED_THINKING", "1"), "- - None true");
+    check(
+        User::new().var("COCODE_THINKING_LEVEL", "hard").var("COCODE_MAX_THINKING_TOKENS", "many"),
+        "variable COCODE_THINKING_LEVEL: there is no thinking level \"hard\": choose none, deep_think or ultra_think\n\
+         variable COCODE_MAX_THINKING_TOKENS: must be a number of tokens, 0 for no thinking, not \"many\"",
+    );
+    check(
+        User::new().var("COCODE_INTERLEAVED_THINKING", "perhaps"),
+        "variable COCODE_INTERLEAVED_THINKING: `thinking.interleaved` must be true or false, not \"perhaps\"",
+    );
+}
+
+#[test]
+fn models_may_stand_in_a_json_file_beside_the_toml() {
+    const JSON: &str = "~/.config/cocode/models.json";
+    fn check(user: User, want: &str) {
+        let shown = match user.own() {
+            Ok(own) => {
+                let loaded = own.with_project(&user.dir.path().join("project"), Trust::Trusted);
+                let problems: Vec<String> = loaded.diagnostics.iter().map(|problem| user.plain(problem)).collect();
+                format!("{}{}", loaded.config.models, problems.join("\n"))
+            }
+            Err(broken) => user.plain(broken),
+        };
+        assert_eq!(shown.trim(), want);
+    }
+    check(User::new().file(JSON, ""), "");
+    check(
+        User::new().file(JSON, r#"{"m": {"window": 9, "price": [1, 2.5, 0, 0]}}"#),
+        "[m]\nprice = [1, 2.5, 0, 0]\nwindow = 9",
+    );
+    // The TOML beside it wins, key by key; so does the project over the user.
+    check(
+        User::new()
+            .file(JSON, r#"{"models": {"m": {"window": 9, "pdf": true, "images": true}}}"#)
+            .file(USER, "[models.m]\nwindow = 8")
+            .file(".cocode/models.json", r#"{"m": {"pdf": false}}"#),
+        "[m]\nimages = true\npdf = false\nwindow = 8",
+    );
+    let override_ = r#"{"m": {"thinking_override": {"supported_levels": ["none", "deep"], "budget_by_level": {"deep_think": 9000}}}}"#;
+    check(
+        User::new().file(JSON, override_),
+        "[m.thinking_override]\nsupported_levels = [\"none\", \"deep\"]\n\n[m.thinking_override.budget_by_level]\ndeep_think = 9000",
+    );
+    check(
+        User::new().file(JSON, r#"{"m": {"thinking_override": {"supported_levels": ["deeep"]}}}"#),
+        "home/.config/cocode/models.json: `models.m.thinking_override.supported_levels[0]` must be one of none, deep_think, \
+         deep, deepthink, ultra_think, ultra, ultrathink (did you mean deep?), not \"deeep\"",
+    );
+    check(
+        User::new().file(USER, "[models.m]\nthinking = 'budgte'"),
+        "home/.config/cocode/config.toml:2: `models.m.thinking` must be one of none, budget, adaptive, effort, level \
+         (did you mean budget?), not \"budgte\"",
+    );
+    check(
+        User::new().file(JSON, r#"{"m": {"thinking_override": {"max_budget": null}}}"#),
+        "home/.config/cocode/models.json: `models.m.thinking_override.max_budget` must not be null; leave it out",
+    );
+    check(
+        User::new().file(JSON, "{"),
+        "home/.config/cocode/models.json:1: not valid JSON: EOF while parsing an object at line 1 column 1",
+    );
+    check(
+        User::new().file(JSON, r#"{"models": {}, "m": {}}"#),
+        "home/.config/cocode/models.json: `models` must be an object, and nothing may stand beside it",
+    );
+    check(
+        User::new().file(".cocode/models.json", r#"{"m": {"windo": 1}}"#),
+        "project/.cocode/models.json: unknown key `models.m.windo`; did you mean `models.m.window`?",
+    );
 }

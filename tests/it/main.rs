@@ -18,6 +18,7 @@ mod start;
 mod support;
 mod surface;
 mod terminal;
+mod thinking;
 mod tidy;
 mod turns;
 mod wires;

@@ -6,6 +6,7 @@ use cocode::message::{CallId, Message, Todo, TodoStatus, Usage};
 use cocode::permission::{Behavior, Mode};
 use cocode::protocol::*;
 use cocode::session::entry::Restore;
+use cocode::thinking::{Level, Source};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -41,6 +42,8 @@ fn ops() {
         Op::Interrupt,
         Op::Unqueue { id: QueueId(2) },
         Op::SetMode { mode: Mode::AcceptEdits },
+        Op::SetThinking { level: Some(Level::DeepThink) },
+        Op::SetThinking { level: None },
         Op::Rewind { to: 3, what: RewindWhat::Both },
         Op::Remember { text: "go".into() },
         Op::List { what: ListKind::Sessions },
@@ -104,6 +107,15 @@ fn events() {
         log: "/h/id/transcript.jsonl".into(),
         read_only: false,
     };
+    let thinking = ThinkingInfo {
+        level: Level::DeepThink,
+        asked: Level::UltraThink,
+        source: Source::Session,
+        budget: Some(16_000),
+        session: Some(Level::UltraThink),
+        supported: vec![Level::None, Level::DeepThink],
+        locked: None,
+    };
     let usage = UsageInfo { total: Usage::default(), cost_usd: Some(0.5), context: 1, window: 2 };
     let todo = Todo { content: "do".into(), active_form: "doing".into(), status: TodoStatus::Pending };
     let mut events = vec![
@@ -119,6 +131,8 @@ fn events() {
         Event::Mode(ModeChange::Changed { mode: Mode::Plan }),
         Event::Mode(ModeChange::PlanEntered { plan_file: "/h/plans/p.md".into() }),
         Event::Mode(ModeChange::PlanExited { approved: true }),
+        Event::Thinking(Thinking::Level(thinking)),
+        Event::Thinking(Thinking::Complete { tokens: 7 }),
         Event::Usage(usage),
         Event::Retrying { attempt: 1, of: 10, delay_ms: 500, reason: "busy".into() },
         Event::Todos { items: vec![todo] },

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 const LEVELS: &[(&str, u32)] = &[
     ("stdx", 0),
     ("message", 10),
+    ("thinking", 15),
     ("provider", 20),
     ("permission", 20),
     ("commands", 20),

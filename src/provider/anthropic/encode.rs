@@ -76,7 +76,7 @@ fn think(head: &mut Map<String, Value>, request: &Request, messages: &[Value]) {
         Thinking::Off => {
             head.insert("thinking".into(), json!({ "type": "disabled" }));
         }
-        Thinking::Budget(budget) => {
+        Thinking::Budget(budget) | Thinking::Interleaved(budget) => {
             let budget = (*budget).min(request.max_output.saturating_sub(LEAST));
             // With a budget the API wants the calls that are being answered to stand behind their thinking, which is gone
             // when another model made them.

@@ -77,7 +77,9 @@ fn think(thinking: &Thinking, settings: &CodecSettings) -> Option<Value> {
             json!({ "thinkingLevel": settings.levels.first()? })
         }
         Thinking::Off => json!({ "thinkingBudget": 0 }),
-        Thinking::Budget(budget) => json!({ "thinkingBudget": budget, "includeThoughts": true }),
+        Thinking::Budget(budget) | Thinking::Interleaved(budget) => {
+            json!({ "thinkingBudget": budget, "includeThoughts": true })
+        }
         Thinking::Adaptive { effort: None } => json!({ "thinkingBudget": -1, "includeThoughts": true }),
         Thinking::Adaptive { effort: Some(level) } | Thinking::Effort(level) => {
             json!({ "thinkingLevel": level, "includeThoughts": true })

@@ -49,9 +49,9 @@ fn think(head: &mut Map<String, Value>, request: &Request, settings: &CodecSetti
     let effort = match &request.thinking {
         Thinking::Unset => return,
         Thinking::Off => None,
-        Thinking::Budget(budget) if *budget < 4_096 => Some("low"),
-        Thinking::Budget(budget) if *budget < 20_000 => Some("medium"),
-        Thinking::Budget(_) => Some("high"),
+        Thinking::Budget(budget) | Thinking::Interleaved(budget) if *budget < 4_096 => Some("low"),
+        Thinking::Budget(budget) | Thinking::Interleaved(budget) if *budget < 20_000 => Some("medium"),
+        Thinking::Budget(_) | Thinking::Interleaved(_) => Some("high"),
         Thinking::Adaptive { effort } => Some(effort.as_deref().unwrap_or("medium")),
         Thinking::Effort(effort) => Some(effort.as_str()),
     };
@@ -65,7 +65,7 @@ fn think(head: &mut Map<String, Value>, request: &Request, settings: &CodecSetti
         },
         (ThinkingParam::Reasoning, effort) => {
             let value = match (&request.thinking, effort) {
-                (Thinking::Budget(budget), _) => json!({ "max_tokens": budget }),
+                (Thinking::Budget(budget) | Thinking::Interleaved(budget), _) => json!({ "max_tokens": budget }),
                 (_, Some(effort)) => json!({ "effort": effort }),
                 (_, None) => json!({ "enabled": false }),
             };

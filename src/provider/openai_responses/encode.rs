@@ -41,9 +41,9 @@ fn think(head: &mut Map<String, Value>, thinking: &Thinking, settings: &CodecSet
     let effort = match thinking {
         Thinking::Unset => None,
         Thinking::Off => ["none", "minimal"].into_iter().find(known),
-        Thinking::Budget(budget) if *budget < 4_096 => Some("low"),
-        Thinking::Budget(budget) if *budget < 20_000 => Some("medium"),
-        Thinking::Budget(_) => Some("high"),
+        Thinking::Budget(budget) | Thinking::Interleaved(budget) if *budget < 4_096 => Some("low"),
+        Thinking::Budget(budget) | Thinking::Interleaved(budget) if *budget < 20_000 => Some("medium"),
+        Thinking::Budget(_) | Thinking::Interleaved(_) => Some("high"),
         Thinking::Adaptive { effort } => Some(effort.as_deref().unwrap_or("medium")),
         Thinking::Effort(effort) => Some(effort.as_str()),
     };

@@ -30,6 +30,7 @@ pub(crate) struct Harness {
     attachments: Vec<PathBuf>,
     env: Vec<(String, String)>,
     flags: toml::Table,
+    thinking: Option<cocode::thinking::Override>,
 }
 
 /// What came of it.
@@ -56,6 +57,7 @@ impl Harness {
             attachments: Vec::new(),
             env: Vec::new(),
             flags: toml::Table::new(),
+            thinking: None,
         }
     }
 
@@ -120,6 +122,12 @@ impl Harness {
         self
     }
 
+    /// `--thinking`.
+    pub(crate) fn thinking(mut self, flag: &str) -> Harness {
+        self.thinking = Some(cocode::thinking::Override::parse(flag).unwrap());
+        self
+    }
+
     pub(crate) fn prompt(mut self, text: &str) -> Harness {
         self.prompts.push(text.into());
         self
@@ -169,6 +177,7 @@ impl Harness {
             offline: false,
             script,
             mode: self.mode,
+            thinking: self.thinking,
             system: None,
             append_system: None,
             output_schema: None,
@@ -277,6 +286,7 @@ fn line(event: &Event, project: &Path) -> Option<String> {
         Event::Delta(Delta::Discarded { reason }) => format!("discarded {reason}"),
         Event::Delta(Delta::ToolArgs { .. })
         | Event::Usage(_)
+        | Event::Thinking(_)
         | Event::AskClosed { .. }
         | Event::Closed
         | Event::Model(_)

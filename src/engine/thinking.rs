@@ -1,0 +1,65 @@
+//! `/thinking`, and a level chosen by key.
+
+use super::Engine;
+use crate::protocol::ThinkingInfo;
+use crate::thinking::{Level, Source};
+
+impl Engine {
+    /// Chooses a level for the session; none takes the choice back.
+    pub(super) async fn set_thinking(&mut self, level: Option<Level>) {
+        if let Err(error) = self.agent.set_thinking(level, &self.desk).await {
+            self.fail(error).await;
+        }
+    }
+
+    /// `/thinking [none|deep|ultra|auto]`, and `/effort` with the words of other programs.
+    pub(super) async fn thinking(&mut self, args: &str) {
+        let level = match args {
+            "" => return self.tell(report(&self.agent.thinking_info())).await,
+            "auto" => None,
+            word => match Level::of_effort(word).map_or_else(|| word.parse(), Ok) {
+                Ok(level) => Some(level),
+                Err(problem) => return self.fail(format!("{problem}, or auto to leave it to the configuration")).await,
+            },
+        };
+        let info = self.agent.thinking_info();
+        if let Some(variable) = info.locked {
+            return self.fail(format!("The level is locked by {variable}; start without it to choose another.")).await;
+        }
+        if self.agent.session.read_only() {
+            return self.fail("This session is open to read only: nothing is asked in it.").await;
+        }
+        self.set_thinking(level).await;
+        self.tell(report(&self.agent.thinking_info())).await;
+    }
+}
+
+/// What holds, why, and what else there is.
+fn report(info: &ThinkingInfo) -> String {
+    let mut text = format!("Thinking: **{}**", info.level);
+    if let Some(budget) = info.budget {
+        text.push_str(&format!(", at most {budget} tokens"));
+    }
+    let source = match (info.source, &info.locked) {
+        (Source::Environment, variable) => format!("by {}", variable.as_deref().unwrap_or("the environment")),
+        (Source::Session, _) => "for this session (`/thinking auto` takes that back)".into(),
+        (Source::Flag, _) => "by `--thinking`".into(),
+        (Source::Configuration, _) => "by `thinking.default_level` of the configuration".into(),
+        (Source::Model, _) => "as the default of this model".into(),
+        (Source::Keyword, _) => "by a word in the message".into(),
+        (Source::Default, _) => String::new(),
+    };
+    if !source.is_empty() {
+        text.push_str(&format!(", chosen {source}"));
+    }
+    text.push('.');
+    if info.asked != info.level {
+        text.push_str(&format!(" {} was asked for, which this model cannot do.", info.asked));
+    }
+    let known: Vec<String> = info.supported.iter().map(|level| format!("`{level}`")).collect();
+    text.push_str(&format!("\n\nThis model knows {}.", known.join(", ")));
+    if info.supported.len() > 1 {
+        text.push_str(" `deepthink` or `ultrathink` in a message counts for that message.");
+    }
+    text
+}
