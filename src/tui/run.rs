@@ -15,6 +15,7 @@ use super::cell::Detail;
 use super::composer::chip;
 use super::files::Files;
 use super::msg::{Effect, Msg};
+use super::render::highlight::beside::{Coloured, Job, Painter};
 use super::terminal::{self, Input, Keyboard, Output, Report, Session, Signal, Surface};
 use super::transcript::Transcript;
 use super::update::update;
@@ -84,6 +85,7 @@ pub async fn run<O: Output>(
 ) -> io::Result<Left> {
     let Terminal { surface, modes, mut inputs } = terminal;
     let (results, mut arrived) = unbounded_channel();
+    let (colours, mut coloured) = unbounded_channel();
     let files = Files::new(host.cwd().to_owned());
     let mut front = Front {
         app,
@@ -93,6 +95,8 @@ pub async fn run<O: Output>(
         host,
         files,
         results,
+        painter: None,
+        colours,
         outbox: VecDeque::new(),
         start: Instant::now(),
         frame: Frame::Now,
@@ -103,6 +107,7 @@ pub async fn run<O: Output>(
         left: Left::Done,
         done: false,
     };
+    front.transcript.colour_beside();
     front.look_around();
     while !front.done {
         if front.left != Left::Gone && front.frame_due(Instant::now()) {
@@ -121,6 +126,10 @@ pub async fn run<O: Output>(
             Some(msg) = arrived.recv() => {
                 front.step(msg)?;
                 front.frame = Frame::Now;
+            }
+            Some(lines) = coloured.recv() => {
+                front.transcript.coloured(lines);
+                front.frame = front.frame.max(Frame::Soon);
             }
             permit = ops.reserve(), if !front.outbox.is_empty() => match (permit, front.outbox.pop_front()) {
                 (Ok(permit), Some(op)) => permit.send(op),
@@ -141,6 +150,7 @@ pub async fn run<O: Output>(
     if front.left != Left::Gone {
         // Rows that the last events made final belong into the scrollback.
         front.app.pager = None;
+        front.transcript.colour_here();
         front.draw()?;
         front.surface.release()?;
     }
@@ -165,6 +175,9 @@ struct Front<O: Output> {
     host: Arc<dyn Host>,
     files: Files,
     results: UnboundedSender<Msg>,
+    /// Colours code from the first block on.
+    painter: Option<Painter>,
+    colours: UnboundedSender<Coloured>,
     /// Ops that wait for room in the engine's channel: neither side ever waits for the other.
     outbox: VecDeque<Op>,
     start: Instant,
@@ -415,10 +428,30 @@ impl<O: Output> Front<O> {
         let app = &self.app;
         let (width, height) = (self.surface.size().width, self.surface.size().height);
         let rows = self.transcript.take_committed(width, app.theme());
+        let jobs = self.transcript.take_jobs();
         let room = view::live_room(app, width, height);
         let live = self.transcript.live(width, room, app.theme(), self.start.elapsed());
         let wanted = view::height(app, live.len() as u16, width, height);
-        self.surface.frame(&rows, wanted, |area, buf| view::draw(app, &live, area, buf, now))
+        self.surface.frame(&rows, wanted, |area, buf| view::draw(app, &live, area, buf, now))?;
+        if let Some((stream, jobs)) = jobs {
+            self.paint(stream, jobs);
+        }
+        Ok(())
+    }
+
+    /// Has code coloured beside the loop, or on the spot where that cannot be had.
+    fn paint(&mut self, stream: u64, jobs: Vec<Job>) {
+        if self.painter.is_none() {
+            let colours = self.colours.clone();
+            // The loop may have ended meanwhile; then nobody wants them.
+            self.painter = Painter::start(move |lines| drop(colours.send(lines)))
+                .inspect_err(|error| tracing::warn!(%error, "no thread for highlighting"))
+                .ok();
+        }
+        if !self.painter.as_ref().is_some_and(|painter| painter.ask(stream, jobs)) {
+            self.transcript.colour_here();
+            self.frame = self.frame.max(Frame::Soon);
+        }
     }
 }
 

@@ -37,6 +37,10 @@ pub struct Transcript {
     next: usize,
     /// How far that cell was handed out, when it is a reply.
     stream: Stream,
+    /// Its code is coloured elsewhere, and so is that of the next ones.
+    beside: bool,
+    /// Number of streams so far: it tells them apart.
+    streams: u64,
     /// What the scrollback ends in.
     above: Above,
     /// The reply or thinking that grows.
@@ -137,6 +141,8 @@ impl Transcript {
             slots,
             revision: self.revision + 1,
             stream: std::mem::take(&mut self.stream),
+            beside: self.beside,
+            streams: self.streams,
             above: self.above,
             cwd: info.cwd.clone(),
             ..Transcript::default()

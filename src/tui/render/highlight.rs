@@ -1,6 +1,9 @@
 //! Colours code line by line, carrying the parser's state on, so that a block may stream.
 //!
-//! Grammars are loaded on first use. A block is coloured up to a number of lines and bytes; what follows is plain.
+//! Grammars are loaded on first use. A block is coloured up to a number of lines and bytes; what follows is plain. What
+//! comes of a line is independent of theme and width, so that it can be made beside the drawing (`beside`).
+
+pub mod beside;
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -72,6 +75,32 @@ const SCOPES: &[(&str, Token)] = &[
 static TABLE: LazyLock<Vec<(Scope, Token)>> =
     LazyLock::new(|| SCOPES.iter().filter_map(|(name, token)| Some((Scope::new(name).ok()?, *token))).collect());
 
+/// How a line of code is to look; nothing of it is known: plain.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Runs(Vec<(Range<usize>, Token)>);
+
+impl Runs {
+    /// The line in a theme's colours. A line that goes on after what these were made of goes on plain.
+    pub fn spans(&self, line: &str, theme: &Theme) -> Vec<Span<'static>> {
+        if line.is_empty() {
+            return Vec::new();
+        }
+        if self.0.is_empty() || theme.syntax.is_none() {
+            return vec![Span::styled(line.to_string(), theme.code)];
+        }
+        let spans = self.0.iter().filter_map(|(range, token)| Some((line.get(range.clone())?, style(*token, theme))));
+        let end = self.0.last().map_or(0, |(range, _)| range.end);
+        let rest = line.get(end..).filter(|rest| !rest.is_empty()).map(|rest| (rest, theme.tokens.plain));
+        spans.chain(rest).map(|(text, style)| Span::styled(text.to_string(), style)).collect()
+    }
+}
+
+/// The name of the language that an info string gives; none where nothing is to be coloured.
+pub fn language<'a>(info: &'a str, theme: &Theme) -> Option<&'a str> {
+    let name = info.split([' ', ',', '{', ':']).next().unwrap_or_default().trim_start_matches('.');
+    (!name.is_empty() && theme.syntax.is_some()).then_some(name)
+}
+
 /// Colours the lines of one block, in order.
 #[derive(Debug, Clone)]
 pub struct Highlighter {
@@ -84,10 +113,11 @@ pub struct Highlighter {
 impl Highlighter {
     /// For a language's name or extension, as the info string of a fence gives it (`rust`, `ts`, `rust,ignore`).
     pub fn for_language(info: &str, theme: &Theme) -> Highlighter {
-        let name = info.split([' ', ',', '{', ':']).next().unwrap_or_default().trim_start_matches('.');
-        if name.is_empty() || theme.syntax.is_none() {
-            return Highlighter::plain();
-        }
+        language(info, theme).map_or_else(Highlighter::plain, Highlighter::named)
+    }
+
+    /// For a language's name or extension alone.
+    fn named(name: &str) -> Highlighter {
         Highlighter::of(SYNTAXES.find_syntax_by_token(alias(name)))
     }
 
@@ -115,37 +145,36 @@ impl Highlighter {
 
     /// Colours the next line, given without its newline.
     pub fn line(&mut self, line: &str, theme: &Theme) -> Vec<Span<'static>> {
-        if line.is_empty() && self.state.is_none() {
-            return Vec::new();
-        }
+        self.runs(line).spans(line, theme)
+    }
+
+    fn runs(&mut self, line: &str) -> Runs {
         self.lines += 1;
         self.bytes += line.len();
         if self.lines > MAX_LINES || self.bytes > MAX_BYTES || line.len() > MAX_LINE {
             // A skipped line would leave the parser in the wrong state: the rest stays plain.
             self.state = None;
         }
-        let Some(state) = &mut self.state else {
-            return vec![Span::styled(line.to_string(), theme.code)];
-        };
+        let Some(state) = &mut self.state else { return Runs::default() };
         let (parser, stack) = &mut **state;
         let Ok(ops) = parser.parse_line(&format!("{line}\n"), &SYNTAXES) else {
             self.state = None;
-            return vec![Span::styled(line.to_string(), theme.code)];
+            return Runs::default();
         };
-        let mut spans: Vec<(Range<usize>, Token)> = Vec::new();
+        let mut runs: Vec<(Range<usize>, Token)> = Vec::new();
         let mut from = 0;
         let mut token = look(stack);
         for (at, op) in &ops {
             let at = (*at).min(line.len());
-            push(&mut spans, from..at, token);
+            push(&mut runs, from..at, token);
             from = from.max(at);
             if stack.apply(op).is_err() {
                 break;
             }
             token = look(stack);
         }
-        push(&mut spans, from..line.len(), token);
-        spans.into_iter().map(|(range, token)| Span::styled(line[range].to_string(), style(token, theme))).collect()
+        push(&mut runs, from..line.len(), token);
+        Runs(runs)
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{Drawn, Transcript};
 use crate::tui::cell::{Cell, Detail};
 use crate::tui::render::Row;
+use crate::tui::render::highlight::beside::{Coloured, Job};
 use crate::tui::render::markdown::Stream;
 use crate::tui::theme::Theme;
 
@@ -58,13 +59,42 @@ impl Transcript {
             } else if cell.is_final() {
                 self.above.add(cell, cell.rows(width, theme, Detail::Folded), &mut rows);
             }
-            if !cell.is_final() {
+            if !cell.is_final() || self.stream.waits() {
                 break;
             }
             self.next += 1;
-            self.stream = Stream::new();
+            self.stream = self.fresh_stream();
         }
         rows
+    }
+
+    /// From now on code is coloured elsewhere: see `take_jobs`. Rows of code are final when their colours are there.
+    pub fn colour_beside(&mut self) {
+        self.beside = true;
+        if !self.stream.started() {
+            self.stream = self.fresh_stream();
+        }
+    }
+
+    /// Waits for no colours any more.
+    pub fn colour_here(&mut self) {
+        self.beside = false;
+        self.stream.colour_here();
+    }
+
+    /// What is to be coloured since the last call, and for which stream.
+    pub fn take_jobs(&mut self) -> Option<(u64, Vec<Job>)> {
+        self.stream.take_jobs()
+    }
+
+    /// Takes colours that were asked for.
+    pub fn coloured(&mut self, coloured: Coloured) {
+        self.stream.coloured(coloured);
+    }
+
+    pub(super) fn fresh_stream(&mut self) -> Stream {
+        self.streams += 1;
+        if self.beside { Stream::beside(self.streams) } else { Stream::new() }
     }
 
     /// What was not handed out yet, as it looks at the time `now`; at most `max_height` rows, the last ones.

@@ -8,7 +8,6 @@ use super::Transcript;
 use crate::message::{Block, Message};
 use crate::tui::cell::thinking::Thinking;
 use crate::tui::cell::{Cell, Reply};
-use crate::tui::render::markdown::Stream;
 
 /// What a delta adds to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,9 +104,11 @@ impl Transcript {
     fn take_back(&mut self, index: usize) -> usize {
         match index.cmp(&self.next) {
             Ordering::Less => self.source(index).len(),
+            // Complete: only its colours are missing.
+            Ordering::Equal if self.stream.finished() => self.source(index).len(),
             Ordering::Equal if self.stream.started() => self.stream.rewind(),
             Ordering::Equal => {
-                self.stream = Stream::new();
+                self.stream = self.fresh_stream();
                 0
             }
             Ordering::Greater => 0,

@@ -11,6 +11,8 @@ use super::*;
 use crate::message::{Display, FileDiff, Outcome, ToolCall, Usage};
 use crate::permission::Mode;
 use crate::protocol::{HistoryItem, ModelInfo};
+use crate::tui::render::highlight::Runs;
+use crate::tui::render::highlight::beside::{Coloured, Job};
 use crate::tui::render::wrap::{shown, spans_width};
 use crate::tui::theme::Theme;
 
@@ -241,6 +243,22 @@ fn shell_lines_rewinds_and_restores() {
         Event::Error { text: "no key".into(), restore: None },
     ]);
     insta::assert_snapshot!("shell_and_undo", screen.given());
+}
+
+#[test]
+fn what_follows_code_waits_with_it_for_its_colours() {
+    let mut screen = Screen::new();
+    screen.transcript.colour_beside();
+    screen.apply([text("So:\n```rust\nlet a = 1;\n```\n"), reply("So:\n```rust\nlet a = 1;\n```\n")]);
+    screen.apply([prompt("thanks")]);
+    assert_eq!(screen.given(), "So:");
+    assert_eq!(screen.live(20), "\nlet a = 1;\n\n> thanks");
+    let Some((stream, jobs)) = screen.transcript.take_jobs() else { panic!("the line is to be coloured") };
+    assert_eq!(jobs, [Job::Open("rust".into()), Job::Line("let a = 1;".into())]);
+    screen.transcript.coloured(Coloured { stream, lines: vec![Runs::default()], peeked: None });
+    let rows = screen.transcript.take_committed(60, &screen.theme);
+    screen.given.extend(rows);
+    assert_eq!((screen.given().as_str(), screen.live(20).as_str()), ("So:\n\nlet a = 1;\n\n> thanks", ""));
 }
 
 #[test]

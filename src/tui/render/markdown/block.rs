@@ -7,22 +7,22 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
+use super::colours::Colours;
 use super::scan::Kind;
 use super::table::{self, Table};
 use crate::stdx::text;
 use crate::tui::render::Row;
-use crate::tui::render::highlight::Highlighter;
 use crate::tui::render::wrap::{self, Piece, Prefix};
 use crate::tui::theme::Theme;
 
 /// Rows of a segment of clean source.
-pub(super) fn rows(kind: Kind, source: &str, width: usize, theme: &Theme) -> Vec<Row> {
+pub(super) fn rows(kind: Kind, source: &str, width: usize, theme: &Theme, colours: &mut Colours) -> Vec<Row> {
     if kind == Kind::Rule {
         return vec![Row::from(Line::styled("─".repeat(width.min(40)), theme.border))];
     }
     let source = keep_definitions(source);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut block = Block::new(kind, &source, width, theme);
+    let mut block = Block::new(kind, &source, width, theme, colours);
     for (event, range) in Parser::new_ext(&source, options).into_offset_iter() {
         block.event(event, range);
     }
@@ -62,6 +62,7 @@ struct Block<'a> {
     source: &'a str,
     width: usize,
     theme: &'a Theme,
+    colours: &'a mut Colours,
     rows: Vec<Row>,
     /// Inline text that is not wrapped yet.
     pieces: Vec<Piece>,
@@ -80,12 +81,27 @@ struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    fn new(kind: Kind, source: &'a str, width: usize, theme: &'a Theme) -> Block<'a> {
+    fn new(kind: Kind, source: &'a str, width: usize, theme: &'a Theme, colours: &'a mut Colours) -> Block<'a> {
         let ordinal = if let Kind::Item(number) = kind { number } else { None };
         let (rows, pieces, links, levels, lists) = Default::default();
         let styles = vec![theme.text];
         let (code, table, spaced) = (None, None, 0);
-        Block { source, width, theme, rows, pieces, styles, links, levels, lists, ordinal, code, table, spaced }
+        Block {
+            source,
+            width,
+            theme,
+            colours,
+            rows,
+            pieces,
+            styles,
+            links,
+            levels,
+            lists,
+            ordinal,
+            code,
+            table,
+            spaced,
+        }
     }
 
     fn event(&mut self, event: Event<'_>, range: Range<usize>) {
@@ -333,7 +349,7 @@ impl<'a> Block<'a> {
 
     fn code_rows(&mut self) {
         let Some((info, code)) = self.code.take() else { return };
-        let mut highlighter = Highlighter::for_language(&info, self.theme);
+        let language = info.clone();
         let prefix = self.prefix();
         let fence = super::shows_fences(self.theme).then(|| Span::styled("```", self.theme.dim));
         let mut lead = prefix.first;
@@ -343,8 +359,9 @@ impl<'a> Block<'a> {
             self.rows.extend(wrap::cut(spans, self.width, &[]));
             lead = prefix.rest.clone();
         }
-        for line in text::clean(&code).lines() {
-            self.rows.extend(wrap::cut(highlighter.line(line, self.theme), self.width, &lead));
+        let mut painted = self.colours.open(&language, self.theme);
+        for line in super::colours::lines(&code) {
+            self.rows.extend(wrap::cut(painted.line(&line, self.theme), self.width, &lead));
             lead = prefix.rest.clone();
         }
         if let Some(fence) = fence {

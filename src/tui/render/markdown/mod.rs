@@ -4,15 +4,20 @@
 //! own (`block`), code line by line. So what is finished costs nothing again, and never changes.
 
 mod block;
+mod colours;
 mod scan;
 mod table;
+
+use std::collections::VecDeque;
 
 use ratatui::style::Style;
 use ratatui::text::Line;
 
+use self::colours::{Beside, Colours};
 use self::scan::{Scanner, Step};
 use super::Row;
-use super::highlight::Highlighter;
+use super::highlight::beside::{Coloured, Job};
+use super::highlight::{Highlighter, Runs, language};
 use super::wrap;
 use crate::stdx::text;
 use crate::tui::theme::Theme;
@@ -40,8 +45,14 @@ pub struct Stream {
     settled: usize,
     /// The line under way, cleaned.
     line: String,
-    /// The colours of the fenced code under way.
+    /// The colours of the fenced code under way, where they are made on the spot.
     code: Highlighter,
+    /// Where they are made beside the drawing.
+    beside: Option<Beside>,
+    /// What waits for its colours, with the number of lines that it needs.
+    waiting: VecDeque<(Step, usize)>,
+    /// The text is complete.
+    finished: bool,
     /// A row was returned.
     started: bool,
     /// A blank row stands before the next one.
@@ -62,9 +73,46 @@ impl Stream {
             settled: 0,
             line: String::new(),
             code: Highlighter::plain(),
+            beside: None,
+            waiting: VecDeque::new(),
+            finished: false,
             started: false,
             gap: false,
         }
+    }
+
+    /// One whose code is coloured elsewhere: rows of code become final when `coloured` has brought their colours.
+    pub fn beside(id: u64) -> Stream {
+        Stream { beside: Some(Beside::new(id)), ..Stream::new() }
+    }
+
+    /// What is to be coloured since the last call.
+    pub fn take_jobs(&mut self) -> Option<(u64, Vec<Job>)> {
+        self.beside.as_mut().and_then(Beside::take_jobs)
+    }
+
+    /// Takes colours that were asked for. Those of another stream are dropped.
+    pub fn coloured(&mut self, coloured: Coloured) {
+        if let Some(beside) = &mut self.beside {
+            beside.take(coloured);
+        }
+    }
+
+    /// Waits for no colours any more: what lacks them is plain, what follows is coloured on the spot.
+    pub fn colour_here(&mut self) {
+        if let Some(beside) = &mut self.beside {
+            beside.give_up();
+        }
+    }
+
+    /// Whether rows wait for their colours.
+    pub fn waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether the text was said to be complete.
+    pub fn finished(&self) -> bool {
+        self.finished
     }
 
     /// The rows that became final: they do not depend on anything that may follow.
@@ -86,29 +134,63 @@ impl Stream {
             from += next;
         }
         self.line.drain(..from);
-        for step in steps {
-            self.draw(step, width, theme, &mut rows);
+        self.ask(steps, theme);
+        self.draw_ready(width, theme, &mut rows);
+        rows
+    }
+
+    /// The rows that are left when the text is complete; without those that wait for colours: the same call returns them
+    /// later.
+    pub fn finish(&mut self, source: &str, width: usize, theme: &Theme) -> Vec<Row> {
+        let mut rows = self.push(source, width, theme);
+        self.end(theme);
+        self.draw_ready(width, theme, &mut rows);
+        rows
+    }
+
+    /// The rows after those returned so far, as if the text ended here. Code whose colours are not there yet is plain.
+    pub fn tail(&self, source: &str, width: usize, theme: &Theme) -> Vec<Row> {
+        let mut all = self.clone();
+        let mut rows = all.push(source, width, theme);
+        all.end(theme);
+        while let Some((step, needs)) = all.waiting.pop_front() {
+            all.draw(step, needs, width, theme, &mut rows);
         }
         rows
     }
 
-    /// The rows that are left when the text is complete.
-    pub fn finish(&mut self, source: &str, width: usize, theme: &Theme) -> Vec<Row> {
-        let mut rows = self.push(source, width, theme);
+    fn end(&mut self, theme: &Theme) {
+        if std::mem::replace(&mut self.finished, true) {
+            return;
+        }
         let mut steps = Vec::new();
         if !self.line.is_empty() {
             self.scanner.line(&std::mem::take(&mut self.line), &mut steps);
         }
         self.scanner.finish(&mut steps);
-        for step in steps {
-            self.draw(step, width, theme, &mut rows);
-        }
-        rows
+        self.ask(steps, theme);
     }
 
-    /// The rows after those returned so far, as if the text ended here.
-    pub fn tail(&self, source: &str, width: usize, theme: &Theme) -> Vec<Row> {
-        self.clone().finish(source, width, theme)
+    /// Puts steps into the queue, and asks for the colours that they need.
+    fn ask(&mut self, steps: Vec<Step>, theme: &Theme) {
+        for step in steps {
+            let needs = self.beside.as_mut().map_or(0, |beside| beside.ask(&step, theme));
+            self.waiting.push_back((step, needs));
+        }
+        if let Some(beside) = &mut self.beside {
+            beside.peek(&self.line);
+        }
+    }
+
+    fn draw_ready(&mut self, width: usize, theme: &Theme, rows: &mut Vec<Row>) {
+        while let Some((_, needs)) = self.waiting.front() {
+            if self.beside.as_ref().is_some_and(|beside| !beside.has(*needs)) {
+                return;
+            }
+            if let Some((step, needs)) = self.waiting.pop_front() {
+                self.draw(step, needs, width, theme, rows);
+            }
+        }
     }
 
     /// Forgets the line under way, so that another text may follow the returned number of bytes.
@@ -128,18 +210,29 @@ impl Stream {
         self.started
     }
 
-    fn draw(&mut self, step: Step, width: usize, theme: &Theme, rows: &mut Vec<Row>) {
+    fn draw(&mut self, step: Step, needs: usize, width: usize, theme: &Theme, rows: &mut Vec<Row>) {
+        let given = self.beside.as_mut().filter(|_| needs > 0);
         let drawn = match step {
             Step::Segment { kind, text, gap } => {
                 self.gap |= gap;
-                block::rows(kind, &text, width, theme)
+                let mut colours = given.map_or(Colours::Here, |beside| Colours::Given(beside.give(needs)));
+                block::rows(kind, &text, width, theme, &mut colours)
             }
             Step::FenceOpen { info, fence } => {
                 self.gap = true;
-                self.code = Highlighter::for_language(&info, theme);
+                self.code = match self.beside.as_ref().is_some_and(Beside::works) {
+                    true => Highlighter::plain(),
+                    false => Highlighter::for_language(&info, theme),
+                };
                 fence_rows(fence, width, theme)
             }
-            Step::Code(line) => wrap::cut(self.code.line(&line, theme), width, &[]),
+            Step::Code(line) => {
+                let spans = match given {
+                    Some(beside) => beside.give_line(&line).spans(&line, theme),
+                    None => self.code.line(&line, theme),
+                };
+                wrap::cut(spans, width, &[])
+            }
             Step::FenceClose { fence } => fence_rows(fence, width, theme),
         };
         if drawn.is_empty() {

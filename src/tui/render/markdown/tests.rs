@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::tui::render::highlight::beside::Painter;
 use crate::tui::render::wrap::{shown, spans_width};
 
 const EVERYTHING: &str = "\
@@ -125,6 +126,61 @@ fn check_stream(source: &str, cuts: &[usize], width: usize) {
     assert!(given == render(source, width, &theme), "{}", shown(&given));
 }
 
+/// The same with colours that come from the thread, now and then.
+fn check_beside(source: &str, cuts: &[usize], width: usize) {
+    let theme = Theme::dark();
+    let (sender, colours) = std::sync::mpsc::channel();
+    let painter = Painter::start(move |lines| drop(sender.send(lines))).unwrap();
+    let mut stream = Stream::beside(7);
+    let bring = |stream: &mut Stream| {
+        let Some((id, jobs)) = stream.take_jobs() else { return };
+        let mut owed = jobs.iter().filter(|job| !matches!(job, Job::Open(_))).count();
+        assert!(painter.ask(id, jobs));
+        while owed > 0 {
+            let some: Coloured = colours.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+            owed -= some.lines.len() + usize::from(some.peeked.is_some());
+            stream.coloured(some);
+        }
+    };
+    let mut given = Vec::new();
+    let mut at = 0;
+    for (turn, cut) in cuts.iter().enumerate() {
+        at = source.ceil_char_boundary((at + cut).min(source.len()));
+        given.extend(stream.push(&source[..at], width, &theme));
+        let mut now = given.clone();
+        now.extend(stream.tail(&source[..at], width, &theme));
+        // Where a colour ends within a character of many parts, such a line is cut elsewhere.
+        let text = |rows: &[Row]| shown(rows).replace('\n', "");
+        assert_eq!(text(&now), text(&render(&source[..at], width, &theme)), "after {:?}", &source[..at]);
+        if turn % 3 == 0 {
+            bring(&mut stream);
+        }
+    }
+    given.extend(stream.finish(source, width, &theme));
+    bring(&mut stream);
+    // Colours of a stream that was dropped.
+    stream.coloured(Coloured { stream: 6, lines: vec![Runs::default(); 9], peeked: None });
+    given.extend(stream.finish(source, width, &theme));
+    assert!(!stream.waits() && given == render(source, width, &theme), "{}", shown(&given));
+}
+
+#[test]
+fn colours_may_come_late() {
+    check_beside(EVERYTHING, &[EVERYTHING.len()], 40);
+    check_beside(EVERYTHING, &[3; 1000], 80);
+    let theme = Theme::dark();
+    let code = "```rust\nlet a = 1;\nlet b";
+    let mut stream = Stream::beside(1);
+    assert_eq!(stream.push(code, 80, &theme), []);
+    assert_eq!(shown(&stream.tail(code, 80, &theme)), "let a = 1;\nlet b");
+    let line = |line: &str| Job::Line(line.into());
+    let jobs = vec![Job::Open("rust".into()), line("let a = 1;"), Job::Peek("let b".into())];
+    assert_eq!(stream.take_jobs(), Some((1, jobs)));
+    // Nobody colours: nothing is lost.
+    stream.colour_here();
+    assert_eq!(shown(&stream.finish(code, 80, &theme)), "let a = 1;\nlet b");
+}
+
 #[test]
 fn a_stream_of_single_characters_gives_the_same_rows() {
     let text: String = EVERYTHING.chars().filter(|c| *c != 'q').collect();
@@ -207,6 +263,7 @@ proptest! {
     #[test]
     fn any_pieces_give_the_same_rows(source in fragments(), cuts in prop::collection::vec(1..12usize, 0..40), width in 1..90usize) {
         check_stream(&source, &cuts, width);
+        check_beside(&source, &cuts, width);
     }
 
     #[test]
