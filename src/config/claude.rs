@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json};
 use toml::{Table, Value};
 
 use super::layer::{Layer, Problem, Source, read_text};
+use crate::hooks::Definitions;
 
 /// Reads a `settings.json`; none when it does not exist. The list is of values that are left out, with the reason.
 ///
@@ -65,6 +66,22 @@ fn parse(source: Source, file: &Path, text: &str) -> Result<(Layer, Vec<Problem>
             }
             None => left_out.push(problem("`cleanupPeriodDays` is ignored: it must be a number of days".into())),
         }
+    }
+    if let Some(given) = settings.get("hooks") {
+        let (hooks, ignored) = Definitions::read(given);
+        left_out.extend(ignored.into_iter().map(problem));
+        if let Ok(hooks) = Value::try_from(&hooks)
+            && hooks.as_table().is_some_and(|table| !table.is_empty())
+        {
+            root.insert("hooks".into(), hooks);
+        }
+    }
+    match settings.get("disableAllHooks") {
+        Some(Json::Bool(off)) => {
+            root.insert("disable_all_hooks".into(), Value::Boolean(*off));
+        }
+        None | Some(Json::Null) => {}
+        Some(_) => left_out.push(problem("`disableAllHooks` is ignored: it must be true or false".into())),
     }
     if let Some(given) = settings.get("env") {
         match given.as_object() {
@@ -127,7 +144,7 @@ mod tests {
     #[test]
     fn documented_keys_are_read_and_foreign_ones_left_alone() {
         check("", "");
-        check(r#"{"hooks": {"Stop": 3}, "statusLine": [], "includeCoAuthoredBy": false}"#, "");
+        check(r#"{"statusLine": [], "includeCoAuthoredBy": false}"#, "");
         check(
             r#"{"permissions": {"allow": ["Bash(ls:*)"], "deny": ["Read(.env)"], "defaultMode": "plan", "additionalDirectories": ["../docs"]},
                 "model": "opus", "env": {"CI": 1, "X": {}}, "cleanupPeriodDays": 7}"#,
@@ -138,6 +155,22 @@ mod tests {
         check(
             r#"{"permissions": {"defaultMode": "bypassPermissions"}}"#,
             "s.json: `permissions.defaultMode` bypassPermissions is ignored: it works by flag only",
+        );
+    }
+
+    #[test]
+    fn hooks_are_read_and_mistakes_in_them_named() {
+        check(
+            r#"{"hooks": {"Stop": 3, "PreToolUse": [{"matcher": "Bash", "hooks": [
+                {"type": "command", "command": "a", "timeout": 5}, {"type": "prompt"}]}]}, "disableAllHooks": true}"#,
+            "disable_all_hooks = true\n\
+             hooks.PreToolUse = [{ matcher = \"Bash\", hooks = [{ type = \"command\", command = \"a\", timeout = 5.0 }] }]\n\
+             s.json: `hooks.Stop` is ignored: it must be a list\n\
+             s.json: `hooks.PreToolUse[0].hooks[1]` is ignored: type \"prompt\" is not known here; `command` is",
+        );
+        check(
+            r#"{"hooks": null, "disableAllHooks": 1}"#,
+            "s.json: `disableAllHooks` is ignored: it must be true or false",
         );
     }
 

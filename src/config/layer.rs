@@ -12,6 +12,7 @@ use toml::{Table, Value};
 use super::paths::Env;
 use super::shape::Shape;
 use super::thinking;
+use crate::hooks::Definitions;
 use crate::stdx::ansi::visible;
 use crate::stdx::nearest::nearest;
 
@@ -152,7 +153,26 @@ impl Layer {
     /// Everything in this layer that the schema does not allow.
     pub(crate) fn check(&self, shape: &Shape) -> Vec<Problem> {
         let faults = shape.faults(&self.table).into_iter();
-        faults.map(|fault| Problem { place: self.place(&fault.key), message: fault.message }).collect()
+        let problems: Vec<Problem> =
+            faults.map(|fault| Problem { place: self.place(&fault.key), message: fault.message }).collect();
+        if !problems.is_empty() {
+            return problems;
+        }
+        let faults = self.hooks().map_or_else(|fault| vec![fault], |hooks| hooks.faults());
+        faults.into_iter().map(|message| Problem { place: self.place("hooks"), message }).collect()
+    }
+
+    /// The hooks that it defines.
+    ///
+    /// # Errors
+    /// Says what one of them lacks.
+    pub(crate) fn hooks(&self) -> Result<Definitions, String> {
+        match self.table.get("hooks") {
+            Some(hooks) => {
+                hooks.clone().try_into().map_err(|error: toml::de::Error| format!("`hooks`: {}", error.message()))
+            }
+            None => Ok(Definitions::default()),
+        }
     }
 
     /// Where the key, or the nearest table around it, stands.
@@ -176,7 +196,12 @@ impl Layer {
                 kept.extend(permissions.remove_entry(name));
             }
         }
-        let mut dropped = Vec::new();
+        // Commands that would run are told as a person can judge them.
+        let hooks = self.hooks().unwrap_or_default().lines();
+        if !hooks.is_empty() {
+            self.table.remove("hooks");
+        }
+        let mut dropped: Vec<String> = hooks.iter().map(|line| shown(line)).collect();
         leaves(&self.table, "", &mut |key, value| dropped.push(shown(&format!("{key} = {value}"))));
         self.table = Table::new();
         if !kept.is_empty() {
@@ -225,7 +250,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// Merges `upper` over `lower`: tables by key, lists of `permissions` added up, everything else replaced.
+/// Merges `upper` over `lower`: tables by key, lists of `permissions` and `hooks` added up, everything else replaced.
 pub(crate) fn merge(lower: &mut Table, upper: &Table) {
     merge_at(lower, upper, "");
 }
@@ -234,7 +259,7 @@ fn merge_at(lower: &mut Table, upper: &Table, prefix: &str) {
     for (name, value) in upper {
         match (lower.get_mut(name), value) {
             (Some(Value::Table(below)), Value::Table(above)) => merge_at(below, above, name),
-            (Some(Value::Array(below)), Value::Array(above)) if prefix == "permissions" => {
+            (Some(Value::Array(below)), Value::Array(above)) if adds_up(prefix) => {
                 for item in above {
                     if !below.contains(item) {
                         below.push(item.clone());
@@ -246,6 +271,11 @@ fn merge_at(lower: &mut Table, upper: &Table, prefix: &str) {
             }
         }
     }
+}
+
+/// Whether the lists of this table add up over all files.
+pub(crate) fn adds_up(table: &str) -> bool {
+    matches!(table, "permissions" | "hooks")
 }
 
 /// Text of a file as it may be printed: nothing in it moves the cursor or turns the reading direction.
@@ -300,7 +330,12 @@ pub(crate) fn path_of(key: &str) -> Vec<String> {
 
 fn is_setting(name: &str) -> bool {
     let other = ["COCODE_HOME", "COCODE_CONFIG_DIR", "COCODE_STATE_DIR", "COCODE_SANDBOXED"];
-    name.starts_with("COCODE_") && !other.contains(&name) && !thinking::VARIABLES.contains(&name)
+    // A hook or a command may start another cocode.
+    let given = ["COCODE_PROJECT_DIR", "COCODE_PLUGIN_ROOT", "COCODE_TREE"];
+    name.starts_with("COCODE_")
+        && !other.contains(&name)
+        && !given.contains(&name)
+        && !thinking::VARIABLES.contains(&name)
 }
 
 /// `COCODE_TUI__THEME` → `tui.theme`. Names in `[env]` keep their case, as variables have one.

@@ -23,8 +23,9 @@ use toml::{Table, Value};
 pub use layer::{Problem, Source};
 pub use settings::Config;
 
+use crate::hooks::{Given, Origin, Switch};
 use crate::permission::Behavior;
-use layer::{Layer, leaves, merge, path_of, shown};
+use layer::{Layer, adds_up, leaves, merge, path_of, shown};
 use paths::{Env, Paths};
 use shape::Shape;
 
@@ -193,6 +194,32 @@ impl Loaded {
         Loaded { broken, withheld, ..loaded }
     }
 
+    /// The hooks of all files, lowest source first, and which of them run.
+    pub fn hooks(&self) -> (Vec<Given>, Switch) {
+        let given = |layer: &Layer| {
+            let file = layer.file.clone();
+            let origin = match (layer.source, file) {
+                (Source::Default | Source::ManagedDefaults | Source::Policy, file) => {
+                    Origin::Managed(file.unwrap_or_default())
+                }
+                (Source::UserSettings | Source::User, Some(file)) => Origin::User(file),
+                (_, Some(file)) if layer.source.of_project() => Origin::Project(file),
+                _ => Origin::CommandLine,
+            };
+            // What cannot be read has been told, and the file was left out.
+            let definitions = layer.hooks().unwrap_or_default();
+            (!definitions.0.is_empty()).then_some(Given { origin, root: None, definitions })
+        };
+        let policy = self.layers.iter().filter(|layer| layer.source == Source::Policy);
+        let off = policy.into_iter().any(|layer| layer.table.get("disable_all_hooks") == Some(&Value::Boolean(true)));
+        let switch = match (off, self.config.disable_all_hooks) {
+            (true, _) => Switch::Off,
+            (false, true) => Switch::ManagedOnly,
+            (false, false) => Switch::On,
+        };
+        (self.layers.iter().filter_map(given).collect(), switch)
+    }
+
     /// The value of a key as TOML; none when it is not set.
     ///
     /// # Errors
@@ -222,7 +249,7 @@ impl Loaded {
         for (key, value) in keys {
             text.push_str(&format!("{key} = {value}\n"));
             let path = path_of(&key);
-            let adds_up = path.first().is_some_and(|first| first == "permissions") && value.is_array();
+            let adds_up = path.first().is_some_and(|first| adds_up(first)) && value.is_array();
             let given = self.layers.iter().rev().filter_map(|layer| Some((layer, find(&layer.table, &path)?)));
             for (index, (layer, value)) in given.filter(|(_, value)| **value != Value::Array(Vec::new())).enumerate() {
                 let place = match layer.source {

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::thinking::Thinking;
 use crate::compact;
+use crate::hooks;
 use crate::permission::Mode;
 use crate::provider::settings::ProviderSettings;
 use crate::thinking::Level;
@@ -25,10 +26,14 @@ pub struct Config {
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub max_turns: Option<u32>,
+    pub disable_all_hooks: bool,
     pub permissions: Permissions,
     pub tools: Tools,
     pub compact: compact::Settings,
     pub features: compact::Features,
+    /// Of all files together; `Loaded::hooks` hands them out with their sources.
+    #[schemars(schema_with = "hooks_schema")]
+    pub hooks: hooks::Definitions,
     pub sessions: Sessions,
     pub memory: Memory,
     pub thinking: Thinking,
@@ -113,6 +118,23 @@ fn models_schema(_: &mut SchemaGenerator) -> Schema {
             }},
         }},
     }}})
+}
+
+// The events are named, so that a mistake in one is found.
+fn hooks_schema(_: &mut SchemaGenerator) -> Schema {
+    let hook = json!({ "type": "object", "additionalProperties": false, "properties": {
+        "type": { "type": "string", "enum": ["command"] },
+        "command": { "type": "string" },
+        "timeout": { "type": "number" },
+        "once": { "type": "boolean" },
+    }});
+    let group = json!({ "type": "object", "additionalProperties": false, "properties": {
+        "matcher": { "type": "string" },
+        "hooks": { "type": "array", "items": hook },
+    }});
+    let event = |event: hooks::Event| (event.name().to_owned(), json!({ "type": "array", "items": group }));
+    let events: serde_json::Map<String, serde_json::Value> = hooks::Event::ALL.into_iter().map(event).collect();
+    json_schema!({ "type": "object", "additionalProperties": false, "properties": events })
 }
 
 /// `[tools]`.

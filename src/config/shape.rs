@@ -149,6 +149,9 @@ impl Shape {
             ("array", _) if node.pointer("/items/type").is_some_and(|kind| kind == "number") => {
                 wrong("a list of numbers".into())
             }
+            ("array", _) if node.pointer("/items/type").is_some_and(|kind| kind == "object") => {
+                wrong("a list of tables".into())
+            }
             ("array", _) => wrong("a list of strings".into()),
             _ => {}
         }

@@ -51,7 +51,7 @@ pub(super) async fn run(
 ) -> Ran {
     let started = Instant::now();
     let mut command = command_without("bash", &settings.secret_env);
-    command.args(["--norc", "--noprofile", "-c", line]);
+    command.args(["--norc", "--noprofile", "-c", line]).env_remove("BASH_ENV");
     // A folder that is gone meanwhile must not keep a guard from running.
     command.current_dir(if place.cwd.is_dir() { &place.cwd } else { &place.project });
     for (name, value) in &settings.env {
