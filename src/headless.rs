@@ -3,6 +3,7 @@
 //! The lines follow the schema that wrappers of Claude Code read: `system/init`, `assistant`, `user`, `result`.
 
 mod lines;
+mod stop;
 
 use std::io::{self, BufRead, Write};
 use std::pin::Pin;
@@ -12,6 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::commands::{Parsed, Registry};
 use crate::engine::{self, Handle};
+use crate::hooks::Report;
 use crate::message::{Kind, Usage};
 use crate::permission::Mode;
 use crate::protocol::{Answer, Delivery, Event, Item, Op, Question, SessionInfo, Turn, TurnEnd};
@@ -90,7 +92,14 @@ pub async fn run(
     drop(reader);
     // The engine writes what is pending even when nobody reads our output any more.
     let _ = handle.ops.send(Op::Shutdown).await;
-    while handle.events.recv().await.is_some() {}
+    while let Some(event) = handle.events.recv().await {
+        // Nothing follows the result on standard output.
+        if let Event::Hook(report) = event
+            && let Some(word) = report.word()
+        {
+            let _ = writeln!(run.err, "{word}");
+        }
+    }
     let _ = handle.task.await;
     ended?;
     Ok(run.exit)
@@ -135,7 +144,7 @@ impl Run<'_> {
         prompts: &mut mpsc::Receiver<Result<String, String>>,
     ) -> io::Result<()> {
         // One listener for the whole run: a signal between two events is not lost.
-        let stopped = signal();
+        let stopped = stop::signal();
         tokio::pin!(stopped);
         if !self.begin(handle).await? {
             return Ok(());
@@ -175,6 +184,7 @@ impl Run<'_> {
                     }
                 }
                 Event::Notice { text } => writeln!(self.err, "{text}")?,
+                Event::Hook(report) => self.hook(&report)?,
                 Event::Error { text, .. } => {
                     self.failed = Some(text);
                     self.exit = Exit::Error;
@@ -266,6 +276,7 @@ impl Run<'_> {
                     let _ = handle.ops.send(Op::Answer { id: ask.id, answer }).await;
                 }
                 Some(Event::Item(item)) => self.item(item, &mut told)?,
+                Some(Event::Hook(report)) => self.hook(&report)?,
                 Some(Event::Turn(Turn::Ended { end, usage, cost_usd, millis })) => {
                     self.usage = usage;
                     self.cost = cost_usd;
@@ -274,8 +285,8 @@ impl Run<'_> {
                     self.exit = match end {
                         // Planning changes nothing, whatever was refused on the way.
                         TurnEnd::Done | TurnEnd::Refused if planned => self.exit,
-                        TurnEnd::Done if self.denials.is_empty() => self.exit,
-                        TurnEnd::Done | TurnEnd::Refused => Exit::Refused,
+                        TurnEnd::Done | TurnEnd::Stopped if self.denials.is_empty() => self.exit,
+                        TurnEnd::Done | TurnEnd::Stopped | TurnEnd::Refused => Exit::Refused,
                         TurnEnd::Failed => Exit::Error,
                         TurnEnd::MaxTurns => Exit::MaxTurns,
                         TurnEnd::Repeated => {
@@ -285,10 +296,22 @@ impl Run<'_> {
                         TurnEnd::Interrupted => Exit::Interrupted,
                     };
                     self.finish(millis, command)?;
-                    return Ok(matches!(end, TurnEnd::Done | TurnEnd::Refused));
+                    return Ok(matches!(end, TurnEnd::Done | TurnEnd::Stopped | TurnEnd::Refused));
                 }
                 Some(_) => {}
             }
+        }
+    }
+
+    /// A line for programs; people read only what a hook has to say to them.
+    fn hook(&mut self, report: &Report) -> io::Result<()> {
+        if self.output == Output::StreamJson {
+            let line = lines::hook(report, self.session_id());
+            return self.line(&line);
+        }
+        match report.word() {
+            Some(word) => writeln!(self.err, "{word}"),
+            None => Ok(()),
         }
     }
 
@@ -441,31 +464,6 @@ impl Run<'_> {
             result["structured_output"] = value.clone();
         }
         self.line(&result)
-    }
-}
-
-/// Resolves when the process is asked to stop.
-async fn signal() -> Exit {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let (interrupt, terminate, hangup) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
-        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (interrupt, terminate, hangup) else {
-            return std::future::pending().await;
-        };
-        tokio::select! {
-            _ = interrupt.recv() => Exit::Interrupted,
-            _ = terminate.recv() => Exit::Terminated,
-            _ = hangup.recv() => Exit::Terminated,
-        }
-    }
-    #[cfg(not(unix))]
-    {
-        match tokio::signal::ctrl_c().await {
-            Ok(()) => Exit::Interrupted,
-            Err(_) => std::future::pending().await,
-        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::hooks::Report;
 use crate::message::{CallId, FileDiff, Message, Todo, Usage};
 use crate::permission::{Behavior, Mode};
 use crate::session::entry::{Restore, Seq};
@@ -337,6 +338,8 @@ pub enum Event {
         text: String,
         restore: Option<String>,
     },
+    /// A hook ran.
+    Hook(Report),
     /// The provider and model that will be asked next.
     Model(ModelInfo),
     /// What `Op::List` asked for.
@@ -427,6 +430,8 @@ pub enum TurnEnd {
     Repeated,
     /// The user said no without a word of what to do instead.
     Refused,
+    /// A hook said that everything is to stop.
+    Stopped,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -90,6 +90,11 @@ impl Desk {
         cancel
     }
 
+    /// What `interrupt` cancels; of a token of its own when nothing runs.
+    pub fn token(&self) -> CancellationToken {
+        self.state().cancel.clone().unwrap_or_default()
+    }
+
     pub fn end(&self) {
         self.state().cancel = None;
     }

@@ -1,6 +1,7 @@
 //! One pipeline for every tool call: check, decide, ask, run, log. Nothing else runs a tool.
 
 mod admit;
+mod hooked;
 mod repeats;
 mod run;
 
@@ -13,6 +14,7 @@ use self::admit::Admission;
 pub(super) use self::repeats::Repeats;
 use super::Agent;
 use super::desk::Desk;
+use crate::hooks::Verdict;
 use crate::message::{CallId, Effect, Message, Outcome, ToolCall, ToolResult};
 use crate::permission::Access;
 use crate::protocol::{Answer, Event, Question, TurnEnd};
@@ -37,6 +39,8 @@ struct Ready {
     /// It provably changes nothing: plan mode would let it run. Then undo need not speak of it, nothing has to be on disk
     /// first, and git must not run what a repository's configuration names.
     reads: bool,
+    /// What PreToolUse hooks said of it.
+    said: Option<Verdict>,
 }
 
 /// A call that ran, or will not.
@@ -116,6 +120,10 @@ impl Agent {
                     done.push(result.into());
                     end = Some(if cancel.is_cancelled() { TurnEnd::Interrupted } else { TurnEnd::Refused });
                 }
+                Admission::Halted(result) => {
+                    done.push(result.into());
+                    end = Some(TurnEnd::Stopped);
+                }
             }
         }
         let mut able = Vec::with_capacity(ready.len());
@@ -133,6 +141,7 @@ impl Agent {
         let ready = able;
         let accesses: Vec<(CallId, Access)> =
             ready.iter().map(|ready| (ready.call.id.clone(), ready.access.clone())).collect();
+        let mut watched = self.watch_calls(&ready);
         done.extend(self.run_all(ready, desk, cancel).await?);
         for (id, name, input) in order {
             let Some(at) = done.iter().position(|done| done.result.id == id) else { continue };
@@ -146,6 +155,7 @@ impl Agent {
                 Some(Access::Read { path }) if result.outcome == Outcome::Ok => Some(path.clone()),
                 _ => None,
             };
+            watched.note(&result);
             self.answer(result, desk).await?;
             for after in after {
                 match after {
@@ -164,7 +174,8 @@ impl Agent {
                 }
             }
         }
-        Ok(end)
+        let stopped = self.after_calls(watched, desk, cancel).await?;
+        Ok(end.or(stopped))
     }
 
     /// Logs a result and shows it.

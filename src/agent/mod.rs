@@ -2,6 +2,7 @@
 
 pub mod desk;
 mod dispatch;
+pub mod hooking;
 mod host;
 mod media;
 pub mod memory;
@@ -19,6 +20,7 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::hooks::Hooks;
 use crate::message::{CallId, Message, Usage};
 use crate::permission::{Access, Behavior, Mode, Places, Rule, RuleSet, Source, Trust};
 use crate::protocol::{Delta, Event, GrantScope, ModeChange, ModelInfo, RewindWhat, UsageInfo};
@@ -110,6 +112,9 @@ pub enum Failure {
     Provider(provider::Error),
     #[error("{0}")]
     Session(#[from] session::Error),
+    /// A hook erased the prompt before anything else saw it.
+    #[error("a UserPromptSubmit hook kept the prompt back: {reason}")]
+    Erased { reason: String },
 }
 
 impl Failure {
@@ -140,6 +145,7 @@ pub struct Agent {
     tool_specs: Arc<[ToolSpec]>,
     system: Arc<str>,
     memory: memory::Loader,
+    pub hooking: hooking::Hooking,
     watch: reminder::Watch,
     media: media::MediaCache,
     repeats: dispatch::Repeats,
@@ -182,6 +188,7 @@ pub struct Parts {
     pub settings: Settings,
     pub toolbox: Arc<Toolbox>,
     pub grants: Arc<dyn Grants>,
+    pub hooks: Hooks,
     pub git: prompt::GitStatus,
     /// Today, as the model is told.
     pub date: String,
@@ -190,7 +197,8 @@ pub struct Parts {
 
 impl Agent {
     pub fn new(session: Session, parts: Parts) -> Agent {
-        let Parts { model, mut policy, settings, toolbox, grants, git, date, clock } = parts;
+        let Parts { model, mut policy, settings, toolbox, grants, hooks, git, date, clock } = parts;
+        hooks.restart(&session.facts().hooks);
         for text in &session.facts().grants {
             if let Ok(rule) = Rule::parse(text) {
                 policy.rules.add(Behavior::Allow, rule, Source::Session);
@@ -215,6 +223,7 @@ impl Agent {
             toolbox,
             tool_specs,
             system: system.into(),
+            hooking: hooking::Hooking::new(hooks),
             watch: reminder::Watch::default(),
             media: media::MediaCache::default(),
             repeats: dispatch::Repeats::default(),
@@ -264,6 +273,7 @@ impl Agent {
         );
         self.watch = reminder::Watch::default();
         self.git = git;
+        self.hooking.hooks.restart(&session.facts().hooks);
         self.session = session;
     }
 

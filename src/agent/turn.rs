@@ -7,8 +7,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::desk::{Desk, Prompt};
 use super::dispatch::Flow;
+use super::hooking::Heard;
 use super::sample::Sampled;
-use super::{Agent, Failure, TurnUsage, reminder, thinking};
+use super::{Agent, Failure, TurnUsage, hooking, reminder, thinking};
 use crate::message::{Kind, Message, StopReason, ToolCall};
 use crate::permission::Trust;
 use crate::protocol::{Event, Item, Turn, TurnEnd};
@@ -81,11 +82,20 @@ impl Agent {
     }
 
     async fn run_turn(&mut self, prompt: Prompt, desk: &Desk, cancel: &CancellationToken) -> Result<TurnEnd, Failure> {
+        let context = match self.hear(&prompt, desk, cancel).await? {
+            Heard::Yes(context) => context,
+            Heard::Erased(reason) => return Err(Failure::Erased { reason }),
+            Heard::Interrupted => {
+                desk.emit(Event::Error { text: hooking::INTERRUPTED.into(), restore: Some(prompt.text) }).await;
+                return Ok(TurnEnd::Interrupted);
+            }
+        };
         self.open_turn()?;
         self.open_conversation(desk, cancel).await?;
+        self.deliver_pending(desk).await?;
         self.thinking.begin();
-        self.say(prompt, desk).await?;
-        let (mut rounds, mut nudges) = (0u32, 0usize);
+        self.say_heard(prompt, context, desk).await?;
+        let (mut rounds, mut nudges, mut sent_on) = (0u32, 0usize, 0u32);
         self.repeats.clear();
         loop {
             if cancel.is_cancelled() {
@@ -142,6 +152,9 @@ impl Agent {
                 }
                 let steers = desk.take_steers();
                 if steers.is_empty() {
+                    if self.sent_on(&mut sent_on, desk, cancel).await? {
+                        continue;
+                    }
                     return Ok(TurnEnd::Done);
                 }
                 self.deliver(steers, desk).await?;
@@ -158,6 +171,7 @@ impl Agent {
     /// What happens between two requests: steered prompts, mode changes, reminders.
     async fn boundary(&mut self, desk: &Desk) -> Result<(), Failure> {
         self.take_mode(desk).await?;
+        self.hear_beside(desk).await?;
         let steers = desk.take_steers();
         self.deliver(steers, desk).await?;
         let changed = self.watch.changed(self.session.context().seen());
@@ -178,7 +192,7 @@ impl Agent {
         desk.emit(desk.queue()).await;
         let mut steers = VecDeque::from(steers);
         while let Some(prompt) = steers.pop_front() {
-            if let Err(error) = self.say(prompt.clone(), desk).await {
+            if let Err(error) = self.say_steer(prompt.clone(), desk).await {
                 steers.push_front(prompt);
                 desk.put_back(steers.into());
                 return Err(error.into());

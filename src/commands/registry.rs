@@ -248,6 +248,7 @@ impl Registry {
                 .hint("[number of the block]")
                 .while_busy(),
             local("cost", "Shows tokens and cost of the session").headless(),
+            local("hooks", "Lists the hooks with their sources and last results").headless(),
             local("status", "Shows version, model, folders and settings in use").headless(),
             local("memory", "Lists the memory files, or opens one in $EDITOR").hint("[number]").headless(),
             local("exit", "Ends the session").alias("quit").while_busy(),

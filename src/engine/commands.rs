@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::{Begin, Engine, Inbox, open};
 use crate::agent::Model;
 use crate::commands::{Parsed, Registry};
+use crate::hooks::{EndReason, StartSource};
 use crate::permission::{self, Behavior, Mode, Rule, Source};
 use crate::protocol::{Event, GrantScope, Item, RewindWhat};
 use crate::session::Restored;
@@ -34,7 +35,7 @@ impl Engine {
         };
         match name.as_str() {
             "help" => self.tell(registry.help()).await,
-            "clear" => self.clear().await,
+            "clear" => self.clear(inbox).await,
             "model" => self.model(args).await,
             "thinking" => self.thinking(args).await,
             "permissions" => self.permissions(args).await,
@@ -45,6 +46,7 @@ impl Engine {
             "redo" => self.put_back(Restore::Redo).await,
             "export" => self.export(args).await,
             "cost" => self.tell(self.cost()).await,
+            "hooks" => self.tell(self.hooks_report()).await,
             "status" => self.tell(self.status()).await,
             "memory" => self.tell(self.agent.memory_report()).await,
             // Front ends do these themselves; headless mode lists them as not for it.
@@ -52,15 +54,17 @@ impl Engine {
         }
     }
 
-    async fn clear(&mut self) {
+    async fn clear(&mut self, inbox: &mut Inbox) {
         let session = open::fresh(&self.setup);
-        self.replace(session).await;
+        self.replace(session, EndReason::Clear).await;
+        self.session_started(StartSource::Clear, inbox).await;
     }
 
     /// Puts another session in the place of this one. The mode goes on into a new session; an earlier one keeps its own,
     /// but for Bypass, which it does not bring along.
-    async fn replace(&mut self, session: crate::session::Session) {
+    async fn replace(&mut self, session: crate::session::Session, reason: EndReason) {
         let now = self.agent.mode();
+        self.session_ended(reason).await;
         if let Err(error) = self.agent.session.sync() {
             self.fail(error).await;
         }
@@ -96,13 +100,14 @@ impl Engine {
         match open::open_or_ask(&self.setup, &id, inbox).await {
             Ok(session) => {
                 let model = session.facts().model.clone();
-                self.replace(session).await;
+                self.replace(session, EndReason::Resume).await;
                 if let Some(model) = model.and_then(|name| self.models.earlier(&name)) {
                     let tools = self.loaded.config.tool_settings(model.spec.window);
                     self.agent.set_model(model, tools);
                     self.desk.emit(Event::Model(self.agent.model.info())).await;
                     self.agent.tell_thinking(&self.desk).await;
                 }
+                self.session_started(StartSource::Resume, inbox).await;
             }
             Err(text) => self.fail(text).await,
         }

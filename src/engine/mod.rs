@@ -1,6 +1,7 @@
 //! Puts the system together, and runs it: ops in, events out. Front ends hold a `Handle` and nothing else.
 
 mod commands;
+mod hooked;
 mod lists;
 mod models;
 mod open;
@@ -19,6 +20,7 @@ use crate::agent::desk::{Desk, Prompt};
 use crate::commands::Registry;
 use crate::config::Loaded;
 use crate::config::paths::{Env, Paths};
+use crate::hooks::EndReason;
 use crate::permission::{Mode, Sandbox};
 use crate::protocol::{Delivery, Event, ListKind, Listed, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
 use crate::session::{History, Session};
@@ -244,6 +246,7 @@ impl Inbox {
 
 impl Engine {
     async fn run(&mut self, inbox: &mut Inbox) {
+        let mut worked = false;
         loop {
             // What was queued while the engine was busy comes first; when it is to end, nothing more is begun.
             if !inbox.closed
@@ -251,11 +254,14 @@ impl Engine {
             {
                 self.desk.emit(self.desk.queue()).await;
                 self.turn(prompt, inbox).await;
+                worked = true;
                 continue;
             }
-            let Some(op) = inbox.next().await else { break };
+            let Some(op) = self.next_op(inbox, worked).await else { break };
+            worked = matches!(op, Op::Prompt { .. });
             self.serve(op, inbox).await;
         }
+        self.session_ended(EndReason::Exit).await;
         if let Err(error) = self.agent.session.sync() {
             tracing::error!(%error, "the session's end could not be written");
         }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::models::Models;
-use super::{Begin, Engine, Inbox, Setup};
+use super::{Begin, Engine, Inbox, Setup, hooked};
 use crate::agent::{self, Agent, Bypass, Grants, Model, Parts, prompt::GitStatus};
 use crate::config::paths::Paths;
 use crate::config::{self, Loaded, RuleSource, Trust};
+use crate::hooks::StartSource;
 use crate::permission::{self, Mode, Places, Root, Rule, RuleSet, Source};
 use crate::protocol::{Answer, Event, GrantScope, Question};
 use crate::provider::Provider;
@@ -68,6 +69,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
         policy,
         settings,
         toolbox: Arc::new(toolbox),
+        hooks: hooked::hooks(&loaded),
         grants: Arc::new(Files { paths: setup.paths.clone(), project: setup.project.clone() }),
         git,
         date: config::logging::today(),
@@ -84,6 +86,8 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     if !trusted && !engine.loaded.withheld.is_empty() {
         engine.ask_trust(inbox).await;
     }
+    let source = if engine.setup.begin.earlier() { StartSource::Resume } else { StartSource::Startup };
+    engine.session_started(source, inbox).await;
     if engine.probing {
         engine.look_for_server(inbox).await;
     }
@@ -291,6 +295,8 @@ impl Engine {
         let places =
             places(&self.setup.paths, &self.setup.project, &self.loaded.config.permissions.additional_directories);
         self.agent.trust(rules, places);
+        let (given, switch) = self.loaded.hooks();
+        self.agent.hooking.hooks.reconfigure(given, switch);
         for text in problems {
             desk.emit(Event::Notice { text }).await;
         }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::hooks::{Ended, Report};
 use crate::message::{Block, Content, Message, Outcome, Role, StopReason, ToolResult, Usage};
 
 /// The text of one input line.
@@ -51,6 +52,27 @@ pub(super) fn message(message: &Message, session: Option<&str>) -> Option<Value>
             "parent_tool_use_id": null,
             "session_id": session,
         })
+    })
+}
+
+/// A hook that ran.
+pub(super) fn hook(report: &Report, session: Option<&str>) -> Value {
+    let outcome = match report.ended {
+        Ended::Done => "success",
+        Ended::Blocked | Ended::Failed => "error",
+        Ended::TimedOut => "cancelled",
+    };
+    json!({
+        "type": "system",
+        "subtype": "hook_response",
+        "hook_name": report.name,
+        "hook_event": report.event,
+        "stdout": report.stdout,
+        "stderr": report.stderr,
+        "output": format!("{}{}", report.stdout, report.stderr),
+        "exit_code": report.code,
+        "outcome": outcome,
+        "session_id": session,
     })
 }
 

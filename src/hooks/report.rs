@@ -48,6 +48,22 @@ pub struct Report {
 }
 
 impl Report {
+    /// What a person should read of it, on a line or a few; none when all went as it should, or when it is told otherwise.
+    pub fn word(&self) -> Option<String> {
+        let (name, command) = (&self.name, crate::stdx::text::truncate(self.command.trim(), 60).replace('\n', " "));
+        if let Some(note) = &self.note {
+            return Some(match self.ended {
+                Ended::Done => note.clone(),
+                _ => format!("{name} hook `{command}`: {note}"),
+            });
+        }
+        let told = matches!(self.event, Event::PreToolUse | Event::PermissionRequest | Event::UserPromptSubmit);
+        (self.ended == Ended::Blocked && !told).then(|| {
+            let first = self.stderr.lines().next().unwrap_or_default();
+            format!("{name} hook `{command}` objects{}{first}", if first.is_empty() { "" } else { ": " })
+        })
+    }
+
     pub(super) fn new(event: Event, name: &str, command: &str, origin: Origin) -> Report {
         Report {
             event,

@@ -277,6 +277,7 @@ impl Context {
             | EntryKind::Granted { .. }
             | EntryKind::Revoked { .. }
             | EntryKind::Trusted { .. }
+            | EntryKind::HookRan { .. }
             | EntryKind::Spent { .. }
             | EntryKind::Unknown => {}
         }

@@ -136,6 +136,10 @@ pub enum EntryKind {
     Trusted {
         folder: PathBuf,
     },
+    /// A hook with `once` ran: it does not run again in this session.
+    HookRan {
+        hook: String,
+    },
     /// A request that the user did not type, or the cost of one try that was thrown away.
     Spent {
         what: String,

@@ -1,5 +1,6 @@
 //! What a session's entries say about the session itself, whatever counts of the conversation.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::entry::{EntryKind, Header};
@@ -31,6 +32,8 @@ pub struct Facts {
     pub grants: Vec<String>,
     /// Folders that the user trusted in this session.
     pub trust: Vec<PathBuf>,
+    /// Hooks with `once` that ran.
+    pub hooks: BTreeSet<String>,
     named: Option<String>,
     first_prompt: Option<String>,
     /// Requests that the user did not type, oldest first.
@@ -85,6 +88,9 @@ impl Facts {
             EntryKind::Granted { rule } if !self.grants.contains(rule) => self.grants.push(rule.clone()),
             EntryKind::Revoked { rule } => self.grants.retain(|granted| granted != rule),
             EntryKind::Trusted { folder } if !self.trust.contains(folder) => self.trust.push(folder.clone()),
+            EntryKind::HookRan { hook } => {
+                self.hooks.insert(hook.clone());
+            }
             EntryKind::Spent { what, model, usage } => {
                 add(&mut self.used, model, usage);
                 self.spent.push(Spent { what: what.clone(), model: model.clone(), usage: *usage });

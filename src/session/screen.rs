@@ -195,6 +195,7 @@ impl Screen {
             | EntryKind::Granted { .. }
             | EntryKind::Revoked { .. }
             | EntryKind::Trusted { .. }
+            | EntryKind::HookRan { .. }
             | EntryKind::Spent { .. }
             | EntryKind::Unknown => {}
         }

@@ -100,6 +100,7 @@ impl Transcript {
                 self.touch_last();
             }
             Event::Notice { text } => self.push(Cell::Note(Note::Notice(text.clone()))),
+            Event::Hook(report) => report.word().into_iter().for_each(|word| self.aside(word)),
             Event::Error { text, .. } => self.push(Cell::Note(Note::Error(text.clone()))),
             Event::Model(model) => {
                 let index = self.slots.iter().rposition(|slot| matches!(slot.cell, Cell::Welcome(_)));
@@ -297,6 +298,7 @@ impl Transcript {
             TurnEnd::Interrupted => self.aside("interrupted"),
             TurnEnd::MaxTurns => self.aside("stopped: the limit of turns was reached"),
             TurnEnd::Repeated => self.aside("stopped: the same call gave the same result again and again"),
+            TurnEnd::Stopped => self.aside("stopped by a hook"),
             TurnEnd::Refused => self.aside("stopped: you said no; tell the agent what to do instead"),
         }
     }

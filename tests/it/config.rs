@@ -11,19 +11,19 @@ use tempfile::TempDir;
 use toml::Table;
 
 /// A user with a home, a managed folder and a project, all empty.
-struct User {
+pub(super) struct User {
     dir: TempDir,
     vars: Vec<(&'static str, &'static str)>,
     flags: &'static str,
 }
 
 impl User {
-    fn new() -> User {
+    pub(super) fn new() -> User {
         User { dir: tempfile::tempdir().unwrap(), vars: Vec::new(), flags: "" }
     }
 
     /// Writes a file; `~/` is the user's home, `/etc/` the managed folder, everything else lies in the project.
-    fn file(self, name: &str, text: &str) -> User {
+    pub(super) fn file(self, name: &str, text: &str) -> User {
         let name = match (name.strip_prefix("~/"), name.strip_prefix("/etc/")) {
             (Some(name), _) => format!("home/{name}"),
             (_, Some(name)) => format!("etc/{name}"),
@@ -35,27 +35,27 @@ impl User {
         self
     }
 
-    fn var(mut self, name: &'static str, value: &'static str) -> User {
+    pub(super) fn var(mut self, name: &'static str, value: &'static str) -> User {
         self.vars.push((name, value));
         self
     }
 
-    fn flags(self, flags: &'static str) -> User {
+    pub(super) fn flags(self, flags: &'static str) -> User {
         User { flags, ..self }
     }
 
-    fn own(&self) -> Result<Loaded, Broken> {
+    pub(super) fn own(&self) -> Result<Loaded, Broken> {
         let env = Env::fake(&self.dir.path().join("home"), &self.vars);
         let paths = Paths { managed_dir: self.dir.path().join("etc"), ..Paths::new(&env).unwrap() };
         load(&paths, &env, self.flags.parse::<Table>().unwrap())
     }
 
-    fn in_project(&self, trust: Trust) -> Loaded {
+    pub(super) fn in_project(&self, trust: Trust) -> Loaded {
         self.own().unwrap().with_project(&self.dir.path().join("project"), trust)
     }
 
     /// Texts without this test's folder.
-    fn plain(&self, text: impl ToString) -> String {
+    pub(super) fn plain(&self, text: impl ToString) -> String {
         text.to_string().replace(&format!("{}/", self.dir.path().display()), "")
     }
 }

@@ -8,6 +8,7 @@ mod bad_input;
 mod config;
 mod engine;
 mod headless;
+mod hooks;
 mod kill;
 mod licences;
 mod processes;

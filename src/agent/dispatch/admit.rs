@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::Ready;
+use super::hooked::{self, Hooked};
 use crate::agent::Agent;
 use crate::agent::desk::Desk;
 use crate::message::{Display, Outcome, ToolCall, ToolResult};
@@ -19,6 +20,8 @@ pub(super) enum Admission {
     Refused(ToolResult),
     /// The user stopped the turn with the refusal.
     Stopped(ToolResult),
+    /// A hook did.
+    Halted(ToolResult),
 }
 
 /// How a question about a call was settled.
@@ -58,32 +61,37 @@ impl Agent {
             Ok(access) => access,
             Err(problem) => return refuse(Outcome::Error, problem),
         };
+        let ready = match self.before_call(self.ready(call, tool, access), desk, cancel).await? {
+            Hooked::On(ready) => ready,
+            Hooked::Settled(admission) => return Ok(admission),
+        };
         self.take_mode(desk).await?;
-        let decision = self.decide(&call.name, &access);
-        tracing::debug!(tool = %call.name, behavior = ?decision.behavior, "decided");
+        let decision = self.decide_ready(&ready);
+        tracing::debug!(tool = %ready.call.name, behavior = ?decision.behavior, "decided");
         match decision.behavior {
-            Behavior::Allow => Ok(Admission::Run(self.ready(call, tool, access))),
-            Behavior::Deny => refuse(Outcome::Denied, format!("Refused: {}.", decision.reasons.join("; "))),
-            Behavior::Ask => {
-                let ready = self.ready(call, tool, access);
-                self.ask(ready, decision, desk, cancel).await
-            }
+            Behavior::Allow => Ok(Admission::Run(ready)),
+            Behavior::Deny => Ok(hooked::denied(&ready, &decision)),
+            Behavior::Ask => match self.answered_by_hooks(ready, desk, cancel).await? {
+                // Its input may be another one now.
+                Hooked::On(ready) => self.ask(ready, desk, cancel).await,
+                Hooked::Settled(admission) => Ok(admission),
+            },
         }
     }
 
-    fn ready(&self, call: ToolCall, tool: Arc<dyn Tool>, access: Access) -> Ready {
+    pub(super) fn ready(&self, call: ToolCall, tool: Arc<dyn Tool>, access: Access) -> Ready {
         let reads = matches!(access, Access::Shell { .. }) && {
             let (rules, trust) = (&RuleSet::default(), Trust::Untrusted);
             self.decide_by(&call.name, &access, Mode::Plan, rules, trust).behavior == Behavior::Allow
         };
-        Ready { call, tool, access, reads }
+        Ready { call, tool, access, reads, said: None }
     }
 
     pub(in crate::agent) fn decide(&self, tool: &str, access: &Access) -> Decision {
         self.decide_by(tool, access, self.mode(), &self.policy.rules, self.policy.trust)
     }
 
-    fn decide_by(&self, tool: &str, access: &Access, mode: Mode, rules: &RuleSet, trust: Trust) -> Decision {
+    pub(super) fn decide_by(&self, tool: &str, access: &Access, mode: Mode, rules: &RuleSet, trust: Trust) -> Decision {
         let places = self.places();
         permission::decide(&Query { tool, access, mode, rules, places: &places, trust }, &Disk)
     }
@@ -91,10 +99,10 @@ impl Agent {
     async fn ask(
         &mut self,
         ready: Ready,
-        decision: Decision,
         desk: &Desk,
         cancel: &CancellationToken,
     ) -> Result<Admission, session::Error> {
+        let decision = self.decide_ready(&ready);
         let dirs = self.dirs();
         let mut diff = ready.tool.preview(&ready.call.input, &dirs, self.settings.user_home.as_deref());
         if let Some(diff) = &mut diff
@@ -120,10 +128,7 @@ impl Agent {
         let answer = match self.wait(&ready, question, desk, cancel).await? {
             Waited::Answer(answer) => answer,
             Waited::Decided(decision) if decision.behavior == Behavior::Allow => return Ok(Admission::Run(ready)),
-            Waited::Decided(decision) => {
-                let text = format!("Refused: {}.", decision.reasons.join("; "));
-                return Ok(Admission::Refused(result(Outcome::Denied, &text)));
-            }
+            Waited::Decided(decision) => return Ok(hooked::denied(&ready, &decision)),
         };
         Ok(match answer {
             None => Admission::Stopped(result(Outcome::Interrupted, "Interrupted by the user before it ran.")),
@@ -158,6 +163,7 @@ impl Agent {
         desk: &Desk,
         cancel: &CancellationToken,
     ) -> Result<Waited, session::Error> {
+        self.notify("permission_prompt", &format!("cocode needs your permission to use {}", ready.call.name));
         let open = cancel.child_token();
         let asked = desk.ask(question, &open);
         tokio::pin!(asked);
@@ -168,7 +174,7 @@ impl Agent {
                 answer = &mut asked => Some(answer),
             };
             self.take_mode(desk).await?;
-            let decision = self.decide(&ready.call.name, &ready.access);
+            let decision = self.decide_ready(ready);
             match answer {
                 // A yes in the old mode is none in the new one.
                 Some(Some(Answer::Yes | Answer::Always { .. })) if decision.behavior == Behavior::Deny => {

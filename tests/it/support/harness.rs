@@ -326,6 +326,10 @@ fn line(event: &Event, project: &Path) -> Option<String> {
         Event::Queue { items } => {
             format!("queue {:?}", items.iter().map(|item| item.text.as_str()).collect::<Vec<_>>())
         }
+        Event::Hook(report) => {
+            let word = report.word().map(|word| format!(" · {}", clean(&word))).unwrap_or_default();
+            format!("hook {} {}{word}", report.name, report.ended.name())
+        }
         Event::Notice { text } => format!("notice {}", clean(text)),
         Event::Error { text, restore } => format!("error {} restore={restore:?}", clean(text)),
     })

@@ -1,0 +1,264 @@
+//! Where hooks are fired, and what the agent does with what they say. `hooks` knows nothing of agents; this file does.
+
+use std::path::PathBuf;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::desk::{Desk, Prompt};
+use super::{Agent, Failure};
+use crate::hooks::{self, EndReason, Event as Hook, Hooks, Occasion, Outcome, Place, StartSource};
+use crate::message::Message;
+use crate::protocol::Event;
+use crate::session;
+use crate::session::entry::EntryKind;
+
+/// How often in one turn hooks may send the agent on that had nothing more to do.
+const MOST_SENT_ON: u32 = 20;
+
+/// The hooks of an agent, and what they left to be done.
+#[derive(Debug, Default)]
+pub struct Hooking {
+    pub hooks: Hooks,
+    /// Who the agent is when it works for another one.
+    pub worker: Option<Worker>,
+    /// What SessionStart hooks printed: it joins the conversation with the next prompt.
+    pending: Vec<String>,
+    /// What PreToolUse hooks added: it follows the results of the round.
+    pub(super) beside_calls: Vec<String>,
+    /// Notifications that nobody waits for.
+    beside: JoinSet<Outcome>,
+}
+
+/// A sub-agent: its end is told as `SubagentStop`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worker {
+    pub id: String,
+    /// `Explore`, for example.
+    pub kind: String,
+    pub transcript: PathBuf,
+}
+
+impl Hooking {
+    pub fn new(hooks: Hooks) -> Hooking {
+        Hooking { hooks, ..Hooking::default() }
+    }
+}
+
+/// What became of a prompt.
+pub(super) enum Heard {
+    /// It goes on, with what joins it.
+    Yes(Vec<String>),
+    /// A hook erased it, and why.
+    Erased(String),
+    Interrupted,
+}
+
+/// Text of a hook for the model.
+pub(super) fn told(event: Hook, text: &str) -> String {
+    format!("From a {event} hook of the user:\n\n{text}")
+}
+
+impl Agent {
+    /// Runs the hooks of an occasion and tells front ends what they did. None when the user interrupted them.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn fire(
+        &mut self,
+        occasion: Occasion,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Outcome>, session::Error> {
+        if !self.hooking.hooks.listens(occasion.event) {
+            return Ok(Some(Outcome::default()));
+        }
+        let (place, settings) = (self.hook_place(), self.hook_settings());
+        let outcome = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(None),
+            outcome = self.hooking.hooks.run(&occasion, &place, &settings) => outcome,
+        };
+        self.report(&outcome, desk).await?;
+        Ok(Some(outcome))
+    }
+
+    /// Runs hooks that can change nothing, without waiting for them. They end with the session at the latest.
+    pub fn fire_beside(&mut self, occasion: Occasion) {
+        if !self.hooking.hooks.listens(occasion.event) {
+            return;
+        }
+        let (hooks, place, settings) = (self.hooking.hooks.branch(), self.hook_place(), self.hook_settings());
+        self.hooking.beside.spawn(async move { hooks.run(&occasion, &place, &settings).await });
+    }
+
+    /// Tells what became of hooks that nobody waited for.
+    pub(super) async fn hear_beside(&mut self, desk: &Desk) -> Result<(), session::Error> {
+        while let Some(done) = self.hooking.beside.try_join_next() {
+            if let Ok(outcome) = done {
+                self.report(&outcome, desk).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn hook_place(&self) -> Place {
+        Place {
+            session: self.session.id().to_owned(),
+            transcript: self.session.log().to_path_buf(),
+            cwd: self.session.context().cwd().to_path_buf(),
+            project: self.policy.places.project.clone(),
+            mode: self.mode().name(),
+        }
+    }
+
+    pub(super) fn hook_settings(&self) -> hooks::Settings {
+        let tools = &self.settings.tools;
+        hooks::Settings { secret_env: tools.secret_env.clone(), env: tools.env.clone() }
+    }
+
+    pub(super) async fn report(&mut self, outcome: &Outcome, desk: &Desk) -> Result<(), session::Error> {
+        for report in &outcome.reports {
+            desk.emit(Event::Hook(report.clone())).await;
+        }
+        for hook in &outcome.once {
+            if !self.session.read_only() {
+                self.session.append(EntryKind::HookRan { hook: hook.clone() })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A session begins, or goes on.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn session_started(
+        &mut self,
+        source: StartSource,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<(), session::Error> {
+        if let Some(outcome) = self.fire(Occasion::session_start(source), desk, cancel).await? {
+            self.hooking.pending.extend(outcome.context);
+            if let Some(reason) = outcome.stop.filter(|reason| !reason.is_empty()) {
+                desk.emit(Event::Notice { text: reason }).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// The session ends: its last hooks run, and what nobody waited for is ended.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn session_ended(&mut self, reason: EndReason, desk: &Desk) -> Result<(), session::Error> {
+        self.hooking.pending.clear();
+        self.hear_beside(desk).await?;
+        self.hooking.beside.shutdown().await;
+        self.fire(Occasion::session_end(reason), desk, &CancellationToken::new()).await.map(drop)
+    }
+
+    /// Puts what SessionStart hooks printed in front of the next prompt.
+    pub(super) async fn deliver_pending(&mut self, desk: &Desk) -> Result<(), session::Error> {
+        for text in std::mem::take(&mut self.hooking.pending) {
+            self.push(Message::reminder(&told(Hook::SessionStart, &text)), desk).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets UserPromptSubmit hooks see a prompt before anything else does.
+    pub(super) async fn hear(
+        &mut self,
+        prompt: &Prompt,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Heard, session::Error> {
+        if self.hooking.worker.is_some() {
+            return Ok(Heard::Yes(Vec::new()));
+        }
+        let outcome = self.fire(Occasion::user_prompt_submit(&prompt.text), desk, cancel).await?;
+        let Some(outcome) = outcome else { return Ok(Heard::Interrupted) };
+        Ok(match outcome.stop.or(outcome.block) {
+            Some(reason) if reason.is_empty() => Heard::Erased("a UserPromptSubmit hook stopped it".into()),
+            Some(reason) => Heard::Erased(reason),
+            None => Heard::Yes(outcome.context),
+        })
+    }
+
+    /// Says a prompt of the turn's start, or why there is none to say.
+    pub(super) async fn say_heard(
+        &mut self,
+        prompt: Prompt,
+        context: Vec<String>,
+        desk: &Desk,
+    ) -> Result<(), session::Error> {
+        self.say(prompt, desk).await?;
+        for text in context {
+            self.push(Message::reminder(&told(Hook::UserPromptSubmit, &text)), desk).await?;
+        }
+        Ok(())
+    }
+
+    /// Says a prompt that joins a turn under way; one that a hook erases goes back to where it was typed.
+    pub(super) async fn say_steer(&mut self, prompt: Prompt, desk: &Desk) -> Result<(), session::Error> {
+        let text = match self.hear(&prompt, desk, &desk.token()).await? {
+            Heard::Yes(context) => return self.say_heard(prompt, context, desk).await,
+            Heard::Erased(reason) => Failure::Erased { reason }.to_string(),
+            Heard::Interrupted => INTERRUPTED.to_owned(),
+        };
+        desk.emit(Event::Error { text, restore: Some(prompt.text) }).await;
+        Ok(())
+    }
+
+    /// The agent has nothing more to do: whether hooks send it on. `sent_on` counts how often they did in this turn.
+    pub(super) async fn sent_on(
+        &mut self,
+        sent_on: &mut u32,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<bool, session::Error> {
+        let active = *sent_on > 0;
+        let occasion = match &self.hooking.worker {
+            Some(worker) => Occasion::subagent_stop(&worker.id, &worker.kind, &worker.transcript, active),
+            None => Occasion::stop(active),
+        };
+        let event = occasion.event;
+        let Some(outcome) = self.fire(occasion, desk, cancel).await? else {
+            // The turn's loop sees the interrupt.
+            return Ok(true);
+        };
+        if let Some(reason) = outcome.stop {
+            self.tell_stop(&reason, desk).await;
+            return Ok(false);
+        }
+        let Some(reason) = outcome.block else { return Ok(false) };
+        if *sent_on >= MOST_SENT_ON {
+            let text = format!("A {event} hook sent the agent on {MOST_SENT_ON} times; that is enough for one turn.");
+            desk.emit(Event::Notice { text }).await;
+            return Ok(false);
+        }
+        *sent_on += 1;
+        self.push(Message::reminder(&format!("{}\n\nDo that now.", told(event, &reason))), desk).await?;
+        Ok(true)
+    }
+
+    /// Says that a hook ended the turn.
+    pub(super) async fn tell_stop(&self, reason: &str, desk: &Desk) {
+        let text = match reason {
+            "" => "A hook stopped the turn.".to_owned(),
+            reason => format!("A hook stopped the turn: {reason}"),
+        };
+        desk.emit(Event::Notice { text }).await;
+    }
+
+    /// The user is wanted.
+    pub fn notify(&mut self, kind: &str, message: &str) {
+        if self.hooking.worker.is_none() {
+            self.fire_beside(Occasion::notification(kind, message));
+        }
+    }
+}
+
+/// Why a prompt came back when the user interrupted the hooks that saw it.
+pub(super) const INTERRUPTED: &str = "interrupted before the prompt was sent";

@@ -1,0 +1,540 @@
+//! Hooks end to end: where they come from, when they run, and what the agent does with what they say.
+
+use cocode::config::Trust;
+use cocode::permission::Mode;
+use cocode::protocol::{Answer, Event, Op};
+use serde_json::{Value, json};
+
+use super::support::harness::{Harness, Ran};
+use super::support::program::Program;
+
+/// One hook of an event.
+fn hook(event: &str, matcher: &str, command: &str) -> Value {
+    json!({ event: [{ "matcher": matcher, "hooks": [{ "type": "command", "command": command }] }] })
+}
+
+/// As a configuration file writes them.
+fn toml_of(hooks: &Value) -> String {
+    toml::to_string(&json!({ "hooks": hooks })).unwrap()
+}
+
+fn hooked(event: &str, matcher: &str, command: &str) -> Harness {
+    Harness::new().set(&toml_of(&hook(event, matcher, command)))
+}
+
+/// The lines of a trace that begin so.
+fn lines<'a>(trace: &'a str, starts: &[&str]) -> Vec<&'a str> {
+    trace.lines().filter(|line| starts.iter().any(|start| line.starts_with(start))).collect()
+}
+
+fn say(decision: &str, rest: &str) -> String {
+    format!(
+        r#"echo '{{"hookSpecificOutput": {{"hookEventName": "PreToolUse", "permissionDecision": "{decision}"{rest}}}}}'"#
+    )
+}
+
+const TOUCH: &str = "
+- reply: [tool: {name: Bash, input: {command: touch made.txt}}]
+- reply: [text: Done.]
+";
+
+async fn touch(harness: Harness) -> (Ran, bool) {
+    let ran = harness.script(TOUCH).prompt("go").run().await;
+    let made = ran.project().join("made.txt").exists();
+    (ran, made)
+}
+
+#[tokio::test]
+async fn pre_tool_use_denies_asks_and_allows() {
+    async fn check(command: &str, mode: Mode, rules: &str, answer: Option<Answer>, want: (&[&str], bool)) {
+        let mut harness = hooked("PreToolUse", "Bash", command).mode(mode).set(rules);
+        if let Some(answer) = answer {
+            harness = harness.answer(answer);
+        }
+        let (ran, made) = touch(harness).await;
+        let trace = ran.trace();
+        assert_eq!(
+            (lines(&trace, &["hook", "ask", "toolresult Denied"]), made),
+            (want.0.to_vec(), want.1),
+            "{command}\n{trace}"
+        );
+    }
+    let denied = "toolresult Denied: Refused by a PreToolUse hook of the user: not today";
+    check("echo not today >&2; exit 2", Mode::Bypass, "", None, (&["hook PreToolUse:Bash blocked", denied], false))
+        .await;
+    check(
+        &say("deny", r#", "permissionDecisionReason": "not today""#),
+        Mode::Bypass,
+        "",
+        None,
+        (&["hook PreToolUse:Bash blocked", denied], false),
+    )
+    .await;
+    check(&say("allow", ""), Mode::Default, "", None, (&["hook PreToolUse:Bash done"], true)).await;
+    let asked = "ask Bash touch made.txt []";
+    check(&say("ask", ""), Mode::Bypass, "", Some(Answer::Yes), (&["hook PreToolUse:Bash done", asked], true)).await;
+    // What an allow does not lift: deny rules, ask rules, and modes.
+    let ruled = "toolresult Denied: Refused: deny rule Bash(touch:*) (command line).";
+    check(
+        &say("allow", ""),
+        Mode::Default,
+        "permissions.deny = ['Bash(touch:*)']",
+        None,
+        (&["hook PreToolUse:Bash done", ruled], false),
+    )
+    .await;
+    check(
+        &say("allow", ""),
+        Mode::Default,
+        "permissions.ask = ['Bash(touch:*)']",
+        Some(Answer::Yes),
+        (&["hook PreToolUse:Bash done", asked], true),
+    )
+    .await;
+    check(
+        &say("ask", ""),
+        Mode::DontAsk,
+        "permissions.allow = ['Bash(touch:*)']",
+        None,
+        (
+            &["hook PreToolUse:Bash done", "toolresult Denied: Refused: a PreToolUse hook wants you to look at it."],
+            false,
+        ),
+    )
+    .await;
+    // A hook that breaks is told of, and stands in nobody's way.
+    check(
+        "echo oops >&2; exit 1",
+        Mode::Bypass,
+        "",
+        None,
+        (&["hook PreToolUse:Bash failed · PreToolUse:Bash hook `echo oops >&2; exit 1`: exit code 1: oops"], true),
+    )
+    .await;
+    // Of another tool.
+    let (ran, made) = touch(hooked("PreToolUse", "Edit|Write", "exit 2").mode(Mode::Bypass)).await;
+    assert!(made && !ran.trace().contains("hook"), "{}", ran.trace());
+}
+
+#[tokio::test]
+async fn an_allow_lifts_neither_plan_mode_nor_protected_files() {
+    let script = "
+- reply: [tool: {name: Write, input: {file_path: made.txt, content: x}}]
+- reply: [tool: {name: Write, input: {file_path: .git/hooks/pre-commit, content: x}}]
+- reply: [text: Done.]
+";
+    for (mode, asks) in [(Mode::Plan, 0), (Mode::Default, 1)] {
+        let ran = hooked("PreToolUse", "", &say("allow", "")).mode(mode).script(script).prompt("go").run().await;
+        let trace = ran.trace();
+        assert_eq!(lines(&trace, &["ask Write"]).len(), asks, "{trace}");
+        assert_eq!(ran.project().join("made.txt").exists(), mode == Mode::Default, "{trace}");
+        assert!(!ran.project().join(".git/hooks/pre-commit").exists(), "{trace}");
+    }
+}
+
+#[tokio::test]
+async fn rewritten_input_is_checked_and_decided_anew() {
+    async fn check(input: &str, mode: Mode, rules: &str, want: &[&str]) {
+        let command = say("allow", &format!(r#", "updatedInput": {input}"#));
+        let (ran, _) = touch(hooked("PreToolUse", "Bash", &command).mode(mode).set(rules)).await;
+        let trace = ran.trace();
+        assert_eq!(lines(&trace, &["call", "toolresult", "ask"]), want, "{trace}");
+    }
+    check(r#"{"command": "echo other"}"#, Mode::Default, "", &["call Bash echo other", "toolresult Ok: other⏎"]).await;
+    check(
+        r#"{"command": "echo other"}"#,
+        Mode::Bypass,
+        "permissions.deny = ['Bash(echo:*)']",
+        &["toolresult Denied: Refused: deny rule Bash(echo:*) (command line)."],
+    )
+    .await;
+    check(
+        r#"{"comand": "echo other"}"#,
+        Mode::Bypass,
+        "",
+        &["toolresult Error: Not run: a hook rewrote the arguments, and they do not fit: Parameter `command` is missing; it must be a string."],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn permission_requests_are_answered_by_hooks() {
+    async fn check(decision: &str, rules: &str, want: (&[&str], bool)) {
+        let command = format!(
+            r#"echo '{{"hookSpecificOutput": {{"hookEventName": "PermissionRequest", "decision": {decision}}}}}'"#
+        );
+        let (ran, made) = touch(hooked("PermissionRequest", "Bash", &command).set(rules)).await;
+        let trace = ran.trace();
+        assert_eq!(
+            (lines(&trace, &["ask", "toolresult Denied", "turn ended"]), made),
+            (want.0.to_vec(), want.1),
+            "{trace}"
+        );
+    }
+    check(r#"{"behavior": "allow"}"#, "", (&["turn ended Done"], true)).await;
+    check(r#"{"behavior": "allow"}"#, "permissions.ask = ['Bash']", (&["turn ended Done"], true)).await;
+    check(
+        r#"{"behavior": "deny", "message": "no files"}"#,
+        "",
+        (&["toolresult Denied: Refused by a PermissionRequest hook of the user: no files", "turn ended Done"], false),
+    )
+    .await;
+    check(
+        r#"{"behavior": "deny", "message": "enough", "interrupt": true}"#,
+        "",
+        (
+            &[
+                "toolresult Denied: A hook of the user stopped the turn. Wait for what they say next.",
+                "turn ended Stopped",
+            ],
+            false,
+        ),
+    )
+    .await;
+    check(
+        r#"{"behavior": "maybe"}"#,
+        "",
+        (
+            &[
+                "ask Bash touch made.txt [\"Bash(touch made.txt)\"]",
+                "toolresult Denied: The user refused this call and stopped the turn. Wait for what they say next.",
+                "turn ended Refused",
+            ],
+            false,
+        ),
+    )
+    .await;
+    // Where nothing is asked, nothing is answered.
+    let (ran, made) = touch(hooked("PermissionRequest", "", "exit 2").mode(Mode::Bypass)).await;
+    assert!(made && !ran.trace().contains("hook"), "{}", ran.trace());
+}
+
+#[tokio::test]
+async fn results_are_seen_and_what_hooks_say_of_them_is_told_the_model() {
+    let script = r#"
+- reply: [tool: {name: Bash, input: {command: echo one}}]
+- reply: [tool: {name: Bash, input: {command: "false"}}]
+- reply: [text: Done.]
+"#;
+    let seen = r#"cat >> seen.jsonl; echo look again >&2; exit 2"#;
+    let hooks = json!({
+        "PostToolUse": hook("PostToolUse", "Bash", seen)["PostToolUse"],
+        "PostToolUseFailure": hook("PostToolUseFailure", "", seen)["PostToolUseFailure"],
+    });
+    let ran = Harness::new().set(&toml_of(&hooks)).mode(Mode::Bypass).script(script).prompt("go").run().await;
+    let trace = ran.trace();
+    let told: Vec<&str> = lines(&trace, &["attachment"]);
+    assert_eq!(told.len(), 2, "{trace}");
+    assert!(told[0].contains("From a PostToolUse hook") && told[0].contains("look again"), "{trace}");
+    assert!(told[1].contains("From a PostToolUseFailure hook"), "{trace}");
+    let seen: Vec<Value> = ran.read("seen.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(seen[0]["tool_response"]["stdout"], "one\n");
+    assert_eq!((&seen[0]["hook_event_name"], &seen[0]["tool_name"]), (&json!("PostToolUse"), &json!("Bash")));
+    assert_eq!(seen[0]["permission_mode"], "bypassPermissions");
+    assert_eq!(seen[1]["error"], "[Exit code 1]");
+    assert!(seen.iter().all(|seen| seen["transcript_path"].as_str().unwrap().ends_with("transcript.jsonl")));
+}
+
+#[tokio::test]
+async fn undo_takes_back_what_a_formatter_made_of_a_change() {
+    let script = "
+- reply: [tool: {name: Write, input: {file_path: a.txt, content: x}}]
+- reply: [text: Done.]
+";
+    let ran = hooked("PostToolUse", "Write", "echo formatted > a.txt")
+        .mode(Mode::AcceptEdits)
+        .script(script)
+        .prompt("go")
+        .run()
+        .await;
+    assert_eq!(ran.read("a.txt"), "formatted\n");
+    let ran = Harness::after(ran).prompt("/undo").run().await;
+    assert!(!ran.project().join("a.txt").exists(), "{}", ran.trace());
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_erased_comes_back_and_is_in_no_log() {
+    let guard = r#"grep -q secret && { echo no secrets >&2; exit 2; } || echo today is Monday"#;
+    let ran = hooked("UserPromptSubmit", "", guard)
+        .script("- {expect: {lacks: secret}, reply: [text: Hi.]}")
+        .prompt("my secret word")
+        .prompt("hello")
+        .run()
+        .await;
+    let trace = ran.trace();
+    let want = "error a UserPromptSubmit hook kept the prompt back: no secrets restore=Some(\"my secret word\")";
+    assert_eq!(lines(&trace, &["error"]), [want], "{trace}");
+    assert_eq!(lines(&trace, &["prompt"]), ["prompt hello"], "{trace}");
+    assert!(lines(&trace, &["attachment"])[0].contains("today is Monday"), "{trace}");
+    assert!(!std::fs::read_to_string(ran.log()).unwrap().contains("secret word"));
+}
+
+#[tokio::test]
+async fn a_steered_prompt_is_heard_too() {
+    let script = r#"
+- reply: [tool: {name: Bash, input: {command: echo}}]
+- {expect: {lacks: "a secret"}, reply: [text: Done.]}
+"#;
+    let steer =
+        Op::Prompt { text: "a secret".into(), attachments: Vec::new(), delivery: cocode::protocol::Delivery::Steer };
+    let ran = hooked("UserPromptSubmit", "", "grep -q secret && exit 2 || true")
+        .script(script)
+        .prompt("go")
+        .at("call Bash", steer)
+        .run()
+        .await;
+    let trace = ran.trace();
+    assert!(trace.contains("restore=Some(\"a secret\")"), "{trace}");
+    assert_eq!(lines(&trace, &["prompt"]), ["prompt go"], "{trace}");
+}
+
+#[tokio::test]
+async fn stop_hooks_send_the_agent_on_but_not_for_ever() {
+    let script = "- {repeat: 40, reply: [text: Done.]}";
+    let ran =
+        hooked("Stop", "", "cat >> seen.jsonl; [ -e ok.txt ] || { touch ok.txt; echo run the tests >&2; exit 2; }")
+            .script(script)
+            .prompt("go")
+            .run()
+            .await;
+    let trace = ran.trace();
+    assert_eq!(lines(&trace, &["reply"]).len(), 2, "{trace}");
+    assert!(lines(&trace, &["attachment"])[0].contains("run the tests"), "{trace}");
+    let seen = ran.read("seen.jsonl");
+    let active: Vec<bool> = seen.lines().map(|line| line.contains("\"stop_hook_active\":true")).collect();
+    assert_eq!(active, [false, true]);
+    let ran = hooked("Stop", "", "echo never >&2; exit 2").script(script).prompt("go").run().await;
+    let trace = ran.trace();
+    assert_eq!(
+        (lines(&trace, &["reply"]).len(), lines(&trace, &["turn ended"])),
+        (21, vec!["turn ended Done"]),
+        "{trace}"
+    );
+    let ran =
+        hooked("Stop", "", r#"echo '{"decision": "block", "reason": "x", "continue": false, "stopReason": "enough"}'"#)
+            .script(script)
+            .prompt("go")
+            .run()
+            .await;
+    let trace = ran.trace();
+    assert_eq!(
+        lines(&trace, &["reply", "notice"]),
+        ["reply Done.", "notice A hook stopped the turn: enough"],
+        "{trace}"
+    );
+}
+
+#[tokio::test]
+async fn sessions_begin_and_end_with_their_hooks() {
+    let hooks = json!({
+        "SessionStart": hook("SessionStart", "", "cat >> ../seen.jsonl; echo it is Monday")["SessionStart"],
+        "SessionEnd": hook("SessionEnd", "", "cat >> ../seen.jsonl")["SessionEnd"],
+    });
+    let set = toml_of(&hooks);
+    let script = "- {repeat: 5, reply: [text: Hi.]}";
+    let ran = Harness::new().set(&set).script(script).prompt("hello").prompt("/clear").prompt("again").run().await;
+    let told = lines(&ran.trace(), &["attachment"]).len();
+    assert_eq!(told, 2, "{}", ran.trace());
+    let ran = Harness::after(ran).set(&set).script(script).prompt("more").run().await;
+    let seen = std::fs::read_to_string(ran.project().join("../seen.jsonl")).unwrap();
+    let told: Vec<String> = seen
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|seen| {
+            format!("{} {}{}", seen["hook_event_name"], seen["source"], seen["reason"])
+                .replace(['"'], "")
+                .replace("null", "")
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "SessionStart startup",
+            "SessionEnd clear",
+            "SessionStart clear",
+            "SessionEnd prompt_input_exit",
+            "SessionStart resume",
+            "SessionEnd prompt_input_exit"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn once_holds_over_a_resume() {
+    let set = r#"[[hooks.UserPromptSubmit]]
+hooks = [{ type = "command", command = "echo x >> count", once = true }]"#;
+    let script = "- {repeat: 5, reply: [text: Hi.]}";
+    let ran = Harness::new().set(set).script(script).prompt("one").prompt("two").run().await;
+    let ran = Harness::after(ran).set(set).script(script).prompt("three").run().await;
+    assert_eq!(ran.read("count"), "x\n", "{}", ran.trace());
+    let ran = Harness::after(ran).set(set).script(script).prompt("/clear").prompt("four").run().await;
+    assert_eq!(ran.read("count"), "x\nx\n", "{}", ran.trace());
+}
+
+#[tokio::test]
+async fn a_folders_hooks_run_only_once_it_is_trusted() {
+    let settings = json!({ "hooks": hook("UserPromptSubmit", "", "echo ran > ran.txt") }).to_string();
+    for (answer, ran) in [(Answer::No { feedback: None }, false), (Answer::Yes, true)] {
+        let done = Harness::new()
+            .file(".claude/settings.json", &settings)
+            .script("- reply: [text: Hi.]")
+            .answer(answer)
+            .prompt("hello")
+            .run()
+            .await;
+        let trace = done.trace();
+        assert!(trace.contains("hook UserPromptSubmit: echo ran > ran.txt (.claude/settings.json)"), "{trace}");
+        assert_eq!(done.project().join("ran.txt").exists(), ran, "{trace}");
+    }
+}
+
+#[tokio::test]
+async fn interrupting_ends_a_hook_and_keeps_the_prompt() {
+    let ran = hooked("UserPromptSubmit", "", "touch began; sleep 1000")
+        .script("- reply: [text: Hi.]")
+        .prompt("hello")
+        .at("turn started", Op::Interrupt)
+        .run()
+        .await;
+    let trace = ran.trace();
+    let want = ["error interrupted before the prompt was sent restore=Some(\"hello\")", "turn ended Interrupted"];
+    assert_eq!(lines(&trace, &["error", "turn ended"]), want, "{trace}");
+}
+
+#[tokio::test]
+async fn notifications_run_beside() {
+    // The question is answered at once; the hook waits for what comes after it.
+    let command = "until [ -e made.txt ]; do sleep 0.01; done; cat > told.json; touch told";
+    let script = "
+- reply: [tool: {name: Bash, input: {command: touch made.txt}}]
+- reply: [tool: {name: Bash, input: {command: 'until [ -e told ]; do sleep 0.01; done'}}]
+- reply: [text: Done.]
+";
+    let ran = hooked("Notification", "permission_prompt", command)
+        .set("permissions.allow = ['Bash(until:*)', 'Bash([:*)', 'Bash(sleep:*)']")
+        .script(script)
+        .answer(Answer::Yes)
+        .answer(Answer::Yes)
+        .prompt("go")
+        .run()
+        .await;
+    let told: Value = serde_json::from_str(&ran.read("told.json")).unwrap();
+    assert_eq!(told["message"], "cocode needs your permission to use Bash", "{}", ran.trace());
+}
+
+#[tokio::test]
+async fn the_list_shows_sources_and_last_results() {
+    let ran = hooked("UserPromptSubmit", "", "exit 1")
+        .file(".claude/settings.local.json", &json!({ "hooks": hook("PreToolUse", "Bash", "true") }).to_string())
+        .script("- reply: [text: Hi.]")
+        .answer(Answer::Yes)
+        .prompt("hello")
+        .prompt("/hooks")
+        .run()
+        .await;
+    let list = ran.events.iter().rev().find_map(|event| match event {
+        Event::Notice { text } if text.contains("**") => Some(text.clone()),
+        _ => None,
+    });
+    let list = list.unwrap().replace(&*ran.project().to_string_lossy(), "$P");
+    let millis = regex::Regex::new(r"after \d+ ms").unwrap();
+    insta::assert_snapshot!(millis.replace_all(&list, "after N ms"), @"
+    **PreToolUse**
+
+    - `Bash`: `true` ($P/.claude/settings.local.json) — has not run
+
+    **UserPromptSubmit**
+
+    - `exit 1` (command line) — failed after N ms
+    ");
+}
+
+#[test]
+fn headless_runs_tell_what_hooks_did() {
+    let program = Program::new().home_file(
+        ".claude/settings.json",
+        &json!({ "hooks": hook("UserPromptSubmit", "", "echo '{\"systemMessage\": \"take care\"}'; exit 0") })
+            .to_string(),
+    );
+    let script = program.script("s.yaml", "- reply: [text: Hi.]");
+    let done = program.run(&["-p", "hello", "--offline-script", &script]);
+    assert_eq!((done.code, &*done.out, &*done.err), (Some(0), "Hi.\n", "take care\n"));
+    let done =
+        program.run(&["-p", "hello", "--offline-script", &script, "--output-format", "stream-json", "--verbose"]);
+    let line = done.lines().into_iter().find(|line| line["subtype"] == "hook_response").unwrap();
+    assert_eq!((&line["hook_event"], &line["hook_name"]), (&json!("UserPromptSubmit"), &json!("UserPromptSubmit")));
+    assert_eq!((&line["outcome"], &line["exit_code"]), (&json!("success"), &json!(0)));
+    let done = program.run(&["-p", "/hooks", "--offline-script", &script]);
+    assert!(done.out.contains("**UserPromptSubmit**") && done.out.contains(".claude/settings.json"), "{}", done.out);
+    let blocked = Program::new().home_file(
+        ".claude/settings.json",
+        &json!({ "hooks": hook("UserPromptSubmit", "", "echo no >&2; exit 2") }).to_string(),
+    );
+    let done = blocked.run(&["-p", "hello", "--offline-script", &script]);
+    assert_eq!((done.code, &*done.err), (Some(1), "error: a UserPromptSubmit hook kept the prompt back: no\n"));
+    // The rows of the table stay as they are for programs that know nothing of hooks.
+    let switched = Program::new().home_file(
+        ".claude/settings.json",
+        &json!({ "disableAllHooks": true, "hooks": hook("UserPromptSubmit", "", "exit 2") }).to_string(),
+    );
+    let done = switched.run(&["-p", "hello", "--offline-script", &script]);
+    assert_eq!((done.code, &*done.out), (Some(0), "Hi.\n"), "{}", done.err);
+}
+
+#[test]
+fn sources_add_up_and_only_the_administrator_switches_all_off() {
+    use super::config::User;
+    const USER: &str = "~/.config/cocode/config.toml";
+    let stop = |command: &str| format!("[[hooks.Stop]]\nhooks = [{{ type = 'command', command = '{command}' }}]\n");
+    let json = |command: &str| json!({ "hooks": hook("Stop", "", command) }).to_string();
+    let user = User::new()
+        .file("/etc/policy.toml", &stop("policy"))
+        .file("~/.claude/settings.json", &json("user-json"))
+        .file(USER, &stop("user"))
+        .file(".claude/settings.json", &json("project-json"))
+        .file(".cocode/config.toml", &format!("disable_all_hooks = true\n{}", stop("project")))
+        .file(".claude/settings.local.json", &json("local-json"))
+        .flags("hooks.Stop = [{ hooks = [{ type = 'command', command = 'flag' }] }]");
+    let shown = |trust| {
+        let (given, switch) = user.in_project(trust).hooks();
+        let line = |given: &cocode::hooks::Given| {
+            let commands: Vec<_> = given.definitions.all().map(|(_, _, hook)| hook.command.clone()).collect();
+            format!("{} {}", commands.join(","), user.plain(&given.origin))
+        };
+        (given.iter().map(line).collect::<Vec<_>>().join("\n"), format!("{switch:?}"))
+    };
+    let (own, switch) = shown(Trust::Untrusted);
+    assert_eq!(
+        (own.as_str(), switch.as_str()),
+        (
+            "user-json home/.claude/settings.json\nuser home/.config/cocode/config.toml\nflag command line\npolicy etc/policy.toml",
+            "On"
+        )
+    );
+    assert!(
+        user.in_project(Trust::Untrusted).withheld.contains(&"hook Stop: project (.cocode/config.toml)".to_owned())
+    );
+    let (all, switch) = shown(Trust::Trusted);
+    assert_eq!((all.lines().count(), switch.as_str()), (7, "ManagedOnly"), "{all}");
+    let user = user.file("/etc/policy.toml", "disable_all_hooks = true\n");
+    assert_eq!(user.in_project(Trust::Trusted).hooks().1, cocode::hooks::Switch::Off);
+    let user = user.file("/etc/policy.toml", "disable_all_hooks = false\n");
+    assert_eq!(user.in_project(Trust::Trusted).hooks().1, cocode::hooks::Switch::On);
+    for (text, want) in [
+        ("hooks.PreTool = []", "unknown key `hooks.PreTool`; did you mean `hooks.PreToolUse`?"),
+        ("hooks.Stop = 'x'", "`hooks.Stop` must be a list of tables, not \"x\""),
+        ("[[hooks.Stop]]\nhook = []", "unknown key `hooks.Stop[0].hook`; did you mean `hooks.Stop[0].hooks`?"),
+        ("[[hooks.Stop]]\nmatcher = 'x'", "`hooks`: missing field `hooks`"),
+        (
+            "[[hooks.Stop]]\nhooks = [{ type = 'prompt', command = 'x' }]",
+            "`hooks.Stop[0].hooks[0].type` must be one of command, not \"prompt\"",
+        ),
+        (
+            "[[hooks.Stop]]\nhooks = [{ type = 'command', command = 'x', timeout = 0 }]",
+            "`hooks.Stop[0].hooks[0]` `timeout` must be more than 0 and at most 86400 seconds",
+        ),
+    ] {
+        let broken = User::new().file(USER, text).own().unwrap_err().to_string();
+        assert!(broken.ends_with(want), "{broken}");
+    }
+}
