@@ -383,6 +383,11 @@ impl Judge<'_> {
                 return after;
             }
             Some(Err(reason)) => Some(reason),
+            // The function that keeps git from running what a repository names is the shell's own: a wrapper starts the
+            // program itself.
+            _ if self.wrappers > 0 && known[0] == "git" => {
+                Some("git behind another command may run what the repository's configuration names".into())
+            }
             _ => None,
         };
         let (verdict, read_only, edit) = self.judge(words, &cwd, unlooked);
