@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Agent;
 use super::desk::Desk;
-use crate::message::{Message, Origin, Usage};
-use crate::protocol::{Delta, Event};
+use crate::message::{Message, Origin, Usage, tokens};
+use crate::protocol::{Delta, Event, Thinking};
 use crate::provider::reply::Fold;
 use crate::provider::{BlockStart, Error, Request, StreamEvent, retry};
 use crate::session;
@@ -140,9 +140,12 @@ impl Agent {
             if !thinking.is_empty() {
                 desk.emit(Event::Delta(Delta::Thinking { text: thinking })).await;
             }
-            if !text.is_empty() {
-                desk.emit(Event::Delta(Delta::Text { text })).await;
-            }
+        }
+        if let Some(tokens) = frame.thought.take() {
+            desk.emit(Event::Thinking(Thinking::Complete { tokens })).await;
+        }
+        if !text.is_empty() {
+            desk.emit(Event::Delta(Delta::Text { text })).await;
         }
         if let Some((name, bytes)) = frame.args.take() {
             desk.emit(Event::Delta(Delta::ToolArgs { name, bytes })).await;
@@ -165,6 +168,12 @@ impl Agent {
 struct Frame {
     text: String,
     thinking: String,
+    /// All thoughts since the last text or call.
+    thoughts: String,
+    /// Thoughts that are complete, in tokens.
+    thought: Option<u64>,
+    /// Tokens of reasoning as the provider counted them so far.
+    reasoning: u64,
     args: Option<(String, u64)>,
     call: String,
     last: Option<Instant>,
@@ -175,9 +184,26 @@ struct Frame {
 
 impl Frame {
     fn push(&mut self, event: &StreamEvent) {
+        let ends_thought = match event {
+            StreamEvent::Text { .. } | StreamEvent::ToolInput { .. } | StreamEvent::End(_) => true,
+            StreamEvent::BlockStart { block, .. } => *block != BlockStart::Thinking,
+            _ => false,
+        };
+        if ends_thought && !self.thoughts.is_empty() {
+            let estimate = tokens::text(&std::mem::take(&mut self.thoughts));
+            self.thought = Some(if self.reasoning > 0 { self.reasoning } else { estimate });
+            self.dirty = true;
+        }
         match event {
+            StreamEvent::Usage(usage) => {
+                self.reasoning = usage.reasoning;
+                return;
+            }
             StreamEvent::Text { text, .. } => self.text.push_str(text),
-            StreamEvent::Thinking { text, .. } => self.thinking.push_str(text),
+            StreamEvent::Thinking { text, .. } => {
+                self.thinking.push_str(text);
+                self.thoughts.push_str(text);
+            }
             StreamEvent::BlockStart { block: BlockStart::ToolCall { name }, .. } => {
                 self.call.clone_from(name);
                 self.args = Some((name.clone(), 0));

@@ -77,6 +77,7 @@ impl Agent {
             session: self.session.facts().thinking,
             supported: abilities(&self.model.spec, self.model.provider.wire()).supported,
             locked: self.settings.thinking.environment.variable().map(str::to_owned),
+            keywords: self.settings.thinking.keywords.clone(),
         }
     }
 

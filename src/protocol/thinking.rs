@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::thinking::{Level, Source};
+use crate::thinking::{Keywords, Level, Source};
 
 /// News of the model's thinking.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,4 +29,6 @@ pub struct ThinkingInfo {
     pub supported: Vec<Level>,
     /// The variable that decides over every choice.
     pub locked: Option<String>,
+    /// Words in a message that ask for a level.
+    pub keywords: Keywords,
 }

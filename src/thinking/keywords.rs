@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use unicode_segmentation::GraphemeCursor;
 
 use super::Level;
 
 /// The words of each level; a phrase may hold blanks.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Keywords {
     pub deepthink: Vec<String>,

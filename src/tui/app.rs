@@ -173,6 +173,8 @@ impl App {
     /// Brings what is laid out up to date with text, size and theme.
     pub(super) fn settle(&mut self) {
         let rows = self.composer_rows();
+        self.composer.heed(&self.status.thinking.keywords());
+        self.status.thinking.read(&self.composer);
         self.composer.settle(self.size.0, rows);
         if let Some(dialog) = self.dialogs.front_mut() {
             dialog.settle(self.size.0, &self.options.theme);

@@ -39,12 +39,14 @@ actions! {
     Suspend "suspend" "suspend to the shell",
     Redraw "redraw" "draw the screen anew",
     CycleMode "cycle_mode" "next permission mode",
+    ThinkMore "think_more" "let the model think harder, then not at all again",
+    ThinkLess "think_less" "the same the other way round",
     Transcript "transcript" "whole transcript",
     Todos "todos" "show or hide the todo list",
     SearchHistory "search_history" "search earlier prompts",
     Editor "editor" "write the prompt in $EDITOR",
     Stash "stash" "put the prompt aside, or bring it back",
-    Complete "complete" "take the suggestion",
+    Complete "complete" "take the suggestion; where there is none: as think_more",
     Help "help" "these keys (on an empty prompt)",
     Left "left" "left",
     Right "right" "right",
@@ -92,10 +94,11 @@ impl From<KeyEvent> for Key {
                 }
                 KeyCode::Char(c.to_ascii_lowercase())
             }
-            // The character says already that Shift was held.
+            // The character says already that Shift was held, but not every terminal makes it large under Alt.
             KeyCode::Char(c) => {
+                let shift = modifiers.contains(KeyModifiers::ALT | KeyModifiers::SHIFT);
                 modifiers -= KeyModifiers::SHIFT;
-                KeyCode::Char(c)
+                KeyCode::Char(if shift { upper(c) } else { c })
             }
             code => code,
         };
@@ -105,6 +108,11 @@ impl From<KeyEvent> for Key {
         }
         Key { code, modifiers }
     }
+}
+
+fn upper(c: char) -> char {
+    let mut upper = c.to_uppercase();
+    upper.next().filter(|_| upper.next().is_none()).unwrap_or(c)
 }
 
 const NAMED: &[(&str, KeyCode)] = &[
@@ -170,6 +178,7 @@ impl std::fmt::Display for Key {
             KeyCode::PageDown => f.write_str("PgDn"),
             KeyCode::Char(' ') => f.write_str("Space"),
             KeyCode::Char(c) if self.modifiers.is_empty() => write!(f, "{c}"),
+            KeyCode::Char(c) if c.is_uppercase() => write!(f, "Shift+{c}"),
             KeyCode::Char(c) => write!(f, "{}", c.to_ascii_uppercase()),
             code => match NAMED.iter().find(|(_, named)| *named == code) {
                 Some((name, _)) => write!(f, "{}{}", name[..1].to_ascii_uppercase(), &name[1..]),
@@ -337,6 +346,11 @@ mod tests {
         check(KeyCode::Char('Z'), control, Some(Action::Redo));
         check(KeyCode::Char('z'), control | shift, Some(Action::Redo));
         check(KeyCode::Enter, alt, Some(Action::SendAfter));
+        check(KeyCode::Char('t'), alt, Some(Action::ThinkMore));
+        check(KeyCode::Char('T'), alt, Some(Action::ThinkLess));
+        check(KeyCode::Char('t'), alt | shift, Some(Action::ThinkLess));
+        check(KeyCode::Char('T'), alt | shift, Some(Action::ThinkLess));
+        assert_eq!(map.hint(Action::ThinkLess), "Alt+Shift+T");
         check(KeyCode::Char('x'), KeyModifiers::NONE, None);
         let release = KeyEvent { kind: KeyEventKind::Release, ..KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE) };
         assert_eq!(map.action(release), None);

@@ -17,6 +17,7 @@ pub mod start;
 pub mod status;
 pub mod terminal;
 pub mod theme;
+pub mod thinking;
 pub mod transcript;
 pub mod update;
 pub mod view;

@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 use super::paint;
 use super::spinner::short;
 use super::theme::Theme;
+use super::thinking::Thinking;
 use crate::permission::Mode;
 use crate::protocol::{Event, ModeChange, ModelInfo, UsageInfo};
 
@@ -16,6 +17,7 @@ const BAR: usize = 5;
 #[derive(Debug, Clone, Default)]
 pub struct Status {
     pub mode: Mode,
+    pub(super) thinking: Thinking,
     model: Option<ModelInfo>,
     usage: Option<UsageInfo>,
     pub branch: Option<String>,
@@ -26,6 +28,7 @@ pub struct Status {
 
 impl Status {
     pub fn apply(&mut self, event: &Event) {
+        self.thinking.apply(event);
         match event {
             Event::Session(session) => {
                 self.mode = session.mode;
@@ -67,6 +70,9 @@ impl Status {
         let mut parts: Vec<(u8, Vec<Span<'static>>)> = Vec::new();
         let (mode, style) = mode(self.mode, theme);
         parts.push((9, vec![Span::styled(mode, style)]));
+        if let Some(part) = self.thinking.part(theme) {
+            parts.push((8, vec![part]));
+        }
         if self.read_only {
             parts.push((8, vec![Span::styled("read only", theme.warning)]));
         }

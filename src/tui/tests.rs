@@ -2,6 +2,7 @@
 
 mod dialogs;
 mod reviews;
+mod thinking;
 
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,7 @@ impl Run {
             command("model", "", "Ask another model"),
             command("permissions", "", "List, test and revoke rules"),
             command("resume", "", "Go on with an earlier session"),
+            command("thinking", "effort", "Show or choose how hard the model thinks"),
             command("rewind", "", "Go back to an earlier prompt"),
             command("exit", "quit", "Leave"),
         ];

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::message::{Block, CallId, Kind, Message, ToolResult};
-use crate::protocol::{Delta, Event, Item, SessionInfo, Turn, TurnEnd};
+use crate::protocol::{Delta, Event, Item, SessionInfo, Thinking, Turn, TurnEnd};
 use crate::session::entry::Restore;
 use crate::tui::cell::call::{Call, Shell};
 use crate::tui::cell::note::{Note, Retry, Welcome};
@@ -113,7 +113,8 @@ impl Transcript {
                 }
             }
             Event::Ask(_) | Event::AskClosed { .. } | Event::Mode(_) | Event::Usage(_) | Event::Listed(_) => {}
-            Event::Thinking(_) => {}
+            Event::Thinking(Thinking::Complete { tokens }) => self.thought(*tokens, now),
+            Event::Thinking(Thinking::Level(_)) => {}
             Event::Todos { .. } | Event::Queue { .. } | Event::Closed => {}
         }
     }

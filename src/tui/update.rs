@@ -13,7 +13,7 @@ use super::keymap::Action;
 use super::msg::{Effect, Msg};
 use super::pager::{self, Pager};
 use super::render::Row;
-use super::{paint, view};
+use super::{paint, thinking, view};
 use crate::protocol::{Delivery, Event, ListKind, Listed, Op};
 use crate::stdx::nearest::nearest;
 
@@ -209,6 +209,8 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
             app.status.mode = mode;
             return vec![Effect::Send(Op::SetMode { mode })];
         }
+        Some(Action::ThinkMore) => return thinking::step(app, thinking::Way::More, now),
+        Some(Action::ThinkLess) => return thinking::step(app, thinking::Way::Less, now),
         Some(Action::Transcript) => return open_transcript(app),
         Some(Action::Todos) => {
             app.show_todos = !app.show_todos;
@@ -235,6 +237,9 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
     let reaction = app.composer.act(action, width, &app.options.commands);
     match (reaction, action) {
         (Reaction::Ignored, Action::Cancel) => cancel(app, now),
+        (Reaction::Ignored, Action::Complete) if app.composer.completes_nothing() => {
+            thinking::step(app, thinking::Way::More, now)
+        }
         // Bound to something that means nothing here, but it is a character: `?` in a text.
         (Reaction::Ignored, _) => {
             let reaction = app.composer.type_key(key, &app.options.commands);
@@ -380,6 +385,9 @@ fn opens_list(name: &str) -> bool {
 
 /// Commands that open something run here, the rest in the engine.
 fn command(app: &mut App, name: &str, args: String) -> Vec<Effect> {
+    if let ("thinking", true, Some(effects)) = (name, app.spinner.in_turn(), thinking::chosen(app, &args)) {
+        return effects;
+    }
     let mut list = |kind| {
         app.picker = Some(Picker::waiting(kind));
         vec![Effect::List(kind)]

@@ -6,7 +6,7 @@ use cocode::message::{CallId, Message, Todo, TodoStatus, Usage};
 use cocode::permission::{Behavior, Mode};
 use cocode::protocol::*;
 use cocode::session::entry::Restore;
-use cocode::thinking::{Level, Source};
+use cocode::thinking::{Keywords, Level, Source};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -115,6 +115,7 @@ fn events() {
         session: Some(Level::UltraThink),
         supported: vec![Level::None, Level::DeepThink],
         locked: None,
+        keywords: Keywords { deepthink: vec!["deepthink".into()], ultrathink: vec![] },
     };
     let usage = UsageInfo { total: Usage::default(), cost_usd: Some(0.5), context: 1, window: 2 };
     let todo = Todo { content: "do".into(), active_form: "doing".into(), status: TodoStatus::Pending };

@@ -104,8 +104,9 @@ fn everything_else() {
         probing: false,
     };
     let cwd = PathBuf::from("/home/someone/projects/deep/inside/some/folder/cocode");
-    let thinking = |closed| Thinking { source: numbered(6), since: Some(Duration::from_secs(60)), took: None, closed };
-    let mut thought = thinking(false);
+    let since = Some(Duration::from_secs(60));
+    let thinking = |closed| Thinking { source: numbered(6), since, took: None, tokens: None, closed };
+    let mut thought = Thinking { tokens: Some(3_120), ..thinking(false) };
     thought.close(Duration::from_secs(75));
     let retry = Retry { attempt: 2, of: 10, reason: "overloaded".into(), due: Duration::from_secs(68), over: false };
     let shell = |done: Option<(String, Option<i32>)>| {

@@ -8,6 +8,7 @@ use super::{Detail, spell};
 use crate::stdx::text;
 use crate::tui::render::Row;
 use crate::tui::render::wrap::{self, Prefix};
+use crate::tui::spinner::short;
 use crate::tui::theme::Theme;
 
 /// Bytes at the end of running reasoning that its last lines are looked for in.
@@ -20,6 +21,8 @@ pub struct Thinking {
     pub since: Option<Duration>,
     /// How long it took, once it ended.
     pub took: Option<Duration>,
+    /// What it cost, once that is known.
+    pub tokens: Option<u64>,
     pub closed: bool,
 }
 
@@ -32,17 +35,25 @@ impl Thinking {
         }
     }
 
+    /// One line for afterwards: `thought for 12s, 3.1k tokens`.
+    fn summary(&self) -> String {
+        let took = self.took.filter(|took| took.as_secs() > 0);
+        let took = took.map(|took| format!(" for {}", spell(took))).unwrap_or_default();
+        let tokens = self.tokens.filter(|tokens| *tokens > 0);
+        let tokens = tokens.map(|tokens| format!(", {} tokens", short(tokens))).unwrap_or_default();
+        format!("thought{took}{tokens}")
+    }
+
     pub(super) fn rows(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
         if self.source.trim().is_empty() {
             return Vec::new();
         }
         let prefix = Prefix::indent(2);
-        let words = match (detail, self.took, self.since) {
-            (Detail::Live { now, .. }, None, Some(since)) if !self.closed => {
+        let words = match (detail, self.since) {
+            (Detail::Live { now, .. }, Some(since)) if !self.closed => {
                 format!("thinking… {}", spell(now.saturating_sub(since)))
             }
-            (_, Some(took), _) if took.as_secs() > 0 => format!("thought for {}", spell(took)),
-            _ => "thought".to_string(),
+            _ => self.summary(),
         };
         let mut title = vec![Span::styled("✻ ", theme.dim), Span::styled(words, theme.thinking)];
         if detail == Detail::Folded {

@@ -4,6 +4,7 @@ pub mod chip;
 pub mod editor;
 pub mod field;
 pub mod history;
+mod keywords;
 pub mod layout;
 mod paint;
 
@@ -49,6 +50,7 @@ pub struct Composer {
     pub history: History,
     pub search: Option<Search>,
     popup: Option<Popup>,
+    lit: keywords::Lit,
     stash: Option<(Draft, Mode)>,
     /// The text whose popup the user has closed.
     dismissed: Option<String>,
@@ -63,6 +65,11 @@ impl Composer {
 
     pub fn popup(&self) -> Option<&Popup> {
         self.popup.as_ref().filter(|popup| !popup.items.is_empty())
+    }
+
+    /// Nothing is being completed here, nor could be.
+    pub fn completes_nothing(&self) -> bool {
+        self.mode == Mode::Prompt && self.popup.is_none() && !self.editor.text().starts_with('/')
     }
 
     pub fn has_stash(&self) -> bool {

@@ -1,7 +1,10 @@
 //! How the composer looks.
 
+use std::ops::Range;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -52,26 +55,32 @@ impl Composer {
             return Some(Position { x: text.x, y: text.y });
         }
         let (rows, (row, column)) = self.editor.visible(text.width as usize, text.height as usize);
-        let lines: Vec<Line> = rows.into_iter().map(|row| self.line(&self.editor.text()[row], theme)).collect();
+        let lines: Vec<Line> = rows.into_iter().map(|row| self.line(row, theme)).collect();
         paint::lines(buf, text, &lines);
         Some(Position { x: text.x + column as u16, y: text.y + (row as u16).min(text.height - 1) })
     }
 
-    fn line(&self, row: &str, theme: &Theme) -> Line<'static> {
+    fn line(&self, row: Range<usize>, theme: &Theme) -> Line<'static> {
         let mut spans: Vec<Span> = Vec::new();
-        let mut plain = String::new();
-        for grapheme in row.graphemes(true) {
+        let (mut plain, mut style) = (String::new(), theme.text);
+        for (at, grapheme) in self.editor.text()[row.clone()].grapheme_indices(true) {
             let chip = grapheme.chars().next().and_then(|c| self.editor.draft().chip(c));
+            let lit = self.mode == Mode::Prompt && self.lit.at(row.start + at).is_some();
+            let wanted = if lit { theme.accent.add_modifier(Modifier::BOLD) } else { theme.text };
+            if wanted != style {
+                spans.push(Span::styled(std::mem::take(&mut plain), style));
+                style = wanted;
+            }
             match chip {
                 Some(chip) => {
-                    spans.push(Span::styled(std::mem::take(&mut plain), theme.text));
+                    spans.push(Span::styled(std::mem::take(&mut plain), style));
                     spans.push(Span::styled(chip.label(), theme.accent));
                 }
                 None if grapheme == "\t" => plain.push_str("    "),
                 None => plain.push_str(grapheme),
             }
         }
-        spans.push(Span::styled(plain, theme.text));
+        spans.push(Span::styled(plain, style));
         Line::from(spans)
     }
 }

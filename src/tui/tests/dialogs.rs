@@ -184,7 +184,7 @@ fn the_pager_shows_keys_and_says_that_a_question_waits() {
     assert_snapshot!(draw(&run), @r"
     Keys
     Enter          send; while the agent
-    11/69 · ↑↓ PgUp PgDn g G scroll · / sea…
+    11/76 · ↑↓ PgUp PgDn g G scroll · / sea…
     ");
     run.event(ask(1, "ls", &[]));
     assert_snapshot!(draw(&run), @r"

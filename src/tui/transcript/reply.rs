@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::time::Duration;
 
 use super::Transcript;
-use crate::message::{Block, Message};
+use crate::message::{Block, Message, tokens};
 use crate::tui::cell::thinking::Thinking;
 use crate::tui::cell::{Cell, Reply};
 
@@ -38,7 +38,9 @@ impl Transcript {
         let source = text.to_string();
         self.push(match kind {
             GrowKind::Reply => Cell::Reply(Reply { source, closed: false }),
-            GrowKind::Thinking => Cell::Thinking(Thinking { source, since: Some(now), took: None, closed: false }),
+            GrowKind::Thinking => {
+                Cell::Thinking(Thinking { source, since: Some(now), took: None, tokens: None, closed: false })
+            }
         });
         let index = self.slots.len() - 1;
         self.open = Some(index);
@@ -55,24 +57,49 @@ impl Transcript {
         self.touch(index);
     }
 
+    /// The thoughts under way are complete.
+    pub(super) fn thought(&mut self, tokens: u64, now: Duration) {
+        let Some(index) = self.open else { return };
+        if let Cell::Thinking(thinking) = &mut self.slots[index].cell {
+            thinking.tokens = Some(tokens);
+            self.close_open(now);
+        }
+    }
+
+    /// Puts what the provider counted in the place of the estimate. Only one cell can be what the whole count is of.
+    fn count_thoughts(&mut self, first: usize, message: &Message) {
+        let reasoning = message.usage.map_or(0, |usage| usage.reasoning);
+        let thoughts = (first..self.slots.len()).filter(|index| matches!(self.slots[*index].cell, Cell::Thinking(_)));
+        let thoughts: Vec<usize> = thoughts.collect();
+        if let ([index], true) = (&thoughts[..], reasoning > 0)
+            && let Cell::Thinking(thinking) = &mut self.slots[*index].cell
+        {
+            thinking.tokens = Some(reasoning);
+            self.touch(*index);
+        }
+    }
+
     /// The final message takes the place of what was streamed of it.
     pub(super) fn reply_done(&mut self, message: &Message, now: Duration) {
         self.close_open(now);
         let Some(first) = self.reply.take() else {
+            let first = self.slots.len();
             for block in &message.blocks {
                 match block {
                     Block::Text { text, .. } if !text.trim().is_empty() => {
                         self.push(Cell::Reply(Reply { source: text.clone(), closed: true }));
                     }
                     Block::Thinking { text, .. } if !text.trim().is_empty() => {
-                        let source = text.clone();
-                        self.push(Cell::Thinking(Thinking { source, since: None, took: None, closed: true }));
+                        let (source, tokens) = (text.clone(), Some(tokens::text(text)));
+                        self.push(Cell::Thinking(Thinking { source, since: None, took: None, tokens, closed: true }));
                     }
                     _ => {}
                 }
             }
+            self.count_thoughts(first, message);
             return;
         };
+        self.count_thoughts(first, message);
         let text = |block: &Block| match block {
             Block::Text { text, .. } => Some(text.clone()),
             _ => None,

@@ -124,6 +124,7 @@ fn a_turn_from_prompt_to_end() {
     screen.apply([session(false, Vec::new()), Event::Turn(Turn::Started), prompt("fix it")]);
     screen.apply([thinking("hm, let me"), thinking(" see")]);
     assert_eq!(screen.after(3).live(9), "\n✻ thinking… 3s\n  hm, let me see");
+    screen.apply([Event::Thinking(crate::protocol::Thinking::Complete { tokens: 3_120 })]);
     screen.apply([text("Looking at "), text("it.\n\nFirst")]);
     assert_eq!(screen.live(9), "\nFirst");
     let blocks = vec![

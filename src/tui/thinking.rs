@@ -1,0 +1,97 @@
+//! How hard the model thinks: what the status line says of it, and what the keys do.
+
+use ratatui::text::Span;
+
+use super::app::App;
+use super::composer::Composer;
+use super::msg::Effect;
+use super::theme::Theme;
+use crate::protocol::{self, Event, Op, ThinkingInfo};
+use crate::thinking::{Keywords, Level, Toggle};
+
+/// What the engine said last, and what the prompt that is being written asks for.
+#[derive(Debug, Clone, Default)]
+pub struct Thinking {
+    info: Option<ThinkingInfo>,
+    /// The keyword of the prompt.
+    keyword: Option<Level>,
+}
+
+/// Which way a key goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    More,
+    Less,
+}
+
+impl Thinking {
+    pub(super) fn apply(&mut self, event: &Event) {
+        if let Event::Thinking(protocol::Thinking::Level(info)) = event {
+            self.info = Some(info.clone());
+        }
+    }
+
+    /// Words to look for in the prompt: none while a variable decides anyway.
+    pub(super) fn keywords(&self) -> Keywords {
+        let info = self.info.as_ref().filter(|info| info.locked.is_none());
+        info.map(|info| info.keywords.clone()).unwrap_or_default()
+    }
+
+    /// Takes over what the prompt asks for.
+    pub(super) fn read(&mut self, composer: &Composer) {
+        self.keyword = composer.keyword();
+    }
+
+    /// The part of the status line; none when the model does not think, and nobody asked it to.
+    pub(super) fn part(&self, theme: &Theme) -> Option<Span<'static>> {
+        let info = self.info.as_ref()?;
+        let (asked, once) = match self.keyword {
+            Some(level) => (level, " once"),
+            None => (info.asked, ""),
+        };
+        let level = info.supported.iter().copied().filter(|can| *can <= asked).max().unwrap_or(Level::None);
+        Some(match (asked, level) {
+            (Level::None, _) => return None,
+            (_, Level::None) => Span::styled("cannot think", theme.warning),
+            (asked, level) if asked == level => Span::styled(format!("{}{once}", level.label()), theme.thinking),
+            (_, level) => Span::styled(format!("{}{once}, at most", level.label()), theme.warning),
+        })
+    }
+}
+
+/// Goes to another level at once; the engine follows.
+pub(super) fn step(app: &mut App, way: Way, now: std::time::Instant) -> Vec<Effect> {
+    let Some(info) = app.status.thinking.info.as_mut() else { return Vec::new() };
+    if let Some(variable) = &info.locked {
+        let text = format!("locked by {variable}");
+        app.tell_briefly(text, now);
+        return Vec::new();
+    }
+    if info.supported.len() < 2 {
+        app.tell_briefly("this model cannot think", now);
+        return Vec::new();
+    }
+    let mut toggle = Toggle::new(info.session);
+    let level = match way {
+        Way::More => toggle.toggle_next(info.level, &info.supported),
+        Way::Less => toggle.toggle_prev(info.level, &info.supported),
+    };
+    (info.level, info.asked, info.session) = (level, level, Some(level));
+    if level == Level::None {
+        app.tell_briefly("no thinking", now);
+    } else {
+        // What an earlier press said no longer holds.
+        app.hint = None;
+    }
+    vec![Effect::Send(Op::SetThinking { level: Some(level) })]
+}
+
+/// A level chosen by `/thinking` while a turn runs: none where the word is none, which the engine explains.
+pub(super) fn chosen(app: &mut App, word: &str) -> Option<Vec<Effect>> {
+    let info = app.status.thinking.info.as_ref()?;
+    let level = match word {
+        "auto" => None,
+        word => Some(Level::of_effort(word).or_else(|| word.parse().ok())?),
+    };
+    info.locked.is_none().then(|| vec![Effect::Send(Op::SetThinking { level })])
+}
