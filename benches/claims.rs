@@ -309,6 +309,7 @@ fn grep(bencher: Bencher<'_, '_>, who: &str) {
             seen: &seen,
             sight: &sight,
             todos: &[],
+            plan: None,
             settings: &settings,
             store: &store,
             host: &NoSearch,

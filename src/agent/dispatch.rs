@@ -16,7 +16,7 @@ use super::Agent;
 use super::desk::Desk;
 use crate::hooks::Verdict;
 use crate::message::{CallId, Effect, Message, Outcome, ToolCall, ToolResult};
-use crate::permission::Access;
+use crate::permission::{Access, Mode};
 use crate::protocol::{Answer, Event, Question, TurnEnd};
 use crate::session;
 use crate::session::entry::EntryKind;
@@ -91,6 +91,7 @@ impl Agent {
                 end = Some(stop);
             }
         }
+        self.begin_anew(desk).await?;
         Ok(end.map_or(Flow::Continue, Flow::End))
     }
 
@@ -159,7 +160,8 @@ impl Agent {
             self.answer(result, desk).await?;
             for after in after {
                 match after {
-                    After::Mode(mode) => self.set_mode(mode, desk).await?,
+                    After::EnterPlan => self.set_mode(Mode::Plan, desk).await?,
+                    After::PlanApproved { how, plan } => self.approve_plan(how, plan, desk).await?,
                     After::End(stop) => end = end.or(Some(stop)),
                 }
             }

@@ -43,6 +43,12 @@ impl Loader {
         Loader { names, home, project, ..Loader::default() }
     }
 
+    /// One that has loaded nothing yet; what the user allowed stays allowed.
+    pub fn anew(&self) -> Loader {
+        let (allowed, names) = (self.allowed.clone(), self.names.clone());
+        Loader { allowed, ..Loader::new(names, self.home.clone(), self.project.clone()) }
+    }
+
     /// Loads an import from outside the project, now that the user allowed it.
     pub fn import(&mut self, import: &Path) -> Memory {
         let mut memory = Memory::default();

@@ -2,10 +2,12 @@
 
 pub mod desk;
 mod dispatch;
+mod fresh;
 pub mod hooking;
 mod host;
 mod media;
 pub mod memory;
+pub mod plan;
 pub mod prompt;
 mod reminder;
 mod sample;
@@ -78,6 +80,15 @@ pub struct Settings {
     pub bypass: Bypass,
     /// How hard the model thinks.
     pub thinking: crate::thinking::Settings,
+    pub plan: plan::Settings,
+    pub reminders: Reminders,
+}
+
+/// Whether the model is reminded between requests: of changed files, open todos, plan mode and the like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reminders {
+    On,
+    Off,
 }
 
 /// Whether Bypass can be switched on.
@@ -150,6 +161,8 @@ pub struct Agent {
     media: media::MediaCache,
     repeats: dispatch::Repeats,
     thinking: thinking::Thinking,
+    /// The plan that was approved with a fresh context, until that is made.
+    fresh: Option<String>,
     grants: Arc<dyn Grants>,
     git: prompt::GitStatus,
     turn_usage: TurnUsage,
@@ -228,6 +241,7 @@ impl Agent {
             media: media::MediaCache::default(),
             repeats: dispatch::Repeats::default(),
             thinking: thinking::Thinking::default(),
+            fresh: None,
             grants,
             git,
             turn_usage: TurnUsage::default(),
@@ -253,7 +267,9 @@ impl Agent {
     }
 
     fn places(&self) -> Places {
-        Places { cwd: self.session.context().cwd().to_path_buf(), ..self.policy.places.clone() }
+        let mut places = Places { cwd: self.session.context().cwd().to_path_buf(), ..self.policy.places.clone() };
+        self.open_places(&mut places);
+        places
     }
 
     /// Puts another session in the place of this one. What was known of files and folders stays with the old one.
@@ -303,9 +319,7 @@ impl Agent {
             desk.emit(Event::Mode(ModeChange::Changed { mode: self.mode() })).await;
             return Ok(());
         }
-        self.session.append(EntryKind::ModeChanged { mode })?;
-        desk.emit(Event::Mode(ModeChange::Changed { mode })).await;
-        Ok(())
+        self.enter_mode(mode, plan::Leave::Chosen, desk).await
     }
 
     /// Asks another model from the next request on; `tools` are the limits that fit its window.
@@ -382,6 +396,7 @@ impl Agent {
             home: self.settings.user_home.as_deref(),
             seen: self.session.context().seen(),
             todos: &[],
+            plan: None,
             settings: &self.settings.tools,
             store: self.session.store(),
             host: &host,

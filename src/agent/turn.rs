@@ -9,7 +9,7 @@ use super::desk::{Desk, Prompt};
 use super::dispatch::Flow;
 use super::hooking::Heard;
 use super::sample::Sampled;
-use super::{Agent, Failure, TurnUsage, hooking, reminder, thinking};
+use super::{Agent, Failure, Reminders, TurnUsage, hooking, reminder, thinking};
 use crate::message::{Kind, Message, StopReason, ToolCall};
 use crate::permission::Trust;
 use crate::protocol::{Event, Item, Turn, TurnEnd};
@@ -174,6 +174,10 @@ impl Agent {
         self.hear_beside(desk).await?;
         let steers = desk.take_steers();
         self.deliver(steers, desk).await?;
+        if self.settings.reminders == Reminders::Off {
+            return Ok(());
+        }
+        self.remind_of_plan(desk).await?;
         let changed = self.watch.changed(self.session.context().seen());
         if !changed.is_empty() {
             self.push(Message::reminder(&reminder::changed_files(&changed)), desk).await?;

@@ -24,13 +24,21 @@ impl Agent {
         if self.session.context().entries().any(|(_, message)| opens(message) || message.kind == Kind::CompactSummary) {
             return Ok(());
         }
-        let mut files = Vec::new();
-        {
-            let project = self.policy.places.project.clone();
-            let mut memory = self.memory.start(&project);
-            files.append(&mut memory.files);
-            files.extend(self.imports(memory, desk, cancel).await);
-        }
+        let mut memory = self.memory.start(&self.policy.places.project);
+        let mut files = std::mem::take(&mut memory.files);
+        files.extend(self.imports(memory, desk, cancel).await);
+        let opening = self.opening_with(&files).await;
+        self.push(opening, desk).await
+    }
+
+    /// The opening once more, with memory files as they are now; imports that were allowed before are loaded unasked.
+    pub(super) async fn opening(&mut self) -> Message {
+        self.memory = self.memory.anew();
+        let files = self.memory.start(&self.policy.places.project).files;
+        self.opening_with(&files).await
+    }
+
+    async fn opening_with(&mut self, files: &[super::memory::MemoryFile]) -> Message {
         let environment = prompt::Environment {
             cwd: self.policy.places.project.clone(),
             added: self.policy.places.added.clone(),
@@ -38,7 +46,7 @@ impl Agent {
             date: self.date.clone(),
             model: self.model.id.clone(),
         };
-        self.push(Message::reminder(&prompt::opening(&environment, &files)), desk).await
+        Message::reminder(&prompt::opening(&environment, files))
     }
 
     /// Asks for imports from outside the project, and loads what was allowed.
@@ -119,6 +127,7 @@ impl Agent {
             home: self.settings.user_home.as_deref(),
             seen: self.session.context().seen(),
             todos: &[],
+            plan: None,
             settings: &self.settings.tools,
             store: self.session.store(),
             host: &host,

@@ -12,6 +12,7 @@ use toml::{Table, Value};
 use super::paths::Env;
 use super::shape::Shape;
 use super::thinking;
+use super::variables;
 use crate::hooks::Definitions;
 use crate::stdx::ansi::visible;
 use crate::stdx::nearest::nearest;
@@ -126,7 +127,13 @@ impl Layer {
             let value = Value::String("GOOGLE_API_KEY".into());
             layer.put("GOOGLE_API_KEY", &path_of("providers.gemini.api_key_env"), value);
         }
-        let ours: Vec<&String> = env.vars.keys().filter(|name| is_setting(name)).collect();
+        let (found, unread) = variables::read(env);
+        for found in found {
+            layer.put(&found.variable, &path_of(found.key), found.value);
+        }
+        odd.extend(unread);
+        let ours: Vec<&String> =
+            env.vars.keys().filter(|name| is_setting(name) && !variables::is_known(name)).collect();
         let shape = if ours.is_empty() { None } else { Some(shape()) };
         for (name, shape) in ours.into_iter().filter_map(|name| Some((name, shape.as_ref()?))) {
             let problem = |message| Problem { place: format!("variable {name}"), message };

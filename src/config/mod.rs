@@ -15,6 +15,7 @@ pub mod settings;
 mod shape;
 pub mod thinking;
 pub mod trust;
+mod variables;
 
 use std::path::{Path, PathBuf};
 

@@ -23,11 +23,13 @@ pub struct Config {
     #[serde(default)]
     pub model: Option<String>,
     pub probe_local: bool,
+    pub reminders: bool,
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub max_turns: Option<u32>,
     pub disable_all_hooks: bool,
     pub permissions: Permissions,
+    pub plan: Plan,
     pub tools: Tools,
     pub compact: compact::Settings,
     pub features: compact::Features,
@@ -135,6 +137,16 @@ fn hooks_schema(_: &mut SchemaGenerator) -> Schema {
     let event = |event: hooks::Event| (event.name().to_owned(), json!({ "type": "array", "items": group }));
     let events: serde_json::Map<String, serde_json::Value> = hooks::Event::ALL.into_iter().map(event).collect();
     json_schema!({ "type": "object", "additionalProperties": false, "properties": events })
+}
+
+/// `[plan]`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    #[schemars(range(min = 1, max = 5))]
+    pub explore_agents: u32,
+    #[schemars(range(min = 1, max = 5))]
+    pub plan_agents: u32,
 }
 
 /// `[tools]`.

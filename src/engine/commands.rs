@@ -48,6 +48,7 @@ impl Engine {
             "cost" => self.tell(self.cost()).await,
             "hooks" => self.tell(self.hooks_report()).await,
             "status" => self.tell(self.status()).await,
+            "plan" => self.plan(args, inbox).await,
             "memory" => self.tell(self.agent.memory_report()).await,
             // Front ends do these themselves; headless mode lists them as not for it.
             _ => self.fail(format!("`/{name}` needs a terminal.")).await,
@@ -63,7 +64,7 @@ impl Engine {
     /// Puts another session in the place of this one. The mode goes on into a new session; an earlier one keeps its own,
     /// but for Bypass, which it does not bring along.
     async fn replace(&mut self, session: crate::session::Session, reason: EndReason) {
-        let now = self.agent.mode();
+        let (now, before_plan) = (self.agent.mode(), self.agent.mode_before_plan());
         self.session_ended(reason).await;
         if let Err(error) = self.agent.session.sync() {
             self.fail(error).await;
@@ -74,11 +75,14 @@ impl Engine {
             None => now,
         };
         self.agent.take_session(session, open::git_status(&self.setup, &self.loaded));
-        if !self.agent.session.read_only()
-            && mode != self.agent.mode()
-            && let Err(error) = self.agent.session.append(EntryKind::ModeChanged { mode })
-        {
-            self.fail(error).await;
+        // Where plan mode was entered from goes along with it.
+        let modes = if mode == Mode::Plan { vec![before_plan, mode] } else { vec![mode] };
+        if !self.agent.session.read_only() && mode != self.agent.mode() {
+            for mode in modes {
+                if let Err(error) = self.agent.session.append(EntryKind::ModeChanged { mode }) {
+                    self.fail(error).await;
+                }
+            }
         }
         self.announce().await;
     }

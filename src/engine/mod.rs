@@ -5,6 +5,7 @@ mod hooked;
 mod lists;
 mod models;
 mod open;
+mod plan;
 mod shell;
 mod thinking;
 
@@ -318,12 +319,16 @@ impl Engine {
     }
 
     /// Tells the front ends what the session is now.
-    async fn announce(&self) {
+    async fn announce(&mut self) {
         let info = self.session_info();
         let (mode, todos) = (info.mode, self.agent.session.context().todos().to_vec());
         self.desk.emit(Event::Session(info)).await;
         self.desk.emit(Event::Mode(ModeChange::Changed { mode })).await;
         self.agent.tell_thinking(&self.desk).await;
+        let desk = self.desk.clone();
+        if let Err(error) = self.agent.tell_plan_mode(&desk).await {
+            self.fail(error).await;
+        }
         self.desk.emit(Event::Usage(self.agent.usage_info())).await;
         if !todos.is_empty() {
             self.desk.emit(Event::Todos { items: todos }).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::models::Models;
 use super::{Begin, Engine, Inbox, Setup, hooked};
-use crate::agent::{self, Agent, Bypass, Grants, Model, Parts, prompt::GitStatus};
+use crate::agent::{self, Agent, Bypass, Grants, Model, Parts, Reminders, prompt::GitStatus};
 use crate::config::paths::Paths;
 use crate::config::{self, Loaded, RuleSource, Trust};
 use crate::hooks::StartSource;
@@ -63,6 +63,11 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
         memory_names: loaded.config.memory.files.clone(),
         thinking: loaded.thinking(&setup.env, setup.thinking),
         bypass: if setup.mode == Some(Mode::Bypass) { Bypass::Allowed } else { Bypass::Never },
+        plan: agent::plan::Settings {
+            explore_agents: loaded.config.plan.explore_agents,
+            plan_agents: loaded.config.plan.plan_agents,
+        },
+        reminders: if loaded.config.reminders { Reminders::On } else { Reminders::Off },
     };
     let parts = Parts {
         model,

@@ -152,6 +152,24 @@ pub enum Effect {
     Cwd { path: PathBuf },
     /// The whole todo list as it is now.
     Todos { items: Vec<Todo> },
+    /// What the model was told of plan mode.
+    Plan { note: PlanNote },
+}
+
+/// What an attachment says of plan mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanNote {
+    /// It is on: all that there is to know.
+    Full,
+    /// It is still on.
+    Sparse,
+    /// It is on again, and an earlier plan exists.
+    Reentry,
+    /// It is over.
+    Exit,
+    /// It is on, and this is the plan so far: after a compaction.
+    Restored,
 }
 
 impl ToolResult {

@@ -278,6 +278,7 @@ impl Context {
             | EntryKind::Revoked { .. }
             | EntryKind::Trusted { .. }
             | EntryKind::HookRan { .. }
+            | EntryKind::PlanSlug { .. }
             | EntryKind::Spent { .. }
             | EntryKind::Unknown => {}
         }
@@ -363,6 +364,8 @@ impl Context {
             }
             Effect::Cwd { path } => self.cwd.clone_from(path),
             Effect::Todos { items } => self.todos.clone_from(items),
+            // Whoever reminds the model looks through the messages.
+            Effect::Plan { .. } => {}
         }
     }
 

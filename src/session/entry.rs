@@ -140,6 +140,12 @@ pub enum EntryKind {
     HookRan {
         hook: String,
     },
+    /// The session's plan is `<home>/plans/<slug>.md`. A fork has the entry of the session that it came from, too, and
+    /// gets a plan of its own.
+    PlanSlug {
+        session: String,
+        slug: String,
+    },
     /// A request that the user did not type, or the cost of one try that was thrown away.
     Spent {
         what: String,

@@ -34,6 +34,12 @@ pub struct Facts {
     pub trust: Vec<PathBuf>,
     /// Hooks with `once` that ran.
     pub hooks: BTreeSet<String>,
+    /// Names the file of this session's plan, once there is one.
+    pub plan_slug: Option<String>,
+    /// The plan of the session that this one was forked from.
+    pub parent_plan: Option<String>,
+    /// The mode that plan mode was entered from.
+    pub before_plan: Option<Mode>,
     named: Option<String>,
     first_prompt: Option<String>,
     /// Requests that the user did not type, oldest first.
@@ -79,8 +85,8 @@ impl Facts {
             EntryKind::TurnStarted => self.close(&Usage::default()),
             EntryKind::TurnEnded { usage, .. } => self.close(usage),
             EntryKind::Title { title } => self.named = Some(title.clone()),
-            EntryKind::ModeChanged { mode } => self.mode = Some(*mode),
             EntryKind::ThinkingChanged { level } => self.thinking = *level,
+            EntryKind::ModeChanged { mode } => self.mode_changed(*mode),
             EntryKind::ModelChanged { model } => {
                 self.close(&Usage::default());
                 self.model = Some(model.clone());
@@ -91,12 +97,24 @@ impl Facts {
             EntryKind::HookRan { hook } => {
                 self.hooks.insert(hook.clone());
             }
+            EntryKind::PlanSlug { session, slug } => {
+                let own = self.header.as_ref().is_none_or(|header| header.session == *session);
+                let kept = if own { &mut self.plan_slug } else { &mut self.parent_plan };
+                *kept = Some(slug.clone());
+            }
             EntryKind::Spent { what, model, usage } => {
                 add(&mut self.used, model, usage);
                 self.spent.push(Spent { what: what.clone(), model: model.clone(), usage: *usage });
             }
             _ => {}
         }
+    }
+
+    fn mode_changed(&mut self, mode: Mode) {
+        if mode == Mode::Plan && self.mode != Some(Mode::Plan) {
+            self.before_plan = Some(self.mode.unwrap_or_default());
+        }
+        self.mode = Some(mode);
     }
 
     fn message(&mut self, message: &Message) {

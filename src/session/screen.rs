@@ -196,6 +196,7 @@ impl Screen {
             | EntryKind::Revoked { .. }
             | EntryKind::Trusted { .. }
             | EntryKind::HookRan { .. }
+            | EntryKind::PlanSlug { .. }
             | EntryKind::Spent { .. }
             | EntryKind::Unknown => {}
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -9,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{AskFuture, Content, Context, Dirs, Effect, Host, Keep, Outcome, Output, SearchFuture, Settings, Tool};
 use crate::permission::Sight;
-use crate::protocol::Question;
+use crate::protocol::{Answer, Question};
 use crate::session::store::Store;
 
 /// The shipped limits.
@@ -28,11 +29,16 @@ pub(super) fn settings() -> Settings {
     }
 }
 
-struct NoSearch;
+/// Answers as it was told to, and keeps what it was asked.
+struct Person<'a> {
+    answer: Option<Answer>,
+    asked: &'a Mutex<Option<Question>>,
+}
 
-impl Host for NoSearch {
-    fn ask(&self, _: Question) -> AskFuture<'_> {
-        Box::pin(async { None })
+impl Host for Person<'_> {
+    fn ask(&self, question: Question) -> AskFuture<'_> {
+        *self.asked.lock().unwrap() = Some(question);
+        Box::pin(async { self.answer.clone() })
     }
 
     fn web_search<'a>(&'a self, _: &'a str, _: &'a [String], _: &'a [String]) -> SearchFuture<'a> {
@@ -50,6 +56,11 @@ pub(super) struct Fixture {
     pub settings: Settings,
     pub seen: HashMap<PathBuf, String>,
     pub cancel: CancellationToken,
+    /// Where the plan goes, in plan mode.
+    pub plan: Option<PathBuf>,
+    /// What questions are answered with.
+    pub answer: Option<Answer>,
+    asked: Mutex<Option<Question>>,
     /// What the last call sent while it ran.
     pub live: String,
     calls: u64,
@@ -73,9 +84,17 @@ impl Fixture {
             settings: settings(),
             seen,
             cancel,
+            plan: None,
+            answer: None,
+            asked: Mutex::default(),
             live: String::new(),
             calls: 0,
         }
+    }
+
+    /// The question that was asked since the last look.
+    pub(super) fn asked(&self) -> Option<Question> {
+        self.asked.lock().unwrap().take()
     }
 
     pub(super) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
@@ -103,7 +122,8 @@ impl Fixture {
             todos: &[],
             settings: &self.settings,
             store: &self.store,
-            host: &NoSearch,
+            host: &Person { answer: self.answer.clone(), asked: &self.asked },
+            plan: self.plan.as_deref(),
             live,
             cancel: &self.cancel,
         };
@@ -117,7 +137,7 @@ impl Fixture {
             match effect {
                 Effect::Seen { path, sha256 } => drop(self.seen.insert(path.clone(), sha256.clone())),
                 Effect::Cwd { path } => self.dirs.cwd.clone_from(path),
-                Effect::Todos { .. } => {}
+                Effect::Todos { .. } | Effect::Plan { .. } => {}
             }
         }
         output

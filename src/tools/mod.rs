@@ -1,9 +1,12 @@
 //! What the model can do. A tool declares what a call touches, then does it; it never decides whether it may.
 
 pub mod answer;
+mod ask_user_question;
 mod bash;
 mod diff;
 mod edit;
+mod enter_plan_mode;
+mod exit_plan_mode;
 mod file;
 mod glob;
 mod grep;
@@ -38,8 +41,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::message::{Content, Display, Effect, FileDiff, Outcome, Todo};
-use crate::permission::{Access, Mode, Sight};
-use crate::protocol::{Answer, Question, TurnEnd};
+use crate::permission::{Access, Sight};
+use crate::protocol::{Answer, Approval, Question, TurnEnd};
 use crate::provider::ToolSpec;
 use crate::session::store::Store;
 
@@ -57,8 +60,10 @@ pub struct Output {
 /// What a call leads to beyond its result: only the agent can do it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum After {
-    /// Changes the permission mode; calls that follow in the same reply are judged in it.
-    Mode(Mode),
+    /// Goes into plan mode; calls that follow in the same reply are judged in it.
+    EnterPlan,
+    /// Leaves plan mode as the user chose; calls that follow in the same reply are judged in the mode that comes of it.
+    PlanApproved { how: Approval, plan: String },
     /// Ends the turn; calls that follow are answered as not run.
     End(TurnEnd),
 }
@@ -77,6 +82,12 @@ impl Output {
     /// A failure, told to the model: what is wrong and what to do instead.
     pub fn error(text: impl Into<String>) -> Output {
         Output { outcome: Outcome::Error, ..Output::ok(text) }
+    }
+
+    /// A no of the user. The screen shows their own words, if any: what the model is told is no news to who said it.
+    pub fn denied(text: &str, words: &str) -> Output {
+        let display = Some(Display::Line { text: words.to_owned() });
+        Output { outcome: Outcome::Denied, display, ..Output::ok(text) }
     }
 }
 
@@ -171,6 +182,8 @@ pub struct Context<'a> {
     /// Files that the model has seen, with the hash (lower-case hex SHA-256) of what it saw.
     pub seen: &'a HashMap<PathBuf, String>,
     pub todos: &'a [Todo],
+    /// Where the plan is to be written; none outside plan mode.
+    pub plan: Option<&'a Path>,
     pub settings: &'a Settings,
     /// Where output too large for the context goes.
     pub store: &'a Store,

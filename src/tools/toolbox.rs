@@ -28,6 +28,9 @@ impl Toolbox {
             Arc::new(super::web_fetch::WebFetch::default()),
             Arc::new(super::web_search::WebSearch),
             Arc::new(super::notebook_edit::NotebookEdit),
+            Arc::new(super::enter_plan_mode::EnterPlanMode),
+            Arc::new(super::exit_plan_mode::ExitPlanMode),
+            Arc::new(super::ask_user_question::AskUserQuestion),
         ])
     }
 
@@ -65,7 +68,8 @@ mod tests {
         let toolbox = Toolbox::builtin();
         let names: Vec<&str> = toolbox.specs.iter().map(|spec| spec.name.as_str()).collect();
         let want = ["Read", "Write", "Edit", "Bash", "Grep", "Glob", "LS", "TodoWrite", "WebFetch", "WebSearch"];
-        assert_eq!(names, [&want[..], &["NotebookEdit"]].concat());
+        let more = ["NotebookEdit", "EnterPlanMode", "ExitPlanMode", "AskUserQuestion"];
+        assert_eq!(names, [&want[..], &more].concat());
         assert!(names.iter().all(|name| toolbox.get(name).is_some_and(|tool| tool.spec().name == *name)));
         assert!(toolbox.get("Nothing").is_none());
     }
@@ -73,7 +77,8 @@ mod tests {
     #[tokio::test]
     async fn wrong_input_is_told_by_every_tool() {
         let mut fixture = Fixture::new();
-        for tool in Toolbox::builtin().tools.iter() {
+        let needs = |tool: &&Arc<dyn Tool>| !tool.spec().schema["required"].as_array().is_none_or(Vec::is_empty);
+        for tool in Toolbox::builtin().tools.iter().filter(needs) {
             let name = tool.spec().name;
             for (input, want) in [
                 (json!({}), "Parameter `"),
@@ -97,7 +102,7 @@ mod tests {
     fn specs_are_small_and_plain() {
         let json = serde_json::to_string(&*Toolbox::builtin().specs()).unwrap();
         // Part of the first request's 18 kB; the system prompt and later tools need the rest.
-        assert!(json.len() < 6_000, "{} bytes", json.len());
+        assert!(json.len() < 9_000, "{} bytes", json.len());
         for word in ["$schema", "\"title\"", "\"format\"", "$ref", "$defs", "\"null\""] {
             assert!(!json.contains(word), "{word} in {json}");
         }

@@ -287,7 +287,7 @@ async fn plan_mode_settles_a_question_that_waits() {
         .at("ask Write", Op::SetMode { mode: Mode::Plan })
         .run()
         .await;
-    assert!(run.trace().contains("mode plan\ntoolresult Denied"), "{}", run.trace());
+    assert!(run.trace().contains("mode plan\nplan mode entered\ntoolresult Denied"), "{}", run.trace());
     assert!(run.trace().ends_with("turn ended Done"), "{}", run.trace());
     assert!(!run.project().join("a.txt").exists());
 }

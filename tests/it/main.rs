@@ -11,6 +11,7 @@ mod headless;
 mod hooks;
 mod kill;
 mod licences;
+mod plan;
 mod processes;
 mod protocol;
 mod readme;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::Ready;
-use super::hooked::{self, Hooked};
+use super::hooked::Hooked;
 use crate::agent::Agent;
 use crate::agent::desk::Desk;
 use crate::message::{Display, Outcome, ToolCall, ToolResult};
@@ -70,7 +70,7 @@ impl Agent {
         tracing::debug!(tool = %ready.call.name, behavior = ?decision.behavior, "decided");
         match decision.behavior {
             Behavior::Allow => Ok(Admission::Run(ready)),
-            Behavior::Deny => Ok(hooked::denied(&ready, &decision)),
+            Behavior::Deny => Ok(self.denied(&ready, &decision)),
             Behavior::Ask => match self.answered_by_hooks(ready, desk, cancel).await? {
                 // Its input may be another one now.
                 Hooked::On(ready) => self.ask(ready, desk, cancel).await,
@@ -94,6 +94,14 @@ impl Agent {
     pub(super) fn decide_by(&self, tool: &str, access: &Access, mode: Mode, rules: &RuleSet, trust: Trust) -> Decision {
         let places = self.places();
         permission::decide(&Query { tool, access, mode, rules, places: &places, trust }, &Disk)
+    }
+
+    /// Refuses a call, and tells the model why.
+    pub(super) fn denied(&self, ready: &Ready, decision: &Decision) -> Admission {
+        let (rules, trust) = (&self.policy.rules, self.policy.trust);
+        let by_plan = || self.decide_by(&ready.call.name, &ready.access, Mode::Default, rules, trust).behavior;
+        let text = self.refusal(decision, by_plan);
+        Admission::Refused(ToolResult::of_text(ready.call.id.clone(), Outcome::Denied, text))
     }
 
     async fn ask(
@@ -128,7 +136,7 @@ impl Agent {
         let answer = match self.wait(&ready, question, desk, cancel).await? {
             Waited::Answer(answer) => answer,
             Waited::Decided(decision) if decision.behavior == Behavior::Allow => return Ok(Admission::Run(ready)),
-            Waited::Decided(decision) => return Ok(hooked::denied(&ready, &decision)),
+            Waited::Decided(decision) => return Ok(self.denied(&ready, &decision)),
         };
         Ok(match answer {
             None => Admission::Stopped(result(Outcome::Interrupted, "Interrupted by the user before it ran.")),

@@ -96,7 +96,7 @@ impl Agent {
                 self.take_mode(desk).await?;
                 let decision = self.decide_ready(&ready);
                 Ok(match decision.behavior {
-                    Behavior::Deny => Hooked::Settled(denied(&ready, &decision)),
+                    Behavior::Deny => Hooked::Settled(self.denied(&ready, &decision)),
                     Behavior::Allow => Hooked::Settled(Admission::Run(ready)),
                     Behavior::Ask if self.hooks_may_answer(&ready) => Hooked::Settled(Admission::Run(ready)),
                     Behavior::Ask => Hooked::On(ready),
@@ -270,9 +270,4 @@ fn refused(ready: &Ready, event: Hook, reason: &str) -> Hooked {
     let reason = if reason.is_empty() { "no reason was given" } else { reason };
     let text = format!("Refused by a {event} hook of the user: {reason}");
     Hooked::Settled(Admission::Refused(ToolResult::of_text(ready.call.id.clone(), Ended::Denied, text)))
-}
-
-pub(super) fn denied(ready: &Ready, decision: &Decision) -> Admission {
-    let text = format!("Refused: {}.", decision.reasons.join("; "));
-    Admission::Refused(ToolResult::of_text(ready.call.id.clone(), Ended::Denied, text))
 }

@@ -52,6 +52,7 @@ impl Agent {
         // The runs own what they look at, so that the session can be written while they go on.
         let context = self.session.context();
         let (dirs, seen, todos) = (self.dirs(), context.seen().clone(), context.todos().to_vec());
+        let plan = self.open_plan();
         let (store, settings, host, user_home) = (
             self.session.store().clone(),
             self.settings.tools.clone(),
@@ -69,6 +70,7 @@ impl Agent {
         let runs = ready.into_iter().map(|(Ready { call, tool, .. }, sight, quiet)| {
             let (dirs, seen, todos, store, settings, host, user_home) =
                 (&dirs, &seen, todos.as_slice(), &store, &*settings, &host, user_home.as_deref());
+            let plan = plan.as_deref();
             async move {
                 let settings = quiet.as_ref().unwrap_or(settings);
                 let title = tool.title(&call.input);
@@ -82,6 +84,7 @@ impl Agent {
                     home: user_home,
                     seen,
                     todos,
+                    plan,
                     settings,
                     store,
                     host,

@@ -8,13 +8,13 @@
 //!   reply:
 //!     - thinking: Let me look.
 //!     - text: I read the file first.
-//!     - tool: { name: Read, input: { file_path: src/lib.rs } }
+//!     - tool: { name: Read, input: { file_path: src/lib.rs } }   # {plan_file} stands for the plan's path
 //! ```
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::message::{Block, Content, StopReason};
+use crate::message::{Block, Content, Kind, StopReason};
 use crate::provider::{Purpose, Request};
 
 /// A conversation that is played step by step.
@@ -149,7 +149,33 @@ impl Script {
         if let Some(expect) = &step.expect {
             check(expect, request).map_err(|miss| format!("step {} of the script: {miss}", at + 1))?;
         }
+        let mut step = step;
+        if let Some(file) = plan_file(request) {
+            for part in &mut step.reply {
+                if let Part::Tool { input, .. } = part {
+                    fill(input, &file);
+                }
+            }
+        }
         Ok(step)
+    }
+}
+
+/// Where the plan goes, as the reminder of plan mode says.
+pub(super) fn plan_file(request: &Request) -> Option<String> {
+    let attachments = request.messages.iter().rev().filter(|message| message.kind == Kind::Attachment);
+    attachments
+        .map(|message| message.text())
+        .find_map(|text| text.lines().find_map(|line| line.strip_prefix("Plan file: ").map(str::to_owned)))
+}
+
+/// Puts the plan file in the place of `{plan_file}`: a script cannot know its name.
+fn fill(input: &mut Value, file: &str) {
+    match input {
+        Value::String(text) => *text = text.replace("{plan_file}", file),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, file)),
+        Value::Object(fields) => fields.values_mut().for_each(|item| fill(item, file)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cocode::config::paths::{Env, Paths};
 use cocode::engine::{self, Begin, Handle, Setup};
-use cocode::message::Block;
+use cocode::message::{Block, Effect};
 use cocode::permission::{Mode, Sandbox};
 use cocode::protocol::{Answer, Delivery, Delta, Event, Item, ModeChange, Op, Question, Turn};
 use cocode::session::Session;
@@ -215,11 +215,11 @@ impl Harness {
             if ready {
                 begun = true;
                 // Ops are served in order: a command needs no word that it has ended.
-                while let Some(command) = prompts.pop_front_if(|text| text.starts_with('/')) {
-                    let (name, args) = command[1..].split_once(' ').unwrap_or((&command[1..], ""));
-                    ops.send(Op::Command { name: name.into(), args: args.into() }).await.unwrap();
+                while let Some(line) = prompts.pop_front_if(|text| text.starts_with('/') && !begins_turn(text)) {
+                    ops.send(command(&line)).await.unwrap();
                 }
                 let op = match prompts.pop_front() {
+                    Some(line) if line.starts_with('/') => command(&line),
                     Some(text) => {
                         Op::Prompt { text, attachments: self.attachments.clone(), delivery: Delivery::AfterTurn }
                     }
@@ -246,6 +246,18 @@ impl Ran {
 
     pub(crate) fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.project().join(path)).unwrap()
+    }
+
+    /// The one plan that was written.
+    pub(crate) fn plan(&self) -> String {
+        std::fs::read_to_string(self.plan_file()).unwrap()
+    }
+
+    pub(crate) fn plan_file(&self) -> PathBuf {
+        let plans = std::fs::read_dir(self.root.path().join(".claude/plans")).unwrap();
+        let plans: Vec<PathBuf> = plans.map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(plans.len(), 1, "{plans:?}");
+        plans.into_iter().next().unwrap()
     }
 
     /// The log of the newest session.
@@ -275,7 +287,7 @@ fn trace(events: &[Event], project: &Path) -> String {
 
 /// One line for an event; none for those that say nothing new.
 fn line(event: &Event, project: &Path) -> Option<String> {
-    let clean = |text: &str| text.replace(project.to_string_lossy().as_ref(), "$P").replace('\n', "⏎");
+    let clean = |text: &str| plans_unnamed(text).replace(project.to_string_lossy().as_ref(), "$P").replace('\n', "⏎");
     Some(match event {
         Event::Session(info) => format!("session mode={} shown={}", info.mode, info.history.len()),
         Event::Turn(Turn::Started) => "turn started".into(),
@@ -304,6 +316,13 @@ fn line(event: &Event, project: &Path) -> Option<String> {
                 })
                 .collect();
             let kind = format!("{:?}", message.kind).to_lowercase();
+            let plan = message.effects.iter().find_map(|effect| match effect {
+                Effect::Plan { note } => Some(note),
+                _ => None,
+            });
+            if let Some(note) = plan {
+                return Some(format!("reminder plan {note:?}"));
+            }
             if kind == "attachment" && parts[0].contains("# Environment") {
                 return None;
             }
@@ -333,4 +352,25 @@ fn line(event: &Event, project: &Path) -> Option<String> {
         Event::Notice { text } => format!("notice {}", clean(text)),
         Event::Error { text, restore } => format!("error {} restore={restore:?}", clean(text)),
     })
+}
+
+fn command(line: &str) -> Op {
+    let (name, args) = line[1..].split_once(' ').unwrap_or((&line[1..], ""));
+    Op::Command { name: name.into(), args: args.into() }
+}
+
+/// Whether the command leads to a turn, whose end has to be waited for.
+fn begins_turn(line: &str) -> bool {
+    line.strip_prefix("/plan ").is_some_and(|task| task != "exit")
+}
+
+/// The text with `$PLAN` in the place of a plan's path, which has a random name.
+fn plans_unnamed(text: &str) -> String {
+    let mut text = text.to_owned();
+    while let Some(middle) = text.find("/.claude/plans/") {
+        let start = text[..middle].rfind([' ', '"', '`', '\n']).map_or(0, |at| at + 1);
+        let end = text[middle..].find(".md").map_or(text.len(), |at| middle + at + 3);
+        text.replace_range(start..end, "$PLAN");
+    }
+    text
 }

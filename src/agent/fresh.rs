@@ -1,0 +1,79 @@
+//! A fresh context for an approved plan: everything before it leaves the conversation, without a model call.
+
+use std::sync::Arc;
+
+use super::desk::Desk;
+use super::plan::reminders;
+use super::{Agent, reminder};
+use crate::message::{Kind, Message, PlanNote, tokens};
+use crate::protocol::{Event, Item};
+use crate::session;
+use crate::session::entry::{Boundary, EntryKind};
+
+/// Tokens of the user's own messages that come along, newest first.
+const MOST_REQUEST: u64 = 20_000;
+
+impl Agent {
+    /// Begins the conversation anew with the plan that was approved, if one was. All results are in the log by now.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) async fn begin_anew(&mut self, desk: &Desk) -> Result<(), session::Error> {
+        let Some(plan) = self.fresh.take() else { return Ok(()) };
+        let path = self.plan_file().unwrap_or_default();
+        let told = format!(
+            "# The approved plan\nThe user approved this plan, and the conversation begins anew with it; plan mode is over. Carry it out. The user's request follows. The plan is in {} and reads:\n\n{plan}",
+            path.display()
+        );
+        let request = {
+            let messages: Vec<&Arc<Message>> = self.session.context().entries().map(|(_, message)| message).collect();
+            request(&messages)
+        };
+        let mut attachments = vec![Arc::new(reminders::noted(PlanNote::Exit, &told))];
+        attachments.extend(request);
+        let mut boundary = Boundary {
+            trigger: "plan".into(),
+            tier: "plan".into(),
+            pre_tokens: self.session.context().tokens(),
+            post_tokens: 0,
+            keep_from: self.session.next_seq(),
+            opening: vec![Arc::new(self.opening().await)],
+            summary: None,
+            attachments,
+            effects: Vec::new(),
+        };
+        boundary.post_tokens = boundary.messages().map(|message| tokens::message(message)).sum();
+        self.session.append(EntryKind::CompactBoundary(boundary))?;
+        self.session.sync()?;
+        self.repeats.clear();
+        self.watch = reminder::Watch::default();
+        let text = "the conversation begins anew with the approved plan".into();
+        desk.emit(Event::Item(Item::Note { text })).await;
+        desk.emit(Event::Usage(self.usage_info())).await;
+        Ok(())
+    }
+}
+
+/// What the user asked for since the last plan was carried out: from the prompt that this planning began with.
+fn request(messages: &[&Arc<Message>]) -> Vec<Arc<Message>> {
+    let note = |message: &&Arc<Message>| reminders::note(message);
+    let over = messages.iter().rposition(|message| note(message) == Some(PlanNote::Exit)).map_or(0, |at| at + 1);
+    let begun =
+        messages[over..].iter().position(|message| note(message).is_some()).map_or(messages.len(), |at| over + at);
+    let prompt = |message: &&&Arc<Message>| message.kind == Kind::Prompt;
+    let from = messages[..begun].iter().rposition(|message| message.kind == Kind::Prompt).unwrap_or(begun);
+    let mut room = MOST_REQUEST;
+    let mut kept: Vec<Arc<Message>> = messages[from..]
+        .iter()
+        .filter(prompt)
+        .rev()
+        .take_while(|message| {
+            let fits = tokens::message(message) <= room;
+            room = room.saturating_sub(tokens::message(message));
+            fits
+        })
+        .map(|message| Arc::clone(message))
+        .collect();
+    kept.reverse();
+    kept
+}

@@ -1,0 +1,172 @@
+//! Plan mode: the plan file, the ways in and out, and what the model is told of it.
+
+pub mod reminders;
+mod slug;
+
+use std::path::{Path, PathBuf};
+
+use super::desk::Desk;
+use super::{Agent, Bypass};
+use crate::permission::{Behavior, Decision, Mode, Places};
+use crate::protocol::{Approval, Event, ModeChange};
+use crate::session;
+use crate::session::entry::EntryKind;
+use crate::stdx::fs::private_dir;
+pub use reminders::Settings;
+use reminders::{Planning, Written};
+
+/// Why plan mode ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leave {
+    /// The user approved the plan.
+    Approved,
+    /// The user chose another mode.
+    Chosen,
+}
+
+impl Agent {
+    /// Where the session's plan is, once it has one.
+    pub fn plan_file(&self) -> Option<PathBuf> {
+        let slug = self.session.facts().plan_slug.as_ref()?;
+        Some(plans(&self.policy.places).join(format!("{slug}.md")))
+    }
+
+    /// Where a sub-agent of this session may keep a plan of its own.
+    pub fn sub_agent_plan(&self, agent: &str) -> Option<PathBuf> {
+        let slug = self.session.facts().plan_slug.as_ref()?;
+        Some(plans(&self.policy.places).join(format!("{slug}-agent-{agent}.md")))
+    }
+
+    /// The plan file while plan mode is on.
+    pub(super) fn open_plan(&self) -> Option<PathBuf> {
+        self.plan_file().filter(|_| self.mode() == Mode::Plan)
+    }
+
+    /// Lets the plan be read at any time, and written in plan mode.
+    pub(super) fn open_places(&self, places: &mut Places) {
+        places.free_reads.extend(self.plan_file());
+        places.free_writes.extend(self.open_plan());
+    }
+
+    /// Gives the session a plan file, if it has none yet. A fork begins with a copy of its parent's plan.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    fn name_plan(&mut self) -> Result<PathBuf, session::Error> {
+        if let Some(file) = self.plan_file() {
+            return Ok(file);
+        }
+        let folder = plans(&self.policy.places);
+        let taken = |name: &str| std::fs::symlink_metadata(folder.join(format!("{name}.md"))).is_ok();
+        let session = self.session.id().to_owned();
+        let slug = slug::pick(&session, taken);
+        let file = folder.join(format!("{slug}.md"));
+        let parent = self.session.facts().parent_plan.clone();
+        self.session.append(EntryKind::PlanSlug { session, slug })?;
+        if let Some(parent) = parent {
+            let copied = std::fs::copy(folder.join(format!("{parent}.md")), &file);
+            tracing::debug!(?copied, "the plan of the parent session");
+        }
+        Ok(file)
+    }
+
+    /// Makes what plan mode needs when it is on: also where it was chosen before the session began.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn tell_plan_mode(&mut self, desk: &Desk) -> Result<(), session::Error> {
+        if self.mode() != Mode::Plan || self.session.read_only() {
+            return Ok(());
+        }
+        let plan_file = self.name_plan()?;
+        desk.emit(Event::Mode(ModeChange::PlanEntered { plan_file })).await;
+        Ok(())
+    }
+
+    /// Writes the mode down and tells everyone, and what it means for planning.
+    pub(super) async fn enter_mode(&mut self, mode: Mode, leave: Leave, desk: &Desk) -> Result<(), session::Error> {
+        let before = self.mode();
+        self.session.append(EntryKind::ModeChanged { mode })?;
+        desk.emit(Event::Mode(ModeChange::Changed { mode })).await;
+        if before == Mode::Plan && mode != Mode::Plan {
+            desk.emit(Event::Mode(ModeChange::PlanExited { approved: leave == Leave::Approved })).await;
+        }
+        self.tell_plan_mode(desk).await
+    }
+
+    /// Carries out what the user chose in the review.
+    pub(super) async fn approve_plan(
+        &mut self,
+        how: Approval,
+        plan: String,
+        desk: &Desk,
+    ) -> Result<(), session::Error> {
+        let mode = match how {
+            Approval::AcceptEdits => Mode::AcceptEdits,
+            Approval::AskEach | Approval::FreshContext => Mode::Default,
+        };
+        if mode != self.mode() {
+            self.enter_mode(mode, Leave::Approved, desk).await?;
+        }
+        if how == Approval::FreshContext {
+            self.fresh = Some(plan);
+        }
+        Ok(())
+    }
+
+    /// The mode that `/plan exit` goes back to.
+    pub fn mode_before_plan(&self) -> Mode {
+        match self.session.facts().before_plan {
+            // A session that was resumed without the flag does not get it back this way.
+            Some(Mode::Bypass) if self.settings.bypass == Bypass::Never => Mode::Default,
+            Some(mode) => mode,
+            None => Mode::Default,
+        }
+    }
+
+    /// Reminds the model of plan mode where that is due.
+    pub(super) async fn remind_of_plan(&mut self, desk: &Desk) -> Result<(), session::Error> {
+        let planning = if self.mode() == Mode::Plan { Planning::On } else { Planning::Off };
+        let file = match planning {
+            Planning::On => Some(self.name_plan()?),
+            Planning::Off => self.plan_file(),
+        };
+        let Some(file) = file else { return Ok(()) };
+        if planning == Planning::On
+            && let Err(error) = file.parent().map_or(Ok(()), private_dir)
+        {
+            // The model learns it from the Write tool, which fails with the same words.
+            tracing::warn!(%error, "the folder of plans");
+        }
+        let written = written(&file);
+        let entries = self.session.context().entries().map(|(seq, message)| (seq, &**message));
+        for note in reminders::due(entries, planning, written) {
+            let message = reminders::message(note, &file, written, self.settings.plan);
+            self.push(message, desk).await?;
+        }
+        Ok(())
+    }
+
+    /// What the model is told of a refusal; where plan mode is the reason, also what it may do instead.
+    pub(super) fn refusal(&self, decision: &Decision, without_plan: impl FnOnce() -> Behavior) -> String {
+        let mut text = format!("Refused: {}.", decision.reasons.join("; "));
+        if let Some(file) = self.open_plan()
+            && without_plan() != Behavior::Deny
+        {
+            text.push_str(&format!(
+                " Plan mode is on: nothing may be changed but the plan file {}, with Write or Edit. Put what you would do into the plan, and call ExitPlanMode when it is done.",
+                file.display()
+            ));
+        }
+        text
+    }
+}
+
+fn plans(places: &Places) -> PathBuf {
+    places.cocode_home.join("plans")
+}
+
+fn written(file: &Path) -> Written {
+    let has_text = std::fs::symlink_metadata(file).is_ok_and(|meta| meta.is_file() && meta.len() > 0);
+    if has_text { Written::Yes } else { Written::No }
+}

@@ -1,0 +1,122 @@
+//! Variables under the names that Claude Code gave them. Each is also read as `COCODE_…`, which wins.
+
+use toml::Value;
+
+use super::layer::Problem;
+use super::paths::Env;
+
+/// How a variable's text becomes a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// A whole number of this range.
+    Count(i64, i64),
+    /// On: the setting is false.
+    Disables,
+}
+
+/// Variable, setting, and how it is read.
+const KNOWN: [(&str, &str, Reading); 3] = [
+    ("CLAUDE_CODE_PLAN_V2_EXPLORE_AGENT_COUNT", "plan.explore_agents", Reading::Count(1, 5)),
+    ("CLAUDE_CODE_PLAN_V2_AGENT_COUNT", "plan.plan_agents", Reading::Count(1, 5)),
+    ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "reminders", Reading::Disables),
+];
+
+/// A setting from one of these variables.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Found {
+    pub(super) variable: String,
+    pub(super) key: &'static str,
+    pub(super) value: Value,
+}
+
+/// Our name for a variable of Claude Code.
+fn own(name: &str) -> String {
+    let rest = name.strip_prefix("CLAUDE_CODE_").or_else(|| name.strip_prefix("CLAUDE_")).unwrap_or(name);
+    format!("COCODE_{rest}")
+}
+
+/// Whether the name is one of these, in our spelling.
+pub(super) fn is_known(name: &str) -> bool {
+    KNOWN.iter().any(|(theirs, _, _)| own(theirs) == name)
+}
+
+/// What the environment says. A value that does not read is worth a word, and the default holds.
+pub(super) fn read(env: &Env) -> (Vec<Found>, Vec<Problem>) {
+    let (mut found, mut odd) = (Vec::new(), Vec::new());
+    for (name, key, reading) in KNOWN {
+        for variable in [name.to_owned(), own(name)] {
+            match env.get(&variable).map(|text| value(text, reading)) {
+                None | Some(Ok(None)) => {}
+                Some(Ok(Some(value))) => found.push(Found { variable, key, value }),
+                Some(Err(want)) => odd.push(Problem {
+                    place: format!("variable {variable}"),
+                    message: format!("must be {want}; it is ignored"),
+                }),
+            }
+        }
+    }
+    (found, odd)
+}
+
+fn value(text: &str, reading: Reading) -> Result<Option<Value>, String> {
+    match reading {
+        Reading::Count(least, most) => match text.trim().parse::<i64>() {
+            Ok(count) if (least..=most).contains(&count) => Ok(Some(count.into())),
+            _ => Err(format!("a whole number from {least} to {most}, but is {text:?}")),
+        },
+        Reading::Disables => match text.trim().to_ascii_lowercase().as_str() {
+            "1" | "true" | "yes" | "on" => Ok(Some(false.into())),
+            "0" | "false" | "no" | "off" => Ok(None),
+            _ => Err(format!("1 or 0, but is {text:?}")),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn theirs_and_ours() {
+        let check = |vars: &[(&str, &str)], want: &[&str], wrong: &[&str]| {
+            let (found, odd) = read(&Env::fake(Path::new("/h"), vars));
+            let found: Vec<String> =
+                found.iter().map(|found| format!("{} = {} ({})", found.key, found.value, found.variable)).collect();
+            let odd: Vec<String> = odd.iter().map(ToString::to_string).collect();
+            assert_eq!(
+                (found, odd),
+                (want.iter().map(ToString::to_string).collect(), wrong.iter().map(ToString::to_string).collect())
+            );
+        };
+        check(&[], &[], &[]);
+        check(
+            &[("CLAUDE_CODE_PLAN_V2_AGENT_COUNT", "2"), ("COCODE_PLAN_V2_AGENT_COUNT", "3")],
+            // Later ones win.
+            &[
+                "plan.plan_agents = 2 (CLAUDE_CODE_PLAN_V2_AGENT_COUNT)",
+                "plan.plan_agents = 3 (COCODE_PLAN_V2_AGENT_COUNT)",
+            ],
+            &[],
+        );
+        check(
+            &[("CLAUDE_CODE_PLAN_V2_EXPLORE_AGENT_COUNT", "9")],
+            &[],
+            &[
+                "variable CLAUDE_CODE_PLAN_V2_EXPLORE_AGENT_COUNT: must be a whole number from 1 to 5, but is \"9\"; it is ignored",
+            ],
+        );
+        check(
+            &[("CLAUDE_CODE_DISABLE_ATTACHMENTS", "Yes")],
+            &["reminders = false (CLAUDE_CODE_DISABLE_ATTACHMENTS)"],
+            &[],
+        );
+        check(&[("COCODE_DISABLE_ATTACHMENTS", "0")], &[], &[]);
+        check(
+            &[("COCODE_DISABLE_ATTACHMENTS", "maybe")],
+            &[],
+            &["variable COCODE_DISABLE_ATTACHMENTS: must be 1 or 0, but is \"maybe\"; it is ignored"],
+        );
+    }
+}
