@@ -177,7 +177,7 @@ impl App {
         self.status.thinking.read(&self.composer);
         self.composer.settle(self.size.0, rows);
         if let Some(dialog) = self.dialogs.front_mut() {
-            dialog.settle(self.size.0, &self.options.theme);
+            dialog.settle(self.size, &self.options.theme);
         }
     }
 

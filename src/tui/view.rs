@@ -41,17 +41,14 @@ pub fn height(app: &App, live: u16, width: u16, screen: u16) -> u16 {
     (parts(app, width, screen).sum() + live).min(screen)
 }
 
-/// Rows that are left for the running cells.
+/// Rows that the running cells may take: what is left, but not so much that a shrinking screen pushes them out.
 pub fn live_room(app: &App, width: u16, screen: u16) -> u16 {
-    screen.saturating_sub(parts(app, width, screen).sum())
+    screen.saturating_sub(parts(app, width, screen).sum()).min((screen / 2).max(6))
 }
 
 /// Rows that a dialog may take of the screen.
 pub(super) fn dialog_rows(app: &App) -> u16 {
-    match app.dialogs.front() {
-        Some(dialog) if dialog.covers() => app.size.1,
-        _ => app.size.1.saturating_sub(1).max(1),
-    }
+    app.dialogs.front().map_or(app.size.1, |dialog| dialog.rows(app.size.1))
 }
 
 /// Draws everything but the transcript view and says where the cursor is; none hides it.
@@ -102,8 +99,13 @@ pub fn draw_over(app: &App, area: Rect, buf: &mut Buffer) -> Option<Position> {
     if let Some(pager) = app.pager() {
         return pager.draw(area, buf, app.alert(), app.theme());
     }
+    let dialog = app.dialogs.front()?;
     let word = app.hint.as_ref().map(|hint| hint.text.as_str());
-    app.dialogs.front()?.draw(area, buf, word, app.theme())
+    let mut rest = area;
+    let body = paint::take(&mut rest, dialog.rows(area.height));
+    let (hint, urgent) = hint(app);
+    paint::lines(buf, rest, &[app.status.line(&hint, urgent, area.width, app.theme())]);
+    dialog.draw(body, buf, word, app.theme())
 }
 
 /// Shares the rows out: input first, then status, spinner, popup, queue and todos as far as there is room.
@@ -118,7 +120,7 @@ fn parts(app: &App, width: u16, screen: u16) -> Parts {
     let status = share(u16::from(screen > 1));
     let input = match (dialog, &app.picker) {
         (Some(dialog), _) => share(dialog.height(width, screen.saturating_sub(status), app.theme())),
-        (None, Some(picker)) => share(picker.height(screen.saturating_sub(status))),
+        (None, Some(picker)) => share(picker.height((app.size.1 / 3 * 2).max(6))),
         (None, None) => {
             let text = app.composer.height(width, app.composer_rows());
             share(if app.size.1 >= 6 { text + 2 } else { text })

@@ -198,20 +198,33 @@ fn unchanged_frames_write_nothing() {
     let mut bench = Bench::new(40, 12, 3, Traits::USUAL);
     bench.frame(&[], 4);
     bench.answer();
+    bench.frame(&[], 4);
     let before = bench.bytes();
     bench.frame(&[], 4);
     assert_eq!(bench.bytes(), before);
     bench.frame(&["row"], 4);
-    assert_eq!(bench.memory.lock().2, 2, "each changed frame is one write");
+    assert_eq!(bench.memory.lock().2, 3, "each changed frame is one write");
 }
 
 #[test]
-fn insert_leaves_the_live_region() {
+fn the_region_reaches_the_bottom_and_history_fills_its_blank_rows() {
     let mut bench = Bench::new(40, 12, 3, Traits::USUAL);
     bench.frame(&[], 4);
-    bench.history.push("inserted".into());
-    bench.surface.insert(&[Row::from(Line::from("inserted"))]).unwrap();
-    bench.check();
+    assert_eq!(bench.all().len(), 3 + 4, "nobody knows yet where the bottom is");
+    bench.answer();
+    for (rows, height, want) in [
+        (&[][..], 4, 12),
+        (&["one", "two"], 4, 12),
+        (&["three"], 6, 12),
+        // A dialog closes: its rows stay the region's, until history comes.
+        (&[], 4, 12),
+        (&["four"], 4, 12),
+        (&["five", "six", "seven"], 4, 14),
+        (&["eight"], 4, 15),
+    ] {
+        bench.frame(rows, height);
+        assert_eq!((bench.all().len(), bench.memory.lock().0.screen().scrollback_len()), (want, want - 12), "{rows:?}");
+    }
 }
 
 #[test]
@@ -262,7 +275,7 @@ fn history_waits_while_the_overlay_is_shown() {
         })
         .unwrap();
     bench.history.push("hidden".into());
-    bench.surface.insert(&[Row::from(Line::from("hidden"))]).unwrap();
+    bench.surface.frame(&[Row::from(Line::from("hidden"))], 4, region).unwrap();
     assert_eq!(bench.memory.lock().0.screen().contents().trim_end(), "pager");
     bench.surface.leave_overlay().unwrap();
     bench.frame(&["after"], 4);

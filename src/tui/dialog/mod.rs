@@ -45,6 +45,9 @@ pub struct Dialog {
     /// When it came up in front of the user.
     since: Instant,
     panel: Panel,
+    /// It needs the whole screen, which has this size.
+    covers: bool,
+    size: (u16, u16),
 }
 
 #[derive(Debug, Clone)]
@@ -62,7 +65,7 @@ impl Dialog {
             Question::Choices { questions } => Panel::Choices(Box::new(Form::new(questions))),
             question => Panel::Plain(Box::new(Plain::new(question))),
         };
-        Dialog { id: ask.id, headline, since: now, panel }
+        Dialog { id: ask.id, headline, since: now, panel, covers: false, size: (0, 0) }
     }
 
     pub fn id(&self) -> AskId {
@@ -79,9 +82,18 @@ impl Dialog {
         &self.headline
     }
 
-    /// Wants the whole (alternate) screen: what it shows is long.
+    /// Wants the whole (alternate) screen. A tall dialog in the live region would be pushed into the scrollback when
+    /// the screen shrinks, and stay there.
     pub fn covers(&self) -> bool {
-        matches!(self.panel, Panel::Plan(_))
+        self.covers
+    }
+
+    /// Rows that it may take of a screen where it covers everything.
+    pub fn rows(&self, screen: u16) -> u16 {
+        match self.panel {
+            Panel::Plan(_) => screen,
+            Panel::Plain(_) | Panel::Choices(_) => screen.saturating_sub(1).max(1),
+        }
     }
 
     /// Takes a key; `size` is what the dialog may take of the screen.
@@ -121,13 +133,17 @@ impl Dialog {
         }
     }
 
-    /// Lays out what is long, where that has changed.
-    pub fn settle(&mut self, width: u16, theme: &Theme) {
+    /// Lays out what is long, where that has changed, for a screen of `size`.
+    pub fn settle(&mut self, size: (u16, u16), theme: &Theme) {
         match &mut self.panel {
-            Panel::Plain(plain) => plain.settle(width, theme),
-            Panel::Plan(review) => review.settle(width, theme),
+            Panel::Plain(plain) => plain.settle(size.0, theme),
+            Panel::Plan(review) => review.settle(size.0, theme),
             Panel::Choices(_) => {}
         }
+        let tall = self.height(size.0, size.1, theme) > size.1 / 3 * 2;
+        // A step within the dialog, which may be short, does not take it back.
+        self.covers = tall || (self.covers && self.size == size);
+        self.size = size;
     }
 
     /// Rows that it wants at a width, at most `most`.

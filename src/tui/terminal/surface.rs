@@ -1,9 +1,16 @@
 //! The inline surface: history goes into the terminal's own scrollback, and below it lives a region that is drawn
 //! again and again. An overlay (the alternate screen) covers both for pagers and dialogs.
 //!
+//! As soon as the terminal has said where the cursor is, the region takes all rows from the end of the history to the
+//! bottom of the screen: history then comes in over its blank rows, and the composer keeps its place. It is also what
+//! keeps a resize clean: a terminal that makes rows anew pushes those at the top of the screen into its scrollback,
+//! where no program reaches them, so no row of ours shall be up there, and none blank below.
+//!
 //! The cursor never leaves the live region, and everything in it is reached by relative moves. So the surface can
 //! draw before the terminal has said where the cursor is, and finds its rows again after a resize, because terminals
 //! that wrap their rows anew carry the cursor along with the text.
+
+mod over;
 
 use std::io;
 
@@ -117,8 +124,8 @@ impl<O: Output> Surface<O> {
                     Top::Asked(row) if position.y >= row && position.y < self.size.height => {
                         Top::Known(position.y - row)
                     }
-                    Top::Known(top) => Top::Known(top),
-                    Top::Asked(_) | Top::Unknown => Top::Unknown,
+                    // An answer that cannot be is none, and asking again would bring no better one.
+                    top => top,
                 };
             }
             Report::Kitty(_) if self.modes & KITTY == 0 => self.add_mode(KITTY)?,
@@ -143,31 +150,13 @@ impl<O: Output> Surface<O> {
         Ok(())
     }
 
-    /// Draws the live region, `height` rows high but no higher than the screen. `f` draws into the area that it gets
-    /// and says where the cursor shall stand, if anywhere. Only what has changed is written.
+    /// Draws the live region, at least `height` rows high but no higher than the screen. `f` draws into the area that it
+    /// gets and says where the cursor shall stand, if anywhere. Only what has changed is written.
     ///
     /// # Errors
     /// When the terminal is gone.
     pub fn draw(&mut self, height: u16, f: impl FnOnce(Rect, &mut Buffer) -> Option<Position>) -> io::Result<()> {
         self.frame(&[], height, f)
-    }
-
-    /// Puts rows above the live region, each exactly once, and leaves the region as it is.
-    ///
-    /// # Errors
-    /// When the terminal is gone.
-    pub fn insert(&mut self, rows: &[Row]) -> io::Result<()> {
-        let (shown, cursor) = (self.shown.clone(), self.cursor_shown.then_some(self.at));
-        self.frame(rows, shown.area.height, |area, buffer| {
-            for (to, from) in buffer
-                .content
-                .chunks_mut(usize::from(area.width).max(1))
-                .zip(shown.content.chunks(usize::from(shown.area.width).max(1)))
-            {
-                to.iter_mut().zip(from).for_each(|(to, from)| to.clone_from(from));
-            }
-            cursor.map(|at| Position::new(at.column, at.row))
-        })
     }
 
     /// Inserts rows above the live region and draws it, in one synchronized update.
@@ -190,7 +179,8 @@ impl<O: Output> Surface<O> {
         if let Some(size) = self.out.size() {
             self.size = size;
         }
-        let area = Rect::new(0, 0, self.size.width, height.clamp(1, self.size.height));
+        let rows_in = self.queued.len() + rows.len();
+        let area = Rect::new(0, 0, self.size.width, self.room(rows_in, height.clamp(1, self.size.height)));
         let mut next = std::mem::take(&mut self.spare);
         next.resize(area);
         next.reset();
@@ -207,7 +197,7 @@ impl<O: Output> Surface<O> {
             queued.extend_from_slice(rows);
             self.compose(&mut bytes, &queued, &next, cursor);
         }
-        let changed = bytes.len() > start;
+        let changed = bytes.len() > start || self.wants_place();
         self.spare = std::mem::replace(&mut self.shown, next);
         self.drawn_size = self.size;
         let result = if changed {
@@ -222,6 +212,24 @@ impl<O: Output> Surface<O> {
         self.bytes = bytes;
         self.note();
         result
+    }
+
+    /// Rows of the region once `rows` of history have come in above it, when it needs `height` of them.
+    fn room(&self, rows: usize, height: u16) -> u16 {
+        let (most, rows) = (self.size.height - height, clamped(rows));
+        let still = self.drawn && self.wipe == Wipe::No && self.drawn_size == self.size;
+        match self.top {
+            Top::Known(top) if still => self.size.height - top.saturating_add(rows).min(most),
+            _ if self.drawn && self.wipe != Wipe::All => {
+                self.shown.area.height.saturating_sub(rows).clamp(height, self.size.height)
+            }
+            _ => height,
+        }
+    }
+
+    /// The terminal shall say where the cursor is, and has no such question open.
+    fn wants_place(&self) -> bool {
+        self.asked && self.top == Top::Unknown && self.queries.none_open()
     }
 
     /// Opens a synchronized update; nothing of it is sent when no change follows.
@@ -247,7 +255,7 @@ impl<O: Output> Surface<O> {
             self.queries.ask();
             self.top = Top::Asked(self.at.row);
             out.extend_from_slice(QUESTIONS);
-        } else if self.top == Top::Unknown && self.queries.none_open() {
+        } else if self.wants_place() {
             self.queries.ask();
             self.top = Top::Asked(self.at.row);
             out.extend_from_slice(ASK_CURSOR);
@@ -274,6 +282,11 @@ impl<O: Output> Surface<O> {
         if !rows.is_empty() {
             if let Some(top) = self.region_top(rows, old_height, height) {
                 self.scroll_in(out, &mut pen, rows, top);
+            } else if rows.len() + usize::from(height) == usize::from(old_height)
+                && rows.iter().all(|row| !row.continues)
+            {
+                self.take_over(out, &mut pen, rows);
+                old_height = height;
             } else {
                 self.at.go(out, 0, 0);
                 if rows.iter().any(|row| row.continues) {
@@ -307,9 +320,8 @@ impl<O: Output> Surface<O> {
                 }
             }
             None => {
-                if self.at.row >= height || self.at.column == u16::MAX {
-                    self.at.go(out, self.at.row.min(height - 1), 0);
-                }
+                // Rows below the cursor are the first that a shrinking screen takes, and all of them are ours.
+                self.at.go(out, 0, 0);
                 if self.cursor_shown {
                     out.extend_from_slice(CURSOR_HIDE);
                 }
@@ -355,6 +367,18 @@ impl<O: Output> Surface<O> {
         let column = if self.at.column == u16::MAX { 0 } else { self.at.column };
         self.at.column = column;
         ansi::place(out, top + self.at.row, column);
+    }
+
+    /// Writes rows over the first ones of the region, which is that much smaller from now on.
+    fn take_over(&mut self, out: &mut Vec<u8>, pen: &mut Pen, rows: &[Row]) {
+        self.at.go(out, 0, 0);
+        write_rows(out, pen, rows, self.size.width, rows.len());
+        let cells = rows.len() * usize::from(self.shown.area.width);
+        self.shown.content.drain(..cells);
+        let count = clamped(rows.len());
+        self.shown.area.height -= count;
+        self.top = self.top.moved(|top| top + count);
+        (self.at, self.stray) = (At::default(), 0);
     }
 
     /// Makes room for `height` rows where there are `old_height`.
@@ -409,56 +433,6 @@ impl<O: Output> Surface<O> {
     /// When the terminal is gone.
     pub fn send(&mut self, sequence: &[u8]) -> io::Result<()> {
         if self.traits.plain { Ok(()) } else { self.out.write_all(sequence) }
-    }
-
-    /// Covers the screen with the alternate one.
-    ///
-    /// # Errors
-    /// When the terminal is gone.
-    pub fn enter_overlay(&mut self) -> io::Result<()> {
-        if self.traits.plain || self.overlay.is_some() {
-            return Ok(());
-        }
-        self.overlay = Some(Overlay::new(self.cursor_shown));
-        let mut bytes = b"\x1b[?1049h".to_vec();
-        restore::keys_on(&mut bytes, self.modes & KITTY);
-        self.note();
-        self.out.write_all(&bytes)
-    }
-
-    /// Whether the alternate screen is shown.
-    pub fn in_overlay(&self) -> bool {
-        self.overlay.is_some()
-    }
-
-    /// Draws the whole alternate screen; only what has changed is written. Does nothing outside the overlay.
-    ///
-    /// # Errors
-    /// When the terminal is gone.
-    pub fn draw_overlay(&mut self, f: impl FnOnce(Rect, &mut Buffer) -> Option<Position>) -> io::Result<()> {
-        if let Some(size) = self.out.size() {
-            self.size = size;
-        }
-        let Some(overlay) = &mut self.overlay else { return Ok(()) };
-        match overlay.frame(self.size, f) {
-            Some(bytes) => self.out.write_all(&bytes),
-            None => Ok(()),
-        }
-    }
-
-    /// Shows the screen below again. What was inserted meanwhile comes with the next frame.
-    ///
-    /// # Errors
-    /// When the terminal is gone.
-    pub fn leave_overlay(&mut self) -> io::Result<()> {
-        if self.overlay.take().is_none() {
-            return Ok(());
-        }
-        let mut bytes = Vec::new();
-        restore::overlay_off(&mut bytes, self.modes);
-        bytes.extend_from_slice(if self.cursor_shown { CURSOR_SHOW } else { CURSOR_HIDE });
-        self.note();
-        self.out.write_all(&bytes)
     }
 
     /// Erases the live region, switches all modes off and leaves the cursor where the region began: at exit, and

@@ -219,3 +219,23 @@ fn going_back_puts_the_prompt_into_the_composer() {
     run.keys("<enter><enter>");
     assert_eq!(run.sent().lines().last(), Some(r#"{"op":"rewind","to":1,"what":"both"}"#));
 }
+
+#[test]
+fn a_tall_question_covers_the_screen_and_a_short_one_does_not() {
+    let many: Vec<String> = (0..30).map(|n| format!("echo {n} && \\\n")).collect();
+    for (command, size, want) in [
+        ("ls".to_owned(), (80, 24), false),
+        (many.concat(), (80, 24), true),
+        (many.concat(), (80, 60), false),
+        ("ls".to_owned(), (40, 6), true),
+    ] {
+        let mut run = Run::new(size.0, size.1);
+        run.event(ask(1, &command, &["Bash(echo:*)"])).wait(200);
+        assert_eq!(run.app.covers(), want, "{size:?}");
+        // The choice of where a rule is kept is short; it stays where the question was.
+        run.keys("2");
+        assert_eq!(run.app.covers(), want, "{size:?}");
+        run.msg(Msg::Resize(80, 60));
+        assert!(!run.app.covers(), "{size:?}");
+    }
+}

@@ -1,0 +1,64 @@
+//! The surface's way to the alternate screen and back.
+
+use std::io;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+
+use super::Surface;
+use crate::tui::terminal::ansi::{CURSOR_HIDE, CURSOR_SHOW};
+use crate::tui::terminal::overlay::Overlay;
+use crate::tui::terminal::restore::{self, KITTY};
+use crate::tui::terminal::tty::Output;
+
+impl<O: Output> Surface<O> {
+    /// Covers the screen with the alternate one.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn enter_overlay(&mut self) -> io::Result<()> {
+        if self.traits.plain || self.overlay.is_some() {
+            return Ok(());
+        }
+        self.overlay = Some(Overlay::new(self.cursor_shown));
+        let mut bytes = b"\x1b[?1049h".to_vec();
+        restore::keys_on(&mut bytes, self.modes & KITTY);
+        self.note();
+        self.out.write_all(&bytes)
+    }
+
+    /// Whether the alternate screen is shown.
+    pub fn in_overlay(&self) -> bool {
+        self.overlay.is_some()
+    }
+
+    /// Draws the whole alternate screen; only what has changed is written. Does nothing outside the overlay.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn draw_overlay(&mut self, f: impl FnOnce(Rect, &mut Buffer) -> Option<Position>) -> io::Result<()> {
+        if let Some(size) = self.out.size() {
+            self.size = size;
+        }
+        let Some(overlay) = &mut self.overlay else { return Ok(()) };
+        match overlay.frame(self.size, f) {
+            Some(bytes) => self.out.write_all(&bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// Shows the screen below again. What was inserted meanwhile comes with the next frame.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn leave_overlay(&mut self) -> io::Result<()> {
+        if self.overlay.take().is_none() {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        restore::overlay_off(&mut bytes, self.modes);
+        bytes.extend_from_slice(if self.cursor_shown { CURSOR_SHOW } else { CURSOR_HIDE });
+        self.note();
+        self.out.write_all(&bytes)
+    }
+}
