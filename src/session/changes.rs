@@ -2,18 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::entry::{EntryKind, Restore, Seq};
 use crate::message::{BlobId, Kind, Role};
 
 /// What a file was at some time. No blob: it did not exist.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Version {
     pub(super) blob: Option<BlobId>,
     /// Unix permission bits, where they are known.
     pub(super) mode: Option<u32>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Change {
     path: PathBuf,
     before: Version,
@@ -28,7 +30,7 @@ impl Change {
 
 /// File changes since one prompt. A turn has one unit more for each prompt that joined it, so that a rewind to such a
 /// prompt keeps what came before it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Unit {
     /// The prompt, or where there is none the start of the turn.
     start: Seq,
@@ -55,7 +57,7 @@ pub(super) struct Plan {
     pub(super) commands: Vec<String>,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Changes {
     units: Vec<Unit>,
     /// The first units stand; those from here on were taken back.

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use super::entry::{EntryKind, Header};
 use crate::message::{Kind, Message, Role, Usage};
 use crate::permission::Mode;
@@ -12,7 +14,7 @@ use crate::thinking::Level;
 const TITLE: usize = 60;
 
 /// A request that the user did not type.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spent {
     pub what: String,
     pub model: String,
@@ -20,7 +22,7 @@ pub struct Spent {
 }
 
 /// A fold over all entries, rewound ones included.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     pub header: Option<Header>,
     /// None until the mode was changed for the first time.

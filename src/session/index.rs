@@ -1,7 +1,7 @@
 //! The sessions of a home: listed for `--continue`, `--resume` and the picker, and cleared away when old.
 //!
-//! `<home>/cocode/session-index.json` remembers what was read of each log; it is a cache, and only what changed since is
-//! read again.
+//! `<home>/cocode/session-index.json` remembers what was found of each; it is a cache, and only what changed since is asked of
+//! the session's own folder again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,11 +12,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::entry::EntryKind;
 use super::error::Error;
-use super::facts::Facts;
-use super::line::{self, Tag};
-use super::log::{FILE, scan};
+use super::log::FILE;
+use super::meta::Meta;
 use crate::stdx::fs::replace_private;
 
 /// Version of the cache's schema; another one is rebuilt.
@@ -166,29 +164,9 @@ fn logs(home: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
 }
 
 fn summarize(id: &str, log: &Path, changed: Duration, bytes: u64) -> Option<Summary> {
-    let file = File::open(log).ok()?;
-    let mut facts = Facts::default();
-    let mut prompts = 0;
-    scan(&file, |line, text| {
-        let wanted = match line.tag {
-            Tag::Prompt => {
-                prompts += 1;
-                !facts.has_prompt()
-            }
-            Tag::Other => true,
-            _ => false,
-        };
-        if wanted && let Some(entry) = line::parse(text) {
-            match entry.kind {
-                EntryKind::Header(_) | EntryKind::Message { .. } | EntryKind::Title { .. } => facts.apply(&entry.kind),
-                _ => {}
-            }
-        }
-    })
-    .ok()?;
-    let title = facts.title().map(str::to_owned);
+    let Meta { title, cwd, prompts, .. } = Meta::of(log)?;
     let changed_ms = u64::try_from(changed.as_millis()).unwrap_or(u64::MAX);
-    let cwd = facts.header?.cwd;
+    let cwd = cwd?;
     (prompts > 0).then(|| Summary { id: id.to_owned(), title, cwd, changed_ms, prompts, bytes })
 }
 
@@ -199,6 +177,7 @@ mod tests {
     use super::*;
     use crate::message::Message;
     use crate::session::Session;
+    use crate::session::entry::EntryKind;
 
     /// A session that is closed again; its id.
     fn session(home: &Path, cwd: &str, prompts: &[&str]) -> String {

@@ -30,6 +30,28 @@ pub(super) enum Tag {
 }
 
 impl Tag {
+    const ALL: [Tag; 10] = [
+        Tag::Prompt,
+        Tag::Reply,
+        Tag::Results,
+        Tag::Message,
+        Tag::Part,
+        Tag::Discarded,
+        Tag::TurnStarted,
+        Tag::TurnEnded,
+        Tag::Projected,
+        Tag::Other,
+    ];
+
+    /// As the index of a log writes it.
+    pub(super) fn number(self) -> u8 {
+        self as u8
+    }
+
+    pub(super) fn of_number(number: u8) -> Option<Tag> {
+        Tag::ALL.get(usize::from(number)).copied()
+    }
+
     pub(super) fn of(kind: &EntryKind) -> Tag {
         match kind {
             EntryKind::Message { message } => Tag::of_message(message.role, message.kind),

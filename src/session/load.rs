@@ -13,7 +13,8 @@ use super::entry::{Entry, EntryKind, Seq};
 use super::error::Error;
 use super::facts::Facts;
 use super::line::{self, Tag};
-use super::log::{Line, Lines, Scan, scan};
+use super::log::{Line, Lines, Scan, scan_after};
+use super::offsets;
 use super::timeline::Timeline;
 use crate::message::{CallId, Effect, Message, Usage};
 
@@ -30,15 +31,19 @@ pub(super) struct Loaded {
     pub(super) scan: Scan,
     pub(super) next_seq: Seq,
     pub(super) next_call: u64,
+    /// Number of lines that the index knew.
+    pub(super) indexed: usize,
 }
 
 impl Loaded {
-    pub(super) fn read(file: &File) -> io::Result<Loaded> {
-        let mut loaded = Loaded { next_call: 1, ..Loaded::default() };
+    /// Reads what its index does not know.
+    pub(super) fn read(file: &File, log: &Path) -> io::Result<Loaded> {
+        let mut loaded = offsets::restore(log, file).unwrap_or_else(|| Loaded { next_call: 1, ..Loaded::default() });
+        loaded.indexed = loaded.lines.len();
         // Usage of replies that no end of a turn has counted yet.
         let mut open = Vec::new();
         let mut damaged = 0;
-        let found = scan(file, |line, bytes| {
+        let found = scan_after(file, loaded.scan.clone(), |line, bytes| {
             if !loaded.add(line, bytes, &mut open) {
                 damaged += 1;
             }
@@ -80,7 +85,7 @@ impl Loaded {
         true
     }
 
-    fn push(&mut self, line: Line, kind: &EntryKind) {
+    pub(super) fn push(&mut self, line: Line, kind: &EntryKind) {
         self.timeline.push(line.seq, kind);
         self.next_seq = self.next_seq.max(line.seq + 1);
         self.lines.push(line);

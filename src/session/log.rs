@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::entry::Seq;
 use super::error::Error;
 use super::line::{Tag, glance};
@@ -25,7 +27,7 @@ pub(super) struct Line {
 }
 
 /// What reading through a log found besides its lines.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Scan {
     /// Bytes up to the end of the last complete line.
     pub(super) end: u64,
@@ -37,18 +39,27 @@ pub(super) struct Scan {
     pub(super) damaged: u64,
     /// Lines that a newer version wrote.
     pub(super) newer: u64,
+    /// The last entry's `seq` and id.
+    pub(super) last: Option<(Seq, String)>,
 }
 
 /// Reads through a log and hands each whole line to `visit`, in order. Holds one line in memory.
 ///
 /// # Errors
 /// What the file system says.
-pub(super) fn scan(file: &File, mut visit: impl FnMut(Line, &[u8])) -> io::Result<Scan> {
+pub(super) fn scan(file: &File, visit: impl FnMut(Line, &[u8])) -> io::Result<Scan> {
+    scan_after(file, Scan::default(), visit)
+}
+
+/// As `scan`, from where an earlier one ended; its counts go on.
+///
+/// # Errors
+/// What the file system says.
+pub(super) fn scan_after(file: &File, earlier: Scan, mut visit: impl FnMut(Line, &[u8])) -> io::Result<Scan> {
     let mut reader = BufReader::with_capacity(1 << 18, file);
-    reader.seek(SeekFrom::Start(0))?;
-    let mut found = Scan::default();
+    reader.seek(SeekFrom::Start(earlier.end))?;
+    let mut found = Scan { unterminated: false, torn: 0, ..earlier };
     let mut bytes = Vec::new();
-    let mut last = None::<(Seq, String)>;
     loop {
         bytes.clear();
         let read = reader.read_until(b'\n', &mut bytes)? as u64;
@@ -69,13 +80,13 @@ pub(super) fn scan(file: &File, mut visit: impl FnMut(Line, &[u8])) -> io::Resul
                 return Ok(found);
             }
             None => found.damaged += u64::from(!text.trim_ascii().is_empty()),
-            Some(line) if last.as_ref().is_some_and(|(seq, id)| *seq == line.seq && *id == line.id) => {
+            Some(line) if found.last.as_ref().is_some_and(|(seq, id)| *seq == line.seq && *id == line.id) => {
                 found.damaged += 1;
             }
             Some(line) => {
                 found.newer += u64::from(line.newer);
                 visit(Line { offset: found.end, len: text.len(), seq: line.seq, tag: line.tag, carries: false }, text);
-                let (seq, id) = last.get_or_insert_default();
+                let (seq, id) = found.last.get_or_insert_default();
                 *seq = line.seq;
                 id.clear();
                 id.push_str(&line.id);

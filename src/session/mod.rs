@@ -11,6 +11,8 @@ pub mod index;
 mod line;
 mod load;
 mod log;
+mod meta;
+mod offsets;
 mod screen;
 #[expect(clippy::module_inception, reason = "the folder holds what belongs to a session, the file the session itself")]
 mod session;

@@ -78,7 +78,7 @@ impl Session {
 pub fn read_history(log: &Path) -> Result<Vec<HistoryItem>, Error> {
     let failed = |error| Error::io("read", log, error);
     let file = std::fs::File::open(log).map_err(failed)?;
-    let loaded = Loaded::read(&file).map_err(failed)?;
+    let loaded = Loaded::read(&file, log).map_err(failed)?;
     items(log, &loaded.lines)
 }
 

@@ -13,7 +13,9 @@ use super::error::Error;
 use super::facts::Facts;
 use super::line::{self, Tag};
 use super::load::{Loaded, fold};
-use super::log::{FILE, Line, Lines, Writer};
+use super::log::{FILE, Line, Lines, Scan, Writer};
+use super::meta::{Count, Meta};
+use super::offsets::{self, Snapshot};
 use super::store::Store;
 use super::timeline::Timeline;
 use crate::stdx::fs::private_dir;
@@ -38,6 +40,11 @@ pub struct Session {
     next_seq: Seq,
     next_call: u64,
     notices: Vec<String>,
+    /// What the log is as a file, for its caches.
+    scan: Scan,
+    count: Count,
+    /// Number of lines that the index knows.
+    indexed: usize,
 }
 
 impl Session {
@@ -63,6 +70,9 @@ impl Session {
             next_seq: 0,
             next_call: 1,
             notices: Vec::new(),
+            scan: Scan::default(),
+            count: Count::default(),
+            indexed: 0,
             id,
         };
         let header =
@@ -95,8 +105,8 @@ impl Session {
 
     fn load(log: PathBuf, id: &str, clock: Clock, mut writer: Option<Writer>) -> Result<Session, Error> {
         let mut loaded = match writer.as_ref().and_then(Writer::file) {
-            Some(file) => Loaded::read(file),
-            None => fs::File::open(&log).and_then(|file| Loaded::read(&file)),
+            Some(file) => Loaded::read(file, &log),
+            None => fs::File::open(&log).and_then(|file| Loaded::read(&file, &log)),
         }
         .map_err(|error| Error::io("read", &log, error))?;
         if loaded.lines.is_empty() {
@@ -106,10 +116,13 @@ impl Session {
             writer.resume(&loaded.scan)?;
         }
         let cwd = loaded.facts.header.as_ref().map_or_else(|| PathBuf::from("."), |header| header.cwd.clone());
+        let scan = loaded.scan.clone();
         let (context, damaged) = fold(&log, &loaded.lines, &loaded.timeline, cwd)?;
         loaded.scan.damaged += damaged;
         let dir = log.parent().map(Path::to_owned).unwrap_or_default();
-        Ok(Session {
+        let mut count = Count::default();
+        loaded.lines.iter().for_each(|line| count.add(line.tag));
+        let mut session = Session {
             id: id.to_owned(),
             store: Store::new(dir),
             log,
@@ -123,7 +136,12 @@ impl Session {
             facts: loaded.facts,
             next_seq: loaded.next_seq,
             next_call: loaded.next_call,
-        })
+            scan,
+            count,
+            indexed: loaded.indexed,
+        };
+        session.save_index();
+        Ok(session)
     }
 
     /// Begins a new session with the entries of another one before `upto`, or all of them. Blobs are linked where the
@@ -202,7 +220,10 @@ impl Session {
         } else {
             writer.defer(&bytes);
         }
-        self.lines.push(Line::new(offset, len, &entry));
+        let line = Line::new(offset, len, &entry);
+        self.count.add(line.tag);
+        self.lines.push(line);
+        self.scan.last = Some((entry.seq, entry.id.clone()));
         self.next_seq = entry.seq + 1;
         self.next_call = self.next_call.max(super::load::next_call(&entry.kind));
         self.facts.apply(&entry.kind);
@@ -216,7 +237,32 @@ impl Session {
             self.context.apply(entry.seq, &entry.kind);
         }
         self.context.settle();
+        if matches!(entry.kind, EntryKind::TurnEnded { .. } | EntryKind::CompactBoundary(_)) {
+            self.save_index();
+            Meta::keep(&self.log, &self.facts, self.count);
+        }
         Ok(entry.seq)
+    }
+
+    /// Brings the index of the log up to date, now and then. A resume is only slower without.
+    fn save_index(&mut self) {
+        let Some(writer) = self.writer.as_ref().filter(|writer| writer.exists()) else { return };
+        if !offsets::is_due(self.lines.len(), self.indexed) {
+            return;
+        }
+        let scan = Scan { end: writer.end(), unterminated: false, torn: 0, ..self.scan.clone() };
+        let snapshot = Snapshot {
+            lines: &self.lines,
+            timeline: &self.timeline,
+            facts: &self.facts,
+            changes: &self.changes,
+            scan: &scan,
+            next_call: self.next_call,
+        };
+        match offsets::save(&self.log, &snapshot) {
+            Ok(()) => self.indexed = self.lines.len(),
+            Err(error) => tracing::debug!(%error, "the log's index was not written"),
+        }
     }
 
     /// Forces the log to disk: at the end of a turn and before a tool changes something.

@@ -61,6 +61,11 @@ impl Timeline {
         matches!(kind, EntryKind::Rewind { .. } | EntryKind::CompactBoundary(_) | EntryKind::BoundaryUndone { .. })
     }
 
+    /// Whether an entry did more to the order than to follow the one before it.
+    pub(super) fn orders(&self, index: usize) -> bool {
+        self.0.get(index).is_some_and(|node| node.step != Step::Plain || node.head != Some(index))
+    }
+
     /// The entries that count, newest first, those that a boundary put away included.
     pub(super) fn back(&self) -> impl Iterator<Item = usize> {
         self.back_from(self.0.len())
