@@ -49,7 +49,15 @@ impl Decision {
 pub fn decide(query: &Query, files: &dyn Files) -> Decision {
     let files: &dyn Files = &Remembered::new(files);
     let mut decision = match query.access {
-        Access::Shell { command, cwd } => line::decide(query, command, cwd, files),
+        // What is written without a question is for the tools that write one file: a line may do more than it says.
+        Access::Shell { command, cwd } if query.places.free_writes.is_empty() => {
+            line::decide(query, command, cwd, files)
+        }
+        Access::Shell { command, cwd } => {
+            let mut places = query.places.clone();
+            places.free_reads.append(&mut places.free_writes);
+            line::decide(&Query { places: &places, ..*query }, command, cwd, files)
+        }
         Access::Read { path } => read(query, query.tool, path, files).into(),
         Access::Search { root } => search(query, root, files),
         Access::Write { path } => write(query, query.tool, path, files).into(),
@@ -352,6 +360,11 @@ mod tests {
     fn sessions_and_suggestions() {
         let rules = RuleSet::default();
         let read = |path: &str| run(Access::Read { path: path.into() }, "Read", &rules, Trust::Trusted);
+        let line = |text: &str| {
+            run(Access::Shell { command: text.into(), cwd: "/p".into() }, "Bash", &rules, Trust::Trusted).behavior
+        };
+        assert_eq!(line("cat /home/u/.claude/plans/plan.md"), Behavior::Allow);
+        assert_eq!(line("echo x > /home/u/.claude/plans/plan.md"), Behavior::Ask);
         assert_eq!(
             read("/home/u/.claude/0192f0c1-2345-7000-8000-000000000002/transcript.jsonl").behavior,
             Behavior::Ask

@@ -12,6 +12,7 @@ mod hooks;
 mod kill;
 mod licences;
 mod plan;
+mod plan_enforced;
 mod processes;
 mod protocol;
 mod readme;
