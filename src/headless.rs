@@ -11,7 +11,7 @@ use std::pin::Pin;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::commands::{Parsed, Registry};
+use crate::commands::{Kind as CommandKind, Parsed, Registry};
 use crate::engine::{self, Handle};
 use crate::hooks::Report;
 use crate::message::{Kind, Usage};
@@ -167,21 +167,23 @@ impl Run<'_> {
 
     /// Waits until the session is there. False when the engine could not start.
     async fn begin(&mut self, handle: &mut Handle) -> io::Result<bool> {
+        let (mut settled, mut known) = (false, false);
         while let Some(event) = handle.events.recv().await {
             match event {
                 Event::Session(info) => {
                     // While a server is looked for, it is not known which model answers.
-                    let settled = !info.model.probing;
+                    settled = !info.model.probing;
                     self.session = Some(info);
-                    if settled {
-                        return self.told_init();
-                    }
                 }
                 Event::Model(model) => {
                     if let Some(session) = self.session.as_mut().filter(|_| !model.probing) {
                         session.model = model;
-                        return self.told_init();
+                        settled = true;
                     }
+                }
+                Event::Commands { registry } => {
+                    self.registry = registry;
+                    known = true;
                 }
                 Event::Notice { text } => writeln!(self.err, "{text}")?,
                 Event::Hook(report) => self.hook(&report)?,
@@ -196,6 +198,9 @@ impl Run<'_> {
                 }
                 Event::Closed => return Ok(false),
                 _ => {}
+            }
+            if settled && known {
+                return self.told_init();
             }
         }
         Ok(false)
@@ -229,7 +234,10 @@ impl Run<'_> {
                 return self.wrong(&format!("there is no command /{name}{hint}"));
             }
         };
-        let command = matches!(op, Op::Command { .. });
+        // A skill is a prompt: it ends with its turn.
+        let skill = |name: &str| self.registry.find(name).is_some_and(|found| found.kind == CommandKind::Prompt);
+        let command = matches!(&op, Op::Command { name, .. } if !skill(name));
+        let mut begun = command || matches!(op, Op::Prompt { .. });
         (self.answer, self.failed, self.rounds) = (String::new(), None, 0);
         if handle.ops.send(op).await.is_err() {
             return self.wrong("the engine has ended");
@@ -267,10 +275,17 @@ impl Run<'_> {
                         delay_ms as f64 / 1000.0
                     )?;
                 }
+                Some(Event::Turn(Turn::Started)) => begun = true,
                 Some(Event::Error { text, .. }) => {
                     self.failed = Some(text);
                     self.exit = Exit::Error;
+                    if !begun {
+                        // The skill was refused: there is no turn to wait for.
+                        self.finish(0, true)?;
+                        return Ok(false);
+                    }
                 }
+                Some(Event::Commands { registry }) => self.registry = registry,
                 Some(Event::Ask(ask)) => {
                     let answer = self.nobody(ask.question);
                     let _ = handle.ops.send(Op::Answer { id: ask.id, answer }).await;
@@ -363,7 +378,7 @@ impl Run<'_> {
     fn item(&mut self, item: Item, told: &mut Vec<String>) -> io::Result<()> {
         match item {
             Item::Message { message, .. } => {
-                if message.kind == Kind::Reply {
+                if message.kind == Kind::Reply && message.agent_visible {
                     self.rounds += 1;
                     let text = message.text();
                     if !text.is_empty() {

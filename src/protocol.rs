@@ -2,15 +2,20 @@
 
 mod thinking;
 
+mod rows;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::rows::{MemoryRow, ModelRow, PromptRow, RuleRow, SessionRow};
+use crate::commands::Registry;
+use crate::commands::report::SkillRow;
 use crate::hooks::Report;
 use crate::message::{CallId, FileDiff, Message, Todo, Usage};
-use crate::permission::{Behavior, Mode};
+use crate::permission::Mode;
 use crate::session::entry::{Restore, Seq};
 use crate::thinking::Level;
 pub use thinking::{Thinking, ThinkingInfo};
@@ -88,6 +93,8 @@ pub enum Op {
     Resume {
         session: String,
     },
+    /// Looks for changed skills; `Event::Commands` comes when there are any.
+    Commands,
     /// Ends the session; the engine writes what is pending and closes its side.
     Shutdown,
 }
@@ -105,6 +112,7 @@ pub enum ListKind {
     Prompts,
     /// What was typed in this project before, oldest first.
     History,
+    Skills,
 }
 
 impl ListKind {
@@ -117,6 +125,7 @@ impl ListKind {
             ListKind::Memory => Listed::Memory(Vec::new()),
             ListKind::Prompts => Listed::Prompts(Vec::new()),
             ListKind::History => Listed::History(Vec::new()),
+            ListKind::Skills => Listed::Skills(Vec::new()),
         }
     }
 }
@@ -131,47 +140,7 @@ pub enum Listed {
     Memory(Vec<MemoryRow>),
     Prompts(Vec<PromptRow>),
     History(Vec<String>),
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SessionRow {
-    pub id: String,
-    pub title: String,
-    /// For people: `2 hours ago · 14 messages`.
-    pub detail: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MemoryRow {
-    pub path: PathBuf,
-    /// For people: `12 lines`.
-    pub detail: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ModelRow {
-    /// As `/model` takes it.
-    pub id: String,
-    pub detail: String,
-    pub current: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RuleRow {
-    pub rule: String,
-    pub behavior: Behavior,
-    /// The file or flag that it comes from.
-    pub source: String,
-    /// `/permissions revoke` can take it back.
-    pub revocable: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PromptRow {
-    pub seq: Seq,
-    pub text: String,
-    /// The turn changed files that can be put back.
-    pub changed_files: bool,
+    Skills(Vec<SkillRow>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -342,6 +311,10 @@ pub enum Event {
     Hook(Report),
     /// The provider and model that will be asked next.
     Model(ModelInfo),
+    /// All commands, built-ins and skills, as they are now.
+    Commands {
+        registry: Registry,
+    },
     /// What `Op::List` asked for.
     Listed(Listed),
     /// The engine has ended.

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::runs::Invocation;
 use crate::permission::Mode;
 use crate::protocol::{Answer, Ask, AskId, Delivery, Event, Question, QueueId, Queued};
 use crate::thinking::Level;
@@ -16,6 +17,8 @@ use crate::thinking::Level;
 pub struct Prompt {
     pub text: String,
     pub attachments: Vec<PathBuf>,
+    /// What to run in its place: `text` is how it was typed.
+    pub skill: Option<Invocation>,
 }
 
 /// Shared by the op loop and the turn; the lock is never held over an await.

@@ -1,6 +1,7 @@
 //! One pipeline for every tool call: check, decide, ask, run, log. Nothing else runs a tool.
 
 mod admit;
+mod aside;
 mod hooked;
 mod repeats;
 mod run;
@@ -14,6 +15,7 @@ use self::admit::Admission;
 pub(super) use self::repeats::Repeats;
 use super::Agent;
 use super::desk::Desk;
+use super::runs::Invocation;
 use crate::hooks::Verdict;
 use crate::message::{CallId, Effect, Message, Outcome, ToolCall, ToolResult};
 use crate::permission::{Access, Mode};
@@ -162,6 +164,7 @@ impl Agent {
                 match after {
                     After::EnterPlan => self.set_mode(Mode::Plan, desk).await?,
                     After::PlanApproved { how, plan } => self.approve_plan(how, plan, desk).await?,
+                    After::Skill { name, args } => self.run_skill(Invocation { name, args }, desk, cancel).await?,
                     After::End(stop) => end = end.or(Some(stop)),
                 }
             }

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Model;
 use super::desk::Desk;
+use super::runs::{Caller, View};
 use crate::message::{Message, Origin, Usage};
 use crate::protocol::Question;
 use crate::provider::reply::Fold;
@@ -20,11 +21,16 @@ pub(super) struct AgentHost<'a> {
     pub(super) spent: Mutex<Vec<Usage>>,
     pub(super) desk: &'a Desk,
     pub(super) cancel: &'a CancellationToken,
+    pub(super) skills: View,
 }
 
 impl Host for AgentHost<'_> {
     fn ask(&self, question: Question) -> AskFuture<'_> {
         Box::pin(self.desk.ask(question, self.cancel))
+    }
+
+    fn skill(&self, name: &str) -> Result<(), String> {
+        self.skills.find(name, Caller::Model).map(drop)
     }
 
     fn web_search<'a>(&'a self, query: &'a str, allowed: &'a [String], blocked: &'a [String]) -> SearchFuture<'a> {

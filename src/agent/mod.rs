@@ -10,7 +10,9 @@ pub mod memory;
 pub mod plan;
 pub mod prompt;
 mod reminder;
+pub mod runs;
 mod sample;
+pub mod skill_list;
 pub mod thinking;
 mod turn;
 mod voice;
@@ -126,6 +128,9 @@ pub enum Failure {
     /// A hook erased the prompt before anything else saw it.
     #[error("a UserPromptSubmit hook kept the prompt back: {reason}")]
     Erased { reason: String },
+    /// The prompt asks for a skill that cannot run.
+    #[error("{0}")]
+    Skill(String),
 }
 
 impl Failure {
@@ -163,6 +168,7 @@ pub struct Agent {
     thinking: thinking::Thinking,
     /// The plan that was approved with a fresh context, until that is made.
     fresh: Option<String>,
+    runs: runs::Runs,
     grants: Arc<dyn Grants>,
     git: prompt::GitStatus,
     turn_usage: TurnUsage,
@@ -191,7 +197,7 @@ impl TurnUsage {
 /// What of a session's own folder is never asked for.
 fn free_reads(session: &Session) -> Vec<PathBuf> {
     let dir = session.store().dir();
-    vec![dir.join("tool-results"), dir.join("blobs")]
+    [dir.join("tool-results"), dir.join("blobs")].into_iter().chain(runs::opened(session)).collect()
 }
 
 /// What an agent is made of besides its session.
@@ -202,6 +208,7 @@ pub struct Parts {
     pub toolbox: Arc<Toolbox>,
     pub grants: Arc<dyn Grants>,
     pub hooks: Hooks,
+    pub skills: runs::Settings,
     pub git: prompt::GitStatus,
     /// Today, as the model is told.
     pub date: String,
@@ -210,7 +217,7 @@ pub struct Parts {
 
 impl Agent {
     pub fn new(session: Session, parts: Parts) -> Agent {
-        let Parts { model, mut policy, settings, toolbox, grants, hooks, git, date, clock } = parts;
+        let Parts { model, mut policy, settings, toolbox, grants, hooks, skills, git, date, clock } = parts;
         hooks.restart(&session.facts().hooks);
         for text in &session.facts().grants {
             if let Ok(rule) = Rule::parse(text) {
@@ -242,6 +249,7 @@ impl Agent {
             repeats: dispatch::Repeats::default(),
             thinking: thinking::Thinking::default(),
             fresh: None,
+            runs: runs::Runs::new(skills),
             grants,
             git,
             turn_usage: TurnUsage::default(),
@@ -290,6 +298,7 @@ impl Agent {
         self.watch = reminder::Watch::default();
         self.git = git;
         self.hooking.hooks.restart(&session.facts().hooks);
+        self.runs.forget();
         self.session = session;
     }
 
@@ -426,7 +435,7 @@ impl Agent {
     }
 
     fn host<'a>(&self, desk: &'a desk::Desk, cancel: &'a CancellationToken) -> host::AgentHost<'a> {
-        host::AgentHost { model: self.model.clone(), spent: Mutex::default(), desk, cancel }
+        host::AgentHost { model: self.model.clone(), spent: Mutex::default(), desk, cancel, skills: self.runs.view() }
     }
 
     fn record_searches(&mut self, host: &host::AgentHost<'_>) -> Result<(), session::Error> {

@@ -42,6 +42,7 @@ impl Agent {
         let millis = u64::try_from((self.clock)().duration_since(started).as_millis()).unwrap_or(u64::MAX);
         let usage = self.turn_usage.total();
         let cost_usd = self.model.spec.cost(&usage);
+        self.end_runs(desk).await;
         desk.emit(Event::Turn(Turn::Ended { end, usage, cost_usd, millis })).await;
         end
     }
@@ -90,11 +91,17 @@ impl Agent {
                 return Ok(TurnEnd::Interrupted);
             }
         };
+        let skill = self.take_up(prompt.skill.as_ref(), desk).await.map_err(Failure::Skill)?;
+        let args = prompt.skill.as_ref().map(|call| call.args.clone()).unwrap_or_default();
         self.open_turn()?;
         self.open_conversation(desk, cancel).await?;
+        self.list_skills(desk).await?;
         self.deliver_pending(desk).await?;
         self.thinking.begin();
         self.say_heard(prompt, context, desk).await?;
+        if let Some(skill) = skill {
+            self.read_out(&skill, &args, desk, cancel).await?;
+        }
         let (mut rounds, mut nudges, mut sent_on) = (0u32, 0usize, 0u32);
         self.repeats.clear();
         loop {
@@ -186,6 +193,7 @@ impl Agent {
         if let Some(text) = recall {
             self.push(Message::reminder(&text), desk).await?;
         }
+        self.remind_of_skills(desk).await?;
         Ok(())
     }
 

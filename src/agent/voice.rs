@@ -114,6 +114,17 @@ impl Agent {
         Ok(())
     }
 
+    /// A text file as a message of its own, or why there is none.
+    pub(super) async fn attached_text(&self, path: &PathBuf, desk: &Desk) -> Message {
+        match self.attach(path, desk).await {
+            Ok((content, effects)) => {
+                let text = format!("{}:\n\n{}", path.display(), text_of(&content));
+                Message { effects, ..Message::reminder(&text) }
+            }
+            Err(problem) => Message::reminder(&format!("{} could not be read: {problem}", path.display())),
+        }
+    }
+
     /// Reads an attachment through the Read tool, so that its limits hold. The user named it: nobody is asked.
     async fn attach(&self, path: &PathBuf, desk: &Desk) -> Result<(Vec<Content>, Vec<Effect>), String> {
         let tool = self.toolbox.get("Read").ok_or("the Read tool is switched off")?;

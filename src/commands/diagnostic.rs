@@ -3,10 +3,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use crate::stdx::ansi::visible;
 
 /// How much a fault costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Everything works; other tools may see it differently.
     Warning,

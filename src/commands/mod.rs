@@ -1,14 +1,17 @@
 //! Slash commands and skills: one list of them, whatever they come from.
 
+pub mod catalog;
 mod complete;
 pub mod diagnostic;
 pub mod discover;
 pub mod expand;
 mod interface;
 mod registry;
+pub mod report;
 pub mod skill;
 pub mod usage;
 
+pub use catalog::Catalog;
 pub use complete::Completion;
 pub use diagnostic::{Diagnostic, Severity};
 pub use interface::Interface;

@@ -250,10 +250,16 @@ impl Registry {
             local("cost", "Shows tokens and cost of the session").headless(),
             local("hooks", "Lists the hooks with their sources and last results").headless(),
             local("status", "Shows version, model, folders and settings in use").headless(),
+            ui("skills", "Lists the skills, or loads them anew").hint("[reload]").headless(),
             local("memory", "Lists the memory files, or opens one in $EDITOR").hint("[number]").headless(),
             local("plan", "Plans before anything is changed; `exit` goes back").hint("[task | exit]"),
             local("exit", "Ends the session").alias("quit").while_busy(),
         ];
+        Registry { commands }
+    }
+
+    /// A list of one's own.
+    pub fn of(commands: Vec<Command>) -> Registry {
         Registry { commands }
     }
 

@@ -28,6 +28,8 @@ pub struct Config {
     #[schemars(range(min = 1))]
     pub max_turns: Option<u32>,
     pub disable_all_hooks: bool,
+    pub skill_usage_tracking: bool,
+    pub load_legacy_commands: bool,
     pub permissions: Permissions,
     pub plan: Plan,
     pub tools: Tools,
@@ -39,6 +41,7 @@ pub struct Config {
     pub sessions: Sessions,
     pub memory: Memory,
     pub thinking: Thinking,
+    pub skills: Skills,
     pub tui: Tui,
     pub keys: BTreeMap<String, Vec<String>>,
     pub env: BTreeMap<String, String>,
@@ -190,6 +193,24 @@ pub struct Sessions {
 #[serde(deny_unknown_fields)]
 pub struct Memory {
     pub files: Vec<String>,
+}
+
+/// `[skills]`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Skills {
+    pub verbosity: ReminderVerbosity,
+    pub include_name: bool,
+    pub list_budget: usize,
+}
+
+/// How much skills recall of themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReminderVerbosity {
+    Sparse,
+    Normal,
+    Detailed,
 }
 
 /// `[tui]`.

@@ -15,9 +15,10 @@ enum Reading {
 }
 
 /// Variable, setting, and how it is read.
-const KNOWN: [(&str, &str, Reading); 3] = [
+const KNOWN: [(&str, &str, Reading); 4] = [
     ("CLAUDE_CODE_PLAN_V2_EXPLORE_AGENT_COUNT", "plan.explore_agents", Reading::Count(1, 5)),
     ("CLAUDE_CODE_PLAN_V2_AGENT_COUNT", "plan.plan_agents", Reading::Count(1, 5)),
+    ("SLASH_COMMAND_TOOL_CHAR_BUDGET", "skills.list_budget", Reading::Count(0, 10_000_000)),
     ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "reminders", Reading::Disables),
 ];
 

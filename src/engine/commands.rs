@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::{Begin, Engine, Inbox, open};
+use super::{Begin, Engine, Inbox, open, skills};
 use crate::agent::Model;
-use crate::commands::{Parsed, Registry};
+use crate::commands::Parsed;
 use crate::hooks::{EndReason, StartSource};
 use crate::permission::{self, Behavior, Mode, Rule, Source};
 use crate::protocol::{Event, GrantScope, Item, RewindWhat};
@@ -23,7 +23,10 @@ impl Engine {
     }
 
     pub(super) async fn command(&mut self, name: &str, args: &str, inbox: &mut Inbox) {
-        let registry = Registry::builtin();
+        if let Some(prompt) = skills::prompt(&self.catalog, name, args) {
+            return self.turn(prompt, inbox).await;
+        }
+        let registry = &self.catalog.current().registry;
         let line = format!("/{name} {args}");
         let name = match registry.parse_line(line.trim_end()) {
             Parsed::Command { command, .. } => command.name.clone(),
@@ -49,6 +52,7 @@ impl Engine {
             "hooks" => self.tell(self.hooks_report()).await,
             "status" => self.tell(self.status()).await,
             "plan" => self.plan(args, inbox).await,
+            "skills" => self.skills(args).await,
             "memory" => self.tell(self.agent.memory_report()).await,
             // Front ends do these themselves; headless mode lists them as not for it.
             _ => self.fail(format!("`/{name}` needs a terminal.")).await,

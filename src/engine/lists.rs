@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::Engine;
+use crate::commands::report;
 use crate::permission::Source;
 use crate::protocol::{ListKind, Listed, MemoryRow, PromptRow, RuleRow, SessionRow};
 use crate::session::{self, index};
@@ -50,6 +51,7 @@ impl Engine {
                 };
                 Listed::Prompts(prompts.into_iter().map(row).collect())
             }
+            ListKind::Skills => Listed::Skills(report::rows(&self.catalog.refresh().0)),
             // The inbox keeps it, since it is wanted while a turn runs, too.
             ListKind::History => what.empty(),
         }

@@ -7,6 +7,7 @@ mod models;
 mod open;
 mod plan;
 mod shell;
+mod skills;
 mod thinking;
 
 use std::collections::VecDeque;
@@ -18,7 +19,7 @@ use tokio::task::JoinHandle;
 
 use crate::agent::Agent;
 use crate::agent::desk::{Desk, Prompt};
-use crate::commands::Registry;
+use crate::commands::Catalog;
 use crate::config::Loaded;
 use crate::config::paths::{Env, Paths};
 use crate::hooks::EndReason;
@@ -29,6 +30,7 @@ use crate::stdx::clock::Clocks;
 use crate::stdx::process;
 use models::Models;
 pub use open::{places, root};
+pub use skills::folders;
 
 /// Ops that wait while the engine is busy.
 const OPS: usize = 64;
@@ -90,6 +92,7 @@ pub fn start(setup: Setup) -> Handle {
     let task = tokio::spawn(async move {
         let desk = Arc::new(Desk::new(outbox));
         let history = History::new(&setup.paths.home);
+        let catalog = skills::catalog(&setup);
         let mut inbox = Inbox {
             ops: inbox,
             opening: true,
@@ -98,6 +101,7 @@ pub fn start(setup: Setup) -> Handle {
             desk: desk.clone(),
             project: setup.project.clone(),
             history,
+            catalog,
         };
         match open::open(setup, &mut inbox).await {
             Ok(mut engine) => {
@@ -123,6 +127,9 @@ struct Engine {
     desk: Arc<Desk>,
     /// A local server is still looked for.
     probing: bool,
+    catalog: Arc<Catalog>,
+    /// The user was asked whether to trust the folder.
+    trust_asked: bool,
 }
 
 /// Receives ops, also while something runs.
@@ -136,6 +143,7 @@ struct Inbox {
     desk: Arc<Desk>,
     project: PathBuf,
     history: History,
+    catalog: Arc<Catalog>,
 }
 
 impl Inbox {
@@ -209,7 +217,7 @@ impl Inbox {
             }
             Op::Answer { id, answer } => desk.answer(id, answer),
             Op::Prompt { text, attachments, delivery } => {
-                desk.enqueue(Prompt { text, attachments }, delivery);
+                desk.enqueue(Prompt { text, attachments, skill: None }, delivery);
                 desk.emit(desk.queue()).await;
             }
             Op::Unqueue { id } => {
@@ -222,10 +230,17 @@ impl Inbox {
                 let text = format!("! {command}\nCommands of your own run when the turn has ended; Esc interrupts it.");
                 desk.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
             }
+            Op::Commands => skills::refresh(&self.catalog, &desk).await,
             Op::Command { name, .. }
-                if Registry::builtin().find(&name).is_some_and(|command| command.name == "help") =>
+                if self.catalog.current().registry.find(&name).is_some_and(|command| command.name == "help") =>
             {
-                desk.emit(Event::Notice { text: Registry::builtin().help() }).await;
+                desk.emit(Event::Notice { text: self.catalog.current().registry.help() }).await;
+            }
+            Op::Command { name, args } if self.catalog.current().named(&name).is_some() => {
+                if let Some(prompt) = skills::prompt(&self.catalog, &name, &args) {
+                    desk.enqueue(prompt, Delivery::AfterTurn);
+                    desk.emit(desk.queue()).await;
+                }
             }
             Op::Command { name, args } => {
                 let line = if args.is_empty() { format!("/{name}") } else { format!("/{name} {args}") };
@@ -270,7 +285,7 @@ impl Engine {
 
     async fn serve(&mut self, op: Op, inbox: &mut Inbox) {
         match op {
-            Op::Prompt { text, attachments, .. } => self.turn(Prompt { text, attachments }, inbox).await,
+            Op::Prompt { text, attachments, .. } => self.turn(Prompt { text, attachments, skill: None }, inbox).await,
             Op::Shell { command } => self.shell(command, inbox).await,
             Op::Command { name, args } => self.command(&name, &args, inbox).await,
             Op::Answer { id, answer } => self.desk.answer(id, answer),
@@ -281,6 +296,7 @@ impl Engine {
             }
             Op::SetThinking { level } => self.set_thinking(level).await,
             Op::Rewind { to, what } => self.rewind(to, what).await,
+            Op::Commands => skills::refresh(&self.catalog, &self.desk).await,
             Op::Resume { session } => self.resume(&session, inbox).await,
             Op::Remember { text } => inbox.remember(&text),
             Op::List { what } => {
@@ -297,6 +313,9 @@ impl Engine {
             let text =
                 "This session is open to read only: another process writes it. `/clear` starts one of your own.".into();
             self.desk.emit(Event::Error { text, restore: Some(prompt.text) }).await;
+            return;
+        }
+        if !self.can_run(&prompt, inbox).await {
             return;
         }
         let desk = self.desk.clone();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::agent::Model;
+use crate::agent::runs::Lookup;
 use crate::config::Config;
 use crate::config::paths::{Env, Paths};
 use crate::message::Usage;
@@ -23,6 +24,7 @@ const ROLES: [&str; 3] = ["haiku", "sonnet", "opus"];
 pub(super) const OFFLINE: &str = "offline";
 
 /// Providers, their keys and the catalog.
+#[derive(Clone)]
 pub(super) struct Models {
     config: Config,
     env: Env,
@@ -112,6 +114,19 @@ impl Models {
                  name a provider as in `--model anthropic/{name}`, or use `--model offline`"
             )),
         }
+    }
+
+    /// Finds models for skills. A script plays all of them.
+    pub(super) fn lookup(&self) -> Lookup {
+        let models = self.clone();
+        Arc::new(move |name| {
+            let model = match models.script {
+                Some(_) => Model { id: name.to_owned(), ..models.offline() },
+                None => models.named(name)?,
+            };
+            let tools = models.config.tool_settings(model.spec.window);
+            Ok((model, tools))
+        })
     }
 
     /// The model that an earlier session was left with; none when it cannot be asked any more.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::models::Models;
-use super::{Begin, Engine, Inbox, Setup, hooked};
+use super::{Begin, Engine, Inbox, Setup, hooked, skills};
 use crate::agent::{self, Agent, Bypass, Grants, Model, Parts, Reminders, prompt::GitStatus};
 use crate::config::paths::Paths;
 use crate::config::{self, Loaded, RuleSource, Trust};
@@ -41,6 +41,8 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     {
         tracing::warn!(%error, "trust could not be remembered");
     }
+    let catalog = inbox.catalog.clone();
+    let loading = skills::load(&catalog, &loaded);
     let session = choose(&setup, inbox).await?;
     let models = Models::new(loaded.config.clone(), setup.env.clone(), setup.paths.clone(), script);
     let chosen = choose_model(&setup, &loaded, &models, &session)?;
@@ -75,6 +77,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
         settings,
         toolbox: Arc::new(toolbox),
         hooks: hooked::hooks(&loaded),
+        skills: skills::settings(&catalog, &loaded, &models),
         grants: Arc::new(Files { paths: setup.paths.clone(), project: setup.project.clone() }),
         git,
         date: config::logging::today(),
@@ -85,11 +88,14 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     if mode != agent.mode() && !agent.session.read_only() {
         agent.session.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
     }
-    let mut engine = Engine { agent, models, loaded, setup, desk, probing };
+    let mut engine = Engine { agent, models, loaded, setup, desk, probing, catalog, trust_asked: false };
     engine.announce().await;
+    // A panic in there leaves the built-ins.
+    let _ = loading.await;
+    skills::publish(&engine.catalog, &engine.desk).await;
     engine.tell_problems(problems).await;
     if !trusted && !engine.loaded.withheld.is_empty() {
-        engine.ask_trust(inbox).await;
+        engine.ask_trust(Vec::new(), inbox).await;
     }
     let source = if engine.setup.begin.earlier() { StartSource::Resume } else { StartSource::Startup };
     engine.session_started(source, inbox).await;
@@ -283,8 +289,11 @@ impl Engine {
         }
     }
 
-    async fn ask_trust(&mut self, inbox: &mut Inbox) {
-        let question = Question::Trust { folder: self.setup.project.clone(), uses: self.loaded.withheld.clone() };
+    /// Asks whether to use what lies in the folder: its settings, and `more`.
+    pub(super) async fn ask_trust(&mut self, more: Vec<String>, inbox: &mut Inbox) {
+        self.trust_asked = true;
+        let uses = self.loaded.withheld.iter().cloned().chain(more).collect();
+        let question = Question::Trust { folder: self.setup.project.clone(), uses };
         let desk = self.desk.clone();
         let cancel = desk.begin();
         let answer = inbox.attend(desk.ask(question, &cancel)).await;
@@ -306,6 +315,7 @@ impl Engine {
             desk.emit(Event::Notice { text }).await;
         }
         self.models.reconfigure(self.loaded.config.clone());
+        self.agent.set_skills(skills::settings(&self.catalog, &self.loaded, &self.models));
         self.agent.settings.max_turns = self.loaded.config.max_turns;
         self.agent.settings.thinking = self.loaded.thinking(&self.setup.env, self.setup.thinking);
         match choose_model(&self.setup, &self.loaded, &self.models, &self.agent.session) {
@@ -343,6 +353,7 @@ impl Engine {
             if agreed {
                 remember_server(&self.setup.paths, &known, &found.base_url);
                 let model = self.models.use_local(&found);
+                self.agent.set_skills(skills::settings(&self.catalog, &self.loaded, &self.models));
                 self.probing = false;
                 self.take_model(model).await;
             }

@@ -23,7 +23,7 @@ impl Engine {
             }
         }
         if !args.is_empty() {
-            return self.turn(Prompt { text: args.to_owned(), attachments: Vec::new() }, inbox).await;
+            return self.turn(Prompt { text: args.to_owned(), attachments: Vec::new(), skill: None }, inbox).await;
         }
         let Some(file) = self.agent.plan_file() else { return };
         let state = match std::fs::read_to_string(&file) {

@@ -57,6 +57,8 @@ pub enum Kind {
     CompactSummary,
     /// A system reminder or attached file.
     Attachment,
+    /// The instructions of a skill that was invoked; the conversation shows them folded.
+    Skill,
     /// For the user only.
     Notice,
 }
@@ -373,6 +375,11 @@ impl Message {
     pub fn reminder(text: &str) -> Message {
         let text = format!("<system-reminder>\n{}\n</system-reminder>", text.trim_end());
         Message { user_visible: false, ..Message::plain(Role::User, Kind::Attachment, vec![Block::text(text)]) }
+    }
+
+    /// The instructions of an invoked skill.
+    pub fn skill(text: impl Into<String>) -> Message {
+        Message::plain(Role::User, Kind::Skill, vec![Block::text(text)])
     }
 
     /// A line for the user that the model never sees.

@@ -279,6 +279,7 @@ impl Context {
             | EntryKind::Trusted { .. }
             | EntryKind::HookRan { .. }
             | EntryKind::PlanSlug { .. }
+            | EntryKind::SkillInvoked { .. }
             | EntryKind::Spent { .. }
             | EntryKind::Unknown => {}
         }

@@ -132,6 +132,18 @@ pub enum EntryKind {
     Revoked {
         rule: String,
     },
+    /// A skill began to run, by the user or by the model; the message with its text follows.
+    SkillInvoked {
+        name: String,
+        /// Its file; none for one of the program's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<PathBuf>,
+        /// What relative paths in it start from, where reading was opened for the session.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opened: Option<PathBuf>,
+        /// As the model read it, to be restored after a compaction.
+        content: String,
+    },
     /// The user trusts the folder; used from here on.
     Trusted {
         folder: PathBuf,

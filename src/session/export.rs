@@ -61,6 +61,11 @@ fn markdown(out: &mut String, message: &Message) {
         _ => "",
     };
     out.push_str(heading);
+    if message.kind == Kind::Skill {
+        let _ =
+            write!(out, "\n<details><summary>Instructions</summary>\n\n{}\n\n</details>\n", message.text().trim_end());
+        return;
+    }
     for block in &message.blocks {
         let _ = match block {
             Block::Text { text, .. } => write!(out, "\n{}\n", text.trim_end()),

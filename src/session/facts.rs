@@ -21,6 +21,17 @@ pub struct Spent {
     pub usage: Usage,
 }
 
+/// A skill that was invoked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Invoked {
+    pub name: String,
+    pub path: Option<PathBuf>,
+    /// A folder that may be read without a question since then.
+    pub opened: Option<PathBuf>,
+    /// As the model read it.
+    pub content: String,
+}
+
 /// A fold over all entries, rewound ones included.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
@@ -42,6 +53,8 @@ pub struct Facts {
     pub parent_plan: Option<String>,
     /// The mode that plan mode was entered from.
     pub before_plan: Option<Mode>,
+    /// Skills by their last invocation, oldest first, each once.
+    pub invoked: Vec<Invoked>,
     named: Option<String>,
     first_prompt: Option<String>,
     /// Requests that the user did not type, oldest first.
@@ -103,6 +116,11 @@ impl Facts {
                 let own = self.header.as_ref().is_none_or(|header| header.session == *session);
                 let kept = if own { &mut self.plan_slug } else { &mut self.parent_plan };
                 *kept = Some(slug.clone());
+            }
+            EntryKind::SkillInvoked { name, path, opened, content } => {
+                self.invoked.retain(|invoked| invoked.name != *name);
+                let (name, path, opened, content) = (name.clone(), path.clone(), opened.clone(), content.clone());
+                self.invoked.push(Invoked { name, path, opened, content });
             }
             EntryKind::Spent { what, model, usage } => {
                 add(&mut self.used, model, usage);

@@ -197,6 +197,7 @@ impl Screen {
             | EntryKind::Trusted { .. }
             | EntryKind::HookRan { .. }
             | EntryKind::PlanSlug { .. }
+            | EntryKind::SkillInvoked { .. }
             | EntryKind::Spent { .. }
             | EntryKind::Unknown => {}
         }

@@ -19,6 +19,7 @@ mod notebook;
 mod notebook_edit;
 mod read;
 mod search;
+mod skill;
 mod todo_write;
 mod toolbox;
 mod web;
@@ -64,6 +65,8 @@ pub enum After {
     EnterPlan,
     /// Leaves plan mode as the user chose; calls that follow in the same reply are judged in the mode that comes of it.
     PlanApproved { how: Approval, plan: String },
+    /// Runs a skill: its text joins the conversation.
+    Skill { name: String, args: String },
     /// Ends the turn; calls that follow are answered as not run.
     End(TurnEnd),
 }
@@ -165,6 +168,14 @@ pub type AskFuture<'a> = Pin<Box<dyn Future<Output = Option<Answer>> + Send + 'a
 pub trait Host: Send + Sync {
     /// Asks the user. Headless mode answers no.
     fn ask(&self, question: Question) -> AskFuture<'_>;
+
+    /// Whether the model may start this skill now.
+    ///
+    /// # Errors
+    /// Why not, for the model.
+    fn skill(&self, name: &str) -> Result<(), String> {
+        Err(format!("There is no skill `{name}` here."))
+    }
 
     /// Searches the web with the current model's own search; an error says that it has none.
     fn web_search<'a>(&'a self, query: &'a str, allowed: &'a [String], blocked: &'a [String]) -> SearchFuture<'a>;

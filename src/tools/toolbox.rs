@@ -31,6 +31,7 @@ impl Toolbox {
             Arc::new(super::enter_plan_mode::EnterPlanMode),
             Arc::new(super::exit_plan_mode::ExitPlanMode),
             Arc::new(super::ask_user_question::AskUserQuestion),
+            Arc::new(super::skill::Skill),
         ])
     }
 
@@ -68,7 +69,7 @@ mod tests {
         let toolbox = Toolbox::builtin();
         let names: Vec<&str> = toolbox.specs.iter().map(|spec| spec.name.as_str()).collect();
         let want = ["Read", "Write", "Edit", "Bash", "Grep", "Glob", "LS", "TodoWrite", "WebFetch", "WebSearch"];
-        let more = ["NotebookEdit", "EnterPlanMode", "ExitPlanMode", "AskUserQuestion"];
+        let more = ["NotebookEdit", "EnterPlanMode", "ExitPlanMode", "AskUserQuestion", "Skill"];
         assert_eq!(names, [&want[..], &more].concat());
         assert!(names.iter().all(|name| toolbox.get(name).is_some_and(|tool| tool.spec().name == *name)));
         assert!(toolbox.get("Nothing").is_none());

@@ -10,10 +10,10 @@ use super::dialog::picker::Picker;
 use super::keymap::Keymap;
 use super::msg::Effect;
 use super::pager::Pager;
-use super::popup::CommandInfo;
 use super::spinner::Spinner;
 use super::status::Status;
 use super::theme::Theme;
+use crate::commands::Registry;
 use crate::message::{Kind, Message, Todo};
 use crate::protocol::{Ask, AskId, Event, HistoryItem, Item, Op, Question, Queued, SessionInfo, Turn, TurnEnd};
 use crate::session::entry::Seq;
@@ -31,7 +31,7 @@ pub struct Options {
     pub on_light: Option<Theme>,
     pub keymap: Keymap,
     /// What `/` offers.
-    pub commands: Vec<CommandInfo>,
+    pub commands: Registry,
     /// No spinner, one update a second.
     pub reduced_motion: bool,
     /// Calls the user back when the terminal is not in front.
@@ -205,6 +205,10 @@ impl App {
             Event::Session(session) => self.begin(session),
             Event::Ask(ask) => return self.ask(ask, now),
             Event::AskClosed { id } => self.close(id, now),
+            Event::Commands { registry } => {
+                self.options.commands = registry;
+                self.composer.renew(&self.options.commands);
+            }
             Event::Queue { items } => self.queue = items,
             Event::Todos { items } => self.todos = items,
             Event::Error { restore: Some(text), .. } => self.composer.restore(&text),

@@ -6,24 +6,17 @@ use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 use super::paint;
 use super::theme::Theme;
+use crate::commands::{Command, Registry, Source};
 
 /// Most rows that a popup takes.
 const ROWS: usize = 8;
-
-/// A command as the composer offers it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CommandInfo {
-    /// Without its slash.
-    pub name: String,
-    pub aliases: Vec<String>,
-    pub description: String,
-    /// What its arguments look like; may be empty.
-    pub hint: String,
-}
+/// Most commands that it scrolls through: nobody reads on.
+const MOST: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -36,6 +29,18 @@ pub struct Item {
     /// What is put into the text, without `@` or `/`.
     pub name: String,
     pub detail: String,
+    /// Where a command is from; empty for built-ins and files.
+    pub tag: String,
+    /// The colour that a skill gives itself.
+    pub colour: Option<(u8, u8, u8)>,
+    /// What the composer offers to write behind it.
+    pub placeholder: Option<String>,
+}
+
+impl Item {
+    pub fn file(name: String) -> Item {
+        Item { name, detail: String::new(), tag: String::new(), colour: None, placeholder: None }
+    }
 }
 
 /// An open popup.
@@ -74,15 +79,29 @@ impl Popup {
         let names = shown.iter().map(|item| paint::width(&item.name) + mark.len()).max().unwrap_or(0);
         let room = (area.width as usize).saturating_sub(2);
         let column = if shown.iter().all(|item| item.detail.is_empty()) { room } else { names.min(room * 2 / 3) };
+        let tags = shown.iter().map(|item| paint::width(&item.tag)).max().unwrap_or(0);
+        // On a narrow screen the description needs the room.
+        let tags = if room >= column + tags + 30 { tags } else { 0 };
         let lines: Vec<Line> = shown
             .iter()
             .enumerate()
             .map(|(at, item)| {
                 let chosen = first + at == self.selected;
-                let style = if chosen { theme.selected } else { theme.text };
+                let style = match (chosen, item.colour) {
+                    (true, _) => theme.selected,
+                    (false, Some((red, green, blue))) => theme.depth.adapt(theme.text.fg(Color::Rgb(red, green, blue))),
+                    (false, None) => theme.text,
+                };
                 let name = paint::cut(&format!("{mark}{}", item.name), column);
                 let gap = " ".repeat(column.saturating_sub(paint::width(&name)) + 2);
-                let detail = paint::cut(&item.detail, room.saturating_sub(column + 2));
+                let tagged = tags > 0 && !item.tag.is_empty();
+                let kept = if tagged { tags + 2 } else { 0 };
+                let mut detail = paint::cut(&item.detail, room.saturating_sub(column + 2 + kept));
+                if tagged {
+                    let filled = column + 2 + paint::width(&detail) + paint::width(&item.tag);
+                    detail.push_str(&" ".repeat(room.saturating_sub(filled)));
+                    detail.push_str(&item.tag);
+                }
                 Line::from(vec![
                     Span::styled(if chosen { "› " } else { "  " }, theme.accent),
                     Span::styled(name, style),
@@ -113,48 +132,40 @@ pub fn ranked<'a>(query: &str, names: impl Iterator<Item = &'a str>, config: Con
     scored.into_iter().take(most).map(|(_, _, at)| at).collect()
 }
 
-/// Commands that fit a query: names that begin with it first, then fuzzy ones. An alias counts for its command.
-pub fn commands(query: &str, all: &[CommandInfo]) -> Vec<Item> {
-    let names: Vec<(&str, usize)> = all
-        .iter()
-        .enumerate()
-        .flat_map(|(at, command)| {
-            std::iter::once(&command.name).chain(&command.aliases).map(move |name| (name.as_str(), at))
-        })
-        .collect();
-    let mut order: Vec<usize> = if query.is_empty() {
-        (0..all.len()).collect()
-    } else {
-        let fuzzy = ranked(query, names.iter().map(|(name, _)| *name), Config::DEFAULT, usize::MAX);
-        let (begin, rest): (Vec<usize>, Vec<usize>) = fuzzy.into_iter().partition(|at| names[*at].0.starts_with(query));
-        begin.into_iter().chain(rest).map(|at| names[at].1).collect()
-    };
-    let mut seen = vec![false; all.len()];
-    order.retain(|at| !std::mem::replace(&mut seen[*at], true));
-    let item = |at: usize| {
-        let command = &all[at];
-        let detail = match command.hint.as_str() {
-            "" => command.description.clone(),
-            hint => format!("{hint}  {}", command.description),
+/// Commands that fit a query, best first.
+pub fn commands(query: &str, registry: &Registry) -> Vec<Item> {
+    let item = |command: &Command| {
+        let interface = command.interface.as_ref();
+        let title = interface.and_then(|interface| interface.display_name.as_deref());
+        let summary = [title, Some(command.summary())].into_iter().flatten().collect::<Vec<_>>().join(": ");
+        let detail = match command.argument_hint.as_deref() {
+            None | Some("") => summary,
+            Some(hint) => format!("{hint}  {summary}"),
         };
-        Item { name: command.name.clone(), detail }
+        let own = command.source == Source::Builtin;
+        Item {
+            name: command.name.clone(),
+            detail,
+            tag: if own { String::new() } else { command.source.tag().to_owned() },
+            colour: interface.and_then(|interface| interface.brand_color),
+            placeholder: interface.and_then(|interface| interface.default_prompt.clone()),
+        }
     };
-    order.into_iter().map(item).collect()
+    registry.complete(query).into_iter().take(MOST).map(|row| item(row.command)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn some() -> Vec<CommandInfo> {
-        [("clear", "new", ""), ("cost", "", ""), ("model", "", "[id]"), ("resume", "continue", "[session]")]
-            .map(|(name, alias, hint)| CommandInfo {
-                name: name.into(),
-                aliases: [alias].iter().filter(|alias| !alias.is_empty()).map(|alias| (*alias).into()).collect(),
-                description: format!("about {name}"),
-                hint: hint.into(),
-            })
-            .into()
+    fn some() -> Registry {
+        let wanted = ["clear", "cost", "model", "resume"];
+        let all = Registry::builtin();
+        let some = all.all().filter(|command| wanted.contains(&command.name.as_str())).cloned();
+        let mut some: Vec<Command> = some.collect();
+        some.sort_by(|a, b| a.name.cmp(&b.name));
+        some.iter_mut().for_each(|command| command.description = format!("about {}", command.name));
+        Registry::of(some)
     }
 
     #[test]
@@ -168,6 +179,6 @@ mod tests {
         check("clr", &["clear"]);
         check("new", &["clear"]);
         check("zzz", &[]);
-        assert_eq!(commands("mod", &some())[0].detail, "[id]  about model");
+        assert_eq!(commands("mod", &some())[0].detail, "[provider/]id  about model");
     }
 }

@@ -531,7 +531,7 @@ mod tests {
         let options = Options {
             theme: Theme::dark(),
             keymap: Keymap::default(),
-            commands: Vec::new(),
+            commands: crate::commands::Registry::builtin(),
             reduced_motion: true,
             notifications: true,
             on_light: None,

@@ -9,7 +9,6 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use super::app::{App, Options};
 use super::keymap::Keymap;
-use super::popup::CommandInfo;
 use super::run::{self, Host, Left, Terminal};
 use super::terminal::{Keyboard, Output, Queries, Session, Signal, Surface, Traits, Tty, restore_on_panic, signals};
 use super::theme::{Depth, Theme};
@@ -102,18 +101,12 @@ fn options(setup: &Setup) -> Result<Options, String> {
         theme
     };
     let chosen = config.tui.theme.name();
-    let commands = Registry::builtin();
-    let commands = commands.all().filter(|command| !command.hidden).map(|command| CommandInfo {
-        name: command.name.clone(),
-        aliases: command.aliases.clone(),
-        description: command.description.clone(),
-        hint: command.argument_hint.clone().unwrap_or_default(),
-    });
     Ok(Options {
         theme: theme(chosen.unwrap_or("dark")),
         on_light: chosen.is_none().then(|| theme("light")),
         keymap,
-        commands: commands.collect(),
+        // The skills come with an event, once they are loaded.
+        commands: Registry::builtin(),
         reduced_motion: config.tui.reduced_motion,
         notifications: config.tui.notifications,
     })

@@ -15,10 +15,10 @@ use serde_json::json;
 use super::app::{App, Options};
 use super::keymap::Keymap;
 use super::msg::{Effect, Msg};
-use super::popup::CommandInfo;
 use super::theme::Theme;
 use super::update::update;
 use super::view;
+use crate::commands::{Command, Registry};
 use crate::message::{CallId, Message, Todo, TodoStatus};
 use crate::permission::Mode;
 use crate::protocol::*;
@@ -32,11 +32,12 @@ struct Run {
 
 impl Run {
     fn new(width: u16, height: u16) -> Run {
-        let command = |name: &str, alias: &str, description: &str| CommandInfo {
-            name: name.into(),
+        let all = Registry::builtin();
+        let command = |name: &str, alias: &str, description: &str| Command {
             aliases: if alias.is_empty() { Vec::new() } else { vec![alias.into()] },
             description: description.into(),
-            hint: String::new(),
+            argument_hint: None,
+            ..all.find(name).unwrap().clone()
         };
         let commands = vec![
             command("clear", "new", "Start over with an empty conversation"),
@@ -52,7 +53,7 @@ impl Run {
         let options = Options {
             theme: Theme::dark(),
             keymap: Keymap::default(),
-            commands,
+            commands: Registry::of(commands),
             reduced_motion: true,
             notifications: true,
             on_light: None,

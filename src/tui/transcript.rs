@@ -17,6 +17,7 @@ use crate::session::entry::Restore;
 use crate::tui::cell::call::{Call, Shell};
 use crate::tui::cell::note::{Note, Retry, Welcome};
 use crate::tui::cell::prompt::Prompt;
+use crate::tui::cell::skill::SkillText;
 use crate::tui::cell::{Cell, Detail};
 use crate::tui::render::Row;
 use crate::tui::render::markdown::{self, CodeBlock, Stream};
@@ -115,7 +116,7 @@ impl Transcript {
             Event::Ask(_) | Event::AskClosed { .. } | Event::Mode(_) | Event::Usage(_) | Event::Listed(_) => {}
             Event::Thinking(Thinking::Complete { tokens }) => self.thought(*tokens, now),
             Event::Thinking(Thinking::Level(_)) => {}
-            Event::Todos { .. } | Event::Queue { .. } | Event::Closed => {}
+            Event::Todos { .. } | Event::Queue { .. } | Event::Commands { .. } | Event::Closed => {}
         }
     }
 
@@ -253,10 +254,11 @@ impl Transcript {
                     }
                 }
             }
+            Kind::Skill if message.user_visible => self.push(Cell::Skill(SkillText { text: message.text() })),
             Kind::Notice if message.user_visible => self.push(Cell::Note(Note::Notice(message.text()))),
             Kind::CompactSummary | Kind::ToolSummary if message.user_visible => self.aside(message.text()),
             Kind::Prompt | Kind::Notice | Kind::CompactSummary | Kind::ToolSummary => {}
-            Kind::ToolResultArchived | Kind::Attachment => {}
+            Kind::ToolResultArchived | Kind::Attachment | Kind::Skill => {}
         }
     }
 

@@ -15,7 +15,6 @@ use super::pager::{self, Pager};
 use super::render::Row;
 use super::{paint, thinking, view};
 use crate::protocol::{Delivery, Event, ListKind, Listed, Op};
-use crate::stdx::nearest::nearest;
 
 /// Takes one message and returns what shall be done, in order.
 pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
@@ -258,6 +257,7 @@ fn react(app: &mut App, reaction: Reaction, now: Instant) -> Vec<Effect> {
     match reaction {
         Reaction::Send => submit(app, Delivery::Steer, now),
         Reaction::ListFiles(query) => vec![Effect::ListFiles(query)],
+        Reaction::ListCommands => vec![Effect::Send(Op::Commands)],
         Reaction::Handled | Reaction::Ignored => Vec::new(),
     }
 }
@@ -339,14 +339,8 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
         return effects;
     }
     if let Some((name, _)) = command_line(text) {
-        let known = app
-            .options
-            .commands
-            .iter()
-            .find(|command| command.name == name || command.aliases.iter().any(|alias| alias == name));
-        let Some(known) = known else {
-            let names = app.options.commands.iter().flat_map(|command| command.aliases.iter().chain([&command.name]));
-            let near = nearest(name, names.map(String::as_str));
+        let Some(known) = app.options.commands.find(name) else {
+            let near = app.options.commands.nearest(name);
             let near = near.map_or("/help lists them".to_owned(), |near| format!("did you mean /{near}?"));
             app.tell(format!("there is no /{name}; {near}"), now);
             return Vec::new();
@@ -380,7 +374,7 @@ fn command_line(text: &str) -> Option<(&str, &str)> {
 
 /// Commands with a list that only an idle agent can give.
 fn opens_list(name: &str) -> bool {
-    matches!(name, "resume" | "model" | "permissions" | "rewind" | "memory")
+    matches!(name, "resume" | "model" | "permissions" | "rewind" | "memory" | "skills")
 }
 
 /// Commands that open something run here, the rest in the engine.
@@ -397,6 +391,7 @@ fn command(app: &mut App, name: &str, args: String) -> Vec<Effect> {
         ("resume", "") => list(ListKind::Sessions),
         ("model", "") => list(ListKind::Models),
         ("permissions", "") => list(ListKind::Rules),
+        ("skills", "") => list(ListKind::Skills),
         ("memory", number) => {
             app.wanted = number.parse().ok();
             list(ListKind::Memory)

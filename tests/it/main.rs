@@ -16,6 +16,7 @@ mod plan_enforced;
 mod processes;
 mod protocol;
 mod readme;
+mod skills;
 mod start;
 
 mod support;

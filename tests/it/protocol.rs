@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use cocode::commands::Registry;
+use cocode::commands::report::SkillRow;
 use cocode::message::{CallId, Message, Todo, TodoStatus, Usage};
 use cocode::permission::{Behavior, Mode};
 use cocode::protocol::*;
@@ -48,6 +50,7 @@ fn ops() {
         Op::Remember { text: "go".into() },
         Op::List { what: ListKind::Sessions },
         Op::Resume { session: "id".into() },
+        Op::Commands,
         Op::Shutdown,
     ];
     insta::assert_snapshot!(lines(&ops));
@@ -141,6 +144,13 @@ fn events() {
         Event::Notice { text: "note".into() },
         Event::Error { text: "bad".into(), restore: Some("go".into()) },
         Event::Model(model),
+        Event::Commands { registry: Registry::of(vec![Registry::builtin().find("cost").unwrap().clone()]) },
+        Event::Listed(Listed::Skills(vec![SkillRow {
+            command: Some("/x".into()),
+            name: "x".into(),
+            detail: "d".into(),
+            path: Some("/s/x/SKILL.md".into()),
+        }])),
         Event::Listed(Listed::Sessions(vec![SessionRow { id: "id".into(), title: "t".into(), detail: "d".into() }])),
         Event::Listed(Listed::Models(vec![ModelRow { id: "p/m".into(), detail: "d".into(), current: true }])),
         Event::Listed(Listed::Rules(vec![RuleRow {

@@ -10,7 +10,7 @@ use super::hooked::Hooked;
 use crate::agent::Agent;
 use crate::agent::desk::Desk;
 use crate::message::{Display, Outcome, ToolCall, ToolResult};
-use crate::permission::{self, Access, Behavior, Decision, Disk, Mode, Query, RuleSet, Trust};
+use crate::permission::{self, Access, Behavior, Decision, Disk, Mode, Places, Query, RuleSet, Trust};
 use crate::protocol::{Answer, Event, Question};
 use crate::session;
 use crate::tools::Tool;
@@ -102,6 +102,12 @@ impl Agent {
         let by_plan = || self.decide_by(&ready.call.name, &ready.access, Mode::Default, rules, trust).behavior;
         let text = self.refusal(decision, by_plan);
         Admission::Refused(ToolResult::of_text(ready.call.id.clone(), Outcome::Denied, text))
+    }
+
+    /// As `decide`, with other places.
+    pub(in crate::agent) fn decide_in(&self, places: &Places, tool: &str, access: &Access) -> Decision {
+        let (mode, rules, trust) = (self.mode(), &self.policy.rules, self.policy.trust);
+        permission::decide(&Query { tool, access, mode, rules, places, trust }, &Disk)
     }
 
     async fn ask(

@@ -4,6 +4,7 @@
 pub mod call;
 pub mod note;
 pub mod prompt;
+pub mod skill;
 pub mod thinking;
 
 use std::time::Duration;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use self::call::{Call, Shell};
 use self::note::{Note, Retry, Welcome};
 use self::prompt::Prompt;
+use self::skill::SkillText;
 use self::thinking::Thinking;
 use crate::tui::render::{Row, markdown};
 use crate::tui::theme::Theme;
@@ -31,6 +33,7 @@ pub enum Detail {
 pub enum Cell {
     Welcome(Welcome),
     Prompt(Prompt),
+    Skill(SkillText),
     Thinking(Thinking),
     Reply(Reply),
     Call(Call),
@@ -53,7 +56,7 @@ impl Cell {
     pub fn is_final(&self) -> bool {
         match self {
             Cell::Welcome(welcome) => !welcome.model.probing,
-            Cell::Prompt(_) | Cell::Note(_) => true,
+            Cell::Prompt(_) | Cell::Skill(_) | Cell::Note(_) => true,
             Cell::Thinking(thinking) => thinking.took.is_some() || thinking.closed,
             Cell::Reply(reply) => reply.closed,
             Cell::Call(call) => call.is_done(),
@@ -68,6 +71,7 @@ impl Cell {
         match self {
             Cell::Welcome(welcome) => welcome.rows(width, theme),
             Cell::Prompt(prompt) => prompt.rows(width, theme, detail),
+            Cell::Skill(skill) => skill.rows(width, theme, detail),
             Cell::Thinking(thinking) => thinking.rows(width, theme, detail),
             Cell::Reply(reply) => markdown::render(&reply.source, width, theme),
             Cell::Call(call) => call.rows(width, theme, detail),

@@ -16,7 +16,8 @@ use self::chip::{Chip, Draft};
 use self::editor::{Editor, Unit, Way};
 use self::history::{History, Search};
 use super::keymap::Action;
-use super::popup::{self, CommandInfo, Item, Kind, Popup};
+use super::popup::{self, Item, Kind, Popup};
+use crate::commands::Registry;
 
 /// Cells that the mark before the text takes.
 pub const MARGIN: u16 = 2;
@@ -40,6 +41,8 @@ pub enum Reaction {
     Send,
     /// A new query for the file popup.
     ListFiles(String),
+    /// The list of commands was opened: some may have changed.
+    ListCommands,
 }
 
 /// The composer.
@@ -54,6 +57,8 @@ pub struct Composer {
     stash: Option<(Draft, Mode)>,
     /// The text whose popup the user has closed.
     dismissed: Option<String>,
+    /// What a picked skill offers, as long as nothing is written behind its name: the text, and the offer.
+    pub(super) offer: Option<(String, String)>,
     /// Prompts sent lately, to bring one back as it was written.
     sent: Vec<(String, Draft)>,
 }
@@ -87,7 +92,7 @@ impl Composer {
     }
 
     /// Does what a key means; `width` is that of the text column.
-    pub fn act(&mut self, action: Action, width: usize, commands: &[CommandInfo]) -> Reaction {
+    pub fn act(&mut self, action: Action, width: usize, commands: &Registry) -> Reaction {
         if self.search.is_some() {
             return self.act_in_search(action);
         }
@@ -154,7 +159,7 @@ impl Composer {
     }
 
     /// Takes a key that is bound to nothing: text, as a rule.
-    pub fn type_key(&mut self, key: KeyEvent, commands: &[CommandInfo]) -> Reaction {
+    pub fn type_key(&mut self, key: KeyEvent, commands: &Registry) -> Reaction {
         if let Some(search) = &mut self.search {
             if search.query.key(key) {
                 search.rewind();
@@ -176,7 +181,7 @@ impl Composer {
     }
 
     /// Takes pasted text; `image` is the file that it names, when it is an image that exists.
-    pub fn paste(&mut self, text: &str, image: Option<PathBuf>, commands: &[CommandInfo]) -> Reaction {
+    pub fn paste(&mut self, text: &str, image: Option<PathBuf>, commands: &Registry) -> Reaction {
         let text = chip::tidy(text);
         if let Some(search) = &mut self.search {
             search.query.insert(&text);
@@ -238,7 +243,7 @@ impl Composer {
     /// Files for a query; ignored when the query is no longer the one asked for.
     pub fn listed(&mut self, query: &str, paths: Vec<String>) {
         if let Some(popup) = self.popup.as_mut().filter(|popup| popup.kind == Kind::Files && popup.query == query) {
-            popup.items = paths.into_iter().map(|name| Item { name, detail: String::new() }).collect();
+            popup.items = paths.into_iter().map(Item::file).collect();
             popup.selected = 0;
         }
     }
@@ -273,7 +278,7 @@ impl Composer {
         Reaction::Handled
     }
 
-    fn act_in_popup(&mut self, action: Action, commands: &[CommandInfo]) -> Option<Reaction> {
+    fn act_in_popup(&mut self, action: Action, commands: &Registry) -> Option<Reaction> {
         let popup = self.popup.as_mut().filter(|popup| !popup.items.is_empty())?;
         match action {
             Action::Up => popup.step(-1),
@@ -286,7 +291,8 @@ impl Composer {
             }
             Action::Complete | Action::Send => {
                 let (kind, range) = (popup.kind, popup.range.clone());
-                let name = popup.item()?.name.clone();
+                let item = popup.item()?;
+                let (name, placeholder) = (item.name.clone(), item.placeholder.clone());
                 self.popup = None;
                 let text = match (kind, action) {
                     (Kind::Commands, Action::Send) => {
@@ -300,6 +306,7 @@ impl Composer {
                     (Kind::Files, _) => format!("@{name} "),
                 };
                 self.editor.replace(range, &text);
+                self.offer = placeholder.map(|placeholder| (self.editor.text().to_owned(), placeholder));
                 return Some(self.look_around(commands));
             }
             _ => return None,
@@ -308,7 +315,7 @@ impl Composer {
     }
 
     /// Opens, renews or closes the popup after an edit or a motion.
-    fn look_around(&mut self, commands: &[CommandInfo]) -> Reaction {
+    fn look_around(&mut self, commands: &Registry) -> Reaction {
         let text = self.editor.text();
         if self.dismissed.as_deref() == Some(text) || self.mode == Mode::Shell {
             self.popup = None;
@@ -320,8 +327,9 @@ impl Composer {
             let end = cursor + text[cursor..].find(char::is_whitespace).unwrap_or(text.len() - cursor);
             let items = popup::commands(query, commands);
             let query = query.to_owned();
+            let open = self.popup.as_ref().is_some_and(|popup| popup.kind == Kind::Commands);
             self.popup = Some(Popup { kind: Kind::Commands, range: 0..end, query, items, selected: 0 });
-            return Reaction::Handled;
+            return if open { Reaction::Handled } else { Reaction::ListCommands };
         }
         let start = before
             .rfind(|c: char| c.is_whitespace() || c == '(')
@@ -347,6 +355,15 @@ impl Composer {
                 self.popup = Some(popup);
                 Reaction::ListFiles(query)
             }
+        }
+    }
+
+    /// Takes over other commands: an open list of them shows the new ones.
+    pub fn renew(&mut self, commands: &Registry) {
+        if let Some(popup) = self.popup.as_mut().filter(|popup| popup.kind == Kind::Commands) {
+            let chosen = popup.item().map(|item| item.name.clone());
+            popup.items = popup::commands(&popup.query, commands);
+            popup.selected = popup.items.iter().position(|item| Some(&item.name) == chosen.as_ref()).unwrap_or(0);
         }
     }
 

@@ -57,6 +57,14 @@ impl Composer {
         let (rows, (row, column)) = self.editor.visible(text.width as usize, text.height as usize);
         let lines: Vec<Line> = rows.into_iter().map(|row| self.line(row, theme)).collect();
         paint::lines(buf, text, &lines);
+        if let Some((written, offer)) = &self.offer
+            && written == self.editor.text()
+            && row == 0
+            && column < text.width as usize
+        {
+            let room = text.width as usize - column;
+            buf.set_stringn(text.x + column as u16, text.y, paint::cut(offer, room), room, theme.dim);
+        }
         Some(Position { x: text.x + column as u16, y: text.y + (row as u16).min(text.height - 1) })
     }
 

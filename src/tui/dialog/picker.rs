@@ -8,6 +8,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
+use crate::commands::report::SkillRow;
 use crate::permission::Behavior;
 use crate::protocol::RewindWhat;
 use crate::protocol::{ListKind, Listed, MemoryRow, ModelRow, RuleRow, SessionRow};
@@ -82,6 +83,7 @@ impl Picker {
             ListKind::Memory => "Open which memory file?",
             ListKind::Prompts => "Go back to where?",
             ListKind::History => "Earlier prompts",
+            ListKind::Skills => "Skills: open which one?",
         };
         Picker::new(title, Some(kind), Vec::new())
     }
@@ -155,6 +157,14 @@ impl Picker {
                     choice: Choice::File(row.path),
                 };
                 (ListKind::Memory, rows.into_iter().map(item).collect())
+            }
+            Listed::Skills(rows) => {
+                let item = |row: SkillRow| Item {
+                    label: row.command.unwrap_or(row.name),
+                    detail: row.detail,
+                    choice: row.path.map_or(Choice::Nothing, Choice::File),
+                };
+                (ListKind::Skills, rows.into_iter().map(item).collect())
             }
             // The view folds the prompts from events, and keeps the history itself.
             Listed::Prompts(_) | Listed::History(_) => return,
@@ -238,6 +248,7 @@ impl Picker {
             Some(ListKind::Sessions) => "no earlier session of this folder",
             Some(ListKind::Rules) => "no rule is set: what is not known to only read asks",
             Some(ListKind::Prompts) => "no prompt yet",
+            Some(ListKind::Skills) => "no skill yet: `cocode skills new <name>` begins one",
             _ => "nothing there",
         }
     }

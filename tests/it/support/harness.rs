@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cocode::commands::Registry;
 use cocode::config::paths::{Env, Paths};
 use cocode::engine::{self, Begin, Handle, Setup};
 use cocode::message::{Block, Effect};
 use cocode::permission::{Mode, Sandbox};
-use cocode::protocol::{Answer, Delivery, Delta, Event, Item, ModeChange, Op, Question, Turn};
+use cocode::protocol::{Answer, Delivery, Delta, Event, Item, ModeChange, Op, Question, Turn, TurnEnd};
 use cocode::session::Session;
 use cocode::stdx::clock::Clocks;
 
@@ -85,6 +86,14 @@ impl Harness {
 
     pub(crate) fn file(self, path: &str, text: &str) -> Harness {
         let path = self.project().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    /// A file in our own home, `~/.claude`.
+    pub(crate) fn home(self, path: &str, text: &str) -> Harness {
+        let path = self.root.path().join(".claude").join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
         self
@@ -191,15 +200,27 @@ impl Harness {
         let Handle { ops, mut events, task } = engine::start(self.setup());
         let mut seen = Vec::new();
         let mut prompts = VecDeque::from(std::mem::take(&mut self.prompts));
-        let mut begun = false;
+        let (mut begun, mut queued, mut asked) = (false, 0, false);
+        let builtin = Registry::builtin();
         loop {
             let event = tokio::time::timeout(PATIENCE, events.recv()).await;
             let event =
                 event.unwrap_or_else(|_| panic!("nothing happens any more after\n{}", trace(&seen, &self.project())));
             let Some(event) = event else { break };
             let row = line(&event, &self.project());
-            let ready =
-                matches!(event, Event::Turn(Turn::Ended { .. })) || (matches!(event, Event::Usage(_)) && !begun);
+            match &event {
+                Event::Queue { items } => queued = items.len(),
+                Event::Turn(Turn::Started) => asked = false,
+                _ => {}
+            }
+            // A skill that was refused makes no turn, and what waits makes one of its own.
+            let refused = asked && matches!(event, Event::Error { .. });
+            let ended = match &event {
+                // What waited behind a failure comes back.
+                Event::Turn(Turn::Ended { end, .. }) => queued == 0 || *end == TurnEnd::Failed,
+                _ => false,
+            };
+            let ready = ended || refused || (matches!(event, Event::Usage(_)) && !begun);
             if let Event::Ask(ask) = &event
                 && !self.unanswered
             {
@@ -215,8 +236,17 @@ impl Harness {
             if ready {
                 begun = true;
                 // Ops are served in order: a command needs no word that it has ended.
-                while let Some(line) = prompts.pop_front_if(|text| text.starts_with('/') && !begins_turn(text)) {
+                asked = false;
+                while let Some(line) =
+                    prompts.pop_front_if(|text| text.starts_with('/') && !begins_turn(text) && !asked)
+                {
+                    // Any name but a built-in's is a skill's, which makes a turn.
+                    let name = line[1..].split(' ').next().unwrap_or_default();
+                    asked = builtin.find(name).is_none();
                     ops.send(command(&line)).await.unwrap();
+                }
+                if asked {
+                    continue;
                 }
                 let op = match prompts.pop_front() {
                     Some(line) if line.starts_with('/') => command(&line),
@@ -242,6 +272,11 @@ impl Ran {
 
     pub(crate) fn project(&self) -> PathBuf {
         self.root.path().join("project").canonicalize().unwrap()
+    }
+
+    /// Our own home, `~/.claude`.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.root.path().join(".claude")
     }
 
     pub(crate) fn read(&self, path: &str) -> String {
@@ -302,6 +337,7 @@ fn line(event: &Event, project: &Path) -> Option<String> {
         | Event::AskClosed { .. }
         | Event::Closed
         | Event::Model(_)
+        | Event::Commands { .. }
         | Event::Listed(_) => return None,
         Event::Item(Item::Message { message, .. }) => {
             let parts: Vec<String> = message

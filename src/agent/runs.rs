@@ -1,0 +1,446 @@
+//! Runs of skills: from the expansion of the text to the end of the turn. Lock, rules and model hold that long, however
+//! the turn ends.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::desk::Desk;
+use super::{Agent, Model};
+use crate::commands::expand::{self, Piece, Values};
+use crate::commands::skill::{RunsIn, Verbosity};
+use crate::commands::{Catalog, Skill, Source as From};
+use crate::hooks::{Origin, Registration};
+use crate::message::{Message, Outcome};
+use crate::permission::{Access, Behavior, Rule, Source, Trust};
+use crate::protocol::Event;
+use crate::session::entry::EntryKind;
+use crate::session::{self, Session};
+use crate::tools;
+
+/// Turns after an invocation in which a skill may recall itself.
+const RECENT: u64 = 3;
+/// Most characters of the output of one command that are put into a prompt.
+const OUTPUT: usize = 30_000;
+
+/// Finds a model by name or role, with the limits that fit it.
+///
+/// Its error says why the model cannot be asked.
+pub type Lookup = Arc<dyn Fn(&str) -> Result<(Model, tools::Settings), String> + Send + Sync>;
+
+/// What skills need that is set for the session.
+#[derive(Clone)]
+pub struct Settings {
+    pub catalog: Arc<Catalog>,
+    pub models: Lookup,
+    pub verbosity: Verbosity,
+    pub named: Named,
+    /// Most characters of the list that the model is given.
+    pub list_budget: usize,
+}
+
+/// Whether a reminder begins with the name of its skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    Yes,
+    No,
+}
+
+/// A skill that is asked for, as it was typed or called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invocation {
+    /// Without the slash.
+    pub name: String,
+    pub args: String,
+}
+
+impl Invocation {
+    /// As it would be typed.
+    pub fn line(&self) -> String {
+        if self.args.is_empty() { format!("/{}", self.name) } else { format!("/{} {}", self.name, self.args) }
+    }
+}
+
+/// Who asks for a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    User,
+    Model,
+}
+
+/// The skills of an agent: what is set, and what runs.
+pub(super) struct Runs {
+    pub(super) settings: Settings,
+    running: Vec<Arc<Skill>>,
+    /// Hooks of skills that run.
+    hooks: Vec<Registration>,
+    /// The session's model and limits, while a skill has another one.
+    replaced: Option<(Model, Arc<tools::Settings>)>,
+    /// Skills that were invoked, with the turn of it.
+    recent: Vec<(Arc<Skill>, u64)>,
+    turn: u64,
+    /// The turn in which was reminded last.
+    reminded: u64,
+}
+
+impl Runs {
+    pub(super) fn new(settings: Settings) -> Runs {
+        Runs {
+            settings,
+            running: Vec::new(),
+            hooks: Vec::new(),
+            replaced: None,
+            recent: Vec::new(),
+            turn: 0,
+            reminded: 0,
+        }
+    }
+
+    /// Another session begins: nothing was invoked in it.
+    pub(super) fn forget(&mut self) {
+        self.recent.clear();
+    }
+
+    /// What tools see of the skills.
+    pub(super) fn view(&self) -> View {
+        View {
+            catalog: self.settings.catalog.clone(),
+            running: self.running.iter().map(|skill| skill.name.clone()).collect(),
+        }
+    }
+}
+
+/// Looks skills up for a caller.
+#[derive(Clone)]
+pub(super) struct View {
+    catalog: Arc<Catalog>,
+    running: Vec<String>,
+}
+
+impl View {
+    /// The skill, if this caller may run it now.
+    ///
+    /// # Errors
+    /// Why not, and what to do instead.
+    pub(super) fn find(&self, name: &str, caller: Caller) -> Result<Arc<Skill>, String> {
+        let (now, _) = self.catalog.refresh();
+        let name = name.trim().trim_start_matches('/');
+        let Some((command, skill)) = now.named(name) else {
+            let nearest = now.registry.nearest(name).filter(|near| now.named(near).is_some());
+            let hint = nearest.map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();
+            return Err(format!("There is no skill `{name}`.{hint}"));
+        };
+        match caller {
+            Caller::User if !command.user_invocable => {
+                return Err(format!("`/{name}` is for the model alone: its file says `user_invocable: false`."));
+            }
+            Caller::Model if skill.disable_model_invocation => {
+                return Err(format!("The skill `{name}` can be started by the user only, as `/{name}`."));
+            }
+            Caller::User | Caller::Model => {}
+        }
+        if self.running.contains(&skill.name) {
+            return Err(format!("The skill `{name}` is already running: its instructions stand above. Follow them."));
+        }
+        if skill.context == RunsIn::Fork || skill.agent.is_some() {
+            return Err(format!(
+                "The skill `{name}` runs as a sub-agent (`context: fork`), and there are none yet. Remove `context` and `agent` from {} to run it here.",
+                skill.place()
+            ));
+        }
+        Ok(skill.clone())
+    }
+}
+
+/// Folders that invoked skills opened for reading.
+pub(super) fn opened(session: &Session) -> impl Iterator<Item = PathBuf> {
+    session.facts().invoked.iter().filter_map(|invoked| invoked.opened.clone())
+}
+
+impl Agent {
+    /// Takes over settings, and models, that were not there at the start.
+    pub fn set_skills(&mut self, settings: Settings) {
+        self.runs.settings = settings;
+    }
+
+    /// Why the user cannot run a skill now; none when they can.
+    pub fn refuses_skill(&self, name: &str) -> Option<String> {
+        self.runs.view().find(name, Caller::User).err()
+    }
+
+    /// Whether a skill wants what only a trusted folder gets, and this one is none: what it wants.
+    pub fn wants_trust(&self, name: &str) -> Vec<String> {
+        let now = self.runs.settings.catalog.current();
+        let Some((_, skill)) = now.named(name).filter(|(_, skill)| !self.trusts(skill)) else { return Vec::new() };
+        let mut wants = Vec::new();
+        if !skill.allowed_tools.is_empty() {
+            wants.push(format!("allowed tools of /{}: {}", skill.name, skill.allowed_tools.join(", ")));
+        }
+        if skill.hooks.is_some() {
+            wants.push(format!("hooks of /{} ({})", skill.name, skill.place()));
+        }
+        if skill.body().is_ok_and(|body| expand::runs_commands(&body)) {
+            wants.push(format!("commands that /{} runs at once ({})", skill.name, skill.place()));
+        }
+        wants
+    }
+
+    fn trusts(&self, skill: &Skill) -> bool {
+        skill.source != From::ProjectSettings || self.policy.trust == Trust::Trusted
+    }
+
+    /// Begins the run that a prompt asks for. None for a prompt without a skill.
+    ///
+    /// # Errors
+    /// The inner error says why the skill cannot run.
+    pub(super) async fn take_up(
+        &mut self,
+        skill: Option<&Invocation>,
+        desk: &Desk,
+    ) -> Result<Option<Arc<Skill>>, String> {
+        self.runs.turn += 1;
+        let Some(call) = skill else { return Ok(None) };
+        let skill = self.runs.view().find(&call.name, Caller::User)?;
+        self.begin_run(&skill, desk).await;
+        Ok(Some(skill))
+    }
+
+    /// Runs a skill that the model has called.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) async fn run_skill(
+        &mut self,
+        call: Invocation,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<(), session::Error> {
+        match self.runs.view().find(&call.name, Caller::Model) {
+            Ok(skill) => {
+                let before = self.model.name();
+                self.begin_run(&skill, desk).await;
+                if self.model.name() != before {
+                    // What was answered until now counts for the model that did.
+                    let earlier = std::mem::take(&mut self.turn_usage.replies);
+                    self.turn_usage.beside.add(&earlier);
+                    self.session.append(EntryKind::ModelChanged { model: self.model.name() })?;
+                }
+                self.read_out(&skill, &call.args, desk, cancel).await
+            }
+            Err(problem) => self.push(Message::reminder(&problem), desk).await,
+        }
+    }
+
+    /// Takes lock, rules and model for the run.
+    async fn begin_run(&mut self, skill: &Arc<Skill>, desk: &Desk) {
+        self.runs.running.push(skill.clone());
+        let mut rules = Vec::new();
+        if self.trusts(skill) {
+            rules.extend(skill.allowed_tools.iter().map(|text| (Behavior::Allow, text)));
+        }
+        rules.extend(skill.disallowed_tools.iter().map(|text| (Behavior::Deny, text)));
+        for (behavior, text) in rules {
+            match Rule::parse(text) {
+                Ok(rule) => self.policy.rules.add(behavior, rule, Source::Skill),
+                Err(problem) => {
+                    let text = format!("`/{}` {}: {problem}. The rule is left out.", skill.name, skill.place());
+                    desk.emit(Event::Notice { text }).await;
+                }
+            }
+        }
+        if let Some(hooks) = skill.hooks.clone().filter(|_| self.trusts(skill)) {
+            let origin = Origin::Skill(skill.name.clone());
+            let base = skill.base().map(PathBuf::from);
+            let (registration, problems) = self.hooking.hooks.register(origin, base, &Value::Object(hooks));
+            self.runs.hooks.push(registration);
+            for problem in problems {
+                desk.emit(Event::Notice { text: format!("`/{}` {}: {problem}", skill.name, skill.place()) }).await;
+            }
+        }
+        let Some(name) = &skill.model else { return };
+        match (self.runs.settings.models)(name) {
+            Ok((model, tools)) if model.name() != self.model.name() => {
+                let before = (self.model.clone(), self.settings.tools.clone());
+                self.runs.replaced.get_or_insert(before);
+                self.set_model(model, tools);
+                desk.emit(Event::Model(self.model.info())).await;
+            }
+            Ok(_) => {}
+            Err(problem) => {
+                let text = format!(
+                    "`/{}` asks for the model `{name}`, but {problem}. The session's model is asked.",
+                    skill.name
+                );
+                desk.emit(Event::Notice { text }).await;
+            }
+        }
+    }
+
+    /// Ends all runs with the turn, however it ended.
+    pub(super) async fn end_runs(&mut self, desk: &Desk) {
+        if self.runs.running.is_empty() {
+            return;
+        }
+        self.runs.running.clear();
+        for registration in std::mem::take(&mut self.runs.hooks) {
+            self.hooking.hooks.remove(registration);
+        }
+        self.policy.rules.clear(Source::Skill);
+        if let Some((model, tools)) = self.runs.replaced.take() {
+            self.set_model(model, Arc::unwrap_or_clone(tools));
+            desk.emit(Event::Model(self.model.info())).await;
+            if let Err(error) = self.session.append(EntryKind::ModelChanged { model: self.model.name() }) {
+                tracing::error!(%error, "the model of the session could not be noted");
+            }
+        }
+    }
+
+    /// Expands a skill's text, runs the commands in it, and tells it to the model.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) async fn read_out(
+        &mut self,
+        skill: &Arc<Skill>,
+        args: &str,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<(), session::Error> {
+        let (text, attached) = match skill.body() {
+            Ok(body) => self.skill_text(skill, &body, args, desk, cancel).await?,
+            Err(problem) => (format!("[The skill's text cannot be read: {problem}]"), Vec::new()),
+        };
+        let opened = skill.base().filter(|_| self.trusts(skill)).map(PathBuf::from);
+        self.policy.places.free_reads.extend(opened.clone());
+        self.session.append(EntryKind::SkillInvoked {
+            name: skill.name.clone(),
+            path: skill.path().map(PathBuf::from),
+            opened,
+            content: text.clone(),
+        })?;
+        self.push(Message::skill(text), desk).await?;
+        for message in attached {
+            self.push(message, desk).await?;
+        }
+        self.runs.settings.catalog.record(&skill.name);
+        let turn = self.runs.turn;
+        self.runs.recent.retain(|(recent, _)| recent.name != skill.name);
+        self.runs.recent.push((skill.clone(), turn));
+        desk.emit(Event::Commands { registry: self.runs.settings.catalog.current().registry.clone() }).await;
+        Ok(())
+    }
+
+    /// The prompt that a skill's body makes, and the files that go with it. A sub-agent that runs a skill gets the same.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    async fn skill_text(
+        &mut self,
+        skill: &Skill,
+        body: &str,
+        args: &str,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<(String, Vec<Message>), session::Error> {
+        let session = self.session.id().to_owned();
+        let values = Values { args, skill_dir: skill.base(), plugin_root: None, session_id: &session };
+        let expanded = expand::expand(body, &values);
+        let mut text = match skill.base() {
+            Some(base) => format!(
+                "Instructions of the skill `{}`. Relative paths in them start from {}.\n\n",
+                skill.name,
+                base.display()
+            ),
+            None => format!("Instructions of the skill `{}`.\n\n", skill.name),
+        };
+        let mut attached = Vec::new();
+        for piece in expanded.pieces {
+            match piece {
+                Piece::Text(more) => text.push_str(&more),
+                Piece::Shell { command } if !self.trusts(skill) => {
+                    text.push_str(&format!(
+                        "[`{command}` was not run: the user does not trust this folder's own files]"
+                    ));
+                }
+                Piece::Shell { command } => text.push_str(&self.command_output(&command, desk, cancel).await?),
+                Piece::File { path } => {
+                    text.push('@');
+                    text.push_str(&path);
+                    attached.extend(self.named_file(skill, &path, desk).await);
+                }
+            }
+        }
+        Ok((text, attached))
+    }
+
+    /// What a command of a skill wrote, or why it did not.
+    async fn command_output(
+        &mut self,
+        command: &str,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<String, session::Error> {
+        let input = serde_json::json!({ "command": command, "description": "for a skill" });
+        let result = self.aside("Bash", input, desk, cancel).await?;
+        let output = result.text();
+        let output = output.trim_end();
+        let end = output.char_indices().nth(OUTPUT).map_or(output.len(), |(at, _)| at);
+        let cut = if end < output.len() { "\n[cut]" } else { "" };
+        let output = &output[..end];
+        Ok(match result.outcome {
+            Outcome::Ok => format!("{output}{cut}"),
+            Outcome::Error => format!("[`{command}` failed: {output}{cut}]"),
+            Outcome::Denied => format!("[`{command}` was refused: {output}{cut}]"),
+            Outcome::Interrupted => format!("[`{command}` was interrupted]"),
+        })
+    }
+
+    /// A file that the body names as `@path`, when there is one and reading it needs no question.
+    async fn named_file(&mut self, skill: &Skill, path: &str, desk: &Desk) -> Option<Message> {
+        let dirs = self.dirs();
+        let own = skill.base().map(|base| base.join(path));
+        let near = dirs.absolute(path, self.settings.user_home.as_deref());
+        let file = own.into_iter().chain([near]).find(|file| file.is_file())?;
+        let mut places = self.places();
+        places.free_reads.extend(skill.base().filter(|_| self.trusts(skill)).map(PathBuf::from));
+        let access = Access::Read { path: file.clone() };
+        if self.decide_in(&places, "Read", &access).behavior != Behavior::Allow {
+            return Some(Message::reminder(&format!(
+                "{} was not attached: reading it needs a question. Read it if you need it.",
+                file.display()
+            )));
+        }
+        Some(self.attached_text(&file, desk).await)
+    }
+
+    /// Lets skills recall themselves: those that run or ran lately, once a turn.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) async fn remind_of_skills(&mut self, desk: &Desk) -> Result<(), session::Error> {
+        let turn = self.runs.turn;
+        if std::mem::replace(&mut self.runs.reminded, turn) == turn {
+            return Ok(());
+        }
+        self.runs.recent.retain(|(_, invoked)| turn <= invoked + RECENT);
+        let settings = &self.runs.settings;
+        let texts: Vec<String> = self
+            .runs
+            .recent
+            .iter()
+            .filter_map(|(skill, _)| {
+                let text = skill.reminders.at(settings.verbosity)?;
+                Some(match settings.named {
+                    Named::Yes => format!("{}: {text}", skill.name),
+                    Named::No => text.to_owned(),
+                })
+            })
+            .collect();
+        for text in texts {
+            self.push(Message::reminder(&text), desk).await?;
+        }
+        Ok(())
+    }
+}

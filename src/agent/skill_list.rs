@@ -1,0 +1,194 @@
+//! The list of skills that the model is given: once, before the first prompt; later only what changed.
+
+use std::collections::BTreeMap;
+
+use super::desk::Desk;
+use super::{Agent, Reminders};
+use crate::commands::{Command, Registry};
+use crate::message::{Kind, Message};
+use crate::session;
+
+const OPENING: &str = "# Skills\nInstructions for tasks of a kind. When one fits what is asked, call it with the Skill tool before you begin; the user starts one as /name.";
+const CHANGED: &str = "# Skills that are new or changed";
+const GONE: &str = "No longer there: ";
+
+/// A list that fits the budget, and what that cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List {
+    /// By name: the name, and the description as far as there was room.
+    pub lines: BTreeMap<String, String>,
+    /// Descriptions that were shortened.
+    pub shortened: usize,
+    /// Skills that found no room at all.
+    pub left_out: usize,
+}
+
+/// What the model is told of each skill, in at most `budget` characters: the least used ones are shortened first.
+pub fn list(registry: &Registry, budget: usize) -> List {
+    let mut rows: Vec<(&Command, String)> =
+        registry.model_invocable().map(|command| (command, line(command, usize::MAX))).collect();
+    // The most used first, and of those never used the stronger source.
+    rows.sort_by_key(|(command, _)| std::cmp::Reverse(command.score));
+    let chars = |text: &str| text.chars().count() + 1;
+    let mut total: usize = rows.iter().map(|(_, text)| chars(text)).sum();
+    let (mut shortened, mut left_out) = (0, 0);
+    for most in [200, 80, 0] {
+        for (command, text) in rows.iter_mut().rev() {
+            if total <= budget {
+                break;
+            }
+            let short = line(command, most);
+            if short.len() < text.len() {
+                shortened += usize::from(*text == line(command, usize::MAX));
+                total = total - chars(text) + chars(&short);
+                *text = short;
+            }
+        }
+    }
+    while total > budget
+        && let Some((_, text)) = rows.pop()
+    {
+        total -= chars(&text);
+        left_out += 1;
+    }
+    let lines = rows.into_iter().map(|(command, text)| (command.name.clone(), text)).collect();
+    List { lines, shortened, left_out }
+}
+
+/// `- name: description`, with at most so many characters of the description.
+fn line(command: &Command, most: usize) -> String {
+    let mut about = if command.has_description { command.description.clone() } else { String::new() };
+    if let Some(when) = &command.when_to_use {
+        let glue = if about.is_empty() { "" } else { " " };
+        about = format!("{about}{glue}{when}");
+    }
+    if let Some((at, _)) = about.char_indices().nth(most) {
+        about = if most == 0 { String::new() } else { format!("{}…", about[..at].trim_end()) };
+    }
+    let colon = if about.is_empty() { "" } else { ": " };
+    format!("- {}{colon}{about}", command.name)
+}
+
+/// What the model was told, read back from the conversation; none when it was told nothing.
+fn told<'a>(reminders: impl Iterator<Item = &'a str>) -> Option<BTreeMap<String, String>> {
+    let mut told = None;
+    for text in reminders {
+        let Some(text) = text.strip_prefix("<system-reminder>\n") else { continue };
+        if text.starts_with(OPENING) {
+            told = Some(BTreeMap::new());
+        } else if !text.starts_with(CHANGED) && !text.starts_with(GONE) {
+            continue;
+        }
+        let known: &mut BTreeMap<String, String> = told.get_or_insert_default();
+        for row in text.lines() {
+            if let Some(names) = row.strip_prefix(GONE) {
+                names.split(", ").for_each(|name| drop(known.remove(name)));
+            } else if let Some(rest) = row.strip_prefix("- ") {
+                let name = rest.split(": ").next().unwrap_or(rest);
+                known.insert(name.to_owned(), row.to_owned());
+            }
+        }
+    }
+    told
+}
+
+impl Agent {
+    /// Tells the model of the skills before a prompt: all of them at first, then what changed.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) async fn list_skills(&mut self, desk: &Desk) -> Result<(), session::Error> {
+        if self.settings.reminders == Reminders::Off {
+            return Ok(());
+        }
+        let (now, _) = self.runs.settings.catalog.refresh();
+        let lines = list(&now.registry, self.runs.settings.list_budget).lines;
+        let attachments: Vec<String> = self
+            .session
+            .context()
+            .entries()
+            .filter(|(_, message)| message.kind == Kind::Attachment)
+            .map(|(_, message)| message.text())
+            .filter(|text| text.contains("kills") || text.contains(GONE))
+            .collect();
+        let text = match told(attachments.iter().map(String::as_str)) {
+            None if lines.is_empty() => return Ok(()),
+            None => format!("{OPENING}\n{}", lines.into_values().collect::<Vec<_>>().join("\n")),
+            Some(known) => {
+                // Use changes what is shortened; that alone is no news.
+                let news: Vec<&str> = lines
+                    .iter()
+                    .filter(|(name, line)| known.get(*name).is_none_or(|old| !same(old, line)))
+                    .map(|(_, line)| line.as_str())
+                    .collect();
+                let gone: Vec<&str> =
+                    known.keys().filter(|name| !lines.contains_key(*name)).map(String::as_str).collect();
+                let mut parts = Vec::new();
+                if !news.is_empty() {
+                    parts.push(format!("{CHANGED}\n{}", news.join("\n")));
+                }
+                if !gone.is_empty() {
+                    parts.push(format!("{GONE}{}", gone.join(", ")));
+                }
+                if parts.is_empty() {
+                    return Ok(());
+                }
+                parts.join("\n")
+            }
+        };
+        self.push(Message::reminder(&text), desk).await
+    }
+}
+
+/// Whether two lines say the same, one of them perhaps shortened.
+fn same(old: &str, new: &str) -> bool {
+    let plain = |line: &str| line.trim_end_matches('…').to_owned();
+    let (old, new) = (plain(old), plain(new));
+    old == new || (old.len() != new.len() && (old.starts_with(&new) || new.starts_with(&old)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::Skill;
+
+    fn registry(skills: &[(&'static str, &str)], used: &str) -> Registry {
+        let skills: Vec<Skill> = skills
+            .iter()
+            .map(|(name, about)| Skill {
+                description: (*about).into(),
+                ..Skill::bundled(name, "---\ndescription: d\n---\nx")
+            })
+            .collect();
+        Registry::with_skills(&skills, |name| if name == used { 1.0 } else { 0.0 }).0
+    }
+
+    #[test]
+    fn the_least_used_are_shortened_first() {
+        let long = "x".repeat(300);
+        let registry = registry(&[("a", &long), ("b", &long), ("c", &long)], "c");
+        let check = |budget: usize, want: [usize; 3], shortened: usize, left_out: usize| {
+            let list = list(&registry, budget);
+            let sizes = ["a", "b", "c"].map(|name| list.lines.get(name).map_or(0, |line| line.chars().count()));
+            assert_eq!((sizes, list.shortened, list.left_out), (want, shortened, left_out), "{budget}");
+            assert!(list.lines.values().map(|line| line.chars().count() + 1).sum::<usize>() <= budget);
+        };
+        check(1_000, [305, 305, 305], 0, 0);
+        check(900, [305, 206, 305], 1, 0);
+        check(620, [206, 86, 305], 2, 0);
+        check(320, [3, 3, 305], 2, 0);
+        check(12, [3, 3, 3], 3, 0);
+        check(9, [3, 0, 3], 3, 1);
+        check(0, [0, 0, 0], 3, 3);
+    }
+
+    #[test]
+    fn what_was_told_is_read_back() {
+        let first = format!("<system-reminder>\n{OPENING}\n- a: one\n- b\n</system-reminder>");
+        let later = format!("<system-reminder>\n{CHANGED}\n- c: three: 3\n{GONE}a, b\n</system-reminder>");
+        assert_eq!(told(["nothing"].into_iter()), None);
+        let known = told([first.as_str(), "else", later.as_str()].into_iter()).unwrap();
+        assert_eq!(known, BTreeMap::from([("c".to_owned(), "- c: three: 3".to_owned())]));
+        assert!(same("- a: one…", "- a: one two") && same("- a", "- a: one") && !same("- a: one", "- a: two"));
+    }
+}

@@ -1,0 +1,49 @@
+//! Rows of the lists that front ends show.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::permission::Behavior;
+use crate::session::entry::Seq;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionRow {
+    pub id: String,
+    pub title: String,
+    /// For people: `2 hours ago · 14 messages`.
+    pub detail: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemoryRow {
+    pub path: PathBuf,
+    /// For people: `12 lines`.
+    pub detail: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelRow {
+    /// As `/model` takes it.
+    pub id: String,
+    pub detail: String,
+    pub current: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RuleRow {
+    pub rule: String,
+    pub behavior: Behavior,
+    /// The file or flag that it comes from.
+    pub source: String,
+    /// `/permissions revoke` can take it back.
+    pub revocable: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PromptRow {
+    pub seq: Seq,
+    pub text: String,
+    /// The turn changed files that can be put back.
+    pub changed_files: bool,
+}

@@ -1,0 +1,327 @@
+//! Skills over a scripted model: typed and called, with arguments, commands, rules and models of their own.
+
+use cocode::message::Kind;
+use cocode::permission::Mode;
+use cocode::protocol::{Answer, Event, Item, Op};
+
+use super::support::harness::{Harness, Ran};
+
+fn skill(head: &str, body: &str) -> String {
+    format!("---\ndescription: Does it\n{head}\n---\n{body}\n")
+}
+
+/// A harness with one skill of the user's own.
+fn own(name: &str, head: &str, body: &str) -> Harness {
+    Harness::new().home(&format!("skills/{name}/SKILL.md"), &skill(head, body))
+}
+
+const DONE: &str = "- reply: [text: Done.]\n";
+
+/// What the model read of a skill.
+fn told(run: &Ran) -> Vec<String> {
+    run.events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Item(Item::Message { message, .. }) if message.kind == Kind::Skill => Some(message.text()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_typed_skill_is_a_turn_with_its_text() {
+    let run =
+        own("fix", "", "Fix $ARGUMENTS in ${CLAUDE_SKILL_DIR}.").script(DONE).prompt("/fix the  parser").run().await;
+    let trace = run.trace();
+    assert!(trace.contains("\nprompt /fix the  parser\n"), "{trace}");
+    assert!(trace.ends_with("turn ended Done"), "{trace}");
+    let folder = run.home().join("skills/fix").display().to_string();
+    let want = format!(
+        "Instructions of the skill `fix`. Relative paths in them start from {folder}.\n\nFix the  parser in {folder}."
+    );
+    assert_eq!(told(&run), [want]);
+    let facts = run.session().facts().clone();
+    assert_eq!(facts.title(), Some("/fix the parser"));
+    assert_eq!((facts.invoked.len(), facts.invoked[0].name.as_str()), (1, "fix"));
+    let shown = serde_json::to_string(&run.session().history(10).unwrap().0).unwrap();
+    assert!(shown.contains("\"/fix the  parser\"") && shown.contains("Instructions of the skill"), "{shown}");
+}
+
+#[tokio::test]
+async fn the_model_calls_a_skill_and_reads_its_text() {
+    let run = own("fix", "", "Fix $1.")
+        .script(
+            r#"
+- reply: [tool: {name: Skill, input: {skill: fix, args: "'a b' c"}}]
+- reply: [tool: {name: Skill, input: {skill: /fix}}]
+  expect: {contains: "Fix a b."}
+- reply: [text: Done.]
+  expect: {contains: "already running"}
+"#,
+        )
+        .prompt("go")
+        .prompt("and again")
+        .run()
+        .await;
+    let trace = run.trace();
+    assert!(trace.contains("turn ended Done"), "{trace}");
+    assert_eq!(told(&run).len(), 1);
+}
+
+#[tokio::test]
+async fn what_a_skill_may_not_is_said() {
+    let run = Harness::new()
+        .home("skills/auto/SKILL.md", &skill("user-invocable: false", "x"))
+        .home("skills/mine/SKILL.md", &skill("disable-model-invocation: true", "x"))
+        .home("skills/away/SKILL.md", &skill("context: fork", "x"))
+        .script(
+            r#"
+- reply:
+  - tool: {name: Skill, input: {skill: mine}}
+  - tool: {name: Skill, input: {skill: away}}
+  - tool: {name: Skill, input: {skill: mien}}
+- reply: [text: Done.]
+"#,
+        )
+        .prompt("/auto")
+        .prompt("/away")
+        .prompt("/awya")
+        .prompt("go")
+        .run()
+        .await;
+    let trace = run.trace();
+    for want in [
+        "error `/auto` is for the model alone",
+        "error The skill `away` runs as a sub-agent",
+        "error There is no command `/awya`. Did you mean `/away`?",
+        "toolresult Error: The skill `mine` can be started by the user only",
+        "toolresult Error: The skill `away` runs as a sub-agent",
+        "toolresult Error: There is no skill `mien`. Did you mean `mine`?",
+    ] {
+        assert!(trace.contains(want), "{want}\n{trace}");
+    }
+    assert_eq!(told(&run), [] as [String; 0]);
+}
+
+#[tokio::test]
+async fn allowed_tools_hold_for_the_run_and_no_longer() {
+    let call = "- reply: [tool: {name: Bash, input: {command: \"touch a.txt\"}}]\n- reply: [text: Done.]\n";
+    let ask = |run: &Ran| run.trace().matches("\nask Bash").count();
+    let harness = || own("make", "allowed-tools: Bash(touch:*)", "Touch it.").script(&call.repeat(2));
+    let run = harness().prompt("/make").prompt("again").run().await;
+    assert!(run.project().join("a.txt").exists());
+    assert_eq!(ask(&run), 1, "only outside of the run: {}", run.trace());
+    // What it may is bounded by the mode, and by rules that forbid.
+    let run = harness().mode(Mode::Plan).prompt("/make").run().await;
+    assert!(!run.project().join("a.txt").exists(), "{}", run.trace());
+    let run = harness().set("permissions.deny = ['Bash(touch:*)']").prompt("/make").run().await;
+    assert!(!run.project().join("a.txt").exists(), "{}", run.trace());
+    let run = own("make", "disallowed-tools: Bash(touch:*)", "Touch it.")
+        .script(&call.repeat(2))
+        .mode(Mode::Bypass)
+        .prompt("/make")
+        .prompt("again")
+        .run()
+        .await;
+    assert!(run.trace().contains("deny rule Bash(touch:*) (running skill)"), "{}", run.trace());
+    assert!(run.project().join("a.txt").exists(), "the rule ended with the run");
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_the_run() {
+    let run = own("make", "allowed-tools: Bash(touch:*)", "Touch it.")
+        .script(
+            r#"
+- reply: [text: Wait., delay_ms: 60000, text: Never.]
+- reply: [tool: {name: Bash, input: {command: "touch a.txt"}}]
+"#,
+        )
+        .prompt("/make")
+        .at("text Wait", Op::Interrupt)
+        .prompt("go")
+        .run()
+        .await;
+    assert_eq!(run.trace().matches("\nask Bash").count(), 1, "{}", run.trace());
+}
+
+#[tokio::test]
+async fn commands_of_a_skill_run_under_the_rules() {
+    let body = "Status: !`echo it is fine`\nMade: !`touch b.txt`\nEnd.";
+    let run = own("look", "", body).script(DONE).prompt("/look").answer(Answer::No { feedback: None }).run().await;
+    let text = &told(&run)[0];
+    assert!(text.contains("Status: it is fine\nMade: [`touch b.txt` was refused: "), "{text}");
+    assert!(text.trim_end().ends_with("End.") && !run.project().join("b.txt").exists(), "{text}");
+    let run = own("look", "allowed-tools: Bash(touch:*)", body).script(DONE).prompt("/look").run().await;
+    assert!(run.project().join("b.txt").exists() && !run.trace().contains("\nask"), "{}", run.trace());
+    let run = own("look", "", "!`cat none.txt`").script(DONE).prompt("/look").run().await;
+    assert!(told(&run)[0].contains("[`cat none.txt` failed: "), "{:?}", told(&run));
+}
+
+#[tokio::test]
+async fn a_project_needs_trust_for_commands_and_grants() {
+    let harness = || {
+        Harness::new()
+            .file(".claude/skills/make/SKILL.md", &skill("allowed-tools: Bash(touch:*)", "!`echo ran`"))
+            .script("- reply: [tool: {name: Bash, input: {command: \"touch a.txt\"}}]\n- reply: [text: Done.]\n")
+            .prompt("/make")
+    };
+    let run = harness().answer(Answer::No { feedback: None }).run().await;
+    let trace = run.trace();
+    assert!(
+        trace.contains("allowed tools of /make: Bash(touch:*)") && trace.contains("commands that /make runs"),
+        "{trace}"
+    );
+    assert!(told(&run)[0].contains("[`echo ran` was not run: the user does not trust this folder's own files]"));
+    assert!(!run.project().join("a.txt").exists(), "{trace}");
+    let run = harness().answer(Answer::Yes).run().await;
+    assert!(told(&run)[0].ends_with("\n\nran"), "{:?}", told(&run));
+    assert!(run.project().join("a.txt").exists(), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn arguments_are_never_expanded() {
+    let args = "$ARGUMENTS $1 ${CLAUDE_SESSION_ID} !`touch evil.txt` @secret.txt";
+    let run = own("say", "", "Say: $ARGUMENTS")
+        .file("secret.txt", "do not tell")
+        .mode(Mode::Bypass)
+        .script("- reply: [text: Done.]\n  expect: {lacks: do not tell}\n")
+        .prompt(&format!("/say {args}"))
+        .run()
+        .await;
+    assert!(told(&run)[0].ends_with(&format!("Say: {args}")), "{:?}", told(&run));
+    assert!(!run.project().join("evil.txt").exists());
+}
+
+#[tokio::test]
+async fn a_file_beside_the_skill_is_attached_and_one_outside_is_not() {
+    let run = own("read", "", "See @notes.md and @../../../outside.txt and @pytest.fixture")
+        .home("skills/read/notes.md", "the notes")
+        .script("- reply: [text: Done.]\n  expect: {contains: \"/read\"}\n")
+        .prompt("/read")
+        .run()
+        .await;
+    let trace = run.trace();
+    assert!(trace.contains("notes.md:⏎⏎     1→the notes") && !trace.contains("pytest.fixture was"), "{trace}");
+}
+
+#[tokio::test]
+async fn a_model_of_its_own_is_asked_for_the_run() {
+    let run = own("think", "model: opus", "Think.").script(&DONE.repeat(2)).prompt("/think").prompt("on").run().await;
+    let models: Vec<&str> = run
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Model(info) => Some(info.model.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(models, ["opus", "script"]);
+    let asked: Vec<String> = run
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Item(Item::Message { message, .. }) => message.origin.as_ref().map(|origin| origin.model.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(asked, ["opus", "script"]);
+    assert_eq!(run.session().facts().model.as_deref(), Some("offline/script"));
+}
+
+#[tokio::test]
+async fn a_skill_typed_while_busy_waits_for_the_end_of_the_turn() {
+    let op = Op::Command { name: "fix".into(), args: "it".into() };
+    let run = own("fix", "", "Fix $1.")
+        .script("- reply: [text: Working., delay_ms: 50, text: Ready.]\n- reply: [text: Fixed.]\n  expect: {contains: Fix it.}\n")
+        .prompt("go")
+        .at("text Working", op)
+        .run()
+        .await;
+    let trace = run.trace();
+    assert!(trace.contains("\nqueue [\"/fix it\"]\n"), "{trace}");
+    assert!(trace.find("turn ended Done") < trace.find("prompt /fix it"), "{trace}");
+    assert!(trace.ends_with("reply Fixed.\nturn ended Done"), "{trace}");
+}
+
+#[tokio::test]
+async fn the_model_is_told_once_and_then_of_changes() {
+    let run = own("fix", "when_to_use: for bugs", "x").script(&DONE.repeat(2)).prompt("one").prompt("two").run().await;
+    assert_eq!(run.trace().matches("# Skills⏎").count(), 1, "{}", run.trace());
+    assert!(run.trace().contains("⏎- fix: Does it for bugs⏎"), "{}", run.trace());
+    std::fs::create_dir_all(run.home().join("skills/newer")).unwrap();
+    std::fs::write(run.home().join("skills/newer/SKILL.md"), skill("", "y")).unwrap();
+    std::fs::remove_dir_all(run.home().join("skills/fix")).unwrap();
+    let run = Harness::after(run).script(DONE).prompt("three").run().await;
+    let trace = run.trace();
+    assert!(trace.contains("# Skills that are new or changed⏎- newer: Does it⏎No longer there: fix⏎"), "{trace}");
+    assert!(!trace.contains("# Skills⏎"), "{trace}");
+}
+
+#[tokio::test]
+async fn an_edit_counts_at_once() {
+    let run = own("fix", "", "First.").script(&DONE.repeat(2)).prompt("/fix").run().await;
+    assert!(told(&run)[0].ends_with("First."));
+    std::fs::write(run.home().join("skills/fix/SKILL.md"), skill("", "Second.")).unwrap();
+    let run = Harness::after(run).script(DONE).prompt("/fix").run().await;
+    assert!(told(&run)[0].ends_with("Second."));
+}
+
+#[tokio::test]
+async fn a_skill_recalls_itself() {
+    let head = "normal_reminder: Mind the tests.\ndetailed_reminder: Mind the tests, all of them.";
+    let harness = || own("fix", head, "x").script(&DONE.repeat(6)).prompt("/fix");
+    let run = harness().prompt("1").prompt("2").prompt("3").prompt("4").run().await;
+    assert_eq!(run.trace().matches("Mind the tests.⏎").count(), 4, "{}", run.trace());
+    let run = harness().set("skills = {verbosity = 'detailed', include_name = true}").run().await;
+    assert!(run.trace().contains("⏎fix: Mind the tests, all of them.⏎"), "{}", run.trace());
+    let run = harness().set("skills.verbosity = 'sparse'").run().await;
+    assert!(!run.trace().contains("Mind the tests"), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn lists_name_skills_and_what_stands_in_their_way() {
+    let run = own("help", "", "x")
+        .home("skills/fix/SKILL.md", &skill("", "user"))
+        .file(".claude/skills/fix/SKILL.md", &skill("", "project"))
+        .file(".claude/commands/old.md", "x")
+        .script(&DONE.repeat(3))
+        .prompt("/skills")
+        .prompt("/skills reload")
+        .prompt("/help")
+        .prompt("/user:help")
+        .run()
+        .await;
+    let trace = run.trace();
+    for want in [
+        "notice 1 file in `.claude/commands` is not loaded",
+        "- `/user:help` — user · a built-in has the name · Does it",
+        "- `/fix` — user · Does it",
+        "- `/project:fix` — project · shadowed by ",
+        "skills were loaded anew",
+        "- `/fix` — Does it (user)",
+        "prompt /user:help",
+    ] {
+        assert!(trace.contains(want), "{want}\n{trace}");
+    }
+}
+
+#[tokio::test]
+async fn use_is_counted_unless_switched_off() {
+    let run = own("fix", "", "x").script(DONE).prompt("/fix").run().await;
+    let file = run.home().join("cocode/skill-usage.json");
+    assert!(std::fs::read_to_string(&file).unwrap().contains("\"fix\""));
+    let run = own("fix", "", "x").set("skill_usage_tracking = false").script(DONE).prompt("/fix").run().await;
+    assert!(!run.home().join("cocode/skill-usage.json").exists());
+}
+
+#[tokio::test]
+async fn old_commands_load_on_request() {
+    let run = Harness::new()
+        .file(".claude/commands/deep/old.md", "Do $1")
+        .set("load_legacy_commands = true")
+        .script(DONE)
+        .prompt("/old it")
+        .run()
+        .await;
+    assert!(told(&run)[0].ends_with("Do it"), "{}", run.trace());
+}
