@@ -24,5 +24,6 @@ mod surface;
 mod terminal;
 mod thinking;
 mod tidy;
+mod tmux;
 mod turns;
 mod wires;

@@ -1,0 +1,147 @@
+//! Resizes in a real tmux, which makes all rows anew and pushes those at the top out of reach. Where there is no tmux,
+//! nothing can be said.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::support::program::Program;
+
+/// Longest wait for something to show.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A tmux server of its own with one window, in which the binary runs below what a shell has left.
+struct Tmux {
+    socket: String,
+}
+
+impl Tmux {
+    fn start(program: &Program, size: (u16, u16), history: usize, script: &str) -> Tmux {
+        let tmux = Tmux { socket: program.home().with_file_name("tmux").display().to_string() };
+        let script = program.script("script.yaml", script);
+        let run = format!(
+            "for i in $(seq 1 {history}); do echo shell row $i; done; cd {}; HOME={} {} --offline-script {script}; cat",
+            program.project().display(),
+            program.home().display(),
+            Program::binary(),
+        );
+        let (columns, rows) = (size.0.to_string(), size.1.to_string());
+        tmux.tell(&["new-session", "-d", "-x", &columns, "-y", &rows, "sh", "-c", &run]);
+        tmux.at_rest(size);
+        tmux
+    }
+
+    /// Runs one command of tmux.
+    fn tell(&self, args: &[&str]) -> String {
+        let mut command = Command::new("tmux");
+        command.args(["-S", &self.socket, "-f", "/dev/null"]).args(args).env("LANG", "C.UTF-8").env_remove("TMUX");
+        let output = command.stdin(Stdio::null()).output().expect("tmux starts");
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        self.tell(&[&["send-keys"], keys].concat());
+    }
+
+    fn screen(&self) -> String {
+        self.tell(&["capture-pane", "-p"])
+    }
+
+    #[track_caller]
+    fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !holds(&self.screen()) {
+            assert!(Instant::now() < end, "waited for {what}. The screen:\n{}", self.screen());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    #[track_caller]
+    fn wait_for(&self, text: &str) {
+        self.wait_until(text, |screen| screen.contains(text));
+    }
+
+    #[track_caller]
+    fn resize(&self, size: (u16, u16)) {
+        self.tell(&["resize-window", "-x", &size.0.to_string(), "-y", &size.1.to_string()]);
+        self.at_rest(size);
+    }
+
+    /// Waits until the live region is drawn for this size and has found the bottom of the screen.
+    #[track_caller]
+    fn at_rest(&self, (columns, rows): (u16, u16)) {
+        let rule = "─".repeat(columns.into());
+        self.wait_until("the region at the bottom", |screen| {
+            let lines: Vec<_> = screen.lines().collect();
+            let last = lines.get(usize::from(rows) - 1);
+            let rules: Vec<_> = lines.iter().filter(|line| line.starts_with('─')).collect();
+            let drawn = !rules.is_empty() && rules.iter().all(|line| **line == rule);
+            drawn && last.is_some_and(|line| !line.is_empty())
+        });
+    }
+
+    /// History once and in order, the composer's two rules, one status line, and nothing more of ours.
+    #[track_caller]
+    fn check(&self, history: usize, shown: &[&str]) {
+        let all = self.tell(&["capture-pane", "-p", "-S", "-"]);
+        let shell: Vec<_> = all.lines().filter(|row| row.starts_with("shell row ")).collect();
+        assert_eq!(shell, (1..=history).map(|n| format!("shell row {n}")).collect::<Vec<_>>(), "{all}");
+        let rules = all.lines().filter(|row| row.starts_with('─')).count();
+        let status = all.lines().filter(|row| row.starts_with("default · ")).count();
+        assert_eq!((rules, status), (2, 1), "{all}");
+        for text in shown {
+            assert_eq!(all.matches(text).count(), 1, "{text}: {all}");
+        }
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        // It may never have started.
+        let _ = Command::new("tmux").args(["-S", &self.socket, "kill-server"]).stderr(Stdio::null()).status();
+    }
+}
+
+fn missing() -> bool {
+    Command::new("tmux").arg("-V").stdout(Stdio::null()).status().is_err()
+}
+
+#[test]
+fn a_resize_leaves_no_copy_and_takes_nothing() {
+    if missing() {
+        return;
+    }
+    let long: String = (1..60).map(|n| format!("new line {n}\\n")).collect();
+    let script = format!(
+        "- reply: [text: Looking., tool: {{name: Write, input: {{file_path: new.txt, content: \"{long}\"}}}}]\n- reply: [text: Written.]\n"
+    );
+    for (sizes, history) in [
+        (&[(80, 30), (40, 12), (80, 30)][..], 0),
+        (&[(200, 60), (40, 12)], 3),
+        (&[(80, 24), (40, 24), (120, 12), (80, 24)], 30),
+    ] {
+        let program = Program::new();
+        let tmux = Tmux::start(&program, sizes[0], history, &script);
+        for size in &sizes[1..] {
+            tmux.resize(*size);
+        }
+        tmux.check(history, &["cocode "]);
+        tmux.keys(&["go", "Enter"]);
+        tmux.wait_for("Write wants to create");
+        for size in sizes {
+            tmux.resize(*size);
+            tmux.wait_for("Write wants to create");
+        }
+        // Nothing on the screen tells when the dialog takes keys.
+        tmux.wait_until("the answer", |screen| {
+            if screen.contains("1. Yes") {
+                tmux.keys(&["1"]);
+            }
+            screen.contains("Written.")
+        });
+        // What was typed too early went into the composer.
+        tmux.keys(&["C-u"]);
+        tmux.wait_for("Ask anything");
+        tmux.check(history, &["cocode ", "Looking.", "Written."]);
+    }
+}
