@@ -413,7 +413,7 @@ fn todos_and_modes_show() {
     ▶ Editing
     ☐ Test
     ● Waiting for … (0 s · esc to interrupt)
-    ───
+    ── plan · nothing is changed ───
     > 👩‍👩‍👧日本▏
     ───
     plan · …

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::message::{Block, CallId, Kind, Message, ToolResult};
-use crate::protocol::{Delta, Event, Item, SessionInfo, Thinking, Turn, TurnEnd};
+use crate::protocol::{Delta, Event, Item, ModeChange, SessionInfo, Thinking, Turn, TurnEnd};
 use crate::session::entry::Restore;
 use crate::tui::cell::call::{Call, Shell};
 use crate::tui::cell::note::{Note, Retry, Welcome};
@@ -113,6 +113,7 @@ impl Transcript {
                     self.touch(index);
                 }
             }
+            Event::Mode(ModeChange::PlanExited { approved: true }) => self.aside("plan approved"),
             Event::Ask(_) | Event::AskClosed { .. } | Event::Mode(_) | Event::Usage(_) | Event::Listed(_) => {}
             Event::Thinking(Thinking::Complete { tokens }) => self.thought(*tokens, now),
             Event::Thinking(Thinking::Level(_)) => {}

@@ -12,6 +12,7 @@ use super::keymap::Action;
 use super::paint;
 use super::render::Row;
 use crate::message::TodoStatus;
+use crate::permission;
 use crate::protocol::Delivery;
 
 /// Most rows of the todo list and of the queue.
@@ -75,10 +76,13 @@ pub fn draw(app: &App, live: &[Row], area: Rect, buf: &mut Buffer, now: Instant)
     } else if let Some(picker) = &app.picker {
         picker.draw(input, buf, theme)
     } else {
-        let shell = app.composer.mode == Mode::Shell;
-        let style = if shell { theme.warning } else { theme.border };
+        let planning = app.status.mode == permission::Mode::Plan;
+        let (label, style) = match (app.composer.mode == Mode::Shell, planning) {
+            (true, _) => ("shell", theme.warning),
+            (false, true) => ("plan · nothing is changed", theme.mode_plan),
+            (false, false) => ("", theme.border),
+        };
         if input.height >= 3 {
-            let label = if shell { "shell" } else { "" };
             paint::rule(buf, paint::take(&mut input, 1), label, style);
             let rule = Rect { y: input.bottom() - 1, height: 1, ..input };
             paint::rule(buf, rule, "", style);
