@@ -55,7 +55,7 @@ fn long_session(home: &Path, boundary_every: u64) -> String {
         let (seq, session) = append(EntryKind::TurnEnded { end: "done".to_owned(), usage });
         if boundary_every > 0 && turn.is_multiple_of(boundary_every) {
             append(EntryKind::CompactBoundary(Boundary {
-                trigger: "auto".to_owned(),
+                trigger: Default::default(),
                 tier: "full".to_owned(),
                 pre_tokens: 0,
                 post_tokens: 0,
@@ -64,6 +64,7 @@ fn long_session(home: &Path, boundary_every: u64) -> String {
                 summary: None,
                 attachments: Vec::new(),
                 effects: Vec::new(),
+                receipt: Default::default(),
             }));
         }
         id = session;

@@ -290,6 +290,14 @@ impl Run<'_> {
                     let answer = self.nobody(ask.question);
                     let _ = handle.ops.send(Op::Answer { id: ask.id, answer }).await;
                 }
+                Some(Event::Compaction(step)) => {
+                    let session = self.session.as_ref().map(|session| session.id.clone());
+                    for line in lines::compaction(&step, session.as_deref()) {
+                        if self.output == Output::StreamJson {
+                            self.line(&line)?;
+                        }
+                    }
+                }
                 Some(Event::Item(item)) => self.item(item, &mut told)?,
                 Some(Event::Hook(report)) => self.hook(&report)?,
                 Some(Event::Turn(Turn::Ended { end, usage, cost_usd, millis })) => {

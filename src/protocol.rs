@@ -1,8 +1,10 @@
 //! Op and Event: all that front ends and engine say to each other. Plain data, serialisable.
 
+mod compaction;
+mod rows;
 mod thinking;
 
-mod rows;
+pub use compaction::{Compaction, FailureReason, Fullness, Receipt, Trigger, UsageInfo};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -284,6 +286,8 @@ pub enum Event {
     Mode(ModeChange),
     Thinking(Thinking),
     Usage(UsageInfo),
+    /// The conversation is made to fit the window.
+    Compaction(Compaction),
     /// A failed request is asked again in `delay_ms`; what had arrived of its answer is discarded.
     Retrying {
         attempt: u32,
@@ -448,16 +452,6 @@ pub enum Item {
     Rewound { to: Seq, prompt: String },
     /// What left the conversation, and why.
     Note { text: String },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct UsageInfo {
-    /// Of this session so far.
-    pub total: Usage,
-    pub cost_usd: Option<f64>,
-    /// Tokens that stand in the window now, estimated where not counted yet.
-    pub context: u64,
-    pub window: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use super::{Agent, reminder};
 use crate::message::{Kind, Message, PlanNote, tokens};
 use crate::protocol::{Event, Item};
 use crate::session;
-use crate::session::entry::{Boundary, EntryKind};
+use crate::session::entry::{Boundary, EntryKind, Trigger};
 
 /// Tokens of the user's own messages that come along, newest first.
 const MOST_REQUEST: u64 = 20_000;
@@ -32,15 +32,14 @@ impl Agent {
         let mut attachments = vec![Arc::new(reminders::noted(PlanNote::Exit, &told))];
         attachments.extend(request);
         let mut boundary = Boundary {
-            trigger: "plan".into(),
+            trigger: Trigger::Plan,
             tier: "plan".into(),
-            pre_tokens: self.session.context().tokens(),
+            pre_tokens: self.used(),
             post_tokens: 0,
             keep_from: self.session.next_seq(),
             opening: vec![Arc::new(self.opening().await)],
-            summary: None,
             attachments,
-            effects: Vec::new(),
+            ..Boundary::default()
         };
         boundary.post_tokens = boundary.messages().map(|message| tokens::message(message)).sum();
         self.session.append(EntryKind::CompactBoundary(boundary))?;

@@ -2,6 +2,7 @@
 
 pub mod desk;
 mod dispatch;
+mod failure;
 mod fresh;
 pub mod hooking;
 mod host;
@@ -10,12 +11,17 @@ pub mod memory;
 pub mod plan;
 pub mod prompt;
 mod reminder;
+mod room;
 pub mod runs;
 mod sample;
 pub mod skill_list;
 pub mod thinking;
+mod tiers;
 mod turn;
 mod voice;
+
+pub use failure::Failure;
+pub use room::Compacted;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -24,12 +30,13 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::compact;
 use crate::hooks::Hooks;
 use crate::message::{CallId, Message, Usage};
 use crate::permission::{Access, Behavior, Mode, Places, Rule, RuleSet, Source, Trust};
 use crate::protocol::{Delta, Event, GrantScope, ModeChange, ModelInfo, RewindWhat, UsageInfo};
 use crate::provider::catalog::ModelSpec;
-use crate::provider::{self, Provider, ToolSpec};
+use crate::provider::{Provider, ToolSpec};
 use crate::session::entry::{EntryKind, Seq};
 use crate::session::{self, Rewound, Session};
 use crate::tools::{self, Dirs, Toolbox};
@@ -84,6 +91,8 @@ pub struct Settings {
     pub thinking: crate::thinking::Settings,
     pub plan: plan::Settings,
     pub reminders: Reminders,
+    pub compact: compact::Settings,
+    pub features: compact::Features,
 }
 
 /// Whether the model is reminded between requests: of changed files, open todos, plan mode and the like.
@@ -118,39 +127,6 @@ pub trait Grants: Send + Sync {
     fn save(&self, scope: GrantScope, rule: &str) -> Result<(), String>;
 }
 
-/// Why a turn failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    #[error("{0}")]
-    Provider(provider::Error),
-    #[error("{0}")]
-    Session(#[from] session::Error),
-    /// A hook erased the prompt before anything else saw it.
-    #[error("a UserPromptSubmit hook kept the prompt back: {reason}")]
-    Erased { reason: String },
-    /// The prompt asks for a skill that cannot run.
-    #[error("{0}")]
-    Skill(String),
-}
-
-impl Failure {
-    /// What the user can do about it, where the text itself does not say.
-    fn advice(&self) -> Option<&'static str> {
-        match self {
-            Failure::Provider(provider::Error::ContextTooLong { .. }) => {
-                Some("`/rewind` goes back to an earlier message, `/clear` starts a new session")
-            }
-            Failure::Provider(provider::Error::NoKey { .. } | provider::Error::Auth { .. }) => {
-                Some("`/model` switches to another model; `offline` needs no key")
-            }
-            Failure::Provider(provider::Error::Connect { .. }) => {
-                Some("check network, proxy and address; the model `offline` needs none of them")
-            }
-            _ => None,
-        }
-    }
-}
-
 /// All that a turn needs, owned by value.
 pub struct Agent {
     pub session: Session,
@@ -169,6 +145,7 @@ pub struct Agent {
     /// The plan that was approved with a fresh context, until that is made.
     fresh: Option<String>,
     runs: runs::Runs,
+    room: room::Room,
     grants: Arc<dyn Grants>,
     git: prompt::GitStatus,
     turn_usage: TurnUsage,
@@ -231,6 +208,7 @@ impl Agent {
         }
         policy.places.free_reads = free_reads(&session);
         let tool_specs = toolbox.specs();
+        let room = room::Room::new(&settings, &model);
         Agent {
             memory: memory::Loader::new(
                 settings.memory_names.clone(),
@@ -250,6 +228,7 @@ impl Agent {
             thinking: thinking::Thinking::default(),
             fresh: None,
             runs: runs::Runs::new(skills),
+            room,
             grants,
             git,
             turn_usage: TurnUsage::default(),
@@ -263,6 +242,12 @@ impl Agent {
     /// How much runs without asking now.
     pub fn mode(&self) -> Mode {
         self.session.facts().mode.unwrap_or_default()
+    }
+
+    /// Loads memory files as at the start of a session.
+    fn fresh_memory(&self) -> memory::Loader {
+        let (names, places) = (self.settings.memory_names.clone(), &self.policy.places);
+        memory::Loader::new(names, Some(places.cocode_home.clone()), places.project.clone())
     }
 
     fn dirs(&self) -> Dirs {
@@ -290,11 +275,8 @@ impl Agent {
         }
         let places = &mut self.policy.places;
         places.free_reads = free_reads(&session);
-        self.memory = memory::Loader::new(
-            self.settings.memory_names.clone(),
-            Some(places.cocode_home.clone()),
-            places.project.clone(),
-        );
+        self.memory = self.fresh_memory();
+        self.room.driver.reset();
         self.watch = reminder::Watch::default();
         self.git = git;
         self.hooking.hooks.restart(&session.facts().hooks);
@@ -337,6 +319,7 @@ impl Agent {
         self.used.insert(model.name(), model.spec.clone());
         self.thinking.forget();
         self.model = model;
+        self.fit_window();
     }
 
     /// Takes over the project's rules and folders, now that the user trusts it.
@@ -358,13 +341,7 @@ impl Agent {
 
     /// Memory files that a session in this folder begins with, in order, with their counts of lines.
     pub fn memory_files(&self) -> Vec<(PathBuf, usize)> {
-        let places = &self.policy.places;
-        let mut loader = memory::Loader::new(
-            self.settings.memory_names.clone(),
-            Some(places.cocode_home.clone()),
-            places.project.clone(),
-        );
-        let files = loader.start(&places.project).files;
+        let files = self.fresh_memory().start(&self.policy.places.project).files;
         files.into_iter().map(|file| (file.path, file.text.lines().count())).collect()
     }
 
@@ -479,11 +456,14 @@ impl Agent {
     pub fn usage_info(&self) -> UsageInfo {
         let facts = self.session.facts();
         let costs = facts.usage_by_model().into_iter().map(|(name, usage)| self.used.get(&name)?.cost(&usage));
+        let (left, fullness) = self.fullness();
         UsageInfo {
             total: facts.usage(),
             cost_usd: costs.sum(),
-            context: self.session.context().tokens(),
+            context: self.used(),
             window: self.model.spec.window,
+            left,
+            fullness,
         }
     }
 }

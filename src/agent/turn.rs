@@ -113,6 +113,9 @@ impl Agent {
             }
             rounds += 1;
             self.boundary(desk).await?;
+            if let Some(end) = self.make_room(desk, cancel).await? {
+                return Ok(end);
+            }
             let request = Arc::new(self.request());
             let reply = match self.sample(request, desk, cancel).await? {
                 Sampled::Reply(reply) => reply,
@@ -125,6 +128,10 @@ impl Agent {
                         self.dispatch_all(calls, desk, cancel).await?;
                     }
                     return Ok(TurnEnd::Interrupted);
+                }
+                Sampled::Failed(error) if self.recover(&error, desk).await => {
+                    rounds -= 1;
+                    continue;
                 }
                 Sampled::Failed(error) => return Err(Failure::Provider(error)),
             };
@@ -248,7 +255,7 @@ impl Agent {
         }
     }
 
-    fn request(&mut self) -> Request {
+    pub(super) fn request(&mut self) -> Request {
         let messages = self.session.context().messages();
         let thinking = self.thinking_of_request(&messages);
         let messages = thinking::without_foreign_wire(messages, &self.model.provider_name);
@@ -259,7 +266,7 @@ impl Agent {
             tools: self.tool_specs.clone(),
             messages,
             media,
-            max_output: self.model.spec.max_output,
+            max_output: self.room_for_output(),
             thinking,
             purpose: Purpose::Main,
             cache_key: self.session.id().to_owned(),

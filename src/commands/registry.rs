@@ -247,6 +247,9 @@ impl Registry {
             local("copy", "Copies the last answer, or one of its code blocks")
                 .hint("[number of the block]")
                 .while_busy(),
+            local("compact", "Summarises the conversation to make room in the window")
+                .hint("[what to keep in mind | micro [tokens] | undo]")
+                .headless(),
             local("cost", "Shows tokens and cost of the session").headless(),
             local("hooks", "Lists the hooks with their sources and last results").headless(),
             local("status", "Shows version, model, folders and settings in use").headless(),

@@ -4,7 +4,7 @@ use super::{Meter, Settings, Thresholds, rounds};
 use crate::message::Usage;
 use crate::message::tokens::{self, Load};
 use crate::session::Context;
-use crate::session::entry::{Boundary, Seq};
+use crate::session::entry::{Boundary, Kept, Seq};
 
 /// A compaction that is not committed yet.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,8 +12,8 @@ pub struct Candidate {
     pub boundary: Boundary,
     /// What its requests cost.
     pub spent: Usage,
-    /// What was put back, for the receipt.
-    pub restored: Vec<String>,
+    /// What was put back, beside the messages that stay.
+    pub restored: Kept,
 }
 
 /// Why a candidate is not used.
@@ -65,8 +65,11 @@ impl Candidate {
     }
 }
 
-/// Where a tier keeps the newest rounds word for word, as settings and window allow.
+/// Where a tier keeps the newest rounds word for word, as settings and window allow: at most half of what there is, or
+/// nothing would be gained.
 pub fn keep_from(context: &Context, limits: &super::Limits, settings: &Settings) -> Seq {
-    let messages = usize::try_from(settings.keep_recent_messages).unwrap_or(usize::MAX);
-    rounds::keep_from(context, rounds::recent(context, limits.keep_recent, messages))
+    let messages = usize::try_from(settings.keep_recent_messages).unwrap_or(usize::MAX).min(context.len() / 2);
+    let all: Load = context.shown().map(|shown| shown.load).sum();
+    let budget = limits.keep_recent.min(all.total() / 2);
+    rounds::keep_from(context, rounds::recent(context, budget, messages))
 }

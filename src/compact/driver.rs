@@ -1,10 +1,9 @@
 //! Decides what happens before a request, one step at a time. Whoever drives it performs each step and asks again.
 
-use super::{Candidate, Features, Limits, Meter, Rejected, Settings, Thresholds, Window, micro, trim};
-use crate::message::{Message, Usage};
+use super::{Candidate, Features, Limits, Meter, Rejected, Settings, Thresholds, Window, micro};
+use crate::message::Usage;
 use crate::provider::catalog::Prices;
 use crate::session::Context;
-use std::sync::Arc;
 
 /// What plans depend on besides the context.
 #[derive(Clone, Copy)]
@@ -21,8 +20,6 @@ pub struct Terms<'a> {
 pub struct Surroundings<'a> {
     /// Tools whose results may be cleared.
     pub clearable: &'a dyn Fn(&str) -> bool,
-    /// Environment and memory files, as every boundary brings them along.
-    pub opening: &'a [Arc<Message>],
     /// None: unknown.
     pub prices: Option<Prices>,
 }
@@ -36,8 +33,8 @@ pub enum Step {
     Clear(micro::Plan),
     /// Run the model tiers, then call `summarized`.
     Summarize,
-    /// Carry this out; no model is asked.
-    Trim(trim::Plan),
+    /// Carry `trim::plan` out for this target; no model is asked.
+    Trim { target: u64 },
     /// Compaction is switched off, and the request does not fit.
     Refuse { used: u64, blocking: u64 },
 }
@@ -75,6 +72,8 @@ pub struct Driver {
     undone: bool,
     /// Recoveries since a request was last answered.
     recoveries: u32,
+    /// The provider found the request too long: the next one has to come under so many tokens.
+    forced: Option<u64>,
     stage: Stage,
 }
 
@@ -86,8 +85,6 @@ struct Stage {
     trim: bool,
     /// A tier was due and failed.
     failed: bool,
-    /// The provider found the request too long: it has to come under so many tokens.
-    forced: Option<u64>,
 }
 
 impl Driver {
@@ -106,6 +103,7 @@ impl Driver {
             failures: 0,
             undone: false,
             recoveries: 0,
+            forced: None,
             stage: Stage::default(),
         }
     }
@@ -166,7 +164,7 @@ impl Driver {
                 return Step::Clear(plan);
             }
         }
-        let full = used >= marks.blocking || self.stage.forced.is_some();
+        let full = used >= marks.blocking || self.forced.is_some();
         if !self.stage.tiers && self.due(context, used) {
             self.stage.tiers = true;
             self.last_tier = Some(self.requests);
@@ -174,12 +172,9 @@ impl Driver {
         }
         if !self.stage.trim && (full || self.stage.failed) {
             self.stage.trim = true;
-            let target = self.stage.forced.unwrap_or(marks.target).min(marks.target);
-            let plan = trim::plan(context, self.terms(around.clearable), around.opening, target);
-            if !plan.is_empty() {
-                return Step::Trim(plan);
-            }
+            return Step::Trim { target: self.forced.unwrap_or(marks.target).min(marks.target) };
         }
+        self.forced = None;
         Step::Send
     }
 
@@ -189,7 +184,7 @@ impl Driver {
         let enough = context.len() as u64 >= self.settings.min_messages_before_compact;
         let apart = self.last_tier.is_none_or(|last| self.requests - last >= self.settings.guards.tier_gap);
         let on = self.settings.auto && self.failures < self.settings.guards.max_failures;
-        if self.stage.forced.is_some() {
+        if self.forced.is_some() {
             return enough && on && apart;
         }
         let mark = if self.undone { marks.blocking } else { marks.target };
@@ -251,8 +246,8 @@ impl Driver {
         if let Some(limit) = limit.filter(|limit| self.window.tokens.is_some_and(|tokens| *limit < tokens)) {
             self.set_window(Window { tokens: Some(limit), ..self.window });
         }
-        let forced = self.marks.target.min(sent * 3 / 5);
-        self.stage = Stage { forced: Some(forced), ..Stage::default() };
+        self.forced = Some(self.marks.target.min(sent * 3 / 5));
+        self.stage = Stage::default();
         true
     }
 
@@ -270,15 +265,15 @@ impl Driver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compact::apply;
     use crate::compact::fixture::{Talk, clearable, driver};
+    use crate::compact::{apply, trim};
 
     /// Prepares a request as an agent does, with tiers that end as `tiers` says; one word a step.
     fn prepared(talk: &mut Talk, driver: &mut Driver, tiers: Summarized) -> String {
         driver.prepare();
         let mut steps = Vec::new();
         loop {
-            let around = Surroundings { clearable: &clearable, opening: &[], prices: None };
+            let around = Surroundings { clearable: &clearable, prices: None };
             match driver.step(talk.context(), around) {
                 Step::Send => break,
                 Step::Clear(plan) => {
@@ -289,8 +284,9 @@ mod tests {
                     driver.summarized(tiers.clone());
                     steps.push("summarize");
                 }
-                Step::Trim(plan) => {
+                Step::Trim { target } => {
                     let before = driver.used(talk.context());
+                    let plan = trim::plan(talk.context(), driver.terms(&clearable), &[], target);
                     apply::trim(&mut talk.session, &plan, before).unwrap();
                     steps.push("trim");
                 }
@@ -367,10 +363,11 @@ mod tests {
         let sent = driver.used(talk.context());
         assert!(driver.too_long(talk.context(), Some(32_000)));
         assert_eq!(driver.window().tokens, Some(32_000));
-        let around = Surroundings { clearable: &clearable, opening: &[], prices: None };
+        let around = Surroundings { clearable: &clearable, prices: None };
         assert_eq!(driver.step(talk.context(), around), Step::Summarize);
         driver.summarized(Summarized::Failed);
-        let Step::Trim(plan) = driver.step(talk.context(), around) else { panic!("no trim") };
+        let Step::Trim { target } = driver.step(talk.context(), around) else { panic!("no trim") };
+        let plan = trim::plan(talk.context(), driver.terms(&clearable), &[], target);
         assert!(plan.after <= 20_000 && plan.after < sent);
         assert!(!driver.too_long(talk.context(), None));
         answer(&mut driver);

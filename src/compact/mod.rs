@@ -22,8 +22,10 @@ mod count;
 mod driver;
 mod limits;
 pub mod micro;
+pub mod receipt;
 pub mod rounds;
 mod settings;
+pub mod summary;
 mod thresholds;
 pub mod trim;
 

@@ -255,15 +255,11 @@ fn drop_rounds(
     let weight = tokens::load(&note);
     sizes.brought = opened + weight;
     plan.drop = Some(Boundary {
-        trigger: "auto".into(),
         tier: TIER.into(),
-        pre_tokens: 0,
-        post_tokens: 0,
         keep_from: kept_from,
         opening,
         summary: Some(Arc::new(note)),
-        attachments: Vec::new(),
-        effects: Vec::new(),
+        ..Boundary::default()
     });
 }
 

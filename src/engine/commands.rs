@@ -48,6 +48,7 @@ impl Engine {
             "undo" => self.put_back(Restore::Undo).await,
             "redo" => self.put_back(Restore::Redo).await,
             "export" => self.export(args).await,
+            "compact" => self.compact(args, inbox).await,
             "cost" => self.tell(self.cost()).await,
             "hooks" => self.tell(self.hooks_report()).await,
             "status" => self.tell(self.status()).await,

@@ -1,6 +1,7 @@
 //! Puts the system together, and runs it: ops in, events out. Front ends hold a `Handle` and nothing else.
 
 mod commands;
+mod compacting;
 mod hooked;
 mod lists;
 mod models;

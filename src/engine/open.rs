@@ -64,6 +64,8 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
         append_system: setup.append_system.clone(),
         memory_names: loaded.config.memory.files.clone(),
         thinking: loaded.thinking(&setup.env, setup.thinking),
+        compact: loaded.config.compact.clone(),
+        features: loaded.config.features,
         bypass: if setup.mode == Some(Mode::Bypass) { Bypass::Allowed } else { Bypass::Never },
         plan: agent::plan::Settings {
             explore_agents: loaded.config.plan.explore_agents,

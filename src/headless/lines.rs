@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::hooks::{Ended, Report};
 use crate::message::{Block, Content, Message, Outcome, Role, StopReason, ToolResult, Usage};
+use crate::protocol::Compaction;
 
 /// The text of one input line.
 ///
@@ -74,6 +75,30 @@ pub(super) fn hook(report: &Report, session: Option<&str>) -> Value {
         "outcome": outcome,
         "session_id": session,
     })
+}
+
+/// What is said of compaction: that it runs, that it no longer does, and where the conversation was cut.
+pub(super) fn compaction(step: &Compaction, session: Option<&str>) -> Vec<Value> {
+    let status =
+        |status: Value| json!({ "type": "system", "subtype": "status", "status": status, "session_id": session });
+    match step {
+        Compaction::Started { .. } => vec![status("compacting".into())],
+        Compaction::Failed { .. } => vec![status(Value::Null)],
+        Compaction::Completed { receipt, .. } => {
+            let metadata = json!({ "trigger": receipt.trigger, "pre_tokens": receipt.before });
+            let boundary = json!({
+                "type": "system",
+                "subtype": "compact_boundary",
+                "compact_metadata": metadata,
+                "session_id": session,
+            });
+            vec![status(Value::Null), boundary]
+        }
+        Compaction::Progress { .. }
+        | Compaction::MicroApplied { .. }
+        | Compaction::SessionMemoryApplied { .. }
+        | Compaction::ThresholdExceeded { .. } => Vec::new(),
+    }
 }
 
 fn assistant_block(block: &Block) -> Option<Value> {

@@ -201,9 +201,10 @@ pub struct ClippedBlock {
 
 /// Everything before `keep_from` leaves the context, what an earlier boundary brought included; opening, summary and
 /// attachments enter and stand before what is kept. Todos and the working directory stay.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Boundary {
-    pub trigger: String,
+    pub trigger: Trigger,
+    /// `session_memory`, `remote`, `full` or `trim`.
     pub tier: String,
     pub pre_tokens: u64,
     pub post_tokens: u64,
@@ -218,6 +219,62 @@ pub struct Boundary {
     /// Files that the attachments hold whole, so that they count as seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
+    #[serde(default)]
+    pub receipt: Receipt,
+}
+
+/// Who asked for a compaction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    Manual,
+    /// A plan was approved with a fresh context.
+    Plan,
+    #[default]
+    Auto,
+}
+
+/// What a compaction did, for people.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Receipt {
+    pub tier: String,
+    pub trigger: Trigger,
+    /// Tokens of the request before and after.
+    pub before: u64,
+    pub after: u64,
+    pub kept: Kept,
+    pub dropped: Dropped,
+    /// What its own requests cost.
+    pub usage: Usage,
+    pub cost_usd: Option<f64>,
+    pub millis: u64,
+}
+
+/// What stays in the context.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Messages that stay word for word.
+    pub messages: u64,
+    /// Files that were read again.
+    pub files: u64,
+    pub todos: u64,
+    pub plan: bool,
+    pub skills: u64,
+}
+
+/// What left it, by kind.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Dropped {
+    pub prompts: u64,
+    pub replies: u64,
+    pub results: u64,
+    pub others: u64,
+}
+
+impl Dropped {
+    pub fn messages(&self) -> u64 {
+        self.prompts + self.replies + self.results + self.others
+    }
 }
 
 impl Boundary {

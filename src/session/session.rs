@@ -291,6 +291,22 @@ impl Session {
         &self.context
     }
 
+    /// The entry of the last boundary that counts.
+    pub fn last_boundary(&self) -> Option<Seq> {
+        self.timeline.live().boundary.map(|index| self.lines[index].seq)
+    }
+
+    /// The context as it would be after an entry that takes a boundary back or rewinds. Nothing is written.
+    ///
+    /// # Errors
+    /// What reading the log says.
+    pub fn preview(&self, kind: &EntryKind) -> Result<Context, Error> {
+        let (mut timeline, mut lines) = (self.timeline.clone(), self.lines.clone());
+        timeline.push(self.next_seq, kind);
+        lines.push(Line { offset: 0, len: 0, seq: self.next_seq, tag: Tag::Other, carries: false });
+        Ok(fold(&self.log, &lines, &timeline, self.header().cwd)?.0)
+    }
+
     /// Mode, grants, trust, model and usage as the log has them.
     pub fn facts(&self) -> &Facts {
         &self.facts

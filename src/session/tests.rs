@@ -43,7 +43,7 @@ fn result(n: u64) -> ToolResult {
 
 fn boundary(keep_from: Seq) -> EntryKind {
     EntryKind::CompactBoundary(Boundary {
-        trigger: "auto".into(),
+        trigger: Default::default(),
         tier: "full".into(),
         pre_tokens: 9,
         post_tokens: 3,
@@ -52,6 +52,7 @@ fn boundary(keep_from: Seq) -> EntryKind {
         summary: Some(Arc::new(Message { kind: Kind::CompactSummary, ..Message::prompt("summary") })),
         attachments: vec![Arc::new(Message::reminder("file"))],
         effects: vec![Effect::Seen { path: PathBuf::from("/kept"), sha256: "k".into() }],
+        receipt: Default::default(),
     })
 }
 

@@ -130,7 +130,7 @@ mod tests {
             let kind = match *entry {
                 M => EntryKind::TurnStarted,
                 B(keep_from) => EntryKind::CompactBoundary(Boundary {
-                    trigger: String::new(),
+                    trigger: Default::default(),
                     tier: String::new(),
                     pre_tokens: 0,
                     post_tokens: 0,
@@ -139,6 +139,7 @@ mod tests {
                     summary: None,
                     attachments: vec![],
                     effects: vec![],
+                    receipt: Default::default(),
                 }),
                 U(seq) => EntryKind::BoundaryUndone { seq },
                 R(to) => EntryKind::Rewind { to },

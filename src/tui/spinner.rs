@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::paint;
 use super::theme::Theme;
-use crate::protocol::{Delta, Event, Item, Turn};
+use crate::protocol::{Compaction, Delta, Event, Item, Turn};
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Time of one frame.
@@ -31,6 +31,17 @@ pub struct Spinner {
     /// Bytes received in this turn; tokens are told from them until they are counted.
     bytes: u64,
     retry: Option<Retry>,
+    compacting: Option<Compacting>,
+}
+
+/// The conversation is being made to fit.
+#[derive(Debug, Clone, PartialEq)]
+struct Compacting {
+    phase: String,
+    /// Tokens of the summary so far.
+    received: u64,
+    /// No turn runs beside it: the spinner is here for it alone.
+    alone: bool,
 }
 
 impl Spinner {
@@ -55,6 +66,7 @@ impl Spinner {
                 let at = now + Duration::from_millis(*delay_ms);
                 self.retry = Some(Retry { attempt: *attempt, of: *of, at });
             }
+            Event::Compaction(step) => self.compaction(step, now),
             Event::Delta(delta) => self.delta(delta),
             Event::Item(Item::CallStarted { tool, .. }) => self.say(format!("Running {tool}")),
             Event::Item(Item::Message { .. }) => self.say("Waiting for the model".into()),
@@ -88,6 +100,13 @@ impl Spinner {
             false => FRAMES[(elapsed.as_millis() / FRAME.as_millis()) as usize % FRAMES.len()],
         };
         let (verb, rest) = match (&self.retry, &self.shell) {
+            _ if let Some(compacting) = &self.compacting => {
+                let count = match compacting.received {
+                    0 => String::new(),
+                    received => format!(" · ↓ {} tokens", short(received)),
+                };
+                (compacting.phase.clone(), format!("{}{count} · esc to cancel", seconds(elapsed)))
+            }
             (Some(retry), _) => {
                 let left = retry.at.saturating_duration_since(now).as_millis().div_ceil(1000);
                 (format!("Asking again in {left} s"), format!("try {} of {} · esc to stop", retry.attempt, retry.of))
@@ -103,12 +122,39 @@ impl Spinner {
         let rest = paint::cut(&format!(" ({rest})"), room);
         let verb = paint::cut(&verb, room.saturating_sub(paint::width(&rest)).max(room / 3));
         let rest = paint::cut(&rest, room.saturating_sub(paint::width(&verb)));
-        let style = if self.retry.is_some() { theme.warning } else { theme.spinner };
+        let style = match (&self.compacting, &self.retry) {
+            (Some(_), _) => theme.accent,
+            (None, Some(_)) => theme.warning,
+            (None, None) => theme.spinner,
+        };
         Some(Line::from(vec![
             Span::styled(format!("{frame} "), style),
             Span::styled(verb, style),
             Span::styled(rest, theme.dim),
         ]))
+    }
+
+    fn compaction(&mut self, step: &Compaction, now: Instant) {
+        match step {
+            Compaction::Started { .. } => {
+                let alone = self.since.is_none();
+                self.since.get_or_insert(now);
+                self.compacting = Some(Compacting { phase: "Compacting the conversation".into(), received: 0, alone });
+            }
+            Compaction::Progress { phase, received } => {
+                if let Some(compacting) = &mut self.compacting {
+                    (compacting.phase, compacting.received) = (phase.clone(), *received);
+                }
+            }
+            Compaction::Completed { .. } | Compaction::Failed { .. } => {
+                if self.compacting.take().is_some_and(|compacting| compacting.alone) {
+                    self.since = None;
+                }
+            }
+            Compaction::MicroApplied { .. }
+            | Compaction::SessionMemoryApplied { .. }
+            | Compaction::ThresholdExceeded { .. } => {}
+        }
     }
 
     fn delta(&mut self, delta: &Delta) {

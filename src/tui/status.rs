@@ -158,7 +158,14 @@ mod tests {
         };
         status.apply(&Event::Model(model));
         let total = Usage { input: 10_000, output: 2_000, ..Usage::default() };
-        status.apply(&Event::Usage(UsageInfo { total, cost_usd: Some(0.123), context: 50_000, window: 200_000 }));
+        status.apply(&Event::Usage(UsageInfo {
+            total,
+            cost_usd: Some(0.123),
+            context: 50_000,
+            window: 200_000,
+            left: 70,
+            fullness: Default::default(),
+        }));
         status.apply(&Event::Mode(ModeChange::Changed { mode: Mode::Plan }));
         let check = |width: u16, want: &str| {
             assert_eq!(status.line("? keys", false, width, &Theme::dark()).to_string(), want);

@@ -323,7 +323,9 @@ async fn bypass_comes_from_a_flag_alone() {
 
 #[tokio::test]
 async fn an_unanswered_prompt_leaves_the_conversation() {
-    let run = Harness::new().script("- reply: [error: {kind: context_too_long}]").prompt("much too long").run().await;
+    // Once it is compacted and asked again.
+    let script = "- {repeat: 2, reply: [error: {kind: context_too_long}]}";
+    let run = Harness::new().script(script).prompt("much too long").run().await;
     assert!(run.trace().contains("/clear"), "{}", run.trace());
     let run = Harness::after(run)
         .script("- reply: [text: Hello.]\n  expect: {lacks: much too long}")

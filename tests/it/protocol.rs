@@ -120,7 +120,14 @@ fn events() {
         locked: None,
         keywords: Keywords { deepthink: vec!["deepthink".into()], ultrathink: vec![] },
     };
-    let usage = UsageInfo { total: Usage::default(), cost_usd: Some(0.5), context: 1, window: 2 };
+    let usage = UsageInfo {
+        total: Usage::default(),
+        cost_usd: Some(0.5),
+        context: 1,
+        window: 2,
+        left: 50,
+        fullness: Fullness::Warning,
+    };
     let todo = Todo { content: "do".into(), active_form: "doing".into(), status: TodoStatus::Pending };
     let mut events = vec![
         Event::Session(session),
@@ -141,6 +148,9 @@ fn events() {
         Event::Retrying { attempt: 1, of: 10, delay_ms: 500, reason: "busy".into() },
         Event::Todos { items: vec![todo] },
         Event::Queue { items: vec![Queued { id: QueueId(1), text: "go".into(), delivery: Delivery::AfterTurn }] },
+        Event::Compaction(Compaction::Started { trigger: Trigger::Auto, tokens: 1 }),
+        Event::Compaction(Compaction::Completed { receipt: Receipt::default(), summary: "s".into() }),
+        Event::Compaction(Compaction::Failed { reason: FailureReason::NoSummary, text: "t".into() }),
         Event::Notice { text: "note".into() },
         Event::Error { text: "bad".into(), restore: Some("go".into()) },
         Event::Model(model),

@@ -2,6 +2,7 @@
 //! and a theme; it keeps no rows.
 
 pub mod call;
+pub mod compaction;
 pub mod note;
 pub mod prompt;
 pub mod skill;

@@ -9,7 +9,7 @@ use cocode::config::paths::{Env, Paths};
 use cocode::engine::{self, Begin, Handle, Setup};
 use cocode::message::{Block, Effect};
 use cocode::permission::{Mode, Sandbox};
-use cocode::protocol::{Answer, Delivery, Delta, Event, Item, ModeChange, Op, Question, Turn, TurnEnd};
+use cocode::protocol::{Answer, Compaction, Delivery, Delta, Event, Item, ModeChange, Op, Question, Turn, TurnEnd};
 use cocode::session::Session;
 use cocode::stdx::clock::Clocks;
 
@@ -385,6 +385,17 @@ fn line(event: &Event, project: &Path) -> Option<String> {
             let word = report.word().map(|word| format!(" · {}", clean(&word))).unwrap_or_default();
             format!("hook {} {}{word}", report.name, report.ended.name())
         }
+        Event::Compaction(step) => match step {
+            Compaction::Started { trigger, .. } => format!("compacting {trigger:?}"),
+            Compaction::Progress { .. } => return None,
+            Compaction::Completed { receipt, .. } => {
+                format!("compacted {} {:?} {:?} {:?}", receipt.tier, receipt.trigger, receipt.kept, receipt.dropped)
+            }
+            Compaction::Failed { reason, text } => format!("compaction failed {reason:?} {}", clean(text)),
+            Compaction::MicroApplied { removed_results, .. } => format!("cleared {removed_results}"),
+            Compaction::SessionMemoryApplied { .. } => "notes applied".into(),
+            Compaction::ThresholdExceeded { .. } => "still large".into(),
+        },
         Event::Notice { text } => format!("notice {}", clean(text)),
         Event::Error { text, restore } => format!("error {} restore={restore:?}", clean(text)),
     })

@@ -1,0 +1,44 @@
+//! Why a turn failed, and what the user can do about it.
+
+use crate::provider;
+use crate::session;
+
+/// Why a turn failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    #[error("{0}")]
+    Provider(provider::Error),
+    #[error("{0}")]
+    Session(#[from] session::Error),
+    /// A hook erased the prompt before anything else saw it.
+    #[error("a UserPromptSubmit hook kept the prompt back: {reason}")]
+    Erased { reason: String },
+    /// The prompt asks for a skill that cannot run.
+    #[error("{0}")]
+    Skill(String),
+    /// Compaction is switched off, so that nothing can be done about it.
+    #[error("the conversation has about {used} tokens, {blocking} fit, and compaction is switched off")]
+    Full { used: u64, blocking: u64 },
+}
+
+impl Failure {
+    /// What the user can do about it, where the text itself does not say.
+    pub(super) fn advice(&self) -> Option<&'static str> {
+        match self {
+            Failure::Full { .. } => Some(
+                "unset DISABLE_COMPACT or set `compact.enabled` to let it work; `/rewind` goes back to an earlier \
+                 message, `/clear` starts a new session",
+            ),
+            Failure::Provider(provider::Error::ContextTooLong { .. }) => {
+                Some("`/rewind` goes back to an earlier message, `/clear` starts a new session")
+            }
+            Failure::Provider(provider::Error::NoKey { .. } | provider::Error::Auth { .. }) => {
+                Some("`/model` switches to another model; `offline` needs no key")
+            }
+            Failure::Provider(provider::Error::Connect { .. }) => {
+                Some("check network, proxy and address; the model `offline` needs none of them")
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! Makes room in the window before a request: carries out what the compaction driver decides.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::desk::Desk;
+use super::tiers::{Proposal, Wish};
+use super::{Agent, Failure};
+use crate::compact::{self, Candidate, Driver, Step, Summarized, Surroundings, Window, apply, receipt, trim};
+use crate::message::{Kind, Message, tokens};
+use crate::protocol::{Compaction, Event, FailureReason, Fullness, Receipt, Trigger, TurnEnd};
+use crate::provider::{self, ToolSpec};
+use crate::session;
+use crate::session::context::Count;
+use crate::session::entry::{Boundary, EntryKind, Kept, Seq};
+
+/// Compaction of the agent's session.
+pub(super) struct Room {
+    pub(super) driver: Driver,
+    /// What the driver's overhead was last reckoned from.
+    overhead: Option<(Arc<str>, Arc<[ToolSpec]>)>,
+    /// The count of the context that was sent last.
+    sent: Count,
+}
+
+/// What came of a compaction that was asked for.
+#[derive(Debug)]
+pub enum Compacted {
+    Done {
+        receipt: Receipt,
+        notes: Vec<String>,
+    },
+    /// Nothing changed; a sentence says why.
+    Refused(String),
+}
+
+impl Room {
+    pub(super) fn new(settings: &super::Settings, model: &super::Model) -> Room {
+        let window = window(settings, model);
+        let driver = Driver::new(settings.compact.clone(), settings.features, window);
+        Room { driver, overhead: None, sent: Count::default() }
+    }
+}
+
+/// What is known of a model's window.
+fn window(settings: &super::Settings, model: &super::Model) -> Window {
+    Window::of(model.spec.window, model.spec.known, model.spec.max_output, &settings.compact)
+}
+
+impl Agent {
+    /// The model changed: what does not fit its window any more is compacted before the next request.
+    pub(super) fn fit_window(&mut self) {
+        self.room.driver.set_window(window(&self.settings, &self.model));
+    }
+
+    /// Tokens of the next request as far as they are known.
+    pub(super) fn used(&self) -> u64 {
+        self.room.driver.used(self.session.context())
+    }
+
+    /// Most tokens of an answer: as many as the model can give and the window has left.
+    pub(super) fn room_for_output(&self) -> u32 {
+        const LEAST: u64 = 1_024;
+        let most = self.model.spec.max_output;
+        match self.room.driver.window().tokens {
+            Some(tokens) => {
+                let left = tokens.saturating_sub(self.used()).max(LEAST);
+                most.min(u32::try_from(left).unwrap_or(u32::MAX))
+            }
+            None => most,
+        }
+    }
+
+    /// How much room is left, in percent, and whether that is something to worry about.
+    pub(super) fn fullness(&self) -> (u8, Fullness) {
+        let (used, marks) = (self.used(), self.room.driver.marks());
+        let fullness = match used {
+            used if used >= marks.blocking => Fullness::Blocking,
+            used if used >= marks.error.max(1) => Fullness::Error,
+            used if used >= marks.warning.max(1) => Fullness::Warning,
+            _ => Fullness::Fine,
+        };
+        (marks.percent_left(used), fullness)
+    }
+
+    /// Reckons what goes with every request beside the messages, when that changed.
+    fn weigh_overhead(&mut self) {
+        let same =
+            self.room.overhead.as_ref().is_some_and(|(system, specs)| {
+                Arc::ptr_eq(system, &self.system) && Arc::ptr_eq(specs, &self.tool_specs)
+            });
+        if !same {
+            let of = |spec: &ToolSpec| {
+                tokens::text(&spec.name) + tokens::text(&spec.description) + tokens::text(&spec.schema.to_string())
+            };
+            let text = tokens::text(&self.system) + self.tool_specs.iter().map(of).sum::<u64>();
+            self.room.driver.meter.set_overhead(tokens::Load { text, images: 0 });
+            self.room.overhead = Some((self.system.clone(), self.tool_specs.clone()));
+        }
+    }
+
+    /// Makes the next request fit. Returns how the turn ends when it cannot be sent.
+    ///
+    /// # Errors
+    /// The log cannot be written, or compaction is switched off and the request does not fit.
+    pub(super) async fn make_room(
+        &mut self,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Option<TurnEnd>, Failure> {
+        self.weigh_overhead();
+        self.room.driver.prepare();
+        loop {
+            if cancel.is_cancelled() {
+                return Ok(Some(TurnEnd::Interrupted));
+            }
+            let toolbox = self.toolbox.clone();
+            let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
+            let around = Surroundings { clearable: &clearable, prices: self.model.spec.prices };
+            match self.room.driver.step(self.session.context(), around) {
+                Step::Send => {
+                    self.room.sent = self.session.context().count();
+                    return Ok(None);
+                }
+                Step::Clear(plan) => {
+                    let cleared = apply::clear(&mut self.session, &plan)?;
+                    self.tell_cleared(cleared, desk).await?;
+                }
+                Step::Summarize => {
+                    let wish = Wish { trigger: Trigger::Auto, instructions: None };
+                    let what = match self.summarize(wish, desk, cancel).await? {
+                        Ok(_) => Summarized::Committed,
+                        Err((FailureReason::Blocked, _)) => Summarized::Blocked,
+                        Err((FailureReason::Interrupted, _)) => Summarized::Interrupted,
+                        Err(_) => Summarized::Failed,
+                    };
+                    let interrupted = what == Summarized::Interrupted;
+                    if what == Summarized::Committed {
+                        self.tell_close_runs(desk).await;
+                    }
+                    if self.room.driver.summarized(what) {
+                        let text = "Summarising failed several times in a row: it is off for this session. What must \
+                                    go to fit is still trimmed; `/compact` tries again.";
+                        desk.emit(Event::Notice { text: text.into() }).await;
+                    }
+                    if interrupted {
+                        return Ok(Some(TurnEnd::Interrupted));
+                    }
+                }
+                Step::Trim { target } => self.trim(target, &clearable, desk).await?,
+                Step::Refuse { used, blocking } => return Err(Failure::Full { used, blocking }),
+            }
+        }
+    }
+
+    /// After a request that the provider found too long: whether it is worth another try.
+    pub(super) async fn recover(&mut self, error: &provider::Error, desk: &Desk) -> bool {
+        let provider::Error::ContextTooLong { limit, .. } = error else { return false };
+        if !self.room.driver.too_long(self.session.context(), *limit) {
+            return false;
+        }
+        let text = "The provider finds the conversation too long: it is compacted, then asked again.";
+        desk.emit(Event::Notice { text: text.into() }).await;
+        true
+    }
+
+    async fn tell_cleared(&mut self, cleared: apply::Cleared, desk: &Desk) -> Result<(), session::Error> {
+        if cleared.results == 0 {
+            return Ok(());
+        }
+        let text = format!(
+            "{} older tool results were cleared to make room. Each one says where its content was saved; read the \
+             file, or run the call again, if you still need it.",
+            cleared.results
+        );
+        self.push(Message::reminder(&text), desk).await?;
+        desk.emit(Event::Compaction(Compaction::MicroApplied {
+            removed_results: cleared.results as u64,
+            saved_tokens: cleared.tokens,
+        }))
+        .await;
+        Ok(())
+    }
+
+    async fn trim(
+        &mut self,
+        target: u64,
+        clearable: &(dyn Fn(&str) -> bool + Sync),
+        desk: &Desk,
+    ) -> Result<(), session::Error> {
+        let started = (self.clock)();
+        let opening = self.reopening().await;
+        let context = self.session.context();
+        let before = self.room.driver.used(context);
+        let plan = trim::plan(context, self.room.driver.terms(clearable), &opening, target);
+        if plan.is_empty() {
+            return Ok(());
+        }
+        let empty = Boundary { tier: trim::TIER.into(), ..Boundary::default() };
+        let mut receipt = receipt::of(context, plan.drop.as_ref().unwrap_or(&empty));
+        let trimmed = apply::trim(&mut self.session, &plan, before)?;
+        if trimmed.boundary.is_some() {
+            self.after_boundary();
+        }
+        (receipt.before, receipt.after) = (before, self.used());
+        receipt.millis = millis((self.clock)().duration_since(started));
+        let summary = plan.drop.and_then(|drop| drop.summary).map(|note| note.text()).unwrap_or_default();
+        desk.emit(Event::Compaction(Compaction::Completed { receipt, summary })).await;
+        self.tell_close_runs(desk).await;
+        Ok(())
+    }
+
+    /// Runs the model tiers and commits what one of them proposes.
+    pub(super) async fn summarize(
+        &mut self,
+        wish: Wish,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Result<Receipt, (FailureReason, String)>, session::Error> {
+        let started = (self.clock)();
+        let tokens = self.used();
+        desk.emit(Event::Compaction(Compaction::Started { trigger: wish.trigger, tokens })).await;
+        let proposal = self.propose(&wish, desk, cancel).await?;
+        let judged = match proposal {
+            Proposal::Candidate(candidate) => self
+                .room
+                .driver
+                .judge(self.session.context(), *candidate)
+                .map_err(|rejected| (FailureReason::NoProgress, rejected.to_string())),
+            Proposal::Failed { reason, text } => Err((reason, text)),
+        };
+        let Candidate { boundary, spent, restored } = match judged {
+            Ok(candidate) => candidate,
+            Err((reason, text)) => {
+                desk.emit(Event::Compaction(Compaction::Failed { reason, text: text.clone() })).await;
+                return Ok(Err((reason, text)));
+            }
+        };
+        let mut receipt = receipt::of(self.session.context(), &boundary);
+        receipt.kept = Kept { messages: receipt.kept.messages, ..restored };
+        receipt.usage = spent;
+        receipt.cost_usd = self.model.spec.cost(&spent);
+        receipt.millis = millis((self.clock)().duration_since(started));
+        let summary = boundary.summary.as_ref().map(|summary| summary.text()).unwrap_or_default();
+        self.session.append(EntryKind::CompactBoundary(Boundary { receipt: receipt.clone(), ..boundary }))?;
+        self.session.sync()?;
+        self.after_boundary();
+        desk.emit(Event::Compaction(Compaction::Completed { receipt: receipt.clone(), summary })).await;
+        let (tokens, target) = (self.used(), self.room.driver.marks().target);
+        if tokens >= target {
+            desk.emit(Event::Compaction(Compaction::ThresholdExceeded { tokens, target })).await;
+        }
+        let info = self.usage_info();
+        desk.emit(Event::Usage(info)).await;
+        Ok(Ok(receipt))
+    }
+
+    /// What was known of files and nested memory left with the boundary.
+    fn after_boundary(&mut self) {
+        self.watch = super::reminder::Watch::default();
+        self.memory = self.memory.anew();
+    }
+
+    /// What every boundary brings along of the conversation's opening; nothing before there is one.
+    pub(super) async fn reopening(&mut self) -> Vec<Arc<Message>> {
+        let opened = |message: &Arc<Message>| super::prompt::opens(message) || message.kind == Kind::CompactSummary;
+        let begun = self.session.context().entries().any(|(_, message)| opened(message));
+        match begun {
+            true => vec![Arc::new(self.opening().await)],
+            false => Vec::new(),
+        }
+    }
+
+    /// Two automatic runs close together: says what fills the window.
+    async fn tell_close_runs(&mut self, desk: &Desk) {
+        if !self.room.driver.ran() {
+            return;
+        }
+        let mut large: Vec<(u64, String)> = self
+            .session
+            .context()
+            .shown()
+            .map(|shown| {
+                let what = match shown.message.kind {
+                    Kind::Prompt => "a prompt",
+                    Kind::Reply => "a reply",
+                    Kind::ToolResult | Kind::ToolResultArchived | Kind::ToolSummary => "tool results",
+                    Kind::CompactSummary => "the summary",
+                    Kind::Skill => "a skill",
+                    Kind::Attachment | Kind::Notice => "an attachment",
+                };
+                (shown.load.total(), what.to_owned())
+            })
+            .collect();
+        large.sort_by_key(|(tokens, _)| std::cmp::Reverse(*tokens));
+        let parts: Vec<String> =
+            large.iter().take(3).map(|(tokens, what)| format!("{what} of {tokens} tokens")).collect();
+        let text = format!(
+            "The conversation was compacted twice within a few requests. What fills the window: {}. A model with a \
+             larger window, or smaller pieces of work, would help.",
+            parts.join(", ")
+        );
+        desk.emit(Event::Notice { text }).await;
+    }
+
+    /// `/compact`, with the user's own instructions where there are any.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn compact(
+        &mut self,
+        instructions: Option<String>,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Compacted, session::Error> {
+        self.weigh_overhead();
+        if !self.settings.compact.enabled {
+            return Ok(Compacted::Refused(OFF.into()));
+        }
+        let count = self.session.context().len() as u64;
+        if count == 0 {
+            return Ok(Compacted::Refused("No messages to compact.".into()));
+        }
+        if count < self.settings.compact.min_messages_before_compact {
+            return Ok(Compacted::Refused("Not enough messages to compact.".into()));
+        }
+        let wish = Wish { trigger: Trigger::Manual, instructions };
+        Ok(match self.summarize(wish, desk, cancel).await? {
+            Ok(receipt) => {
+                self.room.driver.summarized(Summarized::Committed);
+                Compacted::Done { receipt, notes: Vec::new() }
+            }
+            Err((FailureReason::Interrupted, _)) => Compacted::Refused("Compaction canceled.".into()),
+            Err((_, text)) => Compacted::Refused(format!("Nothing was compacted: {text}.")),
+        })
+    }
+
+    /// `/compact micro [tokens]`: clears old results now.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn compact_micro(&mut self, target: Option<u64>, desk: &Desk) -> Result<String, session::Error> {
+        if !self.settings.compact.enabled {
+            return Ok(OFF.into());
+        }
+        let toolbox = self.toolbox.clone();
+        let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
+        let trigger = compact::micro::Trigger::Asked { target };
+        let plan = compact::micro::plan(self.session.context(), self.room.driver.terms(&clearable), trigger);
+        let Some(plan) = plan else { return Ok("There are no old tool results to clear.".into()) };
+        let cleared = apply::clear(&mut self.session, &plan)?;
+        self.tell_cleared(cleared, desk).await?;
+        let info = self.usage_info();
+        desk.emit(Event::Usage(info)).await;
+        let kept = match cleared.kept {
+            0 => String::new(),
+            kept => format!(" {kept} stay, since their files could not be written."),
+        };
+        Ok(format!("{} tool results cleared, about {} tokens.{kept}", cleared.results, cleared.tokens))
+    }
+
+    /// `/compact undo`: takes the last boundary back, if the conversation still fits then.
+    ///
+    /// # Errors
+    /// The log cannot be read or written.
+    pub async fn compact_undo(&mut self, desk: &Desk) -> Result<String, session::Error> {
+        self.weigh_overhead();
+        let Some(seq) = self.session.last_boundary() else {
+            return Ok("There is no compaction to take back.".into());
+        };
+        let undone = EntryKind::BoundaryUndone { seq };
+        let preview = self.session.preview(&undone)?;
+        let (after, marks) = (self.room.driver.used(&preview), *self.room.driver.marks());
+        if after >= marks.blocking {
+            return Ok(format!(
+                "The compaction stays: without it the conversation would have about {after} tokens, and {} fit.",
+                marks.blocking
+            ));
+        }
+        self.session.append(undone)?;
+        self.after_boundary();
+        self.room.driver.undone();
+        let info = self.usage_info();
+        desk.emit(Event::Usage(info)).await;
+        Ok(format!("The compaction was taken back: the conversation has about {after} tokens again."))
+    }
+
+    /// Whether compaction is offered at all.
+    pub fn compacts(&self) -> bool {
+        self.settings.compact.enabled
+    }
+
+    /// Takes note of what the provider counted of the request that was sent last.
+    pub(super) fn counted(&mut self, usage: &crate::message::Usage) {
+        self.room.driver.answered(self.room.sent, usage);
+    }
+
+    /// The entry of the last boundary that counts.
+    pub fn last_boundary(&self) -> Option<Seq> {
+        self.session.last_boundary()
+    }
+}
+
+/// What `/compact` says when it is switched off.
+const OFF: &str = "Compaction is switched off (`compact.enabled`, or DISABLE_COMPACT).";
+
+fn millis(elapsed: std::time::Duration) -> u64 {
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+}

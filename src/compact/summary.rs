@@ -1,0 +1,152 @@
+//! The text of a summary: what asks for it, what is made of the answer, and how it opens the conversation that goes on.
+
+use std::sync::Arc;
+
+use super::trim::shortened;
+use crate::message::{Block, Kind, Message, StopReason, tokens};
+use crate::protocol::{FailureReason, Trigger};
+use crate::session::Context;
+use crate::session::entry::Seq;
+
+/// The instruction that asks for a summary.
+pub const INSTRUCTION: &str = include_str!("../../assets/prompts/compact.md");
+
+/// How every summary begins, so that the model knows what it is.
+const PREFIX: &str = "This session continues an earlier conversation that no longer fits into the context window. What \
+                      follows is its state, as it was summarised.";
+
+/// What the model reads after an automatic summary.
+const GO_ON: &str = "Carry on with the last task where it stopped, without asking the user anything and without \
+                     mentioning this summary.";
+
+/// The instruction with what the user or hooks add to it.
+pub fn instruction(own: Option<&str>, extra: Option<&str>) -> String {
+    let text = own.unwrap_or(INSTRUCTION).trim_end().to_owned();
+    match extra.map(str::trim).filter(|extra| !extra.is_empty()) {
+        Some(extra) => format!("{text}\n\nFor this summary, also heed:\n\n{extra}"),
+        None => text,
+    }
+}
+
+/// The summary in a complete answer: what stands inside the tags, all of it where there are none.
+///
+/// # Errors
+/// The answer was cut off, refused, or holds nothing.
+pub fn read(reply: &Message) -> Result<String, (FailureReason, String)> {
+    let failed = |text: &str| Err((FailureReason::NoSummary, text.to_owned()));
+    match &reply.stop {
+        Some(StopReason::MaxTokens) => return failed("the summary was cut off"),
+        Some(StopReason::Refusal(word)) => return failed(&format!("the model refused to summarise ({word})")),
+        Some(StopReason::Interrupted) => return failed("the summary was interrupted"),
+        _ => {}
+    }
+    let text = reply.text();
+    let inner = match (text.find("<summary>"), text.rfind("</summary>")) {
+        (Some(start), Some(end)) if start < end => &text[start + "<summary>".len()..end],
+        (Some(start), None) => &text[start + "<summary>".len()..],
+        _ => without_analysis(&text),
+    };
+    let summary = tidied(inner);
+    if summary.is_empty() { failed("the model answered nothing") } else { Ok(summary) }
+}
+
+fn without_analysis(text: &str) -> &str {
+    match (text.trim_start().starts_with("<analysis>"), text.find("</analysis>")) {
+        (true, Some(end)) => &text[end + "</analysis>".len()..],
+        _ => text,
+    }
+}
+
+/// Runs of blank lines become one.
+fn tidied(text: &str) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    for line in text.trim().lines().map(str::trim_end) {
+        if !(line.is_empty() && lines.last().is_some_and(|last| last.is_empty())) {
+            lines.push(line);
+        }
+    }
+    lines.join("\n")
+}
+
+/// The message that stands for what was summarised.
+pub fn message(summary: &str, trigger: Trigger) -> Message {
+    let go_on = if trigger == Trigger::Auto { format!("\n\n{GO_ON}") } else { String::new() };
+    let text = format!("{PREFIX}\n\n{summary}{go_on}");
+    Message { kind: Kind::CompactSummary, user_visible: false, ..Message::prompt(text) }
+}
+
+/// The user's own messages before `keep_from`, newest first within the budget, as one block of history; none when there
+/// are none. Those of an earlier block are handed on.
+pub fn history(context: &Context, keep_from: Seq, budget: u64) -> Option<Arc<Message>> {
+    const TITLE: &str = "# Earlier messages of the user\nWord for word, oldest first. They are history: what is still \
+                         to be done stands in the summary.";
+    let mut left = budget;
+    let mut quotes = Vec::new();
+    for shown in context.shown().rev().filter(|shown| shown.lead || shown.seq < keep_from) {
+        let text = match shown.message.kind {
+            Kind::Prompt => shown.message.text(),
+            Kind::Attachment if shown.lead => match earlier(&shown.message.blocks, TITLE) {
+                Some(text) => text,
+                None => continue,
+            },
+            _ => continue,
+        };
+        let text = text.trim();
+        if text.is_empty() {
+            continue;
+        }
+        let quote = shortened(text, left);
+        let tokens = tokens::text(&quote);
+        if left < 10 || tokens > left + 10 {
+            break;
+        }
+        left = left.saturating_sub(tokens);
+        quotes.push(quote);
+    }
+    quotes.reverse();
+    (!quotes.is_empty()).then(|| Arc::new(Message::reminder(&format!("{TITLE}\n\n{}", quotes.join("\n\n---\n\n")))))
+}
+
+fn earlier(blocks: &[Block], title: &str) -> Option<String> {
+    let [Block::Text { text, .. }] = blocks else { return None };
+    let inner = text.strip_prefix("<system-reminder>\n")?.strip_prefix(title)?;
+    Some(inner.trim_end().trim_end_matches("</system-reminder>").trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compact::fixture::Talk;
+
+    #[test]
+    fn answers_become_summaries() {
+        fn check(text: &str, stop: StopReason, want: Result<&str, &str>) {
+            let reply = Message { stop: Some(stop), ..Message::reply(vec![Block::text(text)]) };
+            let got = read(&reply).map_err(|(_, text)| text);
+            assert_eq!(got.as_deref().map_err(String::as_str), want, "{text}");
+        }
+        use StopReason::{EndTurn, MaxTokens, Refusal};
+        check("<analysis>x</analysis>\n<summary>\n1. A\n\n\n\nB\n</summary>", EndTurn, Ok("1. A\n\nB"));
+        check("no tags", EndTurn, Ok("no tags"));
+        check("<analysis>x</analysis> rest", EndTurn, Ok("rest"));
+        check("<summary>open", EndTurn, Ok("open"));
+        check("<summary> </summary>", EndTurn, Err("the model answered nothing"));
+        check("", EndTurn, Err("the model answered nothing"));
+        check("<summary>half", MaxTokens, Err("the summary was cut off"));
+        check("no", Refusal("policy".into()), Err("the model refused to summarise (policy)"));
+    }
+
+    #[test]
+    fn the_users_words_are_handed_on_newest_first() {
+        let mut talk = Talk::new();
+        for word in ["one", "two", "three"] {
+            talk.push(Message::prompt(word));
+            talk.reply(1);
+        }
+        let end = talk.session.next_seq();
+        let text = |budget| history(talk.context(), end, budget).map(|message| message.text());
+        assert!(text(100).unwrap().ends_with("one\n\n---\n\ntwo\n\n---\n\nthree\n</system-reminder>"));
+        assert_eq!(text(5), None);
+        assert_eq!(history(talk.context(), 0, 100), None);
+    }
+}

@@ -1,0 +1,46 @@
+//! `/compact`: with instructions or without, of old results alone, and back.
+
+use super::{Engine, Inbox};
+use crate::agent::Compacted;
+use crate::compact::receipt;
+
+impl Engine {
+    pub(super) async fn compact(&mut self, args: &str, inbox: &mut Inbox) {
+        if self.agent.session.read_only() {
+            return self.fail("This session is open to read only: it cannot be compacted.").await;
+        }
+        let (verb, rest) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
+        let done = match (verb, rest.trim()) {
+            ("undo", "") => self.agent.compact_undo(&self.desk).await,
+            ("micro", "") => self.agent.compact_micro(None, &self.desk).await,
+            ("micro", tokens) if tokens.parse::<u64>().is_ok() => {
+                self.agent.compact_micro(tokens.parse().ok(), &self.desk).await
+            }
+            _ => return self.summarize(args, inbox).await,
+        };
+        match done {
+            Ok(text) => self.tell(text).await,
+            Err(error) => self.fail(error).await,
+        }
+    }
+
+    async fn summarize(&mut self, instructions: &str, inbox: &mut Inbox) {
+        let desk = self.desk.clone();
+        let cancel = desk.begin();
+        let instructions = Some(instructions.trim().to_owned()).filter(|text| !text.is_empty());
+        let done = inbox.attend(self.agent.compact(instructions, &desk, &cancel)).await;
+        desk.end();
+        match done {
+            Ok(Compacted::Done { receipt, notes }) => {
+                let mut text = receipt::words(&receipt);
+                for note in notes {
+                    text.push_str(&format!("\n\n{note}"));
+                }
+                text.push_str("\n\nThe transcript view (Ctrl+O) shows the summary; `/compact undo` takes it back.");
+                self.tell(text).await;
+            }
+            Ok(Compacted::Refused(text)) => self.tell(text).await,
+            Err(error) => self.fail(error).await,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What front ends are told of the window and of compaction.
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::Usage;
+
+pub use crate::session::entry::{Receipt, Trigger};
+
+/// A step of keeping the conversation inside the window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Compaction {
+    /// A model tier begins; ends with `Completed` or `Failed`.
+    Started {
+        trigger: Trigger,
+        tokens: u64,
+    },
+    /// What goes on, for the spinner, and how many tokens of a summary have come.
+    Progress {
+        phase: String,
+        received: u64,
+    },
+    /// A boundary is in the log. `summary` is what stands for what left.
+    Completed {
+        receipt: Receipt,
+        summary: String,
+    },
+    /// The context is as it was.
+    Failed {
+        reason: FailureReason,
+        text: String,
+    },
+    MicroApplied {
+        removed_results: u64,
+        saved_tokens: u64,
+    },
+    SessionMemoryApplied {
+        saved_tokens: u64,
+        summary_tokens: u64,
+    },
+    /// A compaction was committed, and the context is still above the mark.
+    ThresholdExceeded {
+        tokens: u64,
+        target: u64,
+    },
+}
+
+/// Why a compaction came to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureReason {
+    NoSummary,
+    ApiError,
+    PromptTooLong,
+    Interrupted,
+    /// A hook forbade it.
+    Blocked,
+    /// The summary would not have freed enough room.
+    NoProgress,
+}
+
+/// How full the window is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fullness {
+    #[default]
+    Fine,
+    Warning,
+    Error,
+    /// Nothing is sent as it is.
+    Blocking,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct UsageInfo {
+    /// Of this session so far.
+    pub total: Usage,
+    pub cost_usd: Option<f64>,
+    /// Tokens that stand in the window now, estimated where not counted yet.
+    pub context: u64,
+    pub window: u64,
+    /// Percent of the room before automatic compaction, or before the end when it is off.
+    pub left: u8,
+    pub fullness: Fullness,
+}

@@ -1,0 +1,132 @@
+//! Compaction over a scripted model: when it comes, what the model reads afterwards, how it fails, and back.
+
+use cocode::permission::Mode;
+
+use super::support::harness::{Harness, Ran};
+
+/// A conversation of small talk whose third request finds the window full.
+fn full(script: &str) -> Harness {
+    let talk = "
+- reply: [text: one]
+- reply: [text: two, usage: {input: 170000, output: 5}]
+";
+    Harness::new().script(&format!("{talk}{script}")).prompt("first").prompt("second").prompt("third")
+}
+
+/// The trace from the third prompt on.
+fn end(run: &Ran) -> String {
+    let trace = run.trace();
+    trace[trace.find("prompt third").expect("a third prompt")..].to_owned()
+}
+
+#[tokio::test]
+async fn a_full_window_is_summarised_before_the_next_request() {
+    let run = full(
+        "
+- {for: summary, expect: {contains: '<summary>'}, reply: [text: '<analysis>a</analysis><summary>All is well.</summary>']}
+- {expect: {contains: third, lacks: '<analysis>'}, reply: [text: done]}
+",
+    )
+    .set("compact = { keep_recent_tokens = 0 }")
+    .run()
+    .await;
+    insta::assert_snapshot!(end(&run));
+    let texts: Vec<String> = run.session().context().messages().iter().map(|message| message.text()).collect();
+    insta::assert_snapshot!(texts[1..].join("\n=====\n"));
+}
+
+#[tokio::test]
+async fn a_summary_that_fails_leaves_the_trim() {
+    for reply in ["error: {kind: server}", "text: ''", "text: '<summary>half', stop: max_tokens"] {
+        let run = full(&format!(
+            "
+- {{for: summary, repeat: 2, reply: [{reply}]}}
+- reply: [text: done]
+"
+        ))
+        .run()
+        .await;
+        let end = end(&run);
+        assert!(end.contains("compaction failed") && end.ends_with("reply done\nturn ended Done"), "{reply}: {end}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_too_long_is_compacted_and_sent_again_once() {
+    let script = "
+- reply: [text: one]
+- reply: [text: two, usage: {input: 60000, output: 5}]
+- reply: [error: {kind: context_too_long, tokens: 99000, limit: 50000}]
+- {for: summary, reply: [text: '<summary>short</summary>']}
+";
+    let prompts = |harness: Harness| harness.prompt("first").prompt("second").prompt("third");
+    let run = prompts(Harness::new().script(&format!("{script}\n- reply: [text: done]"))).run().await;
+    insta::assert_snapshot!(end(&run));
+    let again = "\n- reply: [error: {kind: context_too_long}]";
+    let run = prompts(Harness::new().script(&format!("{script}{again}"))).run().await;
+    assert!(end(&run).contains("turn ended Failed") && end(&run).contains("/rewind"), "{}", end(&run));
+}
+
+#[tokio::test]
+async fn switched_off_it_says_so() {
+    let run = full("").set("compact = { enabled = false, blocking_limit = 168000 }").prompt("/compact").run().await;
+    assert!(end(&run).contains("DISABLE_COMPACT"), "{}", end(&run));
+    assert!(end(&run).contains("restore=Some(\"third\")"), "{}", end(&run));
+    assert!(run.trace().contains("notice Compaction is switched off"), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn compact_by_hand_and_back() {
+    let run = Harness::new()
+        .script(
+            "
+- reply: [text: one]
+- reply: [text: two, usage: {input: 60000, output: 5}]
+- {for: summary, expect: {contains: heed the tests}, reply: [text: '<summary>S</summary>']}
+- {expect: {messages: 4}, reply: [text: three]}
+",
+        )
+        .set("compact = { keep_recent_tokens = 0 }")
+        .prompt("/compact")
+        .prompt("first")
+        .prompt("second")
+        .prompt("/compact heed the tests")
+        .prompt("third")
+        .run()
+        .await;
+    let told = |run: &Ran| run.trace().lines().filter(|line| !line.starts_with("text ")).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(told(&run));
+    let run = Harness::after(run)
+        .script("- {expect: {messages: 8}, reply: [text: four]}")
+        .prompt("/compact undo")
+        .prompt("/compact undo")
+        .prompt("fourth")
+        .run()
+        .await;
+    insta::assert_snapshot!(told(&run));
+}
+
+#[tokio::test]
+async fn old_results_are_cleared_on_request() {
+    let mut script = String::new();
+    for file in 1..=5 {
+        script.push_str(&format!("\n- reply: [tool: {{name: Read, input: {{file_path: {file}.txt}}}}]"));
+    }
+    script.push_str("\n- reply: [text: done]\n- {expect: {contains: were cleared}, reply: [text: go on]}");
+    let harness = (1..=5).fold(Harness::new(), |harness, file| {
+        harness.file(&format!("{file}.txt"), &"some words in a line\n".repeat(500))
+    });
+    let run = harness
+        .script(&script)
+        .mode(Mode::Default)
+        .prompt("read")
+        .prompt("/compact micro 100")
+        .prompt("/compact micro 100")
+        .prompt("more")
+        .run()
+        .await;
+    let trace = run.trace();
+    assert!(trace.contains("\ncleared 2\n") && trace.contains("There are no old tool results to clear."), "{trace}");
+    let cleared = run.log().with_file_name("tool-results").join("call_1.txt");
+    assert!(std::fs::read_to_string(cleared).unwrap().contains("some words in a line"));
+}
