@@ -8,6 +8,7 @@ mod explain;
 mod intent;
 mod lookup;
 mod repair;
+mod skills;
 
 use serde_json::{Value, json};
 
@@ -21,6 +22,9 @@ pub fn reply(request: &Request) -> Vec<Part> {
     let situation = Situation::of(request);
     if let Some(stop) = situation.refused() {
         return vec![Part::Text(stop)];
+    }
+    if let Some((name, args)) = skills::invoked(&situation.prompt) {
+        return skills::follow(&situation, name, args);
     }
     let mut parts = match Intent::of(&situation.prompt) {
         Intent::Greeting => vec![Part::Text(abilities("Hello. "))],
@@ -279,6 +283,54 @@ mod tests {
     fn a_refusal_ends_the_recipe() {
         let trace = play("delete notes.md", &[("no", Outcome::Denied)]);
         assert!(trace[2].starts_with("`Bash` was refused"), "{trace:#?}");
+    }
+
+    #[test]
+    fn commits_in_the_style_of_the_repository() {
+        fn check(line: &str, status: &str, log: &str, want: &[&str]) {
+            let state = format!("# branch.oid abc\n# branch.head main\n{status}");
+            let shown = ("abc subject\n a.txt | 1 +", Outcome::Ok);
+            let staged = ("", Outcome::Ok);
+            let again = "# branch.head main\n1 M. N... 1 1 1 0 0 src/parse.rs";
+            let mut answers = vec![(state.as_str(), Outcome::Ok), (log, Outcome::Ok)];
+            match want.first() {
+                Some(first) if first.starts_with("git add") => {
+                    answers.extend([staged, (again, Outcome::Ok), staged, shown]);
+                }
+                _ => answers.extend([staged, shown]),
+            }
+            let trace = play(line, &answers);
+            let commands: Vec<String> = trace
+                .iter()
+                .filter_map(|line| {
+                    Some(serde_json::from_str::<Value>(line.strip_prefix("Bash ")?).unwrap()["command"].to_string())
+                })
+                .map(|command| serde_json::from_str(&command).unwrap())
+                .filter(|command: &String| !command.starts_with("git status") && !command.starts_with("git log"))
+                .collect();
+            assert_eq!(commands, want, "{trace:#?}");
+        }
+        let one = "1 M. N... 1 1 1 0 0 src/parse.rs";
+        check("/commit", one, "Fix a thing\nAdd another", &["git commit -m 'Update src/parse.rs'"]);
+        check("/commit", one, "fix a thing\nadd another", &["git commit -m 'update src/parse.rs'"]);
+        check("/commit", one, "feat: a\nfix(x): b\nMerge", &["git commit -m 'chore: update src/parse.rs'"]);
+        check("/commit", one, "parser: a\ntui/view: b", &["git commit -m 'src: update src/parse.rs'"]);
+        check("/commit", one, "", &["git commit -m 'Update src/parse.rs'"]);
+        check(
+            "/commit",
+            "1 A. N... 1 1 1 0 0 a b.md\n1 A. N... 1 1 1 0 0 c.md",
+            "docs: x",
+            &["git commit -m 'docs: add a b.md and c.md'"],
+        );
+        check("/commit", "2 R. N... 1 1 1 0 0 R100 new.rs\told.rs", "X", &["git commit -m 'Rename new.rs'"]);
+        check("/user:commit don't panic", one, "", &["git commit -m 'don'\\''t panic'"]);
+        check(
+            "/commit src/parse.rs",
+            "1 .M N... 1 1 1 0 0 src/parse.rs\n? other",
+            "",
+            &["git add -- 'src/parse.rs'", "git commit -m 'Update src/parse.rs'"],
+        );
+        check("/commit all", "? src/", "", &["git add --all", "git commit -m 'Update src/parse.rs'"]);
     }
 
     #[test]

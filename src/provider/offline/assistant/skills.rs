@@ -1,0 +1,267 @@
+//! The shipped skills that fixed recipes can follow: `/commit` and `/init`. For the others a model has to understand.
+
+use serde_json::json;
+
+use super::{Situation, Step, bash, listed, say, tail, tool};
+use crate::provider::offline::script::Part;
+
+/// What a prompt that runs a skill asks for: its name and its arguments.
+pub(super) fn invoked(prompt: &str) -> Option<(&str, &str)> {
+    let line = prompt.strip_prefix('/')?;
+    let (name, args) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'));
+    plain.then_some((name, args.trim()))
+}
+
+pub(super) fn follow(situation: &Situation, name: &str, args: &str) -> Vec<Part> {
+    match name.rsplit(':').next().unwrap_or(name) {
+        "commit" => commit(situation, args),
+        "init" => init(situation),
+        _ => vec![say(format!(
+            "`/{name}` gives instructions that have to be understood, and I follow fixed recipes. `/model` shows models that can."
+        ))],
+    }
+}
+
+/// One changed path of `git status --porcelain=v2`.
+struct Change {
+    staged: char,
+    unstaged: char,
+    path: String,
+}
+
+/// What git says of the work tree.
+#[derive(Default)]
+struct State {
+    /// None: HEAD is detached.
+    branch: Option<String>,
+    first: bool,
+    changes: Vec<Change>,
+    untracked: Vec<String>,
+    unmerged: Vec<String>,
+}
+
+impl State {
+    fn read(text: &str) -> State {
+        let mut state = State::default();
+        for line in text.lines() {
+            let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let path = |fields: usize| {
+                let path = rest.splitn(fields, ' ').nth(fields - 1).unwrap_or_default();
+                path.split('\t').next().unwrap_or_default().to_owned()
+            };
+            let mut marks = rest.chars();
+            let mut mark = || marks.next().unwrap_or('.');
+            match kind {
+                "#" if rest == "branch.oid (initial)" => state.first = true,
+                "#" => {
+                    let head = rest.strip_prefix("branch.head ").filter(|head| *head != "(detached)");
+                    state.branch = head.map(str::to_owned).or(state.branch);
+                }
+                "1" => state.changes.push(Change { staged: mark(), unstaged: mark(), path: path(8) }),
+                "2" => state.changes.push(Change { staged: mark(), unstaged: mark(), path: path(9) }),
+                "u" => state.unmerged.push(path(10)),
+                "?" => state.untracked.push(rest.to_owned()),
+                _ => {}
+            }
+        }
+        state
+    }
+
+    fn staged(&self) -> Vec<&Change> {
+        self.changes.iter().filter(|change| change.staged != '.').collect()
+    }
+
+    /// Paths that could be staged.
+    fn left(&self) -> Vec<&str> {
+        let changed = self.changes.iter().filter(|change| change.unstaged != '.').map(|change| change.path.as_str());
+        changed.chain(self.untracked.iter().map(String::as_str)).collect()
+    }
+}
+
+fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
+    let ran = |start: &str| -> Vec<&Step<'_>> {
+        situation.of_tool("Bash").filter(|step| step.input("command").starts_with(start)).collect()
+    };
+    let (statuses, adds) = (ran("git status"), ran("git add"));
+    let ask = || bash("git status --porcelain=v2 --branch", "Show the state of the work tree");
+    let Some(status) = statuses.last() else {
+        let log = bash("git log -n 12 --format=%s", "Show how commits are written here");
+        return vec![say("Looking at the repository."), ask(), log];
+    };
+    if !status.ok() {
+        let text = status.text();
+        return vec![say(if text.contains("not a git repository") {
+            "This folder is not a git repository, so there is nothing to commit to. `git init` makes one.".to_owned()
+        } else {
+            format!("git could not tell how the repository stands:\n\n{}", tail(&text, 5))
+        })];
+    }
+    let state = State::read(&status.text());
+    if !state.unmerged.is_empty() {
+        return vec![say(format!(
+            "Nothing was committed: a merge is under way, and these paths are not resolved.\n\n{}\nResolve and stage them first.",
+            list(&state.unmerged)
+        ))];
+    }
+    if let Some(add) = adds.last() {
+        if !add.ok() {
+            return vec![say(format!("It could not be staged:\n\n{}", tail(&add.text(), 5)))];
+        }
+        if statuses.len() < 2 {
+            return vec![ask()];
+        }
+    } else if let Some(command) = staging(wanted, &state) {
+        return vec![say("Staging what you asked for."), bash(&command, "Stage the changes")];
+    }
+    let staged = state.staged();
+    if staged.is_empty() {
+        return vec![say(match state.left()[..] {
+            [] => "There is nothing to commit: the work tree is clean.".to_owned(),
+            ref left => format!(
+                "Nothing was committed: nothing is staged. These could be:\n\n{}\nStage what belongs together, or say \
+                 `/commit everything`, or `/commit <path>`.",
+                list(left)
+            ),
+        })];
+    }
+    let subjects = ran("git log -n 12").first().filter(|step| step.ok()).map(|step| step.text()).unwrap_or_default();
+    let given = Some(wanted).filter(|wanted| !wanted.is_empty() && adds.is_empty());
+    let subject = given.map_or_else(|| subject(&state, &staged, &subjects), str::to_owned);
+    let commits = ran("git commit");
+    let Some(made) = commits.first() else {
+        let quoted = subject.replace('\'', r"'\''");
+        return vec![
+            say(format!("Committing {} as “{subject}”.", counted(staged.len()))),
+            bash(&format!("git commit -m '{quoted}'"), "Commit what is staged"),
+        ];
+    };
+    let subject = made.input("command").trim_start_matches("git commit -m ").trim_matches('\'').replace(r"'\''", "'");
+    if !made.ok() {
+        return vec![say(format!(
+            "Nothing was committed. git or a hook refused:\n\n{}\n\nThe message, for the next try:\n\n```text\n{subject}\n```\n\nWhat was staged still is.",
+            tail(&made.text(), 15)
+        ))];
+    }
+    let Some(shown) = ran("git log -n 1 ").first().copied() else {
+        return vec![bash("git log -n 1 --stat --format='%h %s'", "Show the commit")];
+    };
+    let mut text = format!("Committed:\n\n{}", tail(&shown.text(), 20));
+    if let (None, false) = (&state.branch, state.first) {
+        text.push_str("\n\nHEAD is detached: no branch holds this commit. `git switch -c <name>` makes one.");
+    }
+    let left = state.left().len();
+    if left > 0 {
+        text.push_str(&format!("\n\nNot committed: {} with changes.", counted(left)));
+    }
+    vec![say(text)]
+}
+
+/// The command that stages what the user named; none when they named no files.
+fn staging(wanted: &str, state: &State) -> Option<String> {
+    if state.left().is_empty() {
+        return None;
+    }
+    if matches!(wanted.to_lowercase().as_str(), "all" | "everything" | "-a" | "--all") {
+        return Some("git add --all".to_owned());
+    }
+    let words: Vec<&str> = wanted.split_whitespace().collect();
+    let known = |word: &&str| state.left().iter().any(|path| path.trim_end_matches('/') == word.trim_end_matches('/'));
+    let all = !words.is_empty() && words.iter().all(|word| known(&word));
+    all.then(|| {
+        let quoted: Vec<String> = words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
+        format!("git add -- {}", quoted.join(" "))
+    })
+}
+
+/// A subject in the manner of earlier ones.
+fn subject(state: &State, staged: &[&Change], earlier: &str) -> String {
+    if state.first {
+        return "Initial commit".to_owned();
+    }
+    let verb = match staged.iter().map(|change| change.staged).collect::<Vec<_>>()[..] {
+        ref marks if marks.iter().all(|mark| *mark == 'A') => "Add",
+        ref marks if marks.iter().all(|mark| *mark == 'D') => "Remove",
+        ref marks if marks.iter().all(|mark| *mark == 'R') => "Rename",
+        _ => "Update",
+    };
+    let what = match staged {
+        [one] => one.path.clone(),
+        [one, other] => format!("{} and {}", one.path, other.path),
+        more => counted(more.len()),
+    };
+    let plain = format!("{verb} {what}");
+    let subjects: Vec<&str> = earlier.lines().collect();
+    let most = |of: &dyn Fn(&&&str) -> bool| 2 * subjects.iter().filter(of).count() > subjects.len();
+    let lower = |text: &str| text.chars().next().is_some_and(char::is_lowercase);
+    let prefix = |text: &str| text.split_once(": ").map(|(prefix, _)| prefix.to_owned()).filter(|p| !p.contains(' '));
+    let usual = |text: &str| {
+        let kinds = ["feat", "fix", "chore", "docs", "refactor", "test", "build", "ci", "perf", "style"];
+        prefix(text).is_some_and(|prefix| kinds.contains(&prefix.split(['(', '!']).next().unwrap_or_default()))
+    };
+    let small = |text: &str| text[..1].to_lowercase() + &text[1..];
+    if most(&|text| usual(text)) {
+        let docs = staged.iter().all(|change| change.path.ends_with(".md"));
+        return format!("{}: {}", if docs { "docs" } else { "chore" }, small(&plain));
+    }
+    if most(&|text| prefix(text).is_some()) {
+        let area = staged[0].path.split(['/', '.']).find(|part| !part.is_empty()).unwrap_or("repo");
+        return format!("{area}: {}", small(&plain));
+    }
+    if most(&|text| lower(text)) { small(&plain) } else { plain }
+}
+
+fn counted(files: usize) -> String {
+    format!("{files} file{}", if files == 1 { "" } else { "s" })
+}
+
+fn list(paths: &[impl AsRef<str>]) -> String {
+    paths.iter().take(20).map(|path| format!("- `{}`\n", path.as_ref())).collect()
+}
+
+/// Commands of usual kinds of projects, by the file that gives them away.
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("justfile", &["just --list"]),
+    ("Makefile", &["make", "make test"]),
+    ("Cargo.toml", &["cargo build", "cargo test", "cargo clippy --all-targets", "cargo fmt"]),
+    ("package.json", &["npm install", "npm test"]),
+    ("pyproject.toml", &["python -m pytest"]),
+    ("go.mod", &["go build ./...", "go test ./...", "go vet ./..."]),
+    ("pom.xml", &["mvn verify"]),
+    ("build.gradle", &["./gradlew build"]),
+];
+
+fn init(situation: &Situation) -> Vec<Part> {
+    let Some(folder) = situation.of_tool("LS").next() else {
+        return vec![say("Looking at the project."), tool("LS", json!({ "path": "." }))];
+    };
+    let names = listed(&folder.text());
+    if let Some(file) = names.iter().find(|name| matches!(name.as_str(), "AGENTS.md" | "CLAUDE.md")) {
+        return vec![say(format!(
+            "`{file}` is there already. To improve it, it has to be understood, and I follow fixed recipes; `/model` shows models that can."
+        ))];
+    }
+    match situation.of_tool("Write").next() {
+        None => {
+            let commands: Vec<String> = COMMANDS
+                .iter()
+                .filter(|(file, _)| names.iter().any(|name| name == file))
+                .flat_map(|(_, commands)| commands.iter().map(|command| format!("- `{command}`\n")))
+                .collect();
+            let title = situation.cwd.rsplit('/').next().unwrap_or("This project");
+            let mut text = format!("# {title}\n");
+            if !commands.is_empty() {
+                text.push_str(&format!("\n## Commands\n\n{}", commands.concat()));
+            }
+            let hidden = |name: &&String| !name.starts_with('.') && *name != "target" && *name != "node_modules";
+            let places: Vec<String> =
+                names.iter().filter(hidden).take(20).map(|name| format!("- `{name}`\n")).collect();
+            text.push_str(&format!("\n## Layout\n\n{}", places.concat()));
+            vec![say("Writing `AGENTS.md`."), tool("Write", json!({ "file_path": "AGENTS.md", "content": text }))]
+        }
+        Some(step) if step.ok() => vec![say(
+            "`AGENTS.md` is written: the usual commands and the layout. What only you know is missing: rules, traps, and why.",
+        )],
+        Some(step) => vec![say(format!("It was not written: {}", step.text()))],
+    }
+}
