@@ -284,3 +284,22 @@ fn a_prompt_that_failed_comes_back() {
     assert_eq!(api.received().len(), 2);
     leave(&mut screen);
 }
+
+#[test]
+fn alt_t_is_read_as_terminals_send_it() {
+    let program = Program::new();
+    let mut screen = scripted(&program, (80, 24), "- reply: [thinking: Hm., text: Seen it.]\n");
+    screen.wait_text(READY);
+    screen.send("\x1bt");
+    screen.wait_text("default · deep think · ");
+    screen.send("\x1bT");
+    screen.wait_text("no thinking");
+    // As terminals with a richer keyboard protocol say it.
+    screen.send("\x1b[116:84;4u");
+    screen.wait_text("default · ultra think · ");
+    screen.send("go\r");
+    screen.wait_text("Seen it.");
+    screen.wait_text(", 1 tokens");
+    screen.wait_text(READY);
+    leave(&mut screen);
+}
