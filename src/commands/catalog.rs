@@ -11,7 +11,13 @@ use super::skill::Skill;
 use super::usage::Usage;
 
 /// Skills in the binary, by name and text.
-pub const BUNDLED: &[(&str, &str)] = &[];
+pub const BUNDLED: &[(&str, &str)] = &[
+    ("commit", include_str!("../../assets/skills/commit/SKILL.md")),
+    ("init", include_str!("../../assets/skills/init/SKILL.md")),
+    ("review-pr", include_str!("../../assets/skills/review-pr/SKILL.md")),
+    ("security-review", include_str!("../../assets/skills/security-review/SKILL.md")),
+    ("simplify", include_str!("../../assets/skills/simplify/SKILL.md")),
+];
 
 /// Whether `.claude/commands/*.md` count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 
 mod agent;
 mod bad_input;
+mod commit;
 mod compaction;
 mod config;
 mod engine;

@@ -40,7 +40,8 @@ impl Thinking {
         let took = self.took.filter(|took| took.as_secs() > 0);
         let took = took.map(|took| format!(" for {}", spell(took))).unwrap_or_default();
         let tokens = self.tokens.filter(|tokens| *tokens > 0);
-        let tokens = tokens.map(|tokens| format!(", {} tokens", short(tokens))).unwrap_or_default();
+        let one = |tokens| if tokens == 1 { "token" } else { "tokens" };
+        let tokens = tokens.map(|tokens| format!(", {} {}", short(tokens), one(tokens))).unwrap_or_default();
         format!("thought{took}{tokens}")
     }
 
