@@ -94,8 +94,8 @@ pub async fn run(
     let _ = handle.ops.send(Op::Shutdown).await;
     while let Some(event) = handle.events.recv().await {
         // Nothing follows the result on standard output.
-        if let Event::Hook(report) = event
-            && let Some(word) = report.word()
+        if let Event::Hook { ran } = event
+            && let Some(word) = ran.word()
         {
             let _ = writeln!(run.err, "{word}");
         }
@@ -186,7 +186,7 @@ impl Run<'_> {
                     known = true;
                 }
                 Event::Notice { text } => writeln!(self.err, "{text}")?,
-                Event::Hook(report) => self.hook(&report)?,
+                Event::Hook { ran } => self.hook(&ran)?,
                 Event::Error { text, .. } => {
                     self.failed = Some(text);
                     self.exit = Exit::Error;
@@ -299,7 +299,7 @@ impl Run<'_> {
                     }
                 }
                 Some(Event::Item(item)) => self.item(item, &mut told)?,
-                Some(Event::Hook(report)) => self.hook(&report)?,
+                Some(Event::Hook { ran }) => self.hook(&ran)?,
                 Some(Event::Turn(Turn::Ended { end, usage, cost_usd, millis })) => {
                     self.usage = usage;
                     self.cost = cost_usd;

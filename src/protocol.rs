@@ -12,13 +12,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::rows::{MemoryRow, ModelRow, PromptRow, RuleRow, SessionRow};
+pub use self::rows::{Changes, MemoryRow, ModelRow, PromptRow, RuleRow, SessionRow};
 use crate::commands::Registry;
 use crate::commands::report::SkillRow;
 use crate::hooks::Report;
 use crate::message::{CallId, FileDiff, Message, Todo, Usage};
 use crate::permission::Mode;
 use crate::session::entry::{Restore, Seq};
+
 use crate::thinking::Level;
 pub use thinking::{Thinking, ThinkingInfo};
 
@@ -115,6 +116,8 @@ pub enum ListKind {
     /// What was typed in this project before, oldest first.
     History,
     Skills,
+    /// What the session changed in files, and what is not committed.
+    Changes,
 }
 
 impl ListKind {
@@ -128,6 +131,7 @@ impl ListKind {
             ListKind::Prompts => Listed::Prompts(Vec::new()),
             ListKind::History => Listed::History(Vec::new()),
             ListKind::Skills => Listed::Skills(Vec::new()),
+            ListKind::Changes => Listed::Changes(Changes::default()),
         }
     }
 }
@@ -143,6 +147,7 @@ pub enum Listed {
     Prompts(Vec<PromptRow>),
     History(Vec<String>),
     Skills(Vec<SkillRow>),
+    Changes(Changes),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -312,7 +317,9 @@ pub enum Event {
         restore: Option<String>,
     },
     /// A hook ran.
-    Hook(Report),
+    Hook {
+        ran: Report,
+    },
     /// The provider and model that will be asked next.
     Model(ModelInfo),
     /// All commands, built-ins and skills, as they are now.

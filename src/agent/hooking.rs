@@ -119,7 +119,7 @@ impl Agent {
 
     pub(super) async fn report(&mut self, outcome: &Outcome, desk: &Desk) -> Result<(), session::Error> {
         for report in &outcome.reports {
-            desk.emit(Event::Hook(report.clone())).await;
+            desk.emit(Event::Hook { ran: report.clone() }).await;
         }
         for hook in &outcome.once {
             if !self.session.read_only() {

@@ -322,13 +322,15 @@ impl Agent {
         self.fit_window();
     }
 
-    /// Takes over the project's rules and folders, now that the user trusts it.
-    pub fn trust(&mut self, mut rules: RuleSet, places: Places) {
-        for entry in self.policy.rules.entries().iter().filter(|entry| entry.source == Source::Session) {
+    /// Takes over other files' rules and folders; what was granted in the session stays.
+    pub fn take_rules(&mut self, mut rules: RuleSet, places: Places) {
+        for entry in
+            self.policy.rules.entries().iter().filter(|entry| matches!(entry.source, Source::Session | Source::Skill))
+        {
             rules.add(entry.behavior, entry.rule.clone(), entry.source);
         }
         let free_reads = std::mem::take(&mut self.policy.places.free_reads);
-        self.policy = Policy { rules, places: Places { free_reads, ..places }, trust: Trust::Trusted };
+        self.policy = Policy { rules, places: Places { free_reads, ..places }, trust: self.policy.trust };
     }
 
     /// Explains part by part what would happen to a command line.

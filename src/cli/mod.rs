@@ -1,6 +1,5 @@
 //! The command line: what may be typed, as a configuration layer and as a `Start`.
 
-pub mod doctor;
 mod subcommand;
 
 use std::ffi::OsString;
@@ -11,7 +10,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
-pub use subcommand::{Here, Own, run};
+pub use crate::engine::doctor::Here;
+pub use subcommand::{Own, run};
 
 use crate::permission::Mode;
 use crate::stdx::text::split_list;

@@ -1,14 +1,13 @@
 //! The subcommands that need no engine: `config`, `doctor`, `completions`.
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use clap::{CommandFactory, Subcommand};
 use clap_complete::Shell;
 
-use super::{Cli, doctor};
-use crate::config::paths::{Env, Paths};
+use super::{Cli, Here};
 use crate::config::{self, Loaded, docs, edit, trust};
+use crate::engine::doctor;
 
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Own {
@@ -37,15 +36,6 @@ pub enum ConfigCommand {
     Explain { key: String },
     /// Prints the JSON Schema of a configuration file
     Schema,
-}
-
-/// Where a subcommand runs.
-#[derive(Debug, Clone, Copy)]
-pub struct Here<'a> {
-    pub env: &'a Env,
-    pub paths: &'a Paths,
-    /// Absolute.
-    pub cwd: &'a Path,
 }
 
 /// Runs a subcommand; returns the exit code: 0, 1 for findings and failures, 2 for mistakes in what was typed or configured.

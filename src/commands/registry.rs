@@ -251,6 +251,11 @@ impl Registry {
                 .hint("[what to keep in mind | micro [tokens] | undo]")
                 .headless(),
             local("cost", "Shows tokens and cost of the session").headless(),
+            local("config", "Shows settings with their sources, or changes one").hint("[key [value]]").headless(),
+            ui("diff", "Shows what the session changed in files, and what is not committed").headless(),
+            local("todos", "Shows the agent's todo list").headless(),
+            local("doctor", "Says what works here, and what does not").headless(),
+            local("bug-report", "Writes what a maintainer needs to know into a file; sends nothing").headless(),
             local("hooks", "Lists the hooks with their sources and last results").headless(),
             local("status", "Shows version, model, folders and settings in use").headless(),
             ui("skills", "Lists the skills, or loads them anew").hint("[reload]").headless(),

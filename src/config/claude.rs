@@ -164,7 +164,7 @@ mod tests {
             r#"{"hooks": {"Stop": 3, "PreToolUse": [{"matcher": "Bash", "hooks": [
                 {"type": "command", "command": "a", "timeout": 5}, {"type": "prompt"}]}]}, "disableAllHooks": true}"#,
             "disable_all_hooks = true\n\
-             hooks.PreToolUse = [{ matcher = \"Bash\", hooks = [{ type = \"command\", command = \"a\", timeout = 5.0 }] }]\n\
+             hooks.PreToolUse = [{ hooks = [{ command = \"a\", timeout = 5.0, type = \"command\" }], matcher = \"Bash\" }]\n\
              s.json: `hooks.Stop` is ignored: it must be a list\n\
              s.json: `hooks.PreToolUse[0].hooks[1]` is ignored: type \"prompt\" is not known here; `command` is",
         );

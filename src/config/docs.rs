@@ -150,7 +150,8 @@ mod tests {
     #[test]
     fn every_key_of_the_schema_is_in_the_defaults() {
         fn check(node: &Json, key: &str, known: &[Setting]) {
-            if let Some(properties) = node.get("properties").and_then(Json::as_object) {
+            // Events are the names of one table that only users fill.
+            if let Some(properties) = node.get("properties").and_then(Json::as_object).filter(|_| key != "hooks") {
                 for (name, property) in properties {
                     check(property, &if key.is_empty() { name.clone() } else { format!("{key}.{name}") }, known);
                 }

@@ -195,6 +195,37 @@ impl Loaded {
         Loaded { broken, withheld, ..loaded }
     }
 
+    /// Every key that somebody set: none of them a table, in the order of their names.
+    pub fn given_keys(&self) -> Vec<String> {
+        let mut keys = std::collections::BTreeSet::new();
+        for layer in self.layers.iter().filter(|layer| layer.source != Source::Default) {
+            leaves(&layer.table, "", &mut |key, _| keys.extend([key.to_owned()]));
+        }
+        keys.into_iter().collect()
+    }
+
+    /// The same sources with the user's configuration file as it is now. Without the project's.
+    ///
+    /// # Errors
+    /// The file is broken.
+    pub fn read_again(&self, paths: &Paths) -> Result<Loaded, Broken> {
+        let one = |problem| Broken(vec![problem]);
+        let mut layers: Vec<Layer> = self
+            .layers
+            .iter()
+            .filter(|layer| !layer.source.of_project() && layer.source != Source::User)
+            .cloned()
+            .collect();
+        if let Some(layer) = Layer::read(Source::User, &paths.user_config()).map_err(one)? {
+            let problems = layer.check(&Shape::new());
+            if !problems.is_empty() {
+                return Err(Broken(problems));
+            }
+            layers.push(layer);
+        }
+        Loaded::assemble(layers, self.diagnostics.clone(), self.user_home.clone()).map_err(Broken)
+    }
+
     /// The hooks of all files, lowest source first, and which of them run.
     pub fn hooks(&self) -> (Vec<Given>, Switch) {
         let given = |layer: &Layer| {

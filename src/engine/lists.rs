@@ -52,6 +52,8 @@ impl Engine {
                 Listed::Prompts(prompts.into_iter().map(row).collect())
             }
             ListKind::Skills => Listed::Skills(report::rows(&self.catalog.refresh().0)),
+            // Gathered where it may take its time.
+            ListKind::Changes => what.empty(),
             // The inbox keeps it, since it is wanted while a turn runs, too.
             ListKind::History => what.empty(),
         }

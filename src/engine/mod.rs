@@ -1,7 +1,11 @@
 //! Puts the system together, and runs it: ops in, events out. Front ends hold a `Handle` and nothing else.
 
+mod bug_report;
+mod builtins;
+mod changes;
 mod commands;
 mod compacting;
+pub mod doctor;
 mod hooked;
 mod lists;
 mod models;
@@ -300,6 +304,10 @@ impl Engine {
             Op::Commands => skills::refresh(&self.catalog, &self.desk).await,
             Op::Resume { session } => self.resume(&session, inbox).await,
             Op::Remember { text } => inbox.remember(&text),
+            Op::List { what: ListKind::Changes } => {
+                let changes = self.changes().await;
+                self.desk.emit(Event::Listed(Listed::Changes(changes))).await;
+            }
             Op::List { what } => {
                 let listed = inbox.list(what).unwrap_or_else(|| self.list(what));
                 self.desk.emit(Event::Listed(listed)).await;

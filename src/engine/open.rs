@@ -189,7 +189,7 @@ pub(super) fn source(source: RuleSource) -> Source {
 }
 
 /// Parses every rule. One that cannot be read breaks its source when it could have denied something.
-fn rules(loaded: &Loaded) -> (RuleSet, Vec<String>) {
+pub(super) fn rules(loaded: &Loaded) -> (RuleSet, Vec<String>) {
     let (mut rules, mut problems) = (RuleSet::default(), Vec::new());
     for text in &loaded.rules {
         match Rule::parse(&text.text) {
@@ -306,20 +306,10 @@ impl Engine {
         if let Err(error) = config::trust::remember(&self.setup.paths, &self.setup.project) {
             desk.emit(Event::Notice { text: format!("The trust holds for this session only: {error}") }).await;
         }
-        self.loaded = self.setup.loaded.with_project(&self.setup.project, Trust::Trusted);
-        let (rules, problems) = rules(&self.loaded);
-        let places =
-            places(&self.setup.paths, &self.setup.project, &self.loaded.config.permissions.additional_directories);
-        self.agent.trust(rules, places);
-        let (given, switch) = self.loaded.hooks();
-        self.agent.hooking.hooks.reconfigure(given, switch);
-        for text in problems {
+        self.agent.policy.trust = permission::Trust::Trusted;
+        for text in self.take_settings() {
             desk.emit(Event::Notice { text }).await;
         }
-        self.models.reconfigure(self.loaded.config.clone());
-        self.agent.set_skills(skills::settings(&self.catalog, &self.loaded, &self.models));
-        self.agent.settings.max_turns = self.loaded.config.max_turns;
-        self.agent.settings.thinking = self.loaded.thinking(&self.setup.env, self.setup.thinking);
         match choose_model(&self.setup, &self.loaded, &self.models, &self.agent.session) {
             Ok(Some(model)) => {
                 self.probing = false;

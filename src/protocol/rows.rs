@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::message::FileDiff;
 use crate::permission::Behavior;
 use crate::session::entry::Seq;
 
@@ -46,4 +47,13 @@ pub struct PromptRow {
     pub text: String,
     /// The turn changed files that can be put back.
     pub changed_files: bool,
+}
+
+/// What changed, file by file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Changes {
+    /// Against what the files were when the session first changed them.
+    pub session: Vec<FileDiff>,
+    /// As git sees it; none outside of a repository.
+    pub uncommitted: Option<Vec<FileDiff>>,
 }

@@ -169,6 +169,17 @@ impl Changes {
         Plan { to, steps, commands: commands.map(|(_, command)| command.clone()).collect() }
     }
 
+    /// Every file whose change stands, as it was before the first of them.
+    pub(super) fn firsts(&self) -> Vec<(&Path, &Version)> {
+        let mut files: Vec<(&Path, &Version)> = Vec::new();
+        for change in self.units[..self.standing].iter().flat_map(|unit| &unit.files) {
+            if files.iter().all(|(path, _)| *path != change.path) {
+                files.push((&change.path, &change.before));
+            }
+        }
+        files
+    }
+
     /// One step for each file of some units; `ends` gets its first and its last change and says (expected, target).
     fn steps(&self, from: usize, until: usize, ends: impl Fn(&Change, &Change) -> (Version, Version)) -> Vec<Step> {
         let mut files: Vec<(&Change, &Change)> = Vec::new();

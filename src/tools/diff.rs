@@ -16,7 +16,7 @@ const BYTES: usize = 64 * 1024;
 const DEADLINE: Duration = Duration::from_millis(300);
 
 /// Compares a file's content before and after; none before is a new file.
-pub(super) fn of(path: &Path, before: Option<&[u8]>, after: &[u8]) -> FileDiff {
+pub fn of(path: &Path, before: Option<&[u8]>, after: &[u8]) -> FileDiff {
     let old = String::from_utf8_lossy(before.unwrap_or_default());
     let new = String::from_utf8_lossy(after);
     let diff = TextDiff::configure().timeout(DEADLINE).diff_lines(old.as_ref(), new.as_ref());

@@ -3,7 +3,7 @@
 pub mod answer;
 mod ask_user_question;
 mod bash;
-mod diff;
+pub mod diff;
 mod edit;
 mod enter_plan_mode;
 mod exit_plan_mode;

@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod cell;
+pub mod changes;
 pub mod composer;
 pub mod dialog;
 pub mod files;

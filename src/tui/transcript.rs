@@ -101,12 +101,12 @@ impl Transcript {
                 self.touch_last();
             }
             Event::Notice { text } => self.push(Cell::Note(Note::Notice(text.clone()))),
-            Event::Hook(report) => report.word().into_iter().for_each(|word| self.aside(word)),
             Event::Compaction(step) => {
                 if let Some(note) = super::cell::compaction::note(step) {
                     self.push(Cell::Note(note));
                 }
             }
+            Event::Hook { ran } => ran.word().into_iter().for_each(|word| self.aside(word)),
             Event::Error { text, .. } => self.push(Cell::Note(Note::Error(text.clone()))),
             Event::Model(model) => {
                 let index = self.slots.iter().rposition(|slot| matches!(slot.cell, Cell::Welcome(_)));

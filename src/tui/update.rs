@@ -51,6 +51,10 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             app.set_history(prompts);
             Vec::new()
         }
+        Msg::Engine(Event::Listed(Listed::Changes(changes))) => {
+            app.pager = Some(super::changes::pager(app, &changes));
+            Vec::new()
+        }
         Msg::Engine(Event::Listed(listed)) => {
             // `--resume` without a value asks for the sessions before there is a picker.
             if matches!(listed, Listed::Sessions(_)) && app.picker.is_none() {
@@ -374,7 +378,7 @@ fn command_line(text: &str) -> Option<(&str, &str)> {
 
 /// Commands with a list that only an idle agent can give.
 fn opens_list(name: &str) -> bool {
-    matches!(name, "resume" | "model" | "permissions" | "rewind" | "memory" | "skills")
+    matches!(name, "diff" | "resume" | "model" | "permissions" | "rewind" | "memory" | "skills")
 }
 
 /// Commands that open something run here, the rest in the engine.
@@ -396,6 +400,7 @@ fn command(app: &mut App, name: &str, args: String) -> Vec<Effect> {
             app.wanted = number.parse().ok();
             list(ListKind::Memory)
         }
+        ("diff", _) => vec![Effect::List(ListKind::Changes)],
         ("rewind", "") => {
             app.picker = Some(Picker::prompts(&app.prompts));
             Vec::new()

@@ -5,6 +5,7 @@
 
 mod agent;
 mod bad_input;
+mod builtins;
 mod commit;
 mod compaction;
 mod config;

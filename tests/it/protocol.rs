@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cocode::commands::Registry;
 use cocode::commands::report::SkillRow;
+use cocode::hooks::{Ended, Origin, Report};
 use cocode::message::{CallId, Message, Todo, TodoStatus, Usage};
 use cocode::permission::{Behavior, Mode};
 use cocode::protocol::*;
@@ -171,6 +172,21 @@ fn events() {
         }])),
         Event::Listed(Listed::Prompts(vec![PromptRow { seq: 1, text: "go".into(), changed_files: false }])),
         Event::Listed(Listed::History(vec!["go".into()])),
+        Event::Listed(Listed::Changes(Changes::default())),
+        Event::Hook {
+            ran: Report {
+                event: cocode::hooks::Event::PreToolUse,
+                name: "PreToolUse:Bash".into(),
+                command: "./check.sh".into(),
+                origin: Origin::User("/h/settings.json".into()),
+                ended: Ended::Blocked,
+                code: Some(2),
+                millis: 7,
+                stdout: "out".into(),
+                stderr: "no".into(),
+                note: None,
+            },
+        },
         Event::Closed,
     ];
     events.extend(questions().into_iter().map(|question| Event::Ask(Ask { id: AskId(1), question })));

@@ -15,6 +15,7 @@ use crate::protocol::{Answer, Event, Question};
 use crate::session;
 use crate::tools::Tool;
 
+#[expect(clippy::large_enum_variant, reason = "one lives at a time, and nearly all of them are calls that run")]
 pub(super) enum Admission {
     Run(Ready),
     Refused(ToolResult),

@@ -65,8 +65,8 @@ impl Agent {
         }
         let Outcome { verdict, input, .. } = outcome;
         Ok(match self.rewritten(ready, input) {
-            Ok(ready) => Hooked::On(Ready { said: verdict, ..ready }),
-            Err(settled) => Hooked::Settled(settled),
+            Hooked::On(ready) => Hooked::On(Ready { said: verdict, ..ready }),
+            settled @ Hooked::Settled(_) => settled,
         })
     }
 
@@ -90,8 +90,8 @@ impl Agent {
             }
             Some(Verdict { decision: hooks::Decision::Allow, .. }) => {
                 let ready = match self.rewritten(ready, outcome.input) {
-                    Ok(ready) => ready,
-                    Err(settled) => return Ok(Hooked::Settled(settled)),
+                    Hooked::On(ready) => ready,
+                    settled @ Hooked::Settled(_) => return Ok(settled),
                 };
                 self.take_mode(desk).await?;
                 let decision = self.decide_ready(&ready);
@@ -145,13 +145,13 @@ impl Agent {
     }
 
     /// Puts a hook's input in the place of the model's.
-    fn rewritten(&self, ready: Ready, input: Option<Value>) -> Result<Ready, Admission> {
-        let Some(input) = input.filter(|input| *input != ready.call.input) else { return Ok(ready) };
+    fn rewritten(&self, ready: Ready, input: Option<Value>) -> Hooked {
+        let Some(input) = input.filter(|input| *input != ready.call.input) else { return Hooked::On(ready) };
         match ready.tool.access(&input, &self.dirs(), self.settings.user_home.as_deref()) {
-            Ok(access) => Ok(self.ready(ToolCall { input, ..ready.call }, ready.tool, access)),
+            Ok(access) => Hooked::On(self.ready(ToolCall { input, ..ready.call }, ready.tool, access)),
             Err(problem) => {
                 let text = format!("Not run: a hook rewrote the arguments, and they do not fit: {problem}");
-                Err(Admission::Refused(ToolResult::of_text(ready.call.id, Ended::Error, text)))
+                Hooked::Settled(Admission::Refused(ToolResult::of_text(ready.call.id, Ended::Error, text)))
             }
         }
     }

@@ -84,6 +84,7 @@ impl Picker {
             ListKind::Prompts => "Go back to where?",
             ListKind::History => "Earlier prompts",
             ListKind::Skills => "Skills: open which one?",
+            ListKind::Changes => "Changes",
         };
         Picker::new(title, Some(kind), Vec::new())
     }
@@ -167,7 +168,7 @@ impl Picker {
                 (ListKind::Skills, rows.into_iter().map(item).collect())
             }
             // The view folds the prompts from events, and keeps the history itself.
-            Listed::Prompts(_) | Listed::History(_) => return,
+            Listed::Prompts(_) | Listed::History(_) | Listed::Changes(_) => return,
         };
         if self.wait == Some(kind) {
             self.wait = None;

@@ -381,9 +381,9 @@ fn line(event: &Event, project: &Path) -> Option<String> {
         Event::Queue { items } => {
             format!("queue {:?}", items.iter().map(|item| item.text.as_str()).collect::<Vec<_>>())
         }
-        Event::Hook(report) => {
-            let word = report.word().map(|word| format!(" · {}", clean(&word))).unwrap_or_default();
-            format!("hook {} {}{word}", report.name, report.ended.name())
+        Event::Hook { ran } => {
+            let word = ran.word().map(|word| format!(" · {}", clean(&word))).unwrap_or_default();
+            format!("hook {} {}{word}", ran.name, ran.ended.name())
         }
         Event::Compaction(step) => match step {
             Compaction::Started { trigger, .. } => format!("compacting {trigger:?}"),

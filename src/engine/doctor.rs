@@ -1,4 +1,4 @@
-//! `cocode doctor`: looks at everything that a start needs. Asks no one outside this machine.
+//! `cocode doctor` and `/doctor`: looks at everything that a start needs. Asks no one outside this machine.
 
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -8,11 +8,19 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::Here;
-use crate::config::paths::{Env, PathError};
+use crate::config::paths::{Env, PathError, Paths};
 use crate::config::{self, Config, Trust, trust};
 use crate::provider::key::Key;
 use crate::stdx::ansi::visible;
+
+/// What is looked at from where.
+#[derive(Debug, Clone, Copy)]
+pub struct Here<'a> {
+    pub env: &'a Env,
+    pub paths: &'a Paths,
+    /// Absolute.
+    pub cwd: &'a Path,
+}
 
 /// How well something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -236,7 +244,6 @@ fn local_servers(ports: &[u16]) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::paths::Paths;
 
     fn check(vars: &[(&str, &str)], file: &str, want: &[(State, &str)], never: &str) {
         let dir = tempfile::tempdir().unwrap();

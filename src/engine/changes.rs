@@ -1,0 +1,186 @@
+//! `/diff`: what this session changed in files, and what git says is not committed.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Engine;
+use crate::message::FileDiff;
+use crate::permission::QUIET_GIT;
+use crate::protocol::Changes;
+use crate::session::First;
+use crate::stdx::ansi::visible;
+use crate::stdx::process::{command_without, run_captured};
+use crate::tools::diff;
+
+/// How long git may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Most bytes of git's answer that are read.
+const READ: usize = 1 << 20;
+/// Largest file that is compared.
+const LARGEST: u64 = 8 << 20;
+
+impl Engine {
+    /// Gathers what changed.
+    pub(super) async fn changes(&self) -> Changes {
+        let (firsts, project) = (self.agent.session.first_versions(), self.setup.project.clone());
+        let session = tokio::task::spawn_blocking(move || of_session(firsts, &project)).await.unwrap_or_default();
+        Changes { session, uncommitted: uncommitted(&self.setup.project, &self.loaded.config.secret_env()).await }
+    }
+
+    /// The same as Markdown.
+    pub(super) async fn changes_report(&self) -> String {
+        let Changes { session, uncommitted } = self.changes().await;
+        let mut text = String::new();
+        match session.as_slice() {
+            [] => text.push_str("This session has changed no file with its tools.\n"),
+            files => section(&mut text, "Changed in this session", files),
+        }
+        match uncommitted.as_deref() {
+            None => {}
+            Some([]) => text.push_str("\ngit: nothing to commit.\n"),
+            Some(files) => section(&mut text, "Not committed, says git", files),
+        }
+        text
+    }
+}
+
+fn section(text: &mut String, title: &str, files: &[FileDiff]) {
+    let _ = writeln!(text, "{}**{title}**\n", if text.is_empty() { "" } else { "\n" });
+    for file in files {
+        let new = if file.created { ", new" } else { "" };
+        let _ = writeln!(text, "`{}` (+{} −{}{new})\n", file.path.replace('`', "'"), file.added, file.removed);
+        if !file.unified.is_empty() {
+            // The text may hold a fence of its own.
+            let fence = "`".repeat(longest_run(&file.unified).max(2) + 1);
+            let _ = writeln!(text, "{fence}diff\n{}\n{fence}\n", file.unified.trim_end());
+        }
+    }
+}
+
+/// The longest run of backquotes.
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or_default()
+}
+
+fn of_session(firsts: Vec<First>, project: &Path) -> Vec<FileDiff> {
+    firsts.into_iter().filter_map(|first| compare(first, project)).collect()
+}
+
+/// The change of one file until now; none when it is again as it was.
+fn compare(First { path, before }: First, project: &Path) -> Option<FileDiff> {
+    let name = path.strip_prefix(project).unwrap_or(&path).to_path_buf();
+    let remark = |text: &str| {
+        let path = visible(&name.display().to_string());
+        Some(FileDiff { path, unified: format!("… {text}\n"), added: 0, removed: 0, created: false })
+    };
+    let before = match before {
+        Ok(before) => before,
+        Err(why) => return remark(&why),
+    };
+    let after = match read(&path) {
+        Ok(after) => after,
+        Err(why) => return remark(&why),
+    };
+    if before == after {
+        return None;
+    }
+    let binary = |bytes: &Option<Vec<u8>>| bytes.as_ref().is_some_and(|bytes| bytes.contains(&0));
+    if binary(&before) || binary(&after) {
+        return remark("binary content differs");
+    }
+    let gone = after.is_none();
+    let found = diff::of(&name, before.as_deref(), after.as_deref().unwrap_or_default());
+    let path = if gone { format!("{} (removed)", found.path) } else { found.path };
+    Some(FileDiff { path, ..found })
+}
+
+fn read(path: &PathBuf) -> Result<Option<Vec<u8>>, String> {
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("cannot be read: {error}")),
+        Ok(meta) if !meta.is_file() => Err("is no regular file any more".into()),
+        Ok(meta) if meta.len() > LARGEST => Err("is too large to be compared".into()),
+        Ok(_) => std::fs::read(path).map(Some).map_err(|error| format!("cannot be read: {error}")),
+    }
+}
+
+/// What `git diff HEAD` says; none outside of a repository, or when git does not answer.
+async fn uncommitted(project: &Path, secrets: &[String]) -> Option<Vec<FileDiff>> {
+    // Through the shell, since what keeps git from running a repository's programs is a function of bash, too.
+    let mut command = command_without("bash", secrets);
+    let line = "git diff HEAD --no-color --no-ext-diff --no-textconv --no-prefix --relative -- .";
+    command.args(["--norc", "--noprofile", "-c", line]).env_remove("BASH_ENV").current_dir(project);
+    command.envs(QUIET_GIT.iter().copied());
+    let captured = run_captured(command, b"", PATIENCE, READ).await.ok()?;
+    (captured.code == Some(0)).then(|| parse(&String::from_utf8_lossy(&captured.stdout)))
+}
+
+/// Splits what git says by files.
+fn parse(text: &str) -> Vec<FileDiff> {
+    let mut files: Vec<FileDiff> = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if let Some(names) = line.strip_prefix("diff --git ") {
+            // Both halves are the same name, unless it was moved; then the header's other lines tell.
+            let half = names.get(..names.len() / 2).unwrap_or(names);
+            files.push(FileDiff { path: visible(half), unified: String::new(), added: 0, removed: 0, created: false });
+            inside = false;
+            continue;
+        }
+        let Some(file) = files.last_mut() else { continue };
+        inside |= line.starts_with("@@");
+        if !inside {
+            if let Some(name) = line.strip_prefix("+++ ").or_else(|| line.strip_prefix("rename to ")) {
+                let name = name.trim_end_matches('\t');
+                if name != "/dev/null" {
+                    file.path = visible(name);
+                }
+            }
+            file.created |= line.starts_with("new file");
+            if line.starts_with("Binary files") {
+                file.unified.push_str("… binary content differs\n");
+            }
+            continue;
+        }
+        file.added += u32::from(line.starts_with('+'));
+        file.removed += u32::from(line.starts_with('-'));
+        file.unified.push_str(&visible(line));
+        file.unified.push('\n');
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gits_answer_is_split_by_files() {
+        let text = "diff --git a.txt a.txt\nindex 1..2 100644\n--- a.txt\n+++ a.txt\n@@ -1 +1,2 @@\n-one\n+two\n+-- three\n\
+                    diff --git b c b c\nnew file mode 100644\n--- /dev/null\n+++ b c\t\n@@ -0,0 +1 @@\n+x\n\
+                    diff --git p.png p.png\nBinary files p.png and p.png differ\n";
+        let files = parse(text);
+        let shown: Vec<String> = files
+            .iter()
+            .map(|file| format!("{} +{} -{} {} {:?}", file.path, file.added, file.removed, file.created, file.unified))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "a.txt +2 -1 false \"@@ -1 +1,2 @@\\n-one\\n+two\\n+-- three\\n\"",
+                "b c +1 -0 true \"@@ -0,0 +1 @@\\n+x\\n\"",
+                "p.png +0 -0 false \"… binary content differs\\n\"",
+            ]
+        );
+        assert_eq!(parse(""), []);
+    }
+
+    #[test]
+    fn fences_are_longer_than_what_they_hold() {
+        let mut text = String::new();
+        let unified = "@@ -0,0 +1 @@\n+````\n".to_owned();
+        section(&mut text, "T", &[FileDiff { path: "a".into(), unified, added: 1, removed: 0, created: true }]);
+        assert_eq!(text, "**T**\n\n`a` (+1 −0, new)\n\n`````diff\n@@ -0,0 +1 @@\n+````\n`````\n\n");
+    }
+}
