@@ -140,12 +140,11 @@ fn code_ranges(text: &str) -> Vec<Range<usize>> {
         let length = inner.chars().take_while(|c| *c == mark).count();
         let rest = &inner[length.min(inner.len())..];
         match fence {
-            Some((from, open, least)) => {
-                if indent <= 3 && mark == open && length >= least && rest.is_empty() {
-                    ranges.push(from..end);
-                    (fence, paragraph) = (None, end);
-                }
+            Some((from, open, least)) if indent <= 3 && mark == open && length >= least && rest.is_empty() => {
+                ranges.push(from..end);
+                (fence, paragraph) = (None, end);
             }
+            Some(_) => {}
             None if indent <= 3 && mark != '\0' && length >= 3 && (mark == '~' || !rest.contains('`')) => {
                 inline(text, paragraph..start, &mut ranges);
                 fence = Some((start, mark, length));

@@ -189,7 +189,7 @@ fn the_toggle_goes_round() {
 fn levels_have_names() {
     for name in Level::NAMES {
         let level: Level = name.parse().unwrap();
-        assert_eq!(level.name().starts_with(&name[..4]), true, "{name}");
+        assert!(level.name().starts_with(&name[..4]), "{name}");
         assert_eq!(serde_json::from_value::<Level>(name.into()).unwrap(), level);
         assert_eq!(serde_json::to_value(level).unwrap(), level.name());
     }
