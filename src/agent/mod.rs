@@ -158,6 +158,8 @@ pub struct Agent {
 /// What the requests of a turn cost.
 #[derive(Debug, Clone, Copy, Default)]
 struct TurnUsage {
+    /// A reply came, also when a boundary has put it away since.
+    answered: bool,
     replies: Usage,
     /// Requests of the turn whose answers are no replies; each has a `Spent` entry.
     beside: Usage,

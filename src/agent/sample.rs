@@ -157,6 +157,7 @@ impl Agent {
 
     /// Adds up what a reply cost and tells the front ends where the window stands.
     pub(super) async fn report_usage(&mut self, usage: Usage, desk: &Desk) {
+        self.turn_usage.answered = true;
         self.turn_usage.replies.add(&usage);
         self.counted(&usage);
         let info = self.usage_info();

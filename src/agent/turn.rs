@@ -52,7 +52,7 @@ impl Agent {
     async fn give_up(&mut self, failure: &Failure, before: Seq, typed: String, desk: &Desk) {
         let advice = failure.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
         let since: Vec<_> = self.session.context().entries().filter(|(seq, _)| *seq >= before).collect();
-        let answered = since.iter().any(|(_, message)| message.kind == Kind::Reply);
+        let answered = self.turn_usage.answered;
         let prompts: Vec<_> = since.iter().filter(|(_, message)| message.kind == Kind::Prompt).collect();
         let first = prompts.first().map(|(seq, _)| *seq);
         let logged: Vec<String> = prompts.iter().map(|(_, message)| message.text()).collect();

@@ -12,6 +12,19 @@ const ANSWER: &str = "- reply: [text: Fine.]\n";
 const WRITE: &str =
     "- reply: [text: Trying., tool: {name: Bash, input: {command: touch made}}]\n- reply: [text: Done.]\n";
 
+const PLAN: &str = r##"
+- reply: [tool: {name: Write, input: {file_path: "{plan_file}", content: "# Plan\n1. Do it.\n"}}]
+- reply: [text: Here it is., tool: {name: ExitPlanMode, input: {}}]
+- reply: [text: Never said.]
+"##;
+const ASK: &str = r#"
+- reply:
+  - tool: {name: EnterPlanMode, input: {}}
+  - tool: {name: AskUserQuestion, input: {questions: [{question: Which?, header: Which, options: [{label: a, description: b}, {label: c, description: d}]}]}}
+- expect: {contains: "nobody is there to ask"}
+  reply: [text: Decided.]
+"#;
+
 /// Runs one scripted prompt with further flags.
 fn run(yaml: &str, flags: &[&str]) -> Done {
     let program = Program::new();
@@ -35,6 +48,9 @@ fn exit_codes_tell_how_it_ended() {
     check(WRITE, &["--allowed-tools", "Bash", "--disallowed-tools", "Bash(touch:*)"], 0, "Done.\n");
     check(WRITE, &["--permission-mode", "plan"], 0, "Done.\n");
     check(WRITE, &["--max-turns", "1"], 4, "Trying.\n");
+    // A plan that was submitted is the answer, and the end.
+    check(PLAN, &["--permission-mode", "plan"], 0, "# Plan\n1. Do it.\n");
+    check(ASK, &[], 0, "Decided.\n");
 }
 
 #[test]

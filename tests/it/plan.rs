@@ -198,3 +198,37 @@ async fn a_fresh_context_opens_with_the_plan_and_the_request() {
     assert_eq!(&texts[2..], ["write a.txt", "Done."]);
     assert_eq!(notes(&run), [PlanNote::Exit]);
 }
+
+#[tokio::test]
+async fn the_offline_model_plans_listens_and_carries_on() {
+    for (how, edits) in [(Approval::AskEach, 1), (Approval::AcceptEdits, 0), (Approval::FreshContext, 1)] {
+        let run = Harness::new()
+            .file("pets.txt", "a cat\n")
+            .prompt("/plan replace `cat` with `dog` in pets.txt")
+            .answer(Answer::No { feedback: Some("keep the article".into()) })
+            .answer(approve(how))
+            .answer(Answer::Yes)
+            .run()
+            .await;
+        let trace = run.trace();
+        assert_eq!(run.read("pets.txt"), "a dog\n", "{how:?}: {trace}");
+        assert!(
+            run.plan().contains("1. Replace `cat` with `dog`.") && run.plan().contains("keep the article"),
+            "{trace}"
+        );
+        assert_eq!(trace.matches("\nask Edit").count(), edits, "{how:?}: {trace}");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_after_a_fresh_context_gives_nothing_back() {
+    let script = r##"
+- reply: [tool: {name: Write, input: {file_path: "{plan_file}", content: "# Plan"}}]
+- reply: [tool: {name: ExitPlanMode, input: {}}]
+- reply: [error: {kind: bad_request, message: "no"}]
+"##;
+    let run =
+        Harness::new().script(script).mode(Mode::Plan).prompt("go").answer(approve(Approval::FreshContext)).run().await;
+    assert!(run.trace().contains("restore=None\nturn ended Failed"), "{}", run.trace());
+    assert_eq!(notes(&run), [PlanNote::Exit], "the fresh context stays");
+}

@@ -304,3 +304,27 @@ fn alt_t_is_read_as_terminals_send_it() {
     screen.wait_text(READY);
     leave(&mut screen);
 }
+
+#[test]
+fn a_plan_is_reviewed_with_each_choice() {
+    let yaml = r##"
+- reply: [tool: {name: Write, input: {file_path: "{plan_file}", content: "# The plan\n1. Write b.txt.\n"}}]
+- reply: [tool: {name: ExitPlanMode, input: {}}]
+- reply: [text: Something came of it.]
+"##;
+    for (keys, mode, shown) in [
+        ("1", "accept edits", "Something came of it."),
+        ("2", "default", "Something came of it."),
+        ("3", "default", "Something came of it."),
+        ("4use c.txt\r", "plan", "Something came of it."),
+        (ESC, "plan", "ExitPlanMode"),
+    ] {
+        let program = Program::new();
+        let mut screen = scripted(&program, (80, 24), yaml);
+        screen.send("/plan write b.txt\r");
+        answer(&screen, "Write b.txt", keys);
+        screen.wait_text(shown);
+        screen.wait_for("the composer", |text| text.contains(READY) && text.contains(mode));
+        leave(&mut screen);
+    }
+}

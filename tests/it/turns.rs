@@ -1,7 +1,7 @@
 //! Whole turns with tool calls over each wire, against a server that checks every request.
 
 use cocode::message::tokens;
-use cocode::protocol::{Answer, Op};
+use cocode::protocol::{Answer, Approval, Op};
 use cocode::provider::settings::WireName;
 use serde_json::json;
 
@@ -112,5 +112,55 @@ async fn the_first_request_is_small() {
         let received = api.received();
         let (bytes, tokens) = (received[0].raw.len(), overhead(&received[0]));
         assert!(bytes < FIRST_REQUEST && tokens < OVERHEAD, "{wire:?}: {bytes} bytes, {tokens} tokens");
+    }
+}
+
+#[tokio::test]
+async fn plans_and_questions_over_each_wire() {
+    let question = json!({"questions": [{"question": "Which store?", "header": "Store", "multiSelect": true, "options": [
+        {"label": "SQLite", "description": "one file"}, {"label": "Files", "description": "no database"}]}]});
+    for wire in WIRES {
+        let api = FakeApi::start([
+            Reply::turn().thinking("Plan first.").call("EnterPlanMode", json!({"reason": "seven modules"})),
+            Reply::turn().call("AskUserQuestion", question.clone()).call("ExitPlanMode", json!({})),
+            Reply::turn().text("I write it next."),
+            Reply::turn()
+                .thinking("It is there.")
+                .call("Read", json!({"file_path": "a.txt"}))
+                .call("ExitPlanMode", json!({})),
+            Reply::turn().call("Read", json!({"file_path": "a.txt"})),
+            Reply::turn().text("Done."),
+        ]);
+        let chosen = Answer::Chosen { answers: vec![vec!["Files".into(), "a cloud".into()]] };
+        let run = over(wire, &api).prompt("plan it").answer(Answer::Yes).answer(chosen).run().await;
+        let trace = run.trace();
+        assert!(trace.contains("Ok: The user answered:⏎- Which store? → Files; a cloud"), "{wire:?}: {trace}");
+        assert!(trace.contains("Error: There is no plan yet"), "{wire:?}: {trace}");
+        api.assert_clean();
+        // A fresh context begins anew.
+        api.allow_other_prefix();
+        let slug = run.session().facts().plan_slug.clone().unwrap();
+        let plans = run.project().parent().unwrap().join(".claude/plans");
+        std::fs::write(plans.join(format!("{slug}.md")), "# The plan\nDo it.\n").unwrap();
+        let mut again = Harness::after(run).prompt("go on").answer(Answer::Approve { how: Approval::FreshContext });
+        if wire == WireName::OpenaiChat {
+            let url = api.base_url(wire);
+            let table = format!("model = \"x/m-1\"\n[providers.x]\nwire = \"openai-chat\"\nbase_url = \"{url}\"\n");
+            again = again.set(&table);
+        } else {
+            for (name, value) in api.env(wire) {
+                again = again.env(name, &value);
+            }
+        }
+        let run = again.run().await;
+        api.assert_clean();
+        assert!(run.trace().ends_with("reply Done.\nturn ended Done"), "{wire:?}: {}", run.trace());
+        api.assert_clean();
+        let received = api.received();
+        assert_eq!(received.len(), 6, "{wire:?}");
+        for (request, wants) in [(&received[4].raw, true), (&received[5].raw, true), (&received[3].raw, false)] {
+            assert_eq!(request.contains("# The approved plan"), wants, "{wire:?}: {request}");
+            assert_eq!(request.contains("seven modules"), !wants, "{wire:?}: {request}");
+        }
     }
 }

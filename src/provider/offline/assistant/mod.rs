@@ -7,6 +7,7 @@ mod edit;
 mod explain;
 mod intent;
 mod lookup;
+mod plan;
 mod repair;
 mod skills;
 
@@ -20,6 +21,9 @@ use intent::Intent;
 /// Answers the request. `Offline::assistant` takes it.
 pub fn reply(request: &Request) -> Vec<Part> {
     let situation = Situation::of(request);
+    if let Some(file) = plan::planning(request) {
+        return plan::recipe(&situation, &file);
+    }
     if let Some(stop) = situation.refused() {
         return vec![Part::Text(stop)];
     }
@@ -114,11 +118,15 @@ impl<'a> Situation<'a> {
         let prompt = messages.get(at).map(|message| message.text()).unwrap_or_default();
         let after = messages.get(at..).unwrap_or_default();
         let results: Vec<&ToolResult> = after.iter().flat_map(|message| message.results()).collect();
-        let steps = after
+        let mut steps: Vec<Step> = after
             .iter()
             .flat_map(|message| message.calls())
             .filter_map(|call| Some(Step { call, result: results.iter().find(|result| result.id == call.id)? }))
             .collect();
+        // What led to an approved plan is no part of carrying it out.
+        if let Some(approved) = steps.iter().rposition(|step| step.call.name == "ExitPlanMode" && step.ok()) {
+            steps.drain(..=approved);
+        }
         let cwd = messages
             .iter()
             .flat_map(|message| message.text().lines().map(str::to_owned).collect::<Vec<_>>())

@@ -1,0 +1,78 @@
+//! Plans instead of acting: looks around, writes the plan file, submits it.
+
+use serde_json::json;
+
+use super::intent::Intent;
+use super::{Situation, listed, read, say, tool};
+use crate::message::{Effect, Outcome, PlanNote};
+use crate::provider::Request;
+use crate::provider::offline::script::{Part, plan_file};
+
+/// The plan file, while the model was last told that plan mode is on.
+pub(super) fn planning(request: &Request) -> Option<String> {
+    let notes = request.messages.iter().flat_map(|message| &message.effects).filter_map(|effect| match effect {
+        Effect::Plan { note } => Some(*note),
+        _ => None,
+    });
+    notes.last().filter(|note| *note != PlanNote::Exit).and_then(|_| plan_file(request))
+}
+
+pub(super) fn recipe(situation: &Situation, file: &str) -> Vec<Part> {
+    let write = |words: Option<&str>| tool("Write", json!({ "file_path": file, "content": text(situation, words) }));
+    let Some(last) = situation.steps.last() else {
+        return vec![say("I look around first, then I write a plan."), tool("LS", json!({ "path": "." }))];
+    };
+    match (last.call.name.as_str(), last.result.outcome) {
+        ("Write", Outcome::Ok) => vec![say("The plan is written."), tool("ExitPlanMode", json!({}))],
+        // It stands there from an earlier time, and wants to be read first.
+        ("Write", _) if situation.of_tool("Read").next().is_none() => vec![read(file)],
+        ("ExitPlanMode", Outcome::Denied) => {
+            let told = last.text();
+            let words = told.split_once("says: ").and_then(|(_, rest)| rest.lines().next());
+            match words {
+                Some(words) => vec![say("I take that into the plan."), write(Some(words))],
+                None => vec![say("The plan stays as it is. What shall be different?")],
+            }
+        }
+        ("LS" | "Read", _) => vec![write(None)],
+        _ => vec![say(format!("`{}` did not work out, so there is no plan yet.", last.call.name))],
+    }
+}
+
+fn text(situation: &Situation, words: Option<&str>) -> String {
+    let intent = Intent::of(&situation.prompt);
+    let (steps, files): (Vec<String>, Vec<String>) = match &intent {
+        Intent::Fix | Intent::Test => (
+            vec![
+                "Run the tests and read what fails.".into(),
+                "Read the function that the failure points to.".into(),
+                "Make the smallest change that mends it.".into(),
+                "Run the tests again.".into(),
+            ],
+            vec!["the file that the failing test points to".into()],
+        ),
+        Intent::Replace { old, new, path } => (
+            vec![format!("Replace `{old}` with `{new}`.")],
+            vec![path.as_ref().map_or("the files that hold it".into(), |path| format!("`{path}`"))],
+        ),
+        Intent::Create { path, .. } => (vec![format!("Create `{path}`.")], vec![format!("`{path}` (new)")]),
+        Intent::Append { path, .. } => (vec![format!("Append the text to `{path}`.")], vec![format!("`{path}`")]),
+        Intent::Delete { path } => (vec![format!("Delete `{path}`.")], vec![format!("`{path}`")]),
+        _ => (vec![format!("Do what was asked: {}", situation.prompt)], vec!["none known yet".into()]),
+    };
+    let numbered: Vec<String> = steps.iter().enumerate().map(|(at, step)| format!("{}. {step}", at + 1)).collect();
+    let files: Vec<String> = files.iter().map(|file| format!("- {file}")).collect();
+    let seen = situation.of_tool("LS").last().map(|step| listed(&step.text()).join(", ")).unwrap_or_default();
+    let mut text = format!(
+        "# Plan: {}\n\n## Summary\n{}\nThe folder holds: {seen}.\n\n## Approach\n{}\n\n## Files to modify\n{}\n\n## Considerations\n- The smallest change that does it; nothing else is touched.\n",
+        situation.prompt.lines().next().unwrap_or_default(),
+        situation.prompt,
+        numbered.join("\n"),
+        files.join("\n")
+    );
+    if let Some(words) = words {
+        text.push_str(&format!("- Asked for in the review: {words}\n"));
+    }
+    text.push_str("\n## Verification\nRun the narrowest check of the project that covers the change.\n");
+    text
+}
