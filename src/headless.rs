@@ -69,7 +69,7 @@ pub async fn run(
             drop(prompts);
             None
         }
-        Input::StreamJson(lines) => Some(std::thread::spawn(move || read_prompts(lines, &prompts))),
+        Input::StreamJson(lines) => Some(std::thread::spawn(move || lines::read_prompts(lines, &prompts))),
     };
     let mut run = Run {
         output,
@@ -103,20 +103,6 @@ pub async fn run(
     let _ = handle.task.await;
     ended?;
     Ok(run.exit)
-}
-
-fn read_prompts(lines: Box<dyn BufRead + Send>, prompts: &mpsc::Sender<Result<String, String>>) {
-    for line in lines.lines() {
-        let line = match line {
-            Ok(line) if line.trim().is_empty() => continue,
-            Ok(line) => lines::user_text(&line),
-            Err(error) => Err(format!("standard input cannot be read: {error}")),
-        };
-        let stop = line.is_err();
-        if prompts.blocking_send(line).is_err() || stop {
-            return;
-        }
-    }
 }
 
 struct Run<'a> {

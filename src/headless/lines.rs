@@ -1,6 +1,9 @@
 //! What single lines of `stream-json` hold: the schema that wrappers of Claude Code read.
 
+use std::io::BufRead;
+
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use crate::hooks::{Ended, Report};
 use crate::message::{Block, Content, Message, Outcome, Role, StopReason, ToolResult, Usage};
@@ -23,6 +26,21 @@ pub(super) fn user_text(line: &str) -> Result<String, String> {
             if texts.is_empty() { Err("an input line has no text".into()) } else { Ok(texts.join("\n")) }
         }
         _ => Err("an input line has no message.content".into()),
+    }
+}
+
+/// Hands on the prompts of an input stream until it ends or a line is none.
+pub(super) fn read_prompts(lines: Box<dyn BufRead + Send>, prompts: &mpsc::Sender<Result<String, String>>) {
+    for line in lines.lines() {
+        let line = match line {
+            Ok(line) if line.trim().is_empty() => continue,
+            Ok(line) => user_text(&line),
+            Err(error) => Err(format!("standard input cannot be read: {error}")),
+        };
+        let stop = line.is_err();
+        if prompts.blocking_send(line).is_err() || stop {
+            return;
+        }
     }
 }
 

@@ -22,6 +22,9 @@ fn hooked(event: &str, matcher: &str, command: &str) -> Harness {
     Harness::new().set(&toml_of(&hook(event, matcher, command)))
 }
 
+/// What a hook told the model.
+const FROM_HOOK: &str = "attachment <system-reminder>⏎From a";
+
 /// The lines of a trace that begin so.
 fn lines<'a>(trace: &'a str, starts: &[&str]) -> Vec<&'a str> {
     trace.lines().filter(|line| starts.iter().any(|start| line.starts_with(start))).collect()
@@ -223,7 +226,7 @@ async fn results_are_seen_and_what_hooks_say_of_them_is_told_the_model() {
     });
     let ran = Harness::new().set(&toml_of(&hooks)).mode(Mode::Bypass).script(script).prompt("go").run().await;
     let trace = ran.trace();
-    let told: Vec<&str> = lines(&trace, &["attachment"]);
+    let told: Vec<&str> = lines(&trace, &[FROM_HOOK]);
     assert_eq!(told.len(), 2, "{trace}");
     assert!(told[0].contains("From a PostToolUse hook") && told[0].contains("look again"), "{trace}");
     assert!(told[1].contains("From a PostToolUseFailure hook"), "{trace}");
@@ -265,7 +268,7 @@ async fn a_prompt_that_is_erased_comes_back_and_is_in_no_log() {
     let want = "error a UserPromptSubmit hook kept the prompt back: no secrets restore=Some(\"my secret word\")";
     assert_eq!(lines(&trace, &["error"]), [want], "{trace}");
     assert_eq!(lines(&trace, &["prompt"]), ["prompt hello"], "{trace}");
-    assert!(lines(&trace, &["attachment"])[0].contains("today is Monday"), "{trace}");
+    assert!(lines(&trace, &[FROM_HOOK])[0].contains("today is Monday"), "{trace}");
     assert!(!std::fs::read_to_string(ran.log()).unwrap().contains("secret word"));
 }
 
@@ -299,7 +302,7 @@ async fn stop_hooks_send_the_agent_on_but_not_for_ever() {
             .await;
     let trace = ran.trace();
     assert_eq!(lines(&trace, &["reply"]).len(), 2, "{trace}");
-    assert!(lines(&trace, &["attachment"])[0].contains("run the tests"), "{trace}");
+    assert!(lines(&trace, &[FROM_HOOK])[0].contains("run the tests"), "{trace}");
     let seen = ran.read("seen.jsonl");
     let active: Vec<bool> = seen.lines().map(|line| line.contains("\"stop_hook_active\":true")).collect();
     assert_eq!(active, [false, true]);
@@ -333,7 +336,7 @@ async fn sessions_begin_and_end_with_their_hooks() {
     let set = toml_of(&hooks);
     let script = "- {repeat: 5, reply: [text: Hi.]}";
     let ran = Harness::new().set(&set).script(script).prompt("hello").prompt("/clear").prompt("again").run().await;
-    let told = lines(&ran.trace(), &["attachment"]).len();
+    let told = lines(&ran.trace(), &[FROM_HOOK]).len();
     assert_eq!(told, 2, "{}", ran.trace());
     let ran = Harness::after(ran).set(&set).script(script).prompt("more").run().await;
     let seen = std::fs::read_to_string(ran.project().join("../seen.jsonl")).unwrap();
