@@ -6,6 +6,10 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use cocode::commands::Catalog;
+use cocode::commands::catalog::Snapshot;
+use cocode::commands::discover::Folders;
+use cocode::commands::usage::Usage as Uses;
 use cocode::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult, Usage, tokens};
 use cocode::permission::{Access, Behavior, Disk, Mode, Places, Query, RuleSet, Source, Trust, decide};
 use cocode::provider::codec::codec;
@@ -345,4 +349,47 @@ fn checkout(home: &Path) -> PathBuf {
         std::fs::write(folder.join(format!("file_{file}.rs")), format!("{body}{needle}")).expect("a file");
     }
     root
+}
+
+/// Loads 1,000 skills of 4 kB from nothing: files, frontmatter, registry.
+#[divan::bench(sample_count = 20)]
+fn skills_cold(bencher: Bencher<'_, '_>) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let folders = skills(home.path(), 1_000);
+    bencher.bench(|| {
+        let (now, _) = Snapshot::load(&folders, &Uses::off(), SystemTime::UNIX_EPOCH);
+        assert!(now.skills.len() >= 1_000);
+        now
+    });
+}
+
+/// Looks whether any of 1,000 skills changed: before each command, and when the list of commands opens.
+#[divan::bench(sample_count = 20)]
+fn skills_unchanged(bencher: Bencher<'_, '_>) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let catalog = Catalog::new(skills(home.path(), 1_000), || SystemTime::UNIX_EPOCH);
+    catalog.refresh();
+    bencher.bench(|| assert!(!catalog.refresh().1));
+}
+
+/// Answers a keystroke in the list of 2,000 commands.
+#[divan::bench(args = ["", "s", "skl12", "number 7", "zzz"], sample_count = 50)]
+fn complete(bencher: Bencher<'_, '_>, query: &str) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let (now, _) = Snapshot::load(&skills(home.path(), 2_000), &Uses::off(), SystemTime::UNIX_EPOCH);
+    bencher.bench(|| now.registry.complete(divan::black_box(query)).len());
+}
+
+/// A home with so many skills.
+fn skills(home: &Path, count: usize) -> Folders {
+    for at in 0..count {
+        let folder = home.join("skills").join(format!("skill-{at:04}"));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let body = "Do this, and then that, with care and without haste.\n".repeat(75);
+        let head = format!(
+            "name: skill-{at:04}\ndescription: Does number {at} when asked to, and reports what came of it\nallowed-tools: Bash(git status:*), Read"
+        );
+        std::fs::write(folder.join("SKILL.md"), format!("---\n{head}\n---\n# Skill\n{body}")).expect("a file");
+    }
+    Folders { home: home.to_owned(), project: home.join("project"), ..Folders::default() }
 }

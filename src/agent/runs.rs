@@ -328,7 +328,9 @@ impl Agent {
         let turn = self.runs.turn;
         self.runs.recent.retain(|(recent, _)| recent.name != skill.name);
         self.runs.recent.push((skill.clone(), turn));
-        desk.emit(Event::Commands { registry: self.runs.settings.catalog.current().registry.clone() }).await;
+        if let Some(now) = self.runs.settings.catalog.take_news() {
+            desk.emit(Event::Commands { registry: now.registry.clone() }).await;
+        }
         Ok(())
     }
 

@@ -1,10 +1,11 @@
-//! The subcommands that need no engine: `config`, `doctor`, `completions`.
+//! The subcommands that need no engine: `config`, `doctor`, `skills`, `completions`.
 
 use std::io::{self, Write};
 
 use clap::{CommandFactory, Subcommand};
 use clap_complete::Shell;
 
+use super::skills::{self, SkillsCommand};
 use super::{Cli, Here};
 use crate::config::{self, Loaded, docs, edit, trust};
 use crate::engine::doctor;
@@ -20,6 +21,9 @@ pub enum Own {
         #[arg(long)]
         json: bool,
     },
+    /// Lists, checks and begins skills
+    #[command(subcommand)]
+    Skills(SkillsCommand),
     /// Prints a completion script
     Completions { shell: Shell },
 }
@@ -57,6 +61,7 @@ pub fn run(command: &Own, here: Here<'_>, out: &mut dyn Write, err: &mut dyn Wri
             }
             Ok(u8::from(findings.iter().any(|finding| finding.state == doctor::State::Bad)))
         }
+        Own::Skills(command) => skills::run(command, here, out, err),
         Own::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "cocode", &mut script);

@@ -49,6 +49,8 @@ struct State {
     notices: Vec<String>,
     /// The old commands were named.
     named_legacy: bool,
+    /// Front ends have not heard of `now`.
+    news: bool,
 }
 
 /// All commands and skills as they were at one time.
@@ -122,6 +124,7 @@ impl Catalog {
             usage: Usage::off(),
             notices: Vec::new(),
             named_legacy: false,
+            news: false,
         };
         Catalog { clock, state: Mutex::new(state) }
     }
@@ -180,6 +183,7 @@ impl Catalog {
         }
         state.now = Arc::new(snapshot);
         state.stamps = Some(stamps);
+        state.news = true;
     }
 
     /// Counts a use of a skill.
@@ -192,6 +196,13 @@ impl Catalog {
         let skills: Vec<Skill> = state.now.skills.iter().map(|(skill, _)| Skill::clone(skill)).collect();
         let (registry, _) = Registry::with_skills(&skills, |name| state.usage.score(name, now));
         Arc::make_mut(&mut state.now).registry = registry;
+        state.news = true;
+    }
+
+    /// The commands, when they are others than when this was last asked.
+    pub fn take_news(&self) -> Option<Arc<Snapshot>> {
+        let mut state = self.state();
+        std::mem::take(&mut state.news).then(|| state.now.clone())
     }
 
     /// What is to be told once.

@@ -64,6 +64,10 @@ fn rate<'a>(
     }
     // Scattered letters are found in nearly every sentence: of descriptions only whole words count.
     let wanted = query.to_lowercase();
+    // One or two letters begin some word of nearly every description.
+    if wanted.chars().count() < 3 {
+        return None;
+    }
     let word =
         command.description.to_lowercase().split(|c: char| !c.is_alphanumeric()).any(|word| word.starts_with(&wanted));
     word.then_some(((Part::Description, 0), row))

@@ -70,6 +70,9 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
                 let text = format!("not trusted yet, so not used: {}", loaded.withheld.join(", "));
                 findings.push(Finding { area: "folder", state: State::Limited, text });
             }
+            let (text, errors) = super::skills::summary(here, &loaded.config);
+            let state = if errors { State::Limited } else { State::Good };
+            findings.push(Finding { area: "skills", state, text });
             findings.extend(providers(&loaded.config, here));
             if loaded.config.probe_local {
                 findings.extend(local_servers(&[11434, 8080, 1234]));

@@ -35,7 +35,7 @@ use crate::stdx::clock::Clocks;
 use crate::stdx::process;
 use models::Models;
 pub use open::{places, root};
-pub use skills::folders;
+pub use skills::snapshot as skills;
 
 /// Ops that wait while the engine is busy.
 const OPS: usize = 64;
@@ -235,7 +235,7 @@ impl Inbox {
                 let text = format!("! {command}\nCommands of your own run when the turn has ended; Esc interrupts it.");
                 desk.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
             }
-            Op::Commands => skills::refresh(&self.catalog, &desk).await,
+            Op::Commands => skills::publish(&self.catalog, &desk).await,
             Op::Command { name, .. }
                 if self.catalog.current().registry.find(&name).is_some_and(|command| command.name == "help") =>
             {
@@ -301,7 +301,7 @@ impl Engine {
             }
             Op::SetThinking { level } => self.set_thinking(level).await,
             Op::Rewind { to, what } => self.rewind(to, what).await,
-            Op::Commands => skills::refresh(&self.catalog, &self.desk).await,
+            Op::Commands => skills::publish(&self.catalog, &self.desk).await,
             Op::Resume { session } => self.resume(&session, inbox).await,
             Op::Remember { text } => inbox.remember(&text),
             Op::List { what: ListKind::Changes } => {

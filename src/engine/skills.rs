@@ -1,14 +1,19 @@
 //! Skills in the engine: where they are looked for, what front ends hear of them, and what has to be settled before one runs.
 
+use std::fmt::Write;
 use std::sync::Arc;
+use std::time::SystemTime;
 
+use super::doctor::Here;
 use super::models::Models;
 use super::{Engine, Inbox, Setup};
 use crate::agent::desk::{Desk, Prompt};
 use crate::agent::runs::{self, Invocation, Named};
-use crate::commands::catalog::{Legacy, Tracking};
+use crate::agent::skill_list;
+use crate::commands::catalog::{Legacy, Snapshot, Tracking};
 use crate::commands::discover::Folders;
 use crate::commands::skill::Verbosity;
+use crate::commands::usage::Usage;
 use crate::commands::{Catalog, report};
 use crate::config::paths::{Env, Paths};
 use crate::config::settings::ReminderVerbosity;
@@ -16,7 +21,7 @@ use crate::config::{Config, Loaded};
 use crate::protocol::Event;
 
 /// Where skills of this user in this folder may be.
-pub fn folders(env: &Env, paths: &Paths, project: &std::path::Path, config: &Config) -> Folders {
+fn folders(env: &Env, paths: &Paths, project: &std::path::Path, config: &Config) -> Folders {
     Folders {
         managed: paths.managed_dir.clone(),
         home: paths.home.clone(),
@@ -25,6 +30,34 @@ pub fn folders(env: &Env, paths: &Paths, project: &std::path::Path, config: &Con
         project: project.to_owned(),
         legacy: config.load_legacy_commands,
     }
+}
+
+/// All commands and skills of a folder, read now.
+pub fn snapshot(here: Here<'_>, config: &Config) -> Snapshot {
+    let folders = folders(here.env, here.paths, here.cwd, config);
+    let usage = if config.skill_usage_tracking { Usage::open(&here.paths.home).0 } else { Usage::off() };
+    Snapshot::load(&folders, &usage, SystemTime::now()).0
+}
+
+/// What `doctor` says of skills: one line, and whether something does not work.
+pub(super) fn summary(here: Here<'_>, config: &Config) -> (String, bool) {
+    let now = snapshot(here, config);
+    let list = skill_list::list(&now.registry, config.skills.list_budget);
+    let behind =
+        report::rows(&now).iter().filter(|row| row.command.as_deref() != Some(&format!("/{}", row.name))).count();
+    let errors = now.errors();
+    let mut text = format!("{} skills, {} for the model", now.skills.len(), list.lines.len());
+    let mut note = |count: usize, what: &str| {
+        if count > 0 {
+            let _ = write!(text, "; {count} {what}");
+        }
+    };
+    note(list.shortened, "descriptions are shortened in the model's list (`skills.list_budget`)");
+    note(list.left_out, "did not fit into it at all");
+    note(behind, "behind another of their name (`cocode skills list`)");
+    note(now.legacy.len(), "files in .claude/commands are not loaded (`cocode skills migrate`)");
+    note(errors, "errors (`cocode skills validate`)");
+    (text, errors > 0)
 }
 
 /// The catalog of a session; nothing is read yet.
@@ -61,18 +94,14 @@ pub(super) fn settings(catalog: &Arc<Catalog>, loaded: &Loaded, models: &Models)
     }
 }
 
-/// Tells the front ends of all commands, and what is to be said once.
+/// Looks for changes, and tells the front ends of them; and what is to be said once.
 pub(super) async fn publish(catalog: &Catalog, desk: &Desk) {
-    desk.emit(Event::Commands { registry: catalog.current().registry.clone() }).await;
+    catalog.refresh();
+    if let Some(now) = catalog.take_news() {
+        desk.emit(Event::Commands { registry: now.registry.clone() }).await;
+    }
     for text in catalog.take_notices() {
         desk.emit(Event::Notice { text }).await;
-    }
-}
-
-/// Looks for changes; front ends hear of them.
-pub(super) async fn refresh(catalog: &Catalog, desk: &Desk) {
-    if catalog.refresh().1 {
-        publish(catalog, desk).await;
     }
 }
 

@@ -18,7 +18,7 @@ use super::msg::{Effect, Msg};
 use super::theme::Theme;
 use super::update::update;
 use super::view;
-use crate::commands::{Command, Registry};
+use crate::commands::{Command, Interface, Registry};
 use crate::message::{CallId, Message, Todo, TodoStatus};
 use crate::permission::Mode;
 use crate::protocol::*;
@@ -64,7 +64,8 @@ impl Run {
     fn msg(&mut self, msg: Msg) -> &mut Run {
         for effect in update(&mut self.app, msg, self.now) {
             let text = match effect {
-                Effect::SaveDraft | Effect::SetTitle(_) => continue,
+                // Asked whenever the list of commands opens.
+                Effect::SaveDraft | Effect::SetTitle(_) | Effect::Send(Op::Commands) => continue,
                 Effect::Send(op) => serde_json::to_string(&op).unwrap(),
                 other => format!("{other:?}"),
             };
@@ -374,6 +375,34 @@ fn files_complete_after_an_at() {
 }
 
 #[test]
+fn skills_pop_up_as_they_want_to_look() {
+    let mut run = Run::new(80, 24);
+    run.keys("/wri");
+    let interface = Interface {
+        display_name: Some("Release notes".into()),
+        short_description: Some("From the log".into()),
+        brand_color: Some((255, 128, 0)),
+        default_prompt: Some("since which version?".into()),
+        ..Interface::default()
+    };
+    let skill = Command {
+        name: "write-notes".into(),
+        kind: crate::commands::Kind::Prompt,
+        source: crate::commands::Source::UserSettings,
+        interface: Some(interface),
+        ..Registry::builtin().find("cost").unwrap().clone()
+    };
+    // It comes while the list is open: an edited skill is there at the next keystroke.
+    run.msg(Msg::Engine(Event::Commands { registry: Registry::of(vec![skill]) }));
+    let screen = run.screen();
+    assert!(screen.contains("› /write-notes  Release notes: From the log") && screen.contains("  user\n"), "{screen}");
+    run.keys("<tab>");
+    assert!(run.screen().contains("> /write-notes ▏since which version?"), "{}", run.screen());
+    run.keys("x");
+    assert!(!run.screen().contains("since which"), "{}", run.screen());
+}
+
+#[test]
 fn commands_pop_up() {
     let mut run = Run::new(60, 24);
     run.keys("/c");
@@ -381,8 +410,8 @@ fn commands_pop_up() {
     ───
     > /c▏
     ───
-    › /cost   What this session has cost
-      /clear  Start over with an empty conversation
+    › /clear  Start over with an empty conversation
+      /cost   What this session has cost
     default · … · ? keys
     ");
     run.keys("<esc>zz<enter>");

@@ -14,6 +14,7 @@ use super::msg::{Effect, Msg};
 use super::pager::{self, Pager};
 use super::render::Row;
 use super::{paint, thinking, view};
+use crate::commands::Registry;
 use crate::protocol::{Delivery, Event, ListKind, Listed, Op};
 
 /// Takes one message and returns what shall be done, in order.
@@ -342,7 +343,7 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
         effects.push(Effect::Send(Op::Shell { command }));
         return effects;
     }
-    if let Some((name, _)) = command_line(text) {
+    if let Some((name, _)) = command_line(text, &app.options.commands) {
         let Some(known) = app.options.commands.find(name) else {
             let near = app.options.commands.nearest(name);
             let near = near.map_or("/help lists them".to_owned(), |near| format!("did you mean /{near}?"));
@@ -357,7 +358,7 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
         }
         let sent = app.composer.take().0.expanded();
         let mut effects = remember(app, sent.trim());
-        let args = command_line(sent.trim()).map_or("", |(_, args)| args).to_owned();
+        let args = command_line(sent.trim(), &app.options.commands).map_or("", |(_, args)| args).to_owned();
         effects.extend(command(app, &name, args));
         return effects;
     }
@@ -369,11 +370,11 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
 }
 
 /// Splits `/name args`; none for a text that merely begins with a path.
-fn command_line(text: &str) -> Option<(&str, &str)> {
+fn command_line<'a>(text: &'a str, commands: &Registry) -> Option<(&'a str, &'a str)> {
     let line = text.strip_prefix('/')?;
     let (name, args) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let fits = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'));
-    fits.then_some((name, args.trim()))
+    (fits || commands.find(name).is_some()).then_some((name, args.trim()))
 }
 
 /// Commands with a list that only an idle agent can give.

@@ -1,0 +1,400 @@
+//! `cocode skills`: lists, shows, checks, converts and begins skills, with the code that loads them.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+
+use super::Here;
+use crate::commands::catalog::Snapshot;
+use crate::commands::discover::{Found, discover_at};
+use crate::commands::{Diagnostic, Severity, Skill, report};
+use crate::config::{self, Config, trust};
+use crate::engine;
+use crate::permission::Rule;
+use crate::stdx::ansi::visible;
+
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum SkillsCommand {
+    /// Lists every skill: where it is, and what stands in its way
+    List {
+        /// One JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows one skill: what was read of its file, and its text
+    Show {
+        /// Its name, or source and name as in project:commit
+        name: String,
+    },
+    /// Checks skills; exit code 1 when something does not work
+    Validate {
+        /// A SKILL.md or a folder of skills; all of yours when left out
+        paths: Vec<PathBuf>,
+    },
+    /// Makes skills of .claude/commands/*.md: says what it would do
+    Migrate {
+        /// Does it; nothing is overwritten
+        #[arg(long)]
+        write: bool,
+    },
+    /// Begins a skill
+    New {
+        /// Its name: a-z, 0-9 and -
+        name: String,
+        /// In your own folder instead of the project's
+        #[arg(long)]
+        user: bool,
+    },
+}
+
+/// Runs a subcommand; returns the exit code: 0, 1 for findings and failures, 2 for mistakes in what was typed.
+///
+/// # Errors
+/// `out` or `err` cannot be written to.
+pub(super) fn run(command: &SkillsCommand, here: Here<'_>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    let config = match config::load(here.paths, here.env, toml::Table::new()) {
+        Ok(own) => own.with_project(here.cwd, trust::of(here.paths, here.cwd)).config,
+        Err(broken) => return writeln!(err, "error: {broken}").map(|()| 2),
+    };
+    match command {
+        SkillsCommand::List { json: true } => writeln!(out, "{:#}", report::to_json(&load(here, &config))).map(|()| 0),
+        SkillsCommand::List { json: false } => {
+            out.write_all(visible(&list(&load(here, &config))).as_bytes())?;
+            Ok(0)
+        }
+        SkillsCommand::Show { name } => {
+            let now = load(here, &config);
+            match now.named(name) {
+                Some((_, skill)) => {
+                    out.write_all(show(skill).as_bytes())?;
+                    Ok(0)
+                }
+                None => {
+                    let near = now.registry.nearest(name).filter(|near| now.named(near).is_some());
+                    let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+                    writeln!(err, "error: there is no skill {name:?}{near}").map(|()| 2)
+                }
+            }
+        }
+        SkillsCommand::Validate { paths } => validate(paths, here, &config, out, err),
+        SkillsCommand::Migrate { write } => migrate(*write, here, &config, out, err),
+        SkillsCommand::New { name, user } => new(name, *user, here, out, err),
+    }
+}
+
+fn load(here: Here<'_>, config: &Config) -> Snapshot {
+    engine::skills(here, config)
+}
+
+fn list(now: &Snapshot) -> String {
+    let mut text = String::new();
+    for row in report::rows(now) {
+        let name = row.command.unwrap_or(row.name);
+        let place = row.path.map(|path| format!("\n    {}", path.display())).unwrap_or_default();
+        let _ = writeln!(text, "{name}  {}{place}", row.detail);
+    }
+    for (dropped, first) in &now.dropped {
+        let _ = writeln!(text, "not loaded again: {} is {}", dropped.display(), first.display());
+    }
+    if text.is_empty() {
+        text.push_str("no skill yet: `cocode skills new <name>` begins one\n");
+    }
+    text
+}
+
+fn show(skill: &Skill) -> String {
+    let list = |items: &[String]| items.join(", ");
+    let flag = |on: bool| if on { "yes" } else { "no" }.to_owned();
+    let rows = [
+        ("name", skill.name.clone()),
+        ("file", skill.place()),
+        ("source", skill.source.tag().to_owned()),
+        ("aliases", list(&skill.aliases)),
+        ("description", skill.description.clone()),
+        ("when to use", skill.when_to_use.clone().unwrap_or_default()),
+        ("arguments", skill.argument_hint.clone().unwrap_or_default()),
+        ("you may type it", flag(skill.user_invocable)),
+        ("the model may call it", flag(!skill.disable_model_invocation)),
+        ("allowed tools", list(&skill.allowed_tools)),
+        ("disallowed tools", list(&skill.disallowed_tools)),
+        ("model", skill.model.clone().unwrap_or_default()),
+        ("agent", skill.agent.clone().unwrap_or_default()),
+    ];
+    let mut text = String::new();
+    for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+        let _ = writeln!(text, "{name}: {}", visible(value));
+    }
+    match skill.body() {
+        Ok(body) => {
+            let _ = writeln!(text, "\n{}", visible(body.trim()));
+        }
+        Err(problem) => {
+            let _ = writeln!(text, "\n{problem}");
+        }
+    }
+    text
+}
+
+fn validate(
+    paths: &[PathBuf],
+    here: Here<'_>,
+    config: &Config,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<u8> {
+    let (mut problems, mut count) = (Vec::new(), 0);
+    if paths.is_empty() {
+        let now = load(here, config);
+        count = now.skills.len();
+        problems.extend(now.skills.iter().flat_map(|(skill, _)| rules(skill)));
+        problems.extend(now.problems);
+    }
+    for path in paths {
+        let path = here.cwd.join(path);
+        if !path.exists() {
+            return writeln!(err, "error: {} does not exist", path.display()).map(|()| 2);
+        }
+        let Found { skills, problems: found, .. } = discover_at(&path);
+        count += skills.len();
+        problems.extend(skills.iter().flat_map(rules));
+        problems.extend(found);
+    }
+    problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+    for problem in &problems {
+        writeln!(out, "{problem}")?;
+    }
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
+    let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    writeln!(
+        out,
+        "{}: {}, {}",
+        plural(count, "skill"),
+        plural(errors, "error"),
+        plural(problems.len() - errors, "warning")
+    )?;
+    Ok(u8::from(errors > 0))
+}
+
+/// Rules of a skill that the permission engine cannot read.
+fn rules(skill: &Skill) -> Vec<Diagnostic> {
+    let rules = skill.allowed_tools.iter().chain(&skill.disallowed_tools);
+    let wrong = rules.filter_map(|text| Rule::parse(text).err());
+    wrong
+        .map(|error| Diagnostic {
+            file: skill.path().unwrap_or(Path::new("")).to_owned(),
+            line: None,
+            severity: Severity::Error,
+            what: format!("{:?} is no permission rule: {}", error.rule, error.problem),
+            effect: "the rule is left out".into(),
+            fix: error.fix,
+        })
+        .collect()
+}
+
+fn migrate(write: bool, here: Here<'_>, config: &Config, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    let now = load(here, &Config { load_legacy_commands: false, ..config.clone() });
+    if now.legacy.is_empty() {
+        return writeln!(out, "there is nothing in .claude/commands to convert").map(|()| 0);
+    }
+    let mut failed = false;
+    for file in &now.legacy {
+        let Some(target) = target(file) else { continue };
+        if target.exists() {
+            writeln!(out, "{} stays: {} exists", file.display(), target.display())?;
+            continue;
+        }
+        if !write {
+            writeln!(out, "{} → {}", file.display(), target.display())?;
+            continue;
+        }
+        let made = std::fs::read(file).and_then(|text| {
+            std::fs::create_dir_all(target.parent().unwrap_or(Path::new("/")))?;
+            let mut options = std::fs::OpenOptions::new();
+            options.write(true).create_new(true).open(&target)?.write_all(&text)
+        });
+        match made {
+            Ok(()) => writeln!(out, "wrote {}", target.display())?,
+            Err(error) => {
+                failed = true;
+                writeln!(err, "error: {}: {error}", target.display())?;
+            }
+        }
+    }
+    if !write {
+        writeln!(out, "`cocode skills migrate --write` writes these; the old files stay where they are")?;
+    }
+    Ok(u8::from(failed))
+}
+
+/// `.claude/commands/a/b.md` → `.claude/skills/b/SKILL.md`
+fn target(file: &Path) -> Option<PathBuf> {
+    let commands = file.ancestors().find(|folder| folder.file_name().is_some_and(|name| name == "commands"))?;
+    Some(commands.parent()?.join("skills").join(file.file_stem()?).join("SKILL.md"))
+}
+
+fn new(name: &str, user: bool, here: Here<'_>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    let fits = (1..=64).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && name.bytes().any(|byte| byte != b'-');
+    if !fits {
+        return writeln!(err, "error: {name:?} is no name for a skill: use at most 64 of a-z, 0-9 and -").map(|()| 2);
+    }
+    let root = if user { here.paths.home.clone() } else { here.cwd.join(".claude") };
+    let folder = root.join("skills").join(name);
+    let file = folder.join("SKILL.md");
+    let text = format!(
+        "---\nname: {name}\ndescription: \"Say in one sentence what it does, and when to use it.\"\nargument-hint: \"[what]\"\n---\n\n\
+         # {name}\n\nWrite here what is to be done, step by step. `$ARGUMENTS` is what follows `/{name}`.\n"
+    );
+    let made = std::fs::create_dir_all(&folder).and_then(|()| {
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true).open(&file)?.write_all(text.as_bytes())
+    });
+    match made {
+        Ok(()) => writeln!(out, "wrote {}; /{name} runs it", file.display()).map(|()| 0),
+        Err(error) => writeln!(err, "error: {}: {error}", file.display()).map(|()| 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::paths::{Env, Paths};
+
+    /// Runs the command in a project with these files; its exit code, and what it wrote with `P` for the project.
+    fn check(files: &[(&str, &str)], command: SkillsCommand, code: u8, want: &[&str]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let env = Env::fake(&base.join("home"), &[]);
+        let paths = Paths::new(&env).unwrap();
+        let project = base.join("project");
+        std::fs::create_dir_all(&project).unwrap();
+        for (path, text) in files {
+            let path = project.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let here = Here { env: &env, paths: &paths, cwd: &project };
+        let got = run(&command, here, &mut out, &mut err).unwrap();
+        let text = String::from_utf8([out, err].concat()).unwrap().replace(project.to_str().unwrap(), "P");
+        for want in want {
+            assert!(text.contains(want), "{want}\n{text}");
+        }
+        assert_eq!(got, code, "{text}");
+        dir
+    }
+
+    const GOOD: &str = "---\nname: good\ndescription: d\n---\nx\n";
+
+    #[test]
+    fn validate_names_place_fault_effect_and_fix() {
+        let all = || SkillsCommand::Validate { paths: Vec::new() };
+        check(&[(".claude/skills/good/SKILL.md", GOOD)], all(), 0, &[": 0 errors, 0 warnings"]);
+        check(
+            &[(".claude/skills/warn/SKILL.md", "---\nname: warn\ndescription: Use when: asked\n---\nx\n")],
+            all(),
+            0,
+            &[
+                "P/.claude/skills/warn/SKILL.md:3: warning: the value of `description` is no YAML (",
+                "); it is read as plain text; stricter tools reject the file; put the value in double quotes",
+            ],
+        );
+        check(
+            &[(
+                ".claude/skills/bad/SKILL.md",
+                "---\nname: bad\ndescription: d\nallowed-tools: bash(ls)\ncontext: spoon\n---\nx\n",
+            )],
+            all(),
+            1,
+            &[
+                "bad/SKILL.md:5: error: `context: spoon` is neither `main` nor `fork`; it runs in the conversation; write `main` or `fork`",
+                "bad/SKILL.md: error: \"bash(ls)\" is no permission rule: tool names start with a capital letter",
+                "2 errors",
+            ],
+        );
+        let one = SkillsCommand::Validate { paths: vec!["x".into()] };
+        check(
+            &[("x/SKILL.md", GOOD)],
+            one.clone(),
+            0,
+            &["1 skill: 0 errors, 1 warning", "differs from the folder `x`"],
+        );
+        check(&[], one, 2, &["P/x does not exist"]);
+    }
+
+    #[test]
+    fn list_and_show() {
+        let files = [(".claude/skills/good/SKILL.md", GOOD), (".agents/skills/good/SKILL.md", GOOD)];
+        check(
+            &files,
+            SkillsCommand::List { json: false },
+            0,
+            &[
+                "/good  project · d\n    P/.claude/skills/good/SKILL.md",
+                "good  project · shadowed by P/.claude/skills/good/SKILL.md · d",
+            ],
+        );
+        check(
+            &files,
+            SkillsCommand::List { json: true },
+            0,
+            &[
+                "\"state\": \"active\"",
+                "\"state\": \"shadowed\"",
+                "\"shadowed_by\": \"P/.claude/skills/good/SKILL.md\"",
+            ],
+        );
+        check(&files, SkillsCommand::Show { name: "good".into() }, 0, &["name: good\nfile: P/.claude", "\n\nx\n"]);
+        check(&files, SkillsCommand::Show { name: "god".into() }, 2, &["did you mean good?"]);
+    }
+
+    #[test]
+    fn migrate_is_dry_and_never_overwrites() {
+        let files = [
+            (".claude/commands/deep/old.md", "Do it"),
+            (".claude/commands/good.md", "other"),
+            (".claude/skills/good/SKILL.md", GOOD),
+        ];
+        let dir = check(
+            &files,
+            SkillsCommand::Migrate { write: false },
+            0,
+            &[
+                "P/.claude/commands/deep/old.md → P/.claude/skills/old/SKILL.md",
+                "P/.claude/commands/good.md stays: P/.claude/skills/good/SKILL.md exists",
+                "--write",
+            ],
+        );
+        assert!(!dir.path().join("project/.claude/skills/old").exists());
+        let dir = check(&files, SkillsCommand::Migrate { write: true }, 0, &["wrote P/.claude/skills/old/SKILL.md"]);
+        let read = |path: &str| std::fs::read_to_string(dir.path().join("project/.claude/skills").join(path)).unwrap();
+        assert_eq!((read("old/SKILL.md").as_str(), read("good/SKILL.md").as_str()), ("Do it", GOOD));
+    }
+
+    #[test]
+    fn a_new_skill_is_valid() {
+        let dir = check(
+            &[],
+            SkillsCommand::New { name: "my-skill".into(), user: false },
+            0,
+            &["wrote P/.claude/skills/my-skill/SKILL.md"],
+        );
+        let found = discover_at(&dir.path().join("project/.claude/skills"));
+        assert_eq!((found.skills.len(), found.problems), (1, Vec::new()));
+        check(
+            &[(".claude/skills/a/SKILL.md", "mine")],
+            SkillsCommand::New { name: "a".into(), user: false },
+            1,
+            &["error: "],
+        );
+        check(
+            &[],
+            SkillsCommand::New { name: "My Skill".into(), user: false },
+            2,
+            &["use at most 64 of a-z, 0-9 and -"],
+        );
+    }
+}
