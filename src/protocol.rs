@@ -2,6 +2,7 @@
 
 mod compaction;
 mod rows;
+pub mod task;
 mod thinking;
 
 pub use compaction::{Compaction, FailureReason, Fullness, Receipt, Trigger, UsageInfo};
@@ -21,6 +22,7 @@ use crate::permission::Mode;
 use crate::session::entry::{Restore, Seq};
 
 use crate::thinking::Level;
+pub use task::{Asker, Task};
 pub use thinking::{Thinking, ThinkingInfo};
 
 /// Names a question of the engine until it is answered.
@@ -163,6 +165,9 @@ pub enum RewindWhat {
 pub struct Ask {
     pub id: AskId,
     pub question: Question,
+    /// The sub-agent that asks; none for the agent itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asker: Option<Asker>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -326,6 +331,8 @@ pub enum Event {
     Commands {
         registry: Registry,
     },
+    /// A sub-agent went on.
+    Task(Task),
     /// What `Op::List` asked for.
     Listed(Listed),
     /// The engine has ended.

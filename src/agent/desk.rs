@@ -8,8 +8,8 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::runs::Invocation;
-use crate::permission::Mode;
-use crate::protocol::{Answer, Ask, AskId, Delivery, Event, Question, QueueId, Queued};
+use crate::permission::{Mode, Source};
+use crate::protocol::{Answer, Ask, AskId, Asker, Delivery, Event, Question, QueueId, Queued};
 use crate::thinking::Level;
 
 /// A prompt on its way to the agent.
@@ -36,6 +36,8 @@ struct State {
     mode: Option<Mode>,
     /// A choice that waits; the inner none takes one back.
     thinking: Option<Option<Level>>,
+    /// Rules that were granted to another agent of the session.
+    granted: Vec<(String, Source)>,
     cancel: Option<CancellationToken>,
 }
 
@@ -56,6 +58,11 @@ impl Desk {
 
     /// Asks a person and waits for the answer. None when cancelled.
     pub async fn ask(&self, question: Question, cancel: &CancellationToken) -> Option<Answer> {
+        self.ask_as(None, question, cancel).await
+    }
+
+    /// Asks in the name of a sub-agent.
+    pub async fn ask_as(&self, asker: Option<Asker>, question: Question, cancel: &CancellationToken) -> Option<Answer> {
         if cancel.is_cancelled() {
             return None;
         }
@@ -67,7 +74,7 @@ impl Desk {
             state.asks.insert(id, send);
             id
         };
-        self.emit(Event::Ask(Ask { id, question })).await;
+        self.emit(Event::Ask(Ask { id, question, asker })).await;
         let answer = tokio::select! {
             biased;
             () = cancel.cancelled() => None,
@@ -133,7 +140,17 @@ impl Desk {
         self.state().thinking.take()
     }
 
-    /// Resolves when a mode or a level waits to be taken.
+    /// Lets a rule count here, too, from the next step on.
+    pub(super) fn give(&self, rule: String, source: Source) {
+        self.state().granted.push((rule, source));
+        self.changed.notify_one();
+    }
+
+    pub(super) fn take_granted(&self) -> Vec<(String, Source)> {
+        std::mem::take(&mut self.state().granted)
+    }
+
+    /// Resolves when a mode, a level or a rule waits to be taken.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }

@@ -131,7 +131,7 @@ impl Agent {
         }
         let mut able = Vec::with_capacity(ready.len());
         for call in ready {
-            match self.before(&call) {
+            match self.before(&call).await {
                 Ok(()) => able.push(call),
                 // What is there cannot be read, so it could not be put back: the model may go another way.
                 Err(error @ session::Error::Io { action: "read", .. }) => {
@@ -151,7 +151,10 @@ impl Agent {
             let Done { result, after } = done.swap_remove(at);
             let access = accesses.iter().find(|(call, _)| *call == id).map(|(_, access)| access);
             if let Some(Access::Write { path }) = access {
-                self.session.after_change(path)?;
+                match &self.family.above {
+                    Some(above) => above.after_change(path),
+                    None => self.session.after_change(path)?,
+                }
             }
             let again = self.repeats.note(&name, &input, &result);
             let read = match access {
@@ -197,10 +200,17 @@ impl Agent {
     }
 
     /// Makes a change undoable, and the log safe on disk, before it happens.
-    fn before(&mut self, ready: &Ready) -> Result<(), session::Error> {
+    async fn before(&mut self, ready: &Ready) -> Result<(), session::Error> {
+        let above = self.family.above.clone();
         match &ready.access {
-            Access::Write { path } => self.session.before_change(path)?,
+            Access::Write { path } => match above {
+                Some(above) => return above.before_change(path).await,
+                None => self.session.before_change(path)?,
+            },
             Access::Shell { command, .. } if !ready.reads && !ready.tool.read_only(&ready.call.input) => {
+                if let Some(above) = above {
+                    return above.command(&ready.call.id, command).await;
+                }
                 self.session.append(EntryKind::CommandRan { call: ready.call.id.clone(), command: command.clone() })?;
             }
             _ => return Ok(()),

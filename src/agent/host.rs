@@ -8,11 +8,12 @@ use tokio_util::sync::CancellationToken;
 use super::Model;
 use super::desk::Desk;
 use super::runs::{Caller, View};
+use super::subagent::Launcher;
 use crate::message::{Message, Origin, Usage};
 use crate::protocol::Question;
 use crate::provider::reply::Fold;
 use crate::provider::{Purpose, Request, Thinking, WebSearch};
-use crate::tools::{AskFuture, Host, SearchFuture};
+use crate::tools::{AskFuture, Host, Launch, ReportFuture, SearchFuture};
 
 /// Lent to the tools of one round.
 pub(super) struct AgentHost<'a> {
@@ -22,6 +23,8 @@ pub(super) struct AgentHost<'a> {
     pub(super) desk: &'a Desk,
     pub(super) cancel: &'a CancellationToken,
     pub(super) skills: View,
+    /// None where no agent can be launched.
+    pub(super) launcher: Option<Launcher>,
 }
 
 impl Host for AgentHost<'_> {
@@ -31,6 +34,15 @@ impl Host for AgentHost<'_> {
 
     fn skill(&self, name: &str) -> Result<(), String> {
         self.skills.find(name, Caller::Model).map(drop)
+    }
+
+    fn spawn_agent<'a>(&'a self, launch: Launch<'a>) -> ReportFuture<'a> {
+        Box::pin(async move {
+            match &self.launcher {
+                Some(launcher) => launcher.launch(launch, self.desk, self.cancel).await,
+                None => Err("A sub-agent cannot launch further agents: do the work yourself.".into()),
+            }
+        })
     }
 
     fn web_search<'a>(&'a self, query: &'a str, allowed: &'a [String], blocked: &'a [String]) -> SearchFuture<'a> {

@@ -3,6 +3,7 @@
 pub mod desk;
 mod dispatch;
 mod failure;
+mod family;
 mod fresh;
 pub mod hooking;
 mod host;
@@ -15,6 +16,8 @@ mod room;
 pub mod runs;
 mod sample;
 pub mod skill_list;
+mod spending;
+mod subagent;
 pub mod thinking;
 mod tiers;
 mod turn;
@@ -25,16 +28,17 @@ pub use room::Compacted;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::agents::Definitions;
 use crate::compact;
 use crate::hooks::Hooks;
-use crate::message::{CallId, Message, Usage};
+use crate::message::{CallId, Message};
 use crate::permission::{Access, Behavior, Mode, Places, Rule, RuleSet, Source, Trust};
-use crate::protocol::{Delta, Event, GrantScope, ModeChange, ModelInfo, RewindWhat, UsageInfo};
+use crate::protocol::{Delta, Event, GrantScope, ModeChange, ModelInfo, RewindWhat};
 use crate::provider::catalog::ModelSpec;
 use crate::provider::{Provider, ToolSpec};
 use crate::session::entry::{EntryKind, Seq};
@@ -148,29 +152,12 @@ pub struct Agent {
     room: room::Room,
     grants: Arc<dyn Grants>,
     git: prompt::GitStatus,
-    turn_usage: TurnUsage,
+    turn_usage: spending::TurnUsage,
+    family: family::Family,
     /// Models that were in use, by name, for their prices.
     used: HashMap<String, ModelSpec>,
     date: String,
     clock: fn() -> Instant,
-}
-
-/// What the requests of a turn cost.
-#[derive(Debug, Clone, Copy, Default)]
-struct TurnUsage {
-    /// A reply came, also when a boundary has put it away since.
-    answered: bool,
-    replies: Usage,
-    /// Requests of the turn whose answers are no replies; each has a `Spent` entry.
-    beside: Usage,
-}
-
-impl TurnUsage {
-    fn total(&self) -> Usage {
-        let mut total = self.replies;
-        total.add(&self.beside);
-        total
-    }
 }
 
 /// What of a session's own folder is never asked for.
@@ -192,11 +179,16 @@ pub struct Parts {
     /// Today, as the model is told.
     pub date: String,
     pub clock: fn() -> Instant,
+    /// Which sub-agents there are.
+    pub definitions: Arc<Definitions>,
+    /// How many sub-agents run at a time.
+    pub seats: usize,
 }
 
 impl Agent {
     pub fn new(session: Session, parts: Parts) -> Agent {
-        let Parts { model, mut policy, settings, toolbox, grants, hooks, skills, git, date, clock } = parts;
+        let Parts { model, mut policy, settings, toolbox, grants, hooks, skills, git, date, clock, .. } = parts;
+        let family = family::Family::new(parts.definitions, parts.seats, &session);
         hooks.restart(&session.facts().hooks);
         for text in &session.facts().grants {
             if let Ok(rule) = Rule::parse(text) {
@@ -233,7 +225,8 @@ impl Agent {
             room,
             grants,
             git,
-            turn_usage: TurnUsage::default(),
+            turn_usage: spending::TurnUsage::default(),
+            family,
             used: HashMap::from([(model.name(), model.spec.clone())]),
             model,
             date,
@@ -284,6 +277,7 @@ impl Agent {
         self.hooking.hooks.restart(&session.facts().hooks);
         self.runs.forget();
         self.session = session;
+        self.family.set_mode(self.mode());
     }
 
     /// Goes back to before the prompt at `to`.
@@ -416,22 +410,8 @@ impl Agent {
     }
 
     fn host<'a>(&self, desk: &'a desk::Desk, cancel: &'a CancellationToken) -> host::AgentHost<'a> {
-        host::AgentHost { model: self.model.clone(), spent: Mutex::default(), desk, cancel, skills: self.runs.view() }
-    }
-
-    fn record_searches(&mut self, host: &host::AgentHost<'_>) -> Result<(), session::Error> {
-        let spent = std::mem::take(&mut *host.spent.lock().unwrap_or_else(PoisonError::into_inner));
-        for usage in spent {
-            self.spend("web search", usage)?;
-        }
-        Ok(())
-    }
-
-    /// Notes what a request cost whose answer is no reply of the conversation.
-    fn spend(&mut self, what: &str, usage: Usage) -> Result<(), session::Error> {
-        self.turn_usage.beside.add(&usage);
-        self.session.append(EntryKind::Spent { what: what.into(), model: self.model.name(), usage })?;
-        Ok(())
+        let skills = self.runs.view();
+        host::AgentHost { model: self.model.clone(), spent: Mutex::default(), desk, cancel, skills, launcher: None }
     }
 
     /// Grants a rule from now on; the inner error says why it could not be kept beyond the session.
@@ -453,21 +433,9 @@ impl Agent {
             }
         };
         self.policy.rules.add(Behavior::Allow, rule, source);
-        Ok(saved)
-    }
-
-    /// Where the window stands, and what the session cost.
-    pub fn usage_info(&self) -> UsageInfo {
-        let facts = self.session.facts();
-        let costs = facts.usage_by_model().into_iter().map(|(name, usage)| self.used.get(&name)?.cost(&usage));
-        let (left, fullness) = self.fullness();
-        UsageInfo {
-            total: facts.usage(),
-            cost_usd: costs.sum(),
-            context: self.used(),
-            window: self.model.spec.window,
-            left,
-            fullness,
+        if let Some(above) = &self.family.above {
+            above.granted(text, source);
         }
+        Ok(saved)
     }
 }

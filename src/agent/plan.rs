@@ -27,14 +27,20 @@ pub(super) enum Leave {
 impl Agent {
     /// Where the session's plan is, once it has one.
     pub fn plan_file(&self) -> Option<PathBuf> {
+        if let Some(above) = &self.family.above {
+            return above.plan.clone();
+        }
         let slug = self.session.facts().plan_slug.as_ref()?;
         Some(plans(&self.policy.places).join(format!("{slug}.md")))
     }
 
-    /// Where a sub-agent of this session may keep a plan of its own.
-    pub fn sub_agent_plan(&self, agent: &str) -> Option<PathBuf> {
-        let slug = self.session.facts().plan_slug.as_ref()?;
-        Some(plans(&self.policy.places).join(format!("{slug}-agent-{agent}.md")))
+    /// A sub-agent is told once of plan mode, and only where the agent above plans.
+    async fn remind_below(&mut self, desk: &Desk) -> Result<(), session::Error> {
+        let told = self.session.context().messages().iter().any(|message| reminders::note(message).is_some());
+        match self.open_plan().filter(|_| !told) {
+            Some(file) => self.push(reminders::sub_agent(&file), desk).await,
+            None => Ok(()),
+        }
     }
 
     /// The plan file while plan mode is on.
@@ -75,7 +81,7 @@ impl Agent {
     /// # Errors
     /// The log cannot be written.
     pub async fn tell_plan_mode(&mut self, desk: &Desk) -> Result<(), session::Error> {
-        if self.mode() != Mode::Plan || self.session.read_only() {
+        if self.mode() != Mode::Plan || self.session.read_only() || self.family.above.is_some() {
             return Ok(());
         }
         let plan_file = self.name_plan()?;
@@ -87,6 +93,7 @@ impl Agent {
     pub(super) async fn enter_mode(&mut self, mode: Mode, leave: Leave, desk: &Desk) -> Result<(), session::Error> {
         let before = self.mode();
         self.session.append(EntryKind::ModeChanged { mode })?;
+        self.family.set_mode(mode);
         desk.emit(Event::Mode(ModeChange::Changed { mode })).await;
         if before == Mode::Plan && mode != Mode::Plan {
             desk.emit(Event::Mode(ModeChange::PlanExited { approved: leave == Leave::Approved })).await;
@@ -126,6 +133,9 @@ impl Agent {
 
     /// Reminds the model of plan mode where that is due.
     pub(super) async fn remind_of_plan(&mut self, desk: &Desk) -> Result<(), session::Error> {
+        if self.family.above.is_some() {
+            return self.remind_below(desk).await;
+        }
         let planning = if self.mode() == Mode::Plan { Planning::On } else { Planning::Off };
         let file = match planning {
             Planning::On => Some(self.name_plan()?),
@@ -152,6 +162,7 @@ impl Agent {
         let mut text = format!("Refused: {}.", decision.reasons.join("; "));
         if let Some(file) = self.open_plan()
             && without_plan() != Behavior::Deny
+            && self.family.above.is_none()
         {
             text.push_str(&format!(
                 " Plan mode is on: nothing may be changed but the plan file {}, with Write or Edit. Put what you would do into the plan, and call ExitPlanMode when it is done.",
@@ -164,6 +175,12 @@ impl Agent {
 
 fn plans(places: &Places) -> PathBuf {
     places.cocode_home.join("plans")
+}
+
+/// Where a sub-agent may keep a plan of its own while the agent above plans in `plan`.
+pub(super) fn of_sub_agent(plan: &Path, id: &str) -> PathBuf {
+    let slug = plan.file_stem().unwrap_or_default().to_string_lossy();
+    plan.with_file_name(format!("{slug}-agent-{id}.md"))
 }
 
 fn written(file: &Path) -> Written {

@@ -66,6 +66,16 @@ impl GitStatus {
         GitStatus { asked: Some(tokio::spawn(git_status(cwd, secrets))), known: None }
     }
 
+    /// What somebody else was told already.
+    pub fn of(known: Option<String>) -> GitStatus {
+        GitStatus { asked: None, known }
+    }
+
+    /// What git said, as far as it was waited for.
+    pub fn known(&self) -> Option<String> {
+        self.known.clone()
+    }
+
     /// What git said, waiting for it when it has not answered yet.
     pub async fn get(&mut self) -> Option<String> {
         if let Some(asked) = self.asked.take() {

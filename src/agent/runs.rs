@@ -219,12 +219,11 @@ impl Agent {
     ) -> Result<(), session::Error> {
         match self.runs.view().find(&call.name, Caller::Model) {
             Ok(skill) => {
-                let before = self.model.name();
+                let before = self.model.clone();
                 self.begin_run(&skill, desk).await;
-                if self.model.name() != before {
+                if self.model.name() != before.name() {
                     // What was answered until now counts for the model that did.
-                    let earlier = std::mem::take(&mut self.turn_usage.replies);
-                    self.turn_usage.beside.add(&earlier);
+                    self.turn_usage.settle(&before.spec);
                     self.session.append(EntryKind::ModelChanged { model: self.model.name() })?;
                 }
                 self.read_out(&skill, &call.args, desk, cancel).await

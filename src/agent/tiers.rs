@@ -13,7 +13,7 @@ use crate::protocol::{Compaction, Event, FailureReason, Trigger};
 use crate::provider::reply::Fold;
 use crate::provider::{Error, Purpose, Request, StreamEvent};
 use crate::session;
-use crate::session::entry::{Boundary, EntryKind};
+use crate::session::entry::Boundary;
 
 /// What a compaction was asked for with.
 pub(super) struct Wish {
@@ -65,9 +65,7 @@ impl Agent {
             }
         }
         if spent != Usage::default() {
-            self.turn_usage.beside.add(&spent);
-            let (what, model) = ("summary".into(), self.model.name());
-            self.session.append(EntryKind::Spent { what, model, usage: spent })?;
+            self.spend("summary", spent)?;
         }
         let text = match answered.and_then(|reply| summary::read(&reply)) {
             Ok(text) => text,

@@ -9,11 +9,12 @@ use super::desk::{Desk, Prompt};
 use super::dispatch::Flow;
 use super::hooking::Heard;
 use super::sample::Sampled;
-use super::{Agent, Failure, Reminders, TurnUsage, hooking, reminder, thinking};
+use super::spending::TurnUsage;
+use super::{Agent, Failure, Reminders, hooking, reminder, thinking};
 use crate::message::{Kind, Message, StopReason, ToolCall};
-use crate::permission::Trust;
+use crate::permission::{Behavior, Rule, Trust};
 use crate::protocol::{Event, Item, Turn, TurnEnd};
-use crate::provider::{Purpose, Request};
+use crate::provider::Request;
 use crate::session;
 use crate::session::entry::{EntryKind, Seq};
 
@@ -41,7 +42,7 @@ impl Agent {
         self.finish_turn(end, desk).await;
         let millis = u64::try_from((self.clock)().duration_since(started).as_millis()).unwrap_or(u64::MAX);
         let usage = self.turn_usage.total();
-        let cost_usd = self.model.spec.cost(&usage);
+        let cost_usd = self.turn_cost();
         self.end_runs(desk).await;
         desk.emit(Event::Turn(Turn::Ended { end, usage, cost_usd, millis })).await;
         end
@@ -241,13 +242,18 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes over a change of mode or thinking that was asked for meanwhile.
+    /// Takes over a change of mode or thinking that was asked for meanwhile, and rules that were granted.
     ///
     /// # Errors
     /// The log cannot be written.
     pub async fn take_mode(&mut self, desk: &Desk) -> Result<(), session::Error> {
         if let Some(level) = desk.take_thinking() {
             self.set_thinking(level, desk).await?;
+        }
+        for (rule, source) in desk.take_granted() {
+            if let Ok(rule) = Rule::parse(&rule) {
+                self.policy.rules.add(Behavior::Allow, rule, source);
+            }
         }
         match desk.take_mode() {
             Some(mode) => self.set_mode(mode, desk).await,
@@ -268,7 +274,7 @@ impl Agent {
             media,
             max_output: self.room_for_output(),
             thinking,
-            purpose: Purpose::Main,
+            purpose: self.family.purpose(),
             cache_key: self.session.id().to_owned(),
             web_search: None,
         }

@@ -259,6 +259,7 @@ impl Registry {
             local("hooks", "Lists the hooks with their sources and last results").headless(),
             local("status", "Shows version, model, folders and settings in use").headless(),
             ui("skills", "Lists the skills, or loads them anew").hint("[reload]").headless(),
+            local("agents", "Lists the sub-agents with their sources and tools").headless(),
             local("memory", "Lists the memory files, or opens one in $EDITOR").hint("[number]").headless(),
             local("plan", "Plans before anything is changed; `exit` goes back").hint("[task | exit]"),
             local("exit", "Ends the session").alias("quit").while_busy(),

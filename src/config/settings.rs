@@ -38,6 +38,7 @@ pub struct Config {
     /// Of all files together; `Loaded::hooks` hands them out with their sources.
     #[schemars(schema_with = "hooks_schema")]
     pub hooks: hooks::Definitions,
+    pub agents: Agents,
     pub sessions: Sessions,
     pub memory: Memory,
     pub thinking: Thinking,
@@ -178,6 +179,14 @@ pub struct Tools {
 pub enum Keep {
     HeadTail,
     Head,
+}
+
+/// `[agents]`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Agents {
+    #[schemars(range(min = 1, max = 32))]
+    pub max_parallel: usize,
 }
 
 /// `[sessions]`.

@@ -59,6 +59,7 @@ impl Engine {
             "status" => self.tell(self.status()).await,
             "plan" => self.plan(args, inbox).await,
             "skills" => self.skills(args).await,
+            "agents" => self.tell(self.agent.definitions().report()).await,
             "memory" => self.tell(self.agent.memory_report()).await,
             // Front ends do these themselves; headless mode lists them as not for it.
             _ => self.fail(format!("`/{name}` needs a terminal.")).await,
@@ -359,7 +360,7 @@ impl Engine {
             Some(_) => {}
             None => text.push_str("\nThe catalog has no price for what is marked unknown."),
         }
-        for spent in &facts.spent {
+        for spent in facts.spent_by_what() {
             text.push_str(&format!(
                 "\n- {} with {}: {} tokens in, {} out",
                 spent.what,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::models::Models;
 use super::{Begin, Engine, Inbox, Setup, hooked, skills};
 use crate::agent::{self, Agent, Bypass, Grants, Model, Parts, Reminders, prompt::GitStatus};
+use crate::agents;
 use crate::config::paths::Paths;
 use crate::config::{self, Loaded, RuleSource, Trust};
 use crate::hooks::StartSource;
@@ -17,8 +18,8 @@ use crate::provider::offline::{Offline, script::Script};
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session, index};
 use crate::stdx::fs::replace_private;
-use crate::tools::Toolbox;
 use crate::tools::answer;
+use crate::tools::{Task, Toolbox};
 
 /// Turns of a resumed session that are shown at once.
 pub(super) const TURNS_SHOWN: usize = 10;
@@ -48,12 +49,14 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let chosen = choose_model(&setup, &loaded, &models, &session)?;
     let probing = chosen.is_none() && models.probes();
     let model = chosen.unwrap_or_else(|| models.offline());
-    let toolbox = toolbox(&setup)?;
+    let trust = if trusted { permission::Trust::Trusted } else { permission::Trust::Untrusted };
+    let definitions = definitions(&setup, trust);
+    let toolbox = toolbox(&setup, &definitions)?;
     let (rules, problems) = rules(&loaded);
     let policy = agent::Policy {
         rules,
         places: places(&setup.paths, &setup.project, &loaded.config.permissions.additional_directories),
-        trust: if trusted { permission::Trust::Trusted } else { permission::Trust::Untrusted },
+        trust,
     };
     let settings = agent::Settings {
         tools: Arc::new(loaded.config.tool_settings(model.spec.window)),
@@ -84,6 +87,8 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
         git,
         date: config::logging::today(),
         clock: setup.clocks.monotonic,
+        definitions,
+        seats: loaded.config.agents.max_parallel,
     };
     let mode = start_mode(&setup, &loaded, &session)?;
     let mut agent = Agent::new(session, parts);
@@ -133,8 +138,12 @@ fn play(file: &Path) -> Result<Arc<dyn Provider>, String> {
     Ok(Arc::new(Offline::scripted(script)))
 }
 
-fn toolbox(setup: &Setup) -> Result<Toolbox, String> {
-    let toolbox = Toolbox::builtin();
+fn definitions(setup: &Setup, trust: permission::Trust) -> Arc<agents::Definitions> {
+    Arc::new(agents::load(agents::Folders { project: &setup.project, home: &setup.paths.home, trust }))
+}
+
+fn toolbox(setup: &Setup, definitions: &Arc<agents::Definitions>) -> Result<Toolbox, String> {
+    let toolbox = Toolbox::builtin().with(Arc::new(Task::new(definitions.clone())));
     match &setup.output_schema {
         Some(schema) => Ok(toolbox.with(Arc::new(answer::Answer::new(schema)?))),
         None => Ok(toolbox),
@@ -307,6 +316,9 @@ impl Engine {
             desk.emit(Event::Notice { text: format!("The trust holds for this session only: {error}") }).await;
         }
         self.agent.policy.trust = permission::Trust::Trusted;
+        if self.agent.session.is_empty() {
+            self.agent.set_definitions(definitions(&self.setup, permission::Trust::Trusted));
+        }
         for text in self.take_settings() {
             desk.emit(Event::Notice { text }).await;
         }

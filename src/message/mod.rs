@@ -206,6 +206,8 @@ pub enum Display {
     Line { text: String },
     /// The todo list after the call.
     Todos { items: Vec<Todo> },
+    /// A sub-agent that ran: the name of its transcript, the calls it made, tokens in its window, its time.
+    Agent { id: String, tools: u32, tokens: u64, millis: u64 },
 }
 
 /// A change to one file, as a unified diff.

@@ -258,6 +258,9 @@ fn named(query: &Query, name: Option<&str>, unruled: Unruled) -> Decision {
         }
     }
     match unruled {
+        Unruled::Deny if matches!(query.tool, "Task" | "Agent") => {
+            return Decision::new(Behavior::Deny, "plan mode launches read-only agents alone, such as Explore");
+        }
         Unruled::Deny => return Decision::new(Behavior::Deny, "plan mode does not list it"),
         Unruled::Allow => return Decision::new(Behavior::Allow, "it changes nothing outside the conversation"),
         Unruled::Ask => {}

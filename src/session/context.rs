@@ -281,6 +281,7 @@ impl Context {
             | EntryKind::PlanSlug { .. }
             | EntryKind::SkillInvoked { .. }
             | EntryKind::Spent { .. }
+            | EntryKind::AgentStarted { .. }
             | EntryKind::Unknown => {}
         }
     }

@@ -164,6 +164,11 @@ pub enum EntryKind {
         model: String,
         usage: Usage,
     },
+    /// This log is that of a sub-agent; it stands there once, before its first prompt.
+    AgentStarted {
+        agent: String,
+        description: String,
+    },
     /// Written by a newer version; kept in the file, without effect here.
     #[serde(other)]
     Unknown,

@@ -55,6 +55,8 @@ pub struct Facts {
     pub before_plan: Option<Mode>,
     /// Skills by their last invocation, oldest first, each once.
     pub invoked: Vec<Invoked>,
+    /// The type of the sub-agent whose log this is.
+    pub agent: Option<String>,
     named: Option<String>,
     first_prompt: Option<String>,
     /// Requests that the user did not type, oldest first.
@@ -78,6 +80,18 @@ impl Facts {
             add(&mut used, self.model.as_deref().unwrap_or_default(), &self.open);
         }
         used
+    }
+
+    /// Requests that the user did not type, one row for each purpose and model, in order of first use.
+    pub fn spent_by_what(&self) -> Vec<Spent> {
+        let mut rows: Vec<Spent> = Vec::new();
+        for spent in &self.spent {
+            match rows.iter_mut().find(|row| row.what == spent.what && row.model == spent.model) {
+                Some(row) => row.usage.add(&spent.usage),
+                None => rows.push(spent.clone()),
+            }
+        }
+        rows
     }
 
     /// All tokens of the session.
@@ -126,6 +140,7 @@ impl Facts {
                 add(&mut self.used, model, usage);
                 self.spent.push(Spent { what: what.clone(), model: model.clone(), usage: *usage });
             }
+            EntryKind::AgentStarted { agent, .. } => self.agent = Some(agent.clone()),
             _ => {}
         }
     }

@@ -14,6 +14,11 @@ use crate::stdx::fs::private_dir;
 /// The log's name in its session's folder.
 pub const FILE: &str = "transcript.jsonl";
 
+/// Whether a log is that of the session itself: what is cached of a log in its folder is of this one.
+pub(super) fn is_main(log: &Path) -> bool {
+    log.file_name().is_some_and(|name| name == FILE)
+}
+
 /// Where one whole line stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Line {

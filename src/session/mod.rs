@@ -21,6 +21,7 @@ pub mod store;
 #[cfg(test)]
 mod tests;
 mod timeline;
+pub mod transcripts;
 mod undo;
 
 pub use context::Context;
@@ -32,4 +33,5 @@ pub use index::Summary;
 pub use log::FILE as LOG_FILE;
 pub use screen::{PromptRow, read_history};
 pub use session::{Clock, Session};
+pub use transcripts::Transcripts;
 pub use undo::{Restored, Rewound};

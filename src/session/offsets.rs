@@ -98,7 +98,8 @@ pub(super) fn save(log: &Path, snapshot: &Snapshot<'_>) -> io::Result<()> {
 
 /// What the index knows of a log; none when there is no index, or it is not this log's.
 pub(super) fn restore(log: &Path, file: &File) -> Option<Loaded> {
-    let bytes = fs::read(log.with_file_name(FILE)).ok()?;
+    // Beside the log of a sub-agent lies the index of the session's own.
+    let bytes = super::log::is_main(log).then(|| fs::read(log.with_file_name(FILE)).ok())??;
     let (digest, body) = bytes.split_at_checked(65)?;
     if digest.strip_suffix(b"\n")? != sha256_hex(body).as_bytes() {
         return None;

@@ -199,6 +199,7 @@ impl Screen {
             | EntryKind::PlanSlug { .. }
             | EntryKind::SkillInvoked { .. }
             | EntryKind::Spent { .. }
+            | EntryKind::AgentStarted { .. }
             | EntryKind::Unknown => {}
         }
     }

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::SystemTime;
 
 use uuid::Uuid;
@@ -13,11 +15,12 @@ use super::error::Error;
 use super::facts::Facts;
 use super::line::{self, Tag};
 use super::load::{Loaded, fold};
-use super::log::{FILE, Line, Lines, Scan, Writer};
+use super::log::{FILE, Line, Lines, Scan, Writer, is_main};
 use super::meta::{Count, Meta};
 use super::offsets::{self, Snapshot};
 use super::store::Store;
 use super::timeline::Timeline;
+use super::transcripts::Transcripts;
 use crate::stdx::fs::private_dir;
 
 /// Tells the time: what entries are stamped with.
@@ -27,7 +30,7 @@ pub type Clock = fn() -> SystemTime;
 #[derive(Debug)]
 pub struct Session {
     id: String,
-    store: Store,
+    pub(super) store: Store,
     log: PathBuf,
     /// None: open to read only.
     writer: Option<Writer>,
@@ -45,6 +48,8 @@ pub struct Session {
     count: Count,
     /// Number of lines that the index knows.
     indexed: usize,
+    /// The number of the newest sub-agent.
+    agents: Arc<AtomicU32>,
 }
 
 impl Session {
@@ -56,16 +61,22 @@ impl Session {
     pub(super) fn begin(home: &Path, cwd: &Path, version: &str, clock: Clock, forked_from: Option<String>) -> Session {
         let id = Uuid::now_v7().to_string();
         let dir = home.join(&id);
-        let log = dir.join(FILE);
+        let header = Header { session: id, cwd: cwd.to_owned(), version: version.to_owned(), forked_from };
+        Session::begin_at(dir.join(FILE), Store::new(dir), header, clock)
+    }
+
+    /// Begins a log at a place of its own.
+    pub(super) fn begin_at(log: PathBuf, store: Store, header: Header, clock: Clock) -> Session {
+        let id = header.session.clone();
         let mut session = Session {
-            store: Store::new(dir),
+            store,
             writer: Some(Writer::lazy(log.clone(), &id)),
             log,
             clock,
             lines: Vec::new(),
             timeline: Timeline::default(),
             changes: Changes::default(),
-            context: Context::new(cwd.to_owned()),
+            context: Context::new(header.cwd.clone()),
             facts: Facts::default(),
             next_seq: 0,
             next_call: 1,
@@ -73,10 +84,9 @@ impl Session {
             scan: Scan::default(),
             count: Count::default(),
             indexed: 0,
+            agents: Arc::default(),
             id,
         };
-        let header =
-            Header { session: session.id.clone(), cwd: cwd.to_owned(), version: version.to_owned(), forked_from };
         let entry = session.stamp(EntryKind::Header(header));
         // The header waits with the writer, so that this cannot fail.
         let _ = session.put(entry);
@@ -90,6 +100,11 @@ impl Session {
     /// read; otherwise what the file system says.
     pub fn open(home: &Path, id: &str, clock: Clock) -> Result<Session, Error> {
         let log = log_of(home, id)?;
+        Session::open_at(log, id, clock)
+    }
+
+    /// Opens the log at a place of its own to go on with it.
+    pub(super) fn open_at(log: PathBuf, id: &str, clock: Clock) -> Result<Session, Error> {
         let writer = Writer::lock(log.clone(), id)?;
         Session::load(log, id, clock, Some(writer))
     }
@@ -136,6 +151,7 @@ impl Session {
             facts: loaded.facts,
             next_seq: loaded.next_seq,
             next_call: loaded.next_call,
+            agents: Arc::default(),
             scan,
             count,
             indexed: loaded.indexed,
@@ -239,14 +255,16 @@ impl Session {
         self.context.settle();
         if matches!(entry.kind, EntryKind::TurnEnded { .. } | EntryKind::CompactBoundary(_)) {
             self.save_index();
-            Meta::keep(&self.log, &self.facts, self.count);
+            if is_main(&self.log) {
+                Meta::keep(&self.log, &self.facts, self.count);
+            }
         }
         Ok(entry.seq)
     }
 
     /// Brings the index of the log up to date, now and then. A resume is only slower without.
     fn save_index(&mut self) {
-        let Some(writer) = self.writer.as_ref().filter(|writer| writer.exists()) else { return };
+        let Some(writer) = self.writer.as_ref().filter(|writer| writer.exists() && is_main(&self.log)) else { return };
         if !offsets::is_due(self.lines.len(), self.indexed) {
             return;
         }
@@ -271,6 +289,11 @@ impl Session {
     /// What the file system says.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.writer.as_mut().map_or(Ok(()), Writer::sync)
+    }
+
+    /// Where sub-agents of this session write.
+    pub fn transcripts(&self) -> Transcripts {
+        Transcripts::new(&self.header(), self.store.dir(), self.clock, self.agents.clone())
     }
 
     pub fn id(&self) -> &str {

@@ -12,12 +12,19 @@ use crate::stdx::hash::sha256_hex;
 #[derive(Debug, Clone)]
 pub struct Store {
     dir: PathBuf,
+    /// Stands before the names of spilled output: sub-agents count their calls from 1, too.
+    prefix: String,
 }
 
 impl Store {
     /// `dir` is the session's own folder; sub-folders are made on first use.
     pub fn new(dir: PathBuf) -> Store {
-        Store { dir }
+        Store { dir, prefix: String::new() }
+    }
+
+    /// The same folder for a sub-agent, whose spilled output does not meet that of others.
+    pub(super) fn of_agent(dir: PathBuf, agent: &str) -> Store {
+        Store { dir, prefix: format!("agent-{agent}-") }
     }
 
     pub fn dir(&self) -> &Path {
@@ -66,7 +73,7 @@ impl Store {
         }
         let folder = self.dir.join("tool-results");
         private_dir(&folder)?;
-        let path = folder.join(format!("{call}.{extension}"));
+        let path = folder.join(format!("{}{call}.{extension}", self.prefix));
         let mut options = OpenOptions::new();
         options.create(true).truncate(true).write(true);
         #[cfg(unix)]

@@ -20,6 +20,7 @@ mod notebook_edit;
 mod read;
 mod search;
 mod skill;
+mod task;
 mod todo_write;
 mod toolbox;
 mod web;
@@ -30,6 +31,7 @@ mod write;
 #[cfg(test)]
 mod fixture;
 
+pub use task::{Launch, Report, Task, no_such_agent, output as report};
 pub use toolbox::Toolbox;
 
 use std::collections::{BTreeMap, HashMap};
@@ -164,6 +166,9 @@ pub type SearchFuture<'a> = Pin<Box<dyn Future<Output = Result<String, String>> 
 /// The answer of a person; none when the call was cancelled first.
 pub type AskFuture<'a> = Pin<Box<dyn Future<Output = Option<Answer>> + Send + 'a>>;
 
+/// How a sub-agent ended; an error when it could not be launched.
+pub type ReportFuture<'a> = Pin<Box<dyn Future<Output = Result<Report, String>> + Send + 'a>>;
+
 /// What a tool may ask of the agent that runs it. Implemented in `agent`.
 pub trait Host: Send + Sync {
     /// Asks the user. Headless mode answers no.
@@ -175,6 +180,11 @@ pub trait Host: Send + Sync {
     /// Why not, for the model.
     fn skill(&self, name: &str) -> Result<(), String> {
         Err(format!("There is no skill `{name}` here."))
+    }
+
+    /// Runs a sub-agent to its end. An error says why it could not be launched.
+    fn spawn_agent<'a>(&'a self, _launch: Launch<'a>) -> ReportFuture<'a> {
+        Box::pin(async { Err("no agent can be launched here".into()) })
     }
 
     /// Searches the web with the current model's own search; an error says that it has none.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::agents::Definitions;
 use crate::provider::ToolSpec;
 
 use super::Tool;
@@ -32,6 +33,7 @@ impl Toolbox {
             Arc::new(super::exit_plan_mode::ExitPlanMode),
             Arc::new(super::ask_user_question::AskUserQuestion),
             Arc::new(super::skill::Skill),
+            Arc::new(super::Task::new(Arc::new(Definitions::builtin()))),
         ])
     }
 
@@ -41,9 +43,21 @@ impl Toolbox {
         Toolbox { tools: tools.into(), specs }
     }
 
-    /// With one more tool, which the model is told of last.
+    /// With one more tool, which the model is told of last; one of the same name gives its place to it.
     pub fn with(&self, tool: Arc<dyn Tool>) -> Toolbox {
-        Toolbox::of(self.tools.iter().cloned().chain([tool]).collect())
+        let name = tool.spec().name;
+        let mut tools = self.tools.to_vec();
+        match self.specs.iter().position(|spec| spec.name == name) {
+            Some(at) => tools[at] = tool,
+            None => tools.push(tool),
+        }
+        Toolbox::of(tools)
+    }
+
+    /// Those alone whose names are wanted, in the same order.
+    pub fn only(&self, wanted: impl Fn(&str) -> bool) -> Toolbox {
+        let pairs = self.tools.iter().zip(self.specs.iter());
+        Toolbox::of(pairs.filter(|(_, spec)| wanted(&spec.name)).map(|(tool, _)| tool.clone()).collect())
     }
 
     /// Finds a tool by the name that the model uses.
@@ -69,7 +83,7 @@ mod tests {
         let toolbox = Toolbox::builtin();
         let names: Vec<&str> = toolbox.specs.iter().map(|spec| spec.name.as_str()).collect();
         let want = ["Read", "Write", "Edit", "Bash", "Grep", "Glob", "LS", "TodoWrite", "WebFetch", "WebSearch"];
-        let more = ["NotebookEdit", "EnterPlanMode", "ExitPlanMode", "AskUserQuestion", "Skill"];
+        let more = ["NotebookEdit", "EnterPlanMode", "ExitPlanMode", "AskUserQuestion", "Skill", "Task"];
         assert_eq!(names, [&want[..], &more].concat());
         assert!(names.iter().all(|name| toolbox.get(name).is_some_and(|tool| tool.spec().name == *name)));
         assert!(toolbox.get("Nothing").is_none());
@@ -103,7 +117,7 @@ mod tests {
     fn specs_are_small_and_plain() {
         let json = serde_json::to_string(&*Toolbox::builtin().specs()).unwrap();
         // Part of the first request's 18 kB; the system prompt and later tools need the rest.
-        assert!(json.len() < 9_000, "{} bytes", json.len());
+        assert!(json.len() < 10_500, "{} bytes", json.len());
         for word in ["$schema", "\"title\"", "\"format\"", "$ref", "$defs", "\"null\""] {
             assert!(!json.contains(word), "{word} in {json}");
         }

@@ -172,7 +172,7 @@ fn ask(id: u64, command: &str, suggestions: &[&str]) -> Event {
         reasons: vec!["npm is not known to be read-only".into()],
         suggestions: suggestions.iter().map(|rule| (*rule).into()).collect(),
     };
-    Event::Ask(Ask { id: AskId(id), question })
+    Event::Ask(Ask { id: AskId(id), question, asker: None })
 }
 
 fn prompt(seq: u64, text: &str) -> Event {

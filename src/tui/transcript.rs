@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::message::{Block, CallId, Kind, Message, ToolResult};
+use crate::protocol::task::{Step, Task};
 use crate::protocol::{Delta, Event, Item, ModeChange, SessionInfo, Thinking, Turn, TurnEnd};
 use crate::session::entry::Restore;
 use crate::tui::cell::call::{Call, Shell};
@@ -119,6 +120,7 @@ impl Transcript {
                 }
             }
             Event::Mode(ModeChange::PlanExited { approved: true }) => self.aside("plan approved"),
+            Event::Task(task) => self.task(task),
             Event::Ask(_) | Event::AskClosed { .. } | Event::Mode(_) | Event::Usage(_) | Event::Listed(_) => {}
             Event::Thinking(Thinking::Complete { tokens }) => self.thought(*tokens, now),
             Event::Thinking(Thinking::Level(_)) => {}
@@ -275,9 +277,22 @@ impl Transcript {
         }
         let title = self.short(title);
         let output = String::new();
-        let call = Call { id: id.clone(), tool, title, since: now, output, result: None, abandoned: false };
+        let call = Call { id: id.clone(), tool, title, since: now, output, task: None, result: None, abandoned: false };
         self.push(Cell::Call(call));
         self.running.insert(id, self.slots.len() - 1);
+    }
+
+    /// A sub-agent went on: its figures stand below the call that launched it.
+    fn task(&mut self, task: &Task) {
+        if matches!(task.step, Step::Said { .. }) {
+            return;
+        }
+        if let Some(index) = self.running.get(&task.call).copied()
+            && let Cell::Call(call) = &mut self.slots[index].cell
+        {
+            call.task = Some(task.clone());
+            self.touch(index);
+        }
     }
 
     fn call_done(&mut self, result: &Arc<ToolResult>, now: Duration) {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod agent;
+mod agents;
 mod bad_input;
 mod builtins;
 mod commit;

@@ -7,6 +7,7 @@ use cocode::commands::report::SkillRow;
 use cocode::hooks::{Ended, Origin, Report};
 use cocode::message::{CallId, Message, Todo, TodoStatus, Usage};
 use cocode::permission::{Behavior, Mode};
+use cocode::protocol::task::Step;
 use cocode::protocol::*;
 use cocode::session::entry::Restore;
 use cocode::thinking::{Keywords, Level, Source};
@@ -189,7 +190,24 @@ fn events() {
         },
         Event::Closed,
     ];
-    events.extend(questions().into_iter().map(|question| Event::Ask(Ask { id: AskId(1), question })));
+    let task = |step| {
+        Event::Task(Task {
+            id: "a1".into(),
+            call: CallId::nth(1),
+            agent: "Plan".into(),
+            description: "d".into(),
+            step,
+            tools: 1,
+            tokens: 2,
+            millis: 3,
+        })
+    };
+    let said = Step::Said { message: Arc::new(Message::reply(vec![])) };
+    let steps = [Step::Started, Step::Doing { what: "LS(.)".into() }, said, Step::Done { end: TurnEnd::Done }];
+    events.extend(steps.map(task));
+    let asker = Some(Asker { agent: "Plan".into(), description: "d".into() });
+    events.push(Event::Ask(Ask { id: AskId(2), question: Question::Locked { session: "id".into() }, asker }));
+    events.extend(questions().into_iter().map(|question| Event::Ask(Ask { id: AskId(1), question, asker: None })));
     events.extend(items().into_iter().map(Event::Item));
     insta::assert_snapshot!(lines(&events));
 }

@@ -13,6 +13,7 @@ const LEVELS: &[(&str, u32)] = &[
     ("permission", 20),
     ("commands", 20),
     ("hooks", 20),
+    ("agents", 25),
     ("session::entry", 25),
     ("protocol", 30),
     ("session", 35),

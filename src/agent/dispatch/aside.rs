@@ -28,7 +28,7 @@ impl Agent {
         self.push(Message { agent_visible: false, ..shown }, desk).await?;
         let result = match self.admit(call, desk, cancel).await? {
             Admission::Run(ready) => {
-                self.before(&ready)?;
+                self.before(&ready).await?;
                 let ready = vec![ready];
                 let mut watched = self.watch_calls(&ready);
                 let done = self.run_all(ready, desk, cancel).await?;

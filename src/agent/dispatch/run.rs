@@ -53,12 +53,14 @@ impl Agent {
         let context = self.session.context();
         let (dirs, seen, todos) = (self.dirs(), context.seen().clone(), context.todos().to_vec());
         let plan = self.open_plan();
-        let (store, settings, host, user_home) = (
+        let (words, mut heard) = mpsc::unbounded_channel();
+        let (store, settings, mut host, user_home) = (
             self.session.store().clone(),
             self.settings.tools.clone(),
             self.host(desk, cancel),
             self.settings.user_home.clone(),
         );
+        host.launcher = self.launcher(words);
         let ready: Vec<_> = ready
             .into_iter()
             .map(|ready| {
@@ -121,10 +123,14 @@ impl Agent {
             tokio::select! {
                 biased;
                 results = &mut all => {
+                    while let Ok(word) = heard.try_recv() {
+                        self.take_word(word, desk).await?;
+                    }
                     self.record_searches(&host)?;
                     return Ok(results);
                 }
                 () = desk.changed() => self.take_mode(desk).await?,
+                Some(word) = heard.recv() => self.take_word(word, desk).await?,
             }
         }
     }

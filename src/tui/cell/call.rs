@@ -6,8 +6,10 @@ use std::time::Duration;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
+use super::task;
 use super::{Detail, spell};
 use crate::message::{CallId, Content, Display, FileDiff, Outcome, Todo, TodoStatus, ToolResult};
+use crate::protocol::Task;
 use crate::stdx::text;
 use crate::tui::render::wrap::{self, Prefix};
 use crate::tui::render::{Row, ansi, diff};
@@ -35,6 +37,8 @@ pub struct Call {
     pub since: Duration,
     /// The end of the output so far.
     pub output: String,
+    /// The sub-agent that it launched, as it was last heard of.
+    pub task: Option<Task>,
     pub result: Option<Arc<ToolResult>>,
     /// The turn ended without a result.
     pub abandoned: bool,
@@ -106,6 +110,7 @@ impl Call {
         let Some(result) = &self.result else {
             return match detail {
                 _ if self.abandoned => "interrupted".to_string(),
+                _ if self.task.is_some() => String::new(),
                 Detail::Live { now, .. } if now.saturating_sub(self.since) >= NOTABLE => {
                     spell(now.saturating_sub(self.since))
                 }
@@ -142,12 +147,22 @@ impl Call {
 
     fn body(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
         let Some(result) = &self.result else {
+            if let Some(task) = &self.task {
+                return vec![task::live(task, self.since, width, theme, detail)];
+            }
             return match detail {
                 Detail::Live { lines, .. } => last_lines(&self.output, lines, theme.dim, width, theme),
                 _ => output_rows(&self.output, theme.dim, width, theme, detail),
             };
         };
         match (result.outcome, &result.display) {
+            (_, Some(Display::Agent { tools, tokens, millis, .. })) => {
+                let mut rows = vec![task::done(*tools, *tokens, *millis, width, theme)];
+                if detail == Detail::Whole || result.outcome == Outcome::Error {
+                    rows.extend(output_rows(&whole_text(result), theme.dim, width, theme, detail));
+                }
+                rows
+            }
             (Outcome::Ok, Some(Display::Diff(change))) => diff_rows(change, width, theme, detail),
             (Outcome::Ok, Some(Display::Todos { items })) => todo_rows(items, width, theme),
             (Outcome::Ok, Some(Display::Line { .. })) if detail != Detail::Whole => Vec::new(),

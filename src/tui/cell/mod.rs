@@ -6,6 +6,7 @@ pub mod compaction;
 pub mod note;
 pub mod prompt;
 pub mod skill;
+mod task;
 pub mod thinking;
 
 use std::time::Duration;

@@ -39,7 +39,7 @@ fn call(tool: &str, title: &str, result: Option<(Outcome, &str, Option<Display>)
         Arc::new(ToolResult { id: id.clone(), outcome, content, display, effects: Vec::new() })
     });
     let (tool, title, since) = (tool.into(), title.into(), Duration::from_secs(60));
-    Cell::Call(Call { id, tool, title, since, output: String::new(), result, abandoned: false })
+    Cell::Call(Call { id, tool, title, since, output: String::new(), task: None, result, abandoned: false })
 }
 
 fn numbered(count: usize) -> String {

@@ -91,7 +91,7 @@ fn diffs_scroll_in_the_dialog() {
         reasons: Vec::new(),
         suggestions: Vec::new(),
     };
-    run.event(Event::Ask(Ask { id: AskId(1), question })).wait(200).keys("<pgdn>");
+    run.event(Event::Ask(Ask { id: AskId(1), question, asker: None })).wait(200).keys("<pgdn>");
     assert_snapshot!(run.screen(), @r"
     ───
     Write wants to create src/new.rs (+30 −…

@@ -17,7 +17,8 @@ fn long_plan() -> String {
 
 fn plan(run: &mut Run, plan: &str) {
     let path = "/home/ada/.cocode/plans/brave-otter-humming.md".into();
-    run.event(Event::Ask(Ask { id: AskId(7), question: Question::Plan { plan: plan.into(), path } })).wait(200);
+    run.event(Event::Ask(Ask { id: AskId(7), question: Question::Plan { plan: plan.into(), path }, asker: None }))
+        .wait(200);
 }
 
 /// The alternate screen as text; rules are cut.
@@ -173,7 +174,7 @@ fn choices(header: &str, question: &str, multi: bool, labels: &[&str]) -> Choice
 }
 
 fn asked(run: &mut Run, questions: Vec<Choices>) {
-    run.event(Event::Ask(Ask { id: AskId(7), question: Question::Choices { questions } })).wait(200);
+    run.event(Event::Ask(Ask { id: AskId(7), question: Question::Choices { questions }, asker: None })).wait(200);
 }
 
 fn three() -> Vec<Choices> {
@@ -341,7 +342,7 @@ fn questions_are_answered() {
 fn planning_is_entered_by_a_word() {
     let mut run = Run::new(80, 24);
     let question = Question::EnterPlan { reason: Some("The change touches three wires.".into()) };
-    run.event(Event::Ask(Ask { id: AskId(7), question })).wait(200);
+    run.event(Event::Ask(Ask { id: AskId(7), question, asker: None })).wait(200);
     assert_snapshot!(run.screen(), @r"
     ───
     The agent wants to plan first

@@ -9,6 +9,7 @@ use cocode::config::paths::{Env, Paths};
 use cocode::engine::{self, Begin, Handle, Setup};
 use cocode::message::{Block, Effect};
 use cocode::permission::{Mode, Sandbox};
+use cocode::protocol::task::Step;
 use cocode::protocol::{Answer, Compaction, Delivery, Delta, Event, Item, ModeChange, Op, Question, Turn, TurnEnd};
 use cocode::session::Session;
 use cocode::stdx::clock::Clocks;
@@ -369,10 +370,20 @@ fn line(event: &Event, project: &Path) -> Option<String> {
         Event::Item(item) => format!("item {}", clean(&serde_json::to_string(item).unwrap())),
         Event::Ask(ask) => match &ask.question {
             Question::Permission { tool, title, suggestions, .. } => {
-                format!("ask {tool} {} {suggestions:?}", clean(title))
+                let asker = ask.asker.as_ref().map(|asker| format!("({}: {}) ", asker.agent, asker.description));
+                format!("ask {}{tool} {} {suggestions:?}", asker.unwrap_or_default(), clean(title))
             }
             other => format!("ask {}", clean(&serde_json::to_string(other).unwrap())),
         },
+        Event::Task(task) => {
+            let step = match &task.step {
+                Step::Started => "started".to_owned(),
+                Step::Doing { what } => clean(what),
+                Step::Said { .. } => return None,
+                Step::Done { end } => format!("{end:?} after {} calls", task.tools),
+            };
+            format!("task {} {} {step}", task.id, task.agent)
+        }
         Event::Mode(ModeChange::Changed { mode }) => format!("mode {mode}"),
         // Where the plan is has a random name.
         Event::Mode(ModeChange::PlanEntered { .. }) => "plan mode entered".into(),

@@ -1,0 +1,188 @@
+//! What ties an agent to those that it launches, and to the one that launched it: standing rules down, words up.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+
+use super::Agent;
+use super::desk::Desk;
+use crate::agents::Definitions;
+use crate::message::{CallId, Usage};
+use crate::permission::{Behavior, Mode, Rule, Source};
+use crate::protocol::Event;
+use crate::provider::Purpose;
+use crate::provider::catalog::ModelSpec;
+use crate::session::entry::EntryKind;
+use crate::session::{self, Session};
+use crate::tools;
+
+/// What every agent of a session has of the others.
+pub(super) struct Family {
+    pub(super) definitions: Arc<Definitions>,
+    /// How many sub-agents run at a time.
+    pub(super) seats: Arc<Semaphore>,
+    standing: watch::Sender<Standing>,
+    /// None: this is the agent that the user talks to.
+    pub(super) above: Option<Above>,
+}
+
+/// What holds for all agents of a session, and may change while they run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Standing {
+    pub(super) mode: Mode,
+    /// Rules that were granted since the session was opened, with where they are kept.
+    pub(super) granted: Vec<(String, Source)>,
+}
+
+/// The agent that launched this one.
+#[derive(Clone)]
+pub(super) struct Above {
+    /// The type of this agent.
+    pub(super) agent: String,
+    /// Its own plan file, where the agent above plans.
+    pub(super) plan: Option<PathBuf>,
+    pub(super) words: mpsc::UnboundedSender<Word>,
+}
+
+/// What a sub-agent tells the agent above, whose log belongs to the session.
+pub(super) enum Word {
+    /// A file is to be changed; that waits for the answer, since it must be undoable then.
+    Before {
+        path: PathBuf,
+        noted: oneshot::Sender<Result<(), session::Error>>,
+    },
+    After {
+        path: PathBuf,
+    },
+    /// A command is to run whose changes nobody sees; that waits, too.
+    Command {
+        call: CallId,
+        command: String,
+        noted: oneshot::Sender<Result<(), session::Error>>,
+    },
+    Granted {
+        rule: String,
+        source: Source,
+    },
+    Spent {
+        what: String,
+        model: String,
+        spec: ModelSpec,
+        usage: Usage,
+    },
+}
+
+impl Family {
+    pub(super) fn new(definitions: Arc<Definitions>, seats: usize, session: &Session) -> Family {
+        let mode = session.facts().mode.unwrap_or_default();
+        Family {
+            definitions,
+            seats: Arc::new(Semaphore::new(seats.max(1))),
+            standing: watch::Sender::new(Standing { mode, granted: Vec::new() }),
+            above: None,
+        }
+    }
+
+    /// Tells those that run now, and those that will.
+    pub(super) fn set_mode(&self, mode: Mode) {
+        self.standing.send_if_modified(|standing| std::mem::replace(&mut standing.mode, mode) != mode);
+    }
+
+    fn granted(&self, rule: String, source: Source) {
+        self.standing.send_modify(|standing| standing.granted.push((rule, source)));
+    }
+
+    pub(super) fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
+    }
+
+    /// Why a request is made.
+    pub(super) fn purpose(&self) -> Purpose {
+        match &self.above {
+            Some(above) => Purpose::Agent(above.agent.clone()),
+            None => Purpose::Main,
+        }
+    }
+}
+
+impl Above {
+    /// The turn of the agent above was dropped together with this one: nothing goes on.
+    fn gone() -> session::Error {
+        session::Error::Nothing("tell the agent above")
+    }
+
+    async fn ask(
+        &self,
+        word: impl FnOnce(oneshot::Sender<Result<(), session::Error>>) -> Word,
+    ) -> Result<(), session::Error> {
+        let (noted, answer) = oneshot::channel();
+        self.words.send(word(noted)).map_err(|_| Above::gone())?;
+        answer.await.map_err(|_| Above::gone())?
+    }
+
+    pub(super) async fn before_change(&self, path: &Path) -> Result<(), session::Error> {
+        self.ask(|noted| Word::Before { path: path.to_owned(), noted }).await
+    }
+
+    pub(super) fn after_change(&self, path: &Path) {
+        // Whoever does not listen any more does not go on, either.
+        let _ = self.words.send(Word::After { path: path.to_owned() });
+    }
+
+    pub(super) async fn command(&self, call: &CallId, command: &str) -> Result<(), session::Error> {
+        self.ask(|noted| Word::Command { call: call.clone(), command: command.to_owned(), noted }).await
+    }
+
+    pub(super) fn granted(&self, rule: &str, source: Source) {
+        let _ = self.words.send(Word::Granted { rule: rule.to_owned(), source });
+    }
+}
+
+impl Agent {
+    /// What the agents below share with this one, for the front ends and for tools.
+    pub fn definitions(&self) -> &Arc<Definitions> {
+        &self.family.definitions
+    }
+
+    /// Launches these from now on. Only before the first prompt: the model is told of them with the tools.
+    pub fn set_definitions(&mut self, definitions: Arc<Definitions>) {
+        self.toolbox = Arc::new(self.toolbox.with(Arc::new(tools::Task::new(definitions.clone()))));
+        self.tool_specs = self.toolbox.specs();
+        self.family.definitions = definitions;
+    }
+
+    /// Does what a sub-agent says.
+    pub(super) async fn take_word(&mut self, word: Word, desk: &Desk) -> Result<(), session::Error> {
+        match word {
+            // The one who asks may have been cancelled meanwhile.
+            Word::Before { path, noted } => {
+                let _ = noted.send(self.session.before_change(&path).and_then(|()| self.session.sync()));
+            }
+            Word::After { path } => self.session.after_change(&path)?,
+            Word::Command { call, command, noted } => {
+                let _ = noted.send(note_command(&mut self.session, call, command));
+            }
+            Word::Granted { rule, source } => {
+                if let Ok(parsed) = Rule::parse(&rule) {
+                    self.policy.rules.add(Behavior::Allow, parsed, source);
+                }
+                if source == Source::Session {
+                    self.session.append(EntryKind::Granted { rule: rule.clone() })?;
+                }
+                self.family.granted(rule, source);
+            }
+            Word::Spent { what, model, spec, usage } => {
+                self.used.entry(model.clone()).or_insert_with(|| spec.clone());
+                self.spend_of(&what, model, &spec, usage)?;
+                desk.emit(Event::Usage(self.usage_info())).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn note_command(session: &mut Session, call: CallId, command: String) -> Result<(), session::Error> {
+    session.append(EntryKind::CommandRan { call, command })?;
+    session.sync()
+}

@@ -1,0 +1,440 @@
+//! Launches sub-agents: each an agent of its own with a log of its own, watched over until it ends.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::desk::{Desk, Prompt};
+use super::family::{Above, Standing, Word};
+use super::hooking::{Hooking, Worker, told};
+use super::{Agent, Grants, Model, Parts, Policy, Settings, plan, prompt, runs};
+use crate::agents::{self, Definition, Definitions};
+use crate::hooks::{self, Hooks, Occasion};
+use crate::message::{CallId, Kind, Message};
+use crate::permission::{Behavior, Mode, Rule, Source, Trust};
+use crate::protocol::{Answer, AskId, Asker, Event, Item, Question, Task, TurnEnd, task::Step};
+use crate::session::entry::EntryKind;
+use crate::session::{self, Session, Transcripts};
+use crate::tools::{self, Launch, Report, Toolbox};
+
+/// Tools that only the agent has that the user talks to.
+const NOT_BELOW: [&str; 6] = ["Task", "Agent", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", tools::answer::NAME];
+/// Names that mean a model of each provider's own.
+const ROLES: [&str; 3] = ["haiku", "sonnet", "opus"];
+/// Events of a sub-agent that wait to be looked at.
+const EVENTS: usize = 64;
+
+/// What launching takes, lent for one round of calls.
+pub(super) struct Launcher {
+    model: Model,
+    policy: Policy,
+    settings: Settings,
+    toolbox: Arc<Toolbox>,
+    grants: Arc<dyn Grants>,
+    hooks: Hooks,
+    git: Option<String>,
+    date: String,
+    clock: fn() -> Instant,
+    transcripts: Transcripts,
+    /// What the conversation above opens with: environment and memory files, as they were told there.
+    opening: Option<Arc<Message>>,
+    definitions: Arc<Definitions>,
+    skills: runs::Settings,
+    seats: Arc<Semaphore>,
+    standing: watch::Receiver<Standing>,
+    words: mpsc::UnboundedSender<Word>,
+    /// The plan file of the agent above while it plans.
+    plan: Option<PathBuf>,
+}
+
+impl Agent {
+    /// What launching takes; none for a sub-agent, which launches nobody. What those that are launched have to say arrives
+    /// at the other end of `words`.
+    pub(super) fn launcher(&self, words: mpsc::UnboundedSender<Word>) -> Option<Launcher> {
+        if self.family.above.is_some() {
+            return None;
+        }
+        // The mode may have been put into the log without a word.
+        self.family.set_mode(self.mode());
+        let mut policy = self.policy.clone();
+        policy.places.cwd = self.session.context().cwd().to_path_buf();
+        let opening =
+            self.session.context().entries().map(|(_, message)| message).find(|message| prompt::opens(message));
+        Some(Launcher {
+            model: self.model.clone(),
+            policy,
+            settings: self.settings.clone(),
+            toolbox: self.toolbox.clone(),
+            grants: self.grants.clone(),
+            hooks: self.hooking.hooks.branch(),
+            git: self.git.known(),
+            date: self.date.clone(),
+            clock: self.clock,
+            transcripts: self.session.transcripts(),
+            opening: opening.cloned(),
+            definitions: self.family.definitions.clone(),
+            skills: self.runs.settings.clone(),
+            seats: self.family.seats.clone(),
+            standing: self.family.standing(),
+            words,
+            plan: self.open_plan(),
+        })
+    }
+}
+
+impl Launcher {
+    /// Runs a sub-agent to its end. Waits for a free seat first.
+    ///
+    /// # Errors
+    /// It could not be launched; the text says why and what to do instead.
+    pub(super) async fn launch(
+        &self,
+        launch: Launch<'_>,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Report, String> {
+        let definition = self.definition(launch.agent)?;
+        let model = self.model(&launch, definition)?;
+        let mut standing = self.standing.clone();
+        let interrupted = |id: &str| Report::interrupted(id, &definition.name);
+        let seat = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(interrupted("")),
+            seat = self.seats.acquire() => seat,
+        };
+        // The semaphore is never closed.
+        let Ok(_seat) = seat else { return Ok(interrupted("")) };
+        let mode = standing.borrow_and_update().mode;
+        // The mode may have become stricter while the seat was waited for.
+        if mode == Mode::Plan && !definition.read_only() {
+            return Err(format!("In plan mode only read-only agents run; {} is none.", definition.name));
+        }
+        let (id, session) = self.session(&launch, definition)?;
+        let mut child = self.agent(definition, model, session, &id).map_err(|error| error.to_string())?;
+        child.begin(definition, mode, self.opening.as_ref()).map_err(|error| error.to_string())?;
+
+        let cancel = cancel.child_token();
+        let (events, inbox) = mpsc::channel(EVENTS);
+        let below = Desk::new(events);
+        let mut watch = Watch {
+            launcher: self,
+            desk,
+            below: &below,
+            asks: FuturesUnordered::new(),
+            open: Vec::new(),
+            mode,
+            started: (self.clock)(),
+            task: Task {
+                id,
+                call: CallId(launch.call.to_owned()),
+                agent: definition.name.clone(),
+                description: launch.description.to_owned(),
+                step: Step::Started,
+                tools: 0,
+                tokens: 0,
+                millis: 0,
+            },
+            said: String::new(),
+            failure: None,
+            model: (child.model.name(), child.model.spec.clone()),
+        };
+        let spent = child.session.facts().spent.len();
+        watch.tell(Step::Started).await;
+        let prompt = Prompt { text: launch.prompt.to_owned(), attachments: Vec::new(), skill: None };
+        let run = child.work(prompt, &below, &cancel);
+        let end = watch.over(run, inbox, &mut standing, definition).await;
+        for spent in &child.session.facts().spent[spent..] {
+            watch.spent(spent.model.clone(), spent.usage);
+        }
+        watch.tell(Step::Done { end }).await;
+        let Watch { task, said, failure, .. } = watch;
+        Ok(Report {
+            id: task.id,
+            agent: task.agent,
+            end,
+            text: said,
+            failure,
+            tools: task.tools,
+            tokens: task.tokens,
+            millis: task.millis,
+        })
+    }
+
+    fn definition(&self, name: &str) -> Result<&Definition, String> {
+        self.definitions.get(name).ok_or_else(|| tools::no_such_agent(&self.definitions, name))
+    }
+
+    /// The model that the call names, else the definition, else the session's own.
+    fn model(&self, launch: &Launch<'_>, definition: &Definition) -> Result<(Model, Arc<tools::Settings>), String> {
+        let Some(name) = launch.model.or(definition.model.as_deref()).filter(|name| *name != "inherit") else {
+            return Ok((self.model.clone(), self.settings.tools.clone()));
+        };
+        // A role is one of the provider that answers already.
+        let name = match ROLES.contains(&name) {
+            true => format!("{}/{name}", self.model.provider_name),
+            false => name.to_owned(),
+        };
+        (self.skills.models)(&name).map(|(model, limits)| (model, Arc::new(limits)))
+    }
+
+    /// A new log, or that of the sub-agent that goes on.
+    fn session(&self, launch: &Launch<'_>, definition: &Definition) -> Result<(String, Session), String> {
+        let Some(id) = launch.resume else {
+            let cwd = &self.policy.places.cwd;
+            let begun = self.transcripts.begin(&definition.name, launch.description, cwd);
+            return begun.map_err(|error| error.to_string());
+        };
+        let session = match self.transcripts.resume(id) {
+            Ok(session) => session,
+            Err(session::Error::Locked { .. }) => return Err(format!("Agent {id} is still running.")),
+            Err(session::Error::NotFound { .. }) => {
+                let known = self.transcripts.ids();
+                let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
+                return Err(format!("There is no agent {id:?} to resume. Agents of this session: {known}."));
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        match session.facts().agent.as_deref() {
+            Some(agent) if agent != definition.name => {
+                Err(format!("Agent {id} is of type {agent}: resume it with that `subagent_type`, or launch a new one."))
+            }
+            _ => Ok((id.to_owned(), session)),
+        }
+    }
+
+    fn agent(
+        &self,
+        definition: &Definition,
+        (model, limits): (Model, Arc<tools::Settings>),
+        session: Session,
+        id: &str,
+    ) -> Result<Agent, crate::permission::RuleError> {
+        let mut policy = self.policy.clone();
+        for rule in definition.denied() {
+            policy.rules.add(Behavior::Deny, Rule::parse(rule)?, Source::Session);
+        }
+        let settings = Settings {
+            tools: limits,
+            max_turns: definition.max_turns.or(self.settings.max_turns),
+            system: Some(definition.prompt.to_string()),
+            append_system: None,
+            ..self.settings.clone()
+        };
+        let offered = |name: &str| !NOT_BELOW.contains(&name) && definition.offers(name);
+        let mut child = Agent::new(
+            session,
+            Parts {
+                model,
+                policy,
+                settings,
+                toolbox: Arc::new(self.toolbox.only(offered)),
+                grants: self.grants.clone(),
+                // A branch of the session's takes their place: it shares what is remembered.
+                hooks: Hooks::default(),
+                git: prompt::GitStatus::of(self.git.clone()),
+                date: self.date.clone(),
+                clock: self.clock,
+                definitions: self.definitions.clone(),
+                skills: self.skills.clone(),
+                seats: 1,
+            },
+        );
+        let plan = self.plan.as_deref().map(|plan| plan::of_sub_agent(plan, id));
+        let above = Above { agent: definition.name.clone(), plan, words: self.words.clone() };
+        child.family.above = Some(above);
+        let worker =
+            Worker { id: id.to_owned(), kind: definition.name.clone(), transcript: child.session.log().to_path_buf() };
+        child.hooking = Hooking::new(self.hooks.branch());
+        child.hooking.worker = Some(worker);
+        self.add_hooks(definition, &mut child.hooking.hooks);
+        Ok(child)
+    }
+}
+
+impl Launcher {
+    /// Registers the hooks of a definition. A project's own run only where it is trusted.
+    fn add_hooks(&self, definition: &Definition, hooks: &mut Hooks) {
+        let (trusted, project) =
+            (self.policy.trust == Trust::Trusted, matches!(definition.source, agents::Source::Project(_)));
+        let Some(serde_json::Value::Object(mut given)) = definition.hooks.clone().filter(|_| trusted || !project)
+        else {
+            return;
+        };
+        // What a definition says of its own end.
+        if let Some(stop) = given.remove("Stop") {
+            given.entry("SubagentStop").or_insert(stop);
+        }
+        let origin = hooks::Origin::Agent(definition.name.clone());
+        // They end with the branch that they are registered in.
+        let (_registration, problems) = hooks.register(origin, None, &given.into());
+        for problem in problems {
+            tracing::warn!(agent = %definition.name, problem, "hooks of a definition");
+        }
+    }
+}
+
+impl Agent {
+    /// One turn of a sub-agent, with the hooks before it.
+    async fn work(&mut self, prompt: Prompt, desk: &Desk, cancel: &CancellationToken) -> TurnEnd {
+        if let Some(Worker { id, kind, .. }) = self.hooking.worker.clone() {
+            let fired = self.fire(Occasion::subagent_start(&id, &kind), desk, cancel).await;
+            for text in fired.ok().flatten().map(|outcome| outcome.context).unwrap_or_default() {
+                let reminder = Message::reminder(&told(hooks::Event::SubagentStart, &text));
+                // A log that cannot be written ends the turn, which says so.
+                let _ = self.push(reminder, desk).await;
+            }
+        }
+        self.turn(prompt, desk, cancel).await
+    }
+
+    /// Puts mode and opening into a sub-agent's log where they do not stand there yet.
+    fn begin(
+        &mut self,
+        definition: &Definition,
+        above: Mode,
+        opening: Option<&Arc<Message>>,
+    ) -> Result<(), session::Error> {
+        let mode = definition.mode_below(above);
+        if self.mode() != mode {
+            self.session.append(EntryKind::ModeChanged { mode })?;
+        }
+        if let Some(message) = opening.filter(|_| self.session.is_empty()) {
+            self.session.append(EntryKind::Message { message: message.clone() })?;
+        }
+        Ok(())
+    }
+}
+
+/// Watches over one sub-agent: what it does becomes live lines, its questions become those of the session.
+struct Watch<'a> {
+    launcher: &'a Launcher,
+    /// Of the agent above.
+    desk: &'a Desk,
+    /// Of the sub-agent.
+    below: &'a Desk,
+    asks: FuturesUnordered<BoxFuture<'a, (AskId, Option<Answer>)>>,
+    /// Questions that wait, with what takes them back.
+    open: Vec<(AskId, CancellationToken)>,
+    /// Of the agent above.
+    mode: Mode,
+    started: Instant,
+    task: Task,
+    /// The last text that it said.
+    said: String,
+    failure: Option<String>,
+    model: (String, crate::provider::catalog::ModelSpec),
+}
+
+impl<'a> Watch<'a> {
+    /// Follows the turn to its end.
+    async fn over(
+        &mut self,
+        turn: impl Future<Output = TurnEnd>,
+        mut inbox: mpsc::Receiver<Event>,
+        standing: &mut watch::Receiver<Standing>,
+        definition: &Definition,
+    ) -> TurnEnd {
+        tokio::pin!(turn);
+        let mut known = standing.borrow().granted.len();
+        let end = loop {
+            tokio::select! {
+                biased;
+                Some(event) = inbox.recv() => self.event(event).await,
+                Ok(()) = standing.changed() => {
+                    let Standing { mode, granted } = standing.borrow_and_update().clone();
+                    let news = granted.get(known..).unwrap_or_default();
+                    news.iter().for_each(|(rule, source)| self.below.give(rule.clone(), *source));
+                    known = granted.len();
+                    self.mode = mode;
+                    self.below.set_mode(definition.mode_below(mode));
+                }
+                Some((id, answer)) = self.asks.next() => {
+                    self.open.retain(|(open, _)| *open != id);
+                    if let Some(answer) = answer {
+                        self.below.answer(id, answer);
+                    }
+                }
+                end = &mut turn => break end,
+            }
+        };
+        while let Ok(event) = inbox.try_recv() {
+            self.event(event).await;
+        }
+        end
+    }
+
+    async fn tell(&mut self, step: Step) {
+        self.task.step = step;
+        let elapsed = (self.launcher.clock)().duration_since(self.started);
+        self.task.millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        self.desk.emit(Event::Task(self.task.clone())).await;
+    }
+
+    fn spent(&self, model: String, usage: crate::message::Usage) {
+        let (what, spec) = (self.task.agent.clone(), self.model.1.clone());
+        // The round that heard this is still there: it waits for this run.
+        let _ = self.launcher.words.send(Word::Spent { what, model, spec, usage });
+    }
+
+    async fn event(&mut self, event: Event) {
+        match event {
+            Event::Ask(ask) => self.ask(ask.id, ask.question),
+            Event::AskClosed { id } => {
+                if let Some((_, token)) = self.open.iter().find(|(open, _)| *open == id) {
+                    token.cancel();
+                }
+            }
+            Event::Item(Item::CallStarted { tool, title, .. }) => {
+                self.task.tools += 1;
+                let project = self.launcher.policy.places.project.to_string_lossy();
+                let short = title.strip_prefix(&*project).and_then(|rest| rest.strip_prefix('/')).unwrap_or(&title);
+                let what = if short.is_empty() { tool } else { format!("{tool}({short})") };
+                self.tell(Step::Doing { what }).await;
+            }
+            Event::Item(Item::Message { message, .. }) => {
+                if message.kind == Kind::Reply {
+                    let text = message.text();
+                    if !text.trim().is_empty() {
+                        self.said = text;
+                    }
+                    if let Some(usage) = message.usage {
+                        self.spent(self.model.0.clone(), usage);
+                    }
+                }
+                self.tell(Step::Said { message }).await;
+            }
+            Event::Usage(usage) => self.task.tokens = usage.context,
+            Event::Retrying { attempt, of, .. } => {
+                self.tell(Step::Doing { what: format!("waits for the provider, try {attempt} of {of}") }).await;
+            }
+            Event::Error { text, .. } => self.failure = Some(text),
+            Event::Notice { text } => {
+                let text = format!("{}: {text}", self.task.agent);
+                self.desk.emit(Event::Notice { text }).await;
+            }
+            hook @ Event::Hook { .. } => self.desk.emit(hook).await,
+            _ => {}
+        }
+    }
+
+    /// Puts a question of the sub-agent to the user, in its name.
+    fn ask(&mut self, id: AskId, question: Question) {
+        // A definition may plan below a session that declines whatever is not allowed.
+        if self.mode == Mode::DontAsk && matches!(question, Question::Permission { .. }) {
+            let feedback = Some("mode dontAsk declines what is not allowed".to_owned());
+            self.below.answer(id, Answer::No { feedback });
+            return;
+        }
+        let asker = Asker { agent: self.task.agent.clone(), description: self.task.description.clone() };
+        let token = CancellationToken::new();
+        self.open.push((id, token.clone()));
+        let desk = self.desk;
+        self.asks.push(Box::pin(async move { (id, desk.ask_as(Some(asker), question, &token).await) }));
+    }
+}

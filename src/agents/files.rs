@@ -1,0 +1,224 @@
+//! Finds and reads the files that define sub-agents.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::definition::{Definition, Source};
+use super::{Definitions, Diagnostic, frontmatter};
+use crate::permission::Trust;
+
+/// Largest file that is read, in bytes.
+const LARGEST: u64 = 256 << 10;
+/// How deep folders are searched.
+const DEPTH: usize = 4;
+/// Most files of one folder.
+const FILES: usize = 500;
+
+/// Where definitions are looked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Folders<'a> {
+    /// The working directory: its `.claude/agents` and those of the folders above it up to the repository's root.
+    pub project: &'a Path,
+    /// Our home, for `agents/` in it.
+    pub home: &'a Path,
+    /// Files of a project that is not trusted count after all others: they replace nobody.
+    pub trust: Trust,
+}
+
+/// Reads every definition: those of a trusted project first, the nearest before all others, then the user's, then the
+/// program's own. A file that cannot be read costs nothing but itself.
+pub fn load(folders: Folders) -> Definitions {
+    let (mut project, mut found) = (Definitions::default(), Definitions::default());
+    let mut seen = Vec::new();
+    let user = folders.home.join("agents");
+    let user_real = user.canonicalize().ok();
+    for folder in up_to_root(folders.project) {
+        let folder = folder.join(".claude").join("agents");
+        // A session in the home folder itself.
+        if user_real.is_none() || folder.canonicalize().ok() != user_real {
+            project.add(&folder, Source::Project, &mut seen);
+        }
+    }
+    found.add(&user, Source::User, &mut seen);
+    found.all.extend(super::definition::builtin());
+    let (mut first, last) = match folders.trust {
+        Trust::Trusted => (project, found),
+        Trust::Untrusted => (found, project),
+    };
+    first.all.extend(last.all);
+    first.diagnostics.extend(last.diagnostics);
+    first
+}
+
+/// The folder itself and those above it up to the one that holds `.git`; the folder alone outside of repositories.
+fn up_to_root(project: &Path) -> Vec<&Path> {
+    let root = project.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(project);
+    project.ancestors().take_while(|folder| folder.starts_with(root)).collect()
+}
+
+impl Definitions {
+    fn add(&mut self, folder: &Path, source: fn(PathBuf) -> Source, seen: &mut Vec<PathBuf>) {
+        let mut files = Vec::new();
+        markdown(folder, DEPTH, &mut files);
+        files.sort();
+        for file in files {
+            let real = file.canonicalize().unwrap_or_else(|_| file.clone());
+            if seen.contains(&real) {
+                continue;
+            }
+            seen.push(real);
+            match read(&file) {
+                Ok(text) => self.read(&file, &text, source),
+                Err(problem) => self.diagnostics.push(Diagnostic { file, problem }),
+            }
+        }
+    }
+
+    fn read(&mut self, file: &Path, text: &str, source: fn(PathBuf) -> Source) {
+        let (fields, body, problem) = frontmatter::split(text);
+        let diagnostic = |problem| Diagnostic { file: file.to_owned(), problem };
+        self.diagnostics.extend(problem.map(diagnostic));
+        // A note that somebody keeps among the agents is none.
+        if fields.is_empty() {
+            self.diagnostics
+                .push(diagnostic("it has no frontmatter with `name` and `description`; it is left out".into()));
+            return;
+        }
+        let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let mut problems = Vec::new();
+        let definition =
+            Definition::of_file(&stem, source(file.to_owned()), &fields, &body, &mut |problem| problems.push(problem));
+        self.diagnostics.extend(problems.into_iter().map(diagnostic));
+        if !definition.prompt.is_empty() {
+            self.all.push(definition);
+        }
+    }
+}
+
+fn markdown(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if files.len() >= FILES {
+            return;
+        }
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md")) && path.is_file() {
+            files.push(path);
+        } else if depth > 1 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            markdown(&path, depth - 1, files);
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    let size = fs::metadata(file).map_err(|error| format!("cannot be read: {error}"))?.len();
+    if size > LARGEST {
+        return Err(format!("has {size} bytes; at most {LARGEST} are read"));
+    }
+    let bytes = fs::read(file).map_err(|error| format!("cannot be read: {error}"))?;
+    String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Tools;
+    use super::*;
+
+    struct Tree(tempfile::TempDir);
+
+    impl Tree {
+        fn new(files: &[(&str, &str)]) -> Tree {
+            let temp = tempfile::tempdir().unwrap();
+            for (path, text) in files {
+                let path = temp.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            Tree(temp)
+        }
+
+        fn load(&self, project: &str, trust: Trust) -> Definitions {
+            load(Folders { project: &self.0.path().join(project), home: &self.0.path().join("home"), trust })
+        }
+
+        /// Name, description and place of every file's definition; then what is wrong.
+        fn told(&self, project: &str) -> String {
+            let found = self.load(project, Trust::Trusted);
+            let short = |file: &Path| file.strip_prefix(self.0.path()).unwrap().display().to_string();
+            let mut lines = Vec::new();
+            for definition in found.all() {
+                let place = match &definition.source {
+                    Source::Builtin => continue,
+                    Source::User(file) => format!("user {}", short(file)),
+                    Source::Project(file) => format!("project {}", short(file)),
+                };
+                let shadowed = if found.shadowed_by(definition).is_some() { " (shadowed)" } else { "" };
+                lines.push(format!("{}: {} [{place}]{shadowed}", definition.name, definition.description));
+            }
+            lines.extend(
+                found.diagnostics().iter().map(|problem| format!("! {}: {}", short(&problem.file), problem.problem)),
+            );
+            lines.join("\n")
+        }
+    }
+
+    #[test]
+    fn nearest_first_up_to_the_root_and_broken_files_hide_nobody() {
+        let agent = |about: &str| format!("---\nname: check\ndescription: {about}\n---\nYou check.\n");
+        let tree = Tree::new(&[
+            (".claude/agents/outside.md", &agent("above the repository")),
+            ("repo/.git/HEAD", ""),
+            ("repo/.claude/agents/check.md", &agent("of the root")),
+            ("repo/deep/.claude/agents/check.md", &agent("of the folder")),
+            ("repo/deep/.claude/agents/sub/other.md", "---\ndescription: nested\nmaxTurns: 3\n---\nx"),
+            ("repo/deep/.claude/agents/colon.md", "---\nname: colon\ndescription: Use it: always\n---\nbody"),
+            ("repo/deep/.claude/agents/open.md", "---\nname: open\n"),
+            ("repo/deep/.claude/agents/empty.md", "---\nname: empty\ndescription: e\n---\n"),
+            ("repo/deep/.claude/agents/note.md", "Just a note."),
+            (
+                "repo/deep/.claude/agents/odd.md",
+                "---\nname: a b\ndescription: d\npermission_mode: yolo\nmax_turns: 0\n---\nx",
+            ),
+            ("home/agents/check.md", &agent("of the user")),
+        ]);
+        insta::assert_snapshot!(tree.told("repo/deep"), @r#"
+        check: of the folder [project repo/deep/.claude/agents/check.md]
+        colon: Use it: always [project repo/deep/.claude/agents/colon.md]
+        odd: d [project repo/deep/.claude/agents/odd.md]
+        other: nested [project repo/deep/.claude/agents/sub/other.md]
+        check: of the root [project repo/.claude/agents/check.md] (shadowed)
+        check: of the user [user home/agents/check.md] (shadowed)
+        ! repo/deep/.claude/agents/colon.md: the frontmatter is no YAML (error: line 2 column 20: mapping values are not allowed in this context); it is read line by line
+        ! repo/deep/.claude/agents/empty.md: there is no text below the frontmatter: that would be its system prompt
+        ! repo/deep/.claude/agents/note.md: it has no frontmatter with `name` and `description`; it is left out
+        ! repo/deep/.claude/agents/odd.md: the name "a b" is not made of letters, digits, `-`, `_` and `:`; it is called "odd"
+        ! repo/deep/.claude/agents/odd.md: `permission_mode`: unknown permission mode "yolo": use one of default, acceptEdits, plan, bypassPermissions, dontAsk
+        ! repo/deep/.claude/agents/odd.md: `max_turns` is 0, not a number from 1
+        ! repo/deep/.claude/agents/open.md: the frontmatter has no closing `---`
+        ! repo/deep/.claude/agents/open.md: it has no frontmatter with `name` and `description`; it is left out
+        "#);
+        for (trust, want) in [(Trust::Trusted, "of the folder"), (Trust::Untrusted, "of the user")] {
+            assert_eq!(tree.load("repo/deep", trust).get("CHECK").unwrap().description, want);
+        }
+        assert_eq!(tree.load("repo/deep", Trust::Trusted).get("other").unwrap().max_turns, Some(3));
+        assert_eq!(tree.load("elsewhere", Trust::Trusted).all().len(), 4);
+    }
+
+    #[test]
+    fn fields_in_every_spelling() {
+        let tree = Tree::new(&[(
+            "p/.claude/agents/a.md",
+            "\u{feff}---\r\nname: a\r\ndescription: d\r\ntools: Read, Bash(git:*), Task\r\ndisallowed-tools: [Bash(rm:*), LS]\r\n\
+             model: inherit\r\npermissionMode: acceptEdits\r\nskills: one, two\r\n---\r\nYou are a.\r\n",
+        )]);
+        let found = tree.load("p", Trust::Trusted);
+        let a = found.get("a").unwrap();
+        assert_eq!(a.tools, Tools::Only(vec!["Read".into(), "Bash".into(), "Task".into()]));
+        assert_eq!((a.offers("Read"), a.offers("LS"), a.offers("Bash")), (true, false, true));
+        assert_eq!(a.denied().collect::<Vec<_>>(), ["Bash(rm:*)"]);
+        assert_eq!((a.model.as_deref(), a.mode), (None, Some(crate::permission::Mode::AcceptEdits)));
+        assert_eq!(a.skills, ["one", "two"]);
+        assert_eq!(&*a.prompt, "You are a.");
+        assert_eq!(found.diagnostics().len(), 1);
+    }
+}

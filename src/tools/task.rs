@@ -1,0 +1,245 @@
+//! Task: launches a sub-agent and brings its report.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::agents::{Definition, Definitions};
+use crate::message::{Display, Outcome};
+use crate::permission::Access;
+use crate::protocol::TurnEnd;
+use crate::provider::ToolSpec;
+
+use super::{After, Context, Dirs, Output, Running, Tool, input};
+
+/// What the agent is asked to launch.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch<'a> {
+    /// Our id of the call that launches.
+    pub call: &'a str,
+    /// The type, as a definition names it.
+    pub agent: &'a str,
+    pub description: &'a str,
+    pub prompt: &'a str,
+    /// A role, an id or `provider/id` in place of what the definition says.
+    pub model: Option<&'a str>,
+    /// The id of an earlier sub-agent that goes on.
+    pub resume: Option<&'a str>,
+}
+
+/// How a sub-agent ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// For `resume`; empty when it never began.
+    pub id: String,
+    pub agent: String,
+    pub end: TurnEnd,
+    /// The last that it said.
+    pub text: String,
+    /// Why it failed.
+    pub failure: Option<String>,
+    /// Calls that it made.
+    pub tools: u32,
+    /// Tokens that stood in its window at the end.
+    pub tokens: u64,
+    pub millis: u64,
+}
+
+impl Report {
+    /// Of one that was cancelled before it began.
+    pub fn interrupted(id: &str, agent: &str) -> Report {
+        Report {
+            id: id.to_owned(),
+            agent: agent.to_owned(),
+            end: TurnEnd::Interrupted,
+            text: String::new(),
+            failure: None,
+            tools: 0,
+            tokens: 0,
+            millis: 0,
+        }
+    }
+}
+
+/// Says which types there are.
+pub fn no_such_agent(definitions: &Definitions, name: &str) -> String {
+    let names: Vec<&str> = definitions.active().map(|definition| definition.name.as_str()).collect();
+    format!("There is no agent type {name:?}. The types are: {}.", names.join(", "))
+}
+
+pub struct Task {
+    definitions: Arc<Definitions>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Input {
+    /// The task in three to five words, for the user
+    description: String,
+    /// The task, with all that the agent must know
+    prompt: String,
+    /// The type of agent
+    subagent_type: String,
+    /// haiku, sonnet or opus, in place of the type's own model
+    #[serde(default)]
+    model: Option<String>,
+    /// Id of an earlier agent to go on with
+    #[serde(default)]
+    resume: Option<String>,
+}
+
+impl Task {
+    /// A tool that launches these.
+    pub fn new(definitions: Arc<Definitions>) -> Task {
+        Task { definitions }
+    }
+
+    fn parse(&self, input: &Value) -> Result<(Input, &Definition), String> {
+        let input: Input = input::parse(input)?;
+        if input.prompt.trim().is_empty() {
+            return Err("Parameter `prompt` is empty: say what the agent shall do.".into());
+        }
+        match self.definitions.get(&input.subagent_type) {
+            Some(definition) => Ok((input, definition)),
+            None => Err(no_such_agent(&self.definitions, &input.subagent_type)),
+        }
+    }
+}
+
+impl Tool for Task {
+    fn spec(&self) -> ToolSpec {
+        let about = include_str!("../../assets/tools/task.md").trim();
+        let description = format!("{about}\n{}", self.definitions.for_model().trim_end());
+        ToolSpec { name: "Task".into(), description, schema: input::schema::<Input>() }
+    }
+
+    fn access(&self, input: &Value, _dirs: &Dirs, _home: Option<&Path>) -> Result<Access, String> {
+        let (_, definition) = self.parse(input)?;
+        Ok(Access::Other { specifier: Some(definition.name.clone()), read_only: definition.read_only() })
+    }
+
+    // The call itself changes nothing; every call of the sub-agent is judged by itself.
+    fn read_only(&self, _input: &Value) -> bool {
+        true
+    }
+
+    fn title(&self, input: &Value) -> String {
+        let text = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+        format!("{}: {}", text("subagent_type"), text("description"))
+    }
+
+    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
+        Box::pin(async move {
+            let (input, definition) = match self.parse(&input) {
+                Ok(parsed) => parsed,
+                Err(problem) => return Output::error(problem),
+            };
+            let launch = Launch {
+                call: context.call,
+                agent: &definition.name,
+                description: input.description.trim(),
+                prompt: &input.prompt,
+                model: input.model.as_deref().map(str::trim).filter(|model| !model.is_empty()),
+                resume: input.resume.as_deref().map(str::trim).filter(|id| !id.is_empty()),
+            };
+            match context.host.spawn_agent(launch).await {
+                Ok(report) => output(report),
+                Err(problem) => Output::error(problem),
+            }
+        })
+    }
+}
+
+/// What the model is told of a sub-agent that ended.
+pub fn output(report: Report) -> Output {
+    let Report { id, agent, end, text, failure, tools, tokens, millis } = report;
+    let said = text.trim();
+    let last = if said.is_empty() { String::new() } else { format!("\n\nThe last that it said:\n\n{said}") };
+    let (outcome, told) = match end {
+        TurnEnd::Done if said.is_empty() => (Outcome::Error, "The agent ended without a report.".to_owned()),
+        TurnEnd::Done => (Outcome::Ok, said.to_owned()),
+        TurnEnd::Interrupted => (Outcome::Interrupted, format!("The agent was interrupted.{last}")),
+        TurnEnd::Failed => {
+            let why = failure.as_deref().unwrap_or("no reason is known");
+            (Outcome::Error, format!("The agent failed: {why}{last}"))
+        }
+        TurnEnd::MaxTurns => (
+            Outcome::Error,
+            format!("The agent was stopped at its limit of model calls; its work is not complete.{last}"),
+        ),
+        TurnEnd::Stopped => (Outcome::Error, format!("A hook stopped the agent.{last}")),
+        TurnEnd::Repeated => (Outcome::Error, format!("The agent was stopped: it went in circles.{last}")),
+        TurnEnd::Refused => (Outcome::Denied, format!("The user refused a call of the agent, and stopped it.{last}")),
+    };
+    let told = match id.is_empty() {
+        true => told,
+        false => format!("{told}\n\n[agent {id}, {agent}; `resume: \"{id}\"` goes on with it]"),
+    };
+    let display = (!id.is_empty()).then_some(Display::Agent { id, tools, tokens, millis });
+    // A no without a word stops the whole turn, whoever asked.
+    let after = if end == TurnEnd::Refused { vec![After::End(TurnEnd::Refused)] } else { Vec::new() };
+    Output { outcome, display, after, ..Output::ok(told) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tools::fixture::Fixture;
+
+    fn task() -> Task {
+        Task::new(Arc::new(Definitions::builtin()))
+    }
+
+    #[test]
+    fn what_a_call_touches_is_its_type() {
+        let fixture = Fixture::new();
+        let access = |input: Value| task().access(&input, &fixture.dirs, None);
+        let call = |kind: &str| json!({"description": "d", "prompt": "p", "subagent_type": kind});
+        for (kind, want, read_only) in
+            [("Explore", "Explore", true), ("explore", "Explore", true), ("general-purpose", "general-purpose", false)]
+        {
+            let want = Access::Other { specifier: Some(want.into()), read_only };
+            assert_eq!(access(call(kind)), Ok(want), "{kind}");
+        }
+        assert_eq!(
+            access(call("Nobody")).unwrap_err(),
+            "There is no agent type \"Nobody\". The types are: general-purpose, Explore, Plan."
+        );
+        let empty = json!({"description": "d", "prompt": " ", "subagent_type": "Plan"});
+        assert!(access(empty).unwrap_err().starts_with("Parameter `prompt` is empty"));
+        assert_eq!(task().title(&json!({"description": "find it", "subagent_type": "Explore"})), "Explore: find it");
+    }
+
+    #[test]
+    fn every_end_is_told() {
+        let told = |end, text: &str| {
+            let failure = Some("no key".to_owned());
+            let report = Report { text: text.into(), failure, ..Report::interrupted("a1", "Plan") };
+            let output = output(Report { end, ..report });
+            let crate::message::Content::Text { text } = &output.content[0] else { panic!("{output:?}") };
+            format!("{:?} {:?} {}", output.outcome, output.after, text.replace('\n', "⏎"))
+        };
+        let lines = [
+            told(TurnEnd::Done, "All of it."),
+            told(TurnEnd::Done, " "),
+            told(TurnEnd::Interrupted, "Half."),
+            told(TurnEnd::Failed, ""),
+            told(TurnEnd::MaxTurns, "Half."),
+            told(TurnEnd::Repeated, ""),
+            told(TurnEnd::Refused, ""),
+        ];
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+            Ok [] All of it.⏎⏎[agent a1, Plan; `resume: "a1"` goes on with it]
+            Error [] The agent ended without a report.⏎⏎[agent a1, Plan; `resume: "a1"` goes on with it]
+            Interrupted [] The agent was interrupted.⏎⏎The last that it said:⏎⏎Half.⏎⏎[agent a1, Plan; `resume: "a1"` goes on with it]
+            Error [] The agent failed: no key⏎⏎[agent a1, Plan; `resume: "a1"` goes on with it]
+            Error [] The agent was stopped at its limit of model calls; its work is not complete.⏎⏎The last that it said:⏎⏎Half.⏎⏎[agent a1, Plan; `resume: "a1"` goes on with it]
+            Error [] The agent was stopped: it went in circles.⏎⏎[agent a1, Plan; `resume: "a1"` goes on with it]
+            Denied [End(Refused)] The user refused a call of the agent, and stopped it.⏎⏎[agent a1, Plan; `resume: "a1"` goes on with it]
+            "#);
+    }
+}

@@ -1,0 +1,47 @@
+//! The line below a call that launched a sub-agent: how many calls, how many tokens, how long, and what it does now.
+
+use std::time::Duration;
+
+use ratatui::text::{Line, Span};
+
+use super::{Detail, spell};
+use crate::protocol::Task;
+use crate::protocol::task::Step;
+use crate::stdx::text;
+use crate::tui::render::Row;
+use crate::tui::render::wrap;
+use crate::tui::theme::Theme;
+
+/// While it runs. `since` is when the call began, on the clock that frames are drawn by.
+pub(super) fn live(task: &Task, since: Duration, width: usize, theme: &Theme, detail: Detail) -> Row {
+    let took = match detail {
+        Detail::Live { now, .. } => now.saturating_sub(since),
+        Detail::Folded | Detail::Whole => Duration::from_millis(task.millis),
+    };
+    let doing = match &task.step {
+        Step::Doing { what } => format!(" · {}", text::clean_line(what)),
+        Step::Started | Step::Said { .. } | Step::Done { .. } => String::new(),
+    };
+    row(format!("{}{doing}", figures(task.tools, task.tokens, took)), width, theme)
+}
+
+/// Once it ended.
+pub(super) fn done(tools: u32, tokens: u64, millis: u64, width: usize, theme: &Theme) -> Row {
+    row(figures(tools, tokens, Duration::from_millis(millis)), width, theme)
+}
+
+fn figures(tools: u32, tokens: u64, took: Duration) -> String {
+    let calls = if tools == 1 { "call" } else { "calls" };
+    let tokens = match tokens {
+        0..1_000 => tokens.to_string(),
+        1_000..1_000_000 => format!("{:.1}k", tokens as f64 / 1_000.0),
+        _ => format!("{:.1}M", tokens as f64 / 1_000_000.0),
+    };
+    format!("{tools} {calls} · {tokens} tokens · {}", spell(took))
+}
+
+fn row(said: String, width: usize, theme: &Theme) -> Row {
+    let lead = "  └ ";
+    let said = text::truncate(&said, width.saturating_sub(text::width(lead))).into_owned();
+    Row::from(Line::from(wrap::clip(vec![Span::styled(lead, theme.dim), Span::styled(said, theme.dim)], width)))
+}
