@@ -98,7 +98,8 @@ impl Agent {
     /// # Errors
     /// The log cannot be written.
     pub(super) async fn list_skills(&mut self, desk: &Desk) -> Result<(), session::Error> {
-        if self.settings.reminders == Reminders::Off {
+        // A sub-agent without the tool could not call one.
+        if self.settings.reminders == Reminders::Off || self.toolbox.get("Skill").is_none() {
             return Ok(());
         }
         let (now, _) = self.runs.settings.catalog.refresh();

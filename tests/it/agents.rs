@@ -52,7 +52,8 @@ async fn explores_and_reports() {
         .prompt("go")
         .run()
         .await;
-    insta::assert_snapshot!(ran.trace(), @r#"
+    let told = ["session", "mode", "turn", "prompt", "reply", "call", "task", "toolresult", "text"];
+    insta::assert_snapshot!(lines(&ran, &told), @r#"
         session mode=default shown=0
         mode default
         turn started
