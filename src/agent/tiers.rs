@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::Agent;
 use super::desk::Desk;
 use crate::compact::{Candidate, candidate, summary};
-use crate::message::{Block, Kind, Message, Origin, Usage};
+use crate::message::{Block, Kind, Message, Origin, Usage, tokens};
 use crate::protocol::{Compaction, Event, FailureReason, Trigger};
 use crate::provider::reply::Fold;
 use crate::provider::{Error, Purpose, Request, StreamEvent};
@@ -73,15 +73,16 @@ impl Agent {
         };
         let mut opening = self.reopening().await;
         let context = self.session.context();
-        let (limits, settings) = (self.room.driver.limits(), &self.settings.compact);
-        let keep_from = candidate::keep_from(context, limits, settings);
-        opening.extend(summary::history(context, keep_from, limits.user_messages));
+        let message = Arc::new(summary::message(&text, wish.trigger));
+        let brought = opening.iter().chain([&message]).map(|message| tokens::message(message)).sum();
+        let (keep_from, words) = candidate::cut(context, &self.room.driver, brought);
+        opening.extend(summary::history(context, keep_from, words));
         let boundary = Boundary {
             trigger: wish.trigger,
             tier: "full".into(),
             keep_from,
             opening,
-            summary: Some(Arc::new(summary::message(&text, wish.trigger))),
+            summary: Some(message),
             ..Boundary::default()
         };
         Ok(Proposal::Candidate(Box::new(Candidate { boundary, spent, restored: Default::default() })))

@@ -1,6 +1,6 @@
 //! What a model tier proposes, and whether it is worth it.
 
-use super::{Meter, Settings, Thresholds, rounds};
+use super::{Driver, Meter, Settings, Thresholds, rounds};
 use crate::message::Usage;
 use crate::message::tokens::{self, Load};
 use crate::session::Context;
@@ -65,11 +65,17 @@ impl Candidate {
     }
 }
 
-/// Where a tier keeps the newest rounds word for word, as settings and window allow: at most half of what there is, or
-/// nothing would be gained.
-pub fn keep_from(context: &Context, limits: &super::Limits, settings: &Settings) -> Seq {
+/// Where a tier cuts that brings an opening and a summary of so many tokens along, and how many tokens of the user's
+/// earlier words fit beside them. At most half of what there is stays, or nothing would be gained; in all it may come to
+/// the share of the window that a compaction has to reach.
+pub fn cut(context: &Context, driver: &Driver, brought: u64) -> (Seq, u64) {
+    let (limits, settings) = (driver.limits(), driver.settings());
+    let goal = (driver.marks().available as f64 * settings.guards.max_share) as u64;
+    let room = driver.meter.room(goal).saturating_sub(brought);
     let messages = usize::try_from(settings.keep_recent_messages).unwrap_or(usize::MAX).min(context.len() / 2);
     let all: Load = context.shown().map(|shown| shown.load).sum();
-    let budget = limits.keep_recent.min(all.total() / 2);
-    rounds::keep_from(context, rounds::recent(context, budget, messages))
+    let budget = limits.keep_recent.min(all.total() / 2).min(room * 2 / 3);
+    let keep_from = rounds::keep_from(context, rounds::recent(context, budget, messages));
+    let stays: Load = kept(context, keep_from).map(|shown| shown.load).sum();
+    (keep_from, limits.user_messages.min(room.saturating_sub(stays.total())))
 }

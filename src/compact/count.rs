@@ -62,6 +62,11 @@ impl Meter {
         self.of(messages + self.overhead)
     }
 
+    /// Estimated tokens of messages that a request of so many tokens has room for.
+    pub fn room(&self, tokens: u64) -> u64 {
+        (tokens as f64 / self.margin - self.plain(self.overhead)).max(0.0) as u64
+    }
+
     /// Learns from a provider's count: `before` is the context that was sent, `input` what it was counted as.
     pub fn observe(&mut self, before: Count, input: u64) {
         let (known, estimated) = match before.counted {

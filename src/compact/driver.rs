@@ -267,6 +267,7 @@ mod tests {
     use super::*;
     use crate::compact::fixture::{Talk, clearable, driver};
     use crate::compact::{apply, trim};
+    use crate::session::entry::{Boundary, EntryKind};
 
     /// Prepares a request as an agent does, with tiers that end as `tiers` says; one word a step.
     fn prepared(talk: &mut Talk, driver: &mut Driver, tiers: Summarized) -> String {
@@ -384,6 +385,22 @@ mod tests {
         driver.set_window(Window { tokens: Some(8_192), max_output: 8_000 });
         assert_eq!(prepared(&mut talk, &mut driver, Summarized::Failed), "summarize trim");
         assert!(driver.used(talk.context()) <= driver.marks().target);
+    }
+
+    #[test]
+    fn what_was_counted_behind_a_boundary_is_nothing_once_it_is_undone() {
+        let driver = driver(200_000, |_| {});
+        let mut talk = Talk::new();
+        talk.prompt(50_000).counted(60_000).prompt(10);
+        let boundary = Boundary { keep_from: talk.session.next_seq(), ..Boundary::default() };
+        let seq = talk.session.append(EntryKind::CompactBoundary(boundary)).unwrap();
+        talk.prompt(10).counted(100);
+        assert_eq!(driver.used(talk.context()), 100);
+        let undone = EntryKind::BoundaryUndone { seq };
+        let preview = talk.session.preview(&undone).unwrap();
+        talk.session.append(undone).unwrap();
+        assert!(driver.used(talk.context()) > 60_000, "{}", driver.used(talk.context()));
+        assert_eq!(driver.used(&preview), driver.used(talk.context()));
     }
 
     #[test]

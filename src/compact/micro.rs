@@ -50,6 +50,8 @@ pub struct Balance {
     pub cost: f64,
     /// Input that is not sent again, and the part of the next summary that is put off.
     pub gain: f64,
+    /// The part of `gain` that the next summary makes.
+    pub put_off: f64,
     /// Tokens whose cached prefix is lost.
     pub invalidated: u64,
 }
@@ -106,7 +108,14 @@ pub fn plan(context: &Context, terms: Terms<'_>, trigger: Trigger) -> Option<Pla
             return None;
         }
         let behind: u64 = context.shown().skip(first).map(|shown| shown.load.total()).sum();
-        let weighed = weigh(settings, limits, prices.unwrap_or(USUAL), used, saved, behind.saturating_sub(saved));
+        let mut weighed = weigh(settings, limits, prices.unwrap_or(USUAL), used, saved, behind.saturating_sub(saved));
+        if settings.micro.trigger == MicroTrigger::Paying && used < marks.warning {
+            // No summary is near that could be put off.
+            weighed.gain -= weighed.put_off;
+            if weighed.gain <= weighed.cost {
+                return None;
+            }
+        }
         // From the blocking mark on room matters more than money.
         if settings.micro.weigh_cost && weighed.cost > weighed.gain && used < marks.blocking {
             return None;
@@ -126,7 +135,7 @@ fn weigh(settings: &Settings, limits: &Limits, prices: Prices, used: u64, saved:
     let freed = used.saturating_sub(kept).max(1);
     let put_off = summary * (saved as f64 / freed as f64).min(1.0);
     let gain = price(saved * settings.micro.cost_horizon, prices.cache_read) + put_off;
-    Balance { cost, gain, invalidated }
+    Balance { cost, gain, put_off, invalidated }
 }
 
 #[cfg(test)]

@@ -83,6 +83,8 @@ pub struct Micro {
 pub enum MicroTrigger {
     /// Once usage is above the warning threshold.
     Warning,
+    /// Below that, too, as soon as clearing pays by itself.
+    Paying,
     Always,
 }
 

@@ -10,16 +10,31 @@ use super::paths::Env;
 enum Reading {
     /// A whole number of this range.
     Count(i64, i64),
+    /// A number above 0 and up to 100.
+    Percent,
     /// On: the setting is false.
     Disables,
 }
 
+/// Largest count that a setting takes.
+const MOST: i64 = u32::MAX as i64;
+
 /// Variable, setting, and how it is read.
-const KNOWN: [(&str, &str, Reading); 4] = [
+const KNOWN: [(&str, &str, Reading); 14] = [
     ("CLAUDE_CODE_PLAN_V2_EXPLORE_AGENT_COUNT", "plan.explore_agents", Reading::Count(1, 5)),
     ("CLAUDE_CODE_PLAN_V2_AGENT_COUNT", "plan.plan_agents", Reading::Count(1, 5)),
     ("SLASH_COMMAND_TOOL_CHAR_BUDGET", "skills.list_budget", Reading::Count(0, 10_000_000)),
     ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "reminders", Reading::Disables),
+    ("DISABLE_COMPACT", "compact.enabled", Reading::Disables),
+    ("DISABLE_AUTO_COMPACT", "compact.auto", Reading::Disables),
+    ("DISABLE_MICROCOMPACT", "features.micro_compact", Reading::Disables),
+    ("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "compact.auto_compact_pct_override", Reading::Percent),
+    ("CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE", "compact.blocking_limit", Reading::Count(0, MOST)),
+    ("CLAUDE_SESSION_MEMORY_MIN_TOKENS", "compact.session_memory.min_net_saving", Reading::Count(0, MOST)),
+    ("CLAUDE_SESSION_MEMORY_MAX_TOKENS", "compact.session_memory.max_summary", Reading::Count(0, MOST)),
+    ("CLAUDE_EXTRACTION_COOLDOWN", "compact.session_memory.cooldown_s", Reading::Count(0, MOST)),
+    ("CLAUDE_CONTEXT_RESTORE_MAX_FILES", "compact.restore.max_files", Reading::Count(0, MOST)),
+    ("CLAUDE_CONTEXT_RESTORE_BUDGET", "compact.restore.total_file_budget", Reading::Count(0, MOST)),
 ];
 
 /// A setting from one of these variables.
@@ -64,6 +79,10 @@ fn value(text: &str, reading: Reading) -> Result<Option<Value>, String> {
         Reading::Count(least, most) => match text.trim().parse::<i64>() {
             Ok(count) if (least..=most).contains(&count) => Ok(Some(count.into())),
             _ => Err(format!("a whole number from {least} to {most}, but is {text:?}")),
+        },
+        Reading::Percent => match text.trim().parse::<f64>() {
+            Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(Some(percent.into())),
+            _ => Err(format!("a number above 0 and up to 100, but is {text:?}")),
         },
         Reading::Disables => match text.trim().to_ascii_lowercase().as_str() {
             "1" | "true" | "yes" | "on" => Ok(Some(false.into())),
@@ -114,6 +133,14 @@ mod tests {
             &[],
         );
         check(&[("COCODE_DISABLE_ATTACHMENTS", "0")], &[], &[]);
+        check(&[("DISABLE_COMPACT", "1")], &["compact.enabled = false (DISABLE_COMPACT)"], &[]);
+        check(
+            &[("COCODE_AUTOCOMPACT_PCT_OVERRIDE", "72.5"), ("CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE", "many")],
+            &["compact.auto_compact_pct_override = 72.5 (COCODE_AUTOCOMPACT_PCT_OVERRIDE)"],
+            &[
+                "variable CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE: must be a whole number from 0 to 4294967295, but is \"many\"; it is ignored",
+            ],
+        );
         check(
             &[("COCODE_DISABLE_ATTACHMENTS", "maybe")],
             &[],

@@ -262,13 +262,14 @@ impl Context {
                 // Older usage counted what is no longer there.
                 self.tally = Tally::default();
             }
+            // What was counted since the boundary was without what comes back.
+            EntryKind::BoundaryUndone { .. } => self.tally = Tally::default(),
             EntryKind::Header(_)
             | EntryKind::FileBefore { .. }
             | EntryKind::FileAfter { .. }
             | EntryKind::FilesRestored { .. }
             | EntryKind::CommandRan { .. }
             | EntryKind::ShellRan { .. }
-            | EntryKind::BoundaryUndone { .. }
             | EntryKind::Rewind { .. }
             | EntryKind::Title { .. }
             | EntryKind::ModeChanged { .. }

@@ -62,7 +62,8 @@ impl Tag {
             EntryKind::ToolResultsCleared { .. }
             | EntryKind::ToolResultsArchived { .. }
             | EntryKind::BlocksClipped { .. }
-            | EntryKind::CompactBoundary(_) => Tag::Projected,
+            | EntryKind::CompactBoundary(_)
+            | EntryKind::BoundaryUndone { .. } => Tag::Projected,
             _ => Tag::Other,
         }
     }
@@ -175,7 +176,11 @@ fn tag_of(kind: &str, rest: &[u8]) -> Option<Tag> {
         "reply_discarded" => Tag::Discarded,
         "turn_started" => Tag::TurnStarted,
         "turn_ended" => Tag::TurnEnded,
-        "tool_results_cleared" | "tool_results_archived" | "blocks_clipped" | "compact_boundary" => Tag::Projected,
+        "tool_results_cleared"
+        | "tool_results_archived"
+        | "blocks_clipped"
+        | "compact_boundary"
+        | "boundary_undone" => Tag::Projected,
         _ => Tag::Other,
     })
 }

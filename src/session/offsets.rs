@@ -23,7 +23,7 @@ use crate::stdx::hash::sha256_hex;
 pub(super) const FILE: &str = "index.bin";
 
 /// Version of the format, and of what is folded into it.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Lines from which on the index pays.
 const WORTH: usize = if cfg!(test) { 8 } else { 1_000 };
@@ -227,10 +227,7 @@ mod tests {
             turn(&mut session, prompt);
         }
         session.append(EntryKind::Rewind { to: 6 }).unwrap();
-        let boundary: Boundary = serde_json::from_value(serde_json::json!({
-            "trigger": "", "tier": "", "pre_tokens": 0, "post_tokens": 0, "keep_from": 3,
-        }))
-        .unwrap();
+        let boundary = Boundary { keep_from: 3, ..Boundary::default() };
         session.append(EntryKind::CompactBoundary(boundary)).unwrap();
         for prompt in ["four", "five", "six"] {
             turn(&mut session, prompt);
@@ -250,7 +247,7 @@ mod tests {
             ("corrupt", good.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == good.len() / 2)).collect()),
             ("of another version", {
                 let body =
-                    String::from_utf8_lossy(&good[65..]).replacen("\"version\":1", "\"version\":9", 1).into_bytes();
+                    String::from_utf8_lossy(&good[65..]).replacen("\"version\":2", "\"version\":9", 1).into_bytes();
                 [sha256_hex(&body).as_bytes(), b"\n", &body].concat()
             }),
         ] {

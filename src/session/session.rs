@@ -327,7 +327,11 @@ impl Session {
         let (mut timeline, mut lines) = (self.timeline.clone(), self.lines.clone());
         timeline.push(self.next_seq, kind);
         lines.push(Line { offset: 0, len: 0, seq: self.next_seq, tag: Tag::Other, carries: false });
-        Ok(fold(&self.log, &lines, &timeline, self.header().cwd)?.0)
+        let mut context = fold(&self.log, &lines, &timeline, self.header().cwd)?.0;
+        if !matches!(kind, EntryKind::Rewind { .. }) {
+            context.apply(self.next_seq, kind);
+        }
+        Ok(context)
     }
 
     /// Mode, grants, trust, model and usage as the log has them.

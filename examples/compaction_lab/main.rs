@@ -1,0 +1,131 @@
+//! Plays long synthetic sessions through the compaction that the agent uses, and counts what must never happen.
+//!
+//! `cargo run --release --example compaction_lab -- --sessions 200` draws a table; its last line says `violations: 0`.
+
+// A figure that cannot be taken is a failure, and its message goes to the terminal.
+#![allow(clippy::expect_used, clippy::print_stdout, clippy::print_stderr)]
+
+mod shapes;
+mod sim;
+mod wires;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use sim::{Policy, Stats};
+
+/// Windows that the sessions take turns with, in tokens.
+const WINDOWS: [u64; 5] = [8_192, 32_000, 128_000, 200_000, 1_000_000];
+
+struct Arguments {
+    sessions: u64,
+    turns: u64,
+    seed: u64,
+}
+
+fn arguments() -> Result<Arguments, String> {
+    let mut arguments = Arguments { sessions: 200, turns: 500, seed: 1 };
+    let mut given = std::env::args().skip(1);
+    while let Some(name) = given.next() {
+        let value = given.next().and_then(|value| value.parse::<u64>().ok());
+        let value = value.ok_or_else(|| format!("{name} needs a number, as in `--sessions 200`"))?;
+        match name.as_str() {
+            "--sessions" => arguments.sessions = value,
+            "--turns" => arguments.turns = value,
+            "--seed" => arguments.seed = value,
+            _ => return Err(format!("{name} is unknown: --sessions, --turns and --seed are")),
+        }
+    }
+    Ok(arguments)
+}
+
+fn main() -> std::process::ExitCode {
+    let arguments = match arguments() {
+        Ok(arguments) => arguments,
+        Err(problem) => {
+            eprintln!("{problem}");
+            return std::process::ExitCode::from(2);
+        }
+    };
+    let started = Instant::now();
+    let corpus = shapes::corpus();
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let (next, threads) = (AtomicU64::new(0), std::thread::available_parallelism().map_or(1, usize::from));
+    let work = || {
+        let mut all = vec![Stats::default(); WINDOWS.len() * Policy::ALL.len()];
+        loop {
+            let session = next.fetch_add(1, Ordering::Relaxed);
+            if session >= arguments.sessions {
+                return all;
+            }
+            let window = session as usize % WINDOWS.len();
+            for (at, policy) in Policy::ALL.into_iter().enumerate() {
+                // The same session under every policy.
+                let seed = arguments.seed.wrapping_mul(0x9E37_79B9).wrapping_add(session);
+                let stats = sim::play(home.path(), &corpus, seed, session, WINDOWS[window], arguments.turns, policy);
+                all[window * Policy::ALL.len() + at].add(&stats);
+            }
+        }
+    };
+    let mut all = vec![Stats::default(); WINDOWS.len() * Policy::ALL.len()];
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        for thread in running {
+            let stats = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            all.iter_mut().zip(&stats).for_each(|(sum, stats)| sum.add(stats));
+        }
+    });
+    report(&all);
+    println!(
+        "\n{} sessions of {} turns under {} policies in {:.1} s, seed {}",
+        arguments.sessions,
+        arguments.turns,
+        Policy::ALL.len(),
+        started.elapsed().as_secs_f64(),
+        arguments.seed
+    );
+    let violations: u64 = all.iter().map(|stats| stats.violations).sum();
+    for example in all.iter().flat_map(|stats| &stats.examples).take(10) {
+        println!("violation: {example}");
+    }
+    println!("violations: {violations}");
+    if violations == 0 { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
+}
+
+fn report(all: &[Stats]) {
+    let row = |name: &str, stats: &Stats| {
+        let sessions = stats.sessions.max(1) as f64;
+        let per = |count: u64| count as f64 / sessions;
+        println!(
+            "| {name} | {} | {:.1} | {:.1} | {:.1} | {:.1} | {:.0}k | {:.0}k | {:.1} | {:.0}% | ${:.3} |",
+            stats.sessions,
+            per(stats.micro),
+            per(stats.rereads),
+            per(stats.full),
+            per(stats.trims),
+            per(stats.summarised) / 1e3,
+            per(stats.saved) / 1e3,
+            per(stats.invalidated) * 4.0 / 1e6,
+            stats.trimmed_sessions as f64 / sessions * 100.0,
+            stats.dollars / sessions,
+        );
+    };
+    println!(
+        "| window, policy | sessions | micro | read again | full | trim | summarised | saved | MB of prefix lost | trimmed | cost |"
+    );
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    let policies = Policy::ALL.len();
+    for (at, window) in WINDOWS.iter().enumerate() {
+        for (policy, stats) in Policy::ALL.iter().zip(&all[at * policies..]) {
+            row(&format!("{}k, {}", window / 1000, policy.name()), stats);
+        }
+    }
+    for (at, policy) in Policy::ALL.iter().enumerate() {
+        let mut sum = Stats::default();
+        all.iter().skip(at).step_by(policies).for_each(|stats| sum.add(stats));
+        row(&format!("**all, {}**", policy.name()), &sum);
+    }
+    println!(
+        "\nCounts, tokens and cost are of one session on average; \"trimmed\" is the share of sessions that needed the trim."
+    );
+}
