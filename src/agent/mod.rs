@@ -4,6 +4,7 @@ pub mod desk;
 mod dispatch;
 mod failure;
 mod family;
+mod forks;
 mod fresh;
 pub mod hooking;
 mod host;

@@ -144,12 +144,6 @@ impl View {
         if self.running.contains(&skill.name) {
             return Err(format!("The skill `{name}` is already running: its instructions stand above. Follow them."));
         }
-        if skill.context == RunsIn::Fork || skill.agent.is_some() {
-            return Err(format!(
-                "The skill `{name}` runs as a sub-agent (`context: fork`), and there are none yet. Remove `context` and `agent` from {} to run it here.",
-                skill.place()
-            ));
-        }
         Ok(skill.clone())
     }
 }
@@ -277,6 +271,14 @@ impl Agent {
         }
     }
 
+    /// Ends the run of one skill before the turn ends. Rules and model stay while another one runs.
+    pub(super) async fn end_run(&mut self, skill: &Skill, desk: &Desk) {
+        if self.runs.running.iter().all(|running| running.name == skill.name) {
+            return self.end_runs(desk).await;
+        }
+        self.runs.running.retain(|running| running.name != skill.name);
+    }
+
     /// Ends all runs with the turn, however it ended.
     pub(super) async fn end_runs(&mut self, desk: &Desk) {
         if self.runs.running.is_empty() {
@@ -319,9 +321,14 @@ impl Agent {
             opened,
             content: text.clone(),
         })?;
-        self.push(Message::skill(text), desk).await?;
-        for message in attached {
-            self.push(message, desk).await?;
+        if skill.context == RunsIn::Fork || skill.agent.is_some() {
+            let report = self.fork_skill(skill, text, attached, desk, cancel).await?;
+            self.push(Message::skill(report), desk).await?;
+        } else {
+            self.push(Message::skill(text), desk).await?;
+            for message in attached {
+                self.push(message, desk).await?;
+            }
         }
         self.runs.settings.catalog.record(&skill.name);
         let turn = self.runs.turn;

@@ -73,29 +73,24 @@ async fn what_a_skill_may_not_is_said() {
     let run = Harness::new()
         .home("skills/auto/SKILL.md", &skill("user-invocable: false", "x"))
         .home("skills/mine/SKILL.md", &skill("disable-model-invocation: true", "x"))
-        .home("skills/away/SKILL.md", &skill("context: fork", "x"))
         .script(
             r#"
 - reply:
   - tool: {name: Skill, input: {skill: mine}}
-  - tool: {name: Skill, input: {skill: away}}
   - tool: {name: Skill, input: {skill: mien}}
 - reply: [text: Done.]
 "#,
         )
         .prompt("/auto")
-        .prompt("/away")
-        .prompt("/awya")
+        .prompt("/mien")
         .prompt("go")
         .run()
         .await;
     let trace = run.trace();
     for want in [
         "error `/auto` is for the model alone",
-        "error The skill `away` runs as a sub-agent",
-        "error There is no command `/awya`. Did you mean `/away`?",
+        "error There is no command `/mien`. Did you mean `/mine`?",
         "toolresult Error: The skill `mine` can be started by the user only",
-        "toolresult Error: The skill `away` runs as a sub-agent",
         "toolresult Error: There is no skill `mien`. Did you mean `mine`?",
     ] {
         assert!(trace.contains(want), "{want}\n{trace}");
@@ -324,4 +319,31 @@ async fn old_commands_load_on_request() {
         .run()
         .await;
     assert!(told(&run)[0].ends_with("Do it"), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn a_fork_runs_as_a_sub_agent_and_only_its_report_comes_back() {
+    let steps = |main: &str| {
+        format!(
+            "{main}- reply: [text: Done.]\n  expect: {{contains: \"Looked at it.\"}}\n\
+             - for: agent:Explore\n  expect: {{contains: \"Look at x.\"}}\n  reply: [text: Looked at it.]\n"
+        )
+    };
+    let harness = || own("away", "context: fork\nagent: Explore", "Look at $ARGUMENTS.");
+    let called = "- reply: [tool: {name: Skill, input: {skill: away, args: x}}]\n";
+    for (script, prompt) in [(steps(""), "/away x"), (steps(called), "go")] {
+        let run = harness().script(&script).prompt(prompt).run().await;
+        let trace = run.trace();
+        assert!(trace.contains("task a1 Explore Done") && trace.ends_with("turn ended Done"), "{trace}");
+        let told = told(&run);
+        assert!(told[0].starts_with("The skill `away` ran as a sub-agent") && told.len() == 1, "{told:?}");
+    }
+    // Its type obeys the rules of every launch.
+    let run = harness()
+        .set("permissions.deny = ['Task(Explore)']")
+        .script("- reply: [text: Done.]\n  expect: {contains: \"was not run as a sub-agent\"}\n")
+        .prompt("/away x")
+        .run()
+        .await;
+    assert!(run.trace().ends_with("turn ended Done"), "{}", run.trace());
 }

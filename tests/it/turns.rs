@@ -164,3 +164,29 @@ async fn plans_and_questions_over_each_wire() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_sub_agent_over_each_wire() {
+    for wire in WIRES {
+        let task = json!({"description": "look", "prompt": "What is in a.txt?", "subagent_type": "Explore"});
+        let api = FakeApi::start(vec![
+            Reply::turn().call("Task", task),
+            Reply::turn().call("Read", json!({"file_path": "a.txt"})),
+            Reply::turn().text("It says one."),
+            Reply::turn().text("One."),
+        ]);
+        // Two conversations take turns.
+        api.allow_other_prefix();
+        let run = over(wire, &api).prompt("look").run().await;
+        let trace = run.trace();
+        assert!(trace.contains("task a1 Explore Done after 1 calls"), "{wire:?}:\n{trace}");
+        assert!(trace.ends_with("reply One.\nturn ended Done"), "{wire:?}:\n{trace}");
+        api.assert_clean();
+        let received = api.received();
+        let says = |at: usize, text: &str| received[at].raw.contains(text);
+        assert!(says(1, "What is in a.txt?") && !says(1, "subagent_type"), "{wire:?}: {}", received[1].raw);
+        assert!(says(3, "It says one."), "{wire:?}: {}", received[3].raw);
+        // The tools of the main agent stay as they were, so that the cached prefix holds.
+        assert!(says(0, "subagent_type") && received[0].body["tools"] == received[3].body["tools"], "{wire:?}");
+    }
+}

@@ -45,3 +45,39 @@ fn row(said: String, width: usize, theme: &Theme) -> Row {
     let said = text::truncate(&said, width.saturating_sub(text::width(lead))).into_owned();
     Row::from(Line::from(wrap::clip(vec![Span::styled(lead, theme.dim), Span::styled(said, theme.dim)], width)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::CallId;
+
+    #[test]
+    fn the_line_fits_narrow_screens() {
+        let task = |tools, tokens, step| Task {
+            id: "a1".into(),
+            call: CallId::nth(1),
+            agent: "Explore".into(),
+            description: "d".into(),
+            step,
+            tools,
+            tokens,
+            millis: 0,
+        };
+        let theme = Theme::dark();
+        let live = Detail::Live { lines: 3, now: Duration::from_secs(75) };
+        let said = |task: &Task, width| {
+            let row = row_text(&super::live(task, Duration::from_secs(3), width, &theme, live));
+            assert!(text::width(&row) <= width, "{row}");
+            row
+        };
+        let doing = task(12, 34_567, Step::Doing { what: "Grep(fn parse\u{1b}[31m)".into() });
+        assert_eq!(said(&doing, 80), "  └ 12 calls · 34.6k tokens · 1m 12s · Grep(fn parse␛[31m)");
+        assert_eq!(said(&doing, 40), "  └ 12 calls · 34.6k tokens · 1m 12s · …");
+        assert_eq!(said(&task(1, 999, Step::Started), 40), "  └ 1 call · 999 tokens · 1m 12s");
+        assert_eq!(row_text(&done(0, 2_000_000, 900, 40, &theme)), "  └ 0 calls · 2.0M tokens · 0s");
+    }
+
+    fn row_text(row: &Row) -> String {
+        row.line.spans.iter().map(|span| span.content.as_ref()).collect()
+    }
+}

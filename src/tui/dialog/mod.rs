@@ -37,6 +37,9 @@ pub enum Outcome {
     Copy(String),
 }
 
+/// Columns of the type of a sub-agent that asks, and of what it works on.
+const ABOUT: usize = 24;
+
 /// An open question.
 #[derive(Debug, Clone)]
 pub struct Dialog {
@@ -59,11 +62,17 @@ enum Panel {
 
 impl Dialog {
     pub fn new(ask: Ask, now: Instant) -> Dialog {
-        let headline = question::title(&ask.question);
+        let title = question::title(&ask.question);
+        let headline = match &ask.asker {
+            Some(asker) => {
+                format!("{} ({}): {title}", paint::cut(&asker.agent, ABOUT), paint::cut(&asker.description, ABOUT))
+            }
+            None => title,
+        };
         let panel = match ask.question {
             Question::Plan { plan, path } => Panel::Plan(Box::new(Review::new(plan, path))),
             Question::Choices { questions } => Panel::Choices(Box::new(Form::new(questions))),
-            question => Panel::Plain(Box::new(Plain::new(question))),
+            question => Panel::Plain(Box::new(Plain::new(question, headline.clone()))),
         };
         Dialog { id: ask.id, headline, since: now, panel, covers: false, size: (0, 0) }
     }

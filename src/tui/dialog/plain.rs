@@ -28,6 +28,7 @@ enum Stage {
 #[derive(Debug, Clone)]
 pub(super) struct Plain {
     question: Question,
+    title: String,
     stage: Stage,
     selected: usize,
     /// Rows of the body that are scrolled away.
@@ -46,8 +47,8 @@ struct Laid {
 }
 
 impl Plain {
-    pub(super) fn new(question: Question) -> Plain {
-        Plain { question, stage: Stage::Choices, selected: 0, scroll: 0, laid: None }
+    pub(super) fn new(question: Question, title: String) -> Plain {
+        Plain { question, title, stage: Stage::Choices, selected: 0, scroll: 0, laid: None }
     }
 
     /// Takes a key; `size` is what the dialog may take of the screen.
@@ -115,7 +116,7 @@ impl Plain {
         let choices = self.choice_lines(width, theme);
         let body = self.body(width, theme);
         paint::rule(buf, paint::take(&mut area, 1), "", theme.warning);
-        let title = paint::cut(&question::title(&self.question), width as usize);
+        let title = paint::cut(&self.title, width as usize);
         paint::lines(buf, paint::take(&mut area, 1), &[Line::styled(title, theme.heading)]);
         // The choices go before the body: without them nobody gets out.
         let room = area.height.saturating_sub(choices.len() as u16 + 1);

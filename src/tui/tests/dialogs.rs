@@ -5,11 +5,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use serde_json::json;
 
+use std::time::Instant;
+
 use super::{Run, ask, prompt};
 use crate::message::{CallId, FileDiff};
 use crate::permission::Behavior;
 use crate::protocol::*;
 use crate::protocol::{Listed, ModelRow, RuleRow};
+use crate::tui::dialog::Dialog;
 use crate::tui::msg::Msg;
 use crate::tui::view;
 
@@ -238,4 +241,12 @@ fn a_tall_question_covers_the_screen_and_a_short_one_does_not() {
         run.msg(Msg::Resize(80, 60));
         assert!(!run.app.covers(), "{size:?}");
     }
+}
+
+#[test]
+fn a_question_of_a_sub_agent_names_it() {
+    let asker = Some(Asker { agent: "Explore".into(), description: "find the parser".into() });
+    let question = Question::Locked { session: "s".into() };
+    let dialog = Dialog::new(Ask { id: AskId(1), question, asker }, Instant::now());
+    assert!(dialog.headline().starts_with("Explore (find the parser): "), "{}", dialog.headline());
 }
