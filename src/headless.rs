@@ -284,6 +284,11 @@ impl Run<'_> {
                         }
                     }
                 }
+                Some(Event::Task(task)) if self.output == Output::StreamJson => {
+                    if let Some(line) = lines::below(&task, self.session_id()) {
+                        self.line(&line)?;
+                    }
+                }
                 Some(Event::Item(item)) => self.item(item, &mut told)?,
                 Some(Event::Hook { ran }) => self.hook(&ran)?,
                 Some(Event::Turn(Turn::Ended { end, usage, cost_usd, millis })) => {

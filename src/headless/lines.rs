@@ -7,7 +7,8 @@ use tokio::sync::mpsc;
 
 use crate::hooks::{Ended, Report};
 use crate::message::{Block, Content, Message, Outcome, Role, StopReason, ToolResult, Usage};
-use crate::protocol::Compaction;
+use crate::protocol::task::Step;
+use crate::protocol::{Compaction, Task};
 
 /// The text of one input line.
 ///
@@ -42,6 +43,22 @@ pub(super) fn read_prompts(lines: Box<dyn BufRead + Send>, prompts: &mpsc::Sende
             return;
         }
     }
+}
+
+/// What a sub-agent said as a line, tied to the call that launched it. Sub-agents count their calls from 1, too, so their
+/// ids bear its name.
+pub(super) fn below(task: &Task, session: Option<&str>) -> Option<Value> {
+    let Step::Said { message: said } = &task.step else { return None };
+    let mut line = message(said, session)?;
+    line["parent_tool_use_id"] = json!(task.call);
+    for part in line["message"]["content"].as_array_mut().into_iter().flatten() {
+        for key in ["id", "tool_use_id"] {
+            if let Some(id) = part.get(key).and_then(Value::as_str) {
+                part[key] = format!("{}_{id}", task.id).into();
+            }
+        }
+    }
+    Some(line)
 }
 
 /// A message as a line; none for what only the model reads.

@@ -100,6 +100,34 @@ fn one_json_object_and_a_line_for_each_step() {
 }
 
 #[test]
+fn what_a_sub_agent_says_is_tied_to_its_call() {
+    let script = "- reply: [tool: {name: Task, input: {description: d, prompt: p, subagent_type: Explore}}]\n\
+                  - reply: [text: Done.]\n\
+                  - for: agent:Explore\n  reply: [tool: {name: LS, input: {path: .}}]\n\
+                  - for: agent:Explore\n  reply: [text: Seen.]\n";
+    let lines = run(script, &["--output-format", "stream-json"]).lines();
+    let told: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            let part = &line["message"]["content"][0];
+            let id = part["id"].as_str().or_else(|| part["tool_use_id"].as_str()).unwrap_or("-");
+            format!("{} {id} below {}", line["type"].as_str().unwrap(), line["parent_tool_use_id"])
+        })
+        .collect();
+    let want = [
+        "system - below null",
+        "assistant call_1 below null",
+        "assistant a1_call_1 below \"call_1\"",
+        "user a1_call_1 below \"call_1\"",
+        "assistant - below \"call_1\"",
+        "user call_1 below null",
+        "assistant - below null",
+        "result - below null",
+    ];
+    assert_eq!(told, want);
+}
+
+#[test]
 fn prompts_come_from_standard_input_too() {
     let program = Program::new();
     let script = program.script("script.yaml", "- expect: {contains: \"from a pipe\"}\n  reply: [text: Piped.]\n");
