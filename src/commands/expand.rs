@@ -126,7 +126,8 @@ const NAMED: [(&str, Mark); 6] = [
 
 /// The byte ranges of fenced code.
 fn fences(body: &str) -> Vec<Range<usize>> {
-    let (mut found, mut open): (Vec<Range<usize>>, Option<(char, usize, usize)>) = (Vec::new(), None);
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut open: Option<(char, usize, usize)> = None;
     let mut offset = 0;
     for line in body.split_inclusive('\n') {
         let text = line.trim();

@@ -226,7 +226,7 @@ mod tests {
     fn clearing_has_to_pay() {
         let settings = crate::compact::fixture::settings();
         let limits = Limits::new(&settings, 180_000);
-        let price = |read| Some(Prices { cache_read: read, ..USUAL }).unwrap();
+        let price = |read| Prices { cache_read: read, ..USUAL };
         let of = |prices, saved, invalidated| {
             let balance = weigh(&settings, &limits, prices, 150_000, saved, invalidated);
             balance.gain > balance.cost

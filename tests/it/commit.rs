@@ -43,11 +43,11 @@ fn subjects(ran: &Ran) -> Vec<String> {
 
 /// The last text of the model.
 fn answer(ran: &Ran) -> String {
-    let texts = ran.events.iter().filter_map(|event| match event {
+    let mut texts = ran.events.iter().filter_map(|event| match event {
         Event::Item(Item::Message { message, .. }) if message.origin.is_some() => Some(message.text()),
         _ => None,
     });
-    texts.last().unwrap_or_else(|| panic!("no answer in\n{}", ran.trace()))
+    texts.next_back().unwrap_or_else(|| panic!("no answer in\n{}", ran.trace()))
 }
 
 fn asked(ran: &Ran) -> Vec<String> {

@@ -86,10 +86,8 @@ async fn keeping_on_planning_tells_the_model_why_and_stays() {
     // Without words the turn waits for them.
     let run = planned().answer(Answer::No { feedback: None }).run().await;
     assert!(run.trace().ends_with("turn ended Refused"), "{}", run.trace());
-    for run in [run] {
-        assert_eq!(run.session().facts().mode, Some(Mode::Plan));
-        assert!(!run.project().join("a.txt").exists());
-    }
+    assert_eq!(run.session().facts().mode, Some(Mode::Plan));
+    assert!(!run.project().join("a.txt").exists());
 }
 
 #[tokio::test]
@@ -145,7 +143,7 @@ async fn the_command_goes_in_and_back_to_the_mode_before() {
             .await;
         let trace = run.trace();
         assert!(trace.contains("notice Plan mode is not on."), "{trace}");
-        assert!(trace.contains(&format!("plan mode left, approved=false\n")), "{trace}");
+        assert!(trace.contains("plan mode left, approved=false\n"), "{trace}");
         assert_eq!(run.session().facts().mode, Some(mode), "{trace}");
         // It came and went before the first request: the model hears nothing of it.
         assert_eq!(notes(&run), []);

@@ -10,11 +10,11 @@ use crate::provider::offline::script::{Part, plan_file};
 
 /// The plan file, while the model was last told that plan mode is on.
 pub(super) fn planning(request: &Request) -> Option<String> {
-    let notes = request.messages.iter().flat_map(|message| &message.effects).filter_map(|effect| match effect {
+    let mut notes = request.messages.iter().flat_map(|message| &message.effects).filter_map(|effect| match effect {
         Effect::Plan { note } => Some(*note),
         _ => None,
     });
-    notes.last().filter(|note| *note != PlanNote::Exit).and_then(|_| plan_file(request))
+    notes.next_back().filter(|note| *note != PlanNote::Exit).and_then(|_| plan_file(request))
 }
 
 pub(super) fn recipe(situation: &Situation, file: &str) -> Vec<Part> {

@@ -167,7 +167,7 @@ fn staging(wanted: &str, state: &State) -> Option<String> {
     }
     let words: Vec<&str> = wanted.split_whitespace().collect();
     let known = |word: &&str| state.left().iter().any(|path| path.trim_end_matches('/') == word.trim_end_matches('/'));
-    let all = !words.is_empty() && words.iter().all(|word| known(word));
+    let all = !words.is_empty() && words.iter().all(known);
     all.then(|| {
         let quoted: Vec<String> = words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
         format!("git add -- {}", quoted.join(" "))
