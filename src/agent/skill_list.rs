@@ -59,7 +59,11 @@ pub fn list(registry: &Registry, budget: usize) -> List {
 fn line(command: &Command, most: usize) -> String {
     let mut about = if command.has_description { command.description.clone() } else { String::new() };
     if let Some(when) = &command.when_to_use {
-        let glue = if about.is_empty() { "" } else { " " };
+        let glue = match about.chars().next_back() {
+            None => "",
+            Some('.' | '!' | '?' | ':' | ';' | '。') => " ",
+            Some(_) => ". ",
+        };
         about = format!("{about}{glue}{when}");
     }
     if let Some((at, _)) = about.char_indices().nth(most) {

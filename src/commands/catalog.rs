@@ -214,6 +214,7 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::Source;
 
     fn write(folder: &std::path::Path, text: &str) {
         std::fs::create_dir_all(folder).unwrap();
@@ -257,7 +258,12 @@ mod tests {
         check("project:help", Some("own help"));
         check("help", None);
         assert_eq!(now.registry.find("help").unwrap().source, crate::commands::Source::Builtin);
-        let standings: Vec<_> = now.skills.iter().map(|(_, standing)| standing.clone()).collect();
+        let standings: Vec<_> = now
+            .skills
+            .iter()
+            .filter(|(skill, _)| skill.source != Source::Bundled)
+            .map(|(_, standing)| standing.clone())
+            .collect();
         let managed = dir.path().join("etc/skills/a/SKILL.md").display().to_string();
         assert_eq!(
             standings,
@@ -268,7 +274,12 @@ mod tests {
                 Standing::BehindBuiltin
             ]
         );
-        let model: Vec<&str> = now.registry.model_invocable().map(|command| command.name.as_str()).collect();
+        let model: Vec<&str> = now
+            .registry
+            .model_invocable()
+            .filter(|row| row.source != Source::Bundled)
+            .map(|row| row.name.as_str())
+            .collect();
         assert_eq!(model, ["a", "project:help"]);
     }
 
@@ -286,7 +297,10 @@ mod tests {
             write(&skills.join(name), &format!("---\n{head}\n---\nThe body"));
         }
         let (now, _) = catalog(dir.path()).refresh();
-        let names = |rows: Vec<&Command>| rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>().join(" ");
+        let names = |rows: Vec<&Command>| {
+            let own = rows.iter().filter(|row| row.source != Source::Bundled);
+            own.map(|row| row.name.clone()).collect::<Vec<_>>().join(" ")
+        };
         assert_eq!(names(now.registry.model_invocable().collect()), "hidden plain when");
         assert_eq!(names(now.registry.user_visible().collect()), "plain secret when");
         let completed: Vec<String> = now

@@ -229,7 +229,7 @@ async fn plan_mode_changes_nothing() {
 #[tokio::test]
 async fn a_session_goes_on_where_it_stopped() {
     let run = Harness::new().script("- reply: [text: One.]").prompt("first").run().await;
-    let run = Harness::after(run).script("- reply: [text: Two.]\n  expect: {messages: 4}").prompt("second").run().await;
+    let run = Harness::after(run).script("- reply: [text: Two.]\n  expect: {messages: 5}").prompt("second").run().await;
     assert!(run.trace().ends_with("reply Two.\nturn ended Done"), "{}", run.trace());
     assert!(run.trace().starts_with("session mode=default shown=2"), "{}", run.trace());
 }

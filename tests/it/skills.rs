@@ -242,7 +242,7 @@ async fn a_skill_typed_while_busy_waits_for_the_end_of_the_turn() {
 async fn the_model_is_told_once_and_then_of_changes() {
     let run = own("fix", "when_to_use: for bugs", "x").script(&DONE.repeat(2)).prompt("one").prompt("two").run().await;
     assert_eq!(run.trace().matches("# Skills⏎").count(), 1, "{}", run.trace());
-    assert!(run.trace().contains("⏎- fix: Does it for bugs⏎"), "{}", run.trace());
+    assert!(run.trace().contains("attachment # Skills⏎commit fix init"), "{}", run.trace());
     std::fs::create_dir_all(run.home().join("skills/newer")).unwrap();
     std::fs::write(run.home().join("skills/newer/SKILL.md"), skill("", "y")).unwrap();
     std::fs::remove_dir_all(run.home().join("skills/fix")).unwrap();

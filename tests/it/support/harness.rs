@@ -364,6 +364,13 @@ fn line(event: &Event, project: &Path) -> Option<String> {
             if kind == "attachment" && parts[0].contains("# Environment") {
                 return None;
             }
+            if kind == "attachment"
+                && let Some((_, list)) = parts[0].split_once("# Skills⏎")
+            {
+                // What the shipped ones say of themselves is no part of any trace.
+                let names: Vec<&str> = list.split("⏎- ").skip(1).filter_map(|row| row.split(':').next()).collect();
+                return Some(format!("attachment # Skills⏎{}", names.join(" ")));
+            }
             format!("{kind} {}", parts.join(" "))
         }
         Event::Item(Item::CallStarted { tool, title, .. }) => format!("call {tool} {}", clean(title)),
