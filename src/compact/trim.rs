@@ -200,7 +200,7 @@ pub fn shortened(text: &str, tokens: u64) -> String {
     format!("{} […] {}", text[..head].trim_end(), text[text.len() - tail..].trim_start())
 }
 
-/// Drops the oldest rounds behind a note until the rest fits; at last everything but the note.
+/// Drops the oldest rounds behind a note until the rest fits; at last everything but the note and what the user just said.
 fn drop_rounds(
     context: &Context,
     sizes: &mut Sizes<'_>,
@@ -235,9 +235,13 @@ fn drop_rounds(
     if found.is_none() {
         sizes.cut = round;
         clip(context, sizes, limits.clip / 4, goal, plan);
-        found = fits(sizes, target, context.len());
+        // A prompt that waits for its answer is what the request is for, and it gives way when that fails.
+        let asked =
+            context.shown().skip(pending).position(|shown| matches!(shown.message.kind, Kind::Prompt | Kind::Skill));
+        let last = asked.map_or(context.len(), |asked| pending + asked);
+        found = fits(sizes, target, last).or(Some(last));
     }
-    let cut = found.unwrap_or(context.len());
+    let cut = found.unwrap_or(round);
     sizes.cut = cut;
     if cut == 0 {
         return;
