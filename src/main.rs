@@ -4,6 +4,7 @@ use std::io::{self, BufReader, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use cocode::agent::extraction::Presence;
 use cocode::cli::{self, Cli, Earlier, Here, InputFormat, Offline, OutputFormat, PermissionsCommand, Start, Sub};
 use cocode::config::paths::{Env, Paths};
 use cocode::config::{self, Loaded, Trust};
@@ -122,6 +123,7 @@ fn setup(start: &Start, loaded: Loaded, paths: Paths, env: Env, project: PathBuf
         env,
         project,
         sandbox,
+        presence: if start.headless.is_some() { Presence::Unattended } else { Presence::Attended },
         clocks: Clocks::real(),
     }
 }

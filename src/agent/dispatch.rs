@@ -2,6 +2,7 @@
 
 mod admit;
 mod aside;
+mod confined;
 mod hooked;
 mod repeats;
 mod run;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use self::admit::Admission;
+pub(super) use self::confined::Confined;
 pub(super) use self::repeats::Repeats;
 use super::Agent;
 use super::desk::Desk;

@@ -42,6 +42,7 @@ impl Agent {
             ..Boundary::default()
         };
         boundary.post_tokens = boundary.messages().map(|message| tokens::message(message)).sum();
+        self.forget_notes();
         self.session.append(EntryKind::CompactBoundary(boundary))?;
         self.session.sync()?;
         self.repeats.clear();

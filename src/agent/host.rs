@@ -2,16 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use super::Model;
 use super::desk::Desk;
 use super::runs::{Caller, View};
 use super::subagent::Launcher;
-use crate::message::{Message, Origin, Usage};
+use super::{Model, asking};
+use crate::message::{Message, Usage};
 use crate::protocol::Question;
-use crate::provider::reply::Fold;
 use crate::provider::{Purpose, Request, Thinking, WebSearch};
 use crate::tools::{AskFuture, Host, Launch, ReportFuture, SearchFuture};
 
@@ -62,16 +60,11 @@ impl Host for AgentHost<'_> {
                 cache_key: String::new(),
                 web_search: Some(WebSearch { allowed_domains: allowed.to_vec(), blocked_domains: blocked.to_vec() }),
             };
-            let mut fold = Fold::new(0);
-            let mut stream = self.model.provider.stream(Arc::new(request));
-            while let Some(event) = stream.next().await {
-                fold.push(event.map_err(|error| error.to_string())?);
-            }
-            let origin = Origin { provider: self.model.provider_name.clone(), model: self.model.id.clone() };
-            let reply = fold.finish(origin);
-            if let Some(usage) = reply.usage {
+            let (reply, usage) = asking::ask(&self.model, request, 0).await;
+            if usage != Usage::default() {
                 self.spent.lock().unwrap_or_else(PoisonError::into_inner).push(usage);
             }
+            let reply = reply.map_err(|error| error.to_string())?;
             Ok(reply.text())
         })
     }

@@ -1,7 +1,9 @@
 //! The agent: one session, one model, one toolbox, and the turn that ties them together.
 
+mod asking;
 pub mod desk;
 mod dispatch;
+pub mod extraction;
 mod failure;
 mod family;
 mod forks;
@@ -96,6 +98,7 @@ pub struct Settings {
     pub thinking: crate::thinking::Settings,
     pub plan: plan::Settings,
     pub reminders: Reminders,
+    pub presence: extraction::Presence,
     pub compact: compact::Settings,
     pub features: compact::Features,
 }
@@ -151,6 +154,7 @@ pub struct Agent {
     fresh: Option<String>,
     runs: runs::Runs,
     room: room::Room,
+    extraction: extraction::Extraction,
     grants: Arc<dyn Grants>,
     git: prompt::GitStatus,
     turn_usage: spending::TurnUsage,
@@ -204,6 +208,7 @@ impl Agent {
         policy.places.free_reads = free_reads(&session);
         let tool_specs = toolbox.specs();
         let room = room::Room::new(&settings, &model);
+        let extraction = extraction::Extraction::new(settings.presence);
         Agent {
             memory: memory::Loader::new(
                 settings.memory_names.clone(),
@@ -224,6 +229,7 @@ impl Agent {
             fresh: None,
             runs: runs::Runs::new(skills),
             room,
+            extraction,
             grants,
             git,
             turn_usage: spending::TurnUsage::default(),
@@ -263,6 +269,7 @@ impl Agent {
 
     /// Puts another session in the place of this one. What was known of files and folders stays with the old one.
     pub fn take_session(&mut self, session: Session, git: prompt::GitStatus) {
+        self.leave_notes();
         self.policy.rules.clear(Source::Session);
         for text in &session.facts().grants {
             if let Ok(rule) = Rule::parse(text) {
@@ -288,6 +295,7 @@ impl Agent {
     pub fn rewind(&mut self, to: Seq, what: RewindWhat) -> Result<Rewound, session::Error> {
         // What the model knows of files is older than what was last checked.
         self.watch = reminder::Watch::default();
+        self.forget_notes();
         self.session.rewind(to, what)
     }
 

@@ -202,6 +202,7 @@ impl Agent {
         let trimmed = apply::trim(&mut self.session, &plan, before)?;
         if trimmed.boundary.is_some() {
             self.after_boundary();
+            self.forget_notes();
         }
         (receipt.before, receipt.after) = (before, self.used());
         receipt.millis = millis((self.clock)().duration_since(started));
@@ -246,7 +247,14 @@ impl Agent {
         self.session.append(EntryKind::CompactBoundary(Boundary { receipt: receipt.clone(), ..boundary }))?;
         self.session.sync()?;
         self.after_boundary();
+        let summary_tokens = tokens::text(&summary);
         desk.emit(Event::Compaction(Compaction::Completed { receipt: receipt.clone(), summary })).await;
+        if receipt.tier == compact::memory::TIER {
+            let saved_tokens = receipt.before.saturating_sub(receipt.after);
+            desk.emit(Event::Compaction(Compaction::SessionMemoryApplied { saved_tokens, summary_tokens })).await;
+        } else {
+            self.forget_notes();
+        }
         let (tokens, target) = (self.used(), self.room.driver.marks().target);
         if tokens >= target {
             desk.emit(Event::Compaction(Compaction::ThresholdExceeded { tokens, target })).await;

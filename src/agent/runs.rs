@@ -159,6 +159,14 @@ impl Agent {
         self.runs.settings = settings;
     }
 
+    /// Finds a model by name or role.
+    ///
+    /// # Errors
+    /// Why it cannot be asked.
+    pub(super) fn model_named(&self, name: &str) -> Result<Model, String> {
+        (self.runs.settings.models)(name).map(|(model, _)| model)
+    }
+
     /// Why the user cannot run a skill now; none when they can.
     pub fn refuses_skill(&self, name: &str) -> Option<String> {
         self.runs.view().find(name, Caller::User).err()

@@ -1,5 +1,8 @@
 //! The model tiers: what proposes a summary. The first one that can proposes; `room` judges and commits.
 
+mod notes;
+mod remote;
+
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -13,7 +16,7 @@ use crate::protocol::{Compaction, Event, FailureReason, Trigger};
 use crate::provider::reply::Fold;
 use crate::provider::{Error, Purpose, Request, StreamEvent};
 use crate::session;
-use crate::session::entry::Boundary;
+use crate::session::entry::{Boundary, Seq};
 
 /// What a compaction was asked for with.
 pub(super) struct Wish {
@@ -27,6 +30,18 @@ pub(super) enum Proposal {
     Failed { reason: FailureReason, text: String },
 }
 
+/// Name of the tier that asks the model for a summary.
+const FULL: &str = "full";
+
+/// Where the user's own earlier words stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quotes {
+    /// Before the summary.
+    Opening,
+    /// In the summary itself.
+    Summary,
+}
+
 /// How one request for a summary ended.
 type Answered = Result<Message, (FailureReason, String)>;
 
@@ -36,6 +51,22 @@ impl Agent {
     /// # Errors
     /// The log cannot be written.
     pub(super) async fn propose(
+        &mut self,
+        wish: &Wish,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<Proposal, session::Error> {
+        if let Some(candidate) = self.propose_notes(wish, cancel).await? {
+            return Ok(Proposal::Candidate(Box::new(candidate)));
+        }
+        if let Some(candidate) = self.propose_remote(wish, desk, cancel).await? {
+            return Ok(Proposal::Candidate(Box::new(candidate)));
+        }
+        self.propose_full(wish, desk, cancel).await
+    }
+
+    /// The full tier: the model writes a summary.
+    async fn propose_full(
         &mut self,
         wish: &Wish,
         desk: &Desk,
@@ -71,21 +102,48 @@ impl Agent {
             Ok(text) => text,
             Err((reason, text)) => return Ok(Proposal::Failed { reason, text }),
         };
-        let mut opening = self.reopening().await;
-        let context = self.session.context();
-        let message = Arc::new(summary::message(&text, wish.trigger));
-        let brought = opening.iter().chain([&message]).map(|message| tokens::message(message)).sum();
-        let (keep_from, words) = candidate::cut(context, &self.room.driver, brought);
-        opening.extend(summary::history(context, keep_from, words));
+        let summary = summary::message(&text, wish.trigger);
+        let (opening, brought) = self.brings(&summary).await;
+        let (keep_from, _) = candidate::cut(self.session.context(), &self.room.driver, brought);
+        let candidate = self.candidate(FULL, wish, keep_from, opening, summary, Quotes::Opening);
+        Ok(Proposal::Candidate(Box::new(Candidate { spent, ..candidate })))
+    }
+
+    /// What stands before a summary, and what both weigh.
+    async fn brings(&mut self, summary: &Message) -> (Vec<Arc<Message>>, u64) {
+        let opening = self.reopening().await;
+        let brought = weight(&opening, summary);
+        (opening, brought)
+    }
+
+    /// A boundary as every tier makes it around its summary.
+    fn candidate(
+        &self,
+        tier: &str,
+        wish: &Wish,
+        keep_from: Seq,
+        mut opening: Vec<Arc<Message>>,
+        summary: Message,
+        quotes: Quotes,
+    ) -> Candidate {
+        if quotes == Quotes::Opening {
+            opening.extend(self.quotes(keep_from, weight(&opening, &summary)));
+        }
         let boundary = Boundary {
             trigger: wish.trigger,
-            tier: "full".into(),
+            tier: tier.into(),
             keep_from,
             opening,
-            summary: Some(message),
+            summary: Some(Arc::new(summary)),
             ..Boundary::default()
         };
-        Ok(Proposal::Candidate(Box::new(Candidate { boundary, spent, restored: Default::default() })))
+        Candidate { boundary, spent: Usage::default(), restored: Default::default() }
+    }
+
+    /// The user's own words that leave with a boundary, as many as fit beside so many tokens that it brings along.
+    fn quotes(&self, keep_from: Seq, brought: u64) -> Option<Arc<Message>> {
+        let context = self.session.context();
+        summary::history(context, keep_from, candidate::words(context, &self.room.driver, brought, keep_from))
     }
 
     /// The request that the turn would send, with the instruction as its last message: the cached prefix serves it.
@@ -151,4 +209,8 @@ impl Agent {
         }
         Ok(fold.finish(origin))
     }
+}
+
+fn weight(opening: &[Arc<Message>], summary: &Message) -> u64 {
+    opening.iter().map(|message| tokens::message(message)).sum::<u64>() + tokens::message(summary)
 }

@@ -11,6 +11,7 @@ use super::hooking::Heard;
 use super::sample::Sampled;
 use super::spending::TurnUsage;
 use super::{Agent, Failure, Reminders, hooking, reminder, thinking};
+use crate::compact::memory::Pause;
 use crate::message::{Kind, Message, StopReason, ToolCall};
 use crate::permission::{Behavior, Rule, Trust};
 use crate::protocol::{Event, Item, Turn, TurnEnd};
@@ -170,6 +171,7 @@ impl Agent {
                     if self.sent_on(&mut sent_on, desk, cancel).await? {
                         continue;
                     }
+                    self.consider_notes(Pause::Reply)?;
                     return Ok(TurnEnd::Done);
                 }
                 self.deliver(steers, desk).await?;
@@ -177,7 +179,7 @@ impl Agent {
             }
             nudges = 0;
             match self.dispatch_all(calls, desk, cancel).await? {
-                Flow::Continue => {}
+                Flow::Continue => self.consider_notes(Pause::Round)?,
                 Flow::End(end) => return Ok(end),
             }
         }

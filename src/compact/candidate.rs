@@ -65,17 +65,25 @@ impl Candidate {
     }
 }
 
-/// Where a tier cuts that brings an opening and a summary of so many tokens along, and how many tokens of the user's
-/// earlier words fit beside them. At most half of what there is stays, or nothing would be gained; in all it may come to
-/// the share of the window that a compaction has to reach.
+/// From which entry on a tier keeps everything that brings an opening and a summary of so many tokens along, and how many
+/// tokens of the user's earlier words fit beside them. At most half of what there is stays, or nothing would be gained.
 pub fn cut(context: &Context, driver: &Driver, brought: u64) -> (Seq, u64) {
     let (limits, settings) = (driver.limits(), driver.settings());
-    let goal = (driver.marks().available as f64 * settings.guards.max_share) as u64;
-    let room = driver.meter.room(goal).saturating_sub(brought);
     let messages = usize::try_from(settings.keep_recent_messages).unwrap_or(usize::MAX).min(context.len() / 2);
     let all: Load = context.shown().map(|shown| shown.load).sum();
-    let budget = limits.keep_recent.min(all.total() / 2).min(room * 2 / 3);
+    let budget = limits.keep_recent.min(all.total() / 2).min(room(driver, brought) * 2 / 3);
     let keep_from = rounds::keep_from(context, rounds::recent(context, budget, messages));
+    (keep_from, words(context, driver, brought, keep_from))
+}
+
+/// How many tokens of the user's earlier words fit beside what stays and what is brought along.
+pub fn words(context: &Context, driver: &Driver, brought: u64, keep_from: Seq) -> u64 {
     let stays: Load = kept(context, keep_from).map(|shown| shown.load).sum();
-    (keep_from, limits.user_messages.min(room.saturating_sub(stays.total())))
+    driver.limits().user_messages.min(room(driver, brought).saturating_sub(stays.total()))
+}
+
+/// Tokens that are left beside what is brought along, of the share of the window that a compaction has to reach.
+fn room(driver: &Driver, brought: u64) -> u64 {
+    let goal = (driver.marks().available as f64 * driver.settings().guards.max_share) as u64;
+    driver.meter.room(goal).saturating_sub(brought)
 }

@@ -11,6 +11,7 @@
 //! | stages that were tried for the request at hand | `Driver`, until `sent` |
 //! | contents of cleared results | files `tool-results/<call>.txt` of the session, written before the entry that clears |
 //! | a summary that is not committed yet | `Candidate`, by value, from its tier to `Driver::judge` |
+//! | notes of the session | files `session-memory/` of the session, written by the extraction alone |
 //! | what came of it | the boundary entry and its `Receipt`, in the log |
 //!
 //! `Driver::step` decides, one step at a time, what happens before a request; agent and lab perform the steps and ask
@@ -21,6 +22,7 @@ pub mod candidate;
 mod count;
 mod driver;
 mod limits;
+pub mod memory;
 pub mod micro;
 pub mod receipt;
 pub mod rounds;

@@ -49,7 +49,10 @@ impl Engine {
             "redo" => self.put_back(Restore::Redo).await,
             "export" => self.export(args).await,
             "compact" => self.compact(args, inbox).await,
-            "cost" => self.tell(self.cost()).await,
+            "cost" => match self.agent.collect_notes() {
+                Ok(()) => self.tell(self.cost()).await,
+                Err(error) => self.fail(error).await,
+            },
             "config" => self.configure(args).await,
             "diff" => self.tell(self.changes_report().await).await,
             "todos" => self.tell(self.todos_report()).await,

@@ -24,6 +24,7 @@ use tokio::task::JoinHandle;
 
 use crate::agent::Agent;
 use crate::agent::desk::{Desk, Prompt};
+use crate::agent::extraction::Presence;
 use crate::commands::Catalog;
 use crate::config::Loaded;
 use crate::config::paths::{Env, Paths};
@@ -78,6 +79,8 @@ pub struct Setup {
     /// What the final answer has to be: offered as a tool whose input is checked against this schema.
     pub output_schema: Option<serde_json::Value>,
     pub sandbox: Sandbox,
+    /// Whether a person works in the session.
+    pub presence: Presence,
     pub clocks: Clocks,
 }
 
@@ -283,6 +286,9 @@ impl Engine {
             self.serve(op, inbox).await;
         }
         self.session_ended(EndReason::Exit).await;
+        if let Err(error) = self.agent.end_notes() {
+            tracing::warn!(%error, "what the session's notes cost");
+        }
         if let Err(error) = self.agent.session.sync() {
             tracing::error!(%error, "the session's end could not be written");
         }

@@ -75,6 +75,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
             plan_agents: loaded.config.plan.plan_agents,
         },
         reminders: if loaded.config.reminders { Reminders::On } else { Reminders::Off },
+        presence: setup.presence,
     };
     let parts = Parts {
         model,

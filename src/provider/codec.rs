@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::catalog::{ModelSpec, ThinkingParam, ThinkingStyle};
 use super::settings::WireName;
-use super::{Error, Request, StreamEvent, failure, sse};
+use super::{Compacted, Error, Request, StreamEvent, failure, sse};
 use crate::message::{Block, Media, Message, Role, Wire};
 
 /// What a codec has to know of the model beside the request.
@@ -67,10 +67,27 @@ pub trait Codec: Send + Sync {
     /// Name and value of the header that carries the key.
     fn key_header(&self, key: &str) -> (&'static str, String);
 
+    /// How the server compacts a conversation; none where the wire has no such thing.
+    fn compaction(&self) -> Option<&'static dyn Compaction> {
+        None
+    }
+
     /// Says what a refusal means: by default in anybody's shape, since gateways pass on each other's errors.
     fn classify(&self, status: u16, headers: &[(&str, &str)], body: &[u8]) -> Error {
         failure::classify(self.name(), status, headers, body)
     }
+}
+
+/// Compaction by the server: one document for another.
+pub trait Compaction: Send + Sync {
+    /// Encodes the conversation that is to be compacted.
+    fn encode(&self, request: &Request, settings: &CodecSettings) -> Encoded;
+
+    /// Reads the answer; `model` is the id that was asked for.
+    ///
+    /// # Errors
+    /// It is not what the wire promises.
+    fn decode(&self, model: &str, body: &[u8]) -> Result<Compacted, Error>;
 }
 
 /// Decodes one answer.

@@ -1,5 +1,7 @@
 //! Sends requests and streams answers. The only part of a provider that touches the network.
 
+mod document;
+
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -10,11 +12,11 @@ use futures_util::{FutureExt, stream};
 use url::Url;
 
 use super::catalog::Catalog;
-use super::codec::{Codec, CodecSettings, Decoder, codec, malformed};
+use super::codec::{Codec, CodecSettings, Decoder, Encoded, codec, malformed};
 use super::failure::clip;
 use super::key::{Key, Secret};
 use super::settings::ProviderSettings;
-use super::{Error, Provider, ReplyStream, Request, StreamEvent, sse};
+use super::{CompactedFuture, Error, Provider, ReplyStream, Request, StreamEvent, sse};
 
 /// Most bytes of a refusal that are read.
 const REFUSAL: usize = 1 << 20;
@@ -186,6 +188,11 @@ impl Provider for HttpProvider {
         };
         Box::pin(opened.flatten_stream())
     }
+
+    fn compact(&self, request: Arc<Request>) -> Option<CompactedFuture> {
+        let compaction = self.shared.codec.compaction()?;
+        Some(Box::pin(self.shared.clone().compact(compaction, request)))
+    }
 }
 
 impl Shared {
@@ -212,8 +219,16 @@ impl Shared {
     }
 
     async fn send(&self, request: &Request, secret: Option<&Secret>) -> Result<reqwest::Response, Error> {
-        let spec = self.catalog.get(self.settings.wire, &request.model);
-        let encoded = self.codec.encode(request, &CodecSettings::from(&spec));
+        let encoded = self.codec.encode(request, &self.codec_settings(request));
+        let response = self.post(encoded, "text/event-stream", secret).await?;
+        self.judge(response).await
+    }
+
+    fn codec_settings(&self, request: &Request) -> CodecSettings {
+        CodecSettings::from(&self.catalog.get(self.settings.wire, &request.model))
+    }
+
+    async fn post(&self, encoded: Encoded, accept: &str, secret: Option<&Secret>) -> Result<reqwest::Response, Error> {
         let url = address(&self.settings.base_url, encoded.version, &encoded.path, encoded.query)
             .ok_or_else(|| Error::Other(format!("base_url of provider {} is not an http address", self.name)))?;
         let own_key = ["authorization", "x-api-key", "x-goog-api-key"]
@@ -223,8 +238,7 @@ impl Shared {
             return Err(Error::NoKey { provider: self.name.clone(), hint: self.key.hint() });
         }
         let client = self.client.reach(&url, self.settings.ca_file.as_deref())?;
-        let mut post =
-            client.post(url).header("content-type", "application/json").header("accept", "text/event-stream");
+        let mut post = client.post(url).header("content-type", "application/json").header("accept", accept);
         for (name, value) in &encoded.headers {
             post = post.header(*name, value);
         }
@@ -246,39 +260,24 @@ impl Shared {
         // The user's own headers replace ours.
         let sent = post.headers(headers).body(encoded.body).send();
         let idle = self.client.timeouts.idle;
-        let response = match tokio::time::timeout(idle, sent).await {
-            Err(_) => return Err(Error::Idle(idle)),
-            Ok(Err(error)) => return Err(Error::Connect { url: String::new(), message: chain(&error) }),
-            Ok(Ok(response)) => response,
-        };
-        self.judge(response).await
+        match tokio::time::timeout(idle, sent).await {
+            Err(_) => Err(Error::Idle(idle)),
+            Ok(Err(error)) => Err(Error::Connect { url: String::new(), message: chain(&error) }),
+            Ok(Ok(response)) => Ok(response),
+        }
     }
 
     /// Lets an event stream through; says what anything else means.
-    async fn judge(&self, mut response: reqwest::Response) -> Result<reqwest::Response, Error> {
-        let status = response.status().as_u16();
-        let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    async fn judge(&self, response: reqwest::Response) -> Result<reqwest::Response, Error> {
+        let kind = document::kind(&response);
         // What does not say what it is may still be a stream; it is looked at as it comes.
         let maybe_stream = !matches!(kind.as_str(), "application/json" | "text/html" | "application/xhtml+xml");
-        if (200..300).contains(&status) && maybe_stream {
+        if response.status().is_success() && maybe_stream {
             return Ok(response);
         }
-        let headers: Vec<(String, String)> = response
-            .headers()
-            .iter()
-            .map(|(name, value)| (name.as_str().to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
-            .collect();
-        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let mut body = Vec::new();
         // A refusal that breaks off is still a refusal.
-        while let Ok(Ok(Some(chunk))) = tokio::time::timeout(self.client.timeouts.idle, response.chunk()).await {
-            body.extend_from_slice(&chunk);
-            if body.len() > REFUSAL {
-                break;
-            }
-        }
-        Err(self.refusal(status, &kind, &headers, &body))
+        let (status, headers, body, _) = self.whole(response, REFUSAL).await;
+        Err(self.refused(status, &kind, &headers, &body))
     }
 
     fn refusal(&self, status: u16, kind: &str, headers: &[(&str, &str)], body: &[u8]) -> Error {
@@ -431,7 +430,7 @@ fn address(base: &str, version: &str, path: &str, query: &str) -> Option<Url> {
     let last = own.rsplit('/').next().unwrap_or_default();
     let versioned = last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     // By custom the base of the OpenAI wires includes the version, and may be any path.
-    let complete = matches!(path, "/responses" | "/chat/completions") && !own.is_empty();
+    let complete = matches!(path, "/responses" | "/responses/compact" | "/chat/completions") && !own.is_empty();
     let version = if versioned || complete { "" } else { version };
     url.set_path(&format!("{own}{version}{path}"));
     if !query.is_empty() {

@@ -206,6 +206,17 @@ impl Error {
 /// The answer to one try of one request. Dropping it drops the connection. After an error it yields nothing more.
 pub type ReplyStream = std::pin::Pin<Box<dyn Stream<Item = Result<StreamEvent, Error>> + Send>>;
 
+/// What a server made of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compacted {
+    /// Stands for the conversation from now on; opaque to everybody else.
+    pub wire: Wire,
+    pub usage: Usage,
+}
+
+/// The answer to one try of one compaction. Dropping it drops the connection.
+pub type CompactedFuture = std::pin::Pin<Box<dyn Future<Output = Result<Compacted, Error>> + Send>>;
+
 /// A model behind some wire.
 pub trait Provider: Send + Sync {
     /// Name of the wire, which `message::Wire` data is tagged with.
@@ -213,4 +224,9 @@ pub trait Provider: Send + Sync {
 
     /// Sends the request once; never retries. Cancel by dropping the stream.
     fn stream(&self, request: Arc<Request>) -> ReplyStream;
+
+    /// Has the server compact the request's conversation; none where it does not offer that.
+    fn compact(&self, _request: Arc<Request>) -> Option<CompactedFuture> {
+        None
+    }
 }

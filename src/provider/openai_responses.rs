@@ -1,10 +1,11 @@
 //! The Responses wire of OpenAI.
 
+mod compaction;
 mod decode;
 mod encode;
 
 use super::Request;
-use super::codec::{Codec, CodecSettings, Decoder, Encoded};
+use super::codec::{Codec, CodecSettings, Compaction, Decoder, Encoded};
 
 const NAME: &str = "openai";
 
@@ -32,5 +33,9 @@ impl Codec for OpenaiResponses {
 
     fn key_header(&self, key: &str) -> (&'static str, String) {
         ("authorization", format!("Bearer {key}"))
+    }
+
+    fn compaction(&self) -> Option<&'static dyn Compaction> {
+        Some(&OpenaiResponses)
     }
 }

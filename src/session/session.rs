@@ -210,9 +210,13 @@ impl Session {
     }
 
     fn stamp(&self, kind: EntryKind) -> Entry {
-        let ts = jiff::Timestamp::try_from((self.clock)()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        let ts = ts.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string();
-        Entry { v: VERSION, seq: self.next_seq, id: Uuid::now_v7().to_string(), ts, kind }
+        Entry { v: VERSION, seq: self.next_seq, id: Uuid::now_v7().to_string(), ts: self.now(), kind }
+    }
+
+    /// The time as entries bear it: RFC 3339, UTC, milliseconds.
+    pub fn now(&self) -> String {
+        let now = jiff::Timestamp::try_from((self.clock)()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        now.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
     }
 
     /// Writes an entry, then lets it count.
@@ -317,6 +321,14 @@ impl Session {
     /// The entry of the last boundary that counts.
     pub fn last_boundary(&self) -> Option<Seq> {
         self.timeline.live().boundary.map(|index| self.lines[index].seq)
+    }
+
+    /// An entry as the log has it; none where there is none, or it cannot be read. Reads one line.
+    pub fn entry(&self, seq: Seq) -> Option<Entry> {
+        let at = self.lines.binary_search_by_key(&seq, |line| line.seq).ok()?;
+        let mut bytes = Vec::new();
+        Lines::open(&self.log).ok()?.read(self.lines[at], &mut bytes).ok()?;
+        line::parse(&bytes).filter(|entry| entry.seq == seq)
     }
 
     /// The context as it would be after an entry that takes a boundary back or rewinds. Nothing is written.

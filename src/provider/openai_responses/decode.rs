@@ -216,18 +216,7 @@ impl Decode {
             out.push(StreamEvent::Text { index: self.next, text });
             out.push(StreamEvent::BlockEnd { index: self.next, wire: None });
         }
-        let usage = &response["usage"];
-        if usage.is_object() {
-            let count = |path: &str| usage.pointer(path).and_then(Value::as_u64).unwrap_or(0);
-            let cache_read = count("/input_tokens_details/cached_tokens");
-            out.push(StreamEvent::Usage(Usage {
-                input: count("/input_tokens").saturating_sub(cache_read),
-                output: count("/output_tokens"),
-                cache_read,
-                cache_write: 0,
-                reasoning: count("/output_tokens_details/reasoning_tokens"),
-            }));
-        }
+        out.extend(usage(&response["usage"]).map(StreamEvent::Usage));
         let reason = response["incomplete_details"]["reason"].as_str();
         let stop = match reason {
             Some("max_output_tokens" | "max_tokens") => StopReason::MaxTokens,
@@ -239,6 +228,19 @@ impl Decode {
         };
         out.push(StreamEvent::End(stop));
     }
+}
+
+/// What a request cost; none where the server does not say.
+pub(super) fn usage(usage: &Value) -> Option<Usage> {
+    let count = |path: &str| usage.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+    let cache_read = count("/input_tokens_details/cached_tokens");
+    usage.is_object().then(|| Usage {
+        input: count("/input_tokens").saturating_sub(cache_read),
+        output: count("/output_tokens"),
+        cache_read,
+        cache_write: 0,
+        reasoning: count("/output_tokens_details/reasoning_tokens"),
+    })
 }
 
 fn value(raw: Option<&RawValue>) -> Value {

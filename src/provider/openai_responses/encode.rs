@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::NAME;
-use crate::message::{Block, Content, Role, ToolResult};
+use crate::message::{Block, Content, Role, ToolResult, Wire};
 use crate::provider::catalog::ThinkingStyle;
 use crate::provider::codec::{self, CodecSettings, Sendable, data_url, object, replay, runs, sendable, tool_name};
 use crate::provider::{Request, Thinking};
@@ -26,6 +26,11 @@ pub(super) fn body(request: &Request, settings: &CodecSettings) -> Vec<u8> {
     if !tools.is_empty() {
         head.insert("tools".into(), Value::Array(tools));
     }
+    codec::body(head, "input", input(request, settings))
+}
+
+/// The conversation as items.
+pub(super) fn input(request: &Request, settings: &CodecSettings) -> Vec<Value> {
     let mut input = Vec::new();
     for (role, blocks) in runs(&request.messages) {
         match role {
@@ -33,7 +38,7 @@ pub(super) fn body(request: &Request, settings: &CodecSettings) -> Vec<u8> {
             Role::Assistant => assistant(&blocks, request, &mut input),
         }
     }
-    codec::body(head, "input", input)
+    input
 }
 
 fn think(head: &mut Map<String, Value>, thinking: &Thinking, settings: &CodecSettings) {
@@ -105,17 +110,31 @@ fn media(part: Sendable<'_>) -> Value {
 
 fn user(blocks: &[&Block], request: &Request, settings: &CodecSettings, input: &mut Vec<Value>) {
     let mut content = Vec::new();
+    let flush = |content: &mut Vec<Value>, input: &mut Vec<Value>| {
+        if !content.is_empty() {
+            let content = std::mem::take(content);
+            input.push(json!({ "type": "message", "role": "user", "content": content }));
+        }
+    };
     for block in blocks {
         match block {
+            // What the server made of an earlier part stands for itself, in its place.
+            Block::Text { wire, .. } if items(wire, request).is_some() => {
+                flush(&mut content, input);
+                input.extend(items(wire, request).into_iter().flatten().cloned());
+            }
             Block::ToolResult(answer) => input.push(result(answer, request, settings)),
             Block::Text { text: body, .. } if !body.trim().is_empty() => content.push(text(body)),
             Block::Media(part) => content.push(media(sendable(part, request, settings))),
             _ => {}
         }
     }
-    if !content.is_empty() {
-        input.push(json!({ "type": "message", "role": "user", "content": content }));
-    }
+    flush(&mut content, input);
+}
+
+/// The items that this server compacted a conversation into.
+fn items<'a>(wire: &'a Option<Wire>, request: &Request) -> Option<&'a Vec<Value>> {
+    replay(wire, NAME, &request.model)?.get("items")?.as_array()
 }
 
 fn result(result: &ToolResult, request: &Request, settings: &CodecSettings) -> Value {

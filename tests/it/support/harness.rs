@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cocode::agent::extraction::Presence;
 use cocode::commands::Registry;
 use cocode::config::paths::{Env, Paths};
 use cocode::engine::{self, Begin, Handle, Setup};
@@ -192,6 +193,7 @@ impl Harness {
             append_system: None,
             output_schema: None,
             sandbox: Sandbox::Outer,
+            presence: Presence::Attended,
             clocks: Clocks::real(),
         }
     }

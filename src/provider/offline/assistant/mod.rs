@@ -7,6 +7,7 @@ mod edit;
 mod explain;
 mod intent;
 mod lookup;
+mod notes;
 mod plan;
 mod repair;
 mod skills;
@@ -15,11 +16,14 @@ use serde_json::{Value, json};
 
 use super::script::Part;
 use crate::message::{Kind, Outcome, Role, ToolCall, ToolResult};
-use crate::provider::Request;
+use crate::provider::{Purpose, Request};
 use intent::Intent;
 
 /// Answers the request. `Offline::assistant` takes it.
 pub fn reply(request: &Request) -> Vec<Part> {
+    if request.purpose == Purpose::Memory {
+        return notes::update(request);
+    }
     let situation = Situation::of(request);
     if let Some(file) = plan::planning(request) {
         return plan::recipe(&situation, &file);

@@ -1,0 +1,71 @@
+//! After a round of calls: puts the oldest results behind a digest, where the settings want that.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Agent, asking};
+use crate::compact::{Summary, digest};
+use crate::message::{Message, Usage};
+use crate::provider::{Purpose, Request, Thinking};
+use crate::session;
+use crate::session::entry::EntryKind;
+
+/// Who speaks when a digest is asked for.
+const SYSTEM: &str = "You condense the results of tool calls for a programmer who goes on working with them.";
+
+impl Agent {
+    /// Archives what is more than the settings leave visible.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) async fn digest_results(&mut self, cancel: &CancellationToken) -> Result<(), session::Error> {
+        let output = &self.settings.compact.tool_output;
+        if output.summary == Summary::Off || !self.settings.compact.enabled {
+            return Ok(());
+        }
+        let Some(plan) = digest::plan(self.session.context(), output.visible) else { return Ok(()) };
+        let (most, heuristic) = (output.output_chars, output.heuristic_chars);
+        let asked = match output.summary {
+            Summary::Llm => {
+                let text = plan.instruction(output.input_chars, most);
+                self.ask_digest(text, cancel).await?
+            }
+            Summary::Heuristic | Summary::Off => None,
+        };
+        let text = asked.map_or_else(|| plan.heuristic(heuristic), |text| digest::clipped(&text, most));
+        let digest = Arc::new(plan.message(&text));
+        self.session.append(EntryKind::ToolResultsArchived { calls: plan.calls, digest })?;
+        Ok(())
+    }
+
+    /// What a model makes of the results; none when it fails.
+    async fn ask_digest(&mut self, text: String, cancel: &CancellationToken) -> Result<Option<String>, session::Error> {
+        let (model, request) = self.request_beside();
+        let request = Request {
+            system: SYSTEM.into(),
+            tools: Arc::new([]),
+            messages: vec![Arc::new(Message::prompt(text))],
+            max_output: model.spec.max_output.min(4_000),
+            thinking: Thinking::Unset,
+            purpose: Purpose::Summary,
+            cache_key: String::new(),
+            ..request
+        };
+        let (reply, usage) = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(None),
+            asked = asking::ask(&model, request, 0) => asked,
+        };
+        if usage != Usage::default() {
+            self.spend_of("digest of tool results", model.name(), &model.spec, usage)?;
+        }
+        match reply {
+            Ok(reply) => Ok(Some(reply.text().trim().to_owned()).filter(|text| !text.is_empty())),
+            Err(error) => {
+                tracing::info!(%error, "no digest from a model");
+                Ok(None)
+            }
+        }
+    }
+}

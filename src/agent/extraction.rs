@@ -1,0 +1,297 @@
+//! Keeps the notes of the session: a fork of the conversation brings them up to date in the background. The turn never
+//! waits for it, the conversation never shows it, and it dies with the session.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::dispatch::Confined;
+use super::{Agent, Model, asking, thinking};
+use crate::compact::memory::{self, Metadata, Notes, Pause};
+use crate::message::{Block, Kind, Message, Outcome, Usage, tokens};
+use crate::provider::{Purpose, Request, Thinking};
+use crate::session::entry::EntryKind;
+use crate::session::{self, Session};
+
+/// Requests of one extraction: one with the edits, the others to mend what was refused.
+const MOST_ROUNDS: usize = 4;
+
+/// Who sits in front of the session: notes are kept only while a person works in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    Attended,
+    Unattended,
+}
+
+/// The extraction of one session.
+#[derive(Debug)]
+pub(super) struct Extraction {
+    presence: Presence,
+    running: Option<Running>,
+    /// When the last one began.
+    began: Option<Instant>,
+    /// In a row.
+    failures: u32,
+}
+
+/// One that is under way. Dropping it ends it.
+#[derive(Debug)]
+struct Running {
+    task: AbortHandle,
+    /// Why it came to nothing, where it did.
+    outcome: oneshot::Receiver<Result<(), String>>,
+    cancel: CancellationToken,
+    /// What its requests cost so far.
+    spent: Arc<Mutex<Usage>>,
+    model: String,
+    began: Instant,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+        self.task.abort();
+    }
+}
+
+impl Extraction {
+    pub(super) fn new(presence: Presence) -> Extraction {
+        Extraction { presence, running: None, began: None, failures: 0 }
+    }
+}
+
+/// The notes of a session.
+pub(super) fn notes(session: &Session) -> Notes {
+    Notes::of(session.store().dir())
+}
+
+impl Agent {
+    /// Begins to bring the notes up to date when it is time.
+    ///
+    /// # Errors
+    /// The log cannot be written: what an earlier one cost is noted first.
+    pub(super) fn consider_notes(&mut self, pause: Pause) -> Result<(), session::Error> {
+        self.collect_notes()?;
+        let (settings, features) = (&self.settings.compact, self.settings.features);
+        let off = !(settings.enabled && features.session_memory) || self.extraction.presence == Presence::Unattended;
+        if off || self.extraction.running.is_some() || self.extraction.failures >= settings.guards.max_failures {
+            return Ok(());
+        }
+        let cooldown = Duration::from_secs(settings.session_memory.cooldown_s);
+        let now = (self.clock)();
+        if self.extraction.began.is_some_and(|began| now.duration_since(began) < cooldown) {
+            return Ok(());
+        }
+        let (context, driver) = (self.session.context(), &self.room.driver);
+        // Cheap figures first: this is asked after every reply.
+        if driver.used(context) < settings.session_memory.first_tokens.min(driver.marks().available / 4) {
+            return Ok(());
+        }
+        let notes = notes(&self.session);
+        let since = notes
+            .metadata()
+            .and_then(|metadata| metadata.last_summarized_seq)
+            .map(|seq| memory::since(context, &driver.meter, seq));
+        if memory::due(driver.used(context), since, pause, driver.marks(), settings) {
+            self.extraction.began = Some(now);
+            self.extraction.running = self.fork(notes, now);
+        }
+        Ok(())
+    }
+
+    /// Forks the conversation as it stands. None when there is nothing to cover, or the notes cannot be read.
+    fn fork(&mut self, notes: Notes, began: Instant) -> Option<Running> {
+        let (seq, messages) = memory::covered(self.session.context())?;
+        let metadata = Metadata {
+            last_summarized_id: Some(self.session.entry(seq)?.id),
+            last_summarized_seq: Some(seq),
+            last_extraction: self.session.now(),
+            summary_token_count: 0,
+            messages_summarized: messages,
+        };
+        let text = notes.begin().inspect_err(|error| tracing::warn!(%error, "the session's notes")).ok()?;
+        let limit = memory::limit(&self.settings.compact, self.room.driver.marks());
+        let cancel = CancellationToken::new();
+        let confined = self.confined(notes.file(), &text, cancel.clone())?;
+        let (model, mut request) = self.request_beside();
+        request.purpose = Purpose::Memory;
+        request.messages.push(Arc::new(Message {
+            kind: Kind::Attachment,
+            blocks: vec![Block::text(memory::instruction(&notes.file(), &text, limit))],
+            ..Message::reminder("")
+        }));
+        let spent = Arc::new(Mutex::new(Usage::default()));
+        let name = model.name();
+        self.used.insert(name.clone(), model.spec.clone());
+        let first_call = self.session.next_call();
+        let fork = Fork { model, request, confined, notes, limit, first_call, spent: spent.clone() };
+        tracing::debug!(messages, "bringing the session's notes up to date");
+        let (send, outcome) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            // Whoever waited may be gone.
+            let _ = send.send(fork.run(metadata).await);
+        });
+        Some(Running { task: task.abort_handle(), outcome, cancel, spent, model: name, began })
+    }
+
+    /// The next request of the conversation, to be asked beside it: of the model in use, whose cache knows it, unless
+    /// another one writes summaries.
+    pub(super) fn request_beside(&mut self) -> (Model, Request) {
+        let request = self.request();
+        let settings = &self.settings.compact;
+        let other = settings.summarization_model.as_ref().and_then(|id| {
+            let name = match &settings.summarization_model_provider_id {
+                Some(provider) => format!("{provider}/{id}"),
+                None => id.clone(),
+            };
+            self.model_named(&name).inspect_err(|problem| tracing::warn!(%problem, "no model for summaries")).ok()
+        });
+        match other {
+            Some(model) if model.name() != self.model.name() => {
+                let messages = thinking::without_foreign_wire(request.messages, &model.provider_name);
+                let max_output = request.max_output.min(model.spec.max_output);
+                let request =
+                    Request { model: model.id.clone(), messages, max_output, thinking: Thinking::Unset, ..request };
+                (model, request)
+            }
+            _ => (self.model.clone(), request),
+        }
+    }
+
+    /// Notes what an extraction cost that has ended.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub fn collect_notes(&mut self) -> Result<(), session::Error> {
+        let Some(running) = &mut self.extraction.running else { return Ok(()) };
+        match running.outcome.try_recv() {
+            Err(oneshot::error::TryRecvError::Empty) => Ok(()),
+            outcome => self.settle_notes(outcome.ok()),
+        }
+    }
+
+    /// Ends a running extraction and notes what it cost: the session ends, or its conversation takes another turn.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub fn end_notes(&mut self) -> Result<(), session::Error> {
+        let outcome = self.extraction.running.as_mut().and_then(|running| running.outcome.try_recv().ok());
+        self.settle_notes(outcome)
+    }
+
+    /// Lets go of the extraction. No outcome: it crashed, or is ended in the middle.
+    fn settle_notes(&mut self, outcome: Option<Result<(), String>>) -> Result<(), session::Error> {
+        let Some(running) = self.extraction.running.take() else { return Ok(()) };
+        match outcome {
+            Some(Ok(())) => self.extraction.failures = 0,
+            Some(Err(error)) => {
+                tracing::info!(%error, "the session's notes were not brought up to date");
+                self.extraction.failures += 1;
+            }
+            None => {}
+        }
+        let usage = *running.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        if usage != Usage::default() {
+            let (what, model) = ("session notes".into(), running.model.clone());
+            self.session.append(EntryKind::Spent { what, model, usage })?;
+        }
+        Ok(())
+    }
+
+    /// Waits for an extraction that is under way, as long as the settings have it, and ends it then: it would write into
+    /// notes that are in use.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) async fn await_notes(&mut self, cancel: &CancellationToken) -> Result<(), session::Error> {
+        let memory = &self.settings.compact.session_memory;
+        let (wait, stale) = (Duration::from_secs(memory.wait_s), Duration::from_secs(memory.stale_s));
+        let now = (self.clock)();
+        let Some(running) = &mut self.extraction.running else { return Ok(()) };
+        let mut outcome = None;
+        if now.duration_since(running.began) < stale {
+            tokio::select! {
+                biased;
+                done = &mut running.outcome => outcome = done.ok(),
+                () = cancel.cancelled() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        self.settle_notes(outcome)
+    }
+
+    /// Another session takes the place of this one.
+    pub(super) fn leave_notes(&mut self) {
+        if let Err(error) = self.end_notes() {
+            tracing::warn!(%error, "what the session's notes cost");
+        }
+        self.extraction = Extraction::new(self.extraction.presence);
+    }
+
+    /// What the notes cover left the conversation in another way: they wait for the next extraction.
+    pub(super) fn forget_notes(&mut self) {
+        if let Err(error) = self.end_notes() {
+            tracing::warn!(%error, "what the session's notes cost");
+        }
+        if let Err(error) = notes(&self.session).unmark() {
+            tracing::warn!(%error, "the session's notes");
+        }
+    }
+}
+
+/// The conversation as it stood, on its own.
+struct Fork {
+    model: Model,
+    request: Request,
+    confined: Confined,
+    notes: Notes,
+    limit: u64,
+    first_call: u64,
+    spent: Arc<Mutex<Usage>>,
+}
+
+impl Fork {
+    /// Asks until nothing more is called, then says what the notes cover. Without a change they cover what they did before.
+    async fn run(mut self, metadata: Metadata) -> Result<(), String> {
+        let mut changed = false;
+        for _ in 0..MOST_ROUNDS {
+            let (reply, usage) = asking::ask(&self.model, self.request.clone(), self.first_call).await;
+            self.spent.lock().unwrap_or_else(PoisonError::into_inner).add(&usage);
+            let reply = reply.map_err(|error| error.to_string())?;
+            let mut results = Vec::new();
+            for call in reply.calls() {
+                self.first_call += 1;
+                let before = self.notes.begin().map_err(|error| error.to_string())?;
+                let mut result = self.confined.answer(call.clone()).await;
+                let after = self.notes.begin().map_err(|error| error.to_string())?;
+                let length = tokens::text(&after);
+                if length > self.limit && after.len() > before.len() {
+                    self.notes.write(&before).map_err(|error| error.to_string())?;
+                    self.confined.restored(&before);
+                    let text = format!(
+                        "Taken back: the notes would have {length} tokens, and {} are allowed. Say it shorter.",
+                        self.limit
+                    );
+                    result = crate::message::ToolResult::of_text(call.id.clone(), Outcome::Error, text);
+                }
+                changed |= result.outcome == Outcome::Ok;
+                results.push(result);
+            }
+            let mended = results.iter().all(|result| result.outcome == Outcome::Ok);
+            if results.is_empty() || (changed && mended) {
+                break;
+            }
+            self.request.messages.push(Arc::new(reply));
+            self.request.messages.push(Arc::new(Message::tool_results(results)));
+        }
+        if !changed {
+            return Err("nothing was written".into());
+        }
+        let text = self.notes.begin().map_err(|error| error.to_string())?;
+        let metadata = Metadata { summary_token_count: tokens::text(&text), ..metadata };
+        self.notes.save(&metadata).map_err(|error| error.to_string())
+    }
+}

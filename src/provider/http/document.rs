@@ -1,0 +1,75 @@
+//! Answers that are one document: refusals, and conversations that the server compacts.
+
+use std::sync::Arc;
+
+use super::Shared;
+use crate::provider::codec::Compaction;
+use crate::provider::key::Secret;
+use crate::provider::{Compacted, Error, Request};
+
+/// Most bytes of an answer that are read.
+const MOST: usize = 64 << 20;
+
+impl Shared {
+    pub(super) async fn compact(
+        self: Arc<Self>,
+        compaction: &'static dyn Compaction,
+        request: Arc<Request>,
+    ) -> Result<Compacted, Error> {
+        let secret = self.key.get().await?.cloned();
+        let answer = self.ask_compaction(compaction, &request, secret.as_ref()).await;
+        answer.map_err(|error| self.complete(error, secret.as_ref()))
+    }
+
+    async fn ask_compaction(
+        &self,
+        compaction: &'static dyn Compaction,
+        request: &Request,
+        secret: Option<&Secret>,
+    ) -> Result<Compacted, Error> {
+        let encoded = compaction.encode(request, &self.codec_settings(request));
+        let response = self.post(encoded, "application/json", secret).await?;
+        let kind = kind(&response);
+        let (status, headers, body, ended) = self.whole(response, MOST).await;
+        if status >= 300 {
+            return Err(self.refused(status, &kind, &headers, &body));
+        }
+        ended?;
+        compaction.decode(&request.model, &body)
+    }
+
+    /// Reads an answer that is no stream, at most about so many bytes; last whether it came to its end.
+    pub(super) async fn whole(
+        &self,
+        mut response: reqwest::Response,
+        most: usize,
+    ) -> (u16, Vec<(String, String)>, Vec<u8>, Result<(), Error>) {
+        let text = |value: &reqwest::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let headers = response.headers().iter().map(|(name, value)| (name.as_str().to_string(), text(value))).collect();
+        let (status, idle) = (response.status().as_u16(), self.client.timeouts.idle);
+        let mut body = Vec::new();
+        let ended = loop {
+            match tokio::time::timeout(idle, response.chunk()).await {
+                Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
+                Ok(Ok(None)) => break Ok(()),
+                Ok(Err(_)) => break Err(Error::EndedEarly),
+                Err(_) => break Err(Error::Idle(idle)),
+            }
+            if body.len() > most {
+                break Err(Error::EndedEarly);
+            }
+        };
+        (status, headers, body, ended)
+    }
+
+    pub(super) fn refused(&self, status: u16, kind: &str, headers: &[(String, String)], body: &[u8]) -> Error {
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        self.refusal(status, kind, &headers, body)
+    }
+}
+
+/// What an answer says it is.
+pub(super) fn kind(response: &reqwest::Response) -> String {
+    let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
