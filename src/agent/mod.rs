@@ -2,6 +2,7 @@
 
 mod asking;
 pub mod desk;
+mod digest;
 mod dispatch;
 pub mod extraction;
 mod failure;

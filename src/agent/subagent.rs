@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::desk::{Desk, Prompt};
+use super::extraction::Presence;
 use super::family::{Above, Standing, Word};
 use super::hooking::{Hooking, Worker, told};
 use super::{Agent, Grants, Model, Parts, Policy, Settings, plan, prompt, runs};
@@ -224,6 +225,7 @@ impl Launcher {
             max_turns: definition.max_turns.or(self.settings.max_turns),
             system: Some(definition.prompt.to_string()),
             append_system: None,
+            presence: Presence::Unattended,
             ..self.settings.clone()
         };
         let offered = |name: &str| !NOT_BELOW.contains(&name) && definition.offers(name);

@@ -179,7 +179,10 @@ impl Agent {
             }
             nudges = 0;
             match self.dispatch_all(calls, desk, cancel).await? {
-                Flow::Continue => self.consider_notes(Pause::Round)?,
+                Flow::Continue => {
+                    self.digest_results(cancel).await?;
+                    self.consider_notes(Pause::Round)?;
+                }
                 Flow::End(end) => return Ok(end),
             }
         }

@@ -95,7 +95,11 @@ mod tests {
         talk.reply(1);
         let plan = plan(talk.context(), 1).unwrap();
         assert_eq!(plan.heuristic(1_000), "## Read {\"file_path\":\"/a\"}\nabc\n\n## Read {\"file_path\":\"/a\"}\nabc");
-        assert!(plan.instruction(10, 1_200).contains("## Read\n[… 63 characters left out …]\nabc"), "{}", plan.instruction(10, 1_200));
+        assert!(
+            plan.instruction(10, 1_200).contains("## Read\n[… 52 characters left out …]\nabc"),
+            "{}",
+            plan.instruction(10, 1_200)
+        );
         let digest = std::sync::Arc::new(plan.message("short"));
         talk.session.append(EntryKind::ToolResultsArchived { calls: plan.calls, digest }).unwrap();
         assert_eq!(calls(&talk, 1), [""; 0]);

@@ -20,6 +20,7 @@
 pub mod apply;
 pub mod candidate;
 mod count;
+pub mod digest;
 mod driver;
 mod limits;
 pub mod memory;

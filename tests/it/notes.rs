@@ -12,11 +12,16 @@ use super::support::harness::{Harness, Ran};
 /// The line of the template below which notes are written.
 const HINT: &str = "_What is being worked on, how far it has come, and the very next step._";
 
-/// Two turns, the second of which fills enough of the window for notes.
-const TALK: &str = "
-- reply: [text: one]
-- reply: [text: two, usage: {input: 60000, output: 5}]
-";
+/// Two turns that fill enough of the window for notes.
+fn said() -> String {
+    let long = "word ".repeat(30_000);
+    format!(
+        "
+- {{chunk: 200000, reply: [text: 'one {long}']}}
+- reply: [text: two, usage: {{input: 60000, output: 5}}]
+"
+    )
+}
 
 /// An answer that notes something.
 fn noting(text: &str) -> String {
@@ -46,13 +51,19 @@ fn tiers(run: &Ran) -> Vec<String> {
 
 #[tokio::test]
 async fn notes_are_a_summary_without_a_request() {
-    let script = format!("{TALK}{}\n- {{expect: {{contains: third, messages: 4}}, reply: [text: three]}}", noting("the parser"));
+    let script = format!(
+        "{}{}\n- {{expect: {{contains: third, messages: 5}}, reply: [text: three]}}",
+        said(),
+        noting("the parser")
+    );
     let run = talk(&script).prompt("/compact").prompt("/cost").prompt("third").run().await;
     let trace = run.trace();
     assert!(trace.contains("notes applied") && trace.ends_with("reply three\nturn ended Done"), "{trace}");
     assert_eq!(tiers(&run), ["session_memory"]);
     let told = run.events.iter().find_map(|event| match event {
-        Event::Compaction(Compaction::SessionMemoryApplied { saved_tokens, summary_tokens }) => Some((*saved_tokens, *summary_tokens)),
+        Event::Compaction(Compaction::SessionMemoryApplied { saved_tokens, summary_tokens }) => {
+            Some((*saved_tokens, *summary_tokens))
+        }
         _ => None,
     });
     let (saved, summary) = told.unwrap();
@@ -63,16 +74,18 @@ async fn notes_are_a_summary_without_a_request() {
     let spent: Vec<&str> = session.facts().spent.iter().map(|spent| spent.what.as_str()).collect();
     assert_eq!(spent, ["session notes"]);
     let texts: Vec<String> = session.context().messages().iter().map(|message| message.text()).collect();
-    insta::assert_snapshot!(texts[1..].join("\n=====\n"), @"");
+    let texts: Vec<&str> = texts[1..].iter().map(String::as_str).filter(|text| !text.contains("# Skills")).collect();
+    insta::assert_snapshot!(texts.join("\n=====\n"));
     let metadata: Value = serde_json::from_slice(&std::fs::read(folder(&run).join("metadata.json")).unwrap()).unwrap();
     let seq = metadata["last_summarized_seq"].as_u64().unwrap();
     assert_eq!(metadata["last_summarized_id"], session.entry(seq).unwrap().id.as_str());
-    assert_eq!(metadata["messages_summarized"], 5);
+    assert!(metadata["messages_summarized"].as_u64() >= Some(5), "{metadata}");
 }
 
 /// A run whose notes cover all of its conversation.
 async fn noted() -> Ran {
-    let run = talk(&format!("{TALK}{}", noting("the parser"))).prompt("/compact").prompt("/compact undo").run().await;
+    let said = said();
+    let run = talk(&format!("{said}{}", noting("the parser"))).prompt("/compact").prompt("/compact undo").run().await;
     assert_eq!(tiers(&run), ["session_memory"], "{}", run.trace());
     run
 }
@@ -81,6 +94,11 @@ async fn noted() -> Ran {
 async fn notes_outlive_the_process() {
     let run = Harness::after(noted().await).set("compact = { keep_recent_tokens = 0 }").prompt("/compact").run().await;
     assert_eq!(tiers(&run), ["session_memory"], "{}", run.trace());
+    let millis = run.events.iter().find_map(|event| match event {
+        Event::Compaction(Compaction::Completed { receipt, .. }) => Some(receipt.millis),
+        _ => None,
+    });
+    assert!(millis < Some(50), "{millis:?}");
 }
 
 #[tokio::test]
@@ -109,11 +127,18 @@ async fn another_tier_comes_when_the_notes_do_not_do() {
     };
     check("no notes", |dir| std::fs::remove_file(dir.join("summary.md")).unwrap(), "/compact", "").await;
     check("no metadata", |dir| std::fs::write(dir.join("metadata.json"), "{").unwrap(), "/compact", "").await;
-    check("empty", |dir| std::fs::write(dir.join("summary.md"), include_str!("../../assets/prompts/notes.md")).unwrap(), "/compact", "").await;
+    check(
+        "empty",
+        |dir| std::fs::write(dir.join("summary.md"), include_str!("../../assets/prompts/notes.md")).unwrap(),
+        "/compact",
+        "",
+    )
+    .await;
     check("missing id", metadata(|value| value["last_summarized_id"] = Value::Null), "/compact", "").await;
     check("unknown id", metadata(|value| value["last_summarized_id"] = json!("another")), "/compact", "").await;
     check("unknown entry", metadata(|value| value["last_summarized_seq"] = json!(9_999)), "/compact", "").await;
-    check("too long", |dir| std::fs::write(dir.join("summary.md"), "word ".repeat(40_000)).unwrap(), "/compact", "").await;
+    check("too long", |dir| std::fs::write(dir.join("summary.md"), "word ".repeat(40_000)).unwrap(), "/compact", "")
+        .await;
     check("instructions", |_| {}, "/compact heed the tests", "").await;
     check("switched off", |_| {}, "/compact", "features = { session_memory_compact = false }").await;
 }
@@ -121,7 +146,8 @@ async fn another_tier_comes_when_the_notes_do_not_do() {
 #[tokio::test]
 async fn a_rewind_makes_notes_useless() {
     let run = noted().await;
-    let to = run.session().context().entries().find(|(_, message)| message.text() == "second").map(|(seq, _)| seq).unwrap();
+    let to =
+        run.session().context().entries().find(|(_, message)| message.text() == "second").map(|(seq, _)| seq).unwrap();
     let op = cocode::protocol::Op::Rewind { to, what: cocode::protocol::RewindWhat::Conversation };
     let run = Harness::after(run).script("- reply: [text: ok]").at("session", op).prompt("third").run().await;
     let metadata = std::fs::read_to_string(folder(&run).join("metadata.json")).unwrap();
@@ -133,8 +159,9 @@ async fn only_edits_of_the_notes_pass() {
     let edit = |file: &str, old: &str, new: &str| {
         format!("tool: {{name: Edit, input: {{file_path: '{file}', old_string: '{old}', new_string: '{new}'}}}}")
     };
+    let said = said();
     let script = format!(
-        "{TALK}
+        "{said}
 - {{for: memory, reply: [{}, {}, {}, tool: {{name: Bash, input: {{command: 'touch $P/made'}}}}, tool: {{name: Read, input: {{file_path: $P/a.txt}}}}]}}
 - {{for: memory, expect: {{contains: Only Edit}}, reply: [text: enough]}}
 - {{for: summary, reply: [text: '<summary>S</summary>']}}
@@ -155,16 +182,15 @@ async fn only_edits_of_the_notes_pass() {
 #[tokio::test]
 async fn the_offline_model_keeps_notes() {
     let run = Harness::new()
-        .file("a.txt", "one")
+        .file("big.rs", &"fn some_words() {}\n".repeat(1_500))
         .set("compact = { keep_recent_tokens = 0, session_memory = { extraction_start_fraction = 0.0, first_tokens = 100, min_net_saving = 0 } }")
-        .prompt(&format!("hello {}", "there ".repeat(3_000)))
-        .prompt("hello")
+        .prompt("explain big.rs")
         .prompt("/compact")
         .run()
         .await;
     assert_eq!(tiers(&run), ["session_memory"], "{}", run.trace());
     let notes = std::fs::read_to_string(folder(&run).join("summary.md")).unwrap();
-    assert!(notes.contains("- Asked last: hello there"), "{notes}");
+    assert!(notes.contains("- Asked last: explain big.rs"), "{notes}");
 }
 
 /// Roles and the first words of everything in a request, one line each.
@@ -172,13 +198,21 @@ pub(crate) fn layout(body: &Value) -> String {
     fn words(part: &Value, rows: &mut Vec<String>) {
         match part {
             Value::String(text) => {
-                let line = text.lines().find(|line| !line.starts_with("<system-reminder>")).unwrap_or_default();
-                rows.push(line.chars().take(60).collect());
+                // Parts that a wire joins are told apart by what surrounds them.
+                let mut fresh = true;
+                for line in text.lines().filter(|line| !line.is_empty()) {
+                    let edge = line.ends_with("system-reminder>");
+                    if fresh && !edge {
+                        rows.push(line.chars().take(60).collect());
+                    }
+                    fresh = edge;
+                }
             }
             Value::Array(parts) => parts.iter().for_each(|part| words(part, rows)),
             Value::Object(map) => {
                 let name = |key: &str| map.get(key).and_then(Value::as_str);
-                let known = ["text", "content", "parts", "output", "functionResponse"].iter().find_map(|key| map.get(*key));
+                let known =
+                    ["text", "content", "parts", "output", "functionResponse"].iter().find_map(|key| map.get(*key));
                 match (known, name("name").or(name("type"))) {
                     (Some(part), _) => words(part, rows),
                     (None, Some(name)) => rows.push(format!("[{name}]")),
@@ -219,11 +253,14 @@ async fn the_requests_on_each_wire() {
     for wire in [WireName::Anthropic, WireName::Openai, WireName::OpenaiChat, WireName::Gemini] {
         let api = FakeApi::start([Reply::turn().text("One.")]);
         let off = format!("{settings}\nfeatures = {{ session_memory = false }}");
-        let run = over(Harness::new(), wire, &api, &off).prompt(&"word ".repeat(4_000)).run().await;
+        let run = over(Harness::new(), wire, &api, &off).prompt(&"word ".repeat(400)).run().await;
         let file = folder(&run).join("summary.md");
         let api = FakeApi::start([
-            Reply::turn().thinking("Hm.").text("Two.").input(60_000),
-            Reply::turn().call("Edit", json!({"file_path": file, "old_string": HINT, "new_string": format!("{HINT}\n- the parser")})),
+            Reply::turn().thinking("Hm.").text("Two.").input(15_000),
+            Reply::turn().call(
+                "Edit",
+                json!({"file_path": file, "old_string": HINT, "new_string": format!("{HINT}\n- the parser")}),
+            ),
         ]);
         let run = over(Harness::after(run), wire, &api, settings).prompt("second").prompt("/compact").run().await;
         // The extraction's request begins with the bytes of the conversation's.
@@ -235,7 +272,8 @@ async fn the_requests_on_each_wire() {
         let api = FakeApi::start([Reply::turn().text("Three.")]);
         over(Harness::after(run), wire, &api, settings).prompt("third").run().await;
         api.assert_clean();
-        layouts.push(format!("{wire:?}, extraction\n{memory}\n{wire:?}, afterwards\n{}", layout(&api.received()[0].body)));
+        layouts
+            .push(format!("{wire:?}, extraction\n{memory}\n{wire:?}, afterwards\n{}", layout(&api.received()[0].body)));
     }
     insta::assert_snapshot!(layouts.join("\n\n"));
 }

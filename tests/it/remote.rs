@@ -8,7 +8,7 @@ use super::notes::{layout, over};
 use super::support::fake_api::{FakeApi, Reply};
 use super::support::harness::{Harness, Ran};
 
-const SETTINGS: &str = "features = { remote_compaction = true, session_memory = false }\ncompact = { keep_recent_tokens = 0, min_messages_before_compact = 2 }";
+const SETTINGS: &str = "features = { remote_compaction = true, session_memory = false }\ncompact = { keep_recent_tokens = 0, min_messages_before_compact = 2, fallback_context_window = 200000 }";
 
 /// As the server answers: what the user said, and one item that only it can read.
 fn compacted() -> Reply {
@@ -31,7 +31,7 @@ fn tiers(run: &Ran) -> Vec<String> {
 
 async fn run(wire: WireName, api: &FakeApi) -> Ran {
     api.allow_other_prefix();
-    let long = format!("first {}", "word ".repeat(4_000));
+    let long = format!("first {}", "word ".repeat(400));
     let run = over(Harness::new(), wire, api, SETTINGS).prompt(&long).prompt("/compact").prompt("second").run().await;
     api.assert_clean();
     run
@@ -39,14 +39,22 @@ async fn run(wire: WireName, api: &FakeApi) -> Ran {
 
 #[tokio::test]
 async fn the_servers_items_take_the_place_of_the_conversation() {
-    let api = FakeApi::start([Reply::turn().thinking("Hm.").text("One.").input(60_000), compacted(), Reply::turn().text("Two.")]);
+    let api = FakeApi::start([
+        Reply::turn().thinking("Hm.").text("One.").input(15_000),
+        compacted(),
+        Reply::turn().text("Two."),
+    ]);
     let ran = run(WireName::Openai, &api).await;
     assert_eq!(tiers(&ran), ["remote"], "{}", ran.trace());
     let received = api.received();
     assert_eq!(received[1].path, "/v1/responses/compact");
     let fields: Vec<&String> = received[1].body.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["model", "instructions", "prompt_cache_key", "input"]);
-    insta::assert_snapshot!(format!("compact\n{}\nafterwards\n{}", layout(&received[1].body), layout(&received[2].body)), @"");
+    insta::assert_snapshot!(format!(
+        "compact\n{}\nafterwards\n{}",
+        layout(&received[1].body),
+        layout(&received[2].body)
+    ));
     let item = r#"{"type":"compaction","id":"cmp_1","encrypted_content":"b3BhcXVlIMO8YmVyIGFsbGVz"}"#;
     assert!(received[2].raw.contains(item), "{}", received[2].raw);
     assert_eq!(ran.session().facts().spent[0].usage.cache_read, 800);
@@ -69,7 +77,8 @@ async fn where_the_server_fails_the_model_is_asked() {
     ];
     for refusal in refusals {
         let summary = Reply::turn().text("<summary>All is well.</summary>");
-        let api = FakeApi::start([Reply::turn().text("One.").input(60_000), refusal, summary, Reply::turn().text("Two.")]);
+        let api =
+            FakeApi::start([Reply::turn().text("One.").input(15_000), refusal, summary, Reply::turn().text("Two.")]);
         let ran = run(WireName::Openai, &api).await;
         assert_eq!(tiers(&ran), ["full"], "{}", ran.trace());
     }
@@ -79,7 +88,7 @@ async fn where_the_server_fails_the_model_is_asked() {
 async fn other_wires_offer_nothing_of_the_kind() {
     for wire in [WireName::Anthropic, WireName::OpenaiChat, WireName::Gemini] {
         let summary = Reply::turn().text("<summary>All is well.</summary>");
-        let api = FakeApi::start([Reply::turn().text("One.").input(60_000), summary, Reply::turn().text("Two.")]);
+        let api = FakeApi::start([Reply::turn().text("One.").input(15_000), summary, Reply::turn().text("Two.")]);
         let ran = run(wire, &api).await;
         assert_eq!(tiers(&ran), ["full"], "{wire:?} {}", ran.trace());
     }

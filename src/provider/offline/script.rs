@@ -150,10 +150,10 @@ impl Script {
             check(expect, request).map_err(|miss| format!("step {} of the script: {miss}", at + 1))?;
         }
         let mut step = step;
-        if let Some(file) = plan_file(request) {
+        for (place, file) in [("{plan_file}", plan_file(request)), ("{notes_file}", notes_file(request))] {
             for part in &mut step.reply {
-                if let Part::Tool { input, .. } = part {
-                    fill(input, &file);
+                if let (Part::Tool { input, .. }, Some(file)) = (part, &file) {
+                    fill(input, place, file);
                 }
             }
         }
@@ -169,12 +169,19 @@ pub(super) fn plan_file(request: &Request) -> Option<String> {
         .find_map(|text| text.lines().find_map(|line| line.strip_prefix("Plan file: ").map(str::to_owned)))
 }
 
-/// Puts the plan file in the place of `{plan_file}`: a script cannot know its name.
-fn fill(input: &mut Value, file: &str) {
+/// Where the session's notes are, as the message says that asks for them.
+pub(super) fn notes_file(request: &Request) -> Option<String> {
+    let asked = request.messages.iter().rev().find(|message| message.kind == Kind::Attachment)?.text();
+    let line = asked.lines().find_map(|line| line.strip_prefix("The notes are in "))?;
+    line.split_once(", which you").map(|(file, _)| file.to_owned())
+}
+
+/// Puts a file in its place: a script cannot know its name.
+fn fill(input: &mut Value, place: &str, file: &str) {
     match input {
-        Value::String(text) => *text = text.replace("{plan_file}", file),
-        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, file)),
-        Value::Object(fields) => fields.values_mut().for_each(|item| fill(item, file)),
+        Value::String(text) => *text = text.replace(place, file),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, place, file)),
+        Value::Object(fields) => fields.values_mut().for_each(|item| fill(item, place, file)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct Reply {
     status: u16,
     headers: Vec<(String, String)>,
     content: Content,
+    /// What the request counts for, in tokens.
+    input: u64,
     chunk: usize,
     ending: Ending,
 }
@@ -57,7 +59,12 @@ impl Reply {
     /// An answer without blocks yet.
     pub(crate) fn turn() -> Reply {
         let content = Content::Parts(Vec::new());
-        Reply { status: 200, headers: Vec::new(), content, chunk: usize::MAX, ending: Ending::Clean }
+        Reply { status: 200, headers: Vec::new(), content, input: 18, chunk: usize::MAX, ending: Ending::Clean }
+    }
+
+    /// Counts the request for so many tokens, at least 18.
+    pub(crate) fn input(self, tokens: u64) -> Reply {
+        Reply { input: tokens.max(18), ..self }
     }
 
     /// A body as it stands.
@@ -201,7 +208,7 @@ impl FakeApi {
 fn wire_of(path: &str) -> Option<WireName> {
     match path {
         "/v1/messages" => Some(WireName::Anthropic),
-        "/v1/responses" => Some(WireName::Openai),
+        "/v1/responses" | "/v1/responses/compact" => Some(WireName::Openai),
         "/v1/chat/completions" => Some(WireName::OpenaiChat),
         path if path.starts_with("/v1beta/models/") && path.ends_with(":streamGenerateContent") => {
             Some(WireName::Gemini)
@@ -252,7 +259,7 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, uri: Uri, headers: Heade
 
 fn respond(reply: Reply, wire: WireName) -> Response {
     let (content_type, body) = match reply.content {
-        Content::Parts(parts) => ("text/event-stream".to_string(), encode::answer(wire, &parts)),
+        Content::Parts(parts) => ("text/event-stream".to_string(), encode::answer(wire, &parts, reply.input)),
         Content::Raw(content_type, body) => (content_type, body),
     };
     let mut bytes = body.into_bytes();

@@ -203,7 +203,7 @@ impl Harness {
         let Handle { ops, mut events, task } = engine::start(self.setup());
         let mut seen = Vec::new();
         let mut prompts = VecDeque::from(std::mem::take(&mut self.prompts));
-        let (mut begun, mut queued, mut asked) = (false, 0, false);
+        let (mut begun, mut queued, mut asked, mut compacting) = (false, 0, false, false);
         let builtin = Registry::builtin();
         loop {
             let event = tokio::time::timeout(PATIENCE, events.recv()).await;
@@ -223,7 +223,8 @@ impl Harness {
                 Event::Turn(Turn::Ended { end, .. }) => queued == 0 || *end == TurnEnd::Failed,
                 _ => false,
             };
-            let ready = ended || refused || (matches!(event, Event::Usage(_)) && !begun);
+            let told = compacting && matches!(event, Event::Notice { .. } | Event::Error { .. });
+            let ready = ended || refused || told || (matches!(event, Event::Usage(_)) && !begun);
             if let Event::Ask(ask) = &event
                 && !self.unanswered
             {
@@ -240,16 +241,17 @@ impl Harness {
             if ready {
                 begun = true;
                 // Ops are served in order: a command needs no word that it has ended.
-                asked = false;
+                (asked, compacting) = (false, false);
                 while let Some(line) =
-                    prompts.pop_front_if(|text| text.starts_with('/') && !begins_turn(text) && !asked)
+                    prompts.pop_front_if(|text| text.starts_with('/') && !begins_turn(text) && !asked && !compacting)
                 {
                     // Any name but a built-in's is a skill's, which makes a turn.
                     let name = line[1..].split(' ').next().unwrap_or_default();
                     asked = builtin.find(name).is_none();
+                    compacting = summarises(&line);
                     ops.send(command(&line)).await.unwrap();
                 }
-                if asked {
+                if asked || compacting {
                     continue;
                 }
                 let op = match prompts.pop_front() {
@@ -425,6 +427,11 @@ fn line(event: &Event, project: &Path) -> Option<String> {
 fn command(line: &str) -> Op {
     let (name, args) = line[1..].split_once(' ').unwrap_or((&line[1..], ""));
     Op::Command { name: name.into(), args: args.into() }
+}
+
+/// Whether the command takes its time, so that what follows would interrupt it.
+fn summarises(line: &str) -> bool {
+    line.strip_prefix("/compact").is_some_and(|args| !matches!(args.split(' ').nth(1), Some("undo" | "micro")))
 }
 
 /// Whether the command leads to a turn, whose end has to be waited for.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::script::Part;
+use super::super::script::{Part, notes_file};
 use super::tool;
 use crate::message::{Kind, Message, Outcome};
 use crate::provider::Request;
@@ -18,9 +18,7 @@ pub(super) fn update(request: &Request) -> Vec<Part> {
         return vec![Part::Text("Noted.".into())];
     };
     let asked = asked.text();
-    let file = asked
-        .lines()
-        .find_map(|line| line.strip_prefix("The notes are in ")?.split_once(", which you").map(|(file, _)| file));
+    let file = notes_file(request);
     let notes =
         asked.split_once("<notes>\n").and_then(|(_, rest)| rest.rsplit_once("\n</notes>")).map(|(notes, _)| notes);
     let (Some(file), Some(notes)) = (file, notes) else { return vec![Part::Text("There is nothing to note.".into())] };

@@ -10,13 +10,13 @@ use super::Part;
 /// Characters in one delta.
 const DELTA: usize = 9;
 
-/// The body of a whole answer.
-pub(super) fn answer(wire: WireName, parts: &[Part]) -> String {
+/// The body of a whole answer to a request that counts for so many tokens.
+pub(super) fn answer(wire: WireName, parts: &[Part], input: u64) -> String {
     match wire {
-        WireName::Anthropic => anthropic(parts),
-        WireName::Openai => openai(parts),
-        WireName::OpenaiChat => openai_chat(parts),
-        WireName::Gemini => gemini(parts),
+        WireName::Anthropic => anthropic(parts, input),
+        WireName::Openai => openai(parts, input),
+        WireName::OpenaiChat => openai_chat(parts, input),
+        WireName::Gemini => gemini(parts, input),
     }
 }
 
@@ -33,14 +33,14 @@ fn named(body: &mut String, event: Value) {
     let _ = write!(body, "event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
 }
 
-fn anthropic(parts: &[Part]) -> String {
+fn anthropic(parts: &[Part], input_tokens: u64) -> String {
     let mut body = String::new();
     named(
         &mut body,
         json!({ "type": "message_start", "message": {
             "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-test", "content": [],
             "stop_reason": null, "stop_sequence": null,
-            "usage": { "input_tokens": 10, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 5, "output_tokens": 1 },
+            "usage": { "input_tokens": input_tokens - 8, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 5, "output_tokens": 1 },
         } }),
     );
     named(&mut body, json!({ "type": "ping" }));
@@ -81,7 +81,7 @@ fn anthropic(parts: &[Part]) -> String {
     body
 }
 
-fn openai(parts: &[Part]) -> String {
+fn openai(parts: &[Part], input_tokens: u64) -> String {
     let mut body = String::new();
     let mut output = Vec::new();
     named(
@@ -154,15 +154,16 @@ fn openai(parts: &[Part]) -> String {
         json!({ "type": "response.completed", "response": {
             "id": "resp_1", "model": "gpt-test", "status": "completed", "output": output,
             "usage": {
-                "input_tokens": 18, "input_tokens_details": { "cached_tokens": 5 },
-                "output_tokens": 20, "output_tokens_details": { "reasoning_tokens": 4 }, "total_tokens": 38,
+                "input_tokens": input_tokens, "input_tokens_details": { "cached_tokens": 5 },
+                "output_tokens": 20, "output_tokens_details": { "reasoning_tokens": 4 },
+                "total_tokens": input_tokens + 20,
             },
         } }),
     );
     body
 }
 
-fn openai_chat(parts: &[Part]) -> String {
+fn openai_chat(parts: &[Part], input_tokens: u64) -> String {
     let mut body = String::new();
     let mut chunk = |choices: Value, usage: Value| {
         let chunk = json!({
@@ -199,7 +200,7 @@ fn openai_chat(parts: &[Part]) -> String {
     chunk(
         json!([]),
         json!({
-            "prompt_tokens": 18, "completion_tokens": 20, "total_tokens": 38,
+            "prompt_tokens": input_tokens, "completion_tokens": 20, "total_tokens": input_tokens + 20,
             "prompt_tokens_details": { "cached_tokens": 5 },
         }),
     );
@@ -207,7 +208,7 @@ fn openai_chat(parts: &[Part]) -> String {
     body
 }
 
-fn gemini(parts: &[Part]) -> String {
+fn gemini(parts: &[Part], input_tokens: u64) -> String {
     let mut body = String::new();
     let mut chunk = |parts: Vec<Value>, reason: Option<&str>| {
         let mut candidate = json!({ "content": { "role": "model", "parts": parts }, "index": 0 });
@@ -217,8 +218,8 @@ fn gemini(parts: &[Part]) -> String {
         let chunk = json!({
             "candidates": [candidate],
             "usageMetadata": {
-                "promptTokenCount": 18, "cachedContentTokenCount": 5, "candidatesTokenCount": 16,
-                "thoughtsTokenCount": 4, "totalTokenCount": 38,
+                "promptTokenCount": input_tokens, "cachedContentTokenCount": 5, "candidatesTokenCount": 16,
+                "thoughtsTokenCount": 4, "totalTokenCount": input_tokens + 20,
             },
             "modelVersion": "gemini-test",
         });
