@@ -26,6 +26,7 @@ pub mod thinking;
 mod tiers;
 mod turn;
 mod voice;
+mod window;
 
 pub use failure::Failure;
 pub use room::Compacted;

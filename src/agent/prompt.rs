@@ -93,6 +93,9 @@ fn printable(line: &str) -> String {
 /// How the first message begins.
 const OPENING: &str = "# Environment";
 
+/// What stands before the memory files in it.
+pub(super) const MEMORY: &str = "# Memory files";
+
 /// Whether a message is the one that `opening` rendered.
 pub fn opens(message: &Message) -> bool {
     message.kind == Kind::Attachment && message.text().starts_with(&format!("<system-reminder>\n{OPENING}\n"))
@@ -112,7 +115,9 @@ pub fn opening(environment: &Environment, files: &[memory::MemoryFile]) -> Strin
         None => text.push_str("Not a git repository.\n"),
     }
     if !files.is_empty() {
-        text.push_str("\n# Memory files\nThe user's standing instructions. They bind you where they fit the task.\n\n");
+        text.push_str("\n");
+        text.push_str(MEMORY);
+        text.push_str("\nThe user's standing instructions. They bind you where they fit the task.\n\n");
         text.push_str(&memory::render(files));
     }
     text

@@ -85,16 +85,13 @@ impl Agent {
     }
 
     /// Reckons what goes with every request beside the messages, when that changed.
-    fn weigh_overhead(&mut self) {
+    pub(super) fn weigh_overhead(&mut self) {
         let same =
             self.room.overhead.as_ref().is_some_and(|(system, specs)| {
                 Arc::ptr_eq(system, &self.system) && Arc::ptr_eq(specs, &self.tool_specs)
             });
         if !same {
-            let of = |spec: &ToolSpec| {
-                tokens::text(&spec.name) + tokens::text(&spec.description) + tokens::text(&spec.schema.to_string())
-            };
-            let text = tokens::text(&self.system) + self.tool_specs.iter().map(of).sum::<u64>();
+            let text = tokens::text(&self.system) + self.tool_specs.iter().map(weight).sum::<u64>();
             self.room.driver.meter.set_overhead(tokens::Load { text, images: 0 });
             self.room.overhead = Some((self.system.clone(), self.tool_specs.clone()));
         }
@@ -412,6 +409,11 @@ impl Agent {
 
 /// What `/compact` says when it is switched off.
 const OFF: &str = "Compaction is switched off (`compact.enabled`, or DISABLE_COMPACT).";
+
+/// Estimate of what a tool's definition takes.
+pub(super) fn weight(spec: &ToolSpec) -> u64 {
+    tokens::text(&spec.name) + tokens::text(&spec.description) + tokens::text(&spec.schema.to_string())
+}
 
 fn millis(elapsed: std::time::Duration) -> u64 {
     u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)

@@ -73,6 +73,12 @@ fn line(command: &Command, most: usize) -> String {
     format!("- {}{colon}{about}", command.name)
 }
 
+/// Whether a text tells the model of skills.
+pub(super) fn lists(text: &str) -> bool {
+    let text = text.strip_prefix("<system-reminder>\n").unwrap_or(text);
+    [OPENING, CHANGED, GONE].iter().any(|start| text.starts_with(start))
+}
+
 /// What the model was told, read back from the conversation; none when it was told nothing.
 fn told<'a>(reminders: impl Iterator<Item = &'a str>) -> Option<BTreeMap<String, String>> {
     let mut told = None;

@@ -79,7 +79,7 @@ impl Agent {
         if files.is_empty() {
             return Ok(());
         }
-        let text = format!("Memory files for the folder of {}:\n\n{}", read.display(), super::memory::render(&files));
+        let text = format!("{} {}:\n\n{}", super::memory::NESTED, read.display(), super::memory::render(&files));
         self.push(Message::reminder(&text), desk).await
     }
 

@@ -250,6 +250,8 @@ impl Registry {
             local("compact", "Summarises the conversation to make room in the window")
                 .hint("[what to keep in mind | micro [tokens] | undo]")
                 .headless(),
+            local("context", "Draws what fills the window: prompt, tools, memory, skills, messages, room left")
+                .headless(),
             local("cost", "Shows tokens and cost of the session").headless(),
             local("config", "Shows settings with their sources, or changes one").hint("[key [value]]").headless(),
             ui("diff", "Shows what the session changed in files, and what is not committed").headless(),

@@ -31,6 +31,7 @@ mod settings;
 pub mod summary;
 mod thresholds;
 pub mod trim;
+pub mod window;
 
 pub use candidate::{Candidate, Rejected};
 pub use count::Meter;

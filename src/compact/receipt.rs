@@ -3,6 +3,7 @@
 use crate::message::Kind;
 use crate::session::Context;
 use crate::session::entry::{Boundary, Dropped, Kept, Receipt};
+use crate::stdx::text::short;
 
 /// Counts what a boundary takes away and what it leaves. Costs and time are the caller's to add.
 pub fn of(context: &Context, boundary: &Boundary) -> Receipt {
@@ -35,37 +36,58 @@ pub fn of(context: &Context, boundary: &Boundary) -> Receipt {
 
 /// The receipt in words, one fact a part.
 pub fn words(receipt: &Receipt) -> String {
-    let Receipt { before, after, kept, dropped, .. } = receipt;
-    let mut parts = vec![
-        format!("{} messages compacted ({})", dropped.messages(), tier(&receipt.tier)),
-        format!("{before} → {after} tokens ({} saved)", before.saturating_sub(*after)),
-    ];
-    let mut stays = vec![format!("{} messages", kept.messages)];
-    let mut note = |count: u64, what: &str| {
-        if count > 0 {
-            stays.push(format!("{count} {what}"));
-        }
-    };
-    note(kept.files, "files");
-    note(kept.todos, "todos");
-    note(u64::from(kept.plan), "plan");
-    note(kept.skills, "skills");
-    parts.push(format!("kept {}", stays.join(", ")));
-    if let Some(cost) = receipt.cost_usd.filter(|cost| *cost > 0.0) {
-        parts.push(format!("${cost:.4}"));
-    }
-    if receipt.millis >= 100 {
-        parts.push(format!("{:.1} s", receipt.millis as f64 / 1000.0));
-    }
-    parts.join(" · ")
+    format!("{} · {}", title(receipt), lines(receipt).join(" · "))
 }
 
-fn tier(name: &str) -> &str {
-    match name {
-        "session_memory" => "with the notes of the session",
-        "remote" => "by the provider",
-        "full" => "with a summary",
-        "trim" => "without a summary",
-        other => other,
+/// What happened, in one line.
+pub fn title(receipt: &Receipt) -> String {
+    let what = match receipt.tier.as_str() {
+        "session_memory" => "replaced by notes".to_owned(),
+        "remote" => "compacted by the provider".to_owned(),
+        "full" => "summarised".to_owned(),
+        "trim" => "dropped".to_owned(),
+        other => format!("compacted ({other})"),
+    };
+    match receipt.dropped.messages() {
+        0 => "contents cleared or clipped".to_owned(),
+        1 => format!("1 message {what}"),
+        count => format!("{count} messages {what}"),
     }
+}
+
+/// Its facts: sizes, what left, what stays, what it took.
+pub fn lines(receipt: &Receipt) -> Vec<String> {
+    let Receipt { before, after, kept, dropped, .. } = receipt;
+    let saved = before.saturating_sub(*after);
+    let mut lines = vec![format!("{} → {} tokens ({} saved)", short(*before), short(*after), short(saved))];
+    let counts = |counts: &[(u64, &str, &str)]| -> Vec<String> {
+        let told = counts.iter().filter(|(count, ..)| *count > 0);
+        told.map(|(count, one, more)| format!("{count} {}", if *count == 1 { one } else { more })).collect()
+    };
+    let left = counts(&[
+        (dropped.prompts, "prompt", "prompts"),
+        (dropped.replies, "reply", "replies"),
+        (dropped.results, "result", "results"),
+        (dropped.others, "other", "others"),
+    ]);
+    if !left.is_empty() {
+        lines.push(format!("left: {}", left.join(", ")));
+    }
+    let mut stays = counts(&[
+        (kept.messages, "message", "messages"),
+        (kept.files, "file", "files"),
+        (kept.todos, "todo", "todos"),
+        (kept.skills, "skill", "skills"),
+    ]);
+    if kept.plan {
+        stays.push("the plan".into());
+    }
+    lines.push(format!("kept: {}", if stays.is_empty() { "nothing else".into() } else { stays.join(", ") }));
+    let cost = receipt.cost_usd.filter(|cost| *cost > 0.0).map(|cost| format!("${cost:.4}"));
+    let time = (receipt.millis >= 100).then(|| format!("{:.1} s", receipt.millis as f64 / 1000.0));
+    let took: Vec<String> = cost.into_iter().chain(time).collect();
+    if !took.is_empty() {
+        lines.push(format!("took: {}", took.join(", ")));
+    }
+    lines
 }

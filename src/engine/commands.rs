@@ -49,6 +49,10 @@ impl Engine {
             "redo" => self.put_back(Restore::Redo).await,
             "export" => self.export(args).await,
             "compact" => self.compact(args, inbox).await,
+            "context" => {
+                let text = self.agent.window_report();
+                self.tell(text).await;
+            }
             "cost" => match self.agent.collect_notes() {
                 Ok(()) => self.tell(self.cost()).await,
                 Err(error) => self.fail(error).await,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{EntryKind, Header};
+use super::entry::{Entry, EntryKind, Header, Seq, Trigger};
 use crate::message::{Kind, Message, Role, Usage};
 use crate::permission::Mode;
 use crate::thinking::Level;
@@ -30,6 +30,22 @@ pub struct Invoked {
     pub opened: Option<PathBuf>,
     /// As the model read it.
     pub content: String,
+}
+
+/// A compaction that put a boundary into the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Compacted {
+    /// Entry of the boundary.
+    pub seq: Seq,
+    /// RFC 3339, UTC.
+    pub ts: String,
+    pub trigger: Trigger,
+    pub tier: String,
+    /// Tokens of the request before and after.
+    pub before: u64,
+    pub after: u64,
+    /// It was taken back.
+    pub undone: bool,
 }
 
 /// A fold over all entries, rewound ones included.
@@ -59,6 +75,9 @@ pub struct Facts {
     pub agent: Option<String>,
     named: Option<String>,
     first_prompt: Option<String>,
+    /// Every compaction, oldest first.
+    #[serde(default)]
+    pub compactions: Vec<Compacted>,
     /// Requests that the user did not type, oldest first.
     pub spent: Vec<Spent>,
     /// Usage of ended turns and of requests that the user did not type, by model.
@@ -105,6 +124,22 @@ impl Facts {
         self.first_prompt.is_some()
     }
 
+    /// Folds an entry, with what only its envelope says.
+    pub(super) fn record(&mut self, entry: &Entry) {
+        if let EntryKind::CompactBoundary(boundary) = &entry.kind {
+            self.compactions.push(Compacted {
+                seq: entry.seq,
+                ts: entry.ts.clone(),
+                trigger: boundary.trigger,
+                tier: boundary.tier.clone(),
+                before: boundary.pre_tokens,
+                after: boundary.post_tokens,
+                undone: false,
+            });
+        }
+        self.apply(&entry.kind);
+    }
+
     pub(super) fn apply(&mut self, kind: &EntryKind) {
         match kind {
             EntryKind::Header(header) => {
@@ -135,6 +170,9 @@ impl Facts {
                 self.invoked.retain(|invoked| invoked.name != *name);
                 let (name, path, opened, content) = (name.clone(), path.clone(), opened.clone(), content.clone());
                 self.invoked.push(Invoked { name, path, opened, content });
+            }
+            EntryKind::BoundaryUndone { seq } => {
+                self.compactions.iter_mut().filter(|done| done.seq == *seq).for_each(|done| done.undone = true);
             }
             EntryKind::Spent { what, model, usage } => {
                 add(&mut self.used, model, usage);

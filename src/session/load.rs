@@ -72,7 +72,7 @@ impl Loaded {
                     }
                     _ => {}
                 }
-                self.facts.apply(&entry.kind);
+                self.facts.record(&entry);
                 self.changes.apply(line.seq, &entry.kind);
                 self.push(line, &entry.kind);
                 return true;

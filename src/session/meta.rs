@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::entry::EntryKind;
-use super::facts::Facts;
+use super::facts::{Compacted, Facts};
 use super::line::{self, Tag};
 use super::log::scan;
 use crate::permission::Mode;
@@ -40,6 +40,8 @@ pub(super) struct Meta {
     messages: u64,
     model: Option<String>,
     mode: Option<Mode>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    compactions: Vec<Compacted>,
 }
 
 /// How many messages of which kind a log has.
@@ -97,6 +99,7 @@ impl Meta {
             messages: count.messages,
             model: facts.model.clone(),
             mode: facts.mode,
+            compactions: facts.compactions.clone(),
         }
     }
 
@@ -128,7 +131,7 @@ fn read_through(log: &Path) -> Option<(Facts, Count)> {
         count.add(line.tag);
         let wanted = match line.tag {
             Tag::Prompt => !facts.has_prompt(),
-            Tag::Other => true,
+            Tag::Other | Tag::Projected => true,
             _ => false,
         };
         if wanted && let Some(entry) = line::parse(text) {
@@ -137,7 +140,9 @@ fn read_through(log: &Path) -> Option<(Facts, Count)> {
                 | EntryKind::Message { .. }
                 | EntryKind::Title { .. }
                 | EntryKind::ModelChanged { .. }
-                | EntryKind::ModeChanged { .. } => facts.apply(&entry.kind),
+                | EntryKind::ModeChanged { .. }
+                | EntryKind::CompactBoundary(_)
+                | EntryKind::BoundaryUndone { .. } => facts.record(&entry),
                 _ => {}
             }
         }
@@ -154,6 +159,7 @@ mod tests {
     use super::*;
     use crate::message::{Message, Usage};
     use crate::session::Session;
+    use crate::session::entry::Boundary;
 
     #[test]
     fn meta_says_what_the_log_says() {
@@ -166,12 +172,15 @@ mod tests {
         session.append(EntryKind::ModelChanged { model: "a/b".into() }).unwrap();
         session.append(EntryKind::ModeChanged { mode: Mode::Plan }).unwrap();
         session.append(EntryKind::Message { message: Arc::new(Message::reply(vec![])) }).unwrap();
+        let boundary = Boundary { tier: "full".into(), pre_tokens: 9, post_tokens: 3, ..Boundary::default() };
+        session.append(EntryKind::CompactBoundary(boundary)).unwrap();
         session.append(EntryKind::TurnEnded { end: "done".into(), usage: Usage::default() }).unwrap();
         let log = session.log().to_owned();
         let file = log.with_file_name(FILE);
         let good = fs::read(&file).unwrap();
         let written: Meta = serde_json::from_slice(&good).unwrap();
         assert!(written.created_ms > 0 && written.updated_ms + 1_000 > written.created_ms, "{written:?}");
+        assert_eq!(written.compactions.iter().map(|done| (done.before, done.after)).collect::<Vec<_>>(), [(9, 3)]);
         for (name, bytes) in [
             ("as written", Some(good.clone())),
             ("deleted", None),

@@ -246,7 +246,7 @@ impl Session {
         self.scan.last = Some((entry.seq, entry.id.clone()));
         self.next_seq = entry.seq + 1;
         self.next_call = self.next_call.max(super::load::next_call(&entry.kind));
-        self.facts.apply(&entry.kind);
+        self.facts.record(&entry);
         self.changes.apply(entry.seq, &entry.kind);
         if self.timeline.push(entry.seq, &entry.kind) {
             if self.writer()?.exists() {

@@ -180,6 +180,16 @@ pub fn clean_line(text: &str) -> String {
     clean(text).trim().replace('\n', " ")
 }
 
+/// `850`, `1.2k`, `34k`, `1.2M`.
+pub fn short(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..10_000 => format!("{:.1}k", count as f64 / 1e3),
+        10_000..1_000_000 => format!("{}k", count / 1_000),
+        _ => format!("{:.1}M", count as f64 / 1e6),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,6 +7,7 @@ pub mod composer;
 pub mod dialog;
 pub mod files;
 pub mod keymap;
+mod keys;
 pub mod msg;
 pub mod pager;
 pub mod paint;

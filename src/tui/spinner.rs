@@ -7,6 +7,7 @@ use ratatui::text::{Line, Span};
 use super::paint;
 use super::theme::Theme;
 use crate::protocol::{Compaction, Delta, Event, Item, Turn};
+use crate::stdx::text::short;
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Time of one frame.
@@ -192,16 +193,6 @@ impl Spinner {
     }
 }
 
-/// `850`, `1.2k`, `34k`, `1.2M`.
-pub fn short(count: u64) -> String {
-    match count {
-        0..1_000 => count.to_string(),
-        1_000..10_000 => format!("{:.1}k", count as f64 / 1e3),
-        10_000..1_000_000 => format!("{}k", count / 1_000),
-        _ => format!("{:.1}M", count as f64 / 1e6),
-    }
-}
-
 fn seconds(elapsed: Duration) -> String {
     match elapsed.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
@@ -247,6 +238,37 @@ mod tests {
             Turn::Ended { end: crate::protocol::TurnEnd::Done, usage: Default::default(), cost_usd: None, millis: 1 };
         spinner.apply(&Event::Turn(end), at(71));
         assert_eq!((spinner.busy(), spinner.wake(at(71), false)), (false, None));
+    }
+
+    #[test]
+    fn compaction_has_its_own_words_and_colour() {
+        use crate::protocol::Trigger;
+        let (start, theme) = (Instant::now(), Theme::dark());
+        let mut spinner = Spinner::default();
+        let mut check = |step: Compaction, seconds: u64, want: Option<&str>| {
+            let now = start + Duration::from_secs(seconds);
+            spinner.apply(&Event::Compaction(step), now);
+            let line = spinner.line(now, true, 70, &theme);
+            assert_eq!(line.as_ref().map(ToString::to_string).as_deref(), want);
+            line.into_iter().for_each(|line| assert_eq!(line.spans[1].style, theme.accent));
+        };
+        check(
+            Compaction::Started { trigger: Trigger::Manual, tokens: 9 },
+            0,
+            Some("● Compacting the conversation (0 s · esc to cancel)"),
+        );
+        check(
+            Compaction::Progress { phase: "Summarising".into(), received: 1_250 },
+            3,
+            Some("● Summarising (3 s · ↓ 1.2k tokens · esc to cancel)"),
+        );
+        check(Compaction::Completed { receipt: Default::default(), summary: String::new() }, 4, None);
+        // In a turn the turn goes on.
+        spinner.apply(&Event::Turn(Turn::Started), start);
+        spinner.apply(&Event::Compaction(Compaction::Started { trigger: Trigger::Auto, tokens: 9 }), start);
+        let failed = Compaction::Failed { reason: crate::protocol::FailureReason::NoSummary, text: String::new() };
+        spinner.apply(&Event::Compaction(failed), start);
+        assert!(spinner.in_turn());
     }
 
     #[test]

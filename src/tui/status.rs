@@ -4,11 +4,11 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::paint;
-use super::spinner::short;
 use super::theme::Theme;
 use super::thinking::Thinking;
 use crate::permission::Mode;
-use crate::protocol::{Event, ModeChange, ModelInfo, UsageInfo};
+use crate::protocol::{Event, Fullness, ModeChange, ModelInfo, UsageInfo};
+use crate::stdx::text::short;
 
 /// Cells of the bar that shows how much context is left.
 const BAR: usize = 5;
@@ -54,12 +54,6 @@ impl Status {
         }
     }
 
-    /// Share of the window that is still free, in percent.
-    fn left(&self) -> Option<u64> {
-        let usage = self.usage.filter(|usage| usage.window > 0)?;
-        Some(100 - (usage.context.min(usage.window) * 100 / usage.window))
-    }
-
     /// The line; `hint` stands at its right end as long as there is room, a warning before everything else.
     pub fn line(&self, hint: &str, urgent: bool, width: u16, theme: &Theme) -> Line<'static> {
         let width = width as usize;
@@ -83,8 +77,9 @@ impl Status {
             }
             None => parts.push((6, vec![Span::styled("…", theme.dim)])),
         }
-        if let Some(left) = self.left() {
-            parts.push((7, bar(left, theme)));
+        if let Some(usage) = self.usage.filter(|usage| usage.window > 0) {
+            let needed = if usage.fullness == Fullness::Fine { 7 } else { 10 };
+            parts.push((needed, bar(usage.left, usage.fullness, theme)));
         }
         if let Some(usage) = self.usage {
             let tokens = usage.total.input + usage.total.output + usage.total.cache_read + usage.total.cache_write;
@@ -130,15 +125,17 @@ pub fn mode(mode: Mode, theme: &Theme) -> (&'static str, Style) {
     }
 }
 
-fn bar(left: u64, theme: &Theme) -> Vec<Span<'static>> {
-    let style = match left {
-        0..=10 => theme.error,
-        11..=25 => theme.warning,
-        _ => theme.dim,
+/// How much room is left before the conversation is compacted, or before the end when nothing does that.
+fn bar(left: u8, fullness: Fullness, theme: &Theme) -> Vec<Span<'static>> {
+    let (style, words) = match fullness {
+        Fullness::Fine => (theme.dim, format!(" {left}%")),
+        Fullness::Warning => (theme.warning, format!(" {left}% left")),
+        Fullness::Error => (theme.error, format!(" {left}% left")),
+        Fullness::Blocking => (theme.error, " window full".to_owned()),
     };
-    let full = (left as usize * BAR).div_ceil(100);
+    let full = (usize::from(left) * BAR).div_ceil(100).min(BAR);
     let bar = "█".repeat(full) + &"░".repeat(BAR - full);
-    vec![Span::styled(bar, style), Span::styled(format!(" {left}%"), style)]
+    vec![Span::styled(bar, style), Span::styled(words, style)]
 }
 
 #[cfg(test)]
@@ -170,11 +167,20 @@ mod tests {
         let check = |width: u16, want: &str| {
             assert_eq!(status.line("? keys", false, width, &Theme::dark()).to_string(), want);
         };
-        check(80, "plan · claude-sonnet-4-5 · ████░ 75% · $0.12 · main · ? keys");
-        check(52, "plan · claude-sonnet-4-5 · ████░ 75% · $0.12 · main");
-        check(40, "plan · claude-sonnet-4-5 · ████░ 75%");
-        check(20, "plan · ████░ 75%");
+        check(80, "plan · claude-sonnet-4-5 · ████░ 70% · $0.12 · main · ? keys");
+        check(52, "plan · claude-sonnet-4-5 · ████░ 70% · $0.12 · main");
+        check(40, "plan · claude-sonnet-4-5 · ████░ 70%");
+        check(20, "plan · ████░ 70%");
         check(4, "plan");
+        for (left, fullness, width, want) in [
+            (9, Fullness::Warning, 40, "plan · claude-sonnet-4-5 · █░░░░ 9% left"),
+            (1, Fullness::Error, 24, "plan · █░░░░ 1% left"),
+            (0, Fullness::Blocking, 18, "░░░░░ window full"),
+        ] {
+            let mut full = status.clone();
+            full.usage = full.usage.map(|usage| UsageInfo { left, fullness, ..usage });
+            assert_eq!(full.line("? keys", false, width, &Theme::dark()).to_string(), want);
+        }
         assert_eq!(status.line("Ctrl+C again", true, 40, &Theme::dark()).to_string(), "Ctrl+C again");
     }
     #[test]

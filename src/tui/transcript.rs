@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use crate::message::{Block, CallId, Kind, Message, ToolResult};
 use crate::protocol::task::{Step, Task};
-use crate::protocol::{Delta, Event, Item, ModeChange, SessionInfo, Thinking, Turn, TurnEnd};
+use crate::protocol::{Compaction, Delta, Event, Item, ModeChange, SessionInfo, Thinking, Turn, TurnEnd};
 use crate::session::entry::Restore;
 use crate::tui::cell::call::{Call, Shell};
+use crate::tui::cell::compaction::{self, Compacted};
 use crate::tui::cell::note::{Note, Retry, Welcome};
 use crate::tui::cell::prompt::Prompt;
 use crate::tui::cell::skill::SkillText;
@@ -101,12 +102,11 @@ impl Transcript {
                 }
                 self.touch_last();
             }
-            Event::Notice { text } => self.push(Cell::Note(Note::Notice(text.clone()))),
-            Event::Compaction(step) => {
-                if let Some(note) = super::cell::compaction::note(step) {
-                    self.push(Cell::Note(note));
-                }
+            Event::Notice { text } => self.notice(text),
+            Event::Compaction(Compaction::Completed { receipt, summary }) => {
+                self.push(Cell::Compacted(Compacted { receipt: receipt.clone(), summary: summary.clone() }));
             }
+            Event::Compaction(step) => compaction::note(step).into_iter().for_each(|note| self.push(Cell::Note(note))),
             Event::Hook { ran } => ran.word().into_iter().for_each(|word| self.aside(word)),
             Event::Error { text, .. } => self.push(Cell::Note(Note::Error(text.clone()))),
             Event::Model(model) => {
@@ -335,6 +335,15 @@ impl Transcript {
                 self.touch(index);
             }
         }
+    }
+
+    /// What a command says after a receipt repeats it for front ends that draw none.
+    fn notice(&mut self, text: &str) {
+        let text = match self.slots.last() {
+            Some(Slot { cell: Cell::Compacted(compacted), .. }) => compacted.beyond(text),
+            _ => text,
+        };
+        self.push(Cell::Note(Note::Notice(text.to_owned())));
     }
 
     fn aside(&mut self, text: impl Into<String>) {

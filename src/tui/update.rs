@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use ratatui::crossterm::event::{KeyEvent, KeyEventKind};
-use ratatui::text::{Line, Span};
 
 use super::app::{App, TWICE};
 use super::composer::{self, Reaction};
@@ -12,8 +11,7 @@ use super::dialog::picker::{self, Choice, Picker};
 use super::keymap::Action;
 use super::msg::{Effect, Msg};
 use super::pager::{self, Pager};
-use super::render::Row;
-use super::{paint, thinking, view};
+use super::{thinking, view};
 use crate::commands::Registry;
 use crate::protocol::{Delivery, Event, ListKind, Listed, Op};
 
@@ -31,7 +29,7 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             match app.pager.as_ref().map(Pager::live) {
                 Some(true) => vec![Effect::RenderTranscript],
                 Some(false) => {
-                    app.pager = Some(keys_overlay(app));
+                    app.pager = Some(super::keys::page(app));
                     Vec::new()
                 }
                 None => Vec::new(),
@@ -225,7 +223,7 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
         }
         Some(Action::Editor) => return vec![Effect::OpenEditor(app.composer.editor.draft().expanded())],
         Some(Action::Help) if empty => {
-            app.pager = Some(keys_overlay(app));
+            app.pager = Some(super::keys::page(app));
             return Vec::new();
         }
         Some(Action::SendAfter) if app.spinner.in_turn() => return submit(app, Delivery::AfterTurn, now),
@@ -414,23 +412,4 @@ fn command(app: &mut App, name: &str, args: String) -> Vec<Effect> {
 
 fn remember(app: &mut App, text: &str) -> Vec<Effect> {
     if app.composer.history.push(text) { vec![Effect::AppendHistory(text.to_owned())] } else { Vec::new() }
-}
-
-fn keys_overlay(app: &App) -> Pager {
-    let theme = &app.options.theme;
-    let rows = app.options.keymap.rows();
-    let width = app.size.0 as usize;
-    let column = rows.iter().map(|(_, keys, _)| paint::width(keys)).max().unwrap_or(0).min(width / 3);
-    let mut lines = vec![Line::styled("Keys", theme.heading)];
-    for (_, keys, help) in rows {
-        let keys = paint::cut(&keys, column);
-        let gap = " ".repeat(column - paint::width(&keys) + 2);
-        for (at, help) in paint::fold(help, width.saturating_sub(column + 2)).into_iter().enumerate() {
-            let head = if at == 0 { format!("{keys}{gap}") } else { " ".repeat(column + 2) };
-            lines.push(Line::from(vec![Span::styled(head, theme.accent), Span::styled(help, theme.text)]));
-        }
-    }
-    let hint = "A backslash before Enter makes a new line. [keys] in config.toml binds other keys.";
-    lines.extend(paint::folded(hint, width, theme.dim));
-    Pager::text(lines.into_iter().map(Row::from).collect())
 }

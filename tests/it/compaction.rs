@@ -118,6 +118,43 @@ async fn compact_by_hand_and_back() {
 }
 
 #[tokio::test]
+async fn the_window_is_drawn() {
+    let script = "
+- reply: [tool: {name: Read, input: {file_path: a.txt}}]
+- reply: [tool: {name: Read, input: {file_path: a.txt}}]
+- reply: [text: done, usage: {input: 30000, output: 5}]
+- {for: summary, reply: [text: '<summary>S</summary>']}
+- reply: [text: gone on]
+";
+    let run = Harness::new()
+        .file("a.txt", &"some words in a line\n".repeat(400))
+        .file("AGENTS.md", "Answer in rhymes.")
+        .script(script)
+        .set("compact = { keep_recent_tokens = 0 }")
+        .prompt("read it twice")
+        .prompt("/context")
+        .prompt("/compact")
+        .prompt("go on")
+        .run()
+        .await;
+    let told = |run: &Ran| run.trace().split("notice ").nth(1).expect("a notice").replace('⏎', "\n");
+    let first = &told(&run);
+    let again = Harness::after(run).prompt("/context").run().await;
+    let second = &told(&again);
+    let row = |text: &str, name: &str| text.lines().find(|row| row.trim_start().starts_with(name)).map(str::to_owned);
+    for name in ["system prompt", "tools", "memory files", "messages", "prompts", "tool results", "free", "c compacted"]
+    {
+        assert!(row(first, name).is_some(), "{name}: {first}");
+    }
+    assert!(first.contains("30k of") && first.contains("a.txt`: 2 times"), "{first}");
+    assert!(!first.contains("Compactions"), "{first}");
+    assert!(row(second, "summary").is_some() && row(second, "tool results").is_none(), "{second}");
+    assert!(second.contains("UTC: full, asked for, 30k → ") && !second.contains("2 times"), "{second}");
+    let meta = std::fs::read_to_string(again.log().with_file_name("meta.json")).unwrap();
+    assert!(meta.contains(r#""trigger":"manual""#), "{meta}");
+}
+
+#[tokio::test]
 async fn old_results_are_cleared_on_request() {
     let mut script = String::new();
     for file in 1..=5 {

@@ -140,6 +140,51 @@ fn esc_interrupts_and_prompts_are_steered_and_queued() {
 }
 
 #[test]
+fn the_window_and_its_compaction_are_shown() {
+    for size in SIZES {
+        let program = Program::new();
+        let mut screen = scripted(
+            &program,
+            size,
+            r#"
+- reply: [text: One.]
+- reply: [text: Two., usage: {input: 150000, output: 5}]
+- for: summary
+  reply: [text: "<summary>The ", delay_ms: 700, text: "state of it.</summary>"]
+- reply: [text: Three.]
+"#,
+        );
+        screen.send("first\r");
+        screen.wait_text("One.");
+        screen.wait_text(READY);
+        screen.send("second\r");
+        screen.wait_text("Two.");
+        screen.wait_text("% left");
+        screen.wait_text(READY);
+        screen.send("/context\r");
+        screen.wait_text("full at");
+        screen.wait_text(READY);
+        screen.send("/compact\r");
+        screen.wait_text("Compacting");
+        screen.wait_text("/compact undo");
+        screen.wait_for("room again", |screen| !screen.contains("% left"));
+        screen.wait_text(READY);
+        let rows = screen.scrollback_text();
+        assert_eq!(rows.matches("messages summarised").count(), 1, "{rows}");
+        assert!(rows.contains("messages") && rows.contains("└ 150k → "), "{rows}");
+        screen.send(CTRL_O);
+        screen.wait_until("the transcript", |state| state.parser.screen().alternate_screen());
+        screen.wait_text("as it was summarised.");
+        screen.send(CTRL_O);
+        screen.wait_until("the way back", |state| !state.parser.screen().alternate_screen());
+        screen.send("third\r");
+        screen.wait_text("Three.");
+        screen.wait_text(READY);
+        leave(&mut screen);
+    }
+}
+
+#[test]
 fn popups_and_shell_lines() {
     let program = Program::new().file("src/unusual_name.rs", "fn main() {}\n");
     let mut screen =

@@ -89,7 +89,7 @@ impl Call {
     fn head(&self, mark: &'static str, style: Style, width: usize, theme: &Theme, detail: Detail) -> Row {
         let tool = text::clean_line(&self.tool);
         let title = text::clean_line(&self.title);
-        let said = self.summary(detail);
+        let said = if self.told_below(width) { String::new() } else { self.summary(detail) };
         let mut room = width.saturating_sub(2 + text::width(&tool) + 2);
         let said = if said.is_empty() { said } else { format!("  {said}") };
         let said = if text::width(&said) + 8 > room && !title.is_empty() { String::new() } else { said };
@@ -103,6 +103,17 @@ impl Call {
             spans.push(Span::styled(said, theme.dim));
         }
         Row::from(Line::from(wrap::clip(spans, width)))
+    }
+
+    /// Its one line is a sentence that does not fit behind the title, such as what the user answered.
+    fn told_below(&self, width: usize) -> bool {
+        const SENTENCE: usize = 24;
+        let Some(Display::Line { text }) = self.result.as_ref().and_then(|result| result.display.as_ref()) else {
+            return false;
+        };
+        let told = text::width(text);
+        let head = 2 + text::width(&self.tool) + 2 + text::width(&self.title);
+        told > SENTENCE && head + 2 + told > width
     }
 
     /// What stands behind the title.
@@ -165,6 +176,9 @@ impl Call {
             }
             (Outcome::Ok, Some(Display::Diff(change))) => diff_rows(change, width, theme, detail),
             (Outcome::Ok, Some(Display::Todos { items })) => todo_rows(items, width, theme),
+            (Outcome::Ok, Some(Display::Line { text })) if detail != Detail::Whole && self.told_below(width) => {
+                wrap::plain(&text::clean_line(text), theme.dim, width, &Prefix::hanging("  └ ", theme.dim))
+            }
             (Outcome::Ok, Some(Display::Line { .. })) if detail != Detail::Whole => Vec::new(),
             (Outcome::Ok, None) if detail != Detail::Whole && QUIET.contains(&self.tool.as_str()) => Vec::new(),
             (Outcome::Denied, Some(Display::Line { text })) if detail != Detail::Whole => {

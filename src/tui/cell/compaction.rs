@@ -1,24 +1,64 @@
 //! What the transcript says of compaction: receipts and refusals.
 
+use ratatui::text::{Line, Span};
+
+use super::Detail;
 use super::note::Note;
 use crate::compact::receipt;
-use crate::protocol::{Compaction, FailureReason};
+use crate::protocol::{Compaction, FailureReason, Receipt};
+use crate::stdx::text::{self, short};
+use crate::tui::render::Row;
+use crate::tui::render::wrap::{self, Prefix};
+use crate::tui::theme::Theme;
 
-/// The row of a step; none for those that the spinner tells.
+/// A boundary, and what stands for what left: the transcript view shows that whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compacted {
+    pub receipt: Receipt,
+    pub summary: String,
+}
+
+impl Compacted {
+    /// What a command adds to the receipt in its answer; all of it when it is about something else.
+    pub fn beyond<'a>(&self, notice: &'a str) -> &'a str {
+        notice.strip_prefix(&receipt::words(&self.receipt)).unwrap_or(notice).trim()
+    }
+
+    pub(super) fn rows(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
+        let whole = detail == Detail::Whole;
+        let mut title =
+            vec![Span::styled("✻ ", theme.accent), Span::styled(receipt::title(&self.receipt), theme.accent)];
+        if !whole && !self.summary.trim().is_empty() {
+            title.push(Span::styled(" (ctrl+o)", theme.dim));
+        }
+        let mut rows = vec![Row::from(Line::from(wrap::clip(title, width)))];
+        for line in receipt::lines(&self.receipt) {
+            let mark = if rows.len() == 1 { "  └ " } else { "    " };
+            rows.extend(wrap::plain(&line, theme.dim, width, &Prefix::hanging(mark, theme.dim)));
+        }
+        if whole && !self.summary.trim().is_empty() {
+            rows.push(Row::from(Line::default()));
+            rows.extend(wrap::plain(&text::clean(self.summary.trim()), theme.dim, width, &Prefix::indent(2)));
+        }
+        rows
+    }
+}
+
+/// The row of a step that is no receipt; none for those that the spinner tells.
 pub fn note(step: &Compaction) -> Option<Note> {
     Some(Note::Aside(match step {
-        Compaction::Started { .. } | Compaction::Progress { .. } => return None,
-        Compaction::Completed { receipt, .. } => receipt::words(receipt),
+        Compaction::Started { .. } | Compaction::Progress { .. } | Compaction::Completed { .. } => return None,
         Compaction::Failed { reason: FailureReason::Interrupted, .. } => "Compaction canceled.".into(),
         Compaction::Failed { text, .. } => format!("Compaction failed: {text}"),
         Compaction::MicroApplied { removed_results, saved_tokens } => {
-            format!("{removed_results} old tool results cleared · about {saved_tokens} tokens saved")
+            format!("{removed_results} old tool results cleared · about {} tokens saved", short(*saved_tokens))
         }
         Compaction::SessionMemoryApplied { saved_tokens, summary_tokens } => {
-            format!("notes of the session used as summary · {summary_tokens} tokens, {saved_tokens} saved")
+            let (summary, saved) = (short(*summary_tokens), short(*saved_tokens));
+            format!("notes of the session used as summary · {summary} tokens, {saved} saved")
         }
         Compaction::ThresholdExceeded { tokens, target } => {
-            format!("the conversation is still large: {tokens} tokens, {target} wanted")
+            format!("the conversation is still large: {} tokens, {} wanted", short(*tokens), short(*target))
         }
     }))
 }

@@ -12,6 +12,7 @@ pub mod thinking;
 use std::time::Duration;
 
 use self::call::{Call, Shell};
+use self::compaction::Compacted;
 use self::note::{Note, Retry, Welcome};
 use self::prompt::Prompt;
 use self::skill::SkillText;
@@ -41,6 +42,7 @@ pub enum Cell {
     Call(Call),
     Shell(Shell),
     Retry(Retry),
+    Compacted(Compacted),
     Note(Note),
 }
 
@@ -58,7 +60,7 @@ impl Cell {
     pub fn is_final(&self) -> bool {
         match self {
             Cell::Welcome(welcome) => !welcome.model.probing,
-            Cell::Prompt(_) | Cell::Skill(_) | Cell::Note(_) => true,
+            Cell::Prompt(_) | Cell::Skill(_) | Cell::Compacted(_) | Cell::Note(_) => true,
             Cell::Thinking(thinking) => thinking.took.is_some() || thinking.closed,
             Cell::Reply(reply) => reply.closed,
             Cell::Call(call) => call.is_done(),
@@ -79,6 +81,7 @@ impl Cell {
             Cell::Call(call) => call.rows(width, theme, detail),
             Cell::Shell(shell) => shell.rows(width, theme, detail),
             Cell::Retry(retry) => retry.rows(width, theme, detail),
+            Cell::Compacted(compacted) => compacted.rows(width, theme, detail),
             Cell::Note(note) => note.rows(width, theme),
         }
     }

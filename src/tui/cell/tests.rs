@@ -47,6 +47,77 @@ fn numbered(count: usize) -> String {
 }
 
 #[test]
+fn a_receipt_and_its_summary() {
+    use crate::protocol::Receipt;
+    use crate::session::entry::{Dropped, Kept};
+    let receipt = Receipt {
+        tier: "full".into(),
+        before: 170_000,
+        after: 21_500,
+        kept: Kept { messages: 4, files: 2, plan: true, ..Kept::default() },
+        dropped: Dropped { prompts: 3, replies: 12, results: 11, others: 1 },
+        cost_usd: Some(0.0123),
+        millis: 4_200,
+        ..Receipt::default()
+    };
+    let summary = "# What was asked\n\nThe parser shall be rewritten, and \u{1b}[31mnothing else.".to_owned();
+    let cell = Compacted { receipt, summary };
+    insta::assert_snapshot!(drawn(&Cell::Compacted(cell.clone())), @r#"
+    Folded 80
+    ✻ 27 messages summarised (ctrl+o)
+      └ 170k → 21k tokens (148k saved)
+        left: 3 prompts, 12 replies, 11 results, 1 other
+        kept: 4 messages, 2 files, the plan
+        took: $0.0123, 4.2 s
+
+    Folded 40
+    ✻ 27 messages summarised (ctrl+o)
+      └ 170k → 21k tokens (148k saved)
+        left: 3 prompts, 12 replies, 11
+        results, 1 other
+        kept: 4 messages, 2 files, the plan
+        took: $0.0123, 4.2 s
+
+    Whole 40
+    ✻ 27 messages summarised
+      └ 170k → 21k tokens (148k saved)
+        left: 3 prompts, 12 replies, 11
+        results, 1 other
+        kept: 4 messages, 2 files, the plan
+        took: $0.0123, 4.2 s
+
+      # What was asked
+
+      The parser shall be rewritten, and
+      ␛[31mnothing else.
+    "#);
+    let words = crate::compact::receipt::words(&cell.receipt);
+    assert_eq!(cell.beyond(&format!("{words}\n\nA hook spoke.")), "A hook spoke.");
+    assert_eq!(cell.beyond("Something else."), "Something else.");
+}
+
+#[test]
+fn an_answer_that_does_not_fit_stands_below() {
+    let text = "Store: Redis · Tests: unit tests; a fuzzer · Name: something of my own";
+    let cell =
+        call("AskUserQuestion", "Which store?", Some((Outcome::Ok, "x", Some(Display::Line { text: text.into() }))));
+    insta::assert_snapshot!(drawn(&cell), @r#"
+    Folded 80
+    ● AskUserQuestion(Which store?)
+      └ Store: Redis · Tests: unit tests; a fuzzer · Name: something of my own
+
+    Folded 40
+    ● AskUserQuestion(Which store?)
+      └ Store: Redis · Tests: unit tests; a
+        fuzzer · Name: something of my own
+
+    Whole 40
+    ● AskUserQuestion(Which store?)
+      x
+    "#);
+}
+
+#[test]
 fn calls() {
     use Outcome::*;
     let line = |text: &str| Display::Line { text: text.into() };

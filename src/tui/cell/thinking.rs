@@ -6,9 +6,9 @@ use ratatui::text::{Line, Span};
 
 use super::{Detail, spell};
 use crate::stdx::text;
+use crate::stdx::text::short;
 use crate::tui::render::Row;
 use crate::tui::render::wrap::{self, Prefix};
-use crate::tui::spinner::short;
 use crate::tui::theme::Theme;
 
 /// Bytes at the end of running reasoning that its last lines are looked for in.

@@ -187,7 +187,7 @@ fn the_pager_shows_keys_and_says_that_a_question_waits() {
     assert_snapshot!(draw(&run), @r"
     Keys
     Enter          send; while the agent
-    11/76 · ↑↓ PgUp PgDn g G scroll · / sea…
+    11/105 · ↑↓ PgUp PgDn g G scroll · / se…
     ");
     run.event(ask(1, "ls", &[]));
     assert_snapshot!(draw(&run), @r"

@@ -1,0 +1,116 @@
+//! What fills the window, part by part: gathered for `/context`.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Agent, memory, prompt, room, skill_list};
+use crate::compact::window::{Duplicate, Part, Report};
+use crate::message::tokens;
+use crate::message::{CallId, Kind, Message, Outcome};
+use crate::session::Context;
+
+/// Tokens of what a conversation holds, estimated.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Shares {
+    memory: u64,
+    skills: u64,
+    prompts: u64,
+    replies: u64,
+    results: u64,
+    summary: u64,
+    reminders: u64,
+}
+
+impl Shares {
+    fn of(context: &Context) -> Shares {
+        let mut shares = Shares::default();
+        for shown in context.shown() {
+            let total = shown.load.total();
+            match shown.message.kind {
+                Kind::Prompt => shares.prompts += total,
+                Kind::Reply => shares.replies += total,
+                Kind::ToolResult | Kind::ToolResultArchived | Kind::ToolSummary => shares.results += total,
+                Kind::CompactSummary => shares.summary += total,
+                Kind::Skill => shares.skills += total,
+                Kind::Attachment | Kind::Notice => shares.attachment(shown.message, total),
+            }
+        }
+        shares
+    }
+
+    fn attachment(&mut self, message: &Message, total: u64) {
+        let text = message.text();
+        let body = text.strip_prefix("<system-reminder>\n").unwrap_or(&text);
+        if body.starts_with(memory::NESTED) {
+            self.memory += total;
+        } else if skill_list::lists(&text) {
+            self.skills += total;
+        } else {
+            let files = prompt::opens(message).then(|| text.find(&format!("\n{}\n", prompt::MEMORY))).flatten();
+            let files = files.map_or(0, |at| tokens::text(&text[at..])).min(total);
+            self.memory += files;
+            self.reminders += total - files;
+        }
+    }
+
+    fn messages(self) -> u64 {
+        self.prompts + self.replies + self.results + self.summary + self.reminders
+    }
+}
+
+impl Agent {
+    /// What fills the window, as Markdown.
+    pub fn window_report(&mut self) -> String {
+        self.weigh_overhead();
+        let context = self.session.context();
+        let shares = Shares::of(context);
+        let part = |name, tokens| Part { name, tokens, inner: false };
+        let inner = |name, tokens| Part { name, tokens, inner: true };
+        let parts = vec![
+            part("system prompt", tokens::text(&self.system)),
+            part("tools", self.tool_specs.iter().map(room::weight).sum()),
+            part("memory files", shares.memory),
+            part("skills", shares.skills),
+            part("messages", shares.messages()),
+            inner("prompts", shares.prompts),
+            inner("replies", shares.replies),
+            inner("tool results", shares.results),
+            inner("summary", shares.summary),
+            inner("reminders", shares.reminders),
+        ];
+        Report {
+            model: &self.model.name(),
+            window: self.room.driver.window().tokens,
+            used: self.used(),
+            messages: context.len(),
+            marks: *self.room.driver.marks(),
+            auto: self.settings.compact.enabled && self.settings.compact.auto,
+            parts,
+            duplicates: duplicates(context),
+            history: &self.session.facts().compactions,
+        }
+        .draw()
+    }
+}
+
+/// Files that more than one result holds, by path.
+fn duplicates(context: &Context) -> Vec<Duplicate> {
+    let paths: HashMap<&CallId, &str> = context
+        .shown()
+        .flat_map(|shown| shown.message.calls())
+        .filter_map(|call| Some((&call.id, call.input.get("file_path")?.as_str()?)))
+        .collect();
+    let mut reads: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for held in context.results().filter(|held| held.tool == "Read" && !held.replaced) {
+        if held.result.outcome == Outcome::Ok
+            && let Some(path) = paths.get(&held.result.id)
+        {
+            let (times, tokens) = reads.entry(path).or_default();
+            (*times, *tokens) = (*times + 1, *tokens + held.load.total());
+        }
+    }
+    reads
+        .into_iter()
+        .filter(|(_, (times, _))| *times > 1)
+        .map(|(path, (times, tokens))| Duplicate { path: path.to_owned(), times, tokens: tokens - tokens / times })
+        .collect()
+}

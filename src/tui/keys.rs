@@ -1,0 +1,67 @@
+//! The page that `?` opens: what every key does, also in questions.
+
+use ratatui::text::{Line, Span};
+
+use super::app::App;
+use super::pager::Pager;
+use super::paint;
+use super::render::Row;
+use super::theme::Theme;
+
+/// Keys that nobody binds: those of questions and lists.
+const FIXED: &[(&str, &[(&str, &str)])] = &[
+    (
+        "In a question",
+        &[
+            ("1-9", "choose the option with that number"),
+            ("Up Down Enter", "choose an option"),
+            ("PgUp PgDn", "read on: the command, the diff, the plan"),
+            ("Esc", "no, without a word; in a text field: back"),
+        ],
+    ),
+    (
+        "In the review of a plan",
+        &[("Tab", "go through the options"), ("e, Ctrl+G", "edit the plan in $EDITOR"), ("c", "copy the plan")],
+    ),
+    (
+        "In questions of the agent",
+        &[
+            ("Space", "mark an option, where several may be chosen"),
+            ("Left Right", "go to another question; answers stay"),
+            ("letters", "on the last option: an answer of your own"),
+            ("Esc", "decline to answer"),
+        ],
+    ),
+    ("In a list", &[("letters", "filter"), ("Up Down Enter", "choose"), ("Esc", "close")]),
+];
+
+/// The page, for the screen as it is.
+pub(super) fn page(app: &App) -> Pager {
+    let (theme, width) = (&app.options.theme, app.size.0 as usize);
+    let bound = app.options.keymap.rows();
+    let bound: Vec<(&str, &str)> = bound.iter().map(|(_, keys, help)| (keys.as_str(), *help)).collect();
+    let tables = || std::iter::once(("Keys", bound.as_slice())).chain(FIXED.iter().copied());
+    let widest = tables().flat_map(|(_, rows)| rows.iter().map(|(keys, _)| paint::width(keys))).max();
+    let column = widest.unwrap_or(0).min(width / 3);
+    let mut lines = Vec::new();
+    for (at, (title, rows)) in tables().enumerate() {
+        if at > 0 {
+            lines.push(Line::default());
+        }
+        lines.push(Line::styled(title, theme.heading));
+        rows.iter().for_each(|(keys, help)| row(&mut lines, (keys, help), (column, width), theme));
+    }
+    lines.push(Line::default());
+    let hint = "A backslash before Enter makes a new line. [keys] in config.toml binds other keys.";
+    lines.extend(paint::folded(hint, width, theme.dim));
+    Pager::text(lines.into_iter().map(Row::from).collect())
+}
+
+fn row(lines: &mut Vec<Line<'static>>, (keys, help): (&str, &str), (column, width): (usize, usize), theme: &Theme) {
+    let keys = paint::cut(keys, column);
+    let gap = " ".repeat(column - paint::width(&keys) + 2);
+    for (at, help) in paint::fold(help, width.saturating_sub(column + 2)).into_iter().enumerate() {
+        let head = if at == 0 { format!("{keys}{gap}") } else { " ".repeat(column + 2) };
+        lines.push(Line::from(vec![Span::styled(head, theme.accent), Span::styled(help, theme.text)]));
+    }
+}
