@@ -144,6 +144,82 @@ async fn another_tier_comes_when_the_notes_do_not_do() {
 }
 
 #[tokio::test]
+async fn notes_serve_automatic_compaction_too() {
+    let script = format!(
+        "{}{}
+- reply: [text: three, usage: {{input: 170000, output: 5}}]
+- {{expect: {{contains: fourth, lacks: one word}}, reply: [text: four]}}
+",
+        said(),
+        noting("the parser")
+    );
+    let run = talk(&script).prompt("third").prompt("fourth").run().await;
+    assert_eq!(tiers(&run), ["session_memory"], "{}", run.trace());
+    let texts: Vec<String> = run.session().context().messages().iter().map(|message| message.text()).collect();
+    let (_, later) = texts.split_at(texts.iter().position(|text| text.contains("- the parser")).unwrap());
+    // What came after the notes stands word for word behind them.
+    assert!(later[0].contains("Carry on"), "{later:?}");
+    assert_eq!(later[1..3], ["third", "three"]);
+}
+
+#[tokio::test]
+async fn nobody_waits_for_notes_that_hang() {
+    let script = format!(
+        "{}
+- {{for: memory, reply: [delay_ms: 3600000, text: late]}}
+- {{for: summary, reply: [text: '<summary>S</summary>']}}
+- reply: [text: three]
+",
+        said()
+    );
+    // One more turn, then a compaction, then the end: none of them takes an hour.
+    let run = Harness::new()
+        .script(&script)
+        .set("compact = { keep_recent_tokens = 0, session_memory = { wait_s = 0 } }")
+        .prompt("first")
+        .prompt("second")
+        .prompt("third")
+        .prompt("/compact")
+        .run()
+        .await;
+    assert_eq!(tiers(&run), ["full"], "{}", run.trace());
+}
+
+#[tokio::test]
+async fn notes_are_kept_where_a_person_works_and_not_too_often() {
+    async fn check(harness: Harness, settings: &str, want: usize) {
+        // As much as the first time, and late enough for the first update to have ended: another would be due.
+        let long = "word ".repeat(30_000);
+        let script = format!(
+            "{}
+- {{chunk: 200000, reply: [delay_ms: 700, text: 'three {long}', usage: {{input: 110000, output: 5}}]}}
+{}{}
+- {{for: summary, reply: [text: '<summary>S</summary>']}}
+",
+            said(),
+            noting("a"),
+            noting("b")
+        );
+        let run = harness
+            .script(&script)
+            .set(&format!("compact = {{ keep_recent_tokens = 0 }}\n{settings}"))
+            .prompt("first")
+            .prompt("second")
+            .prompt("third")
+            .prompt("/compact")
+            .run()
+            .await;
+        let session = run.session();
+        let noted = session.facts().spent.iter().filter(|spent| spent.what == "session notes").count();
+        assert_eq!(noted, want, "{}", run.trace());
+    }
+    // The second update would come within the minute.
+    check(Harness::new(), "", 1).await;
+    check(Harness::new(), "features = { session_memory = false }", 0).await;
+    check(Harness::new().unattended(), "", 0).await;
+}
+
+#[tokio::test]
 async fn a_rewind_makes_notes_useless() {
     let run = noted().await;
     let to =
@@ -162,17 +238,18 @@ async fn only_edits_of_the_notes_pass() {
     let said = said();
     let script = format!(
         "{said}
-- {{for: memory, reply: [{}, {}, {}, tool: {{name: Bash, input: {{command: 'touch $P/made'}}}}, tool: {{name: Read, input: {{file_path: $P/a.txt}}}}]}}
+- {{for: memory, reply: [{}, {}, {}, {}, tool: {{name: Bash, input: {{command: 'touch $P/made'}}}}, tool: {{name: Read, input: {{file_path: $P/a.txt}}}}]}}
 - {{for: memory, expect: {{contains: Only Edit}}, reply: [text: enough]}}
 - {{for: summary, reply: [text: '<summary>S</summary>']}}
 ",
         edit("$P/a.txt", "one", "two"),
+        edit("$P/new.txt", "", "made"),
         edit("{notes_file}/../../transcript.jsonl", "", "x"),
         edit("{notes_file}", HINT, &"long ".repeat(4_100)),
     );
     let run = talk(&script).file("a.txt", "one").prompt("/compact").run().await;
     assert_eq!(run.read("a.txt"), "one");
-    assert!(!run.project().join("made").exists());
+    assert!(!run.project().join("made").exists() && !run.project().join("new.txt").exists());
     let notes = std::fs::read_to_string(folder(&run).join("summary.md")).unwrap();
     assert_eq!(notes, include_str!("../../assets/prompts/notes.md"));
     assert_eq!(tiers(&run), ["full"], "{}", run.trace());

@@ -34,6 +34,7 @@ pub(crate) struct Harness {
     env: Vec<(String, String)>,
     flags: toml::Table,
     thinking: Option<cocode::thinking::Override>,
+    presence: Presence,
 }
 
 /// What came of it.
@@ -61,6 +62,7 @@ impl Harness {
             env: Vec::new(),
             flags: toml::Table::new(),
             thinking: None,
+            presence: Presence::Attended,
         }
     }
 
@@ -133,6 +135,12 @@ impl Harness {
         self
     }
 
+    /// Nobody works in the session: it is a script's.
+    pub(crate) fn unattended(mut self) -> Harness {
+        self.presence = Presence::Unattended;
+        self
+    }
+
     /// `--thinking`.
     pub(crate) fn thinking(mut self, flag: &str) -> Harness {
         self.thinking = Some(cocode::thinking::Override::parse(flag).unwrap());
@@ -193,7 +201,7 @@ impl Harness {
             append_system: None,
             output_schema: None,
             sandbox: Sandbox::Outer,
-            presence: Presence::Attended,
+            presence: self.presence,
             clocks: Clocks::real(),
         }
     }
