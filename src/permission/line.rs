@@ -355,7 +355,7 @@ impl Judge<'_> {
         let known: Vec<String> = words.iter().map(Word::known).collect();
         for behavior in [Behavior::Deny, Behavior::Ask] {
             if let Some(entry) = self.query.entries(behavior).find(|entry| matching::touches(&entry.rule, &known)) {
-                let read_only = commands::reads(words).is_ok();
+                let read_only = self.only_reads(&commands::reads(words), &cwd);
                 self.parts.push(Part {
                     text,
                     verdict: Verdict { behavior, reason: because(entry), firm: true },
@@ -413,17 +413,22 @@ impl Judge<'_> {
         self.allow_rule(words, cwd).is_some()
     }
 
+    fn only_reads(&self, reads: &Result<commands::Reads, String>, cwd: &Cwd) -> bool {
+        reads.as_ref().is_ok_and(|reads| !touch::may_be_options(reads, cwd, self.query.places, self.files))
+    }
+
     /// The verdict, whether the command only reads, and whether acceptEdits let it pass.
     fn judge(&self, words: &[Word], cwd: &Cwd, unlooked: Option<String>) -> (Verdict, bool, bool) {
         let reads = match unlooked {
             Some(reason) => Err(reason),
             None => commands::reads(words),
         };
+        let only_reads = self.only_reads(&reads, cwd);
         let reason = match &reads {
             Ok(reads) => {
                 let verdict = touch::judge_reads(self.query, reads, cwd, self.files);
                 if verdict.behavior != Behavior::Ask || verdict.firm {
-                    return (verdict, true, false);
+                    return (verdict, only_reads, false);
                 }
                 verdict.reason
             }
@@ -438,12 +443,12 @@ impl Judge<'_> {
             return (Verdict::new(Behavior::Ask, "the command's name is only known when it runs"), false, false);
         }
         if let Some(rule) = self.allow_rule(words, cwd) {
-            return (Verdict::new(Behavior::Allow, rule), reads.is_ok(), false);
+            return (Verdict::new(Behavior::Allow, rule), only_reads, false);
         }
         if self.query.mode == Mode::AcceptEdits && touch::is_edit(self.query, words, cwd, self.files) {
             return (Verdict::new(Behavior::Allow, "mode acceptEdits"), false, true);
         }
-        (Verdict::new(Behavior::Ask, reason), reads.is_ok(), false)
+        (Verdict::new(Behavior::Ask, reason), only_reads, false)
     }
 
     fn change_folder(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {

@@ -177,6 +177,15 @@ fn may_be_ruled(query: &Query, paths: &[PathBuf], files: &dyn Files) -> Option<V
     })
 }
 
+/// Whether bash may make an option of one of the words: then nobody knows that the command only reads.
+pub(super) fn may_be_options(reads: &Reads, cwd: &Cwd, places: &Places, files: &dyn Files) -> bool {
+    let starred = |word: &&Word| matches!(word.pieces.first(), Some(Piece::Glob(_)));
+    reads.paths.iter().filter(starred).any(|word| {
+        let paths = paths(word, cwd, places, files);
+        paths.is_none_or(|paths| paths.iter().any(|path| like_option(path, cwd)))
+    })
+}
+
 /// Whether bash passes the path on as a word that starts with a dash.
 fn like_option(path: &Path, cwd: &Cwd) -> bool {
     cwd.0.iter().flatten().any(|cwd| path.strip_prefix(cwd).is_ok_and(|word| word.to_string_lossy().starts_with('-')))

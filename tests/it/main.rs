@@ -17,6 +17,7 @@ mod hooks;
 mod kill;
 mod licences;
 mod notes;
+mod permission_fuzz;
 mod plan;
 mod plan_enforced;
 mod processes;

@@ -245,7 +245,7 @@ fn calls() -> Vec<Value> {
 }
 
 /// Everything below a folder but the session's own log: kind, mode, time and content.
-fn snapshot(root: &Path) -> BTreeMap<PathBuf, (u32, SystemTime, Vec<u8>)> {
+pub(crate) fn snapshot(root: &Path) -> BTreeMap<PathBuf, (u32, SystemTime, Vec<u8>)> {
     use std::os::unix::fs::PermissionsExt;
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_path_buf()];
@@ -267,7 +267,7 @@ fn snapshot(root: &Path) -> BTreeMap<PathBuf, (u32, SystemTime, Vec<u8>)> {
     found
 }
 
-fn git(project: &Path, args: &[&str]) {
+pub(crate) fn git(project: &Path, args: &[&str]) {
     let done = std::process::Command::new("git")
         .args(["-c", "user.name=a", "-c", "user.email=a@b.c"])
         .args(args)
