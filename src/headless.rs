@@ -240,8 +240,8 @@ impl Run<'_> {
                     self.exit = stopped;
                     // Not only this turn: a prompt that still waits for the start must not be sent, either.
                     let _ = handle.ops.send(Op::Shutdown).await;
-                    self.drain(handle).await;
-                    self.finish(0, command)?;
+                    let millis = self.drain(handle).await?;
+                    self.finish(millis, command)?;
                     return Ok(false);
                 }
                 event = handle.events.recv() => event,
@@ -326,14 +326,6 @@ impl Run<'_> {
         match report.word() {
             Some(word) => writeln!(self.err, "{word}"),
             None => Ok(()),
-        }
-    }
-
-    async fn drain(&mut self, handle: &mut Handle) {
-        while let Some(event) = handle.events.recv().await {
-            if matches!(event, Event::Turn(Turn::Ended { .. }) | Event::Closed) {
-                return;
-            }
         }
     }
 

@@ -1,6 +1,10 @@
-//! The signals that end a run without a screen.
+//! The signals that end a run without a screen, and what is still taken in then.
 
-use super::Exit;
+use std::io;
+
+use super::{Exit, Run};
+use crate::engine::Handle;
+use crate::protocol::{Event, Turn};
 
 /// Resolves when the process is asked to stop.
 pub(super) async fn signal() -> Exit {
@@ -24,5 +28,24 @@ pub(super) async fn signal() -> Exit {
             Ok(()) => Exit::Interrupted,
             Err(_) => std::future::pending().await,
         }
+    }
+}
+
+impl Run<'_> {
+    /// Takes what the interrupted turn still says: the part of the answer that had arrived is its result. Returns how long
+    /// the turn took, in milliseconds.
+    pub(super) async fn drain(&mut self, handle: &mut Handle) -> io::Result<u64> {
+        while let Some(event) = handle.events.recv().await {
+            match event {
+                Event::Item(item) => self.item(item, &mut Vec::new())?,
+                Event::Turn(Turn::Ended { usage, cost_usd, millis, .. }) => {
+                    (self.usage, self.cost) = (usage, cost_usd);
+                    return Ok(millis);
+                }
+                Event::Closed => break,
+                _ => {}
+            }
+        }
+        Ok(0)
     }
 }

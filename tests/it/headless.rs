@@ -79,6 +79,29 @@ fn signals_end_a_run_and_its_commands() {
 }
 
 #[test]
+fn an_interrupted_answer_is_the_result_as_far_as_it_came() {
+    let program = Program::new();
+    let script = program.script("script.yaml", "- reply: [text: Half of, delay_ms: 600000, text: it.]\n");
+    let child = program
+        .command(Program::binary(), &["-p", "go", "--output-format", "json", "--offline-script", &script])
+        .spawn();
+    let child = child.unwrap();
+    // Nothing is told before the end, but the log has every part of the answer.
+    let last = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !program.logs().iter().any(|log| std::fs::read_to_string(log).is_ok_and(|text| text.contains("Half of")))
+        && std::time::Instant::now() < last
+    {
+        std::thread::yield_now();
+    }
+    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let done = end(child);
+    assert_eq!(done.code, Some(130), "{done:#?}");
+    let result = &done.lines()[0];
+    assert_eq!((result["result"].as_str(), result["is_error"].as_bool()), (Some("Half of"), Some(true)), "{result:#}");
+}
+
+#[test]
 fn one_json_object_and_a_line_for_each_step() {
     let done = run(WRITE, &["--output-format", "json"]);
     let lines = done.lines();
