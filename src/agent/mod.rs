@@ -42,7 +42,7 @@ use crate::agents::Definitions;
 use crate::compact;
 use crate::hooks::Hooks;
 use crate::message::{CallId, Message};
-use crate::permission::{Access, Behavior, Mode, Places, Rule, RuleSet, Source, Trust};
+use crate::permission::{Access, Behavior, Disk, Files, Mode, Places, Rule, RuleSet, Source, Trust};
 use crate::protocol::{Delta, Event, GrantScope, ModeChange, ModelInfo, RewindWhat};
 use crate::provider::catalog::ModelSpec;
 use crate::provider::{Provider, ToolSpec};
@@ -170,7 +170,8 @@ pub struct Agent {
 /// What of a session's own folder is never asked for.
 fn free_reads(session: &Session) -> Vec<PathBuf> {
     let dir = session.store().dir();
-    [dir.join("tool-results"), dir.join("blobs")].into_iter().chain(runs::opened(session)).collect()
+    let own = [dir.join("tool-results"), dir.join("blobs")];
+    own.iter().map(|folder| Disk.resolve(folder)).chain(runs::opened(session)).collect()
 }
 
 /// What an agent is made of besides its session.

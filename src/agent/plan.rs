@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::desk::Desk;
 use super::{Agent, Bypass};
-use crate::permission::{Behavior, Decision, Mode, Places};
+use crate::permission::{Behavior, Decision, Disk, Mode, Places, in_real_folder};
 use crate::protocol::{Approval, Event, ModeChange};
 use crate::session;
 use crate::session::entry::EntryKind;
@@ -50,7 +50,7 @@ impl Agent {
 
     /// Lets the plan be read at any time, and written in plan mode.
     pub(super) fn open_places(&self, places: &mut Places) {
-        places.free_reads.extend(self.plan_file());
+        places.free_reads.extend(self.plan_file().map(|file| in_real_folder(&file, &Disk)));
         places.free_writes.extend(self.open_plan());
     }
 

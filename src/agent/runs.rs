@@ -14,7 +14,7 @@ use crate::commands::skill::{RunsIn, Verbosity};
 use crate::commands::{Catalog, Skill, Source as From};
 use crate::hooks::{Origin, Registration};
 use crate::message::{Message, Outcome};
-use crate::permission::{Access, Behavior, Rule, Source, Trust};
+use crate::permission::{Access, Behavior, Disk, Rule, Source, Trust};
 use crate::protocol::Event;
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
@@ -103,6 +103,12 @@ impl Runs {
         self.recent.clear();
     }
 
+    /// The own name of the skill that another one reaches: an alias, or one with its source.
+    pub(super) fn own_name(&self, name: &str) -> Option<String> {
+        let (now, _) = self.settings.catalog.refresh();
+        now.named(name.trim()).map(|(_, skill)| skill.name.clone())
+    }
+
     /// What tools see of the skills.
     pub(super) fn view(&self) -> View {
         View {
@@ -180,6 +186,9 @@ impl Agent {
         if !skill.allowed_tools.is_empty() {
             wants.push(format!("allowed tools of /{}: {}", skill.name, skill.allowed_tools.join(", ")));
         }
+        if let Some(model) = &skill.model {
+            wants.push(format!("the model {model} for /{}", skill.name));
+        }
         if skill.hooks.is_some() {
             wants.push(format!("hooks of /{} ({})", skill.name, skill.place()));
         }
@@ -191,6 +200,20 @@ impl Agent {
 
     fn trusts(&self, skill: &Skill) -> bool {
         skill.source != From::ProjectSettings || self.policy.trust == Trust::Trusted
+    }
+
+    /// The folder that a skill opens for reading: where it really is, and only while nothing but the skill's own can be
+    /// meant by it. A project's stays in its repository, wherever links lead.
+    fn opens(&self, skill: &Skill) -> Option<PathBuf> {
+        let base = skill.base().filter(|_| self.trusts(skill))?.canonicalize().ok()?;
+        let project = &self.policy.places.project;
+        let top = || project.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(project);
+        let fits = match skill.source {
+            From::PolicySettings => true,
+            From::ProjectSettings if !base.starts_with(top().canonicalize().ok()?) => false,
+            _ => !self.policy.places.too_wide(&base, &Disk),
+        };
+        fits.then_some(base)
     }
 
     /// Begins the run that a prompt asks for. None for a prompt without a skill.
@@ -226,7 +249,7 @@ impl Agent {
                 if self.model.name() != before.name() {
                     // What was answered until now counts for the model that did.
                     self.turn_usage.settle(&before.spec);
-                    self.session.append(EntryKind::ModelChanged { model: self.model.name() })?;
+                    self.session.append(self.model_entry())?;
                 }
                 self.read_out(&skill, &call.args, desk, cancel).await
             }
@@ -237,12 +260,7 @@ impl Agent {
     /// Takes lock, rules and model for the run.
     async fn begin_run(&mut self, skill: &Arc<Skill>, desk: &Desk) {
         self.runs.running.push(skill.clone());
-        let mut rules = Vec::new();
-        if self.trusts(skill) {
-            rules.extend(skill.allowed_tools.iter().map(|text| (Behavior::Allow, text)));
-        }
-        rules.extend(skill.disallowed_tools.iter().map(|text| (Behavior::Deny, text)));
-        for (behavior, text) in rules {
+        for (behavior, text) in self.rules_of(skill) {
             match Rule::parse(text) {
                 Ok(rule) => self.policy.rules.add(behavior, rule, Source::Skill),
                 Err(problem) => {
@@ -260,7 +278,7 @@ impl Agent {
                 desk.emit(Event::Notice { text: format!("`/{}` {}: {problem}", skill.name, skill.place()) }).await;
             }
         }
-        let Some(name) = &skill.model else { return };
+        let Some(name) = skill.model.as_ref().filter(|_| self.trusts(skill)) else { return };
         match (self.runs.settings.models)(name) {
             Ok((model, tools)) if model.name() != self.model.name() => {
                 let before = (self.model.clone(), self.settings.tools.clone());
@@ -279,12 +297,33 @@ impl Agent {
         }
     }
 
-    /// Ends the run of one skill before the turn ends. Rules and model stay while another one runs.
+    /// What a run of the skill grants and forbids.
+    fn rules_of<'a>(&self, skill: &'a Skill) -> Vec<(Behavior, &'a str)> {
+        let granted = skill.allowed_tools.iter().filter(|_| self.trusts(skill));
+        let granted = granted.map(|text| (Behavior::Allow, text.as_str()));
+        granted.chain(skill.disallowed_tools.iter().map(|text| (Behavior::Deny, text.as_str()))).collect()
+    }
+
+    /// Ends the run of one skill before the turn ends, with its rules. The model stays while another one runs.
     pub(super) async fn end_run(&mut self, skill: &Skill, desk: &Desk) {
         if self.runs.running.iter().all(|running| running.name == skill.name) {
             return self.end_runs(desk).await;
         }
         self.runs.running.retain(|running| running.name != skill.name);
+        self.policy.rules.clear(Source::Skill);
+        for skill in self.runs.running.clone() {
+            for (behavior, text) in self.rules_of(&skill) {
+                // What is no rule was told when the run began.
+                if let Ok(rule) = Rule::parse(text) {
+                    self.policy.rules.add(behavior, rule, Source::Skill);
+                }
+            }
+        }
+    }
+
+    /// The model that is asked from now on, as the log has it.
+    pub(super) fn model_entry(&self) -> EntryKind {
+        EntryKind::ModelChanged { model: self.model.name(), borrowed: self.runs.replaced.is_some() }
     }
 
     /// Ends all runs with the turn, however it ended.
@@ -300,7 +339,7 @@ impl Agent {
         if let Some((model, tools)) = self.runs.replaced.take() {
             self.set_model(model, Arc::unwrap_or_clone(tools));
             desk.emit(Event::Model(self.model.info())).await;
-            if let Err(error) = self.session.append(EntryKind::ModelChanged { model: self.model.name() }) {
+            if let Err(error) = self.session.append(self.model_entry()) {
                 tracing::error!(%error, "the model of the session could not be noted");
             }
         }
@@ -321,7 +360,7 @@ impl Agent {
             Ok(body) => self.skill_text(skill, &body, args, desk, cancel).await?,
             Err(problem) => (format!("[The skill's text cannot be read: {problem}]"), Vec::new()),
         };
-        let opened = skill.base().filter(|_| self.trusts(skill)).map(PathBuf::from);
+        let opened = self.opens(skill);
         self.policy.places.free_reads.extend(opened.clone());
         self.session.append(EntryKind::SkillInvoked {
             name: skill.name.clone(),
@@ -420,7 +459,7 @@ impl Agent {
         let near = dirs.absolute(path, self.settings.user_home.as_deref());
         let file = own.into_iter().chain([near]).find(|file| file.is_file())?;
         let mut places = self.places();
-        places.free_reads.extend(skill.base().filter(|_| self.trusts(skill)).map(PathBuf::from));
+        places.free_reads.extend(self.opens(skill));
         let access = Access::Read { path: file.clone() };
         if self.decide_in(&places, "Read", &access).behavior != Behavior::Allow {
             return Some(Message::reminder(&format!(

@@ -230,7 +230,7 @@ impl Agent {
     fn open_turn(&mut self) -> Result<(), session::Error> {
         let (model, project) = (self.model.name(), self.policy.places.project.clone());
         if self.session.facts().model.as_ref() != Some(&model) {
-            self.session.append(EntryKind::ModelChanged { model })?;
+            self.session.append(self.model_entry())?;
         }
         if self.policy.trust == Trust::Trusted && !self.session.facts().trust.contains(&project) {
             self.session.append(EntryKind::Trusted { folder: project })?;

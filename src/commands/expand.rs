@@ -289,9 +289,20 @@ impl Out<'_> {
     /// another command.
     fn command(&mut self, line: &str) -> String {
         let (mut command, mut quote, mut at) = (String::new(), None, 0);
+        // From here on, only the shell itself knows what is quoted: what stands there stays as it is.
+        let mut lost = false;
         while let Some(c) = line[at..].chars().next() {
             let rest = &line[at..];
-            let found = if c == '$' { placeholder(rest, line[..at].chars().next_back(), false) } else { None };
+            let before = line[..at].chars().next_back();
+            lost |= match quote {
+                None => {
+                    ["$'", "<<", "(("].iter().any(|start| rest.starts_with(start))
+                        || c == '#' && before.is_none_or(char::is_whitespace)
+                }
+                Some('"') => rest.starts_with("$("),
+                Some(_) => false,
+            };
+            let found = if c == '$' && !lost { placeholder(rest, before, false) } else { None };
             if let Some((length, mark)) = found {
                 let words = match mark {
                     Mark::All => {
@@ -433,6 +444,12 @@ mod tests {
         check("!`git show $1`", "'x; rm -rf y'", "<run git show 'x; rm -rf y'>");
         check("!`echo $1`", "", "<run echo $1>");
         check("!`cat ${CLAUDE_SKILL_DIR}/x`", "", "<run cat /s/x>");
+        check("!`echo $(git log $1)`", "'a b'", "<run echo $(git log 'a b')>");
+        // Where another quoting holds, an argument could end it.
+        for line in ["echo \"$(git log '$1')\"", "echo $'$1'", "cat <<< '$1' '$1'", "ls # '$1'", "echo $(( $1 ))"] {
+            let args = "\"';touch evil;'\"";
+            check(&format!("!`{line}`"), args, &format!("<run {line}>\n\nARGUMENTS: {args}"));
+        }
     }
 
     #[test]

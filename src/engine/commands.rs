@@ -121,7 +121,7 @@ impl Engine {
         }
         match open::open_or_ask(&self.setup, &id, inbox).await {
             Ok(session) => {
-                let model = session.facts().model.clone();
+                let model = session.facts().own_model.clone();
                 self.replace(session, EndReason::Resume).await;
                 if let Some(model) = model.and_then(|name| self.models.earlier(&name)) {
                     let tools = self.loaded.config.tool_settings(model.spec.window);
@@ -180,7 +180,7 @@ impl Engine {
         let session = &mut self.agent.session;
         if !session.is_empty()
             && !session.read_only()
-            && let Err(error) = session.append(EntryKind::ModelChanged { model: model.name() })
+            && let Err(error) = session.append(EntryKind::ModelChanged { model: model.name(), borrowed: false })
         {
             return self.fail(error).await;
         }

@@ -120,7 +120,7 @@ fn choose_model(setup: &Setup, loaded: &Loaded, models: &Models, session: &Sessi
     if setup.offline || setup.script.is_some() {
         return Ok(Some(models.offline()));
     }
-    let earlier = session.facts().model.as_deref().filter(|_| loaded.config.model.is_none());
+    let earlier = session.facts().own_model.as_deref().filter(|_| loaded.config.model.is_none());
     match earlier.and_then(|name| models.earlier(name)) {
         Some(model) => Ok(Some(model)),
         None => models.configured(),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::files::{Files, Remembered};
 use super::line;
-use super::places::Places;
+use super::places::{Places, in_real_folder};
 use super::rule::{Entry, Rule, RuleSet, Source, Strictness};
 use super::suggest;
 use super::{Access, Behavior, Mode};
@@ -55,7 +55,8 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
         }
         Access::Shell { command, cwd } => {
             let mut places = query.places.clone();
-            places.free_reads.append(&mut places.free_writes);
+            let read = places.free_writes.drain(..).map(|file| in_real_folder(&file, files));
+            places.free_reads.extend(read);
             line::decide(&Query { places: &places, ..*query }, command, cwd, files)
         }
         Access::Read { path } => read(query, query.tool, path, files).into(),

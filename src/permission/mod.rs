@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use commands::git::QUIET as QUIET_GIT;
 pub use decide::{Decision, Query, Trust, decide};
 pub use files::{Disk, Files};
-pub use places::Places;
+pub use places::{Places, in_real_folder};
 pub use rule::{Entry, Rule, RuleError, RuleSet, Source};
 pub use settings::PermissionSettings;
 pub use sight::Sight;

@@ -1,5 +1,6 @@
 //! Which paths are the workspace's, which are protected, and which are never asked for.
 
+use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
 use super::files::{Files, lexical};
@@ -20,7 +21,8 @@ pub struct Places {
     pub cocode_home: PathBuf,
     /// Our config and log folders and other files of ours: written only after a question, and read only after one.
     pub own: Vec<PathBuf>,
-    /// Read without a question: this session's `tool-results/` and `blobs/`, the plan file, invoked skills' folders.
+    /// Read without a question: this session's `tool-results/` and `blobs/`, the plan file, invoked skills' folders. Real
+    /// paths: a link that takes the place of one later opens nothing.
     pub free_reads: Vec<PathBuf>,
     /// Written without a question: the plan file in plan mode, the extraction fork's `summary.md`. Exact paths.
     pub free_writes: Vec<PathBuf>,
@@ -79,19 +81,20 @@ impl Places {
         let lexical = lexical(path);
         let real = files.resolve(path);
         for path in [&lexical, &real] {
-            let names: Vec<String> = path.components().map(|part| fold(&part.as_os_str().to_string_lossy())).collect();
+            let names: Vec<Cow<'_, str>> = path.components().map(folded).collect();
             for (at, name) in names.iter().enumerate() {
                 let last = at + 1 == names.len();
-                if FOLDERS.contains(&name.as_str()) || name.starts_with("git~") || name.starts_with("claude~") {
+                let name = &**name;
+                if FOLDERS.contains(&name) || name.starts_with("git~") || name.starts_with("claude~") {
                     return Some(format!("{} is protected", shown(path)));
                 }
                 let ends = |folder: &&[&str]| {
-                    names[..=at].iter().rev().map(String::as_str).take(folder.len()).eq(folder.iter().rev().copied())
+                    names[..=at].iter().rev().map(|name| &**name).take(folder.len()).eq(folder.iter().rev().copied())
                 };
                 if PROFILE_FOLDERS.iter().any(ends) {
                     return Some(format!("{} is a profile", shown(path)));
                 }
-                if last && PROFILES.contains(&name.as_str()) {
+                if last && PROFILES.contains(&name) {
                     return Some(format!("{} is a profile", shown(path)));
                 }
             }
@@ -146,17 +149,21 @@ impl Places {
 
     pub(super) fn free_read(&self, path: &Path, files: &dyn Files) -> bool {
         let real = files.resolve(path);
-        self.free_reads.iter().any(|folder| real.starts_with(files.resolve(folder)))
-            || self.free_writes.iter().any(|file| real == files.resolve(file))
+        self.free_reads.iter().any(|folder| real.starts_with(folder)) || self.free_write(path, files)
+    }
+
+    /// Whether the folder, a real path, holds more than what somebody who opens it for reading can mean: what is private,
+    /// or the whole of the workspace, of the home folder or of ours.
+    pub fn too_wide(&self, folder: &Path, files: &dyn Files) -> bool {
+        self.private(folder, files).is_some()
+            || self.reaches_private(folder, files)
+            || self.holds_protected(folder, files)
     }
 
     pub(super) fn free_write(&self, path: &Path, files: &dyn Files) -> bool {
         // The parent is resolved and the file is not: a link in the plan file's place must not be written through.
         let real = files.resolve(path);
-        self.free_writes.iter().any(|file| match (file.parent(), file.file_name()) {
-            (Some(parent), Some(name)) => real == files.resolve(parent).join(name),
-            _ => false,
-        })
+        self.free_writes.iter().any(|file| real == in_real_folder(file, files))
     }
 
     /// Whether a glob in one part of a path could stand for a protected name.
@@ -184,8 +191,20 @@ impl Places {
     }
 }
 
+fn folded(part: Component<'_>) -> Cow<'_, str> {
+    match part.as_os_str().to_str() {
+        Some(name) => fold(name),
+        None => fold(&part.as_os_str().to_string_lossy()).into_owned().into(),
+    }
+}
+
 /// A name as careless file systems read it: without case, trailing dots and spaces, streams, or ignorable characters.
-fn fold(name: &str) -> String {
+fn fold(name: &str) -> Cow<'_, str> {
+    // Nearly every name: a line may hold ten thousand.
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-' | b'.');
+    if name.bytes().all(plain) && !name.ends_with('.') {
+        return Cow::Borrowed(name);
+    }
     let name = name.split(':').next().unwrap_or_default();
     let name: String = name
         .chars()
@@ -193,24 +212,28 @@ fn fold(name: &str) -> String {
             |c| !matches!(*c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'),
         )
         .collect();
-    name.trim_end_matches(['.', ' ']).to_lowercase()
+    name.trim_end_matches(['.', ' ']).to_lowercase().into()
 }
 
 /// The folded parts of `path` below `base`.
 fn strip(path: &Path, base: &Path) -> Option<Vec<String>> {
-    let parts =
-        |path: &Path| path.components().map(|part| fold(&part.as_os_str().to_string_lossy())).collect::<Vec<_>>();
-    let (path, base) = (parts(path), parts(base));
-    path.strip_prefix(base.as_slice()).map(<[String]>::to_vec)
+    let mut rest = path.components().map(folded);
+    let same = base.components().map(folded).all(|want| rest.next().is_some_and(|part| part == want));
+    same.then(|| rest.map(Cow::into_owned).collect())
 }
 
 fn under(path: &Path, base: &Path) -> bool {
     let mut parts = path.components();
-    let same = |part: Component, want: Component| {
-        let folded = |part: Component| fold(&part.as_os_str().to_string_lossy());
-        part == want || folded(part) == folded(want)
-    };
+    let same = |part: Component, want: Component| part == want || folded(part) == folded(want);
     !base.as_os_str().is_empty() && base.components().all(|want| parts.next().is_some_and(|part| same(part, want)))
+}
+
+/// The file in the real folder; what stands in the file's own place is not followed.
+pub fn in_real_folder(file: &Path, files: &dyn Files) -> PathBuf {
+    match (file.parent(), file.file_name()) {
+        (Some(parent), Some(name)) => files.resolve(parent).join(name),
+        _ => file.to_owned(),
+    }
 }
 
 fn shown(path: &Path) -> String {
@@ -263,6 +286,32 @@ mod tests {
             ("/p/a", false),
         ] {
             assert_eq!(places.private(Path::new(path), &files).is_some(), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn opened_folders() {
+        let places = Places { free_reads: vec!["/p/.claude/skills/x".into()], ..Places::for_tests() };
+        let free = |path: &str, files: &Table| places.free_read(Path::new(path), files);
+        assert!(free("/p/.claude/skills/x/a", &Table(&[])));
+        assert!(!free("/p/.claude/skills/x/../y/a", &Table(&[])));
+        // The folder, or what lies in it, was made a link after it was opened.
+        assert!(!free("/p/.claude/skills/x/.ssh/id", &Table(&[("/p/.claude/skills/x", "/home/u")])));
+        assert!(!free("/p/.claude/skills/x/a/id", &Table(&[("/p/.claude/skills/x/a", "/home/u/.ssh")])));
+        for (folder, want) in [
+            ("/p/.claude/skills/x", false),
+            ("/home/u/.claude/skills/x", false),
+            ("/usr/share/x", false),
+            ("/p", true),
+            ("/", true),
+            ("/home", true),
+            ("/home/u", true),
+            ("/home/u/.claude", true),
+            ("/home/u/.config", true),
+            ("/home/u/.config/cocode", true),
+            ("/home/u/.claude/cocode", true),
+        ] {
+            assert_eq!(places.too_wide(Path::new(folder), &Table(&[])), want, "{folder}");
         }
     }
 

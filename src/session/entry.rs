@@ -123,6 +123,9 @@ pub enum EntryKind {
     },
     ModelChanged {
         model: String,
+        /// Only for the run of a skill: a session that crashed in it goes on with the model before.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        borrowed: bool,
     },
     /// The user chose how hard the model thinks in this session, or (none) took the choice back.
     ThinkingChanged {

@@ -54,7 +54,10 @@ pub struct Facts {
     pub header: Option<Header>,
     /// None until the mode was changed for the first time.
     pub mode: Option<Mode>,
+    /// The model that is asked now.
     pub model: Option<String>,
+    /// The model of the session: the one that is asked, but for runs of skills with one of their own.
+    pub own_model: Option<String>,
     /// How hard the model thinks, where the user chose in this session.
     pub thinking: Option<Level>,
     /// Rules that the user granted for this session, oldest first.
@@ -151,9 +154,12 @@ impl Facts {
             EntryKind::Title { title } => self.named = Some(title.clone()),
             EntryKind::ThinkingChanged { level } => self.thinking = *level,
             EntryKind::ModeChanged { mode } => self.mode_changed(*mode),
-            EntryKind::ModelChanged { model } => {
+            EntryKind::ModelChanged { model, borrowed } => {
                 self.close(&Usage::default());
                 self.model = Some(model.clone());
+                if !borrowed {
+                    self.own_model = Some(model.clone());
+                }
             }
             EntryKind::Granted { rule } if !self.grants.contains(rule) => self.grants.push(rule.clone()),
             EntryKind::Revoked { rule } => self.grants.retain(|granted| granted != rule),
@@ -269,7 +275,7 @@ mod tests {
         };
         let mut facts = Facts::default();
         for kind in [
-            EntryKind::ModelChanged { model: "a".into() },
+            EntryKind::ModelChanged { model: "a".into(), borrowed: false },
             EntryKind::TurnStarted,
             reply(1),
             reply(2),
@@ -281,7 +287,7 @@ mod tests {
             EntryKind::TurnStarted,
             reply(40),
             EntryKind::TurnEnded { end: "done".into(), usage: usage(0) },
-            EntryKind::ModelChanged { model: "b".into() },
+            EntryKind::ModelChanged { model: "b".into(), borrowed: false },
             reply(100),
         ] {
             facts.apply(&kind);

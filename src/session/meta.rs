@@ -169,7 +169,7 @@ mod tests {
             session.append(EntryKind::Message { message: Arc::new(Message::prompt(prompt)) }).unwrap();
         };
         say(&mut session, "one");
-        session.append(EntryKind::ModelChanged { model: "a/b".into() }).unwrap();
+        session.append(EntryKind::ModelChanged { model: "a/b".into(), borrowed: false }).unwrap();
         session.append(EntryKind::ModeChanged { mode: Mode::Plan }).unwrap();
         session.append(EntryKind::Message { message: Arc::new(Message::reply(vec![])) }).unwrap();
         let boundary = Boundary { tier: "full".into(), pre_tokens: 9, post_tokens: 3, ..Boundary::default() };

@@ -130,7 +130,7 @@ fn entry(session: &Session, kind: u8, a: u64, b: u64) -> EntryKind {
         17 => EntryKind::Rewind { to: seq },
         18 => message(Message::reminder("reminder")),
         19 => message(Message::notice("notice")),
-        20 => EntryKind::ModelChanged { model: format!("m{}", a % 2) },
+        20 => EntryKind::ModelChanged { model: format!("m{}", a % 2), borrowed: false },
         _ => EntryKind::Spent {
             what: "summary".into(),
             model: "m".into(),
@@ -179,7 +179,7 @@ proptest! {
 /// A session that has something of everything; its id and log.
 fn sample(home: &Path) -> (String, PathBuf) {
     let mut session = Session::create(home, Path::new("/code"), "1", SystemTime::now);
-    session.append(EntryKind::ModelChanged { model: "m".into() }).unwrap();
+    session.append(EntryKind::ModelChanged { model: "m".into(), borrowed: false }).unwrap();
     for entry in [
         EntryKind::TurnStarted,
         message(Message::prompt("first 日本")),
@@ -266,7 +266,7 @@ fn damage_costs_the_damaged_lines_alone() {
 fn nothing_is_left_of_a_session_without_a_prompt() {
     let home = tempfile::tempdir().unwrap();
     let mut session = Session::create(home.path(), Path::new("/code"), "1", SystemTime::now);
-    session.append(EntryKind::ModelChanged { model: "m".into() }).unwrap();
+    session.append(EntryKind::ModelChanged { model: "m".into(), borrowed: false }).unwrap();
     session.sync().unwrap();
     assert!(session.is_empty());
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);

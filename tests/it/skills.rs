@@ -347,3 +347,94 @@ async fn a_fork_runs_as_a_sub_agent_and_only_its_report_comes_back() {
         .await;
     assert!(run.trace().ends_with("turn ended Done"), "{}", run.trace());
 }
+
+#[tokio::test]
+async fn no_name_evades_a_rule_against_a_skill() {
+    for called in ["deploy", "ship", "/ship", "user:deploy"] {
+        let run = own("deploy", "aliases: [ship]", "Deploy.")
+            .set("permissions.deny = ['Skill(deploy)']")
+            .script(&format!("- reply: [tool: {{name: Skill, input: {{skill: {called}}}}}]\n{DONE}"))
+            .prompt("go")
+            .run()
+            .await;
+        assert!(run.trace().contains("deny rule Skill(deploy)"), "{called}: {}", run.trace());
+        assert_eq!(told(&run), [] as [String; 0], "{called}");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_skill_opens_no_more_than_its_own_folder() {
+    let read = |path: &str| format!("- reply: [tool: {{name: Read, input: {{file_path: \"$P/{path}\"}}}}]\n{DONE}");
+    // Its own folder, also where a project's parent has it; not the folder that a link in its place leads to.
+    for (target, file, asks) in [("", "notes.md", 0), ("..", "out/notes.md", 1), (".", "a/notes.md", 1)] {
+        let harness = Harness::new()
+            .folder("project/sub")
+            .set("permissions.ask = ['Read(notes.md)']")
+            .script(&read(&format!(".claude/skills/x/{file}")))
+            .prompt("/x")
+            .answer(Answer::Yes);
+        let project = harness.project();
+        let skills = project.join(".claude/skills");
+        std::fs::create_dir_all(&skills).unwrap();
+        let target = match target {
+            ".." => project.parent().unwrap().to_owned(),
+            "." => project.clone(),
+            _ => skills.join("x"),
+        };
+        std::fs::create_dir_all(target.join(file).parent().unwrap()).unwrap();
+        std::fs::write(target.join("SKILL.md"), skill("", "!`echo ran`")).unwrap();
+        std::fs::write(target.join(file), "the notes").unwrap();
+        if target != skills.join("x") {
+            std::os::unix::fs::symlink(&target, skills.join("x")).unwrap();
+        }
+        let run = harness.run().await;
+        assert!(told(&run)[0].ends_with("ran"), "trusted: {}", run.trace());
+        assert_eq!(run.trace().matches("\nask Read").count(), asks, "{target:?}: {}", run.trace());
+    }
+}
+
+#[tokio::test]
+async fn a_crash_ends_the_model_of_a_run() {
+    let run = own("think", "model: opus", "Think.").script(DONE).prompt("/think").run().await;
+    let log = run.session().log().to_owned();
+    // As it stands when the process dies within the run.
+    let text = std::fs::read_to_string(&log).unwrap();
+    let cut: Vec<&str> = text.lines().take_while(|line| !line.contains("\"turn_ended\"")).collect();
+    std::fs::write(&log, cut.join("\n") + "\n").unwrap();
+    let facts = run.session().facts().clone();
+    assert_eq!((facts.model.as_deref(), facts.own_model), (Some("offline/opus"), None));
+}
+
+#[tokio::test]
+async fn a_project_chooses_no_model_without_trust() {
+    let run = Harness::new()
+        .file(".claude/skills/think/SKILL.md", &skill("model: opus", "Think."))
+        .script(DONE)
+        .prompt("/think")
+        .answer(Answer::No { feedback: None })
+        .run()
+        .await;
+    assert!(run.trace().contains("the model opus for /think"), "{}", run.trace());
+    assert!(!run.events.iter().any(|event| matches!(event, Event::Model(info) if info.model == "opus")));
+}
+
+#[tokio::test]
+async fn the_rules_of_a_fork_end_with_it() {
+    let run = own("outer", "", "Call the other one.")
+        .home("skills/away/SKILL.md", &skill("context: fork\nallowed-tools: Bash(touch:*)", "Look."))
+        .script(
+            r#"
+- reply: [tool: {name: Skill, input: {skill: away}}]
+- reply: [tool: {name: Bash, input: {command: "touch a.txt"}}]
+- reply: [text: Done.]
+- for: agent:general-purpose
+  reply: [text: Looked.]
+"#,
+        )
+        .prompt("/outer")
+        .answer(Answer::No { feedback: Some("no".into()) })
+        .run()
+        .await;
+    assert_eq!(run.trace().matches("\nask Bash").count(), 1, "{}", run.trace());
+}

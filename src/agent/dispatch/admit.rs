@@ -81,11 +81,24 @@ impl Agent {
     }
 
     pub(super) fn ready(&self, call: ToolCall, tool: Arc<dyn Tool>, access: Access) -> Ready {
+        let access = self.by_own_name(&call.name, access);
         let reads = matches!(access, Access::Shell { .. }) && {
             let (rules, trust) = (&RuleSet::default(), Trust::Untrusted);
             self.decide_by(&call.name, &access, Mode::Plan, rules, trust).behavior == Behavior::Allow
         };
         Ready { call, tool, access, reads, said: None }
+    }
+
+    /// A skill under its own name, however it was called, so that a rule against it holds. A rule may name an alias, too.
+    fn by_own_name(&self, tool: &str, access: Access) -> Access {
+        let Access::Other { specifier: Some(name), read_only } = &access else { return access };
+        if tool != "Skill" || self.decide(tool, &access).behavior == Behavior::Deny {
+            return access;
+        }
+        match self.runs.own_name(name) {
+            Some(own) => Access::Other { specifier: Some(own), read_only: *read_only },
+            None => access,
+        }
     }
 
     pub(in crate::agent) fn decide(&self, tool: &str, access: &Access) -> Decision {
