@@ -16,6 +16,7 @@ pub mod memory;
 pub mod plan;
 pub mod prompt;
 mod reminder;
+mod restore;
 mod room;
 pub mod runs;
 mod sample;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::desk::Desk;
 use super::{Agent, Bypass};
+use crate::message::{Message, PlanNote, tokens};
 use crate::permission::{Behavior, Decision, Disk, Mode, Places, in_real_folder};
 use crate::protocol::{Approval, Event, ModeChange};
 use crate::session;
@@ -171,6 +172,23 @@ impl Agent {
         }
         text
     }
+}
+
+/// The plan of a session as a reminder: what compaction puts back. None without a plan. A plan of more than `most` tokens
+/// is named, but not shown.
+pub(super) fn restored(agent: &Agent, most: u64) -> Option<Message> {
+    let file = agent.plan_file()?;
+    let text = std::fs::read_to_string(&file).ok().filter(|text| !text.trim().is_empty())?;
+    let shown = file.display();
+    let (note, state) = match agent.mode() {
+        Mode::Plan => (PlanNote::Restored, "Plan mode is on; this is the plan so far, not approved yet."),
+        _ => (PlanNote::Exit, "Plan mode is over; go by this plan where it still has open steps."),
+    };
+    let text = match tokens::text(&text) <= most {
+        true => format!("# Plan\n{state} It is in {shown}.\n\n{text}"),
+        false => format!("# Plan\n{state} It is too long to be shown here: read {shown}."),
+    };
+    Some(reminders::noted(note, &text))
 }
 
 fn plans(places: &Places) -> PathBuf {

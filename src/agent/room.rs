@@ -145,7 +145,7 @@ impl Agent {
                         return Ok(Some(TurnEnd::Interrupted));
                     }
                 }
-                Step::Trim { target } => self.trim(target, &clearable, desk).await?,
+                Step::Trim { target } => self.trim(target, &clearable, desk, cancel).await?,
                 Step::Refuse { used, blocking } => return Err(Failure::Full { used, blocking }),
             }
         }
@@ -185,6 +185,7 @@ impl Agent {
         target: u64,
         clearable: &(dyn Fn(&str) -> bool + Sync),
         desk: &Desk,
+        cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
         let started = (self.clock)();
         let opening = self.reopening().await;
@@ -204,7 +205,8 @@ impl Agent {
         (receipt.before, receipt.after) = (before, self.used());
         receipt.millis = millis((self.clock)().duration_since(started));
         let summary = plan.drop.and_then(|drop| drop.summary).map(|note| note.text()).unwrap_or_default();
-        desk.emit(Event::Compaction(Compaction::Completed { receipt, summary })).await;
+        desk.emit(Event::Compaction(Compaction::Completed { receipt: receipt.clone(), summary })).await;
+        self.after_compaction(&receipt, desk, cancel).await?;
         self.tell_close_runs(desk).await;
         Ok(())
     }
@@ -219,22 +221,25 @@ impl Agent {
         let started = (self.clock)();
         let tokens = self.used();
         desk.emit(Event::Compaction(Compaction::Started { trigger: wish.trigger, tokens })).await;
-        let proposal = self.propose(&wish, desk, cancel).await?;
-        let judged = match proposal {
-            Proposal::Candidate(candidate) => self
-                .room
-                .driver
-                .judge(self.session.context(), *candidate)
-                .map_err(|rejected| (FailureReason::NoProgress, rejected.to_string())),
-            Proposal::Failed { reason, text } => Err((reason, text)),
+        let judged = match self.before_compaction(wish, desk, cancel).await? {
+            Ok(wish) => match self.propose(&wish, desk, cancel).await? {
+                Proposal::Candidate(candidate) => self
+                    .room
+                    .driver
+                    .judge(self.session.context(), *candidate)
+                    .map_err(|rejected| (FailureReason::NoProgress, rejected.to_string())),
+                Proposal::Failed { reason, text } => Err((reason, text)),
+            },
+            Err(forbidden) => Err(forbidden),
         };
-        let Candidate { boundary, spent, restored } = match judged {
+        let Candidate { mut boundary, spent, restored } = match judged {
             Ok(candidate) => candidate,
             Err((reason, text)) => {
                 desk.emit(Event::Compaction(Compaction::Failed { reason, text: text.clone() })).await;
                 return Ok(Err((reason, text)));
             }
         };
+        self.hooks_join(&mut boundary, desk, cancel).await?;
         let mut receipt = receipt::of(self.session.context(), &boundary);
         receipt.kept = Kept { messages: receipt.kept.messages, ..restored };
         receipt.usage = spent;
@@ -258,6 +263,7 @@ impl Agent {
         }
         let info = self.usage_info();
         desk.emit(Event::Usage(info)).await;
+        self.after_compaction(&receipt, desk, cancel).await?;
         Ok(Ok(receipt))
     }
 
@@ -272,7 +278,10 @@ impl Agent {
         let opened = |message: &Arc<Message>| super::prompt::opens(message) || message.kind == Kind::CompactSummary;
         let begun = self.session.context().entries().any(|(_, message)| opened(message));
         match begun {
-            true => vec![Arc::new(self.opening().await)],
+            true => {
+                let opening = self.opening().await;
+                [Some(opening), self.skills_again()].into_iter().flatten().map(Arc::new).collect()
+            }
             false => Vec::new(),
         }
     }
@@ -337,7 +346,7 @@ impl Agent {
                 Compacted::Done { receipt, notes: Vec::new() }
             }
             Err((FailureReason::Interrupted, _)) => Compacted::Refused("Compaction canceled.".into()),
-            Err((_, text)) => Compacted::Refused(format!("Nothing was compacted: {text}.")),
+            Err((_, text)) => Compacted::Refused(format!("Nothing was compacted: {}.", text.trim_end_matches('.'))),
         })
     }
 

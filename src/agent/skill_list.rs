@@ -114,17 +114,9 @@ impl Agent {
         }
         let (now, _) = self.runs.settings.catalog.refresh();
         let lines = list(&now.registry, self.runs.settings.list_budget).lines;
-        let attachments: Vec<String> = self
-            .session
-            .context()
-            .entries()
-            .filter(|(_, message)| message.kind == Kind::Attachment)
-            .map(|(_, message)| message.text())
-            .filter(|text| text.contains("kills") || text.contains(GONE))
-            .collect();
-        let text = match told(attachments.iter().map(String::as_str)) {
+        let text = match self.told_skills() {
             None if lines.is_empty() => return Ok(()),
-            None => format!("{OPENING}\n{}", lines.into_values().collect::<Vec<_>>().join("\n")),
+            None => whole(lines),
             Some(known) => {
                 // Use changes what is shortened; that alone is no news.
                 let news: Vec<&str> = lines
@@ -149,6 +141,31 @@ impl Agent {
         };
         self.push(Message::reminder(&text), desk).await
     }
+
+    /// What the conversation says of skills.
+    fn told_skills(&self) -> Option<BTreeMap<String, String>> {
+        let attachments: Vec<String> = self
+            .session
+            .context()
+            .entries()
+            .filter(|(_, message)| message.kind == Kind::Attachment)
+            .map(|(_, message)| message.text())
+            .filter(|text| text.contains("kills") || text.contains(GONE))
+            .collect();
+        told(attachments.iter().map(String::as_str))
+    }
+
+    /// The list as a boundary brings it along, where the model was told of skills.
+    pub(super) fn skills_again(&self) -> Option<Message> {
+        self.told_skills()?;
+        let (now, _) = self.runs.settings.catalog.refresh();
+        let lines = list(&now.registry, self.runs.settings.list_budget).lines;
+        (!lines.is_empty()).then(|| Message::reminder(&whole(lines)))
+    }
+}
+
+fn whole(lines: BTreeMap<String, String>) -> String {
+    format!("{OPENING}\n{}", lines.into_values().collect::<Vec<_>>().join("\n"))
 }
 
 /// Whether two lines say the same, one of them perhaps shortened.

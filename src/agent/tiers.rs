@@ -109,10 +109,10 @@ impl Agent {
         Ok(Proposal::Candidate(Box::new(Candidate { spent, ..candidate })))
     }
 
-    /// What stands before a summary, and what both weigh.
+    /// What stands before a summary, and what both weigh with what is put back at most.
     async fn brings(&mut self, summary: &Message) -> (Vec<Arc<Message>>, u64) {
         let opening = self.reopening().await;
-        let brought = weight(&opening, summary);
+        let brought = weight(&opening, summary) + self.most_restored();
         (opening, brought)
     }
 
@@ -126,10 +126,11 @@ impl Agent {
         summary: Message,
         quotes: Quotes,
     ) -> Candidate {
+        let restored = self.restored(keep_from);
         if quotes == Quotes::Opening {
-            opening.extend(self.quotes(keep_from, weight(&opening, &summary)));
+            opening.extend(self.quotes(keep_from, weight(&opening, &summary) + restored.tokens()));
         }
-        let boundary = Boundary {
+        let mut boundary = Boundary {
             trigger: wish.trigger,
             tier: tier.into(),
             keep_from,
@@ -137,7 +138,8 @@ impl Agent {
             summary: Some(Arc::new(summary)),
             ..Boundary::default()
         };
-        Candidate { boundary, spent: Usage::default(), restored: Default::default() }
+        let restored = restored.join(&mut boundary);
+        Candidate { boundary, spent: Usage::default(), restored }
     }
 
     /// The user's own words that leave with a boundary, as many as fit beside so many tokens that it brings along.

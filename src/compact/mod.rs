@@ -10,6 +10,7 @@
 //! | when a tier ran last, failures in a row, switched off, undone | `Driver`, one for each session that runs; a resumed one starts anew |
 //! | stages that were tried for the request at hand | `Driver`, until `sent` |
 //! | contents of cleared results | files `tool-results/<call>.txt` of the session, written before the entry that clears |
+//! | what is put back | `restore`, chosen anew for each candidate |
 //! | a summary that is not committed yet | `Candidate`, by value, from its tier to `Driver::judge` |
 //! | notes of the session | files `session-memory/` of the session, written by the extraction alone |
 //! | what came of it | the boundary entry and its `Receipt`, in the log |
@@ -26,6 +27,7 @@ mod limits;
 pub mod memory;
 pub mod micro;
 pub mod receipt;
+pub mod restore;
 pub mod rounds;
 mod settings;
 pub mod summary;

@@ -64,9 +64,9 @@ impl Event {
         Event::ALL.into_iter().find(|event| event.name() == name)
     }
 
-    /// Whether what a hook prints joins the conversation as it stands.
+    /// Whether what a hook prints joins the conversation as it stands; of PreCompact, the instructions for the summary.
     pub(super) fn prints_context(self) -> bool {
-        matches!(self, Event::UserPromptSubmit | Event::SessionStart)
+        matches!(self, Event::UserPromptSubmit | Event::SessionStart | Event::PreCompact)
     }
 
     /// Whether exit code 2 stops something. Elsewhere there is nothing to stop: the user reads it.

@@ -26,7 +26,7 @@ mod undo;
 
 pub use context::Context;
 pub use error::Error;
-pub use facts::{Compacted, Facts, Spent, title_of};
+pub use facts::{Compacted, Facts, Invoked, Spent, title_of};
 pub use first::First;
 pub use history::History;
 pub use index::Summary;

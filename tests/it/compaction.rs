@@ -33,8 +33,10 @@ async fn a_full_window_is_summarised_before_the_next_request() {
     .run()
     .await;
     insta::assert_snapshot!(end(&run));
-    let texts: Vec<String> = run.session().context().messages().iter().map(|message| message.text()).collect();
-    insta::assert_snapshot!(texts[1..].join("\n=====\n"));
+    let texts = run.session().context().messages().iter().map(|message| message.text()).collect::<Vec<_>>();
+    // The skills that are shipped change.
+    assert!(texts[1].starts_with("<system-reminder>\n# Skills\n"), "{}", texts[1]);
+    insta::assert_snapshot!(texts[2..].join("\n=====\n"));
 }
 
 #[tokio::test]
@@ -177,4 +179,63 @@ async fn old_results_are_cleared_on_request() {
     assert!(trace.contains("\ncleared 2\n") && trace.contains("There are no old tool results to clear."), "{trace}");
     let cleared = run.log().with_file_name("tool-results").join("call_1.txt");
     assert!(std::fs::read_to_string(cleared).unwrap().contains("some words in a line"));
+}
+
+#[tokio::test]
+async fn files_todos_and_the_words_of_hooks_come_back() {
+    let big = "many words of a large file\n".repeat(2_000);
+    let run = Harness::new()
+        .file("small.txt", "the whole of a small file\n")
+        .file("big.txt", &big)
+        .file("gone.txt", "soon gone\n")
+        .set("[compact]\nkeep_recent_tokens = 0\n[[hooks.PreCompact]]\nhooks = [{ type = \"command\", command = \"echo mind the tests\" }]\n[[hooks.SessionStart]]\nmatcher = \"compact\"\nhooks = [{ type = \"command\", command = \"echo the build is green\" }]\n[[hooks.PostCompact]]\nhooks = [{ type = \"command\", command = \"cat > after.json\" }]")
+        .script(
+            "
+- reply: [tool: {name: Read, input: {file_path: gone.txt}}, tool: {name: Read, input: {file_path: small.txt}}, tool: {name: Read, input: {file_path: big.txt, limit: 900}}]
+- reply: [tool: {name: TodoWrite, input: {todos: [{content: write it, activeForm: writing, status: in_progress}]}}, tool: {name: Bash, input: {command: rm gone.txt}}]
+- reply: [text: read]
+- {for: summary, expect: {contains: mind the tests}, reply: [text: '<summary>S</summary>']}
+- reply: [tool: {name: Edit, input: {file_path: small.txt, old_string: whole, new_string: half}}]
+- reply: [tool: {name: Edit, input: {file_path: big.txt, old_string: many, new_string: few}}]
+- reply: [text: done]
+",
+        )
+        .mode(Mode::Bypass)
+        .prompt("first")
+        .prompt("/compact")
+        .prompt("second")
+        .run()
+        .await;
+    let texts: Vec<String> = run.session().context().messages().iter().map(|message| message.text()).collect();
+    let at = |words: &str| texts.iter().position(|text| text.contains(words));
+    let order =
+        ["no longer fits", "too large to be put back", "whole of a small file", "- [~] write it", "build is green"];
+    let places: Vec<_> = order.iter().map(|words| at(words)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {texts:#?}");
+    assert_eq!(at("soon gone"), None);
+    let read = |name: &str| std::fs::read_to_string(run.project().join(name)).unwrap();
+    // What came back whole may be edited; a note is no read.
+    assert_eq!(read("small.txt"), "the half of a small file\n", "{}", run.trace());
+    assert_eq!(read("big.txt"), big);
+    let after: serde_json::Value = serde_json::from_str(&read("after.json")).unwrap();
+    assert_eq!((&after["trigger"], &after["tier"]), (&"manual".into(), &"full".into()));
+    assert!(after["tokens_after"].as_u64() < after["tokens_before"].as_u64(), "{after}");
+}
+
+#[tokio::test]
+async fn a_hook_forbids_every_tier_but_the_trim() {
+    let hook = "[[hooks.PreCompact]]\nhooks = [{ type = \"command\", command = \"echo not now >&2; exit 2\" }]";
+    let run = full("- reply: [text: done]").set(hook).prompt("/compact").run().await;
+    let trace = run.trace();
+    assert_eq!(trace.matches("compaction failed").count(), 2, "{trace}");
+    assert!(trace.contains("forbids compaction: not now") && trace.contains("reply done"), "{trace}");
+    // Above the blocking mark the trim goes its way.
+    let talk = "
+- reply: [text: one]
+- reply: [text: two, usage: {input: 178000, output: 5}]
+- reply: [text: done]
+";
+    let prompts = Harness::new().script(talk).set(hook).prompt("first").prompt("second").prompt("third");
+    let run = prompts.run().await;
+    assert!(run.session().last_boundary().is_some() && run.trace().contains("reply done"), "{}", run.trace());
 }

@@ -8,7 +8,7 @@ use super::notes::{layout, over};
 use super::support::fake_api::{FakeApi, Reply};
 use super::support::harness::{Harness, Ran};
 
-const SETTINGS: &str = "features = { remote_compaction = true, session_memory = false }\ncompact = { keep_recent_tokens = 0, min_messages_before_compact = 2, fallback_context_window = 200000 }";
+const SETTINGS: &str = "features = { remote_compaction = true, session_memory = false }\ncompact = { keep_recent_tokens = 0, min_messages_before_compact = 2, fallback_context_window = 200000 }\nskills = { list_budget = 0 }";
 
 /// As the server answers: what the user said, and one item that only it can read.
 fn compacted() -> Reply {

@@ -35,8 +35,8 @@ impl Agent {
         if !self.settings.features.remote_compaction || wish.instructions.is_some() || cancel.is_cancelled() {
             return Ok(None);
         }
-        // How much comes back is not known yet.
-        let (keep_from, _) = candidate::cut(self.session.context(), &self.room.driver, 0);
+        // How long the provider's items are is not known yet.
+        let (keep_from, _) = candidate::cut(self.session.context(), &self.room.driver, self.most_restored());
         let request = self.request();
         let messages = self.leaving(keep_from, request.messages);
         if messages.is_empty() {
