@@ -307,8 +307,7 @@ mod tests {
 
     #[test]
     fn parts_add_up_and_rows_are_narrow() {
-        for (window, used) in [(None, 0), (None, 7), (Some(2_000), 1), (Some(200_000), 40_999), (Some(900_000_000), 3)]
-        {
+        for (window, used) in [(None, 0), (None, 7), (Some(2_000), 1), (Some(200_000), 40_999), (Some(9_000_000), 3)] {
             let report = report(window, used);
             let sum: u64 = report.fitted().iter().filter(|part| !part.inner).map(|part| part.tokens).sum();
             assert_eq!(sum, used, "{window:?}");

@@ -431,8 +431,13 @@ impl<O: Output> Front<O> {
         let jobs = self.transcript.take_jobs();
         let room = view::live_room(app, width, height);
         let live = self.transcript.live(width, room, app.theme(), self.start.elapsed());
-        let wanted = view::height(app, live.len() as u16, width, height);
-        self.surface.frame(&rows, wanted, |area, buf| view::draw(app, &live, area, buf, now))?;
+        // A terminal without another screen shows what would cover it among the rest.
+        let covered = app.covers();
+        let wanted = if covered { height } else { view::height(app, live.len() as u16, width, height) };
+        self.surface.frame(&rows, wanted, |area, buf| match covered {
+            true => view::draw_over(app, area, buf),
+            false => view::draw(app, &live, area, buf, now),
+        })?;
         if let Some((stream, jobs)) = jobs {
             self.paint(stream, jobs);
         }

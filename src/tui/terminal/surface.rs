@@ -11,12 +11,14 @@
 //! that wrap their rows anew carry the cursor along with the text.
 
 mod over;
+mod plain;
 
 use std::io;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
 
+use self::plain::Plain;
 use super::ansi::{
     self, CURSOR_HIDE, CURSOR_SHOW, ERASE_DOWN, Pen, SYNC_BEGIN, SYNC_END, WRAP_OFF, WRAP_ON, write_rows,
 };
@@ -60,6 +62,7 @@ pub struct Surface<O: Output> {
     /// History that came while the overlay hid it.
     queued: Vec<Row>,
     bytes: Vec<u8>,
+    plain: Plain,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -94,6 +97,7 @@ impl<O: Output> Surface<O> {
             overlay: None,
             queued: Vec::new(),
             bytes: Vec::new(),
+            plain: Plain::default(),
         }
     }
 
@@ -170,7 +174,7 @@ impl<O: Output> Surface<O> {
         f: impl FnOnce(Rect, &mut Buffer) -> Option<Position>,
     ) -> io::Result<()> {
         if self.traits.plain {
-            return self.print(rows);
+            return self.print(rows, height, f);
         }
         if self.overlay.is_some() {
             self.queued.extend_from_slice(rows);
@@ -396,14 +400,19 @@ impl<O: Output> Surface<O> {
         }
     }
 
-    fn print(&mut self, rows: &[Row]) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        for row in rows {
-            let text: String = row.line.spans.iter().map(|span| span.content.as_ref()).collect();
-            ansi::clipped(&mut bytes, text.trim_end(), usize::MAX);
-            bytes.extend_from_slice(b"\r\n");
+    fn print(
+        &mut self,
+        rows: &[Row],
+        height: u16,
+        f: impl FnOnce(Rect, &mut Buffer) -> Option<Position>,
+    ) -> io::Result<()> {
+        if let Some(size) = self.out.size() {
+            self.size = size;
         }
-        self.out.write_all(&bytes)
+        let mut live = Buffer::empty(Rect::new(0, 0, self.size.width, height.clamp(1, self.size.height)));
+        let cursor = f(live.area, &mut live);
+        let bytes = self.plain.frame(rows, &live, cursor);
+        if bytes.is_empty() { Ok(()) } else { self.out.write_all(&bytes) }
     }
 
     fn note(&self) {
@@ -443,7 +452,8 @@ impl<O: Output> Surface<O> {
     pub fn release(&mut self) -> io::Result<()> {
         self.leave_overlay()?;
         if self.modes & ACTIVE == 0 {
-            return Ok(());
+            let end = self.plain.release();
+            return if end.is_empty() { Ok(()) } else { self.out.write_all(end) };
         }
         if let Some(size) = self.out.size() {
             self.size = size;
