@@ -17,7 +17,7 @@ pub const QUIET: &[(&str, &str)] = &[
     ("GIT_NO_LAZY_FETCH", "1"),
     (
         "GIT_CONFIG_PARAMETERS",
-        "'core.fsmonitor=false' 'core.hookspath=/dev/null' 'core.pager=cat' 'log.showsignature=false' 'gpg.program=false' \
+        "'core.fsmonitor=false' 'diff.autorefreshindex=false' 'core.hookspath=/dev/null' 'core.pager=cat' 'log.showsignature=false' 'gpg.program=false' \
          'gpg.openpgp.program=false' 'gpg.x509.program=false' 'gpg.ssh.program=false'",
     ),
     (

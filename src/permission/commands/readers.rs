@@ -124,10 +124,10 @@ pub(super) const READERS: &[Reader] = &[
         Operands::Paths,
     ),
     reader("stat", "fLt", "c", "dereference file-system format= printf= terse help version", Operands::Paths),
-    // Not -C, -f, -m, -z.
+    // Not -C, -f, -m, -z, nor -p, which sets times.
     reader(
         "file",
-        "bhiknNprE0",
+        "bhiknNrE0",
         "F",
         "brief mime mime-type mime-encoding no-dereference dereference separator= keep-going extension help version",
         Operands::Paths,
