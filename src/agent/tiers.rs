@@ -73,7 +73,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Proposal, session::Error> {
         let mut spent = Usage::default();
-        let request = self.summary_request(wish);
+        let mut request = self.summary_request(wish);
         let tries = if self.settings.features.compact_streaming_retry {
             self.settings.compact.max_summary_retries + 1
         } else {
@@ -82,6 +82,12 @@ impl Agent {
         let mut answered = Err((FailureReason::NoSummary, "no summary was asked for".to_owned()));
         for _ in 0..tries {
             answered = self.ask_summary(request.clone(), &mut spent, desk, cancel).await;
+            while matches!(answered, Err((FailureReason::PromptTooLong, _)))
+                && let Some(messages) = summary::without_oldest(&request.messages)
+            {
+                request.messages = messages;
+                answered = self.ask_summary(request.clone(), &mut spent, desk, cancel).await;
+            }
             // Tools are there for the cache's sake alone; an answer that calls one is asked again without.
             if answered.as_ref().is_ok_and(|reply| reply.calls().next().is_some()) {
                 let bare = Request { tools: Arc::new([]), ..request.clone() };
@@ -151,7 +157,11 @@ impl Agent {
     /// The request that the turn would send, with the instruction as its last message: the cached prefix serves it.
     fn summary_request(&mut self, wish: &Wish) -> Request {
         let own = self.settings.compact.compact_prompt.clone();
-        let text = summary::instruction(own.as_deref(), wish.instructions.as_deref());
+        let mut text = summary::instruction(own.as_deref(), wish.instructions.as_deref());
+        let most = self.room.driver.limits().summary;
+        if most < self.settings.compact.max_summary_tokens {
+            text = format!("{text}\n\n{}", summary::length(most));
+        }
         let request = self.request();
         let mut messages = request.messages;
         messages.push(Arc::new(Message {
