@@ -3,9 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Map, Value};
+
 use super::definition::{Definition, Source};
-use super::{Definitions, Diagnostic, frontmatter};
+use super::{Definitions, Diagnostic};
 use crate::permission::Trust;
+use crate::stdx::frontmatter::{FaultKind, Frontmatter};
 
 /// Largest file that is read, in bytes.
 const LARGEST: u64 = 256 << 10;
@@ -75,9 +78,12 @@ impl Definitions {
     }
 
     fn read(&mut self, file: &Path, text: &str, source: fn(PathBuf) -> Source) {
-        let (fields, body, problem) = frontmatter::split(text);
+        let head = Frontmatter::read(text);
+        let body = text[head.body..].replace("\r\n", "\n");
         let diagnostic = |problem| Diagnostic { file: file.to_owned(), problem };
-        self.diagnostics.extend(problem.map(diagnostic));
+        let faults = head.faults.iter().filter(|fault| fault.kind != FaultKind::Missing);
+        self.diagnostics.extend(faults.map(|fault| diagnostic(format!("line {}: {}", fault.line, fault.kind))));
+        let fields: Map<String, Value> = head.fields.into_iter().map(|field| (field.key, field.value)).collect();
         // A note that somebody keeps among the agents is none.
         if fields.is_empty() {
             self.diagnostics

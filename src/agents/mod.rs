@@ -2,7 +2,6 @@
 
 pub mod definition;
 mod files;
-mod frontmatter;
 
 pub use definition::{Definition, Source, Tools};
 pub use files::{Folders, load};
@@ -88,7 +87,7 @@ impl Definitions {
 
     /// The list for people, in Markdown.
     pub fn report(&self) -> String {
-        let mut text = String::new();
+        let mut text = String::from("Agents that the model can launch with the Task tool:\n\n");
         for definition in &self.all {
             let mut notes = vec![match &definition.source {
                 Source::Builtin => "built in".to_owned(),
@@ -112,7 +111,7 @@ impl Definitions {
             text.push_str("\nWhat is wrong with files:\n\n");
             self.diagnostics.iter().for_each(|problem| text.push_str(&format!("- {problem}\n")));
         }
-        text.push_str("\nThe model launches them with the Task tool. Files of your own: `.claude/agents/<name>.md`.\n");
+        text.push_str("\nFiles of your own: `.claude/agents/<name>.md`.\n");
         text
     }
 }

@@ -3,6 +3,8 @@
 //! Strict YAML first. What that rejects is read entry by entry, so that one bad value does not take the others along; a
 //! value that is no YAML at all counts as the text that it is.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 /// Largest head that is read as YAML, in bytes.
@@ -54,6 +56,20 @@ pub enum FaultKind {
     Repeated { key: String },
     /// ` #` begins a comment, which cut this value.
     Comment { key: String },
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultKind::Missing => write!(f, "there is no frontmatter"),
+            FaultKind::Unclosed => write!(f, "the frontmatter has no closing `---`"),
+            FaultKind::TooLong => write!(f, "the frontmatter is larger than 64 KiB"),
+            FaultKind::Text { key, reason } => write!(f, "the value of `{key}` is no YAML ({reason})"),
+            FaultKind::Stray { text } => write!(f, "`{text}` is no `key: value`"),
+            FaultKind::Repeated { key } => write!(f, "`{key}` is written twice"),
+            FaultKind::Comment { key } => write!(f, "` #` begins a comment in the value of `{key}`"),
+        }
+    }
 }
 
 impl Frontmatter {

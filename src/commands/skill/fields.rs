@@ -23,44 +23,35 @@ impl Reader<'_> {
 
     pub(super) fn faults(&mut self) {
         for Fault { line, kind } in &self.head.faults {
-            let line = Some(*line);
+            let (line, what) = (Some(*line), kind.to_string());
             match kind {
                 FaultKind::Missing => {
                     let effect = "name and description are guessed, and the model is not told of the skill";
-                    self.warn(
-                        line,
-                        "there is no frontmatter",
-                        effect,
-                        "begin the file with `---`, name, description, `---`",
-                    );
+                    self.warn(line, &what, effect, "begin the file with `---`, name, description, `---`");
                 }
                 FaultKind::Unclosed => {
                     let effect = "it is taken to end before this line";
-                    self.warn(line, "the frontmatter has no closing `---`", effect, "write `---` above this line");
+                    self.warn(line, &what, effect, "write `---` above this line");
                 }
                 FaultKind::TooLong => {
                     let effect = "only its plain `key: value` lines are read";
-                    self.warn(line, "the frontmatter is larger than 64 KiB", effect, "move text into the body");
+                    self.warn(line, &what, effect, "move text into the body");
                 }
-                FaultKind::Text { key, reason } => {
-                    let what = format!("the value of `{key}` is no YAML ({reason})");
+                FaultKind::Text { .. } => {
                     let effect = "it is read as plain text; stricter tools reject the file";
                     self.warn(line, &what, effect, "put the value in double quotes");
                 }
-                FaultKind::Stray { text } => {
-                    let what = format!("`{text}` is no `key: value`");
+                FaultKind::Stray { .. } => {
                     self.problems.push(Diagnostic::error(
                         self.file,
                         line,
                         [&what, "the line is ignored", "indent it below its key, or remove it"],
                     ));
                 }
-                FaultKind::Repeated { key } => {
-                    let what = format!("`{key}` is written twice");
+                FaultKind::Repeated { .. } => {
                     self.warn(line, &what, "the last one counts; stricter tools reject the file", "remove one of them");
                 }
-                FaultKind::Comment { key } => {
-                    let what = format!("` #` begins a comment in the value of `{key}`");
+                FaultKind::Comment { .. } => {
                     self.warn(line, &what, "the rest of the line is not read", "put the value in double quotes");
                 }
             }
