@@ -235,7 +235,8 @@ impl Agent {
         let Candidate { mut boundary, spent, restored } = match judged {
             Ok(candidate) => candidate,
             Err((reason, text)) => {
-                desk.emit(Event::Compaction(Compaction::Failed { reason, text: text.clone() })).await;
+                desk.emit(Event::Compaction(Compaction::Failed { trigger: wish.trigger, reason, text: text.clone() }))
+                    .await;
                 return Ok(Err((reason, text)));
             }
         };

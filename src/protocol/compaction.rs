@@ -27,6 +27,7 @@ pub enum Compaction {
     },
     /// The context is as it was.
     Failed {
+        trigger: Trigger,
         reason: FailureReason,
         text: String,
     },

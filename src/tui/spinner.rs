@@ -265,8 +265,15 @@ mod tests {
         check(Compaction::Completed { receipt: Default::default(), summary: String::new() }, 4, None);
         // In a turn the turn goes on.
         spinner.apply(&Event::Turn(Turn::Started), start);
-        spinner.apply(&Event::Compaction(Compaction::Started { trigger: Trigger::Auto, tokens: 9 }), start);
-        let failed = Compaction::Failed { reason: crate::protocol::FailureReason::NoSummary, text: String::new() };
+        spinner.apply(
+            &Event::Compaction(Compaction::Started { trigger: crate::protocol::Trigger::Auto, tokens: 9 }),
+            start,
+        );
+        let failed = Compaction::Failed {
+            trigger: crate::protocol::Trigger::Auto,
+            reason: crate::protocol::FailureReason::NoSummary,
+            text: String::new(),
+        };
         spinner.apply(&Event::Compaction(failed), start);
         assert!(spinner.in_turn());
     }

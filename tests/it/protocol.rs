@@ -152,7 +152,11 @@ fn events() {
         Event::Queue { items: vec![Queued { id: QueueId(1), text: "go".into(), delivery: Delivery::AfterTurn }] },
         Event::Compaction(Compaction::Started { trigger: Trigger::Auto, tokens: 1 }),
         Event::Compaction(Compaction::Completed { receipt: Receipt::default(), summary: "s".into() }),
-        Event::Compaction(Compaction::Failed { reason: FailureReason::NoSummary, text: "t".into() }),
+        Event::Compaction(Compaction::Failed {
+            trigger: Trigger::Auto,
+            reason: FailureReason::NoSummary,
+            text: "t".into(),
+        }),
         Event::Notice { text: "note".into() },
         Event::Error { text: "bad".into(), restore: Some("go".into()) },
         Event::Model(model),

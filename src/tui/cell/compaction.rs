@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 use super::Detail;
 use super::note::Note;
 use crate::compact::receipt;
-use crate::protocol::{Compaction, FailureReason, Receipt};
+use crate::protocol::{Compaction, FailureReason, Receipt, Trigger};
 use crate::stdx::text::{self, short};
 use crate::tui::render::Row;
 use crate::tui::render::wrap::{self, Prefix};
@@ -48,6 +48,8 @@ impl Compacted {
 pub fn note(step: &Compaction) -> Option<Note> {
     Some(Note::Aside(match step {
         Compaction::Started { .. } | Compaction::Progress { .. } | Compaction::Completed { .. } => return None,
+        // Who asked for it by a command is told by the command.
+        Compaction::Failed { trigger: Trigger::Manual, .. } => return None,
         Compaction::Failed { reason: FailureReason::Interrupted, .. } => "Compaction canceled.".into(),
         Compaction::Failed { text, .. } => format!("Compaction failed: {text}"),
         Compaction::MicroApplied { removed_results, saved_tokens } => {

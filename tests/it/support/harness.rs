@@ -422,7 +422,7 @@ fn line(event: &Event, project: &Path) -> Option<String> {
             Compaction::Completed { receipt, .. } => {
                 format!("compacted {} {:?} {:?} {:?}", receipt.tier, receipt.trigger, receipt.kept, receipt.dropped)
             }
-            Compaction::Failed { reason, text } => format!("compaction failed {reason:?} {}", clean(text)),
+            Compaction::Failed { reason, text, .. } => format!("compaction failed {reason:?} {}", clean(text)),
             Compaction::MicroApplied { removed_results, .. } => format!("cleared {removed_results}"),
             Compaction::SessionMemoryApplied { .. } => "notes applied".into(),
             Compaction::ThresholdExceeded { .. } => "still large".into(),
