@@ -115,7 +115,7 @@ pub fn opening(environment: &Environment, files: &[memory::MemoryFile]) -> Strin
         None => text.push_str("Not a git repository.\n"),
     }
     if !files.is_empty() {
-        text.push_str("\n");
+        text.push('\n');
         text.push_str(MEMORY);
         text.push_str("\nThe user's standing instructions. They bind you where they fit the task.\n\n");
         text.push_str(&memory::render(files));

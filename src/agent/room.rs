@@ -219,8 +219,8 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Result<Receipt, (FailureReason, String)>, session::Error> {
         let started = (self.clock)();
-        let tokens = self.used();
-        desk.emit(Event::Compaction(Compaction::Started { trigger: wish.trigger, tokens })).await;
+        let (tokens, trigger) = (self.used(), wish.trigger);
+        desk.emit(Event::Compaction(Compaction::Started { trigger, tokens })).await;
         let judged = match self.before_compaction(wish, desk, cancel).await? {
             Ok(wish) => match self.propose(&wish, desk, cancel).await? {
                 Proposal::Candidate(candidate) => self
@@ -235,8 +235,7 @@ impl Agent {
         let Candidate { mut boundary, spent, restored } = match judged {
             Ok(candidate) => candidate,
             Err((reason, text)) => {
-                desk.emit(Event::Compaction(Compaction::Failed { trigger: wish.trigger, reason, text: text.clone() }))
-                    .await;
+                desk.emit(Event::Compaction(Compaction::Failed { trigger, reason, text: text.clone() })).await;
                 return Ok(Err((reason, text)));
             }
         };
