@@ -92,9 +92,9 @@ mod tests {
         let mut check = |rows: &[&str], live: &[&str], cursor: Option<u16>, want: &str| {
             let rows: Vec<Row> = rows.iter().map(|row| Row::from(ratatui::text::Line::from(row.to_string()))).collect();
             let mut buffer = Buffer::empty(ratatui::layout::Rect::new(0, 0, 12, live.len() as u16));
-            live.iter()
-                .enumerate()
-                .for_each(|(y, line)| drop(buffer.set_string(0, y as u16, line, ratatui::style::Style::default())));
+            for (y, line) in live.iter().enumerate() {
+                buffer.set_string(0, y as u16, line, ratatui::style::Style::default());
+            }
             let out = plain.frame(&rows, &buffer, cursor.map(|y| Position::new(2, y)));
             assert_eq!(String::from_utf8(out).unwrap(), want);
         };
