@@ -1,12 +1,15 @@
 //! Runs of skills: from the expansion of the text to the end of the turn. Lock, rules and model hold that long, however
 //! the turn ends.
 
+mod view;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+pub(super) use self::view::{Caller, View};
 use super::desk::Desk;
 use super::{Agent, Model};
 use crate::commands::expand::{self, Piece, Values};
@@ -63,13 +66,6 @@ impl Invocation {
     }
 }
 
-/// Who asks for a skill.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Caller {
-    User,
-    Model,
-}
-
 /// The skills of an agent: what is set, and what runs.
 pub(super) struct Runs {
     pub(super) settings: Settings,
@@ -115,42 +111,6 @@ impl Runs {
             catalog: self.settings.catalog.clone(),
             running: self.running.iter().map(|skill| skill.name.clone()).collect(),
         }
-    }
-}
-
-/// Looks skills up for a caller.
-#[derive(Clone)]
-pub(super) struct View {
-    catalog: Arc<Catalog>,
-    running: Vec<String>,
-}
-
-impl View {
-    /// The skill, if this caller may run it now.
-    ///
-    /// # Errors
-    /// Why not, and what to do instead.
-    pub(super) fn find(&self, name: &str, caller: Caller) -> Result<Arc<Skill>, String> {
-        let (now, _) = self.catalog.refresh();
-        let name = name.trim().trim_start_matches('/');
-        let Some((command, skill)) = now.named(name) else {
-            let nearest = now.registry.nearest(name).filter(|near| now.named(near).is_some());
-            let hint = nearest.map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();
-            return Err(format!("There is no skill `{name}`.{hint}"));
-        };
-        match caller {
-            Caller::User if !command.user_invocable => {
-                return Err(format!("`/{name}` is for the model alone: its file says `user_invocable: false`."));
-            }
-            Caller::Model if skill.disable_model_invocation => {
-                return Err(format!("The skill `{name}` can be started by the user only, as `/{name}`."));
-            }
-            Caller::User | Caller::Model => {}
-        }
-        if self.running.contains(&skill.name) {
-            return Err(format!("The skill `{name}` is already running: its instructions stand above. Follow them."));
-        }
-        Ok(skill.clone())
     }
 }
 

@@ -194,14 +194,15 @@ mod tests {
         other: nested [project repo/deep/.claude/agents/sub/other.md]
         check: of the root [project repo/.claude/agents/check.md] (shadowed)
         check: of the user [user home/agents/check.md] (shadowed)
-        ! repo/deep/.claude/agents/colon.md: the frontmatter is no YAML (error: line 2 column 20: mapping values are not allowed in this context); it is read line by line
+        ! repo/deep/.claude/agents/colon.md: line 3: the value of `description` is no YAML (mapping values are not allowed in this context at line 1, column 20)
         ! repo/deep/.claude/agents/empty.md: there is no text below the frontmatter: that would be its system prompt
         ! repo/deep/.claude/agents/note.md: it has no frontmatter with `name` and `description`; it is left out
         ! repo/deep/.claude/agents/odd.md: the name "a b" is not made of letters, digits, `-`, `_` and `:`; it is called "odd"
         ! repo/deep/.claude/agents/odd.md: `permission_mode`: unknown permission mode "yolo": use one of default, acceptEdits, plan, bypassPermissions, dontAsk
         ! repo/deep/.claude/agents/odd.md: `max_turns` is 0, not a number from 1
-        ! repo/deep/.claude/agents/open.md: the frontmatter has no closing `---`
-        ! repo/deep/.claude/agents/open.md: it has no frontmatter with `name` and `description`; it is left out
+        ! repo/deep/.claude/agents/open.md: line 3: the frontmatter has no closing `---`
+        ! repo/deep/.claude/agents/open.md: it has no `description`: the model cannot know when to use it
+        ! repo/deep/.claude/agents/open.md: there is no text below the frontmatter: that would be its system prompt
         "#);
         for (trust, want) in [(Trust::Trusted, "of the folder"), (Trust::Untrusted, "of the user")] {
             assert_eq!(tree.load("repo/deep", trust).get("CHECK").unwrap().description, want);

@@ -397,7 +397,9 @@ async fn definitions_are_listed() {
         .await;
     let told = lines(&ran, &["notice"]).replace('⏎', "\n");
     insta::assert_snapshot!(told, @r"
-        notice - **general-purpose** — Works on a task of several steps on its own: searching where you do not know the place, changing code, checking it.
+        notice Agents that the model can launch with the Task tool:
+
+        - **general-purpose** — Works on a task of several steps on its own: searching where you do not know the place, changing code, checking it.
           built in · tools: all · model: that of the session
         - **Explore** — Finds its way through a code base and reports, with paths and lines. Changes nothing. Say how thorough it shall be: quick, medium or very thorough.
           built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite · model: that of the session · read-only
@@ -410,6 +412,6 @@ async fn definitions_are_listed() {
 
         - $P/.claude/agents/two.md: it has no frontmatter with `name` and `description`; it is left out
 
-        The model launches them with the Task tool. Files of your own: `.claude/agents/<name>.md`.
+        Files of your own: `.claude/agents/<name>.md`.
         ");
 }
