@@ -56,7 +56,6 @@ pub struct Settings {
     pub user_message_max_tokens: u64,
     pub keep_recent_tokens: u64,
     pub keep_recent_messages: u64,
-    pub keep_recent_results: u64,
     pub micro: Micro,
     pub session_memory: Memory,
     pub restore: Restore,
