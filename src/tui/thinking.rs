@@ -15,6 +15,8 @@ pub struct Thinking {
     info: Option<ThinkingInfo>,
     /// The keyword of the prompt.
     keyword: Option<Level>,
+    /// Levels that were sent and not confirmed yet: what the engine says of earlier ones is old.
+    ahead: u32,
 }
 
 /// Which way a key goes.
@@ -27,7 +29,13 @@ pub(super) enum Way {
 impl Thinking {
     pub(super) fn apply(&mut self, event: &Event) {
         if let Event::Thinking(protocol::Thinking::Level(info)) = event {
-            self.info = Some(info.clone());
+            match &self.info {
+                Some(own) if self.ahead > 1 && own.session != info.session => self.ahead -= 1,
+                _ => {
+                    self.ahead = 0;
+                    self.info = Some(info.clone());
+                }
+            }
         }
     }
 
@@ -77,6 +85,7 @@ pub(super) fn step(app: &mut App, way: Way, now: std::time::Instant) -> Vec<Effe
         Way::Less => toggle.toggle_prev(info.level, &info.supported),
     };
     (info.level, info.asked, info.session) = (level, level, Some(level));
+    app.status.thinking.ahead += 1;
     if level == Level::None {
         app.tell_briefly("no thinking", now);
     } else {
