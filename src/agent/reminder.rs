@@ -76,20 +76,9 @@ pub(super) fn todos(messages: &[Arc<Message>], todos: &[Todo]) -> Option<String>
         }
         replies += usize::from(message.kind == Kind::Reply);
         if replies >= TODO_PATIENCE {
-            let list: Vec<String> = todos
-                .iter()
-                .map(|todo| {
-                    let mark = match todo.status {
-                        TodoStatus::Pending => " ",
-                        TodoStatus::InProgress => "~",
-                        TodoStatus::Completed => "x",
-                    };
-                    format!("- [{mark}] {}", todo.content)
-                })
-                .collect();
             return Some(format!(
                 "{TODO_OPENING} a while ago. Bring it up to date if it still matters; say nothing of this reminder.\n{}",
-                list.join("\n")
+                Todo::checklist(todos)
             ));
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::trim::shortened;
 use super::{Limits, Settings};
-use crate::message::{Effect, Kind, Message, Todo, TodoStatus, tokens};
+use crate::message::{Effect, Kind, Message, Todo, tokens};
 use crate::session::Context;
 use crate::session::Invoked;
 use crate::session::entry::{Boundary, Kept, Seq};
@@ -175,18 +175,7 @@ fn too_large(path: &Path) -> Message {
 
 fn todos_message(todos: &[Todo], most: u64) -> Message {
     const TITLE: &str = "# Todos\nThe list as you left it:";
-    let lines: Vec<String> = todos
-        .iter()
-        .map(|todo| {
-            let mark = match todo.status {
-                TodoStatus::Pending => " ",
-                TodoStatus::InProgress => "~",
-                TodoStatus::Completed => "x",
-            };
-            format!("- [{mark}] {}", todo.content)
-        })
-        .collect();
-    Message::reminder(&format!("{TITLE}\n{}", shortened(&lines.join("\n"), most.saturating_sub(30))))
+    Message::reminder(&format!("{TITLE}\n{}", shortened(&Todo::checklist(todos), most.saturating_sub(30))))
 }
 
 fn skill_message(skill: &Invoked, most: u64) -> Message {
@@ -202,7 +191,7 @@ fn skill_message(skill: &Invoked, most: u64) -> Message {
 mod tests {
     use super::*;
     use crate::compact::fixture::{Talk, driver, text};
-    use crate::message::Block;
+    use crate::message::{Block, TodoStatus};
 
     #[test]
     fn what_is_never_restored() {

@@ -233,6 +233,21 @@ pub struct Todo {
     pub status: TodoStatus,
 }
 
+impl Todo {
+    /// A list as the model reads it, a line for each entry: `- [ ]` waits, `- [~]` is under way, `- [x]` is done.
+    pub fn checklist(items: &[Todo]) -> String {
+        let line = |todo: &Todo| {
+            let mark = match todo.status {
+                TodoStatus::Pending => " ",
+                TodoStatus::InProgress => "~",
+                TodoStatus::Completed => "x",
+            };
+            format!("- [{mark}] {}", todo.content)
+        };
+        items.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {

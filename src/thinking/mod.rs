@@ -197,4 +197,4 @@ fn budget(level: Level, settings: &Settings, model: &Abilities) -> Option<u32> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     Settings {
         environment: Environment::default(),
         flag: None,

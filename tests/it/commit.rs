@@ -5,10 +5,9 @@ use std::process::Command;
 
 use cocode::message::Outcome;
 use cocode::protocol::{Answer, Event, Item};
-use cocode::provider::settings::WireName;
 use serde_json::json;
 
-use crate::support::fake_api::{FakeApi, Reply};
+use crate::support::fake_api::{FakeApi, MODELS, Reply};
 use crate::support::harness::{Harness, Ran};
 
 /// Runs git; its output.
@@ -153,13 +152,7 @@ async fn the_rules_end_with_the_run() {
 /// A model that goes too far: only the commit happens unasked.
 #[tokio::test]
 async fn over_every_wire_exactly_the_skills_commands_run_unasked() {
-    let models = [
-        (WireName::Anthropic, "claude-opus-5"),
-        (WireName::Openai, "gpt-5.4"),
-        (WireName::OpenaiChat, "gpt-oss"),
-        (WireName::Gemini, "gemini-3-flash-preview"),
-    ];
-    for (wire, model) in models {
+    for (wire, model) in MODELS {
         let bash = |command: &str| Reply::turn().call("Bash", json!({ "command": command }));
         let api = FakeApi::start([
             bash("git diff --cached"),

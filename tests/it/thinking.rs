@@ -5,7 +5,7 @@ use cocode::provider::settings::WireName;
 use cocode::thinking::{Level, Source};
 use serde_json::{Value, json};
 
-use crate::support::fake_api::{FakeApi, Received, Reply};
+use crate::support::fake_api::{FakeApi, MODELS, Received, Reply};
 use crate::support::harness::{Harness, Ran};
 
 /// A harness that asks `model` at the fake server, over one wire.
@@ -134,13 +134,7 @@ fn values(value: &Value, key: &str, found: &mut Vec<String>) {
 
 #[tokio::test]
 async fn signatures_come_back_in_tool_loops_and_go_to_nobody_else() {
-    let models = [
-        (WireName::Anthropic, "claude-opus-5"),
-        (WireName::Openai, "gpt-5.4"),
-        (WireName::OpenaiChat, "gpt-oss"),
-        (WireName::Gemini, "gemini-3-flash-preview"),
-    ];
-    for (wire, model) in models {
+    for (wire, model) in MODELS {
         let api = FakeApi::start([
             Reply::turn().thinking("Let me look: é日本 \"quoted\".").call("LS", json!({ "path": "." })),
             Reply::turn().thinking("And again.").call("LS", json!({ "path": "." })),

@@ -61,6 +61,21 @@ fn keys_go_round_at_once_also_while_a_turn_runs() {
 }
 
 #[test]
+fn what_the_engine_says_of_an_earlier_press_is_old() {
+    let level = |level: Level| ThinkingInfo { level, asked: level, session: Some(level), ..info() };
+    let mut run = begun(info());
+    run.keys("<alt+t><alt+t>");
+    let mut check = |said: Level, line: &str| {
+        run.event(told(level(said)));
+        assert_eq!(status(&mut run), line, "{said:?}");
+    };
+    check(Level::DeepThink, "default · ultra think · … · ? keys");
+    check(Level::UltraThink, "default · ultra think · … · ? keys");
+    // Changed by a command, with no press under way.
+    check(Level::DeepThink, "default · deep think · … · ? keys");
+}
+
+#[test]
 fn tab_belongs_to_what_can_be_completed() {
     let sent = |keys: &str| begun(info()).keys(keys).sent();
     assert!(sent("a text<tab>").contains("set_thinking"));

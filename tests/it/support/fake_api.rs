@@ -112,6 +112,14 @@ impl Reply {
     }
 }
 
+/// A model of each wire, one that thinks where the catalog knows one.
+pub(crate) const MODELS: [(WireName, &str); 4] = [
+    (WireName::Anthropic, "claude-opus-5"),
+    (WireName::Openai, "gpt-5.4"),
+    (WireName::OpenaiChat, "gpt-oss"),
+    (WireName::Gemini, "gemini-3-flash-preview"),
+];
+
 /// A request that was received.
 #[derive(Debug, Clone)]
 pub(crate) struct Received {
