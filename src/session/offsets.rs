@@ -246,8 +246,9 @@ mod tests {
             ("truncated", good[..good.len() - 7].to_vec()),
             ("corrupt", good.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == good.len() / 2)).collect()),
             ("of another version", {
-                let body =
-                    String::from_utf8_lossy(&good[65..]).replacen("\"version\":2", "\"version\":9", 1).into_bytes();
+                let (mut body, field) = (good[65..].to_vec(), format!("\"version\":{VERSION}"));
+                let at = body.windows(field.len()).position(|bytes| bytes == field.as_bytes()).unwrap();
+                body[at + field.len() - 1] = b'9';
                 [sha256_hex(&body).as_bytes(), b"\n", &body].concat()
             }),
         ] {
