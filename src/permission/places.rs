@@ -275,10 +275,11 @@ mod tests {
     #[test]
     fn private_paths() {
         let places = Places::for_tests();
-        let files = Table(&[("/p/t", "/home/u/.claude/cocode")]);
+        let files = Table(&[("/p/t", "/home/u/.claude/cocode"), ("/p/cfg", "/home/u/.config/cocode")]);
         for (path, want) in [
             ("/home/u/.claude/cocode/trust.json", true),
             ("/p/t/trust.json", true),
+            ("/p/cfg/config.toml", true),
             ("/home/u/.claude/0192f0c1-2345-7000-8000-000000000002/transcript.jsonl", true),
             ("/home/u/.claude/.credentials.json", true),
             ("/home/u/.config/cocode/config.toml", true),
