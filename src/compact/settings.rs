@@ -26,7 +26,7 @@ pub struct Settings {
     pub auto_compact_threshold: Option<f64>,
     /// Percent of what is available.
     #[serde(default)]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = 100))]
     pub auto_compact_pct_override: Option<f64>,
     #[serde(default)]
     pub blocking_limit: Option<u64>,
@@ -92,6 +92,7 @@ pub enum MicroTrigger {
 #[serde(deny_unknown_fields)]
 pub struct Memory {
     pub first_tokens: u64,
+    #[schemars(range(min = 0, max = 1))]
     pub extraction_start_fraction: f64,
     pub update_tokens: u64,
     pub update_tool_calls: u64,
@@ -145,8 +146,10 @@ pub enum Summary {
 #[serde(deny_unknown_fields)]
 pub struct Guards {
     /// Share by which a tier must shrink the context.
+    #[schemars(range(min = 0, max = 1))]
     pub min_shrink: f64,
     /// Or the share of what is available that it must come down to.
+    #[schemars(range(min = 0, max = 1))]
     pub max_share: f64,
     pub tier_gap: u64,
     pub report_within: u64,

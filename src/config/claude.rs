@@ -67,6 +67,14 @@ fn parse(source: Source, file: &Path, text: &str) -> Result<(Layer, Vec<Problem>
             None => left_out.push(problem("`cleanupPeriodDays` is ignored: it must be a number of days".into())),
         }
     }
+    match settings.get("autoCompactEnabled") {
+        Some(Json::Bool(on)) => {
+            let compact = Table::from_iter([("auto".to_owned(), Value::Boolean(*on))]);
+            root.insert("compact".into(), Value::Table(compact));
+        }
+        None | Some(Json::Null) => {}
+        Some(_) => left_out.push(problem("`autoCompactEnabled` is ignored: it must be true or false".into())),
+    }
     if let Some(given) = settings.get("hooks") {
         let (hooks, ignored) = Definitions::read(given);
         left_out.extend(ignored.into_iter().map(problem));
@@ -152,6 +160,8 @@ mod tests {
              permissions.allow = [\"Bash(ls:*)\"]\npermissions.default_mode = \"plan\"\n\
              permissions.deny = [\"Read(.env)\"]\nsessions.cleanup_period_days = 7",
         );
+        check(r#"{"autoCompactEnabled": false}"#, "compact.auto = false");
+        check(r#"{"autoCompactEnabled": "no"}"#, "s.json: `autoCompactEnabled` is ignored: it must be true or false");
         check(
             r#"{"permissions": {"defaultMode": "bypassPermissions"}}"#,
             "s.json: `permissions.defaultMode` bypassPermissions is ignored: it works by flag only",

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
+use super::aliases;
 use super::paths::Env;
 use super::shape::Shape;
 use super::thinking;
@@ -77,7 +78,18 @@ enum Place {
 impl Layer {
     /// A layer without a file.
     pub(crate) fn new(source: Source, table: Table) -> Layer {
-        Layer { source, file: None, table, places: BTreeMap::new() }
+        let mut layer = Layer { source, file: None, table, places: BTreeMap::new() };
+        layer.resolve();
+        layer
+    }
+
+    /// Gives every setting its own name.
+    fn resolve(&mut self) {
+        for (alias, own) in aliases::resolve(&mut self.table) {
+            if let Some(place) = self.places.remove(alias) {
+                self.places.insert(own.to_owned(), place);
+            }
+        }
     }
 
     /// A layer whose keys have no known lines.
@@ -98,6 +110,7 @@ impl Layer {
             }
         })?;
         layer.table = plain_table(parsed.get_ref(), text, "", &mut layer.places);
+        layer.resolve();
         Ok(layer)
     }
 
@@ -160,8 +173,12 @@ impl Layer {
     /// Everything in this layer that the schema does not allow.
     pub(crate) fn check(&self, shape: &Shape) -> Vec<Problem> {
         let faults = shape.faults(&self.table).into_iter();
-        let problems: Vec<Problem> =
-            faults.map(|fault| Problem { place: self.place(&fault.key), message: fault.message }).collect();
+        let problems: Vec<Problem> = faults
+            .map(|fault| Problem {
+                place: self.place(&fault.key),
+                message: aliases::clash(&fault.key).unwrap_or(fault.message),
+            })
+            .collect();
         if !problems.is_empty() {
             return problems;
         }
@@ -327,12 +344,12 @@ pub(crate) fn read_text(file: &Path) -> Result<Option<String>, Problem> {
     String::from_utf8(bytes).map(Some).map_err(|_| problem("is not UTF-8 text".into()))
 }
 
-/// The parts of a dotted key; quoted parts may hold dots.
+/// The parts of a dotted key; quoted parts may hold dots. Another name of a setting becomes its own.
 pub(crate) fn path_of(key: &str) -> Vec<String> {
-    match toml_edit::Key::parse(key) {
+    aliases::meant(match toml_edit::Key::parse(key) {
         Ok(parts) => parts.into_iter().map(|part| part.get().to_owned()).collect(),
         Err(_) => key.split('.').map(str::to_owned).collect(),
-    }
+    })
 }
 
 fn is_setting(name: &str) -> bool {
@@ -353,7 +370,7 @@ fn variable_path(name: &str) -> Vec<String> {
     let parts: Vec<&str> = name.trim_start_matches("COCODE_").split("__").collect();
     let keep = parts.first().is_some_and(|first| first.eq_ignore_ascii_case("env"));
     let part = |(index, part): (usize, &&str)| if keep && index > 0 { (*part).to_owned() } else { part.to_lowercase() };
-    parts.iter().enumerate().map(part).collect()
+    aliases::meant(parts.iter().enumerate().map(part).collect())
 }
 
 fn line_at(text: &str, offset: usize) -> usize {

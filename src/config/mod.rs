@@ -3,6 +3,7 @@
 //! Two phases, so that the first frame waits for nothing: `load` reads what is the user's own, `Loaded::with_project`
 //! adds what lies in the folder.
 
+mod aliases;
 mod claude;
 pub mod docs;
 pub mod edit;
@@ -267,6 +268,7 @@ impl Loaded {
     /// # Errors
     /// There is no such key; names the nearest.
     pub fn explain(&self, key: &str) -> Result<String, String> {
+        let key = aliases::own_name(key).unwrap_or(key);
         let path = path_of(key);
         Shape::new().node(&path)?;
         let mut keys = Vec::new();

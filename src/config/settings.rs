@@ -12,6 +12,7 @@ use super::thinking::Thinking;
 use crate::compact;
 use crate::hooks;
 use crate::permission::Mode;
+use crate::provider::catalog::ModelSpec;
 use crate::provider::settings::ProviderSettings;
 use crate::thinking::Level;
 use crate::tools;
@@ -55,13 +56,15 @@ pub struct Config {
 }
 
 impl Config {
-    /// What the tools need, for a model with so many tokens of window.
-    pub fn tool_settings(&self, window: u64) -> tools::Settings {
+    /// What the tools need, for a model.
+    pub fn tool_settings(&self, model: &ModelSpec) -> tools::Settings {
         let tools = &self.tools;
+        let window = compact::Window::of(model.window, model.known, model.max_output, &self.compact);
+        let available = compact::Thresholds::new(window, &self.compact).available;
         tools::Settings {
             max_lines: tools.max_lines,
             max_bytes: tools.max_bytes,
-            max_tokens: window / u64::from(tools.window_share.max(1)),
+            max_tokens: available / u64::from(tools.window_share.max(1)),
             keep: match tools.keep {
                 Keep::HeadTail => tools::Keep::HeadTail,
                 Keep::Head => tools::Keep::Head,

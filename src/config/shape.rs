@@ -105,6 +105,7 @@ impl Shape {
             let found = match value {
                 Value::String(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
                 Value::Integer(number) => number.to_string(),
+                Value::Float(number) => number.to_string(),
                 other => format!("a value of type {}", other.type_str()),
             };
             faults.push(Fault { key: key.to_owned(), message: format!("`{key}` must be {expected}, not {found}") });
@@ -144,7 +145,16 @@ impl Shape {
             ("string", _) => wrong("a string".into()),
             ("boolean", _) => wrong("true or false".into()),
             ("integer", _) => wrong("a whole number".into()),
-            ("number", Value::Float(_) | Value::Integer(_)) => {}
+            ("number", Value::Float(_) | Value::Integer(_)) => {
+                let number = value.as_float().or_else(|| value.as_integer().map(|number| number as f64)).unwrap_or(0.0);
+                let bound = |name: &str| node.get(name).and_then(Json::as_f64);
+                match (bound("minimum"), bound("maximum")) {
+                    _ if !number.is_finite() => wrong("a finite number".into()),
+                    (Some(min), _) if number < min => wrong(format!("at least {min}")),
+                    (_, Some(max)) if number > max => wrong(format!("at most {max}")),
+                    _ => {}
+                }
+            }
             ("number", _) => wrong("a number".into()),
             ("array", _) if node.pointer("/items/type").is_some_and(|kind| kind == "number") => {
                 wrong("a list of numbers".into())
@@ -227,6 +237,12 @@ mod tests {
             "`tools.bash_timeout_ms` must be at most 4294967295, not 9999999999",
         );
         check("keys.transcript = 'ctrl+o'", "`keys.transcript` must be a list of strings, not \"ctrl+o\"");
+        check("compact.token_safety_multiplier = 0.5", "`compact.token_safety_multiplier` must be at least 1, not 0.5");
+        check("compact.guards.min_shrink = 2", "`compact.guards.min_shrink` must be at most 1, not 2");
+        check(
+            "compact.auto_compact_threshold = nan",
+            "`compact.auto_compact_threshold` must be a finite number, not NaN",
+        );
         check("permissions.allow = ['a', 1]", "`permissions.allow[1]` must be a string, not 1");
         check("providers.mine.wire = 'openai-chat'\nproviders.mine.headers.X = 'y'", "");
         check("models.x.windov = 1", "unknown key `models.x.windov`; did you mean `models.x.window`?");

@@ -60,10 +60,15 @@ pub(super) fn is_known(name: &str) -> bool {
 pub(super) fn read(env: &Env) -> (Vec<Found>, Vec<Problem>) {
     let (mut found, mut odd) = (Vec::new(), Vec::new());
     for (name, key, reading) in KNOWN {
-        for variable in [name.to_owned(), own(name)] {
+        for variable in [own(name), name.to_owned()] {
             match env.get(&variable).map(|text| value(text, reading)) {
-                None | Some(Ok(None)) => {}
-                Some(Ok(Some(value))) => found.push(Found { variable, key, value }),
+                None => continue,
+                // Ours wins, also where it says that nothing is to be changed.
+                Some(Ok(None)) => break,
+                Some(Ok(Some(value))) => {
+                    found.push(Found { variable, key, value });
+                    break;
+                }
                 Some(Err(want)) => odd.push(Problem {
                     place: format!("variable {variable}"),
                     message: format!("must be {want}; it is ignored"),
@@ -113,12 +118,15 @@ mod tests {
         check(&[], &[], &[]);
         check(
             &[("CLAUDE_CODE_PLAN_V2_AGENT_COUNT", "2"), ("COCODE_PLAN_V2_AGENT_COUNT", "3")],
-            // Later ones win.
-            &[
-                "plan.plan_agents = 2 (CLAUDE_CODE_PLAN_V2_AGENT_COUNT)",
-                "plan.plan_agents = 3 (COCODE_PLAN_V2_AGENT_COUNT)",
-            ],
+            &["plan.plan_agents = 3 (COCODE_PLAN_V2_AGENT_COUNT)"],
             &[],
+        );
+        check(&[("DISABLE_COMPACT", "1"), ("COCODE_DISABLE_COMPACT", "0")], &[], &[]);
+        // What does not read counts as not set.
+        check(
+            &[("DISABLE_AUTO_COMPACT", "on"), ("COCODE_DISABLE_AUTO_COMPACT", "maybe")],
+            &["compact.auto = false (DISABLE_AUTO_COMPACT)"],
+            &["variable COCODE_DISABLE_AUTO_COMPACT: must be 1 or 0, but is \"maybe\"; it is ignored"],
         );
         check(
             &[("CLAUDE_CODE_PLAN_V2_EXPLORE_AGENT_COUNT", "9")],

@@ -106,7 +106,7 @@ impl Engine {
         self.agent.settings.max_turns = self.loaded.config.max_turns;
         self.agent.settings.thinking = self.loaded.thinking(&self.setup.env, self.setup.thinking);
         let model = self.agent.model.clone();
-        let tools = self.loaded.config.tool_settings(model.spec.window);
+        let tools = self.loaded.config.tool_settings(&model.spec);
         self.agent.set_model(model, tools);
         problems
     }

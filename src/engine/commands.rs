@@ -124,7 +124,7 @@ impl Engine {
                 let model = session.facts().own_model.clone();
                 self.replace(session, EndReason::Resume).await;
                 if let Some(model) = model.and_then(|name| self.models.earlier(&name)) {
-                    let tools = self.loaded.config.tool_settings(model.spec.window);
+                    let tools = self.loaded.config.tool_settings(&model.spec);
                     self.agent.set_model(model, tools);
                     self.desk.emit(Event::Model(self.agent.model.info())).await;
                     self.agent.tell_thinking(&self.desk).await;
@@ -184,7 +184,7 @@ impl Engine {
         {
             return self.fail(error).await;
         }
-        let tools = self.loaded.config.tool_settings(model.spec.window);
+        let tools = self.loaded.config.tool_settings(&model.spec);
         self.agent.set_model(model, tools);
         self.desk.emit(Event::Model(self.model_info())).await;
         self.agent.tell_thinking(&self.desk).await;

@@ -124,7 +124,7 @@ impl Models {
                 Some(_) => Model { id: name.to_owned(), ..models.offline() },
                 None => models.named(name)?,
             };
-            let tools = models.config.tool_settings(model.spec.window);
+            let tools = models.config.tool_settings(&model.spec);
             Ok((model, tools))
         })
     }

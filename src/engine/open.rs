@@ -59,7 +59,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
         trust,
     };
     let settings = agent::Settings {
-        tools: Arc::new(loaded.config.tool_settings(model.spec.window)),
+        tools: Arc::new(loaded.config.tool_settings(&model.spec)),
         max_tries: loaded.config.network.max_retries.saturating_add(1).min(10),
         max_turns: loaded.config.max_turns,
         user_home: setup.paths.user_home.clone(),

@@ -8,6 +8,7 @@ mod agents;
 mod bad_input;
 mod builtins;
 mod commit;
+mod compact_settings;
 mod compaction;
 mod config;
 mod digest;
