@@ -54,6 +54,15 @@ impl Agent {
         self.room.driver.set_window(window(&self.settings, &self.model));
     }
 
+    /// Takes over what the settings say of compaction now.
+    pub fn set_compaction(&mut self, compact: compact::Settings, features: compact::Features) {
+        (self.settings.compact, self.settings.features) = (compact.clone(), features);
+        let window = window(&self.settings, &self.model);
+        self.room.driver.set_settings(compact, features, window);
+        // The meter is a new one.
+        self.room.overhead = None;
+    }
+
     /// Tokens of the next request as far as they are known.
     pub(super) fn used(&self) -> u64 {
         self.room.driver.used(self.session.context())
@@ -358,6 +367,11 @@ impl Agent {
         if !self.settings.compact.enabled {
             return Ok(OFF.into());
         }
+        if !self.settings.features.micro_compact {
+            return Ok(
+                "Clearing old results is switched off (`features.micro_compact`, or DISABLE_MICROCOMPACT).".into()
+            );
+        }
         let toolbox = self.toolbox.clone();
         let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
         let trigger = compact::micro::Trigger::Asked { target };
@@ -380,6 +394,9 @@ impl Agent {
     /// The log cannot be read or written.
     pub async fn compact_undo(&mut self, desk: &Desk) -> Result<String, session::Error> {
         self.weigh_overhead();
+        if !self.settings.compact.enabled {
+            return Ok(OFF.into());
+        }
         let Some(seq) = self.session.last_boundary() else {
             return Ok("There is no compaction to take back.".into());
         };

@@ -49,6 +49,8 @@ struct State {
     notices: Vec<String>,
     /// The old commands were named.
     named_legacy: bool,
+    /// Built-ins that work when typed, but are not listed.
+    hidden: &'static [&'static str],
     /// Front ends have not heard of `now`.
     news: bool,
 }
@@ -124,6 +126,7 @@ impl Catalog {
             usage: Usage::off(),
             notices: Vec::new(),
             named_legacy: false,
+            hidden: &[],
             news: false,
         };
         Catalog { clock, state: Mutex::new(state) }
@@ -140,6 +143,16 @@ impl Catalog {
             state.notices.extend(notice);
         } else {
             state.usage = Usage::off();
+        }
+    }
+
+    /// From now on lists and completion leave these built-ins out, and only these.
+    pub fn hide(&self, names: &'static [&'static str]) {
+        let mut state = self.state();
+        if state.hidden != names {
+            state.hidden = names;
+            Arc::make_mut(&mut state.now).registry.hide(names);
+            state.news = true;
         }
     }
 
@@ -171,7 +184,8 @@ impl Catalog {
     }
 
     fn load(&self, state: &mut State) {
-        let (snapshot, stamps) = Snapshot::load(&state.folders, &state.usage, (self.clock)());
+        let (mut snapshot, stamps) = Snapshot::load(&state.folders, &state.usage, (self.clock)());
+        snapshot.registry.hide(state.hidden);
         if !snapshot.legacy.is_empty() && !std::mem::replace(&mut state.named_legacy, true) {
             let count = snapshot.legacy.len();
             state.notices.push(format!(
@@ -194,7 +208,8 @@ impl Catalog {
             tracing::warn!(%error, "the use of a skill could not be counted");
         }
         let skills: Vec<Skill> = state.now.skills.iter().map(|(skill, _)| Skill::clone(skill)).collect();
-        let (registry, _) = Registry::with_skills(&skills, |name| state.usage.score(name, now));
+        let (mut registry, _) = Registry::with_skills(&skills, |name| state.usage.score(name, now));
+        registry.hide(state.hidden);
         Arc::make_mut(&mut state.now).registry = registry;
         state.news = true;
     }

@@ -269,6 +269,13 @@ impl Registry {
         Registry { commands }
     }
 
+    /// Lists and completion leave these built-ins out, and no others.
+    pub fn hide(&mut self, names: &[&str]) {
+        for command in self.commands.iter_mut().filter(|command| command.source == Source::Builtin) {
+            command.hidden = names.contains(&command.name.as_str());
+        }
+    }
+
     /// A list of one's own.
     pub fn of(commands: Vec<Command>) -> Registry {
         Registry { commands }

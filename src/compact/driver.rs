@@ -115,6 +115,13 @@ impl Driver {
         self.limits = Limits::new(&self.settings, self.marks.available);
     }
 
+    /// The settings changed while the session runs. What was learned of the conversation stays.
+    pub fn set_settings(&mut self, settings: Settings, features: Features, window: Window) {
+        self.meter = Meter::new(&settings);
+        (self.settings, self.features) = (settings, features);
+        self.set_window(window);
+    }
+
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

@@ -104,6 +104,7 @@ impl Engine {
         self.models.reconfigure(self.loaded.config.clone());
         self.agent.set_skills(super::skills::settings(&self.catalog, &self.loaded, &self.models));
         self.agent.settings.max_turns = self.loaded.config.max_turns;
+        self.take_compaction();
         self.agent.settings.thinking = self.loaded.thinking(&self.setup.env, self.setup.thinking);
         let model = self.agent.model.clone();
         let tools = self.loaded.config.tool_settings(&model.spec);

@@ -1,10 +1,25 @@
 //! `/compact`: with instructions or without, of old results alone, and back.
 
 use super::{Engine, Inbox};
-use crate::agent::Compacted;
+use crate::agent::{Compacted, Reminders};
+use crate::commands::Catalog;
 use crate::compact::receipt;
+use crate::config::Config;
+
+/// Keeps `/compact` from lists and completion where nothing compacts; typed, it still says so.
+pub(super) fn hide(catalog: &Catalog, config: &Config) {
+    catalog.hide(if config.compact.enabled { &[] } else { &["compact"] });
+}
 
 impl Engine {
+    /// Takes over what the settings say of compaction and of attachments. `/compact` is offered where it does something.
+    pub(super) fn take_compaction(&mut self) {
+        let config = &self.loaded.config;
+        self.agent.set_compaction(config.compact.clone(), config.features);
+        self.agent.settings.reminders = if config.reminders { Reminders::On } else { Reminders::Off };
+        hide(&self.catalog, config);
+    }
+
     pub(super) async fn compact(&mut self, args: &str, inbox: &mut Inbox) {
         if self.agent.session.read_only() {
             return self.fail("This session is open to read only: it cannot be compacted.").await;

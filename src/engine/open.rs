@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::models::Models;
-use super::{Begin, Engine, Inbox, Setup, hooked, skills};
+use super::{Begin, Engine, Inbox, Setup, compacting, hooked, skills};
 use crate::agent::{self, Agent, Bypass, Grants, Model, Parts, Reminders, prompt::GitStatus};
 use crate::agents;
 use crate::config::paths::Paths;
@@ -43,6 +43,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
         tracing::warn!(%error, "trust could not be remembered");
     }
     let catalog = inbox.catalog.clone();
+    compacting::hide(&catalog, &loaded.config);
     let loading = skills::load(&catalog, &loaded);
     let session = choose(&setup, inbox).await?;
     let models = Models::new(loaded.config.clone(), setup.env.clone(), setup.paths.clone(), script);

@@ -9,6 +9,7 @@ mod bad_input;
 mod builtins;
 mod commit;
 mod compact_settings;
+mod compact_switches;
 mod compaction;
 mod config;
 mod digest;
