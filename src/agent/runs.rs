@@ -328,7 +328,7 @@ impl Agent {
             opened,
             content: text.clone(),
         })?;
-        if skill.context == RunsIn::Fork || skill.agent.is_some() {
+        if skill.context == RunsIn::Fork {
             let report = self.fork_skill(skill, text, attached, desk, cancel).await?;
             self.push(Message::skill(report), desk).await?;
         } else {

@@ -79,7 +79,7 @@ impl Definitions {
 
     fn read(&mut self, file: &Path, text: &str, source: fn(PathBuf) -> Source) {
         let head = Frontmatter::read(text);
-        let body = text[head.body..].replace("\r\n", "\n");
+        let body = text[head.body.clone()].replace("\r\n", "\n");
         let diagnostic = |problem| Diagnostic { file: file.to_owned(), problem };
         let faults = head.faults.iter().filter(|fault| fault.kind != FaultKind::Missing);
         self.diagnostics.extend(faults.map(|fault| diagnostic(format!("line {}: {}", fault.line, fault.kind))));
@@ -194,7 +194,7 @@ mod tests {
         other: nested [project repo/deep/.claude/agents/sub/other.md]
         check: of the root [project repo/.claude/agents/check.md] (shadowed)
         check: of the user [user home/agents/check.md] (shadowed)
-        ! repo/deep/.claude/agents/colon.md: line 3: the value of `description` is no YAML (mapping values are not allowed in this context at line 1, column 20)
+        ! repo/deep/.claude/agents/colon.md: line 3: the value of `description` is no YAML (mapping values are not allowed in this context)
         ! repo/deep/.claude/agents/empty.md: there is no text below the frontmatter: that would be its system prompt
         ! repo/deep/.claude/agents/note.md: it has no frontmatter with `name` and `description`; it is left out
         ! repo/deep/.claude/agents/odd.md: the name "a b" is not made of letters, digits, `-`, `_` and `:`; it is called "odd"

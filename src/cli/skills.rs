@@ -1,17 +1,21 @@
 //! `cocode skills`: lists, shows, checks, converts and begins skills, with the code that loads them.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use serde_json::Value;
 
 use super::Here;
 use crate::commands::catalog::Snapshot;
 use crate::commands::discover::{Found, discover_at};
-use crate::commands::{Diagnostic, Severity, Skill, report};
+use crate::commands::{Diagnostic, Registry, Severity, Skill, Standing, report};
 use crate::config::{self, Config, trust};
 use crate::engine;
+use crate::hooks::Definitions;
 use crate::permission::Rule;
 use crate::stdx::ansi::visible;
 
@@ -148,7 +152,9 @@ fn validate(
     if paths.is_empty() {
         let now = load(here, config);
         count = now.skills.len();
-        problems.extend(now.skills.iter().flat_map(|(skill, _)| rules(skill)));
+        problems.extend(now.skills.iter().flat_map(|(skill, _)| more(skill)));
+        problems.extend(clashes(now.skills.iter().map(|(skill, standing)| (skill.as_ref(), standing))));
+        problems.extend(now.dropped.iter().map(duplicate));
         problems.extend(now.problems);
     }
     for path in paths {
@@ -156,9 +162,12 @@ fn validate(
         if !path.exists() {
             return writeln!(err, "error: {} does not exist", path.display()).map(|()| 2);
         }
-        let Found { skills, problems: found, .. } = discover_at(&path);
+        let Found { skills, problems: found, dropped, .. } = discover_at(&path);
         count += skills.len();
-        problems.extend(skills.iter().flat_map(rules));
+        problems.extend(skills.iter().flat_map(more));
+        let (_, standings) = Registry::with_skills(&skills, |_| 0.0);
+        problems.extend(clashes(skills.iter().zip(&standings)));
+        problems.extend(dropped.iter().map(duplicate));
         problems.extend(found);
     }
     problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
@@ -177,20 +186,65 @@ fn validate(
     Ok(u8::from(errors > 0))
 }
 
-/// Rules of a skill that the permission engine cannot read.
-fn rules(skill: &Skill) -> Vec<Diagnostic> {
+/// What only shows where commands meet the rest: rules that the permission engine cannot read, hooks that cannot run.
+fn more(skill: &Skill) -> Vec<Diagnostic> {
+    let file = skill.path().unwrap_or(Path::new("")).to_owned();
+    let error = |what: String, effect: &str, fix: String| Diagnostic {
+        file: file.clone(),
+        line: None,
+        severity: Severity::Error,
+        what,
+        effect: effect.into(),
+        fix,
+    };
     let rules = skill.allowed_tools.iter().chain(&skill.disallowed_tools);
     let wrong = rules.filter_map(|text| Rule::parse(text).err());
-    wrong
-        .map(|error| Diagnostic {
-            file: skill.path().unwrap_or(Path::new("")).to_owned(),
-            line: None,
-            severity: Severity::Error,
-            what: format!("{:?} is no permission rule: {}", error.rule, error.problem),
-            effect: "the rule is left out".into(),
-            fix: error.fix,
+    let mut found: Vec<Diagnostic> = wrong
+        .map(|fault| {
+            let what = format!("{:?} is no permission rule: {}", fault.rule, fault.problem);
+            error(what, "the rule is left out", fault.fix)
         })
-        .collect()
+        .collect();
+    if let Some(hooks) = &skill.hooks {
+        let (_, problems) = Definitions::read(&Value::Object(hooks.clone()));
+        let fix = "correct it, or remove it";
+        found.extend(problems.into_iter().map(|what| error(what, "the others run", fix.into())));
+    }
+    found
+}
+
+/// Skills that their name does not reach, where their author can do something about it. That a stronger source replaces
+/// a skill is what sources are for.
+fn clashes<'a>(skills: impl Iterator<Item = (&'a Skill, &'a Standing)>) -> Vec<Diagnostic> {
+    let mut first: HashMap<(&str, String), String> = HashMap::new();
+    let clash = |(skill, standing): (&'a Skill, &'a Standing)| {
+        let (name, tag) = (&skill.name, skill.source.tag());
+        let (what, effect) = match (first.entry((tag, name.to_lowercase())), standing) {
+            (Entry::Occupied(first), _) => {
+                (format!("the name `{name}` is taken by {}", first.get()), "nothing reaches it".to_owned())
+            }
+            (Entry::Vacant(free), standing) => {
+                free.insert(skill.place());
+                let Standing::BehindBuiltin = standing else { return None };
+                (format!("a built-in has the name `{name}`"), format!("it is reached as `/{tag}:{name}`"))
+            }
+        };
+        let file = skill.path()?.to_owned();
+        let fix = "choose another name".to_owned();
+        Some(Diagnostic { file, line: None, severity: Severity::Warning, what, effect, fix })
+    };
+    skills.filter_map(clash).collect()
+}
+
+fn duplicate((path, first): &(PathBuf, PathBuf)) -> Diagnostic {
+    Diagnostic {
+        file: path.clone(),
+        line: None,
+        severity: Severity::Warning,
+        what: format!("is the same file as {}", first.display()),
+        effect: "it is loaded once".into(),
+        fix: "nothing needs to be done; remove the link if it is not meant".into(),
+    }
 }
 
 fn migrate(write: bool, here: Here<'_>, config: &Config, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
@@ -313,6 +367,21 @@ mod tests {
                 "bad/SKILL.md:5: error: `context: spoon` is neither `main` nor `fork`; it runs in the conversation; write `main` or `fork`",
                 "bad/SKILL.md: error: \"bash(ls)\" is no permission rule: tool names start with a capital letter",
                 "2 errors",
+            ],
+        );
+        check(
+            &[
+                (".claude/skills/a/SKILL.md", "---\nname: one\ndescription: d\n---\nx\n"),
+                (".claude/skills/b/SKILL.md", "---\nname: One\ndescription: d\n---\nx\n"),
+                (".claude/skills/help/SKILL.md", "---\nname: help\ndescription: d\n---\nx\n"),
+                (".claude/skills/hook/SKILL.md", "---\nname: hook\ndescription: d\nhooks: {Stopp: []}\n---\nx\n"),
+            ],
+            all(),
+            1,
+            &[
+                "b/SKILL.md: warning: the name `One` is taken by P/.claude/skills/a/SKILL.md; nothing reaches it; choose",
+                "help/SKILL.md: warning: a built-in has the name `help`; it is reached as `/project:help`; choose",
+                "hook/SKILL.md: error: `hooks.Stopp` is ignored: there is no such event; did you mean `Stop`?; the others",
             ],
         );
         let one = SkillsCommand::Validate { paths: vec!["x".into()] };

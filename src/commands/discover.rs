@@ -290,18 +290,37 @@ impl Walk<'_> {
                 self.found.problems.push(Diagnostic::error(&path, None, words));
             } else if name == "SKILL.toml" {
                 self.found.stamps.note(&path);
-            } else if SKIPPED.contains(&name.as_str()) {
+            } else if SKIPPED.contains(&name.as_str()) && !path.join("SKILL.md").exists() {
             } else if path.is_dir() {
                 if depth < DEPTH {
                     self.folder(&path, root, depth + 1);
-                } else if path.join("SKILL.md").exists() {
-                    let words = ["it lies deeper than four folders", "it is not loaded", "move it up"];
-                    self.found.problems.push(Diagnostic::error(&path.join("SKILL.md"), None, words));
+                } else {
+                    self.too_deep(&path);
                 }
+            } else if depth == 0 && !path.exists() {
+                let words = ["is a link that leads nowhere", "no skill is there", "mend or remove the link"];
+                self.found.problems.push(Diagnostic::error(&path, None, words));
             } else if depth == 0 && name.ends_with(".md") && !name.eq_ignore_ascii_case("readme.md") {
                 let fix = format!("move it to `{}/SKILL.md`", name.trim_end_matches(".md"));
                 let words = ["a skill is a folder with a SKILL.md", "the file is not loaded", fix.as_str()];
                 self.found.problems.push(Diagnostic::warning(&path, None, words));
+            }
+        }
+    }
+
+    /// Names the skills that lie too deep to be loaded.
+    fn too_deep(&mut self, folder: &Path) {
+        let meta = fs::metadata(folder).ok();
+        if self.left == 0 || !meta.is_some_and(|meta| self.folders.insert(identity(folder, &meta))) {
+            return;
+        }
+        self.left -= 1;
+        for path in fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())) {
+            if path.file_name().is_some_and(|name| name == "SKILL.md") {
+                let words = ["it lies deeper than four folders", "it is not loaded", "move it up"];
+                self.found.problems.push(Diagnostic::error(&path, None, words));
+            } else if path.is_dir() && !SKIPPED.iter().any(|name| path.ends_with(name)) {
+                self.too_deep(&path);
             }
         }
     }
@@ -435,12 +454,17 @@ mod tests {
             &[
                 ("home/.claude/skills/1/2/3/4/SKILL.md", TEXT),
                 ("home/.claude/skills/1/2/3/4/5/SKILL.md", TEXT),
+                ("home/.claude/skills/1/2/3/4/5/6/7/SKILL.md", TEXT),
+                ("home/.claude/skills/1/2/3/4/5/6/up", "-> ../.."),
                 ("home/.claude/skills/a/SKILL.md", TEXT),
                 ("home/.claude/skills/a/loop", "-> .."),
                 ("home/.claude/skills/b", "-> a"),
                 ("home/.claude/skills/c/SKILL.md", "-> ../a/SKILL.md"),
                 ("home/.claude/skills/d/SKILL.md", "-> nowhere"),
                 ("home/.claude/skills/e/skill.md", TEXT),
+                ("home/.claude/skills/gone", "-> nowhere"),
+                ("home/.claude/skills/node_modules/x/SKILL.md", TEXT),
+                ("home/.claude/skills/target/SKILL.md", TEXT),
                 ("home/.claude/skills/f/SKILL.md/x", TEXT),
                 ("home/.claude/skills/flat.md", TEXT),
                 ("outside/g/SKILL.md", TEXT),
@@ -450,13 +474,16 @@ mod tests {
                 "4 UserSettings /home/.claude/skills/1/2/3/4/SKILL.md",
                 "a UserSettings /home/.claude/skills/a/SKILL.md",
                 "g UserSettings /home/.claude/skills/linked/g/SKILL.md",
+                "target UserSettings /home/.claude/skills/target/SKILL.md",
                 "shipped Bundled in the program",
             ],
             &[
                 "it lies deeper than four folders",
+                "it lies deeper than four folders",
                 "is a link that leads nowhere",
                 "the name of the file is not `SKILL.md`",
                 "a skill is a folder with a SKILL.md",
+                "is a link that leads nowhere",
                 "is no file",
                 "dropped /home/.claude/skills/c/SKILL.md",
             ],

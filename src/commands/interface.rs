@@ -7,6 +7,9 @@ use toml::{Table, Value};
 
 use super::diagnostic::Diagnostic;
 
+/// Largest file that is read: its texts have some 1,500 characters together.
+const MOST_BYTES: u64 = 64 << 10;
+
 /// `[interface]` of a SKILL.toml.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interface {
@@ -24,7 +27,13 @@ pub struct Interface {
 pub(super) fn read(folder: &Path, problems: &mut Vec<Diagnostic>) -> Option<Interface> {
     let file = folder.join("SKILL.toml");
     // Anything but a file, such as a pipe, could be waited for forever.
-    if !std::fs::metadata(&file).ok()?.is_file() {
+    let meta = std::fs::metadata(&file).ok()?;
+    if !meta.is_file() {
+        return None;
+    }
+    if meta.len() > MOST_BYTES {
+        let words = ["is larger than 64 KiB", "the skill is listed without it", "keep the keys of [interface] only"];
+        problems.push(Diagnostic::error(&file, None, words));
         return None;
     }
     let text = match std::fs::read_to_string(&file) {
@@ -167,6 +176,8 @@ mod tests {
             ],
         );
         check("interface = ", &none, &["1 not valid TOML: string values must be quoted, expected literal string"]);
+        let large = format!("[interface]\ndisplay_name = 'x'\n# {}", "x".repeat(64 << 10));
+        check(&large, &none, &["0 is larger than 64 KiB"]);
         check("name = 'x'", &none, &["0 there is no [interface] table"]);
     }
 

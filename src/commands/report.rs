@@ -46,7 +46,7 @@ pub fn rows(now: &Snapshot) -> Vec<SkillRow> {
             note("not told to the model: no description");
         }
         if skill.context == RunsIn::Fork {
-            note("needs sub-agents");
+            note("runs as a sub-agent");
         }
         note(&skill.description);
         SkillRow {

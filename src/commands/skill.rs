@@ -166,15 +166,15 @@ impl Skill {
         match &self.text {
             Text::File { path, .. } => {
                 let text = read(path, &mut Vec::new())?;
-                Ok(text[Frontmatter::read(&text).body..].into())
+                Ok(text[Frontmatter::read(&text).body].into())
             }
-            Text::Bundled(text) => Ok(text[Frontmatter::read(text).body..].into()),
+            Text::Bundled(text) => Ok(text[Frontmatter::read(text).body].into()),
         }
     }
 
     fn parse(text: &str, at: At<'_>, place: Text, problems: &mut Vec<Diagnostic>) -> Skill {
         let head = Frontmatter::read(text);
-        let body = &text[head.body..];
+        let body = &text[head.body.clone()];
         let mut reader = Reader { head: &head, file: at.path, problems };
         reader.faults();
         let name = reader.name(at.folder);
@@ -210,7 +210,7 @@ impl Skill {
             disallowed_tools: reader.tools("disallowed_tools"),
             model: reader.text("model").filter(|model| !matches!(model.as_str(), "" | "inherit" | "default")),
             context,
-            agent: reader.text("agent").filter(|agent| !agent.is_empty()),
+            agent: reader.agent(context),
             hooks: reader.hooks(),
             reminders: Reminders {
                 sparse: reader.block("sparse_reminder"),
@@ -247,6 +247,11 @@ fn read(path: &Path, problems: &mut Vec<Diagnostic>) -> Result<String, Diagnosti
         let words = ["is larger than 4 MiB", "the rest is not read", "move details into other files"];
         problems.push(Diagnostic::error(path, None, words));
     }
+    if let Some(text) = utf16(&bytes) {
+        let words = ["is UTF-16", "it is read all the same; other tools may not", "save the file as UTF-8"];
+        problems.push(Diagnostic::warning(path, None, words));
+        return Ok(text);
+    }
     Ok(match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
@@ -257,6 +262,17 @@ fn read(path: &Path, problems: &mut Vec<Diagnostic>) -> Result<String, Diagnosti
             String::from_utf8_lossy(bytes).into_owned()
         }
     })
+}
+
+/// The text of a file that says to be UTF-16, as editors and shells of Windows write it.
+fn utf16(bytes: &[u8]) -> Option<String> {
+    let unit: fn([u8; 2]) -> u16 = match bytes {
+        [0xff, 0xfe, ..] => u16::from_le_bytes,
+        [0xfe, 0xff, ..] => u16::from_be_bytes,
+        _ => return None,
+    };
+    let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+    Some(char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! value that is no YAML at all counts as the text that it is.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde_json::{Map, Value};
 
@@ -15,8 +16,8 @@ const MOST_BYTES: usize = 64 << 10;
 pub struct Frontmatter {
     /// By key in snake_case, in the order of the file; of a repeated key the last.
     pub fields: Vec<Field>,
-    /// Where the body starts, in bytes of the text.
-    pub body: usize,
+    /// Where the body stands, in bytes of the text.
+    pub body: Range<usize>,
     pub faults: Vec<Fault>,
 }
 
@@ -44,6 +45,10 @@ pub struct Fault {
 pub enum FaultKind {
     /// The file has no head at all.
     Missing,
+    /// A comment stands above the head.
+    Preceded,
+    /// The whole file stands in a code fence, as some editors save it.
+    Wrapped,
     /// The head does not end; it was taken to end before this line.
     Unclosed,
     /// Above `MOST_BYTES`: only the plain lines of it were read.
@@ -62,6 +67,8 @@ impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FaultKind::Missing => write!(f, "there is no frontmatter"),
+            FaultKind::Preceded => write!(f, "a comment stands above the frontmatter"),
+            FaultKind::Wrapped => write!(f, "the whole file stands in a code fence"),
             FaultKind::Unclosed => write!(f, "the frontmatter has no closing `---`"),
             FaultKind::TooLong => write!(f, "the frontmatter is larger than 64 KiB"),
             FaultKind::Text { key, reason } => write!(f, "the value of `{key}` is no YAML ({reason})"),
@@ -76,18 +83,16 @@ impl Frontmatter {
     /// Reads the head of a text. Never fails: what cannot be read is a fault.
     pub fn read(text: &str) -> Frontmatter {
         let lines = lines(text);
-        let first = lines.iter().position(|line| !line.text.trim().is_empty());
-        let Some(open) = first.filter(|at| fence(lines[*at].text)) else {
-            let body = text.len() - text.trim_start_matches('\u{feff}').len();
+        let Some(Opening { at: open, mut faults, wrap }) = opening(&lines) else {
+            let start = text.len() - text.trim_start_matches('\u{feff}').len();
             return Frontmatter {
-                body,
+                body: start..text.len(),
                 faults: vec![Fault { line: 1, kind: FaultKind::Missing }],
                 ..Default::default()
             };
         };
         let rest = &lines[open + 1..];
-        let mut faults = Vec::new();
-        let (count, after) = match rest.iter().position(|line| fence(line.text)) {
+        let (count, after) = match rest.iter().position(|line| fence(line.text) || line.text.trim_end() == "...") {
             Some(close) => (close, close + 1),
             None => {
                 let end = unclosed_end(rest);
@@ -95,7 +100,10 @@ impl Frontmatter {
                 (end, end)
             }
         };
-        let body = rest.get(after).map_or(text.len(), |line| line.start);
+        let body = match wrap {
+            Some(wrap) => unwrapped(&rest[after.min(rest.len())..], wrap, text.len()),
+            None => rest.get(after).map_or(text.len(), |line| line.start)..text.len(),
+        };
         let head = &rest[..count];
         let mut found = Frontmatter { fields: Vec::new(), body, faults };
         found.fill(head, open + 2);
@@ -169,6 +177,53 @@ fn lines(text: &str) -> Vec<Line<'_>> {
         found
     });
     split.collect()
+}
+
+/// Where a head begins.
+struct Opening<'a> {
+    /// Index of the line with its dashes.
+    at: usize,
+    faults: Vec<Fault>,
+    /// The fence that the file is wrapped in, without its language.
+    wrap: Option<&'a str>,
+}
+
+/// Finds the head's first line: the first of the file, except for blank lines, comments and a fence around everything.
+fn opening<'a>(lines: &[Line<'a>]) -> Option<Opening<'a>> {
+    let mut opening = Opening { at: 0, faults: Vec::new(), wrap: None };
+    let mut commented = false;
+    loop {
+        let text = lines.get(opening.at)?.text;
+        if commented || text.trim_start().starts_with("<!--") {
+            if !commented {
+                opening.faults.push(Fault { line: opening.at + 1, kind: FaultKind::Preceded });
+            }
+            commented = !text.contains("-->");
+        } else if fence(text) {
+            return Some(opening);
+        } else if !text.trim().is_empty() {
+            let bare = text.trim_start_matches('`');
+            let run = text.len() - bare.len();
+            if run < 3 || opening.wrap.is_some() || bare.trim().contains(|c: char| !c.is_alphanumeric()) {
+                return None;
+            }
+            opening.faults.push(Fault { line: opening.at + 1, kind: FaultKind::Wrapped });
+            opening.wrap = Some(&text[..run]);
+        }
+        opening.at += 1;
+    }
+}
+
+/// The body between a head and the fence that closes behind it: at the file's end, or before the body begins.
+fn unwrapped(lines: &[Line<'_>], wrap: &str, end: usize) -> Range<usize> {
+    let start = |at: usize| lines.get(at).map_or(end, |line| line.start);
+    let closes = |at: usize| lines[at].text.trim() == wrap;
+    let full = |line: &Line<'_>| !line.text.trim().is_empty();
+    match (lines.iter().position(full), lines.iter().rposition(full)) {
+        (Some(first), _) if closes(first) => start(first + 1)..end,
+        (_, Some(last)) if closes(last) => start(0)..start(last),
+        _ => start(0)..end,
+    }
 }
 
 /// Three dashes or more, from the first column.
@@ -291,7 +346,9 @@ fn yaml(text: &str) -> Result<Value, String> {
     };
     serde_yaml::from_str_with_options::<Value>(text, options).map_err(|error| {
         let text = error.to_string();
-        text.lines().next().unwrap_or_default().to_owned()
+        let text = text.lines().next().unwrap_or_default();
+        // The place is counted from the entry, not from the file: whoever tells of it names the line.
+        text.split(" at line ").next().unwrap_or_default().to_owned()
     })
 }
 
@@ -340,7 +397,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            (Value::Object(got).to_string().as_str(), &text[head.body..], told),
+            (Value::Object(got).to_string().as_str(), &text[head.body.clone()], told),
             (fields, body, faults.iter().map(|fault| (*fault).to_owned()).collect()),
             "{text:?}"
         );
@@ -410,7 +467,26 @@ mod tests {
         check("# Title\n", "{}", "# Title\n", &["1 Missing"]);
         check("", "{}", "", &["1 Missing"]);
         check("\u{feff}text", "{}", "text", &["1 Missing"]);
+        check("# Title\n\n---\nname: a\n---\n", "{}", "# Title\n\n---\nname: a\n---\n", &["1 Missing"]);
         check("name: a\n---\n", "{}", "name: a\n---\n", &["1 Missing"]);
+    }
+
+    #[test]
+    fn heads_that_something_stands_around() {
+        check("<!-- made by x -->\n---\nname: a\n---\nBody", r#"{"name":"a"}"#, "Body", &["1 Preceded"]);
+        check("\n<!-- made\n\nby x -->\n\n---\nname: a\n---\nBody", r#"{"name":"a"}"#, "Body", &["2 Preceded"]);
+        check("<!-- never closed\n---\nname: a\n---\n", "{}", "<!-- never closed\n---\nname: a\n---\n", &["1 Missing"]);
+        check("```skill\n---\nname: a\n---\nBody\n```\n\n", r#"{"name":"a"}"#, "Body\n", &["1 Wrapped"]);
+        check(
+            "\n````markdown\n---\nname: a\n---\n```sh\nls\n```\n````",
+            r#"{"name":"a"}"#,
+            "```sh\nls\n```\n",
+            &["2 Wrapped"],
+        );
+        check("```yaml\n---\nname: a\n---\n```\n\nBody\n```\n", r#"{"name":"a"}"#, "\nBody\n```\n", &["1 Wrapped"]);
+        check("```\n---\nname: a\n---\nBody", r#"{"name":"a"}"#, "Body", &["1 Wrapped"]);
+        check("```sh\nls\n```\n---\na: b\n---\n", "{}", "```sh\nls\n```\n---\na: b\n---\n", &["1 Missing"]);
+        check("---\nname: a\n...\nBody", r#"{"name":"a"}"#, "Body", &[]);
     }
 
     #[test]
@@ -425,7 +501,7 @@ mod tests {
         let long = format!("---\nname: a\nd: {}\n---\nBody", "x".repeat(MOST_BYTES));
         let head = Frontmatter::read(&long);
         assert_eq!(head.get("name").unwrap().value, "a");
-        assert_eq!(&long[head.body..], "Body");
+        assert_eq!(&long[head.body], "Body");
     }
 
     proptest! {
@@ -434,7 +510,7 @@ mod tests {
             text in "(\u{feff})?(---\r?\n)?((name|description|a b|allowed-tools)?[ :\\-#'\"|>\\[\\]{}&*!@`\t]{0,4}[a-zé]{0,5}\r?\n){0,8}(---\r?\n)?[ a-z\n]{0,20}"
         ) {
             let head = Frontmatter::read(&text);
-            prop_assert!(text.is_char_boundary(head.body));
+            prop_assert!(text.get(head.body).is_some());
             // Whatever is not in the fields is in the body, or was said.
             let opened = text.trim_start_matches('\u{feff}').trim_start().starts_with("---");
             prop_assert!(!head.fields.is_empty() || !head.faults.is_empty() || opened);

@@ -6,8 +6,12 @@ use serde_json::{Map, Value};
 
 use super::{DESCRIPTION, NAME, RunsIn};
 use crate::commands::diagnostic::Diagnostic;
-use crate::stdx::frontmatter::{Fault, FaultKind, Field, Frontmatter};
+use crate::stdx::frontmatter::{Fault, FaultKind, Field, Frontmatter, snake};
 use crate::stdx::text::split_list;
+
+/// Fields in which a `#` is more likely a word of the author's than the start of a comment.
+const PROSE: [&str; 6] =
+    ["description", "when_to_use", "argument_hint", "sparse_reminder", "normal_reminder", "detailed_reminder"];
 
 /// Reads fields, and says what is wrong with them.
 pub(super) struct Reader<'a> {
@@ -28,6 +32,14 @@ impl Reader<'_> {
                 FaultKind::Missing => {
                     let effect = "name and description are guessed, and the model is not told of the skill";
                     self.warn(line, &what, effect, "begin the file with `---`, name, description, `---`");
+                }
+                FaultKind::Preceded => {
+                    let effect = "the frontmatter is read all the same; stricter tools see none";
+                    self.warn(line, &what, effect, "move the comment below the frontmatter");
+                }
+                FaultKind::Wrapped => {
+                    let effect = "what stands in the fence is read; stricter tools see no frontmatter";
+                    self.warn(line, &what, effect, "remove the line of backquotes here, and the one at its end");
                 }
                 FaultKind::Unclosed => {
                     let effect = "it is taken to end before this line";
@@ -51,6 +63,8 @@ impl Reader<'_> {
                 FaultKind::Repeated { .. } => {
                     self.warn(line, &what, "the last one counts; stricter tools reject the file", "remove one of them");
                 }
+                // Elsewhere it is one: `version: 1 # the first`.
+                FaultKind::Comment { key } if !PROSE.contains(&snake(key).as_str()) => {}
                 FaultKind::Comment { .. } => {
                     self.warn(line, &what, "the rest of the line is not read", "put the value in double quotes");
                 }
@@ -139,7 +153,9 @@ impl Reader<'_> {
     }
 
     pub(super) fn flag(&mut self, key: &str, default: bool) -> bool {
-        let Some(field) = self.head.get(key) else { return default };
+        // Other tools spell it with a k.
+        let spelled = if key == "user_invocable" { self.head.get("user_invokable") } else { None };
+        let Some(field) = self.head.get(key).or(spelled) else { return default };
         let word = scalar(&field.value).map(|text| text.trim().to_ascii_lowercase());
         match word.as_deref() {
             Some("true" | "yes" | "on" | "1" | "y") => true,
@@ -213,6 +229,18 @@ impl Reader<'_> {
                 RunsIn::Main
             }
         }
+    }
+
+    /// The type of agent that runs a fork. Elsewhere the word is some other tool's.
+    pub(super) fn agent(&mut self, context: RunsIn) -> Option<String> {
+        let agent = self.text("agent").filter(|agent| !agent.is_empty())?;
+        if context == RunsIn::Fork {
+            return Some(agent);
+        }
+        let line = self.head.get("agent").map(|field| field.line);
+        let what = format!("`agent: {agent}` counts with `context: fork` only");
+        self.warn(line, &what, "the skill runs in the conversation", "add `context: fork`, or remove it");
+        None
     }
 
     pub(super) fn hooks(&mut self) -> Option<Map<String, Value>> {

@@ -77,8 +77,47 @@ fn shapes() {
         "folder: d",
         &["0 the body has 100000 characters"],
     );
+    check(
+        "<!-- made -->\n---\nname: folder\ndescription: d\n---\nx",
+        "folder: d",
+        &["1 a comment stands above the frontmatter"],
+    );
+    check(
+        "````skill\n---\nname: folder\ndescription: d\n---\nx\n````\n",
+        "folder: d",
+        &["1 the whole file stands in a code fence"],
+    );
+    check("---\nname: folder # mine\ndescription: d\nversion: 1 # first\n---\nx", "folder: d", &[]);
+    check(
+        "---\nname: folder\ndescription: fixes issue #1 and #2\n---\nx",
+        "folder: fixes issue",
+        &["3 ` #` begins a comment in the value of `description`"],
+    );
+    check(
+        "---\nname: folder\ndescription: d\nagent: quant_analyst\n---\nx",
+        "folder: d",
+        &["4 `agent: quant_analyst` counts with `context: fork` only"],
+    );
+    let (skill, _) = parsed("f", "---\ndescription: d\nuser-invokable: false\n---\nx");
+    assert!(!skill.user_invocable, "as other tools spell it");
     let (skill, _) = parsed("f", &format!("---\ndescription: {}\n---\nx", "é".repeat(2_000)));
     assert_eq!(skill.description.chars().count(), 1_024);
+}
+
+#[test]
+fn utf_16_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, source) = (dir.path().join("SKILL.md"), Source::UserSettings);
+    let text = "---\nname: ein-name\ndescription: schön\n---\nx";
+    for (mark, bytes) in [([0xff, 0xfe], u16::to_le_bytes as fn(u16) -> [u8; 2]), ([0xfe, 0xff], u16::to_be_bytes)] {
+        let units: Vec<u8> = text.encode_utf16().flat_map(bytes).collect();
+        std::fs::write(&path, [mark.as_slice(), units.as_slice()].concat()).unwrap();
+        let mut problems = Vec::new();
+        let at = At { path: &path, folder: "ein-name", source: &source, loaded_from: LoadedFrom::Skills };
+        let skill = Skill::load(at, &mut problems).unwrap();
+        assert_eq!((skill.name.as_str(), skill.description.as_str()), ("ein-name", "schön"));
+        assert_eq!(problems.iter().map(|problem| problem.what.as_str()).collect::<Vec<_>>(), ["is UTF-16"]);
+    }
 }
 
 #[test]
