@@ -16,7 +16,8 @@ use crate::engine::{self, Handle};
 use crate::hooks::Report;
 use crate::message::{Kind, Usage};
 use crate::permission::Mode;
-use crate::protocol::{Answer, Delivery, Event, Item, Op, Question, SessionInfo, Turn, TurnEnd};
+use crate::protocol::{Answer, Delivery, Event, Item, ModeChange, Op, Question, SessionInfo, Turn, TurnEnd};
+use lines::Typed;
 
 /// What goes to standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +66,7 @@ pub async fn run(
     let reader = match input {
         Input::Prompt(text) => {
             // The channel holds one; it cannot be full or closed here.
-            let _ = prompts.try_send(Ok(text));
+            let _ = prompts.try_send(Ok(Typed { text, thinking: None }));
             drop(prompts);
             None
         }
@@ -127,7 +128,7 @@ impl Run<'_> {
     async fn all(
         &mut self,
         handle: &mut Handle,
-        prompts: &mut mpsc::Receiver<Result<String, String>>,
+        prompts: &mut mpsc::Receiver<Result<Typed, String>>,
     ) -> io::Result<()> {
         // One listener for the whole run: a signal between two events is not lost.
         let stopped = stop::signal();
@@ -194,7 +195,7 @@ impl Run<'_> {
 
     fn told_init(&mut self) -> io::Result<bool> {
         if self.output == Output::StreamJson {
-            let init = self.init();
+            let init = lines::init(self.session.as_ref(), &self.registry);
             self.line(&init)?;
         }
         Ok(true)
@@ -204,12 +205,17 @@ impl Run<'_> {
     async fn one(
         &mut self,
         handle: &mut Handle,
-        prompt: String,
+        typed: Typed,
         mut stopped: Pin<&mut impl Future<Output = Exit>>,
     ) -> io::Result<bool> {
-        let op = match self.registry.parse_line(&prompt) {
+        let Typed { text, thinking } = typed;
+        let op = match self.registry.parse_line(&text) {
             Parsed::Message => {
-                Op::Prompt { text: prompt.clone(), attachments: Vec::new(), delivery: Delivery::AfterTurn }
+                Op::Prompt { text: text.clone(), attachments: Vec::new(), delivery: Delivery::AfterTurn, thinking }
+            }
+            Parsed::Command { command, .. } if thinking.is_some() => {
+                let text = format!("`thinking` goes with a message, not with /{}: use --thinking", command.name);
+                return self.wrong(&text);
             }
             Parsed::Command { command, args } if command.headless => {
                 Op::Command { name: command.name.clone(), args: args.to_owned() }
@@ -220,9 +226,9 @@ impl Run<'_> {
                 return self.wrong(&format!("there is no command /{name}{hint}"));
             }
         };
-        // A skill is a prompt: it ends with its turn.
+        // A skill is a prompt, and so is a task to plan: they end with their turn.
         let skill = |name: &str| self.registry.find(name).is_some_and(|found| found.kind == CommandKind::Prompt);
-        let command = matches!(&op, Op::Command { name, .. } if !skill(name));
+        let command = matches!(&op, Op::Command { name, args } if !skill(name) && !engine::plans(name, args));
         let mut begun = command || matches!(op, Op::Prompt { .. });
         (self.answer, self.failed, self.rounds) = (String::new(), None, 0);
         if handle.ops.send(op).await.is_err() {
@@ -272,6 +278,15 @@ impl Run<'_> {
                     }
                 }
                 Some(Event::Commands { registry }) => self.registry = registry,
+                Some(Event::Mode(change)) => match change {
+                    ModeChange::Changed { mode } => {
+                        if let Some(session) = &mut self.session {
+                            session.mode = mode;
+                        }
+                    }
+                    ModeChange::PlanExited { .. } if command => told.push("Plan mode is off.".into()),
+                    ModeChange::PlanEntered { .. } | ModeChange::PlanExited { .. } => {}
+                },
                 Some(Event::Ask(ask)) => {
                     let answer = self.nobody(ask.question);
                     let _ = handle.ops.send(Op::Answer { id: ask.id, answer }).await;
@@ -411,23 +426,6 @@ impl Run<'_> {
 
     fn session_id(&self) -> Option<&str> {
         self.session.as_ref().map(|session| session.id.as_str())
-    }
-
-    fn init(&self) -> Value {
-        let commands: Vec<&str> =
-            self.registry.all().filter(|command| command.headless).map(|command| command.name.as_str()).collect();
-        let session = self.session.as_ref();
-        json!({
-            "type": "system",
-            "subtype": "init",
-            "cwd": session.map(|session| &session.cwd),
-            "session_id": self.session_id(),
-            "tools": crate::tools::Toolbox::builtin().specs().iter().map(|spec| spec.name.clone()).collect::<Vec<_>>(),
-            "mcp_servers": [],
-            "model": session.map(|session| &session.model.model),
-            "permissionMode": session.map(|session| session.mode),
-            "slash_commands": commands,
-        })
     }
 
     /// Writes what the format says about the end of a prompt.

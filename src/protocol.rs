@@ -21,7 +21,7 @@ use crate::message::{CallId, FileDiff, Message, Todo, Usage};
 use crate::permission::Mode;
 use crate::session::entry::{Restore, Seq};
 
-use crate::thinking::Level;
+use crate::thinking::{Level, Override};
 pub use task::{Asker, Task};
 pub use thinking::{Thinking, ThinkingInfo};
 
@@ -49,11 +49,14 @@ pub enum Delivery {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Op {
-    /// Starts a turn, or joins the queue of a busy agent. `attachments` are files to send along (`@path`, pasted images).
+    /// Starts a turn, or joins the queue of a busy agent. `attachments` are files to send along (`@path`, pasted images);
+    /// `thinking` counts for this turn alone, in the place of the flag.
     Prompt {
         text: String,
         attachments: Vec<PathBuf>,
         delivery: Delivery,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thinking: Option<Override>,
     },
     /// A `!` line: runs at once as the user's own command; line and output join the context.
     Shell {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::runs::Invocation;
 use crate::permission::{Mode, Source};
 use crate::protocol::{Answer, Ask, AskId, Asker, Delivery, Event, Question, QueueId, Queued};
-use crate::thinking::Level;
+use crate::thinking::{Level, Override};
 
 /// A prompt on its way to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,15 @@ pub struct Prompt {
     pub attachments: Vec<PathBuf>,
     /// What to run in its place: `text` is how it was typed.
     pub skill: Option<Invocation>,
+    /// How hard its turn is thought about, where the caller says so.
+    pub thinking: Option<Override>,
+}
+
+impl Prompt {
+    /// A prompt that is nothing but its text.
+    pub fn new(text: impl Into<String>) -> Prompt {
+        Prompt { text: text.into(), attachments: Vec::new(), skill: None, thinking: None }
+    }
 }
 
 /// Shared by the op loop and the turn; the lock is never held over an await.

@@ -7,6 +7,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::Agent;
 use super::desk::Desk;
+use super::runs::Caller;
 use crate::agents::Definitions;
 use crate::message::{CallId, Usage};
 use crate::permission::{Behavior, Mode, Rule, Source};
@@ -15,6 +16,7 @@ use crate::provider::Purpose;
 use crate::provider::catalog::ModelSpec;
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
+use crate::thinking::Level;
 use crate::tools;
 
 /// What every agent of a session has of the others.
@@ -33,6 +35,8 @@ pub(super) struct Standing {
     pub(super) mode: Mode,
     /// Rules that were granted since the session was opened, with where they are kept.
     pub(super) granted: Vec<(String, Source)>,
+    /// What the user chose for the session.
+    pub(super) thinking: Option<Level>,
 }
 
 /// The agent that launched this one.
@@ -79,7 +83,7 @@ impl Family {
         Family {
             definitions,
             seats: Arc::new(Semaphore::new(seats.max(1))),
-            standing: watch::Sender::new(Standing { mode, granted: Vec::new() }),
+            standing: watch::Sender::new(Standing { mode, granted: Vec::new(), thinking: session.facts().thinking }),
             above: None,
         }
     }
@@ -87,6 +91,11 @@ impl Family {
     /// Tells those that run now, and those that will.
     pub(super) fn set_mode(&self, mode: Mode) {
         self.standing.send_if_modified(|standing| std::mem::replace(&mut standing.mode, mode) != mode);
+    }
+
+    /// As for the mode.
+    pub(super) fn set_thinking(&self, level: Option<Level>) {
+        self.standing.send_if_modified(|standing| std::mem::replace(&mut standing.thinking, level) != level);
     }
 
     fn granted(&self, rule: String, source: Source) {
@@ -143,6 +152,12 @@ impl Agent {
     /// What the agents below share with this one, for the front ends and for tools.
     pub fn definitions(&self) -> &Arc<Definitions> {
         &self.family.definitions
+    }
+
+    /// The sub-agents for people, with what is wrong with their definitions.
+    pub fn agents_report(&self) -> String {
+        let skills = self.runs.view();
+        self.family.definitions.report(|name| skills.find(name, Caller::Model).err())
     }
 
     /// Launches these from now on. Only before the first prompt: the model is told of them with the tools.

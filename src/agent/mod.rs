@@ -31,6 +31,7 @@ mod window;
 
 pub use failure::Failure;
 pub use room::Compacted;
+pub use subagent::tools_below;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

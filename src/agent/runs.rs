@@ -1,6 +1,7 @@
 //! Runs of skills: from the expansion of the text to the end of the turn. Lock, rules and model hold that long, however
 //! the turn ends.
 
+mod preload;
 mod view;
 
 use std::path::PathBuf;

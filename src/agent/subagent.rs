@@ -22,6 +22,7 @@ use crate::permission::{Behavior, Mode, Rule, Source, Trust};
 use crate::protocol::{Answer, AskId, Asker, Event, Item, Question, Task, TurnEnd, task::Step};
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session, Transcripts};
+use crate::thinking::Level;
 use crate::tools::{self, Launch, Report, Toolbox};
 
 /// Tools that only the agent has that the user talks to.
@@ -30,6 +31,13 @@ const NOT_BELOW: [&str; 6] = ["Task", "Agent", "AskUserQuestion", "EnterPlanMode
 const ROLES: [&str; 3] = ["haiku", "sonnet", "opus"];
 /// Events of a sub-agent that wait to be looked at.
 const EVENTS: usize = 64;
+
+/// Names of the tools that a sub-agent can have.
+pub fn tools_below(toolbox: &Toolbox) -> Vec<String> {
+    let specs = toolbox.specs();
+    let names = specs.iter().map(|spec| spec.name.as_str()).filter(|name| !NOT_BELOW.contains(name));
+    names.map(str::to_owned).collect()
+}
 
 /// What launching takes, lent for one round of calls.
 pub(super) struct Launcher {
@@ -61,8 +69,9 @@ impl Agent {
         if self.family.above.is_some() {
             return None;
         }
-        // The mode may have been put into the log without a word.
+        // Both may have been put into the log without a word.
         self.family.set_mode(self.mode());
+        self.family.set_thinking(self.session.facts().thinking);
         let mut policy = self.policy.clone();
         policy.places.cwd = self.session.context().cwd().to_path_buf();
         let opening =
@@ -70,7 +79,7 @@ impl Agent {
         Some(Launcher {
             model: self.model.clone(),
             policy,
-            settings: self.settings.clone(),
+            settings: Settings { thinking: self.thinking_below(), ..self.settings.clone() },
             toolbox: self.toolbox.clone(),
             grants: self.grants.clone(),
             hooks: self.hooking.hooks.branch(),
@@ -111,14 +120,15 @@ impl Launcher {
         };
         // The semaphore is never closed.
         let Ok(_seat) = seat else { return Ok(interrupted("")) };
-        let mode = standing.borrow_and_update().mode;
+        let Standing { mode, thinking, .. } = standing.borrow_and_update().clone();
         // The mode may have become stricter while the seat was waited for.
         if mode == Mode::Plan && !definition.read_only() {
             return Err(format!("In plan mode only read-only agents run; {} is none.", definition.name));
         }
         let (id, session) = self.session(&launch, definition)?;
         let mut child = self.agent(definition, model, session, &id).map_err(|error| error.to_string())?;
-        child.begin(definition, mode, self.opening.as_ref()).map_err(|error| error.to_string())?;
+        let thinking = definition.thinking.or(thinking);
+        child.begin(definition.mode_below(mode), thinking, self.opening.as_ref()).map_err(|error| error.to_string())?;
 
         let cancel = cancel.child_token();
         let (events, inbox) = mpsc::channel(EVENTS);
@@ -147,8 +157,8 @@ impl Launcher {
         };
         let spent = child.session.facts().spent.len();
         watch.tell(Step::Started).await;
-        let prompt = Prompt { text: launch.prompt.to_owned(), attachments: Vec::new(), skill: None };
-        let run = child.work(prompt, &below, &cancel);
+        let prompt = Prompt::new(launch.prompt);
+        let run = child.work(prompt, &definition.skills, &below, &cancel);
         let end = watch.over(run, inbox, &mut standing, definition).await;
         for spent in &child.session.facts().spent[spent..] {
             watch.spent(spent.model.clone(), spent.usage);
@@ -282,8 +292,8 @@ impl Launcher {
 }
 
 impl Agent {
-    /// One turn of a sub-agent, with the hooks before it.
-    async fn work(&mut self, prompt: Prompt, desk: &Desk, cancel: &CancellationToken) -> TurnEnd {
+    /// One turn of a sub-agent, with the hooks before it and the skills that it begins with.
+    async fn work(&mut self, prompt: Prompt, skills: &[String], desk: &Desk, cancel: &CancellationToken) -> TurnEnd {
         if let Some(Worker { id, kind, .. }) = self.hooking.worker.clone() {
             let fired = self.fire(Occasion::subagent_start(&id, &kind), desk, cancel).await;
             for text in fired.ok().flatten().map(|outcome| outcome.context).unwrap_or_default() {
@@ -292,19 +302,23 @@ impl Agent {
                 let _ = self.push(reminder, desk).await;
             }
         }
+        // A log that cannot be written ends the turn, too.
+        let _ = self.preload(skills, desk, cancel).await;
         self.turn(prompt, desk, cancel).await
     }
 
-    /// Puts mode and opening into a sub-agent's log where they do not stand there yet.
+    /// Puts mode, thinking and opening into a sub-agent's log where they do not stand there yet.
     fn begin(
         &mut self,
-        definition: &Definition,
-        above: Mode,
+        mode: Mode,
+        thinking: Option<Level>,
         opening: Option<&Arc<Message>>,
     ) -> Result<(), session::Error> {
-        let mode = definition.mode_below(above);
         if self.mode() != mode {
             self.session.append(EntryKind::ModeChanged { mode })?;
+        }
+        if self.session.facts().thinking != thinking {
+            self.session.append(EntryKind::ThinkingChanged { level: thinking })?;
         }
         if let Some(message) = opening.filter(|_| self.session.is_empty()) {
             self.session.append(EntryKind::Message { message: message.clone() })?;
@@ -343,18 +357,22 @@ impl<'a> Watch<'a> {
         definition: &Definition,
     ) -> TurnEnd {
         tokio::pin!(turn);
-        let mut known = standing.borrow().granted.len();
+        let (mut known, mut level) = (standing.borrow().granted.len(), standing.borrow().thinking);
         let end = loop {
             tokio::select! {
                 biased;
                 Some(event) = inbox.recv() => self.event(event).await,
                 Ok(()) = standing.changed() => {
-                    let Standing { mode, granted } = standing.borrow_and_update().clone();
+                    let Standing { mode, granted, thinking } = standing.borrow_and_update().clone();
                     let news = granted.get(known..).unwrap_or_default();
                     news.iter().for_each(|(rule, source)| self.below.give(rule.clone(), *source));
                     known = granted.len();
                     self.mode = mode;
                     self.below.set_mode(definition.mode_below(mode));
+                    if thinking != level && definition.thinking.is_none() {
+                        self.below.set_thinking(thinking);
+                    }
+                    level = thinking;
                 }
                 Some((id, answer)) = self.asks.next() => {
                     self.open.retain(|(open, _)| *open != id);

@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use super::Agent;
-use super::desk::Desk;
+use super::desk::{Desk, Prompt};
 use crate::message::{Block, Kind, Message, Role, Wire};
 use crate::protocol::{self, Event, ThinkingInfo};
 use crate::provider::Thinking as Parameter;
 use crate::provider::catalog::{ModelSpec, ThinkingParam, ThinkingStyle};
 use crate::session;
 use crate::session::entry::EntryKind;
-use crate::thinking::{Abilities, Asked, Effective, Found, Level, effective};
+use crate::thinking::{Abilities, Asked, Effective, Found, Level, Override, Settings, effective};
 
 /// What of thinking is not in the log: it does not outlive the turn.
 #[derive(Debug, Default)]
 pub(super) struct Thinking {
     /// What the message that is being answered asks for.
     keyword: Option<Found>,
+    /// What its caller asks for.
+    turn: Option<Override>,
     /// What the last request was sent with.
     sent: Option<Parameter>,
 }
@@ -29,21 +31,30 @@ impl Thinking {
 
     /// A turn begins: the words of the one before no longer count.
     pub(super) fn begin(&mut self) {
-        self.keyword = None;
+        (self.keyword, self.turn) = (None, None);
     }
 }
 
 impl Agent {
-    /// Looks for keywords in what the user typed. One in a prompt that steers takes the place of the earlier one.
-    pub(super) fn heed(&mut self, text: &str) {
-        if let Some(found) = self.settings.thinking.keywords.find(text) {
+    /// Looks for keywords in what the user typed, and at what came with it. A prompt that steers takes the place of the
+    /// earlier one.
+    pub(super) fn heed(&mut self, prompt: &Prompt) {
+        if let Some(found) = self.settings.thinking.keywords.find(&prompt.text) {
             self.thinking.keyword = Some(found);
         }
+        self.thinking.turn = prompt.thinking.or(self.thinking.turn);
+    }
+
+    /// The settings of those that this agent launches: what was asked for with the prompt holds for them, too. A word in
+    /// it is meant for the agent that reads it.
+    pub(super) fn thinking_below(&self) -> Settings {
+        let settings = self.settings.thinking.clone();
+        Settings { flag: self.thinking.turn.or(settings.flag), ..settings }
     }
 
     /// What counts for a message with this keyword.
     fn effective(&self, keyword: Option<&Found>) -> Effective {
-        let asked = Asked { keyword, session: self.session.facts().thinking };
+        let asked = Asked { keyword, session: self.session.facts().thinking, turn: self.thinking.turn };
         effective(&asked, &self.settings.thinking, &abilities(&self.model.spec, self.model.provider.wire()))
     }
 
@@ -94,6 +105,7 @@ impl Agent {
         if level != self.session.facts().thinking {
             self.session.append(EntryKind::ThinkingChanged { level })?;
         }
+        self.family.set_thinking(level);
         self.tell_thinking(desk).await;
         Ok(())
     }

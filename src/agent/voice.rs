@@ -85,7 +85,7 @@ impl Agent {
 
     /// Adds what the user typed, then what they attached to it: a rewind to the prompt takes both.
     pub(super) async fn say(&mut self, prompt: Prompt, desk: &Desk) -> Result<(), session::Error> {
-        self.heed(&prompt.text);
+        self.heed(&prompt);
         let mut blocks = vec![Block::text(prompt.text.clone())];
         let mut attached = Vec::new();
         for path in &prompt.attachments {

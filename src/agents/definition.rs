@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::permission::Mode;
+use crate::thinking::Level;
 
 /// Where a definition comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct Definition {
     pub model: Option<String>,
     /// Counts only where it is stricter than the mode of the session.
     pub mode: Option<Mode>,
+    /// How hard it thinks. None: as the session does.
+    pub thinking: Option<Level>,
     /// Model calls in one run.
     pub max_turns: Option<u32>,
     /// Skills that it begins with.
@@ -51,13 +54,6 @@ pub struct Definition {
 /// Tools that change nothing, whatever their input.
 const READ_ONLY: [&str; 7] = ["Read", "Grep", "Glob", "LS", "WebFetch", "WebSearch", "TodoWrite"];
 
-/// Longest system prompt, in characters.
-const PROMPT: usize = 60_000;
-/// Longest description, in characters.
-const DESCRIPTION: usize = 2_000;
-/// Longest name, in characters.
-const NAME: usize = 64;
-
 pub(super) fn builtin() -> Vec<Definition> {
     let of = |name: &str, description: &str, tools: Tools, mode: Option<Mode>, prompt: &str| Definition {
         name: name.into(),
@@ -67,6 +63,7 @@ pub(super) fn builtin() -> Vec<Definition> {
         disallowed: Vec::new(),
         model: None,
         mode,
+        thinking: None,
         max_turns: None,
         skills: Vec::new(),
         hooks: None,
@@ -144,124 +141,6 @@ impl Definition {
         };
         if strictness(own) < strictness(parent) { own } else { parent }
     }
-
-    /// Makes a definition of a file's fields and body; `stem` is the file's name without its ending. What is wrong with
-    /// single fields is told to `problem`, and the field is left out.
-    pub(super) fn of_file(
-        stem: &str,
-        source: Source,
-        fields: &Map<String, Value>,
-        body: &str,
-        problem: &mut dyn FnMut(String),
-    ) -> Definition {
-        let text = |key: &str| match fields.get(key) {
-            Some(Value::String(text)) if !text.trim().is_empty() => Some(text.trim().to_owned()),
-            _ => None,
-        };
-        let mut name = text("name").unwrap_or_else(|| stem.to_owned());
-        if !plain(&name) {
-            problem(format!(
-                "the name {name:?} is not made of letters, digits, `-`, `_` and `:`; it is called {stem:?}"
-            ));
-            name = stem.to_owned();
-        }
-        let first = || body.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty());
-        let description = text("description").unwrap_or_else(|| {
-            problem("it has no `description`: the model cannot know when to use it".into());
-            first().unwrap_or("no description").to_owned()
-        });
-        if body.trim().is_empty() {
-            problem("there is no text below the frontmatter: that would be its system prompt".into());
-        }
-        let mode = text("permission_mode").and_then(|word| match word.parse::<Mode>() {
-            Ok(mode) => Some(mode),
-            Err(error) => {
-                problem(format!("`permission_mode`: {error}"));
-                None
-            }
-        });
-        let max_turns = fields.get("max_turns").and_then(|value| {
-            let number = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok());
-            let turns = number.and_then(|number| u32::try_from(number).ok()).filter(|turns| *turns > 0);
-            if turns.is_none() {
-                problem(format!("`max_turns` is {value}, not a number from 1"));
-            }
-            turns
-        });
-        let tools = match fields.get("tools") {
-            None | Some(Value::Null) => Tools::All,
-            Some(value) => {
-                let mut names = list(value);
-                for name in names.iter_mut().filter(|name| name.contains('(')) {
-                    problem(format!(
-                        "`tools` names tools only: what stands in the parentheses of `{name}` has no effect"
-                    ));
-                    name.truncate(name.find('(').unwrap_or(name.len()));
-                }
-                if names.iter().any(|name| name == "*") { Tools::All } else { Tools::Only(names) }
-            }
-        };
-        let model = text("model").filter(|model| model != "inherit");
-        Definition {
-            name,
-            description: cut(description, DESCRIPTION).0,
-            source,
-            tools,
-            disallowed: fields.get("disallowed_tools").map(list).unwrap_or_default(),
-            model,
-            mode,
-            max_turns,
-            skills: fields.get("skills").map(list).unwrap_or_default(),
-            hooks: fields.get("hooks").filter(|hooks| hooks.is_object()).cloned(),
-            prompt: {
-                let (prompt, whole) = cut(body.trim().to_owned(), PROMPT);
-                if !whole {
-                    problem(format!("the prompt is longer than {PROMPT} characters; the rest is left out"));
-                }
-                prompt.into()
-            },
-        }
-    }
-}
-
-fn plain(name: &str) -> bool {
-    !name.is_empty()
-        && name.chars().count() <= NAME
-        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'))
-}
-
-/// At most so many characters, and whether that is all.
-fn cut(text: String, most: usize) -> (String, bool) {
-    match text.char_indices().nth(most) {
-        Some((at, _)) => (text[..at].to_owned(), false),
-        None => (text, true),
-    }
-}
-
-/// A list, or names in one text with commas or blanks between them; what stands in parentheses stays together.
-fn list(value: &Value) -> Vec<String> {
-    match value {
-        Value::Array(items) => items.iter().flat_map(list).collect(),
-        Value::String(text) => {
-            let (mut names, mut name, mut depth) = (Vec::new(), String::new(), 0usize);
-            for c in text.chars() {
-                match c {
-                    '(' => depth += 1,
-                    ')' => depth = depth.saturating_sub(1),
-                    _ => {}
-                }
-                if depth == 0 && (c == ',' || c.is_whitespace()) {
-                    names.push(std::mem::take(&mut name));
-                } else {
-                    name.push(c);
-                }
-            }
-            names.push(name);
-            names.retain(|name| !name.is_empty());
-            names
-        }
-        _ => Vec::new(),
-    }
 }
 
 #[cfg(test)]
@@ -290,20 +169,11 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_read_in_every_spelling() {
-        for (value, want) in [
-            (serde_json::json!("Read, Grep"), vec!["Read", "Grep"]),
-            (serde_json::json!("Read Bash(git diff, x)"), vec!["Read", "Bash(git diff, x)"]),
-            (serde_json::json!(["Read", "Grep,LS"]), vec!["Read", "Grep", "LS"]),
-            (serde_json::json!(3), vec![]),
-        ] {
-            assert_eq!(list(&value), want, "{value}");
-        }
-    }
-
-    #[test]
     fn what_changes_nothing_is_known() {
-        let tools = |names: &str| Definition { tools: Tools::Only(list(&names.into())), ..builtin().remove(0) };
+        let tools = |names: &str| Definition {
+            tools: Tools::Only(names.split(", ").map(str::to_owned).collect()),
+            ..builtin().remove(0)
+        };
         for (definition, want) in [
             (tools("Read, Grep"), true),
             (tools("Read, Bash"), false),

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::definition::{Definition, Source};
-use super::{Definitions, Diagnostic};
+use super::definition::Source;
+use super::{Definitions, Diagnostic, fields};
 use crate::permission::Trust;
 use crate::stdx::frontmatter::{FaultKind, Frontmatter};
 
@@ -83,9 +83,9 @@ impl Definitions {
         let diagnostic = |problem| Diagnostic { file: file.to_owned(), problem };
         let faults = head.faults.iter().filter(|fault| fault.kind != FaultKind::Missing);
         self.diagnostics.extend(faults.map(|fault| diagnostic(format!("line {}: {}", fault.line, fault.kind))));
-        let fields: Map<String, Value> = head.fields.into_iter().map(|field| (field.key, field.value)).collect();
+        let given: Map<String, Value> = head.fields.into_iter().map(|field| (field.key, field.value)).collect();
         // A note that somebody keeps among the agents is none.
-        if fields.is_empty() {
+        if given.is_empty() {
             self.diagnostics
                 .push(diagnostic("it has no frontmatter with `name` and `description`; it is left out".into()));
             return;
@@ -93,7 +93,7 @@ impl Definitions {
         let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let mut problems = Vec::new();
         let definition =
-            Definition::of_file(&stem, source(file.to_owned()), &fields, &body, &mut |problem| problems.push(problem));
+            fields::definition(&stem, source(file.to_owned()), &given, &body, &mut |problem| problems.push(problem));
         self.diagnostics.extend(problems.into_iter().map(diagnostic));
         if !definition.prompt.is_empty() {
             self.all.push(definition);

@@ -1,12 +1,15 @@
 //! Definitions of sub-agents: those that are part of the program, and Markdown files of the user's and the project's.
 
 pub mod definition;
+mod fields;
 mod files;
 
 pub use definition::{Definition, Source, Tools};
 pub use files::{Folders, load};
 
 use std::path::PathBuf;
+
+use crate::stdx::nearest::nearest;
 
 /// What is wrong with a file, and how to mend it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,6 +60,29 @@ impl Definitions {
         &self.all
     }
 
+    /// Says what is asked of tools that no agent can have: `offered` are those that one can.
+    pub fn check_tools(&mut self, offered: &[String]) {
+        for definition in &self.all {
+            let (Source::User(file) | Source::Project(file), Tools::Only(names)) =
+                (&definition.source, &definition.tools)
+            else {
+                continue;
+            };
+            let known = |name: &String| offered.contains(name);
+            let mut say = |problem| self.diagnostics.push(Diagnostic { file: file.clone(), problem });
+            for name in names.iter().filter(|name| !known(name)) {
+                let hint = match nearest(name, offered.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("there are {}", offered.join(", ")),
+                };
+                say(format!("`tools`: agents have no tool `{name}`; {hint}"));
+            }
+            if !names.iter().any(known) {
+                say("none of its `tools` can be used: it can only answer".into());
+            }
+        }
+    }
+
     /// What is wrong with files; none of it keeps other files from counting.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
@@ -85,8 +111,8 @@ impl Definitions {
         text
     }
 
-    /// The list for people, in Markdown.
-    pub fn report(&self) -> String {
+    /// The list for people, in Markdown. `lacks` says why an agent cannot begin with a skill that its definition names.
+    pub fn report(&self, lacks: impl Fn(&str) -> Option<String>) -> String {
         let mut text = String::from("Agents that the model can launch with the Task tool:\n\n");
         for definition in &self.all {
             let mut notes = vec![match &definition.source {
@@ -95,6 +121,10 @@ impl Definitions {
             }];
             notes.push(format!("tools: {}", definition.tools_told()));
             notes.push(format!("model: {}", definition.model.as_deref().unwrap_or("that of the session")));
+            notes.extend(definition.thinking.map(|level| format!("thinking: {level}")));
+            if !definition.skills.is_empty() {
+                notes.push(format!("begins with {}", definition.skills.join(", ")));
+            }
             if definition.read_only() {
                 notes.push("read-only".into());
             }
@@ -107,9 +137,14 @@ impl Definitions {
             let about = crate::stdx::text::clean_line(&definition.description);
             text.push_str(&format!("- **{}** — {about}\n  {}\n", definition.name, notes.join(" · ")));
         }
-        if !self.diagnostics.is_empty() {
+        let skills = self.all.iter().flat_map(|definition| {
+            let lacking = definition.skills.iter().filter_map(|name| lacks(name));
+            lacking.map(|why| format!("{}: `skills`: {why}", definition.name))
+        });
+        let problems: Vec<String> = self.diagnostics.iter().map(Diagnostic::to_string).chain(skills).collect();
+        if !problems.is_empty() {
             text.push_str("\nWhat is wrong with files:\n\n");
-            self.diagnostics.iter().for_each(|problem| text.push_str(&format!("- {problem}\n")));
+            problems.iter().for_each(|problem| text.push_str(&format!("- {problem}\n")));
         }
         text.push_str("\nFiles of your own: `.claude/agents/<name>.md`.\n");
         text

@@ -263,7 +263,7 @@ impl Registry {
             ui("skills", "Lists the skills, or loads them anew").hint("[reload]").headless(),
             local("agents", "Lists the sub-agents with their sources and tools").headless(),
             local("memory", "Lists the memory files, or opens one in $EDITOR").hint("[number]").headless(),
-            local("plan", "Plans before anything is changed; `exit` goes back").hint("[task | exit]"),
+            local("plan", "Plans before anything is changed; `exit` goes back").hint("[task | exit]").headless(),
             local("exit", "Ends the session").alias("quit").while_busy(),
         ];
         Registry { commands }

@@ -66,7 +66,7 @@ impl Engine {
             "status" => self.tell(self.status()).await,
             "plan" => self.plan(args, inbox).await,
             "skills" => self.skills(args).await,
-            "agents" => self.tell(self.agent.definitions().report()).await,
+            "agents" => self.tell(self.agent.agents_report()).await,
             "memory" => self.tell(self.agent.memory_report()).await,
             // Front ends do these themselves; headless mode lists them as not for it.
             _ => self.fail(format!("`/{name}` needs a terminal.")).await,

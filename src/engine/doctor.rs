@@ -73,6 +73,7 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
             let (text, errors) = super::skills::summary(here, &loaded.config);
             let state = if errors { State::Limited } else { State::Good };
             findings.push(Finding { area: "skills", state, text });
+            findings.extend(agents(here, trusted));
             findings.extend(providers(&loaded.config, here));
             if loaded.config.probe_local {
                 findings.extend(local_servers(&[11434, 8080, 1234]));
@@ -87,6 +88,19 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// How many sub-agents there are, and what is wrong with their files.
+fn agents(here: Here<'_>, trusted: Trust) -> Vec<Finding> {
+    let trust = match trusted {
+        Trust::Trusted => crate::permission::Trust::Trusted,
+        Trust::Untrusted => crate::permission::Trust::Untrusted,
+    };
+    let definitions = super::open::definitions(here.paths, here.cwd, trust);
+    let finding = |state, text| Finding { area: "agents", state, text };
+    let count = finding(State::Good, format!("{} kinds (`/agents` lists them)", definitions.active().count()));
+    let problems = definitions.diagnostics().iter().map(|problem| finding(State::Limited, problem.to_string()));
+    std::iter::once(count).chain(problems).collect()
 }
 
 /// The findings for people: one line each.

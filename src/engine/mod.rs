@@ -36,6 +36,7 @@ use crate::stdx::clock::Clocks;
 use crate::stdx::process;
 use models::Models;
 pub use open::{places, root};
+pub use plan::plans;
 pub use skills::snapshot as skills;
 
 /// Ops that wait while the engine is busy.
@@ -224,8 +225,8 @@ impl Inbox {
                 desk.interrupt();
             }
             Op::Answer { id, answer } => desk.answer(id, answer),
-            Op::Prompt { text, attachments, delivery } => {
-                desk.enqueue(Prompt { text, attachments, skill: None }, delivery);
+            Op::Prompt { text, attachments, delivery, thinking } => {
+                desk.enqueue(Prompt { attachments, thinking, ..Prompt::new(text) }, delivery);
                 desk.emit(desk.queue()).await;
             }
             Op::Unqueue { id } => {
@@ -296,7 +297,9 @@ impl Engine {
 
     async fn serve(&mut self, op: Op, inbox: &mut Inbox) {
         match op {
-            Op::Prompt { text, attachments, .. } => self.turn(Prompt { text, attachments, skill: None }, inbox).await,
+            Op::Prompt { text, attachments, thinking, .. } => {
+                self.turn(Prompt { attachments, thinking, ..Prompt::new(text) }, inbox).await;
+            }
             Op::Shell { command } => self.shell(command, inbox).await,
             Op::Command { name, args } => self.command(&name, &args, inbox).await,
             Op::Answer { id, answer } => self.desk.answer(id, answer),
@@ -398,5 +401,5 @@ impl Engine {
 
 /// A prompt as a front end sends it to an idle agent.
 pub fn prompt(text: impl Into<String>) -> Op {
-    Op::Prompt { text: text.into(), attachments: Vec::new(), delivery: Delivery::AfterTurn }
+    Op::Prompt { text: text.into(), attachments: Vec::new(), delivery: Delivery::AfterTurn, thinking: None }
 }

@@ -51,7 +51,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let probing = chosen.is_none() && models.probes();
     let model = chosen.unwrap_or_else(|| models.offline());
     let trust = if trusted { permission::Trust::Trusted } else { permission::Trust::Untrusted };
-    let definitions = definitions(&setup, trust);
+    let definitions = definitions(&setup.paths, &setup.project, trust);
     let toolbox = toolbox(&setup, &definitions)?;
     let (rules, problems) = rules(&loaded);
     let policy = agent::Policy {
@@ -140,8 +140,11 @@ fn play(file: &Path) -> Result<Arc<dyn Provider>, String> {
     Ok(Arc::new(Offline::scripted(script)))
 }
 
-fn definitions(setup: &Setup, trust: permission::Trust) -> Arc<agents::Definitions> {
-    Arc::new(agents::load(agents::Folders { project: &setup.project, home: &setup.paths.home, trust }))
+/// The sub-agents of a folder, with what is wrong with their files.
+pub(super) fn definitions(paths: &Paths, project: &Path, trust: permission::Trust) -> Arc<agents::Definitions> {
+    let mut definitions = agents::load(agents::Folders { project, home: &paths.home, trust });
+    definitions.check_tools(&agent::tools_below(&Toolbox::builtin()));
+    Arc::new(definitions)
 }
 
 fn toolbox(setup: &Setup, definitions: &Arc<agents::Definitions>) -> Result<Toolbox, String> {
@@ -319,7 +322,7 @@ impl Engine {
         }
         self.agent.policy.trust = permission::Trust::Trusted;
         if self.agent.session.is_empty() {
-            self.agent.set_definitions(definitions(&self.setup, permission::Trust::Trusted));
+            self.agent.set_definitions(definitions(&self.setup.paths, &self.setup.project, permission::Trust::Trusted));
         }
         for text in self.take_settings() {
             desk.emit(Event::Notice { text }).await;

@@ -4,12 +4,21 @@ use super::{Engine, Inbox};
 use crate::agent::desk::Prompt;
 use crate::permission::Mode;
 
+/// Whether a command is `/plan` with a task: that is a turn.
+pub fn plans(name: &str, args: &str) -> bool {
+    name == "plan" && !args.trim().is_empty() && !is_exit(args)
+}
+
+fn is_exit(args: &str) -> bool {
+    args.trim().eq_ignore_ascii_case("exit")
+}
+
 impl Engine {
     /// `/plan` enters plan mode, or shows where the plan is; `/plan exit` goes back to the mode before; anything else is
     /// the task to plan.
     pub(super) async fn plan(&mut self, args: &str, inbox: &mut Inbox) {
         let planning = self.agent.mode() == Mode::Plan;
-        if args.eq_ignore_ascii_case("exit") {
+        if is_exit(args) {
             if !planning {
                 return self.tell("Plan mode is not on.").await;
             }
@@ -23,7 +32,7 @@ impl Engine {
             }
         }
         if !args.is_empty() {
-            return self.turn(Prompt { text: args.to_owned(), attachments: Vec::new(), skill: None }, inbox).await;
+            return self.turn(Prompt::new(args), inbox).await;
         }
         let Some(file) = self.agent.plan_file() else { return };
         let state = match std::fs::read_to_string(&file) {

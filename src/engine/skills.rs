@@ -109,7 +109,7 @@ pub(super) async fn publish(catalog: &Catalog, desk: &Desk) {
 pub(super) fn prompt(catalog: &Catalog, name: &str, args: &str) -> Option<Prompt> {
     catalog.refresh().0.named(name)?;
     let skill = Invocation { name: name.to_owned(), args: args.to_owned() };
-    Some(Prompt { text: skill.line(), attachments: Vec::new(), skill: Some(skill) })
+    Some(Prompt { skill: Some(skill.clone()), ..Prompt::new(skill.line()) })
 }
 
 impl Engine {

@@ -5,20 +5,60 @@ use std::io::BufRead;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::commands::Registry;
 use crate::hooks::{Ended, Report};
 use crate::message::{Block, Content, Message, Outcome, Role, StopReason, ToolResult, Usage};
 use crate::protocol::task::Step;
-use crate::protocol::{Compaction, Task};
+use crate::protocol::{Compaction, SessionInfo, Task};
+use crate::thinking::Override;
 
-/// The text of one input line.
+/// A prompt as it comes in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Typed {
+    pub(super) text: String,
+    /// For this turn alone.
+    pub(super) thinking: Option<Override>,
+}
+
+/// The first line: what the session is, and what may be typed in it.
+pub(super) fn init(session: Option<&SessionInfo>, registry: &Registry) -> Value {
+    let commands: Vec<&str> =
+        registry.all().filter(|command| command.headless).map(|command| command.name.as_str()).collect();
+    json!({
+        "type": "system",
+        "subtype": "init",
+        "cwd": session.map(|session| &session.cwd),
+        "session_id": session.map(|session| &session.id),
+        "tools": crate::tools::Toolbox::builtin().specs().iter().map(|spec| spec.name.clone()).collect::<Vec<_>>(),
+        "mcp_servers": [],
+        "model": session.map(|session| &session.model.model),
+        "permissionMode": session.map(|session| session.mode),
+        "slash_commands": commands,
+    })
+}
+
+/// Reads one input line.
 ///
 /// # Errors
 /// What the line lacks, for the user.
-pub(super) fn user_text(line: &str) -> Result<String, String> {
+fn typed(line: &str) -> Result<Typed, String> {
     let value: Value = serde_json::from_str(line).map_err(|error| format!("an input line is not JSON: {error}"))?;
     if value["type"] != "user" {
         return Err(format!("an input line has type {}, expected \"user\"", value["type"]));
     }
+    let thinking = match value.get("thinking") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(flag)) => {
+            Some(Override::parse(flag).map_err(|problem| format!("`thinking` of an input line: {problem}"))?)
+        }
+        Some(other) => {
+            return Err(format!("`thinking` of an input line is {other}, expected a level as in \"deep:12000\""));
+        }
+    };
+    Ok(Typed { text: user_text(&value)?, thinking })
+}
+
+fn user_text(value: &Value) -> Result<String, String> {
     match &value["message"]["content"] {
         Value::String(text) => Ok(text.clone()),
         Value::Array(parts) => {
@@ -31,11 +71,11 @@ pub(super) fn user_text(line: &str) -> Result<String, String> {
 }
 
 /// Hands on the prompts of an input stream until it ends or a line is none.
-pub(super) fn read_prompts(lines: Box<dyn BufRead + Send>, prompts: &mpsc::Sender<Result<String, String>>) {
+pub(super) fn read_prompts(lines: Box<dyn BufRead + Send>, prompts: &mpsc::Sender<Result<Typed, String>>) {
     for line in lines.lines() {
         let line = match line {
             Ok(line) if line.trim().is_empty() => continue,
-            Ok(line) => user_text(&line),
+            Ok(line) => typed(&line),
             Err(error) => Err(format!("standard input cannot be read: {error}")),
         };
         let stop = line.is_err();

@@ -29,11 +29,12 @@ impl Environment {
     }
 }
 
-/// What a caller asks for: a flag, or a program that speaks the protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a caller asks for: a flag, or a program that speaks the protocol, with one prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Override {
     pub level: Level,
     /// In tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<u32>,
 }
 
@@ -102,6 +103,8 @@ pub struct Asked<'a> {
     pub keyword: Option<&'a Found>,
     /// By key or command; none until first used.
     pub session: Option<Level>,
+    /// With the prompt of this turn; it takes the place of the flag.
+    pub turn: Option<Override>,
 }
 
 /// Who decided, the strongest first.
@@ -141,7 +144,7 @@ pub fn effective(asked: &Asked<'_>, settings: &Settings, model: &Abilities) -> E
     Effective {
         level: can,
         asked: level,
-        budget: budget(can, settings, model),
+        budget: budget(can, asked.turn, settings, model),
         keyword: asked.keyword.filter(|_| source == Source::Keyword).map(|found| found.words.clone()),
         source,
         explicit: source != Source::Default,
@@ -161,7 +164,7 @@ fn choose(asked: &Asked<'_>, settings: &Settings, model: &Abilities) -> (Source,
         (Source::Environment, environment),
         (Source::Keyword, asked.keyword.map(|found| found.level)),
         (Source::Session, asked.session),
-        (Source::Flag, settings.flag.map(|flag| flag.level)),
+        (Source::Flag, asked.turn.or(settings.flag).map(|flag| flag.level)),
         (Source::Configuration, settings.default_level),
         (Source::Model, model.default_level.or(auto)),
     ]
@@ -185,11 +188,12 @@ fn usual(level: Level, settings: &Settings, model: &Abilities) -> u32 {
     }
 }
 
-fn budget(level: Level, settings: &Settings, model: &Abilities) -> Option<u32> {
+fn budget(level: Level, turn: Option<Override>, settings: &Settings, model: &Abilities) -> Option<u32> {
     let most = model.max_budget.filter(|_| level != Level::None)?;
     let asked = settings
         .environment
         .max_tokens
+        .or(turn.and_then(|turn| turn.budget))
         .or(settings.flag.and_then(|flag| flag.budget))
         .or(settings.budget_tokens)
         .unwrap_or_else(|| usual(level, settings, model));

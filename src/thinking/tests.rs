@@ -38,7 +38,7 @@ fn the_first_source_that_answers_counts() {
     // All 64 sets of sources that speak.
     for set in 0..64_u32 {
         let says = |at: usize| levels[at].filter(|_| set & (1 << at) != 0);
-        let asked = Asked { keyword: says(1).map(|_| &found), session: says(2) };
+        let asked = Asked { keyword: says(1).map(|_| &found), session: says(2), turn: None };
         let settings = Settings {
             environment: Environment { level: says(0), max_tokens: None },
             flag: says(3).map(|level| Override { level, budget: None }),
@@ -148,7 +148,7 @@ fn budgets_have_an_order_and_limits() {
 fn what_a_model_lacks_falls_to_the_next_lower() {
     let check = |asked: Level, supported: &[Level], want: Level| {
         let model = Abilities { supported: supported.to_vec(), ..model() };
-        let got = effective(&Asked { session: Some(asked), keyword: None }, &settings(), &model);
+        let got = effective(&Asked { session: Some(asked), ..Asked::default() }, &settings(), &model);
         assert_eq!((got.level, got.asked), (want, asked), "{supported:?}");
     };
     for level in Level::ALL {

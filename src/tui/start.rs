@@ -82,7 +82,12 @@ fn first_ops(prompt: Option<String>, choose: bool) -> Vec<Op> {
     if choose {
         ops.push(list(crate::protocol::ListKind::Sessions));
     }
-    ops.extend(prompt.map(|text| Op::Prompt { text, attachments: Vec::new(), delivery: Delivery::AfterTurn }));
+    ops.extend(prompt.map(|text| Op::Prompt {
+        text,
+        attachments: Vec::new(),
+        delivery: Delivery::AfterTurn,
+        thinking: None,
+    }));
     ops
 }
 

@@ -363,7 +363,7 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
     let (draft, _) = app.composer.take();
     let text = draft.expanded().trim().to_owned();
     let mut effects = remember(app, &text);
-    effects.push(Effect::Send(Op::Prompt { text, attachments: draft.attachments(), delivery }));
+    effects.push(Effect::Send(Op::Prompt { text, attachments: draft.attachments(), delivery, thinking: None }));
     effects
 }
 

@@ -278,8 +278,12 @@ async fn a_steered_prompt_is_heard_too() {
 - reply: [tool: {name: Bash, input: {command: echo}}]
 - {expect: {lacks: "a secret"}, reply: [text: Done.]}
 "#;
-    let steer =
-        Op::Prompt { text: "a secret".into(), attachments: Vec::new(), delivery: cocode::protocol::Delivery::Steer };
+    let steer = Op::Prompt {
+        text: "a secret".into(),
+        attachments: Vec::new(),
+        delivery: cocode::protocol::Delivery::Steer,
+        thinking: None,
+    };
     let ran = hooked("UserPromptSubmit", "", "grep -q secret && exit 2 || true")
         .script(script)
         .prompt("go")

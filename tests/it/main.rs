@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod agent;
+mod agent_files;
 mod agents;
 mod bad_input;
 mod builtins;
@@ -22,6 +23,7 @@ mod notes;
 mod permission_fuzz;
 mod plan;
 mod plan_enforced;
+mod plan_headless;
 mod processes;
 mod protocol;
 mod readme;

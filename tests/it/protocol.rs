@@ -10,7 +10,7 @@ use cocode::permission::{Behavior, Mode};
 use cocode::protocol::task::Step;
 use cocode::protocol::*;
 use cocode::session::entry::Restore;
-use cocode::thinking::{Keywords, Level, Source};
+use cocode::thinking::{Keywords, Level, Override, Source};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -28,7 +28,13 @@ fn lines<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(values: 
 #[test]
 fn ops() {
     let ops = [
-        Op::Prompt { text: "go".into(), attachments: vec!["a.txt".into()], delivery: Delivery::Steer },
+        Op::Prompt { text: "go".into(), attachments: vec!["a.txt".into()], delivery: Delivery::Steer, thinking: None },
+        Op::Prompt {
+            text: "go".into(),
+            attachments: Vec::new(),
+            delivery: Delivery::AfterTurn,
+            thinking: Some(Override { level: Level::DeepThink, budget: Some(9_000) }),
+        },
         Op::Shell { command: "ls".into() },
         Op::Command { name: "model".into(), args: "opus".into() },
         Op::Answer { id: AskId(1), answer: Answer::Yes },

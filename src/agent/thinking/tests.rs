@@ -4,7 +4,6 @@ use super::*;
 use crate::message::{CallId, Origin, Outcome, ToolCall, ToolResult};
 use crate::provider::catalog::Catalog;
 use crate::provider::settings::WireName;
-use crate::thinking::Settings;
 use crate::thinking::tests::settings;
 
 /// What is sent when nobody chooses, and for each level that is chosen.

@@ -264,9 +264,12 @@ impl Harness {
                 }
                 let op = match prompts.pop_front() {
                     Some(line) if line.starts_with('/') => command(&line),
-                    Some(text) => {
-                        Op::Prompt { text, attachments: self.attachments.clone(), delivery: Delivery::AfterTurn }
-                    }
+                    Some(text) => Op::Prompt {
+                        text,
+                        attachments: self.attachments.clone(),
+                        delivery: Delivery::AfterTurn,
+                        thinking: None,
+                    },
                     None => Op::Shutdown,
                 };
                 // After `Closed` nobody listens any more.

@@ -1,0 +1,91 @@
+//! Skills that a sub-agent begins with: their text stands in its context before its prompt, as if it had called them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Caller;
+use crate::agent::Agent;
+use crate::agent::desk::Desk;
+use crate::commands::Skill;
+use crate::message::Message;
+use crate::permission::{Entry, Rule, Source};
+use crate::protocol::Event;
+use crate::session;
+use crate::session::entry::EntryKind;
+
+impl Agent {
+    /// Reads the skills of these names into the conversation, each once; one that goes on later has them already. What
+    /// cannot be had is told, and costs nothing else. Of a skill only the text counts here: neither its model nor its
+    /// hooks, and its rules only for the commands in the text.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(in crate::agent) async fn preload(
+        &mut self,
+        names: &[String],
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<(), session::Error> {
+        for name in names {
+            match self.runs.view().find(name, Caller::Model) {
+                Ok(skill) if self.knows(&skill) => {}
+                Ok(skill) => self.preload_one(&skill, desk, cancel).await?,
+                Err(problem) => {
+                    desk.emit(Event::Notice { text: format!("`skills` of its definition: {problem}") }).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn knows(&self, skill: &Skill) -> bool {
+        self.session.facts().invoked.iter().any(|invoked| invoked.name == skill.name)
+    }
+
+    async fn preload_one(
+        &mut self,
+        skill: &Arc<Skill>,
+        desk: &Desk,
+        cancel: &CancellationToken,
+    ) -> Result<(), session::Error> {
+        let body = match skill.body() {
+            Ok(body) => body,
+            Err(problem) => {
+                desk.emit(Event::Notice { text: format!("the skill `{}` cannot be read: {problem}", skill.name) })
+                    .await;
+                return Ok(());
+            }
+        };
+        // One that is none is told where the skill is checked. A skill that runs as this agent may have brought the same.
+        let rules = self.rules_of(skill).into_iter();
+        let entries: Vec<Entry> = rules
+            .filter_map(|(behavior, text)| {
+                Some(Entry { behavior, rule: Rule::parse(text).ok()?, source: Source::Skill })
+            })
+            .filter(|entry| !self.policy.rules.entries().contains(entry))
+            .collect();
+        for Entry { behavior, rule, source } in entries.clone() {
+            self.policy.rules.add(behavior, rule, source);
+        }
+        let told = self.skill_text(skill, &body, "", desk, cancel).await;
+        for Entry { behavior, rule, source } in &entries {
+            self.policy.rules.remove(*behavior, rule, *source);
+        }
+        let (text, attached) = told?;
+        let opened = self.opens(skill);
+        self.policy.places.free_reads.extend(opened.clone());
+        self.session.append(EntryKind::SkillInvoked {
+            name: skill.name.clone(),
+            path: skill.path().map(PathBuf::from),
+            opened,
+            content: text.clone(),
+        })?;
+        self.push(Message::skill(text), desk).await?;
+        for message in attached {
+            self.push(message, desk).await?;
+        }
+        Ok(())
+    }
+}

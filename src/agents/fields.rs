@@ -1,0 +1,324 @@
+//! From a file's frontmatter to a definition: each field does what it says, or a diagnostic names what to write instead.
+
+use std::str::FromStr;
+
+use serde_json::{Map, Value};
+
+use super::definition::{Definition, Source, Tools};
+use crate::hooks;
+use crate::permission::{Mode, Rule};
+use crate::thinking::Level;
+
+/// Longest system prompt, in characters.
+const PROMPT: usize = 60_000;
+/// Longest description, in characters.
+const DESCRIPTION: usize = 2_000;
+/// Longest name, in characters.
+const NAME: usize = 64;
+
+/// Fields that mean something here.
+const KNOWN: [&str; 11] = [
+    "name",
+    "description",
+    "tools",
+    "disallowed_tools",
+    "model",
+    "permission_mode",
+    "max_turns",
+    "skills",
+    "hooks",
+    "effort",
+    "thinking",
+];
+/// Fields of other programs, with what a user may expect of them.
+const WITHOUT_EFFECT: [(&str, &str); 6] = [
+    ("color", "agents have no colour of their own"),
+    ("memory", "agents have no memory of their own; the memory files of the project are theirs, too"),
+    ("background", "agents run while the reply waits for them"),
+    ("isolation", "agents work in the folder of the session"),
+    ("mcp_servers", "no servers are started for an agent"),
+    ("initial_prompt", "the prompt is that of the call"),
+];
+
+/// Reads the fields and the body of a file; `stem` is its name without the ending. What is wrong with single fields is
+/// told to `problem`, and the field is left out.
+pub(super) fn definition(
+    stem: &str,
+    source: Source,
+    fields: &Map<String, Value>,
+    body: &str,
+    problem: &mut dyn FnMut(String),
+) -> Definition {
+    let mut fields = Fields { fields, problem };
+    fields.judge_keys();
+    let mut name = fields.text("name").unwrap_or_else(|| stem.to_owned());
+    if !plain(&name) {
+        (fields.problem)(format!(
+            "the name {name:?} is not made of letters, digits, `-`, `_` and `:`; it is called {stem:?}"
+        ));
+        name = stem.to_owned();
+    }
+    let first = || body.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty());
+    let description = fields.text("description").unwrap_or_else(|| {
+        (fields.problem)("it has no `description`: the model cannot know when to use it".into());
+        first().unwrap_or("no description").to_owned()
+    });
+    if body.trim().is_empty() {
+        (fields.problem)("there is no text below the frontmatter: that would be its system prompt".into());
+    }
+    let (prompt, whole) = cut(body.trim().to_owned(), PROMPT);
+    if !whole {
+        (fields.problem)(format!("the prompt is longer than {PROMPT} characters; the rest is left out"));
+    }
+    let thinking = fields.effort("thinking").or_else(|| fields.effort("effort"));
+    Definition {
+        name,
+        description: cut(description, DESCRIPTION).0,
+        source,
+        tools: fields.tools(),
+        disallowed: fields.disallowed(),
+        model: fields.text("model").filter(|model| model != "inherit"),
+        mode: fields.parsed::<Mode>("permission_mode"),
+        thinking,
+        max_turns: fields.max_turns(),
+        skills: fields.names("skills"),
+        hooks: fields.hooks(),
+        prompt: prompt.into(),
+    }
+}
+
+struct Fields<'a, 'p> {
+    fields: &'a Map<String, Value>,
+    problem: &'p mut dyn FnMut(String),
+}
+
+impl<'a> Fields<'a, '_> {
+    fn judge_keys(&mut self) {
+        for key in self.fields.keys().filter(|key| !KNOWN.contains(&key.as_str())) {
+            (self.problem)(match WITHOUT_EFFECT.iter().find(|(known, _)| known == key) {
+                Some((_, why)) => format!("`{key}` has no effect: {why}"),
+                None => format!("there is no field `{key}`; those that count are {}", KNOWN.join(", ")),
+            });
+        }
+    }
+
+    /// What stands there, unless it is nothing at all.
+    fn given(&self, key: &str) -> Option<&'a Value> {
+        self.fields.get(key).filter(|value| !value.is_null())
+    }
+
+    fn text(&mut self, key: &str) -> Option<String> {
+        let text = match self.given(key)? {
+            Value::String(text) => text.trim().to_owned(),
+            // A name of digits is a number to YAML.
+            Value::Number(number) => number.to_string(),
+            other => {
+                (self.problem)(format!("`{key}` is {other}, not a text"));
+                return None;
+            }
+        };
+        if text.is_empty() {
+            (self.problem)(format!("`{key}` is empty; it is left out"));
+            return None;
+        }
+        Some(text)
+    }
+
+    fn parsed<T: FromStr<Err: std::fmt::Display>>(&mut self, key: &str) -> Option<T> {
+        let word = self.text(key)?;
+        word.parse().map_err(|error| (self.problem)(format!("`{key}`: {error}"))).ok()
+    }
+
+    /// A level under one of its own names or under those of other programs.
+    fn effort(&mut self, key: &str) -> Option<Level> {
+        let word = self.text(key)?;
+        match Level::of_effort(&word) {
+            Some(level) => Some(level),
+            None => word.parse().map_err(|error| (self.problem)(format!("`{key}`: {error}"))).ok(),
+        }
+    }
+
+    fn max_turns(&mut self) -> Option<u32> {
+        let value = self.given("max_turns")?;
+        let number = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok());
+        let turns = number.and_then(|number| u32::try_from(number).ok()).filter(|turns| *turns > 0);
+        if turns.is_none() {
+            (self.problem)(format!("`max_turns` is {value}, not a number from 1"));
+        }
+        turns
+    }
+
+    /// Names in a list, or in one text.
+    fn names(&mut self, key: &str) -> Vec<String> {
+        let Some(value) = self.given(key) else { return Vec::new() };
+        let mut odd = Vec::new();
+        let names = list(value, &mut odd);
+        for value in odd {
+            (self.problem)(format!("`{key}` holds {value}, not a name"));
+        }
+        names
+    }
+
+    fn tools(&mut self) -> Tools {
+        if self.given("tools").is_none() {
+            return Tools::All;
+        }
+        let mut names = self.names("tools");
+        for name in names.iter_mut().filter(|name| name.contains('(')) {
+            (self.problem)(format!(
+                "`tools` names tools only: what stands in the parentheses of `{name}` has no effect"
+            ));
+            name.truncate(name.find('(').unwrap_or(name.len()));
+        }
+        if names.iter().any(|name| name == "*") { Tools::All } else { Tools::Only(names) }
+    }
+
+    /// A rule that cannot be read stays: then the agent is not launched, rather than with more than it should have.
+    fn disallowed(&mut self) -> Vec<String> {
+        let names = self.names("disallowed_tools");
+        for name in &names {
+            if let Err(error) = Rule::parse(name) {
+                (self.problem)(format!("`disallowed_tools`: {error}; the agent is not launched until that is mended"));
+            }
+        }
+        names
+    }
+
+    fn hooks(&mut self) -> Option<Value> {
+        let hooks = self.given("hooks")?.clone();
+        for fault in hooks::Definitions::read(&hooks).1 {
+            (self.problem)(fault);
+        }
+        hooks.is_object().then_some(hooks)
+    }
+}
+
+fn plain(name: &str) -> bool {
+    !name.is_empty()
+        && name.chars().count() <= NAME
+        && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'))
+}
+
+/// At most so many characters, and whether that is all.
+fn cut(text: String, most: usize) -> (String, bool) {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => (text[..at].to_owned(), false),
+        None => (text, true),
+    }
+}
+
+/// A list, or names in one text with commas or blanks between them; what stands in parentheses stays together. What is
+/// no text goes to `odd`.
+fn list<'a>(value: &'a Value, odd: &mut Vec<&'a Value>) -> Vec<String> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(|item| list(item, odd)).collect(),
+        Value::String(text) => {
+            let (mut names, mut name, mut depth) = (Vec::new(), String::new(), 0usize);
+            for c in text.chars() {
+                match c {
+                    '(' => depth += 1,
+                    ')' => depth = depth.saturating_sub(1),
+                    _ => {}
+                }
+                if depth == 0 && (c == ',' || c.is_whitespace()) {
+                    names.push(std::mem::take(&mut name));
+                } else {
+                    name.push(c);
+                }
+            }
+            names.push(name);
+            names.retain(|name| !name.is_empty());
+            names
+        }
+        other => {
+            odd.push(other);
+            Vec::new()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lists_are_read_in_every_spelling() {
+        for (value, want) in [
+            (json!("Read, Grep"), vec!["Read", "Grep"]),
+            (json!("Read Bash(git diff, x)"), vec!["Read", "Bash(git diff, x)"]),
+            (json!(["Read", "Grep,LS"]), vec!["Read", "Grep", "LS"]),
+            (json!(3), vec![]),
+        ] {
+            assert_eq!(list(&value, &mut Vec::new()), want, "{value}");
+        }
+    }
+
+    /// What a field leads to, and what is said of it.
+    #[test]
+    fn every_field_works_or_is_named() {
+        let read = |field: Value| {
+            let mut fields = json!({ "description": "d" }).as_object().unwrap().clone();
+            fields.extend(field.as_object().unwrap().clone());
+            let mut problems = Vec::new();
+            let definition =
+                definition("a", Source::Builtin, &fields, "You.", &mut |problem: String| problems.push(problem));
+            (definition, problems)
+        };
+        let plain = read(json!({})).0;
+        let check = |field: Value, change: &dyn Fn(&mut Definition), want: &[&str]| {
+            let (definition, problems) = read(field.clone());
+            let mut wanted = plain.clone();
+            change(&mut wanted);
+            assert_eq!(definition, wanted, "{field}");
+            assert_eq!(problems.len(), want.len(), "{field}: {problems:?}");
+            for (problem, want) in problems.iter().zip(want) {
+                assert!(problem.starts_with(want), "{field}: {problem}");
+            }
+        };
+        check(json!({"name": "b"}), &|d| d.name = "b".into(), &[]);
+        check(json!({"name": 7}), &|d| d.name = "7".into(), &[]);
+        check(json!({"name": ["b"]}), &|_| (), &["`name` is [\"b\"], not a text"]);
+        check(
+            json!({"description": true}),
+            &|d| d.description = "You.".into(),
+            &["`description` is true, not a text", "it has no `description`"],
+        );
+        check(
+            json!({"tools": ["Read", 3]}),
+            &|d| d.tools = Tools::Only(vec!["Read".into()]),
+            &["`tools` holds 3, not a name"],
+        );
+        check(json!({"tools": null}), &|_| (), &[]);
+        check(json!({"tools": "Read, *"}), &|_| (), &[]);
+        check(json!({"disallowed_tools": "Bash(rm:*)"}), &|d| d.disallowed = vec!["Bash(rm:*)".into()], &[]);
+        check(
+            json!({"disallowed_tools": "Bash(rm"}),
+            &|d| d.disallowed = vec!["Bash(rm".into()],
+            &["`disallowed_tools`: "],
+        );
+        check(json!({"model": "opus"}), &|d| d.model = Some("opus".into()), &[]);
+        check(json!({"model": "inherit"}), &|_| (), &[]);
+        check(json!({"model": ""}), &|_| (), &["`model` is empty"]);
+        check(json!({"permission_mode": "plan"}), &|d| d.mode = Some(Mode::Plan), &[]);
+        check(json!({"permission_mode": "yolo"}), &|_| (), &["`permission_mode`: unknown permission mode \"yolo\""]);
+        check(json!({"max_turns": "4"}), &|d| d.max_turns = Some(4), &[]);
+        check(json!({"max_turns": -1}), &|_| (), &["`max_turns` is -1, not a number from 1"]);
+        check(json!({"skills": "a, b"}), &|d| d.skills = vec!["a".into(), "b".into()], &[]);
+        check(json!({"skills": {"a": 1}}), &|_| (), &["`skills` holds {\"a\":1}, not a name"]);
+        check(json!({"effort": "high"}), &|d| d.thinking = Some(Level::UltraThink), &[]);
+        check(json!({"thinking": "deep"}), &|d| d.thinking = Some(Level::DeepThink), &[]);
+        check(json!({"thinking": "hard"}), &|_| (), &["`thinking`: there is no thinking level \"hard\""]);
+        check(json!({"hooks": []}), &|_| (), &["`hooks` is ignored: it must be an object"]);
+        let hooks = json!({"Nonsense": []});
+        check(
+            json!({"hooks": hooks}),
+            &|d| d.hooks = Some(hooks.clone()),
+            &["`hooks.Nonsense` is ignored: there is no such event"],
+        );
+        check(json!({"color": "red"}), &|_| (), &["`color` has no effect: agents have no colour"]);
+        check(json!({"mcp_servers": []}), &|_| (), &["`mcp_servers` has no effect"]);
+        check(json!({"toolz": "Read"}), &|_| (), &["there is no field `toolz`; those that count are name, "]);
+    }
+}
