@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 
 use super::paint;
 use super::theme::Theme;
-use crate::commands::{Command, Registry, Source};
+use crate::commands::{self, Command, Registry, Source};
 
 /// Most rows that a popup takes.
 const ROWS: usize = 8;
@@ -22,6 +22,8 @@ const MOST: usize = 200;
 pub enum Kind {
     Files,
     Commands,
+    /// Skills named in the middle of a text: they are completed there, not run.
+    Skills,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -74,7 +76,7 @@ impl Popup {
     pub fn draw(&self, area: Rect, buf: &mut Buffer, theme: &Theme) {
         let rows = area.height as usize;
         let first = self.selected.saturating_sub(rows.saturating_sub(1));
-        let mark = if self.kind == Kind::Commands { "/" } else { "" };
+        let mark = if self.kind == Kind::Files { "" } else { "/" };
         let shown = &self.items[first..(first + rows).min(self.items.len())];
         let names = shown.iter().map(|item| paint::width(&item.name) + mark.len()).max().unwrap_or(0);
         let room = (area.width as usize).saturating_sub(2);
@@ -132,8 +134,8 @@ pub fn ranked<'a>(query: &str, names: impl Iterator<Item = &'a str>, config: Con
     scored.into_iter().take(most).map(|(_, _, at)| at).collect()
 }
 
-/// Commands that fit a query, best first.
-pub fn commands(query: &str, registry: &Registry) -> Vec<Item> {
+/// Commands that fit a query, best first; skills alone where only those are meant.
+pub fn commands(query: &str, registry: &Registry, kind: Kind) -> Vec<Item> {
     let item = |command: &Command| {
         let interface = command.interface.as_ref();
         let title = interface.and_then(|interface| interface.display_name.as_deref());
@@ -151,7 +153,15 @@ pub fn commands(query: &str, registry: &Registry) -> Vec<Item> {
             placeholder: interface.and_then(|interface| interface.default_prompt.clone()),
         }
     };
-    registry.complete(query).into_iter().take(MOST).map(|row| item(row.command)).collect()
+    let fits = |command: &Command| kind != Kind::Skills || command.kind == commands::Kind::Prompt;
+    registry
+        .complete(query)
+        .into_iter()
+        .map(|row| row.command)
+        .filter(|command| fits(command))
+        .take(MOST)
+        .map(item)
+        .collect()
 }
 
 #[cfg(test)]
@@ -171,7 +181,8 @@ mod tests {
     #[test]
     fn commands_match_by_name_alias_and_fuzzily() {
         let check = |query: &str, want: &[&str]| {
-            let names: Vec<String> = commands(query, &some()).into_iter().map(|item| item.name).collect();
+            let names: Vec<String> =
+                commands(query, &some(), Kind::Commands).into_iter().map(|item| item.name).collect();
             assert_eq!(names, want, "{query}");
         };
         check("", &["clear", "cost", "model", "resume"]);
@@ -179,6 +190,7 @@ mod tests {
         check("clr", &["clear"]);
         check("new", &["clear"]);
         check("zzz", &[]);
-        assert_eq!(commands("mod", &some())[0].detail, "[provider/]id  about model");
+        assert_eq!(commands("", &some(), Kind::Skills), [], "built-ins are no skills");
+        assert_eq!(commands("mod", &some(), Kind::Commands)[0].detail, "[provider/]id  about model");
     }
 }

@@ -1,6 +1,7 @@
 //! Keys and events in, ops and screens out.
 
 mod dialogs;
+mod mentions;
 mod reviews;
 mod thinking;
 

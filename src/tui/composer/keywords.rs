@@ -21,8 +21,9 @@ impl Lit {
 }
 
 impl Composer {
-    /// Looks for keywords where text or words are others than before.
+    /// Looks for keywords and skills where text or words are others than before.
     pub fn heed(&mut self, keywords: &Keywords) {
+        self.mentions.heed(self.editor.text(), self.editor.revision());
         let revision = Some(self.editor.revision());
         if self.lit.revision != revision || self.lit.keywords != *keywords {
             let positions = extract_keyword_positions(self.editor.text(), keywords);

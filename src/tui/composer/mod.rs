@@ -6,6 +6,7 @@ pub mod field;
 pub mod history;
 mod keywords;
 pub mod layout;
+mod mentions;
 mod paint;
 
 use std::path::PathBuf;
@@ -54,6 +55,7 @@ pub struct Composer {
     pub search: Option<Search>,
     popup: Option<Popup>,
     lit: keywords::Lit,
+    mentions: mentions::Mentions,
     stash: Option<(Draft, Mode)>,
     /// The text whose popup the user has closed.
     dismissed: Option<String>,
@@ -295,11 +297,13 @@ impl Composer {
                 let (name, placeholder) = (item.name.clone(), item.placeholder.clone());
                 self.popup = None;
                 let text = match (kind, action) {
+                    // What is sent is the text as it stands: `what is in /tmp` means no skill.
+                    (Kind::Skills, Action::Send) => return None,
                     (Kind::Commands, Action::Send) => {
                         self.editor.replace(range, &format!("/{name}"));
                         return Some(Reaction::Send);
                     }
-                    (Kind::Commands, _) => format!("/{name} "),
+                    (Kind::Commands | Kind::Skills, _) => format!("/{name} "),
                     (Kind::Files, _) if name.contains(char::is_whitespace) => format!("@\"{name}\" "),
                     // A folder: the popup goes on inside it.
                     (Kind::Files, _) if name.ends_with('/') => format!("@{name}"),
@@ -323,17 +327,18 @@ impl Composer {
         }
         let cursor = self.editor.cursor();
         let before = &text[..cursor];
-        if let Some(query) = before.strip_prefix('/').filter(|query| !query.contains([' ', '\n', '/'])) {
-            let end = cursor + text[cursor..].find(char::is_whitespace).unwrap_or(text.len() - cursor);
-            let items = popup::commands(query, commands);
-            let query = query.to_owned();
-            let open = self.popup.as_ref().is_some_and(|popup| popup.kind == Kind::Commands);
-            self.popup = Some(Popup { kind: Kind::Commands, range: 0..end, query, items, selected: 0 });
-            return if open { Reaction::Handled } else { Reaction::ListCommands };
-        }
         let start = before
             .rfind(|c: char| c.is_whitespace() || c == '(')
             .map_or(0, |at| at + before[at..].chars().next().map_or(0, char::len_utf8));
+        if let Some(query) = before[start..].strip_prefix('/').filter(|query| !query.contains('/')) {
+            let end = cursor + text[cursor..].find(char::is_whitespace).unwrap_or(text.len() - cursor);
+            let kind = if text[..start].trim().is_empty() { Kind::Commands } else { Kind::Skills };
+            let items = popup::commands(query, commands, kind);
+            let query = query.to_owned();
+            let open = self.popup.as_ref().is_some_and(|popup| popup.kind == kind);
+            self.popup = Some(Popup { kind, range: start..end, query, items, selected: 0 });
+            return if open { Reaction::Handled } else { Reaction::ListCommands };
+        }
         let Some(query) = before[start..].strip_prefix('@') else {
             self.popup = None;
             return Reaction::Handled;
@@ -360,9 +365,10 @@ impl Composer {
 
     /// Takes over other commands: an open list of them shows the new ones.
     pub fn renew(&mut self, commands: &Registry) {
-        if let Some(popup) = self.popup.as_mut().filter(|popup| popup.kind == Kind::Commands) {
+        self.mentions.learn(commands);
+        if let Some(popup) = self.popup.as_mut().filter(|popup| popup.kind != Kind::Files) {
             let chosen = popup.item().map(|item| item.name.clone());
-            popup.items = popup::commands(&popup.query, commands);
+            popup.items = popup::commands(&popup.query, commands, popup.kind);
             popup.selected = popup.items.iter().position(|item| Some(&item.name) == chosen.as_ref()).unwrap_or(0);
         }
     }

@@ -74,7 +74,12 @@ impl Composer {
         for (at, grapheme) in self.editor.text()[row.clone()].grapheme_indices(true) {
             let chip = grapheme.chars().next().and_then(|c| self.editor.draft().chip(c));
             let lit = self.mode == Mode::Prompt && self.lit.at(row.start + at).is_some();
-            let wanted = if lit { theme.accent.add_modifier(Modifier::BOLD) } else { theme.text };
+            let named = self.mode == Mode::Prompt && self.mentions.at(row.start + at);
+            let wanted = match (lit, named) {
+                (true, _) => theme.accent.add_modifier(Modifier::BOLD),
+                (false, true) => theme.accent,
+                (false, false) => theme.text,
+            };
             if wanted != style {
                 spans.push(Span::styled(std::mem::take(&mut plain), style));
                 style = wanted;
