@@ -278,7 +278,7 @@ pub(crate) fn git(project: &Path, args: &[&str]) {
 }
 
 /// A repository with something in it to destroy.
-fn victim(harness: Harness) -> Harness {
+pub(crate) fn victim(harness: Harness) -> Harness {
     let notebook = json!({"cells": [{"cell_type": "code", "id": "c", "source": "1", "metadata": {}, "outputs": []}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5});
     let harness = harness
         .file("a.txt", "one\n")
@@ -299,7 +299,7 @@ fn victim(harness: Harness) -> Harness {
 }
 
 /// Everything that a call came to.
-fn outcomes(run: &Ran) -> Vec<(Outcome, String)> {
+pub(crate) fn outcomes(run: &Ran) -> Vec<(Outcome, String)> {
     let message = |event: &Event| match event {
         Event::Item(Item::Message { message, .. }) => Some(message.clone()),
         _ => None,
