@@ -151,7 +151,7 @@ impl Agent {
         }
         let written = written(&file);
         let entries = self.session.context().entries().map(|(seq, message)| (seq, &**message));
-        for note in reminders::due(entries, planning, written) {
+        for note in reminders::due(entries, planning, written, &file) {
             let message = reminders::message(note, &file, written, self.settings.plan);
             self.push(message, desk).await?;
         }

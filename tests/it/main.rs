@@ -24,6 +24,7 @@ mod permission_fuzz;
 mod plan;
 mod plan_enforced;
 mod plan_headless;
+mod plan_left;
 mod plan_ways;
 mod processes;
 mod protocol;

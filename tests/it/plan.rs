@@ -25,7 +25,7 @@ fn approve(how: Approval) -> Answer {
 }
 
 /// What the model was told of plan mode, in order, over all that is in the context.
-fn notes(run: &Ran) -> Vec<PlanNote> {
+pub(crate) fn notes(run: &Ran) -> Vec<PlanNote> {
     let note = |message: &Message| {
         message.effects.iter().find_map(|effect| match effect {
             Effect::Plan { note } => Some(*note),

@@ -52,12 +52,15 @@ fn speaks(message: &Message) -> bool {
     message.kind == Kind::Reply && message.blocks.iter().any(|block| !matches!(block, Block::Thinking { .. }))
 }
 
-/// Which reminders go out before the next request, oldest first.
+/// Which reminders go out before the next request, oldest first. What was said of another file than `file` was meant for
+/// the session that this one is a fork of.
 pub(super) fn due<'a>(
     entries: impl Iterator<Item = (Seq, &'a Message)>,
     planning: Planning,
     written: Written,
+    file: &Path,
 ) -> Vec<PlanNote> {
+    let file = file.to_string_lossy();
     // What the model was told last, wherever that stands.
     let mut told = None;
     // Since the last exit or boundary: reminders that say that it is on, and replies since the last one. None: no reminder.
@@ -77,6 +80,7 @@ pub(super) fn due<'a>(
         match note {
             PlanNote::Exit => (count, replies) = (0, None),
             PlanNote::Restored => {}
+            _ if !message.text().contains(&*file) => {}
             PlanNote::Reentry => replies = Some(0),
             PlanNote::Full | PlanNote::Sparse => {
                 count += 1;
@@ -134,11 +138,11 @@ mod tests {
     use crate::message::Message;
 
     /// Plays replies and changes of mode: `p` plan mode on, `d` off, `r` a reply, `t` one of thinking alone, `b` a boundary
-    /// that keeps nothing, `k` one that keeps all, ` ` a request. Returns what each request is told: `F`ull, `S`parse,
+    /// that keeps nothing, `k` one that keeps all, `f` a fork with a plan file of its own, ` ` a request. Returns what each request is told: `F`ull, `S`parse,
     /// `R`eentry and full, e`X`it, `-` nothing.
     fn check(written: Written, play: &str, want: &str) {
         let mut entries: Vec<(Seq, Message)> = Vec::new();
-        let (mut planning, mut told, mut next) = (Planning::Off, String::new(), 0);
+        let (mut planning, mut told, mut next, mut file) = (Planning::Off, String::new(), 0, "/plans/a.md");
         for step in play.chars() {
             let mut push = |message| {
                 entries.push((next, message));
@@ -147,6 +151,7 @@ mod tests {
             match step {
                 'p' => planning = Planning::On,
                 'd' => planning = Planning::Off,
+                'f' => file = "/plans/b.md",
                 'r' => push(Message::reply(vec![Block::text("x")])),
                 't' => push(Message::reply(vec![Block::Thinking { text: "x".into(), wire: None }])),
                 'b' => {
@@ -158,7 +163,8 @@ mod tests {
                     next += 1;
                 }
                 ' ' => {
-                    let notes = due(entries.iter().map(|(seq, message)| (*seq, message)), planning, written);
+                    let entries_now = entries.iter().map(|(seq, message)| (*seq, message));
+                    let notes = due(entries_now, planning, written, Path::new(file));
                     told.push_str(match notes.as_slice() {
                         [] => "-",
                         [PlanNote::Full] => "F",
@@ -168,7 +174,7 @@ mod tests {
                         other => panic!("{other:?}"),
                     });
                     for note in notes {
-                        entries.push((next, noted(note, "x")));
+                        entries.push((next, noted(note, file)));
                         next += 1;
                     }
                 }
@@ -200,6 +206,10 @@ mod tests {
         // A boundary begins anew, whatever it keeps.
         no("p r rb rrrrr ", "F-FS");
         no("p r rk r r r r r ", "F-F----S");
+        // A fork is told of its own file, and counts from there.
+        yes("p r f r r r r r ", "F-F----S");
+        yes("p r fd r p ", "F-X-R");
+        no("p rd f r p ", "FX--F");
         // Off is told once, also when the boundary kept only what came before.
         no("p r kd r ", "F-X-");
         yes("p rd rk r p ", "FX--R");
@@ -208,7 +218,9 @@ mod tests {
     #[test]
     fn a_plan_that_was_put_back_counts_as_told_but_not_as_a_reminder() {
         let restored = [(3, noted(PlanNote::Restored, "x"))];
-        let of = |planning| due(restored.iter().map(|(seq, message)| (*seq, message)), planning, Written::Yes);
+        let of = |planning| {
+            due(restored.iter().map(|(seq, message)| (*seq, message)), planning, Written::Yes, Path::new("x"))
+        };
         assert_eq!(of(Planning::On), [PlanNote::Full]);
         assert_eq!(of(Planning::Off), [PlanNote::Exit]);
     }
