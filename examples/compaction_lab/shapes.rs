@@ -91,13 +91,22 @@ impl Dice<'_> {
 
     /// A reply with calls, and their results.
     pub(crate) fn round(&mut self, shape: Shape, first: u64) -> (Message, Message) {
+        let count = if self.one_in(4) { self.rng.u64(2..6) } else { 1 };
+        self.calls(shape, first, count)
+    }
+
+    /// A reply that makes one call once more.
+    pub(crate) fn again(&mut self, shape: Shape, first: u64) -> (Message, Message) {
+        self.calls(shape, first, 1)
+    }
+
+    fn calls(&mut self, shape: Shape, first: u64, count: u64) -> (Message, Message) {
         let (tool, low, high) = match shape {
             Shape::Reads | Shape::Talk => ("Read", 200, 9_000),
             Shape::Tests => ("Bash", 500, 12_500),
             Shape::Images => ("Read", 100, 4_000),
             Shape::Agents => ("Task", 300, 5_000),
         };
-        let count = if self.one_in(4) { self.rng.u64(2..6) } else { 1 };
         let text = self.between(5, 120);
         let mut calls = vec![Block::text(self.text(text))];
         let mut results = Vec::new();

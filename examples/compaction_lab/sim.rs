@@ -8,18 +8,19 @@ use cocode::compact::{Candidate, Driver, Settings, Step, Summarized, Surrounding
 use cocode::compact::{apply, candidate, summary, trim};
 use cocode::config::DEFAULTS;
 use cocode::message::tokens::{self, Load};
-use cocode::message::{Kind, Message, Usage};
+use cocode::message::{Block, Kind, Message, ToolResult, Usage};
 use cocode::protocol::Trigger;
-use cocode::provider::catalog::Prices;
+use cocode::provider::catalog::{Catalog, Prices};
+use cocode::provider::settings::WireName;
 use cocode::session::Session;
 use cocode::session::context::Count;
 use cocode::session::entry::{Boundary, EntryKind, Seq};
 
 use crate::shapes::{Dice, Shape};
-use crate::wires;
+use crate::wires::{self, Structure};
 
-/// Dollars for a million tokens: what a middle-sized model costs.
-const PRICES: Prices = Prices { input: 3.0, output: 15.0, cache_read: 0.3, cache_write: 3.75 };
+/// The model whose prices count.
+pub(crate) const MODEL: &str = "claude-sonnet-5";
 
 /// Estimate of system prompt and tools.
 fn overhead(window: u64) -> u64 {
@@ -77,6 +78,10 @@ pub(crate) struct Stats {
     /// Tokens whose cached prefix was lost.
     pub(crate) invalidated: u64,
     pub(crate) dollars: f64,
+    /// The part of the dollars that went into filling the cache anew after results were cleared.
+    pub(crate) refilled: f64,
+    /// Dollars for reading what was cleared, had it stayed until the next boundary.
+    pub(crate) unread: f64,
     pub(crate) violations: u64,
     pub(crate) examples: Vec<String>,
 }
@@ -93,24 +98,56 @@ impl Stats {
         self.saved += other.saved;
         self.invalidated += other.invalidated;
         self.dollars += other.dollars;
+        self.refilled += other.refilled;
+        self.unread += other.unread;
         self.violations += other.violations;
         self.examples.extend(other.examples.iter().take(3).cloned());
     }
 }
 
+/// What was done to the context before a request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Cut {
+    None,
+    Cleared,
+    Boundary,
+}
+
+/// Tokens of a request, by what the provider's cache has of them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Weighed {
+    same: u64,
+    fresh: u64,
+    /// The part of `fresh` that the last request held, too.
+    again: u64,
+    /// What the cache held behind that, and nobody asks for any more.
+    lost: u64,
+}
+
 struct Sim<'a> {
     session: Session,
     driver: Driver,
+    prices: Prices,
+    /// What the user and the tools do: the same under every policy.
     dice: Dice<'a>,
+    /// What comes of compaction: summaries, and results that are read once more.
+    aside: Dice<'a>,
     writer: Writer,
+    structure: Structure,
     stats: Stats,
     label: String,
     /// What the last request held, message by message, for the provider's cache.
     cached: Vec<(Seq, Load)>,
+    /// Tokens that were cleared since the last boundary.
+    absent: u64,
     requests: u64,
     last_tier: Option<u64>,
     /// Model calls that a slow writer has let time out.
     slow: u64,
+}
+
+fn is_cleared(result: &ToolResult) -> bool {
+    result.text().starts_with("[old result cleared")
 }
 
 fn clearable(tool: &str) -> bool {
@@ -154,11 +191,15 @@ pub(crate) fn play(
     let mut sim = Sim {
         session: Session::create(home, Path::new("/code"), "lab", SystemTime::now),
         driver,
+        prices: Catalog::builtin().get(WireName::Anthropic, MODEL).prices.expect("the model has prices"),
         dice: Dice { rng: fastrand::Rng::with_seed(seed), corpus, cap },
+        aside: Dice { rng: fastrand::Rng::with_seed(!seed), corpus, cap },
+        structure: Structure::default(),
         writer: writers[(number / 25) as usize % writers.len()],
         stats: Stats { sessions: 1, ..Stats::default() },
         label: format!("session {number}, window {window}, {shape:?}, {}", policy.name()),
         cached: Vec::new(),
+        absent: 0,
         requests: 0,
         last_tier: None,
         slow: 0,
@@ -197,29 +238,24 @@ impl Sim<'_> {
             } else {
                 talking = false;
                 let (reply, results) = self.dice.round(shape, self.session.next_call());
-                let usage = self.usage(sent, &reply);
-                self.answer(reply, usage);
+                self.answer(reply, sent);
                 self.append(results);
                 continue;
             };
-            let usage = self.usage(sent, &reply);
-            self.answer(reply, usage);
+            self.answer(reply, sent);
         }
         self.stats.trimmed_sessions += u64::from(self.stats.trims > 0);
     }
 
     /// Every other turn the model needs one of the newest results again; one that was cleared is read once more.
     fn reread(&mut self, shape: Shape, turn: u64) {
-        if self.dice.one_in(2) {
-            return;
-        }
-        let back = self.dice.rng.usize(0..12);
-        let cleared: Vec<bool> = self.session.context().results().map(|held| held.replaced).collect();
-        if cleared.iter().rev().nth(back).is_some_and(|cleared| *cleared) {
+        let (needed, back) = (self.aside.one_in(2), self.aside.rng.usize(0..12));
+        let newest = self.session.context().shown().rev();
+        let gone = || newest.flat_map(|shown| shown.message.results()).nth(back).is_some_and(is_cleared);
+        if needed && gone() {
             let sent = self.request(turn);
-            let (reply, results) = self.dice.round(shape, self.session.next_call());
-            let usage = self.usage(sent, &reply);
-            self.answer(reply, usage);
+            let (reply, results) = self.aside.again(shape, self.session.next_call());
+            self.answer(reply, sent);
             self.append(results);
             self.stats.rereads += 1;
         }
@@ -230,15 +266,12 @@ impl Sim<'_> {
         self.session.append(EntryKind::Message { message }).expect("the log is written");
     }
 
-    fn answer(&mut self, reply: Message, (before, usage): (Count, Usage)) {
+    fn answer(&mut self, reply: Message, (before, input): (Count, u64)) {
+        let usage = Usage { input, output: tokens::message(&reply), ..Usage::default() };
+        self.stats.dollars += usage.output as f64 * self.prices.output / 1e6;
         self.append(Message { usage: Some(usage), ..reply });
         self.driver.answered(before, &usage);
         self.requests += 1;
-    }
-
-    fn usage(&self, (before, input): (Count, u64), reply: &Message) -> (Count, Usage) {
-        let output = cocode::message::tokens::message(reply);
-        (before, Usage { input, output, ..Usage::default() })
     }
 
     /// Now and then the user takes a compaction back, or goes back to an earlier message.
@@ -250,6 +283,7 @@ impl Sim<'_> {
             if self.driver.used(&preview) < self.driver.marks().blocking {
                 self.session.append(undone).expect("the log is written");
                 self.driver.undone();
+                self.absent = 0;
             }
             return;
         }
@@ -257,19 +291,20 @@ impl Sim<'_> {
         let prompts: Vec<Seq> = prompts.map(|shown| shown.seq).collect();
         let Some(to) = prompts.iter().rev().nth(2).copied() else { return };
         self.session.append(EntryKind::Rewind { to }).expect("the log is written");
+        self.absent = 0;
         self.append(Message::prompt("Once more, but differently."));
     }
 
     /// Prepares a request as the agent does, and sends it: its count, and what the provider counts it as.
     fn request(&mut self, turn: u64) -> (Count, u64) {
         self.driver.prepare();
-        let mut cut = false;
+        let mut cut = Cut::None;
         for step in 0.. {
             if step > 4 {
                 self.violation("the driver does not come to an end");
                 break;
             }
-            let around = Surroundings { clearable: &clearable, prices: Some(PRICES) };
+            let around = Surroundings { clearable: &clearable, prices: Some(self.prices) };
             let before = self.driver.used(self.session.context());
             match self.driver.step(self.session.context(), around) {
                 Step::Send => break,
@@ -278,7 +313,8 @@ impl Sim<'_> {
                     self.append(Message::reminder("Older tool results were cleared."));
                     self.stats.micro += 1;
                     self.stats.saved += cleared.tokens;
-                    cut = true;
+                    self.absent += cleared.tokens;
+                    cut = Cut::Cleared;
                 }
                 Step::Summarize => {
                     let gap = self.driver.settings().guards.tier_gap;
@@ -287,7 +323,9 @@ impl Sim<'_> {
                     }
                     self.last_tier = Some(self.requests);
                     let what = self.summarize(before);
-                    cut = true;
+                    if what == Summarized::Committed {
+                        cut = Cut::Boundary;
+                    }
                     self.driver.summarized(what);
                 }
                 Step::Trim { target } => {
@@ -299,7 +337,7 @@ impl Sim<'_> {
                         self.stats.trims += 1;
                         self.stats.saved += before.saturating_sub(plan.after);
                         self.driver.ran();
-                        cut = true;
+                        cut = Cut::Boundary;
                     }
                 }
                 Step::Refuse { .. } => self.violation("refused although compaction is on"),
@@ -311,23 +349,24 @@ impl Sim<'_> {
     /// The full tier with a scripted answer.
     fn summarize(&mut self, before: u64) -> Summarized {
         let written = match self.writer {
-            Writer::Good => self.dice.text(1_500.min(self.driver.limits().summary / 2)),
+            Writer::Good => self.aside.text(1_500.min(self.driver.limits().summary / 2)),
             Writer::Bad => "Things were done.".into(),
             Writer::Empty => String::new(),
-            Writer::TooLong => self.dice.text(before * 2),
+            Writer::TooLong => self.aside.text(before * 2),
             Writer::Slow => {
                 self.slow += 1;
                 if self.slow % 2 == 1 {
                     return Summarized::Failed;
                 }
-                self.dice.text(800.min(self.driver.limits().summary / 2))
+                self.aside.text(800.min(self.driver.limits().summary / 2))
             }
             Writer::Failing => return Summarized::Failed,
         };
-        let sent = self.true_tokens();
-        let output = cocode::message::tokens::text(&written);
-        self.stats.dollars += (sent as f64 * PRICES.cache_read + output as f64 * PRICES.output) / 1e6;
-        let reply = Message::reply(vec![cocode::message::Block::text(format!("<summary>{written}</summary>"))]);
+        // The summary is asked for behind the very prefix that the last request had.
+        let Weighed { same, fresh, .. } = self.weighed();
+        let output = tokens::text(&written);
+        self.stats.dollars += self.price(same, fresh) + output as f64 * self.prices.output / 1e6;
+        let reply = Message::reply(vec![Block::text(format!("<summary>{written}</summary>"))]);
         let Ok(text) = summary::read(&reply) else { return Summarized::Failed };
         let context = self.session.context();
         let mut opening = vec![Arc::new(Message::reminder("# Environment\nA project in /code."))];
@@ -358,34 +397,60 @@ impl Sim<'_> {
         load.total() * factor / 100
     }
 
-    fn true_tokens(&self) -> u64 {
+    fn price(&self, read: u64, written: u64) -> f64 {
+        (read as f64 * self.prices.cache_read + written as f64 * self.prices.cache_write) / 1e6
+    }
+
+    /// The next request as the provider counts it.
+    fn weighed(&self) -> Weighed {
         let window = self.driver.window().tokens.unwrap_or_default();
-        let messages = self.session.context().shown().map(|shown| Sim::true_of(shown.seq, shown.load));
-        overhead(window) + messages.sum::<u64>()
+        let mut weighed = Weighed { same: overhead(window), ..Weighed::default() };
+        let mut cached = self.cached.iter();
+        let newest = self.cached.last().map(|(seq, _)| *seq);
+        for shown in self.session.context().shown() {
+            let now = (shown.seq, shown.load);
+            let tokens = Sim::true_of(now.0, now.1);
+            if weighed.fresh == 0 && cached.as_slice().first() == Some(&now) {
+                cached.next();
+                weighed.same += tokens;
+            } else {
+                weighed.fresh += tokens;
+                weighed.again += if Some(now.0) <= newest { tokens } else { 0 };
+            }
+        }
+        weighed.lost = cached.map(|(seq, load)| Sim::true_of(*seq, *load)).sum();
+        weighed
     }
 
     /// Checks and prices what is sent.
-    fn check(&mut self, turn: u64, cut: bool) -> (Count, u64) {
+    fn check(&mut self, turn: u64, cut: Cut) -> (Count, u64) {
+        let weighed = self.weighed();
         let context = self.session.context();
         let (count, messages) = (context.count(), context.messages());
-        let held: Vec<(Seq, Load)> = context.shown().map(|shown| (shown.seq, shown.load)).collect();
         let window = self.driver.window().tokens.unwrap_or_default();
-        let tokens = self.true_tokens();
+        let tokens = weighed.same + weighed.fresh;
         let mut faults = Vec::new();
         if tokens > window {
             faults.push(format!("{tokens} tokens in a window of {window}"));
         }
-        faults.extend(wires::structure(&messages).err());
-        if cut || turn.is_multiple_of(100) {
+        faults.extend(self.structure.check(&messages).err());
+        if cut == Cut::Boundary || turn.is_multiple_of(100) {
             faults.extend(wires::encoded(&messages).err());
         }
         faults.iter().for_each(|fault| self.violation(fault));
-        let same = held.iter().zip(&self.cached).take_while(|(now, then)| now == then).count();
-        let sum = |part: &[(Seq, Load)]| part.iter().map(|(seq, load)| Sim::true_of(*seq, *load)).sum::<u64>();
-        let (read, fresh) = (overhead(window) + sum(&held[..same]), sum(&held[same..]));
-        self.stats.invalidated += sum(&self.cached[same..]);
-        self.stats.dollars += (read as f64 * PRICES.cache_read + fresh as f64 * PRICES.cache_write) / 1e6;
-        self.cached = held;
+        let prices = self.prices;
+        self.stats.invalidated += weighed.lost;
+        self.stats.dollars += self.price(weighed.same, weighed.fresh);
+        match cut {
+            Cut::Boundary => self.absent = 0,
+            Cut::Cleared => {
+                self.stats.refilled += weighed.again as f64 * (prices.cache_write - prices.cache_read) / 1e6;
+            }
+            Cut::None => {}
+        }
+        self.stats.unread += self.absent as f64 * prices.cache_read / 1e6;
+        self.cached.clear();
+        self.cached.extend(self.session.context().shown().map(|shown| (shown.seq, shown.load)));
         (count, tokens)
     }
 

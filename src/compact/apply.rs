@@ -49,7 +49,7 @@ pub fn clear(session: &mut Session, plan: &micro::Plan) -> Result<Cleared, sessi
 fn clear_results(session: &mut Session, clear: &[micro::Clear], unsaved: Unsaved) -> Result<Cleared, session::Error> {
     let (mut calls, mut persisted, mut done) = (Vec::new(), Vec::new(), Cleared::default());
     let wanted: HashMap<&CallId, &micro::Clear> = clear.iter().map(|clear| (&clear.call, clear)).collect();
-    for held in session.context().results() {
+    for held in session.context().whole_results() {
         let Some(clear) = wanted.get(&held.result.id) else { continue };
         let saved = match clear.persist {
             true => save(session.store(), held.result),

@@ -1,6 +1,7 @@
 //! Clears old tool results: which ones, and whether that pays.
 
-use super::{Limits, MicroTrigger, Settings, Terms, Thresholds};
+use super::{MicroTrigger, Terms, Thresholds};
+use crate::message::tokens::Load;
 use crate::message::{CallId, Content, Role};
 use crate::provider::catalog::Prices;
 use crate::session::Context;
@@ -50,8 +51,6 @@ pub struct Balance {
     pub cost: f64,
     /// Input that is not sent again, and the part of the next summary that is put off.
     pub gain: f64,
-    /// The part of `gain` that the next summary makes.
-    pub put_off: f64,
     /// Tokens whose cached prefix is lost.
     pub invalidated: u64,
 }
@@ -78,7 +77,7 @@ pub fn plan(context: &Context, terms: Terms<'_>, trigger: Trigger) -> Option<Pla
         return None;
     }
     let unread = unread_from(context);
-    let candidates: Vec<Held<'_>> = context.results().filter(|held| eligible(held, clearable)).collect();
+    let candidates: Vec<Held<'_>> = context.whole_results().filter(|held| eligible(held, clearable)).collect();
     let total: u64 = candidates.iter().map(|held| held.load.text).sum();
     let target = match trigger {
         Trigger::Asked { target: Some(target) } => target,
@@ -107,17 +106,14 @@ pub fn plan(context: &Context, terms: Terms<'_>, trigger: Trigger) -> Option<Pla
         if saved < limits.micro_saving {
             return None;
         }
-        let behind: u64 = context.shown().skip(first).map(|shown| shown.load.total()).sum();
-        let mut weighed = weigh(settings, limits, prices.unwrap_or(USUAL), used, saved, behind.saturating_sub(saved));
-        if settings.micro.trigger == MicroTrigger::Paying && used < marks.warning {
-            // No summary is near that could be put off.
-            weighed.gain -= weighed.put_off;
-            if weighed.gain <= weighed.cost {
-                return None;
-            }
-        }
+        // What the model has not read yet is in no cache.
+        let behind: u64 = context.shown_from(first).take(unread - first).map(|shown| shown.load.total()).sum();
+        let clearing = Clearing { used, marks, saved, invalidated: behind.saturating_sub(saved) };
+        let past = Past::of(context, &candidates, target);
+        let weighed = clearing.weigh(terms, prices.filter(|prices| prices.input > 0.0).unwrap_or(USUAL), past);
         // From the blocking mark on room matters more than money.
-        if settings.micro.weigh_cost && weighed.cost > weighed.gain && used < marks.blocking {
+        let weigh = settings.micro.weigh_cost && settings.micro.trigger != MicroTrigger::Always;
+        if weigh && weighed.cost > weighed.gain && used < marks.blocking {
             return None;
         }
         balance = Some(weighed);
@@ -125,23 +121,78 @@ pub fn plan(context: &Context, terms: Terms<'_>, trigger: Trigger) -> Option<Pla
     Some(Plan { clear, saved, balance })
 }
 
-/// What clearing costs once, against what it saves until the next summary and by putting that off.
-fn weigh(settings: &Settings, limits: &Limits, prices: Prices, used: u64, saved: u64, invalidated: u64) -> Balance {
-    let price = |tokens: u64, dollars: f64| tokens as f64 * dollars / 1e6;
-    let again = (prices.cache_write - prices.cache_read).max(0.0);
-    let cost = price(invalidated, again);
-    let kept = limits.keep_recent + limits.summary / 4;
-    let summary = price(used, prices.cache_read) + price(limits.summary / 4, prices.output) + price(kept, again);
-    let freed = used.saturating_sub(kept).max(1);
-    let put_off = summary * (saved as f64 / freed as f64).min(1.0);
-    let gain = price(saved * settings.micro.cost_horizon, prices.cache_read) + put_off;
-    Balance { cost, gain, put_off, invalidated }
+/// What the results above the target have come to so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Past {
+    /// Tokens above the target, summed over the requests that were sent with them.
+    sent: u64,
+    /// Those requests.
+    requests: u64,
+    /// What the context has grown by since the first of them.
+    growth: Load,
+}
+
+impl Past {
+    /// Costs what came since the results outgrew the target, not the whole context.
+    fn of(context: &Context, candidates: &[Held<'_>], target: u64) -> Past {
+        let (mut past, mut sum) = (Past::default(), 0);
+        let outgrown = candidates.iter().position(|held| {
+            sum += held.load.text;
+            sum > target
+        });
+        let Some(outgrown) = outgrown else { return past };
+        let (first, mut later) = (candidates[outgrown].index, candidates[outgrown + 1..].iter().peekable());
+        for (index, shown) in (first..).zip(context.shown_from(first)) {
+            while let Some(held) = later.next_if(|held| held.index <= index) {
+                sum += held.load.text;
+            }
+            past.growth = past.growth + shown.load;
+            if shown.message.role == Role::Assistant {
+                past.sent += sum - target;
+                past.requests += 1;
+            }
+        }
+        past
+    }
+}
+
+/// What is to be weighed.
+struct Clearing {
+    used: u64,
+    marks: Thresholds,
+    saved: u64,
+    invalidated: u64,
+}
+
+impl Clearing {
+    /// What clearing costs once, against what it saves. Nobody knows how many requests are to come; if there are as many
+    /// as there were, old results will cost once more what they have cost so far. Whoever clears as soon as that is what
+    /// clearing costs never pays more than twice of what was necessary, and over a long session nearly the least.
+    fn weigh(&self, Terms { limits, meter, .. }: Terms<'_>, prices: Prices, past: Past) -> Balance {
+        let Clearing { used, marks, saved, invalidated } = *self;
+        let price = |tokens: u64, dollars: f64| tokens as f64 * dollars / 1e6;
+        let again = (prices.cache_write - prices.cache_read).max(0.0);
+        let cost = price(invalidated, again);
+        // The next summary takes old results away for nothing.
+        let left = marks.target.saturating_sub(used).saturating_mul(past.requests) / meter.of(past.growth).max(1);
+        let unread = price(past.sent.min(saved.saturating_mul(left)), prices.cache_read);
+        let mut put_off = 0.0;
+        if used >= marks.warning {
+            let kept = limits.keep_recent + limits.summary / 4;
+            let summary =
+                price(used, prices.cache_read) + price(limits.summary / 4, prices.output) + price(kept, again);
+            let share = saved as f64 / used.saturating_sub(kept).max(saved) as f64;
+            // A summary is put off by that share of its time, and takes the other share away, which now stays.
+            put_off = summary * share * share;
+        }
+        Balance { cost, gain: unread + put_off, invalidated }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compact::apply;
+    use crate::compact::{Settings, apply};
     use crate::compact::fixture::{Talk, clearable, driver};
 
     fn clears(talk: &Talk, window: u64, trigger: impl Fn(u64, Thresholds) -> Trigger) -> Vec<String> {
@@ -222,21 +273,38 @@ mod tests {
         assert_eq!(talk.show(), "prompt c1+c2+c3+c4+c5 x1+r2+r3+r4+r5 reply");
     }
 
+    /// Requests that are sent after 150k tokens of results have come, until some of them are cleared; at most 50.
+    fn waits(window: u64, prices: Option<Prices>, change: impl FnOnce(&mut Settings)) -> usize {
+        let mut talk = Talk::new();
+        talk.prompt(10).round("Read", &[10_000; 15]);
+        let driver = driver(window, change);
+        let sent = (0..50).position(|_| {
+            talk.reply(100).prompt(100);
+            let used = driver.used(talk.context());
+            let trigger = Trigger::Automatic { used, marks: *driver.marks(), prices };
+            plan(talk.context(), driver.terms(&clearable), trigger).is_some()
+        });
+        sent.map_or(50, |sent| sent + 1)
+    }
+
     #[test]
     fn clearing_has_to_pay() {
-        let settings = crate::compact::fixture::settings();
-        let limits = Limits::new(&settings, 180_000);
-        let price = |read| Prices { cache_read: read, ..USUAL };
-        let of = |prices, saved, invalidated| {
-            let balance = weigh(&settings, &limits, prices, 150_000, saved, invalidated);
-            balance.gain > balance.cost
-        };
-        assert!(of(price(0.1), 60_000, 60_000));
-        assert!(!of(price(0.1), 20_000, 130_000));
-        // Without a cheaper cache nothing is lost by a new prefix; a local model is free.
-        assert!(of(price(1.25), 20_000, 130_000));
-        let free =
-            weigh(&settings, &limits, Prices { input: 0.0, output: 0.0, cache_read: 0.0, cache_write: 0.0 }, 1, 1, 1);
-        assert_eq!((free.cost, free.gain), (0.0, 0.0));
+        let trigger = |trigger| move |settings: &mut Settings| settings.micro.trigger = trigger;
+        let usual = |read| Some(Prices { cache_read: read, ..USUAL });
+        // 110k tokens too many with each request, against 40k and more that are written to the cache once more.
+        assert_eq!(waits(1_000_000, usual(0.1), |_| {}), 5);
+        assert_eq!(waits(1_000_000, None, |_| {}), 5);
+        // A free model takes its time, which is like the usual prices.
+        let free = Prices { input: 0.0, output: 0.0, cache_read: 0.0, cache_write: 0.0 };
+        assert_eq!(waits(1_000_000, Some(free), |_| {}), 5);
+        // The dearer it is to read from the cache, the sooner; without a cheaper cache nothing is lost.
+        assert_eq!(waits(1_000_000, usual(0.5), |_| {}), 1);
+        assert_eq!(waits(1_000_000, usual(1.25), |_| {}), 1);
+        assert_eq!(waits(1_000_000, usual(0.05), |_| {}), 10);
+        assert_eq!(waits(1_000_000, usual(0.1), trigger(MicroTrigger::Always)), 1);
+        assert_eq!(waits(1_000_000, usual(0.1), |settings| settings.micro.weigh_cost = false), 1);
+        // Above the warning mark it also puts a summary off; below it, that setting waits.
+        assert_eq!(waits(200_000, usual(0.1), trigger(MicroTrigger::Warning)), 1);
+        assert_eq!(waits(1_000_000, usual(0.1), trigger(MicroTrigger::Warning)), 50);
     }
 }

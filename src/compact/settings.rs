@@ -53,12 +53,9 @@ pub struct Settings {
     pub compact_prompt: Option<String>,
     pub max_summary_retries: u32,
     pub max_summary_tokens: u64,
-    pub summary_rounds: u32,
-    pub summary_result_chars: usize,
     pub user_message_max_tokens: u64,
     pub keep_recent_tokens: u64,
     pub keep_recent_messages: u64,
-    pub keep_recent_results: usize,
     pub micro: Micro,
     pub session_memory: Memory,
     pub restore: Restore,
@@ -76,17 +73,17 @@ pub struct Micro {
     pub min_saving: u64,
     pub persist_above: u64,
     pub weigh_cost: bool,
-    pub cost_horizon: u64,
 }
 
 /// When old results are cleared without being asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MicroTrigger {
-    /// Once usage is above the warning threshold.
-    Warning,
-    /// Below that, too, as soon as clearing pays by itself.
+    /// As soon as it saves more than it costs.
     Paying,
+    /// The same, but only once usage is above the warning threshold.
+    Warning,
+    /// As soon as it saves enough tokens, whatever it costs.
     Always,
 }
 

@@ -97,7 +97,7 @@ pub fn plan(context: &Context, terms: Terms<'_>, opening: &[Arc<Message>], targe
 /// Clears all results that may be, oldest first; the model has to have read them.
 fn clear(context: &Context, sizes: &mut Sizes<'_>, goal: u64, plan: &mut Plan) {
     let (unread, limits) = (unread_from(context), sizes.terms.limits);
-    for held in context.results().filter(|held| held.index < unread && eligible(held, sizes.terms.clearable)) {
+    for held in context.whole_results().filter(|held| held.index < unread && eligible(held, sizes.terms.clearable)) {
         if sizes.used() <= goal {
             return;
         }

@@ -191,7 +191,7 @@ pub(super) fn tool_name(name: &str) -> String {
 /// The body: `messages` stands last, so that a longer conversation begins with the bytes of the shorter.
 pub(super) fn body(mut head: serde_json::Map<String, Value>, messages_field: &str, messages: Vec<Value>) -> Vec<u8> {
     head.insert(messages_field.to_string(), Value::Array(messages));
-    Value::Object(head).to_string().into_bytes()
+    serde_json::to_vec(&Value::Object(head)).expect("a JSON value is JSON")
 }
 
 pub(super) fn object(value: Value) -> serde_json::Map<String, Value> {

@@ -27,6 +27,8 @@ const SAFETY_PERCENT: u64 = 133;
 pub struct Context {
     items: Vec<Item>,
     calls: HashMap<CallId, Call>,
+    /// Item and block of each result that reads as it came, oldest first.
+    whole: Vec<(usize, usize)>,
     /// Who saw which content of a file, oldest first.
     reads: HashMap<PathBuf, Vec<(Reader, String)>>,
     seen: HashMap<PathBuf, String>,
@@ -123,6 +125,7 @@ impl Context {
         Context {
             items: Vec::new(),
             calls: HashMap::new(),
+            whole: Vec::new(),
             reads: HashMap::new(),
             seen: HashMap::new(),
             todos: Vec::new(),
@@ -254,6 +257,7 @@ impl Context {
                         None => format!("[old result cleared: {bytes} bytes]"),
                     });
                 }
+                self.forget_replaced();
             }
             EntryKind::ToolResultsArchived { calls, digest } => self.archive(seq, calls, digest),
             EntryKind::BlocksClipped { blocks } => blocks.iter().for_each(|block| self.clip(block)),
@@ -320,6 +324,7 @@ impl Context {
                 (Role::User, Block::ToolResult(result)) => match self.calls.get_mut(&result.id) {
                     Some(call) if call.result.is_none() => {
                         call.result = Some(index);
+                        self.whole.push((index, kept.len()));
                         for effect in &result.effects {
                             self.effect(Reader::Call(result.id.clone()), effect);
                         }
@@ -421,6 +426,7 @@ impl Context {
     fn archive(&mut self, seq: Seq, calls: &[CallId], digest: &Arc<Message>) {
         let stub = |bytes| format!("[result archived: {bytes} bytes; a digest follows]");
         let last = calls.iter().filter_map(|call| self.replace(call, stub)).max();
+        self.forget_replaced();
         let Some(last) = last else { return self.message(seq, digest) };
         if digest.agent_visible {
             self.edit(last, |item| item.digests.push(Arc::clone(digest)));

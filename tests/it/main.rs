@@ -9,7 +9,6 @@ mod agents;
 mod bad_input;
 mod builtins;
 mod commit;
-mod compact_full;
 mod compact_settings;
 mod compact_switches;
 mod compaction;

@@ -62,11 +62,17 @@ impl Context {
 
     /// The messages that the projection holds, oldest first.
     pub fn shown(&self) -> impl DoubleEndedIterator<Item = Shown<'_>> + ExactSizeIterator {
-        self.items.iter().enumerate().map(|(index, item)| Shown {
+        self.shown_from(0)
+    }
+
+    /// The messages from a position on, oldest first: costs those alone.
+    pub fn shown_from(&self, first: usize) -> impl DoubleEndedIterator<Item = Shown<'_>> + ExactSizeIterator {
+        let items = self.items[first.min(self.items.len())..].iter().enumerate();
+        items.map(move |(at, item)| Shown {
             seq: item.seq,
             message: &item.shown,
             load: item.load(),
-            lead: index < self.lead,
+            lead: first + at < self.lead,
         })
     }
 
@@ -81,14 +87,30 @@ impl Context {
 
     /// The results that the projection holds, oldest first.
     pub fn results(&self) -> impl Iterator<Item = Held<'_>> {
-        self.items.iter().enumerate().flat_map(move |(index, item)| {
-            item.shown.blocks.iter().filter_map(move |block| {
-                let Block::ToolResult(result) = block else { return None };
-                let call = self.calls.get(&result.id)?;
-                let load = *call.tokens.0.get_or_init(|| tokens::load_of(block));
-                Some(Held { index, seq: item.seq, tool: &call.tool, result, load, replaced: call.replaced })
-            })
-        })
+        let items = self.items.iter().enumerate();
+        items.flat_map(move |(index, item)| item.shown.blocks.iter().filter_map(move |block| self.held(index, block)))
+    }
+
+    /// The results that read as they came, oldest first: costs those alone.
+    pub fn whole_results(&self) -> impl DoubleEndedIterator<Item = Held<'_>> {
+        let at = self.whole.iter();
+        at.filter_map(|(index, block)| self.held(*index, &self.items[*index].shown.blocks[*block]))
+    }
+
+    /// Takes results that were replaced off the list of those that read as they came: once for all of an entry.
+    pub(super) fn forget_replaced(&mut self) {
+        let Context { whole, items, calls, .. } = self;
+        whole.retain(|(index, block)| match &items[*index].shown.blocks[*block] {
+            Block::ToolResult(result) => calls.get(&result.id).is_some_and(|call| !call.replaced),
+            _ => false,
+        });
+    }
+
+    fn held<'a>(&'a self, index: usize, block: &'a Block) -> Option<Held<'a>> {
+        let Block::ToolResult(result) = block else { return None };
+        let call = self.calls.get(&result.id)?;
+        let load = *call.tokens.0.get_or_init(|| tokens::load_of(block));
+        Some(Held { index, seq: self.items[index].seq, tool: &call.tool, result, load, replaced: call.replaced })
     }
 
     /// Position among `shown` of the message that answers a call.
