@@ -9,8 +9,8 @@ use cocode::provider::catalog::Catalog;
 use cocode::provider::codec::{CodecSettings, codec};
 use cocode::provider::settings::WireName;
 use cocode::provider::{Purpose, Request, Thinking};
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 const WIRES: [(WireName, &str); 4] = [

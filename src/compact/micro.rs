@@ -70,10 +70,14 @@ pub(super) fn unread_from(context: &Context) -> usize {
 /// Chooses what to clear; none when there is nothing, or not enough, to gain. What was cleared is never chosen again.
 pub fn plan(context: &Context, terms: Terms<'_>, trigger: Trigger) -> Option<Plan> {
     let Terms { settings, limits, clearable, .. } = terms;
-    if let Trigger::Automatic { used, marks, .. } = trigger
-        && settings.micro.trigger == MicroTrigger::Warning
-        && used < marks.warning.max(1)
-    {
+    let weighs = settings.micro.weigh_cost && settings.micro.trigger != MicroTrigger::Always;
+    // Below the warning mark there is nothing but money to gain.
+    let anywhere = match settings.micro.trigger {
+        MicroTrigger::Paying => weighs,
+        MicroTrigger::Warning => false,
+        MicroTrigger::Always => true,
+    };
+    if matches!(trigger, Trigger::Automatic { used, marks, .. } if !anywhere && used < marks.warning.max(1)) {
         return None;
     }
     let unread = unread_from(context);
@@ -112,8 +116,7 @@ pub fn plan(context: &Context, terms: Terms<'_>, trigger: Trigger) -> Option<Pla
         let past = Past::of(context, &candidates, target);
         let weighed = clearing.weigh(terms, prices.filter(|prices| prices.input > 0.0).unwrap_or(USUAL), past);
         // From the blocking mark on room matters more than money.
-        let weigh = settings.micro.weigh_cost && settings.micro.trigger != MicroTrigger::Always;
-        if weigh && weighed.cost > weighed.gain && used < marks.blocking {
+        if weighs && weighed.cost > weighed.gain && used < marks.blocking {
             return None;
         }
         balance = Some(weighed);
@@ -192,8 +195,8 @@ impl Clearing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compact::{Settings, apply};
     use crate::compact::fixture::{Talk, clearable, driver};
+    use crate::compact::{Settings, apply};
 
     fn clears(talk: &Talk, window: u64, trigger: impl Fn(u64, Thresholds) -> Trigger) -> Vec<String> {
         let driver = driver(window, |_| {});
@@ -302,7 +305,9 @@ mod tests {
         assert_eq!(waits(1_000_000, usual(1.25), |_| {}), 1);
         assert_eq!(waits(1_000_000, usual(0.05), |_| {}), 10);
         assert_eq!(waits(1_000_000, usual(0.1), trigger(MicroTrigger::Always)), 1);
-        assert_eq!(waits(1_000_000, usual(0.1), |settings| settings.micro.weigh_cost = false), 1);
+        let careless = |settings: &mut Settings| settings.micro.weigh_cost = false;
+        assert_eq!(waits(1_000_000, usual(0.1), careless), 50);
+        assert_eq!(waits(200_000, usual(0.1), careless), 1);
         // Above the warning mark it also puts a summary off; below it, that setting waits.
         assert_eq!(waits(200_000, usual(0.1), trigger(MicroTrigger::Warning)), 1);
         assert_eq!(waits(1_000_000, usual(0.1), trigger(MicroTrigger::Warning)), 50);
