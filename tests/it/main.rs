@@ -6,6 +6,7 @@
 mod agent;
 mod agent_files;
 mod agents;
+mod agents_shown;
 mod bad_input;
 mod builtins;
 mod commit;

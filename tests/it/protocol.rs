@@ -57,6 +57,7 @@ fn ops() {
         Op::Rewind { to: 3, what: RewindWhat::Both },
         Op::Remember { text: "go".into() },
         Op::List { what: ListKind::Sessions },
+        Op::Agent { id: "a1".into() },
         Op::Resume { session: "id".into() },
         Op::Commands,
         Op::Shutdown,

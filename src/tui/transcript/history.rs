@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Transcript;
-use crate::message::{Kind, Media, ToolCall};
+use crate::message::{Kind, Media, Message, ToolCall};
 use crate::protocol::HistoryItem;
 use crate::tui::cell::Cell;
 use crate::tui::cell::call::Shell;
@@ -30,14 +30,7 @@ impl Transcript {
     pub(super) fn fold_history(&mut self, history: &[HistoryItem], now: Duration) {
         for item in history {
             match item {
-                HistoryItem::Message { message, .. } => {
-                    self.message(message, now);
-                    if message.kind == Kind::Reply {
-                        for call in message.calls() {
-                            self.start_call(call.id.clone(), call.name.clone(), &title(call), now);
-                        }
-                    }
-                }
+                HistoryItem::Message { message, .. } => self.fold_message(message, now),
                 HistoryItem::Shell { command, output, code } => {
                     let done = Some((output.clone(), *code));
                     self.push(Cell::Shell(Shell { command: command.clone(), since: now, done }));
@@ -46,5 +39,15 @@ impl Transcript {
             }
         }
         self.abandon_running();
+    }
+
+    /// Folds a message of which nothing was told before; its calls count as begun.
+    pub(super) fn fold_message(&mut self, message: &Message, now: Duration) {
+        self.message(message, now);
+        if message.kind == Kind::Reply {
+            for call in message.calls() {
+                self.start_call(call.id.clone(), call.name.clone(), &title(call), now);
+            }
+        }
     }
 }
