@@ -252,7 +252,7 @@ impl Agent {
         let mut receipt = receipt::of(self.session.context(), &boundary);
         receipt.kept = Kept { messages: receipt.kept.messages, ..restored };
         receipt.usage = spent;
-        receipt.cost_usd = self.model.spec.cost(&spent);
+        receipt.cost_usd = boundary.receipt.cost_usd.or_else(|| self.model.spec.cost(&spent));
         receipt.millis = millis((self.clock)().duration_since(started));
         let summary = boundary.summary.as_ref().map(|summary| summary.text()).unwrap_or_default();
         self.session.append(EntryKind::CompactBoundary(Boundary { receipt: receipt.clone(), ..boundary }))?;

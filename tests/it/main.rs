@@ -10,6 +10,7 @@ mod agents_shown;
 mod bad_input;
 mod builtins;
 mod commit;
+mod compact_full;
 mod compact_settings;
 mod compact_switches;
 mod compaction;

@@ -438,3 +438,40 @@ async fn the_rules_of_a_fork_end_with_it() {
         .await;
     assert_eq!(run.trace().matches("\nask Bash").count(), 1, "{}", run.trace());
 }
+
+#[tokio::test]
+async fn what_a_fork_took_ends_with_it_while_another_skill_runs() {
+    let hooks = "hooks: {PreToolUse: [{matcher: Bash, hooks: [{type: command, command: 'exit 2'}]}]}";
+    let run = own("outer", "model: haiku", "Call the other one.")
+        .home("skills/away/SKILL.md", &skill(&format!("context: fork\nmodel: opus\n{hooks}"), "Look."))
+        .script(
+            r#"
+- reply: [tool: {name: Skill, input: {skill: away}}]
+- for: agent:general-purpose
+  reply: [tool: {name: Bash, input: {command: "ls"}}]
+- for: agent:general-purpose
+  reply: [text: Looked.]
+  expect: {contains: "Refused by a PreToolUse hook"}
+- reply: [tool: {name: Bash, input: {command: "ls"}}]
+- reply: [text: Done.]
+  expect: {lacks: "Refused by a PreToolUse hook"}
+"#,
+        )
+        .prompt("/outer")
+        .run()
+        .await;
+    let trace = run.trace();
+    assert!(trace.ends_with("turn ended Done") && trace.contains("hook PreToolUse:Bash"), "{trace}");
+    let models: Vec<&str> = run
+        .events
+        .iter()
+        .filter_map(|event| if let Event::Model(info) = event { Some(info.model.as_str()) } else { None })
+        .collect();
+    assert_eq!(models, ["haiku", "opus", "haiku", "script"]);
+}
+
+#[tokio::test]
+async fn an_agent_type_alone_makes_no_fork() {
+    let run = own("mine", "agent: quant_analyst", "Look at it.").script(DONE).prompt("/mine").run().await;
+    assert!(told(&run)[0].ends_with("Look at it."), "{}", run.trace());
+}
