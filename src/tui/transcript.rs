@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::message::{Block, CallId, Kind, Message, ToolResult};
 use crate::protocol::task::{Step, Task};
-use crate::protocol::{Compaction, Delta, Event, Item, Listed, ModeChange, SessionInfo, Thinking, Turn, TurnEnd};
+use crate::protocol::{Compaction, Delta, Event, Item, Listed, SessionInfo, Thinking, Turn, TurnEnd};
 use crate::session::entry::Restore;
 use crate::tui::cell::call::{Call, Shell};
 use crate::tui::cell::compaction::{self, Compacted};
@@ -123,7 +123,6 @@ impl Transcript {
                     self.touch(index);
                 }
             }
-            Event::Mode(ModeChange::PlanExited { approved: true }) => self.aside("plan approved"),
             Event::Task(task) => self.task(task, now),
             Event::Listed(Listed::Agent(log)) => self.agent_read(log, now),
             Event::Ask(_) | Event::AskClosed { .. } | Event::Mode(_) | Event::Usage(_) | Event::Listed(_) => {}
