@@ -255,6 +255,37 @@ async fn an_async_hook_is_not_waited_for_and_its_words_come_later() {
     assert!(ran.project().join("late.txt").exists(), "{}", ran.trace());
 }
 
+#[tokio::test]
+async fn a_hook_may_end_everything_and_has_words_for_the_user() {
+    let stop = r#"echo '{"continue": false, "stopReason": "enough", "systemMessage": "look here"}'"#;
+    for (event, want, made) in [
+        ("UserPromptSubmit", "kept the prompt back: enough restore=Some(\"go\")", false),
+        ("PreToolUse", "toolresult Denied: A hook of the user stopped the turn.", false),
+        ("PermissionRequest", "toolresult Denied: A hook of the user stopped the turn.", false),
+        ("PostToolUse", "notice A hook stopped the turn: enough", true),
+        ("SessionStart", "notice enough", true),
+    ] {
+        let mode = if event == "PermissionRequest" { Mode::Default } else { Mode::Bypass };
+        let harness = hooked(event, "", stop).mode(mode).env("COCODE_SANDBOXED", "1");
+        let (ran, touched) = touch(harness).await;
+        let trace = ran.trace();
+        assert!(trace.contains(want) && touched == made, "{event}: {trace}");
+        assert_eq!(trace.contains("reply Done."), event == "SessionStart", "{event}: {trace}");
+        let words = ran.events.iter().find_map(|event| match event {
+            Event::Hook { ran } => ran.word(),
+            _ => None,
+        });
+        assert!(words.is_some_and(|words| words.contains("look here")), "{event}: {trace}");
+    }
+    // What a hook printed for itself only is not shown.
+    let quiet = r#"echo '{"suppressOutput": true}'"#;
+    for (command, shown) in [(quiet, false), ("echo '{}'", true)] {
+        let (ran, _) = touch(hooked("PreToolUse", "", command).mode(Mode::Bypass).env("COCODE_SANDBOXED", "1")).await;
+        let printed = ran.events.iter().any(|event| matches!(event, Event::Hook { ran } if !ran.stdout.is_empty()));
+        assert_eq!(printed, shown, "{command}: {}", ran.trace());
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn an_idle_user_is_told_of() {
