@@ -392,6 +392,11 @@ pub enum HistoryItem {
         output: String,
         code: Option<i32>,
     },
+    /// The conversation was compacted there.
+    Compacted {
+        receipt: Receipt,
+        summary: String,
+    },
     /// A row that says what left the conversation, or similar.
     Note {
         text: String,

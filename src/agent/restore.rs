@@ -11,7 +11,7 @@ use super::{Agent, Reminders, hooking, plan};
 use crate::compact::restore::{self, Found, Restored, Sources};
 use crate::hooks::{Event as Hook, Occasion, StartSource, Trigger as HookTrigger};
 use crate::message::tokens::Load;
-use crate::message::{Message, tokens};
+use crate::message::{CallId, Message, tokens};
 use crate::permission::{Access, Behavior};
 use crate::protocol::{Compaction, Event, FailureReason, Receipt, Trigger};
 use crate::session;
@@ -23,11 +23,11 @@ const BYTES_PER_TOKEN: u64 = 16;
 impl Agent {
     /// Tokens that are put back if no message stays.
     pub(super) fn most_restored(&self) -> u64 {
-        self.restored(Seq::MAX).tokens()
+        self.restored(Seq::MAX, &[]).tokens()
     }
 
-    /// What is put back beside messages from `keep_from` on.
-    pub(super) fn restored(&self, keep_from: Seq) -> Restored {
+    /// What is put back beside messages from `keep_from` on, of whose results these are archived.
+    pub(super) fn restored(&self, keep_from: Seq, archived: &[CallId]) -> Restored {
         // Without reminders there are no attachments at all.
         if self.settings.reminders == Reminders::Off {
             return Restored::default();
@@ -38,7 +38,8 @@ impl Agent {
         let counted = driver.used(context).saturating_sub(driver.meter.request(Load::default()));
         let budget = all.total().max(counted) / 3;
         let memory = &self.settings.memory_names;
-        let paths = restore::reads(context, keep_from).into_iter().filter(|path| !restore::excluded(path, memory));
+        let paths =
+            restore::reads(context, keep_from, archived).into_iter().filter(|path| !restore::excluded(path, memory));
         let sources = Sources {
             files: paths
                 .filter(|path| !self.is_plan(path))

@@ -200,12 +200,15 @@ impl Agent {
         let opening = self.reopening().await;
         let context = self.session.context();
         let before = self.room.driver.used(context);
-        let plan = trim::plan(context, self.room.driver.terms(clearable), &opening, target);
+        let mut plan = trim::plan(context, self.room.driver.terms(clearable), &opening, target);
         if plan.is_empty() {
             return Ok(());
         }
         let empty = Boundary { tier: trim::TIER.into(), ..Boundary::default() };
         let mut receipt = receipt::of(context, plan.drop.as_ref().unwrap_or(&empty));
+        if let Some(drop) = &mut plan.drop {
+            drop.receipt = Receipt { before, after: plan.after, ..receipt.clone() };
+        }
         let trimmed = apply::trim(&mut self.session, &plan, before)?;
         if trimmed.boundary.is_some() {
             self.after_boundary();

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Agent;
 use super::desk::Desk;
-use crate::compact::{Candidate, candidate, summary};
+use crate::compact::{Candidate, candidate, digest, summary};
 use crate::message::{Message, Usage, tokens};
 use crate::protocol::{FailureReason, Trigger};
 use crate::session;
@@ -74,7 +74,10 @@ impl Agent {
         summary: Message,
         quotes: Quotes,
     ) -> Candidate {
-        let restored = self.restored(keep_from);
+        let settings = &self.settings.compact;
+        let archived = digest::plan_from(self.session.context(), keep_from, settings.keep_recent_results)
+            .map(|plan| plan.archived(settings.tool_output.heuristic_chars));
+        let restored = self.restored(keep_from, archived.as_ref().map_or(&[], |archived| &archived.calls));
         if quotes == Quotes::Opening {
             opening.extend(self.quotes(keep_from, weight(&opening, &summary) + restored.tokens()));
         }
@@ -84,6 +87,7 @@ impl Agent {
             keep_from,
             opening,
             summary: Some(Arc::new(summary)),
+            archived,
             ..Boundary::default()
         };
         let restored = restored.join(&mut boundary);

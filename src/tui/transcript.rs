@@ -17,7 +17,7 @@ use crate::protocol::task::{Step, Task};
 use crate::protocol::{Compaction, Delta, Event, Item, Listed, SessionInfo, Thinking, Turn, TurnEnd};
 use crate::session::entry::Restore;
 use crate::tui::cell::call::{Call, Shell};
-use crate::tui::cell::compaction::{self, Compacted};
+use crate::tui::cell::compaction;
 use crate::tui::cell::note::{Note, Retry, Welcome};
 use crate::tui::cell::prompt::Prompt;
 use crate::tui::cell::skill::SkillText;
@@ -107,9 +107,7 @@ impl Transcript {
                 self.touch_last();
             }
             Event::Notice { text } => self.notice(text),
-            Event::Compaction(Compaction::Completed { receipt, summary }) => {
-                self.push(Cell::Compacted(Compacted { receipt: receipt.clone(), summary: summary.clone() }));
-            }
+            Event::Compaction(Compaction::Completed { receipt, summary }) => self.compacted(receipt, summary),
             Event::Compaction(step) => compaction::note(step).into_iter().for_each(|note| self.push(Cell::Note(note))),
             Event::Hook { ran } => ran.word().into_iter().for_each(|word| self.aside(word)),
             Event::Error { text, .. } => self.push(Cell::Note(Note::Error(text.clone()))),

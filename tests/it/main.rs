@@ -11,6 +11,7 @@ mod bad_input;
 mod builtins;
 mod commit;
 mod compact_full;
+mod compact_kept;
 mod compact_settings;
 mod compact_switches;
 mod compaction;

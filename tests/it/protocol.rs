@@ -114,7 +114,10 @@ fn events() {
         title: None,
         mode: Mode::Default,
         model: model.clone(),
-        history: vec![HistoryItem::Note { text: "before".into() }],
+        history: vec![
+            HistoryItem::Note { text: "before".into() },
+            HistoryItem::Compacted { receipt: Receipt::default(), summary: "s".into() },
+        ],
         older: 0,
         log: "/h/id/transcript.jsonl".into(),
         read_only: false,

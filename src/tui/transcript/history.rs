@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use super::Transcript;
 use crate::message::{Kind, Media, Message, ToolCall};
-use crate::protocol::HistoryItem;
+use crate::protocol::{HistoryItem, Receipt};
 use crate::tui::cell::Cell;
 use crate::tui::cell::call::Shell;
+use crate::tui::cell::compaction::Compacted;
 
 /// Arguments that say best what a call is about, the first that is there.
 const TITLES: &[&str] =
@@ -26,6 +27,11 @@ pub(super) fn media(media: &Media) -> String {
 }
 
 impl Transcript {
+    /// The receipt of a compaction.
+    pub(super) fn compacted(&mut self, receipt: &Receipt, summary: &str) {
+        self.push(Cell::Compacted(Compacted { receipt: receipt.clone(), summary: summary.to_owned() }));
+    }
+
     /// Folds what is shown of a resumed session.
     pub(super) fn fold_history(&mut self, history: &[HistoryItem], now: Duration) {
         for item in history {
@@ -35,6 +41,7 @@ impl Transcript {
                     let done = Some((output.clone(), *code));
                     self.push(Cell::Shell(Shell { command: command.clone(), since: now, done }));
                 }
+                HistoryItem::Compacted { receipt, summary } => self.compacted(receipt, summary),
                 HistoryItem::Note { text } => self.aside(text.clone()),
             }
         }
