@@ -52,15 +52,15 @@ impl Agent {
         Settings { flag: self.thinking.turn.or(settings.flag), ..settings }
     }
 
-    /// What counts for a message with this keyword.
-    fn effective(&self, keyword: Option<&Found>) -> Effective {
-        let asked = Asked { keyword, session: self.session.facts().thinking, turn: self.thinking.turn };
+    /// What counts for a message with this keyword, that came with this.
+    fn effective(&self, keyword: Option<&Found>, turn: Option<Override>) -> Effective {
+        let asked = Asked { keyword, session: self.session.facts().thinking, turn };
         effective(&asked, &self.settings.thinking, &abilities(&self.model.spec, self.model.provider.wire()))
     }
 
     /// The parameters that a request would be sent with now.
     pub(super) fn thinking_now(&self) -> Parameter {
-        let effective = self.effective(self.thinking.keyword.as_ref());
+        let effective = self.effective(self.thinking.keyword.as_ref(), self.thinking.turn);
         parameter(&effective, &self.model.spec, self.settings.thinking.interleaved)
     }
 
@@ -79,7 +79,7 @@ impl Agent {
 
     /// How hard the next prompt is thought about, for front ends.
     pub fn thinking_info(&self) -> ThinkingInfo {
-        let Effective { level, asked, budget, source, .. } = self.effective(None);
+        let Effective { level, asked, budget, source, .. } = self.effective(None, None);
         ThinkingInfo {
             level,
             asked,

@@ -193,8 +193,7 @@ fn budget(level: Level, turn: Option<Override>, settings: &Settings, model: &Abi
     let asked = settings
         .environment
         .max_tokens
-        .or(turn.and_then(|turn| turn.budget))
-        .or(settings.flag.and_then(|flag| flag.budget))
+        .or(turn.or(settings.flag).and_then(|asked| asked.budget))
         .or(settings.budget_tokens)
         .unwrap_or_else(|| usual(level, settings, model));
     Some(asked.max(LEAST_BUDGET).min(most).min(model.max_output.saturating_sub(LEAST_BUDGET)))

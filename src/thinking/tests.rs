@@ -58,6 +58,27 @@ fn the_first_source_that_answers_counts() {
 }
 
 #[test]
+fn what_comes_with_a_prompt_takes_the_place_of_the_flag() {
+    let check =
+        |turn: Option<(Level, Option<u32>)>, flag: Option<(Level, Option<u32>)>, want: (Source, Level, Option<u32>)| {
+            let of = |(level, budget)| Override { level, budget };
+            let asked = Asked { turn: turn.map(of), ..Asked::default() };
+            let settings =
+                Settings { flag: flag.map(of), default_level: Some(Off), budget_tokens: Some(5_000), ..settings() };
+            let got = effective(&asked, &settings, &model());
+            assert_eq!((got.source, got.level, got.budget), want, "{turn:?} {flag:?}");
+        };
+    let flag = Some((UltraThink, Some(40_000)));
+    check(None, None, (Source::Configuration, Off, None));
+    check(None, flag, (Source::Flag, UltraThink, Some(40_000)));
+    check(Some((DeepThink, None)), None, (Source::Flag, DeepThink, Some(5_000)));
+    check(Some((DeepThink, Some(9_000))), flag, (Source::Flag, DeepThink, Some(9_000)));
+    check(Some((Off, None)), flag, (Source::Flag, Off, None));
+    // A budget belongs to who named it.
+    check(Some((DeepThink, None)), flag, (Source::Flag, DeepThink, Some(5_000)));
+}
+
+#[test]
 fn auto_enable_is_a_default_of_models_that_can() {
     let check = |default: Option<Level>, supported: &[Level], want: (Source, Level)| {
         let model = Abilities { default_level: default, supported: supported.to_vec(), ..model() };

@@ -28,6 +28,7 @@ mod plan;
 mod plan_enforced;
 mod plan_headless;
 mod plan_left;
+mod plan_reminders;
 mod plan_ways;
 mod processes;
 mod protocol;
