@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+mod boundary;
 mod clip;
 mod view;
 
@@ -261,14 +262,8 @@ impl Context {
             }
             EntryKind::ToolResultsArchived { calls, digest } => self.archive(seq, calls, digest),
             EntryKind::BlocksClipped { blocks } => blocks.iter().for_each(|block| self.clip(block)),
-            EntryKind::CompactBoundary(boundary) => {
+            EntryKind::CompactBoundary(_) => {
                 self.flush(seq);
-                // What an earlier boundary archived may have left with a later one.
-                if let Some(archived) = &boundary.archived
-                    && archived.calls.iter().any(|call| self.calls.contains_key(call))
-                {
-                    self.archive(seq, &archived.calls, &archived.digest);
-                }
                 // Older usage counted what is no longer there.
                 self.tally = Tally::default();
             }
@@ -397,14 +392,9 @@ impl Context {
         let index = call.result?;
         call.replaced = true;
         call.tokens = Estimate::default();
-        let mut forgotten = Vec::new();
-        let original = self.items[index].original.results().find(|result| result.id == *id)?;
+        let original = Arc::clone(&self.items[index].original);
+        let original = original.results().find(|result| result.id == *id)?;
         let bytes = original.text().len();
-        for effect in &original.effects {
-            if let Effect::Seen { path, .. } = effect {
-                forgotten.push(path.clone());
-            }
-        }
         self.edit(index, |item| {
             for block in &mut Arc::make_mut(&mut item.shown).blocks {
                 if let Block::ToolResult(result) = block
@@ -414,18 +404,7 @@ impl Context {
                 }
             }
         });
-        // A file whose only surviving reads are gone is no longer known as read.
-        for path in forgotten {
-            let Some(reads) = self.reads.get_mut(&path) else { continue };
-            reads.retain(|(reader, _)| *reader != Reader::Call(id.clone()));
-            match reads.last() {
-                Some((_, sha256)) => self.seen.insert(path, sha256.clone()),
-                None => {
-                    self.reads.remove(&path);
-                    self.seen.remove(&path)
-                }
-            };
-        }
+        self.unread(original);
         Some(index)
     }
 

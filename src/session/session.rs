@@ -249,9 +249,17 @@ impl Session {
         self.facts.record(&entry);
         self.changes.apply(entry.seq, &entry.kind);
         if self.timeline.push(entry.seq, &entry.kind) {
-            if self.writer()?.exists() {
-                let cwd = self.header().cwd;
-                self.context = fold(&self.log, &self.lines, &self.timeline, cwd)?.0;
+            let behind = match &entry.kind {
+                EntryKind::CompactBoundary(boundary) => self.context.behind(entry.seq, boundary),
+                _ => None,
+            };
+            match behind {
+                Some(behind) => self.context = behind,
+                None if self.writer()?.exists() => {
+                    let cwd = self.header().cwd;
+                    self.context = fold(&self.log, &self.lines, &self.timeline, cwd)?.0;
+                }
+                None => {}
             }
         } else {
             self.context.apply(entry.seq, &entry.kind);

@@ -52,7 +52,6 @@ fn boundary(keep_from: Seq) -> EntryKind {
         summary: Some(Arc::new(Message { kind: Kind::CompactSummary, ..Message::prompt("summary") })),
         attachments: vec![Arc::new(Message::reminder("file"))],
         effects: vec![Effect::Seen { path: PathBuf::from("/kept"), sha256: "k".into() }],
-        archived: None,
         receipt: Default::default(),
     })
 }
@@ -175,6 +174,32 @@ proptest! {
             assert_valid(cut.context());
         }
     }
+}
+
+#[test]
+fn a_boundary_costs_what_stays_and_not_the_log() {
+    let home = tempfile::tempdir().unwrap();
+    let mut session = Session::create(home.path(), Path::new("/code"), "1", SystemTime::now);
+    for entry in [
+        message(Message::prompt("first")),
+        message(Message::reply(vec![call(1), call(2)])),
+        message(Message::tool_results(vec![result(1), result(2)])),
+        message(Message::prompt("second")),
+        message(Message::reply(vec![call(3), call(4)])),
+        message(Message::tool_results(vec![result(3), result(4)])),
+        EntryKind::ToolResultsCleared { calls: vec![CallId::nth(1), CallId::nth(3)], persisted: vec![None, None] },
+        EntryKind::BlocksClipped { blocks: vec![ClippedBlock { seq: 4, block: 0, head: 2, tail: 2, persisted: None }] },
+    ] {
+        session.append(entry).unwrap();
+    }
+    let (log, aside) = (session.log().to_owned(), home.path().join("aside"));
+    fs::rename(&log, &aside).unwrap();
+    session.append(boundary(4)).unwrap();
+    fs::rename(&aside, &log).unwrap();
+    assert_valid(session.context());
+    let read = Session::open_read_only(home.path(), session.id(), SystemTime::now).unwrap();
+    assert_same(&session, &read);
+    assert_eq!(session.context().whole_results().count(), 1);
 }
 
 /// A session that has something of everything; its id and log.
@@ -329,7 +354,6 @@ fn history_shows_all_and_says_what_left() {
             crate::protocol::HistoryItem::Note { text } => {
                 format!("* {}", text.split(['(', ';']).next().unwrap().trim())
             }
-            crate::protocol::HistoryItem::Compacted { summary, .. } => format!("* compacted: {summary}"),
             crate::protocol::HistoryItem::Shell { command, .. } => format!("! {command}"),
             crate::protocol::HistoryItem::Message { seq, message } => format!("{seq} {:?}", message.kind),
         };
@@ -340,7 +364,7 @@ fn history_shows_all_and_says_what_left() {
         "6 Reply",
         "7 Prompt",
         "8 ToolResult",
-        "* compacted: summary",
+        "* The conversation was compacted",
         "12 Prompt",
         "* The conversation went back to before an earlier prompt",
         "* A compaction was undone",

@@ -139,7 +139,6 @@ mod tests {
                     summary: None,
                     attachments: vec![],
                     effects: vec![],
-                    archived: None,
                     receipt: Default::default(),
                 }),
                 U(seq) => EntryKind::BoundaryUndone { seq },
