@@ -6,9 +6,6 @@ use crate::message::tokens::{self, Load};
 use crate::session::Context;
 use crate::session::entry::{Boundary, Kept, Seq};
 
-/// Tokens of what stands in the place of an archived result.
-const STUB: u64 = 20;
-
 /// A compaction that is not committed yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
@@ -30,11 +27,7 @@ pub enum Rejected {
 pub fn after(context: &Context, boundary: &Boundary, meter: &Meter) -> u64 {
     let kept: Load = kept(context, boundary.keep_from).map(|shown| shown.load).sum();
     let brought: Load = boundary.messages().map(|message| tokens::load(message)).sum();
-    let Some(archived) = &boundary.archived else { return meter.request(kept + brought) };
-    let gone: Load =
-        context.results().filter(|held| archived.calls.contains(&held.result.id)).map(|held| held.load).sum();
-    let stubs = Load { text: STUB * archived.calls.len() as u64, images: 0 };
-    meter.request(kept + brought + tokens::load(&archived.digest) + stubs - gone)
+    meter.request(kept + brought)
 }
 
 /// Messages that leave with this boundary.
@@ -44,6 +37,21 @@ pub fn removed(context: &Context, boundary: &Boundary) -> usize {
 
 fn kept(context: &Context, from: Seq) -> impl Iterator<Item = crate::session::context::Shown<'_>> {
     context.shown().filter(move |shown| !shown.lead && shown.seq >= from)
+}
+
+/// Whether a context shrinks enough for a compaction to be worth it.
+fn is_progress(before: u64, after: u64, marks: &Thresholds, settings: &Settings) -> bool {
+    let guards = &settings.guards;
+    let shrunk = after as f64 <= before as f64 * (1.0 - guards.min_shrink);
+    shrunk || after < before && after as f64 <= marks.available as f64 * guards.max_share
+}
+
+/// Whether a summary can make progress at all: not while what the model has not answered yet fills the window by itself.
+pub(super) fn is_promising(context: &Context, driver: &Driver) -> bool {
+    let meter = &driver.meter;
+    let stays = context.shown_from(rounds::recent(context, 0, 0)).map(|shown| shown.load).sum::<Load>();
+    let summary = Load { text: driver.limits().summary / 4, images: 0 };
+    is_progress(meter.used(context), meter.request(stays + summary), driver.marks(), driver.settings())
 }
 
 impl Candidate {
@@ -60,10 +68,7 @@ impl Candidate {
         settings: &Settings,
     ) -> Result<Candidate, Rejected> {
         let (before, after) = (meter.used(context), after(context, &self.boundary, meter));
-        let guards = &settings.guards;
-        let shrunk = after as f64 <= before as f64 * (1.0 - guards.min_shrink);
-        let small = after < before && after as f64 <= marks.available as f64 * guards.max_share;
-        if !shrunk && !small {
+        if !is_progress(before, after, marks, settings) {
             return Err(Rejected::NoProgress { before, after });
         }
         self.boundary.pre_tokens = before;

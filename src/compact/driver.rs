@@ -1,6 +1,6 @@
 //! Decides what happens before a request, one step at a time. Whoever drives it performs each step and asks again.
 
-use super::{Candidate, Features, Limits, Meter, Rejected, Settings, Thresholds, Window, micro};
+use super::{Candidate, Features, Limits, Meter, Rejected, Settings, Thresholds, Window, candidate, micro};
 use crate::message::Usage;
 use crate::provider::catalog::Prices;
 use crate::session::Context;
@@ -191,12 +191,14 @@ impl Driver {
         let enough = context.len() as u64 >= self.settings.min_messages_before_compact;
         let apart = self.last_tier.is_none_or(|last| self.requests - last >= self.settings.guards.tier_gap);
         let on = self.settings.auto && self.failures < self.settings.guards.max_failures;
-        if self.forced.is_some() {
-            return enough && on && apart;
+        if !(enough && on && apart) {
+            return false;
         }
         let mark = if self.undone { marks.blocking } else { marks.target };
         let many = marks.max_messages.is_some_and(|most| context.len() as u64 >= most);
-        enough && on && apart && (used >= mark || many)
+        let wanted = self.forced.is_some() || used >= mark || many;
+        // A summary that could not be used is not paid for; where the request does not fit, the trim makes room.
+        wanted && candidate::is_promising(context, self)
     }
 
     /// Takes note of what came of `Step::Summarize`. True: automatic compaction is off from now on.
@@ -256,11 +258,6 @@ impl Driver {
         self.forced = Some(self.marks.target.min(sent * 3 / 5));
         self.stage = Stage::default();
         true
-    }
-
-    /// Whether the provider found the request at hand too long: one that is no shorter would be refused as well.
-    pub fn overflowed(&self) -> bool {
-        self.forced.is_some()
     }
 
     /// The user took the last compaction back.
@@ -352,6 +349,19 @@ mod tests {
         // Every third request; after three failures in a row never again.
         let tried: Vec<usize> = (0..12).filter(|at| steps[*at].starts_with("summarize")).collect();
         assert_eq!(tried, [0, 3, 6]);
+    }
+
+    #[test]
+    fn a_summary_that_could_not_be_used_is_not_asked_for() {
+        let mut driver = driver(8_192, |_| {});
+        let mut talk = Talk::new();
+        talk.prompt(10).reply(500).prompt(10).round("Read", &[800, 800, 800, 800]);
+        // What the model has not answered yet stays, and alone fills the window.
+        assert_eq!(prepared(&mut talk, &mut driver, Summarized::Failed), "trim");
+        assert!(driver.used(talk.context()) <= driver.marks().target);
+        let mut talk = Talk::new();
+        talk.prompt(10).reply(3_500).prompt(10).round("Read", &[700]);
+        assert_eq!(prepared(&mut talk, &mut driver, Summarized::Failed), "summarize trim");
     }
 
     #[test]
