@@ -4,7 +4,6 @@ mod admit;
 mod aside;
 mod confined;
 mod hooked;
-mod lookup;
 mod repeats;
 mod run;
 
