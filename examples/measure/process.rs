@@ -69,9 +69,13 @@ pub(crate) fn pss(root: u32) -> f64 {
     tree(root).into_iter().map(|pid| kib(&format!("/proc/{pid}/smaps_rollup"), "Pss:")).sum::<f64>() / 1024.0
 }
 
-/// Resident set size of the tree in MiB.
+/// Resident set size of the tree in MiB. A child between its birth and its `exec` runs in the memory of its parent:
+/// that is counted once.
 pub(crate) fn rss(root: u32) -> f64 {
-    tree(root).into_iter().map(|pid| kib(&format!("/proc/{pid}/status"), "VmRSS:")).sum::<f64>() / 1024.0
+    let program = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let own = program(root);
+    let counted = tree(root).into_iter().filter(|pid| *pid == root || program(*pid) != own);
+    counted.map(|pid| kib(&format!("/proc/{pid}/status"), "VmRSS:")).sum::<f64>() / 1024.0
 }
 
 pub(crate) fn threads(root: u32) -> f64 {

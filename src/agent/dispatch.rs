@@ -160,7 +160,7 @@ impl Agent {
             }
             let again = self.repeats.note(&name, &input, &result);
             let read = match access {
-                Some(Access::Read { path }) if result.outcome == Outcome::Ok => Some(path.clone()),
+                Some(Access::Read { path }) if result.outcome == Outcome::Ok => Some((id, path.clone())),
                 _ => None,
             };
             watched.note(&result);
@@ -173,8 +173,8 @@ impl Agent {
                     After::End(stop) => end = end.or(Some(stop)),
                 }
             }
-            if let Some(path) = read {
-                self.nested_memory(&path, desk, cancel).await?;
+            if let Some((call, path)) = read {
+                self.nested_memory(call, &path, desk, cancel).await?;
             }
             if again >= REPEATS && end.is_none() {
                 self.repeats.clear();

@@ -1,6 +1,6 @@
 //! Memory files: AGENTS.md and CLAUDE.md, with their `@path` imports, as text for the model.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 /// Most bytes of one memory file; the rest is cut, and said so.
@@ -14,6 +14,8 @@ const DEPTH: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryFile {
     pub path: PathBuf,
+    /// The same without links.
+    pub real: PathBuf,
     pub text: String,
 }
 
@@ -26,12 +28,12 @@ pub struct Memory {
     pub outside: Vec<(PathBuf, PathBuf)>,
 }
 
-/// Loads memory files, each once per session.
+/// Loads memory files, each once while the model has it in front of it.
 #[derive(Debug, Default)]
 pub struct Loader {
-    seen: BTreeSet<PathBuf>,
+    /// Loaded files with the bytes that each took.
+    seen: BTreeMap<PathBuf, usize>,
     allowed: BTreeSet<PathBuf>,
-    bytes: usize,
     names: Vec<String>,
     home: Option<PathBuf>,
     project: PathBuf,
@@ -47,6 +49,13 @@ impl Loader {
     pub fn anew(&self) -> Loader {
         let (allowed, names) = (self.allowed.clone(), self.names.clone());
         Loader { allowed, ..Loader::new(names, self.home.clone(), self.project.clone()) }
+    }
+
+    /// Takes these for what is loaded: what a rewind, a boundary or clearing took away comes again, what a resumed session
+    /// holds does not.
+    pub fn heed<'a>(&mut self, held: impl Iterator<Item = &'a Path>) {
+        let before = std::mem::take(&mut self.seen);
+        self.seen = held.map(|path| (path.to_path_buf(), before.get(path).copied().unwrap_or(0))).collect();
     }
 
     /// Loads an import from outside the project, now that the user allowed it.
@@ -93,19 +102,20 @@ impl Loader {
     fn file(&mut self, path: &Path, depth: usize, memory: &mut Memory) {
         // One file reached over two names (CLAUDE.md linked to AGENTS.md) is read once; that also cuts cycles.
         let Ok(real) = path.canonicalize() else { return };
-        if !real.is_file() || !self.seen.insert(real.clone()) || self.bytes >= TOTAL_CAP {
+        let spent: usize = self.seen.values().sum();
+        if !real.is_file() || self.seen.contains_key(&real) || spent >= TOTAL_CAP {
             return;
         }
         let Ok(bytes) = std::fs::read(&real) else { return };
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
-        let cap = FILE_CAP.min(TOTAL_CAP - self.bytes);
+        let cap = FILE_CAP.min(TOTAL_CAP - spent);
         if text.len() > cap {
             text.truncate(floor(&text, cap));
             text.push_str("\n[cut: the file is longer than memory files may be]");
         }
-        self.bytes += text.len();
+        self.seen.insert(real.clone(), text.len());
         let imports = imports(&text);
-        memory.files.push(MemoryFile { path: path.to_path_buf(), text });
+        memory.files.push(MemoryFile { path: path.to_path_buf(), real, text });
         if depth >= DEPTH {
             return;
         }

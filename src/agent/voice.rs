@@ -8,7 +8,7 @@ use super::Agent;
 use super::desk::{Desk, Prompt};
 use super::memory::Memory;
 use super::prompt::{self, opens};
-use crate::message::{Block, Content, Effect, Kind, Message, Outcome};
+use crate::message::{Block, CallId, Content, Effect, Kind, MemoryCause, Message, Outcome};
 use crate::protocol::{Answer, Question};
 use crate::session;
 use crate::tools;
@@ -46,7 +46,8 @@ impl Agent {
             date: self.date.clone(),
             model: self.model.id.clone(),
         };
-        Message::reminder(&prompt::opening(&environment, files))
+        let effects = vec![Effect::Memory { files: real(files), because: None }];
+        Message { effects, ..Message::reminder(&prompt::opening(&environment, files)) }
     }
 
     /// Asks for imports from outside the project, and loads what was allowed.
@@ -69,18 +70,23 @@ impl Agent {
     /// Adds memory files that lie between the project and a file that was just read.
     pub(super) async fn nested_memory(
         &mut self,
+        call: CallId,
         read: &Path,
         desk: &Desk,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
+        self.memory.heed(self.session.context().memory_files());
         let mut memory = self.memory.below(read);
         let mut files = std::mem::take(&mut memory.files);
         files.extend(self.imports(memory, desk, cancel).await);
-        if files.is_empty() {
+        // The first file is the outermost: the others lie below its folder, or are its imports.
+        let Some(folder) = files.first().and_then(|file| file.path.parent()?.canonicalize().ok()) else {
             return Ok(());
-        }
+        };
         let text = format!("{} {}:\n\n{}", super::memory::NESTED, read.display(), super::memory::render(&files));
-        self.push(Message::reminder(&text), desk).await
+        let because = Some(MemoryCause { call, folder });
+        let effects = vec![Effect::Memory { files: real(&files), because }];
+        self.push(Message { effects, ..Message::reminder(&text) }, desk).await
     }
 
     /// Adds what the user typed, then what they attached to it: a rewind to the prompt takes both.
@@ -156,4 +162,8 @@ fn text_of(content: &[Content]) -> String {
         .iter()
         .filter_map(|part| if let Content::Text { text } = part { Some(text.as_str()) } else { None })
         .collect()
+}
+
+fn real(files: &[super::memory::MemoryFile]) -> Vec<PathBuf> {
+    files.iter().map(|file| file.real.clone()).collect()
 }

@@ -156,6 +156,21 @@ pub enum Effect {
     Todos { items: Vec<Todo> },
     /// What the model was told of plan mode.
     Plan { note: PlanNote },
+    /// The message holds these memory files (real paths).
+    Memory {
+        files: Vec<PathBuf>,
+        /// Why they came, unless they opened the conversation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        because: Option<MemoryCause>,
+    },
+}
+
+/// The read that brought memory files of a nested folder in: they leave when it and every other read there was cleared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryCause {
+    pub call: CallId,
+    /// The folder whose memory it is.
+    pub folder: PathBuf,
 }
 
 /// What an attachment says of plan mode.

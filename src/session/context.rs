@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 mod boundary;
 mod clip;
+mod memory;
 mod view;
 
 pub use view::{Count, Held, Shown};
@@ -33,6 +34,7 @@ pub struct Context {
     /// Who saw which content of a file, oldest first.
     reads: HashMap<PathBuf, Vec<(Reader, String)>>,
     seen: HashMap<PathBuf, String>,
+    memory: memory::Files,
     todos: Vec<Todo>,
     cwd: PathBuf,
     parts: Parts,
@@ -129,6 +131,7 @@ impl Context {
             whole: Vec::new(),
             reads: HashMap::new(),
             seen: HashMap::new(),
+            memory: memory::Files::default(),
             todos: Vec::new(),
             cwd,
             parts: Parts::default(),
@@ -209,11 +212,6 @@ impl Context {
             .filter(|call| self.calls.get(&call.id).is_some_and(|call| call.result.is_none()))
             .map(|call| call.id.clone())
             .collect()
-    }
-
-    /// What has arrived of a reply whose message is not written yet.
-    pub fn unfinished_reply(&self) -> Option<Message> {
-        self.parts.reply()
     }
 
     /// Carries over what no boundary takes away.
@@ -375,6 +373,7 @@ impl Context {
             Effect::Todos { items } => self.todos.clone_from(items),
             // Whoever reminds the model looks through the messages.
             Effect::Plan { .. } => {}
+            Effect::Memory { files, because } => self.memory.add(self.items.len(), files, because.as_ref()),
         }
     }
 

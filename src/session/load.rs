@@ -217,7 +217,11 @@ fn state_after(message: &Message, todos: &mut Option<Vec<crate::message::Todo>>,
         match effect {
             Effect::Todos { items } if todos.is_none() => *todos = Some(items.clone()),
             Effect::Cwd { path } if cwd.is_none() => *cwd = Some(path.clone()),
-            Effect::Todos { .. } | Effect::Cwd { .. } | Effect::Seen { .. } | Effect::Plan { .. } => {}
+            Effect::Todos { .. }
+            | Effect::Cwd { .. }
+            | Effect::Seen { .. }
+            | Effect::Plan { .. }
+            | Effect::Memory { .. } => {}
         }
     }
 }

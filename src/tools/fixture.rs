@@ -137,7 +137,7 @@ impl Fixture {
             match effect {
                 Effect::Seen { path, sha256 } => drop(self.seen.insert(path.clone(), sha256.clone())),
                 Effect::Cwd { path } => self.dirs.cwd.clone_from(path),
-                Effect::Todos { .. } | Effect::Plan { .. } => {}
+                Effect::Todos { .. } | Effect::Plan { .. } | Effect::Memory { .. } => {}
             }
         }
         output

@@ -19,6 +19,7 @@ mod headless;
 mod hooks;
 mod kill;
 mod licences;
+mod nested_memory;
 mod notes;
 mod permission_fuzz;
 mod plan;

@@ -97,6 +97,11 @@ impl Context {
         at.filter_map(|(index, block)| self.held(*index, &self.items[*index].shown.blocks[*block]))
     }
 
+    /// What has arrived of a reply whose message is not written yet.
+    pub fn unfinished_reply(&self) -> Option<Message> {
+        self.parts.reply()
+    }
+
     /// Takes results that were replaced off the list of those that read as they came: once for all of an entry.
     pub(super) fn forget_replaced(&mut self) {
         let Context { whole, items, calls, .. } = self;
@@ -104,6 +109,7 @@ impl Context {
             Block::ToolResult(result) => calls.get(&result.id).is_some_and(|call| !call.replaced),
             _ => false,
         });
+        self.forget_memory();
     }
 
     fn held<'a>(&'a self, index: usize, block: &'a Block) -> Option<Held<'a>> {

@@ -304,7 +304,7 @@ mod tests {
             let shown = ("abc subject\n a.txt | 1 +", Outcome::Ok);
             let staged = ("", Outcome::Ok);
             let again = "# branch.head main\n1 M. N... 1 1 1 0 0 src/parse.rs";
-            let mut answers = vec![(state.as_str(), Outcome::Ok), (log, Outcome::Ok)];
+            let mut answers = vec![(state.as_str(), Outcome::Ok), ("On branch main", Outcome::Ok), (log, Outcome::Ok)];
             match want.first() {
                 Some(first) if first.starts_with("git add") => {
                     answers.extend([staged, (again, Outcome::Ok), staged, shown]);
