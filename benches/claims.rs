@@ -68,6 +68,7 @@ fn long_session(home: &Path, boundary_every: u64) -> String {
                 summary: None,
                 attachments: Vec::new(),
                 effects: Vec::new(),
+                archived: None,
                 receipt: Default::default(),
             }));
         }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::rows::{Changes, MemoryRow, ModelRow, PromptRow, RuleRow, SessionRow};
+pub use self::rows::{AgentLog, Changes, MemoryRow, ModelRow, PromptRow, RuleRow, SessionRow};
 use crate::commands::Registry;
 use crate::commands::report::SkillRow;
 use crate::hooks::Report;
@@ -97,6 +97,10 @@ pub enum Op {
     List {
         what: ListKind,
     },
+    /// Asks for what a sub-agent of this session did, by its id; `Listed::Agent` brings it.
+    Agent {
+        id: String,
+    },
     /// Leaves this session for another one: its id. The engine answers with `Event::Session`.
     Resume {
         session: String,
@@ -153,6 +157,8 @@ pub enum Listed {
     History(Vec<String>),
     Skills(Vec<SkillRow>),
     Changes(Changes),
+    /// All that stands in a sub-agent's log, oldest first; nothing where there is none.
+    Agent(AgentLog),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -385,6 +391,11 @@ pub enum HistoryItem {
         command: String,
         output: String,
         code: Option<i32>,
+    },
+    /// The conversation was compacted there.
+    Compacted {
+        receipt: Receipt,
+        summary: String,
     },
     /// A row that says what left the conversation, or similar.
     Note {

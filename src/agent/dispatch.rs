@@ -4,6 +4,7 @@ mod admit;
 mod aside;
 mod confined;
 mod hooked;
+mod lookup;
 mod repeats;
 mod run;
 

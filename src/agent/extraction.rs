@@ -141,24 +141,31 @@ impl Agent {
     /// another one writes summaries.
     pub(super) fn request_beside(&mut self) -> (Model, Request) {
         let request = self.request();
-        let settings = &self.settings.compact;
-        let other = settings.summarization_model.as_ref().and_then(|id| {
-            let name = match &settings.summarization_model_provider_id {
-                Some(provider) => format!("{provider}/{id}"),
-                None => id.clone(),
-            };
-            self.model_named(&name).inspect_err(|problem| tracing::warn!(%problem, "no model for summaries")).ok()
-        });
-        match other {
-            Some(model) if model.name() != self.model.name() => {
+        let other = self.model_of_summaries().inspect_err(|problem| tracing::warn!(%problem, "no model for summaries"));
+        match other.ok().flatten() {
+            Some(model) => {
                 let messages = thinking::without_foreign_wire(request.messages, &model.provider_name);
                 let max_output = request.max_output.min(model.spec.max_output);
                 let request =
                     Request { model: model.id.clone(), messages, max_output, thinking: Thinking::Unset, ..request };
                 (model, request)
             }
-            _ => (self.model.clone(), request),
+            None => (self.model.clone(), request),
         }
+    }
+
+    /// The model that writes summaries, where it is another one than that of the conversation.
+    ///
+    /// # Errors
+    /// It cannot be asked; the text names the fix.
+    pub(super) fn model_of_summaries(&self) -> Result<Option<Model>, String> {
+        let settings = &self.settings.compact;
+        let Some(id) = &settings.summarization_model else { return Ok(None) };
+        let name = match &settings.summarization_model_provider_id {
+            Some(provider) => format!("{provider}/{id}"),
+            None => id.clone(),
+        };
+        self.model_named(&name).map(|model| Some(model).filter(|model| model.name() != self.model.name()))
     }
 
     /// Notes what an extraction cost that has ended.

@@ -1,6 +1,7 @@
 //! Where hooks are fired, and what the agent does with what they say. `hooks` knows nothing of agents; this file does.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -16,18 +17,23 @@ use crate::session::entry::EntryKind;
 /// How often in one turn hooks may send the agent on that had nothing more to do.
 const MOST_SENT_ON: u32 = 20;
 
+/// How long `async` hooks may go on when the session ends.
+const LATER: Duration = Duration::from_secs(5);
+
 /// The hooks of an agent, and what they left to be done.
 #[derive(Debug, Default)]
 pub struct Hooking {
     pub hooks: Hooks,
     /// Who the agent is when it works for another one.
     pub worker: Option<Worker>,
-    /// What SessionStart hooks printed: it joins the conversation with the next prompt.
-    pending: Vec<String>,
+    /// What SessionStart and `async` hooks printed: it joins the conversation with the next prompt.
+    pending: Vec<(Hook, String)>,
     /// What PreToolUse hooks added: it follows the results of the round.
     pub(super) beside_calls: Vec<String>,
     /// Notifications that nobody waits for.
     beside: JoinSet<Outcome>,
+    /// Runs of `async` hooks. They may go on for a moment when the session ends.
+    later: JoinSet<Outcome>,
 }
 
 /// A sub-agent: its end is told as `SubagentStop`.
@@ -74,6 +80,7 @@ impl Agent {
             return Ok(Some(Outcome::default()));
         }
         let (place, settings) = (self.hook_place(), self.hook_settings());
+        self.fire_later(&occasion, &place, &settings);
         let outcome = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(None),
@@ -89,15 +96,26 @@ impl Agent {
             return;
         }
         let (hooks, place, settings) = (self.hooking.hooks.branch(), self.hook_place(), self.hook_settings());
+        self.fire_later(&occasion, &place, &settings);
         self.hooking.beside.spawn(async move { hooks.run(&occasion, &place, &settings).await });
     }
 
-    /// Tells what became of hooks that nobody waited for.
+    /// Starts the `async` hooks of an occasion.
+    pub(super) fn fire_later(&mut self, occasion: &Occasion, place: &Place, settings: &hooks::Settings) {
+        if let Some(run) = self.hooking.hooks.beside(occasion, place, settings) {
+            self.hooking.later.spawn(run);
+        }
+    }
+
+    /// Tells what became of hooks that nobody waited for, and keeps what they add.
     pub(super) async fn hear_beside(&mut self, desk: &Desk) -> Result<(), session::Error> {
-        while let Some(done) = self.hooking.beside.try_join_next() {
-            if let Ok(outcome) = done {
-                self.report(&outcome, desk).await?;
-            }
+        let hooking = &mut self.hooking;
+        let next = || hooking.beside.try_join_next().or_else(|| hooking.later.try_join_next());
+        let done: Vec<Outcome> = std::iter::from_fn(next).filter_map(Result::ok).collect();
+        for outcome in done {
+            self.report(&outcome, desk).await?;
+            let event = outcome.reports.first().map_or(Hook::Notification, |report| report.event);
+            self.hooking.pending.extend(outcome.context.into_iter().map(|text| (event, text)));
         }
         Ok(())
     }
@@ -140,7 +158,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
         if let Some(outcome) = self.fire(Occasion::session_start(source), desk, cancel).await? {
-            self.hooking.pending.extend(outcome.context);
+            self.hooking.pending.extend(outcome.context.into_iter().map(|text| (Hook::SessionStart, text)));
             if let Some(reason) = outcome.stop.filter(|reason| !reason.is_empty()) {
                 desk.emit(Event::Notice { text: reason }).await;
             }
@@ -153,16 +171,29 @@ impl Agent {
     /// # Errors
     /// The log cannot be written.
     pub async fn session_ended(&mut self, reason: EndReason, desk: &Desk) -> Result<(), session::Error> {
-        self.hooking.pending.clear();
         self.hear_beside(desk).await?;
         self.hooking.beside.shutdown().await;
-        self.fire(Occasion::session_end(reason), desk, &CancellationToken::new()).await.map(drop)
+        self.fire(Occasion::session_end(reason), desk, &CancellationToken::new()).await?;
+        let rest = async {
+            let mut done = Vec::new();
+            while let Some(outcome) = self.hooking.later.join_next().await {
+                done.extend(outcome.ok());
+            }
+            done
+        };
+        for outcome in tokio::time::timeout(LATER, rest).await.unwrap_or_default() {
+            self.report(&outcome, desk).await?;
+        }
+        self.hooking.later.shutdown().await;
+        self.hooking.pending.clear();
+        Ok(())
     }
 
-    /// Puts what SessionStart hooks printed in front of the next prompt.
+    /// Puts what SessionStart and `async` hooks printed in front of the next prompt.
     pub(super) async fn deliver_pending(&mut self, desk: &Desk) -> Result<(), session::Error> {
-        for text in std::mem::take(&mut self.hooking.pending) {
-            self.push(Message::reminder(&told(Hook::SessionStart, &text)), desk).await?;
+        self.hear_beside(desk).await?;
+        for (event, text) in std::mem::take(&mut self.hooking.pending) {
+            self.push(Message::reminder(&told(event, &text)), desk).await?;
         }
         Ok(())
     }

@@ -11,9 +11,9 @@ use super::{Agent, Reminders, hooking, plan};
 use crate::compact::restore::{self, Found, Restored, Sources};
 use crate::hooks::{Event as Hook, Occasion, StartSource, Trigger as HookTrigger};
 use crate::message::tokens::Load;
-use crate::message::{Message, tokens};
+use crate::message::{CallId, Message, tokens};
 use crate::permission::{Access, Behavior};
-use crate::protocol::{Event, FailureReason, Receipt, Trigger};
+use crate::protocol::{Compaction, Event, FailureReason, Receipt, Trigger};
 use crate::session;
 use crate::session::entry::{Boundary, Seq};
 
@@ -23,11 +23,11 @@ const BYTES_PER_TOKEN: u64 = 16;
 impl Agent {
     /// Tokens that are put back if no message stays.
     pub(super) fn most_restored(&self) -> u64 {
-        self.restored(Seq::MAX).tokens()
+        self.restored(Seq::MAX, &[]).tokens()
     }
 
-    /// What is put back beside messages from `keep_from` on.
-    pub(super) fn restored(&self, keep_from: Seq) -> Restored {
+    /// What is put back beside messages from `keep_from` on, of whose results these are archived.
+    pub(super) fn restored(&self, keep_from: Seq, archived: &[CallId]) -> Restored {
         // Without reminders there are no attachments at all.
         if self.settings.reminders == Reminders::Off {
             return Restored::default();
@@ -35,9 +35,11 @@ impl Agent {
         let (driver, context) = (&self.room.driver, self.session.context());
         // At most a third of what there is, or a short conversation would grow.
         let all: Load = context.shown().map(|shown| shown.load).sum();
-        let budget = all.total() / 3;
+        let counted = driver.used(context).saturating_sub(driver.meter.request(Load::default()));
+        let budget = all.total().max(counted) / 3;
         let memory = &self.settings.memory_names;
-        let paths = restore::reads(context, keep_from).into_iter().filter(|path| !restore::excluded(path, memory));
+        let paths =
+            restore::reads(context, keep_from, archived).into_iter().filter(|path| !restore::excluded(path, memory));
         let sources = Sources {
             files: paths
                 .filter(|path| !self.is_plan(path))
@@ -70,6 +72,14 @@ impl Agent {
         Some(Found { path: path.to_owned(), text })
     }
 
+    /// Says that the hooks of a compaction are waited for.
+    async fn tell_hooks(&self, event: Hook, desk: &Desk) {
+        if self.hooking.hooks.listens(event) {
+            let phase = format!("Running {event} hooks…");
+            desk.emit(Event::Compaction(Compaction::Progress { phase, received: 0 })).await;
+        }
+    }
+
     /// Lets PreCompact hooks forbid a compaction, or add to its instructions.
     ///
     /// # Errors
@@ -81,6 +91,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Result<Wish, (FailureReason, String)>, session::Error> {
         let Some(trigger) = of_hooks(wish.trigger) else { return Ok(Ok(wish)) };
+        self.tell_hooks(Hook::PreCompact, desk).await;
         let own = wish.instructions.as_deref().unwrap_or_default();
         let Some(outcome) = self.fire(Occasion::pre_compact(trigger, own), desk, cancel).await? else {
             return Ok(Err((FailureReason::Interrupted, "it was interrupted".into())));
@@ -104,6 +115,7 @@ impl Agent {
         desk: &Desk,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
+        self.tell_hooks(Hook::SessionStart, desk).await;
         let occasion = Occasion::session_start(StartSource::Compact);
         let Some(outcome) = self.fire(occasion, desk, cancel).await? else { return Ok(()) };
         if let Some(reason) = outcome.stop.filter(|reason| !reason.is_empty()) {

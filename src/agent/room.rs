@@ -200,12 +200,15 @@ impl Agent {
         let opening = self.reopening().await;
         let context = self.session.context();
         let before = self.room.driver.used(context);
-        let plan = trim::plan(context, self.room.driver.terms(clearable), &opening, target);
+        let mut plan = trim::plan(context, self.room.driver.terms(clearable), &opening, target);
         if plan.is_empty() {
             return Ok(());
         }
         let empty = Boundary { tier: trim::TIER.into(), ..Boundary::default() };
         let mut receipt = receipt::of(context, plan.drop.as_ref().unwrap_or(&empty));
+        if let Some(drop) = &mut plan.drop {
+            drop.receipt = Receipt { before, after: plan.after, ..receipt.clone() };
+        }
         let trimmed = apply::trim(&mut self.session, &plan, before)?;
         if trimmed.boundary.is_some() {
             self.after_boundary();
@@ -252,7 +255,7 @@ impl Agent {
         let mut receipt = receipt::of(self.session.context(), &boundary);
         receipt.kept = Kept { messages: receipt.kept.messages, ..restored };
         receipt.usage = spent;
-        receipt.cost_usd = self.model.spec.cost(&spent);
+        receipt.cost_usd = boundary.receipt.cost_usd.or_else(|| self.model.spec.cost(&spent));
         receipt.millis = millis((self.clock)().duration_since(started));
         let summary = boundary.summary.as_ref().map(|summary| summary.text()).unwrap_or_default();
         self.session.append(EntryKind::CompactBoundary(Boundary { receipt: receipt.clone(), ..boundary }))?;

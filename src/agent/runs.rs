@@ -70,11 +70,8 @@ impl Invocation {
 /// The skills of an agent: what is set, and what runs.
 pub(super) struct Runs {
     pub(super) settings: Settings,
-    running: Vec<Arc<Skill>>,
-    /// Hooks of skills that run.
-    hooks: Vec<Registration>,
-    /// The session's model and limits, while a skill has another one.
-    replaced: Option<(Model, Arc<tools::Settings>)>,
+    /// The one that began last is the first to end.
+    running: Vec<Run>,
     /// Skills that were invoked, with the turn of it.
     recent: Vec<(Arc<Skill>, u64)>,
     turn: u64,
@@ -82,17 +79,17 @@ pub(super) struct Runs {
     reminded: u64,
 }
 
+/// What a skill took for its run.
+struct Run {
+    skill: Arc<Skill>,
+    hooks: Option<Registration>,
+    /// The model and limits before, when the skill has others.
+    before: Option<(Model, Arc<tools::Settings>)>,
+}
+
 impl Runs {
     pub(super) fn new(settings: Settings) -> Runs {
-        Runs {
-            settings,
-            running: Vec::new(),
-            hooks: Vec::new(),
-            replaced: None,
-            recent: Vec::new(),
-            turn: 0,
-            reminded: 0,
-        }
+        Runs { settings, running: Vec::new(), recent: Vec::new(), turn: 0, reminded: 0 }
     }
 
     /// Another session begins: nothing was invoked in it.
@@ -110,7 +107,7 @@ impl Runs {
     pub(super) fn view(&self) -> View {
         View {
             catalog: self.settings.catalog.clone(),
-            running: self.running.iter().map(|skill| skill.name.clone()).collect(),
+            running: self.running.iter().map(|run| run.skill.name.clone()).collect(),
         }
     }
 }
@@ -218,9 +215,8 @@ impl Agent {
         }
     }
 
-    /// Takes lock, rules and model for the run.
+    /// Takes lock, rules, hooks and model for the run.
     async fn begin_run(&mut self, skill: &Arc<Skill>, desk: &Desk) {
-        self.runs.running.push(skill.clone());
         for (behavior, text) in self.rules_of(skill) {
             match Rule::parse(text) {
                 Ok(rule) => self.policy.rules.add(behavior, rule, Source::Skill),
@@ -230,32 +226,34 @@ impl Agent {
                 }
             }
         }
+        let mut run = Run { skill: skill.clone(), hooks: None, before: None };
         if let Some(hooks) = skill.hooks.clone().filter(|_| self.trusts(skill)) {
             let origin = Origin::Skill(skill.name.clone());
             let base = skill.base().map(PathBuf::from);
             let (registration, problems) = self.hooking.hooks.register(origin, base, &Value::Object(hooks));
-            self.runs.hooks.push(registration);
+            run.hooks = Some(registration);
             for problem in problems {
                 desk.emit(Event::Notice { text: format!("`/{}` {}: {problem}", skill.name, skill.place()) }).await;
             }
         }
-        let Some(name) = skill.model.as_ref().filter(|_| self.trusts(skill)) else { return };
-        match (self.runs.settings.models)(name) {
-            Ok((model, tools)) if model.name() != self.model.name() => {
-                let before = (self.model.clone(), self.settings.tools.clone());
-                self.runs.replaced.get_or_insert(before);
-                self.set_model(model, tools);
-                desk.emit(Event::Model(self.model.info())).await;
-            }
-            Ok(_) => {}
-            Err(problem) => {
-                let text = format!(
-                    "`/{}` asks for the model `{name}`, but {problem}. The session's model is asked.",
-                    skill.name
-                );
-                desk.emit(Event::Notice { text }).await;
+        if let Some(name) = skill.model.as_ref().filter(|_| self.trusts(skill)) {
+            match (self.runs.settings.models)(name) {
+                Ok((model, tools)) if model.name() != self.model.name() => {
+                    run.before = Some((self.model.clone(), self.settings.tools.clone()));
+                    self.set_model(model, tools);
+                    desk.emit(Event::Model(self.model.info())).await;
+                }
+                Ok(_) => {}
+                Err(problem) => {
+                    let text = format!(
+                        "`/{}` asks for the model `{name}`, but {problem}. The session's model is asked.",
+                        skill.name
+                    );
+                    desk.emit(Event::Notice { text }).await;
+                }
             }
         }
+        self.runs.running.push(run);
     }
 
     /// What a run of the skill grants and forbids.
@@ -265,14 +263,39 @@ impl Agent {
         granted.chain(skill.disallowed_tools.iter().map(|text| (Behavior::Deny, text.as_str()))).collect()
     }
 
-    /// Ends the run of one skill before the turn ends, with its rules. The model stays while another one runs.
+    /// Ends the run of a skill before the turn ends: the last that began. Those before it go on.
     pub(super) async fn end_run(&mut self, skill: &Skill, desk: &Desk) {
-        if self.runs.running.iter().all(|running| running.name == skill.name) {
-            return self.end_runs(desk).await;
+        let Some(at) = self.runs.running.iter().rposition(|run| run.skill.name == skill.name) else { return };
+        self.end_from(at, desk).await;
+    }
+
+    /// The model that is asked from now on, as the log has it.
+    pub(super) fn model_entry(&self) -> EntryKind {
+        let borrowed = self.runs.running.iter().any(|run| run.before.is_some());
+        EntryKind::ModelChanged { model: self.model.name(), borrowed }
+    }
+
+    /// Ends all runs with the turn, however it ended.
+    pub(super) async fn end_runs(&mut self, desk: &Desk) {
+        self.end_from(0, desk).await;
+    }
+
+    /// Gives back what these runs took.
+    async fn end_from(&mut self, first: usize, desk: &Desk) {
+        let ended = self.runs.running.split_off(first);
+        if ended.is_empty() {
+            return;
         }
-        self.runs.running.retain(|running| running.name != skill.name);
+        let mut before = None;
+        for run in ended.into_iter().rev() {
+            if let Some(registration) = run.hooks {
+                self.hooking.hooks.remove(registration);
+            }
+            before = run.before.or(before);
+        }
         self.policy.rules.clear(Source::Skill);
-        for skill in self.runs.running.clone() {
+        let left: Vec<Arc<Skill>> = self.runs.running.iter().map(|run| run.skill.clone()).collect();
+        for skill in left {
             for (behavior, text) in self.rules_of(&skill) {
                 // What is no rule was told when the run began.
                 if let Ok(rule) = Rule::parse(text) {
@@ -280,24 +303,7 @@ impl Agent {
                 }
             }
         }
-    }
-
-    /// The model that is asked from now on, as the log has it.
-    pub(super) fn model_entry(&self) -> EntryKind {
-        EntryKind::ModelChanged { model: self.model.name(), borrowed: self.runs.replaced.is_some() }
-    }
-
-    /// Ends all runs with the turn, however it ended.
-    pub(super) async fn end_runs(&mut self, desk: &Desk) {
-        if self.runs.running.is_empty() {
-            return;
-        }
-        self.runs.running.clear();
-        for registration in std::mem::take(&mut self.runs.hooks) {
-            self.hooking.hooks.remove(registration);
-        }
-        self.policy.rules.clear(Source::Skill);
-        if let Some((model, tools)) = self.runs.replaced.take() {
+        if let Some((model, tools)) = before {
             self.set_model(model, Arc::unwrap_or_clone(tools));
             desk.emit(Event::Model(self.model.info())).await;
             if let Err(error) = self.session.append(self.model_entry()) {

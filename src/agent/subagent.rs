@@ -404,7 +404,13 @@ impl<'a> Watch<'a> {
 
     async fn event(&mut self, event: Event) {
         match event {
-            Event::Ask(ask) => self.ask(ask.id, ask.question),
+            Event::Ask(ask) => {
+                let waiting = self.open.len();
+                self.ask(ask.id, ask.question);
+                if self.open.len() > waiting {
+                    self.tell(Step::Doing { what: "waits for your answer".into() }).await;
+                }
+            }
             Event::AskClosed { id } => {
                 if let Some((_, token)) = self.open.iter().find(|(open, _)| *open == id) {
                     token.cancel();

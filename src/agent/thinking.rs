@@ -135,6 +135,11 @@ pub fn abilities(spec: &ModelSpec, wire: &str) -> Abilities {
     }
 }
 
+/// No thinking, as the model's provider takes that.
+pub(super) fn off(spec: &ModelSpec) -> Parameter {
+    if spec.thinking == ThinkingStyle::None { Parameter::Unset } else { Parameter::Off }
+}
+
 /// The one place where a level becomes what a provider takes.
 pub fn parameter(effective: &Effective, spec: &ModelSpec, interleaved: bool) -> Parameter {
     match (effective.level, spec.thinking, effective.budget) {

@@ -154,10 +154,18 @@ pub fn discover(folders: &Folders, bundled: &[(&'static str, &'static str)]) -> 
     let mut roots = folders.roots();
     let shipped = roots.len();
     roots.extend(folders.legacy_roots());
-    let mut walk =
-        Walk { found: &mut found, folders: HashSet::new(), files: HashMap::new(), candidates: Vec::new(), left: 0 };
+    let mut walk = Walk {
+        found: &mut found,
+        folders: HashSet::new(),
+        files: HashMap::new(),
+        candidates: Vec::new(),
+        left: 0,
+        bounds: None,
+    };
+    let repository = folders.project_folders().last().and_then(|top| top.canonicalize().ok());
     for (at, root) in roots.iter().enumerate() {
         walk.left = FOLDERS;
+        walk.bounds = repository.clone().filter(|_| root.source == Source::ProjectSettings);
         match root.loaded_from {
             LoadedFrom::CommandsDeprecated => walk.legacy(&root.path, at, DEPTH),
             _ => walk.folder(&root.path, at, 0),
@@ -193,6 +201,7 @@ pub fn discover_at(path: &Path) -> Found {
         files: HashMap::new(),
         candidates: Vec::new(),
         left: FOLDERS,
+        bounds: None,
     };
     if path.is_dir() {
         walk.folder(path, 0, 0);
@@ -245,6 +254,8 @@ struct Walk<'a> {
     candidates: Vec<Candidate>,
     /// Folders that may still be entered.
     left: usize,
+    /// The repository, for what comes with it: out of there, a link of its leads to skills only.
+    bounds: Option<PathBuf>,
 }
 
 impl Walk<'_> {
@@ -348,6 +359,16 @@ impl Walk<'_> {
             self.found.problems.push(Diagnostic::error(&path, None, words));
             return;
         };
+        if let Some(bounds) = &self.bounds
+            && let Ok(real) = path.canonicalize()
+            && !real.starts_with(bounds)
+            && real.file_name() != path.file_name()
+        {
+            let what = format!("is a link to {}, which is no skill", real.display());
+            let words = [what.as_str(), "it is not loaded", "put the text itself here"];
+            self.found.problems.push(Diagnostic::error(&path, None, words));
+            return;
+        }
         let identity = identity(&path, &meta);
         if let Some(first) = self.files.get(&identity) {
             self.found.dropped.push((path, first.clone()));
@@ -384,7 +405,8 @@ mod tests {
                 format!("{} {:?} {}", skill.name, skill.source, skill.place().replace(base.to_str().unwrap(), ""))
             })
             .collect();
-        let mut lines: Vec<String> = found.problems.iter().map(|problem| problem.what.clone()).collect();
+        let mut lines: Vec<String> =
+            found.problems.iter().map(|problem| problem.what.replace(base.to_str().unwrap(), "")).collect();
         lines.extend(
             found
                 .dropped
@@ -487,6 +509,31 @@ mod tests {
                 "is no file",
                 "dropped /home/.claude/skills/c/SKILL.md",
             ],
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_repository_links_to_no_private_file() {
+        check(
+            &[
+                ("repo/.git", ""),
+                ("repo/sub", ""),
+                ("home/secret", "hunter2"),
+                ("home/shared/SKILL.md", TEXT),
+                ("repo/docs/own.md", TEXT),
+                ("repo/.claude/skills/a/SKILL.md", "-> ../../../../home/secret"),
+                ("repo/.claude/skills/b", "-> ../../../home/shared"),
+                ("repo/.claude/skills/c/SKILL.md", "-> ../../../docs/own.md"),
+                ("home/.claude/skills/d/SKILL.md", "-> ../../../secret"),
+            ],
+            &[
+                "d UserSettings /home/.claude/skills/d/SKILL.md",
+                "b ProjectSettings /repo/.claude/skills/b/SKILL.md",
+                "c ProjectSettings /repo/.claude/skills/c/SKILL.md",
+                "shipped Bundled in the program",
+            ],
+            &["is a link to /home/secret, which is no skill", "there is no frontmatter"],
         );
     }
 

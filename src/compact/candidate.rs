@@ -6,6 +6,9 @@ use crate::message::tokens::{self, Load};
 use crate::session::Context;
 use crate::session::entry::{Boundary, Kept, Seq};
 
+/// Tokens of what stands in the place of an archived result.
+const STUB: u64 = 20;
+
 /// A compaction that is not committed yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
@@ -27,7 +30,11 @@ pub enum Rejected {
 pub fn after(context: &Context, boundary: &Boundary, meter: &Meter) -> u64 {
     let kept: Load = kept(context, boundary.keep_from).map(|shown| shown.load).sum();
     let brought: Load = boundary.messages().map(|message| tokens::load(message)).sum();
-    meter.request(kept + brought)
+    let Some(archived) = &boundary.archived else { return meter.request(kept + brought) };
+    let gone: Load =
+        context.results().filter(|held| archived.calls.contains(&held.result.id)).map(|held| held.load).sum();
+    let stubs = Load { text: STUB * archived.calls.len() as u64, images: 0 };
+    meter.request(kept + brought + tokens::load(&archived.digest) + stubs - gone)
 }
 
 /// Messages that leave with this boundary.

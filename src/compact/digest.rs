@@ -1,8 +1,11 @@
 //! Puts the oldest tool results behind one digest: which ones, and the digest that needs no model.
 
+use std::sync::Arc;
+
 use super::micro;
 use crate::message::{CallId, Content, Kind, Message};
 use crate::session::Context;
+use crate::session::entry::{Archived, Seq};
 
 /// What asks for a digest.
 const INSTRUCTION: &str = include_str!("../../assets/prompts/digest.md");
@@ -19,8 +22,13 @@ pub struct Plan {
 /// Chooses the oldest results so that `visible` remain; none when no more than that are there. What the model has not read
 /// yet stays, and so do images.
 pub fn plan(context: &Context, visible: usize) -> Option<Plan> {
+    plan_from(context, 0, visible)
+}
+
+/// The same among the messages that a boundary keeps.
+pub fn plan_from(context: &Context, keep_from: Seq, visible: usize) -> Option<Plan> {
     let unread = micro::unread_from(context);
-    let held: Vec<_> = context.results().filter(|held| !held.replaced).collect();
+    let held: Vec<_> = context.results().filter(|held| !held.replaced && held.seq >= keep_from).collect();
     let surplus = held.len().checked_sub(visible).filter(|surplus| *surplus > 0)?;
     let plain = |content: &Content| matches!(content, Content::Text { .. });
     let old: Vec<_> = held
@@ -54,6 +62,12 @@ impl Plan {
     /// Head and tail, without a model.
     pub fn heuristic(&self, output: usize) -> String {
         clipped(&self.text, output)
+    }
+
+    /// Puts the results away behind a digest that needs no model.
+    pub fn archived(self, output: usize) -> Archived {
+        let digest = Arc::new(self.message(&self.heuristic(output)));
+        Archived { calls: self.calls, digest }
     }
 
     /// What the model reads in the place of the results.

@@ -260,6 +260,11 @@ impl Driver {
         true
     }
 
+    /// Whether the provider found the request at hand too long: one that is no shorter would be refused as well.
+    pub fn overflowed(&self) -> bool {
+        self.forced.is_some()
+    }
+
     /// The user took the last compaction back.
     pub fn undone(&mut self) {
         self.undone = true;

@@ -28,6 +28,7 @@ pub mod candidate;
 mod count;
 pub mod digest;
 mod driver;
+pub mod excerpt;
 mod limits;
 pub mod memory;
 pub mod micro;

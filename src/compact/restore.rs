@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::trim::shortened;
 use super::{Limits, Settings};
-use crate::message::{Effect, Kind, Message, Todo, tokens};
+use crate::message::{CallId, Effect, Kind, Message, Todo, tokens};
 use crate::session::Context;
 use crate::session::Invoked;
 use crate::session::entry::{Boundary, Kept, Seq};
@@ -51,14 +51,18 @@ pub struct Sources<'a> {
     pub skills: &'a [Invoked],
 }
 
-/// Files that the model has read or written, the newest first. Those that messages from `keep_from` on show are left out.
-pub fn reads(context: &Context, keep_from: Seq) -> Vec<PathBuf> {
+/// Files that the model has read or written, the newest first. Those that messages from `keep_from` on show are left out,
+/// unless what showed them is archived.
+pub fn reads(context: &Context, keep_from: Seq, archived: &[CallId]) -> Vec<PathBuf> {
     let (mut paths, mut met) = (Vec::new(), HashSet::new());
     for shown in context.shown().rev() {
         let stays = !shown.lead && shown.seq >= keep_from;
-        let effects = shown.message.effects.iter();
-        let of_results = shown.message.results().flat_map(|result| &result.effects);
-        for effect in effects.chain(of_results) {
+        let effects = shown.message.effects.iter().map(|effect| (stays, effect));
+        let of_results = shown.message.results().flat_map(|result| {
+            let stays = stays && !archived.contains(&result.id);
+            result.effects.iter().map(move |effect| (stays, effect))
+        });
+        for (stays, effect) in effects.chain(of_results) {
             // A result that was cleared shows nothing any more, but was read all the same.
             if let Effect::Seen { path, .. } = effect
                 && met.insert(path.clone())
@@ -233,7 +237,8 @@ mod tests {
         }
         let kept = talk.session.next_seq();
         talk.push(seen("/d"));
-        let all = |from| reads(talk.context(), from).iter().map(|path| path.display().to_string()).collect::<String>();
+        let all =
+            |from| reads(talk.context(), from, &[]).iter().map(|path| path.display().to_string()).collect::<String>();
         assert_eq!(all(kept + 9), "/d/c/a/b");
         assert_eq!(all(kept), "/c/a/b");
         assert_eq!(all(0), "");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::trim::shortened;
-use crate::message::{Block, Kind, Message, Role, StopReason, tokens};
+use crate::message::{Block, Kind, Message, StopReason, tokens};
 use crate::protocol::{FailureReason, Trigger};
 use crate::session::Context;
 use crate::session::entry::Seq;
@@ -19,30 +19,29 @@ const PREFIX: &str = "This session continues an earlier conversation that no lon
 const GO_ON: &str = "Carry on with the last task where it stopped, without asking the user anything and without \
                      mentioning this summary.";
 
-/// Messages without about the oldest third of what stands before the last one, which asks for the summary: whole rounds
-/// go, and a note says so. None when nothing is left to leave out.
-pub fn without_oldest(messages: &[Arc<Message>]) -> Option<Vec<Arc<Message>>> {
-    let (asks, rest) = messages.split_last()?;
-    let third = rest.iter().map(|message| tokens::message(message)).sum::<u64>() / 3;
-    let mut gone = 0;
-    // A reply begins a round; its results stand behind it.
-    let cut = rest.iter().enumerate().position(|(at, message)| {
-        let begins = at > 1 && (message.role == Role::Assistant || message.kind == Kind::Prompt) && gone >= third;
-        gone += tokens::message(message);
-        begins
-    })?;
-    let note = Message::reminder("The oldest part of this conversation is left out here: it was too long.");
-    Some(std::iter::once(Arc::new(note)).chain(rest[cut..].iter().cloned()).chain([Arc::clone(asks)]).collect())
-}
-
 /// How long a summary may be, in words for the model.
 pub fn length(tokens: u64) -> String {
     format!("Keep the summary within {tokens} tokens: the window is small.")
 }
 
+/// Who reads the instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// The model of the conversation, whose tools are there for the cache's sake alone.
+    Conversation,
+    /// One that only summarises, and may look things up.
+    Summarizer,
+}
+
 /// The instruction with what the user or hooks add to it.
-pub fn instruction(own: Option<&str>, extra: Option<&str>) -> String {
-    let text = own.unwrap_or(INSTRUCTION).trim_end().to_owned();
+pub fn instruction(own: Option<&str>, extra: Option<&str>, reader: Reader) -> String {
+    let tools = match reader {
+        Reader::Conversation => "Answer with text alone; call no tools.",
+        Reader::Summarizer => {
+            "Tools may be called to look up what the conversation does not show; then answer with text."
+        }
+    };
+    let text = own.unwrap_or(INSTRUCTION).trim_end().replace("{tools}", tools);
     match extra.map(str::trim).filter(|extra| !extra.is_empty()) {
         Some(extra) => format!("{text}\n\nFor this summary, also heed:\n\n{extra}"),
         None => text,
@@ -155,26 +154,6 @@ mod tests {
         check("", EndTurn, Err("the model answered nothing"));
         check("<summary>half", MaxTokens, Err("the summary was cut off"));
         check("no", Refusal("policy".into()), Err("the model refused to summarise (policy)"));
-    }
-
-    #[test]
-    fn the_oldest_rounds_are_left_out_whole() {
-        let mut talk = Talk::new();
-        talk.prompt(30);
-        (0..4).for_each(|_| _ = talk.round("Read", &[30, 30]));
-        talk.prompt(1);
-        let mut messages = talk.context().messages();
-        let mut sizes = vec![messages.len()];
-        while let Some(fewer) = without_oldest(&messages) {
-            let calls: usize = fewer.iter().map(|message| message.calls().count()).sum();
-            let results: usize = fewer.iter().map(|message| message.results().count()).sum();
-            assert_eq!(calls, results);
-            assert_eq!(fewer[0].role, Role::User);
-            assert_eq!(fewer.last(), messages.last());
-            sizes.push(fewer.len());
-            messages = fewer;
-        }
-        assert!(sizes.len() > 2 && sizes.is_sorted_by(|a, b| a > b), "{sizes:?}");
     }
 
     #[test]

@@ -176,7 +176,7 @@ mod tests {
             "disable_all_hooks = true\n\
              hooks.PreToolUse = [{ hooks = [{ command = \"a\", timeout = 5.0, type = \"command\" }], matcher = \"Bash\" }]\n\
              s.json: `hooks.Stop` is ignored: it must be a list\n\
-             s.json: `hooks.PreToolUse[0].hooks[1]` is ignored: type \"prompt\" is not known here; `command` is",
+             s.json: `hooks.PreToolUse[0].hooks[1]` is ignored: type \"prompt\" is not supported: use a shell line, type \"command\"",
         );
         check(
             r#"{"hooks": null, "disableAllHooks": 1}"#,

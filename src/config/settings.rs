@@ -29,6 +29,7 @@ pub struct Config {
     #[schemars(range(min = 1))]
     pub max_turns: Option<u32>,
     pub disable_all_hooks: bool,
+    pub idle_notification_s: u64,
     pub skill_usage_tracking: bool,
     pub load_legacy_commands: bool,
     pub permissions: Permissions,
@@ -136,6 +137,7 @@ fn hooks_schema(_: &mut SchemaGenerator) -> Schema {
         "command": { "type": "string" },
         "timeout": { "type": "number" },
         "once": { "type": "boolean" },
+        "async": { "type": "boolean" },
     }});
     let group = json!({ "type": "object", "additionalProperties": false, "properties": {
         "matcher": { "type": "string" },

@@ -8,9 +8,6 @@ use crate::config::Loaded;
 use crate::hooks::{EndReason, Event as Hook, Hooks, StartSource};
 use crate::protocol::Op;
 
-/// How long nothing is asked of the agent before hooks hear of it.
-const IDLE: Duration = Duration::from_secs(60);
-
 /// The hooks of a configuration.
 pub(super) fn hooks(loaded: &Loaded) -> Hooks {
     let (given, switch) = loaded.hooks();
@@ -43,10 +40,11 @@ impl Engine {
     /// The next op; hooks hear of it when it is long in coming. `worked`: the agent has done something that is waited on.
     pub(super) async fn next_op(&mut self, inbox: &mut Inbox, worked: bool) -> Option<Op> {
         if worked && self.agent.hooking.hooks.listens(Hook::Notification) {
+            let idle = Duration::from_secs(self.loaded.config.idle_notification_s);
             tokio::select! {
                 biased;
                 op = inbox.next() => return op,
-                () = tokio::time::sleep(IDLE) => self.agent.notify("idle_prompt", "cocode is waiting for your input"),
+                () = tokio::time::sleep(idle) => self.agent.notify("idle_prompt", "cocode is waiting for your input"),
             }
         }
         inbox.next().await
@@ -71,13 +69,14 @@ impl Engine {
             let matcher = row.matcher.filter(|text| !matches!(text.as_str(), "" | "*"));
             let matcher = matcher.map(|text| format!("`{text}`: ")).unwrap_or_default();
             let once = if row.once { ", once" } else { "" };
+            let beside = if row.beside { ", not waited for" } else { "" };
             let last = match row.last {
                 Some((ended, millis)) => format!("{} after {millis} ms", ended.name()),
                 None if row.off => "off".to_owned(),
                 None => "has not run".to_owned(),
             };
             let command = row.command.replace('`', "'");
-            let _ = writeln!(text, "- {matcher}`{command}` ({}{once}) — {last}", row.origin);
+            let _ = writeln!(text, "- {matcher}`{command}` ({}{once}{beside}) — {last}", row.origin);
         }
         text
     }

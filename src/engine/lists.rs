@@ -3,13 +3,23 @@
 use std::time::{Duration, SystemTime};
 
 use super::Engine;
+use crate::agent::desk::Desk;
 use crate::commands::report;
 use crate::permission::Source;
-use crate::protocol::{ListKind, Listed, MemoryRow, PromptRow, RuleRow, SessionRow};
-use crate::session::{self, index};
+use crate::protocol::{AgentLog, Event, ListKind, Listed, MemoryRow, PromptRow, RuleRow, SessionRow};
+use crate::session::{self, Transcripts, index};
 
 /// Most prompts that a front end gets to search in.
 pub(super) const HISTORY: usize = 1_000;
+
+/// Tells the front ends what a sub-agent did. Of one without a log there is nothing to tell.
+pub(super) async fn tell_agent(transcripts: &Transcripts, id: String, desk: &Desk) {
+    let items = transcripts.history(&id).unwrap_or_else(|error| {
+        tracing::warn!(%error, id, "the log of a sub-agent");
+        Vec::new()
+    });
+    desk.emit(Event::Listed(Listed::Agent(AgentLog { id, items }))).await;
+}
 
 impl Engine {
     pub(super) fn list(&self, what: ListKind) -> Listed {

@@ -31,7 +31,7 @@ use crate::config::paths::{Env, Paths};
 use crate::hooks::EndReason;
 use crate::permission::{Mode, Sandbox};
 use crate::protocol::{Delivery, Event, ListKind, Listed, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
-use crate::session::{History, Session};
+use crate::session::{History, Session, Transcripts};
 use crate::stdx::clock::Clocks;
 use crate::stdx::process;
 use models::Models;
@@ -111,6 +111,7 @@ pub fn start(setup: Setup) -> Handle {
             project: setup.project.clone(),
             history,
             catalog,
+            transcripts: None,
         };
         match open::open(setup, &mut inbox).await {
             Ok(mut engine) => {
@@ -153,6 +154,8 @@ struct Inbox {
     project: PathBuf,
     history: History,
     catalog: Arc<Catalog>,
+    /// The logs of sub-agents, while a turn has the session.
+    transcripts: Option<Transcripts>,
 }
 
 impl Inbox {
@@ -264,6 +267,10 @@ impl Inbox {
                 desk.emit(Event::Notice { text: "First the turn has to end; Esc interrupts it.".into() }).await;
             }
             Op::Remember { text } => self.remember(&text),
+            Op::Agent { id } => match &self.transcripts {
+                Some(transcripts) => lists::tell_agent(transcripts, id, &desk).await,
+                None => self.held.push_back(Op::Agent { id }),
+            },
             Op::Shutdown => {}
         }
     }
@@ -313,6 +320,7 @@ impl Engine {
             Op::Commands => skills::publish(&self.catalog, &self.desk).await,
             Op::Resume { session } => self.resume(&session, inbox).await,
             Op::Remember { text } => inbox.remember(&text),
+            Op::Agent { id } => lists::tell_agent(&self.agent.session.transcripts(), id, &self.desk).await,
             Op::List { what: ListKind::Changes } => {
                 let changes = self.changes().await;
                 self.desk.emit(Event::Listed(Listed::Changes(changes))).await;
@@ -338,7 +346,9 @@ impl Engine {
         }
         let desk = self.desk.clone();
         let cancel = desk.begin();
+        inbox.transcripts = Some(self.agent.session.transcripts());
         let end = inbox.attend(self.agent.turn(prompt, &desk, &cancel)).await;
+        inbox.transcripts = None;
         desk.end();
         // What was asked for in the last moment of the turn must not wait until it undoes a later wish.
         if let Err(error) = self.agent.take_mode(&desk).await {

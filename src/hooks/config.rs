@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::event::Event;
 use super::matcher::Matcher;
@@ -42,7 +42,13 @@ pub struct Definition {
     /// Runs at most once in a session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
+    /// Nobody waits for it: it has no say, and what it adds joins the conversation later.
+    #[serde(rename = "async", default, skip_serializing_if = "std::ops::Not::not")]
+    pub beside: bool,
 }
+
+/// Keys of a hook that need no word when they are not used: they only say how it looks.
+const SILENT: [&str; 8] = ["type", "command", "timeout", "once", "async", "statusMessage", "name", "description"];
 
 /// What a hook is. There is one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,7 +189,13 @@ fn read_group(group: &Value, key: &str, problems: &mut Vec<String>) -> Option<Gr
     let mut hooks = Vec::new();
     for (at, hook) in list.iter().enumerate() {
         match read_hook(hook) {
-            Ok(hook) => hooks.push(hook),
+            Ok(definition) => {
+                hooks.push(definition);
+                let unknown = hook.as_object().into_iter().flat_map(Map::keys).filter(|key| !SILENT.contains(&&***key));
+                problems.extend(unknown.map(|name| {
+                    format!("`{key}.hooks[{at}].{name}` is ignored: it is not known here, and the hook runs without it")
+                }));
+            }
             Err(why) => problems.push(format!("`{key}.hooks[{at}]` is ignored: {why}")),
         }
     }
@@ -194,7 +206,7 @@ fn read_hook(hook: &Value) -> Result<Definition, String> {
     let object = hook.as_object().ok_or("it must be an object with `type` and `command`")?;
     match object.get("type").and_then(Value::as_str) {
         Some("command") => {}
-        Some(other) => return Err(format!("type {other:?} is not known here; `command` is")),
+        Some(other) => return Err(format!("type {other:?} is not supported: use a shell line, type \"command\"")),
         None => return Err("it needs `type: \"command\"`".into()),
     }
     let command = object.get("command").and_then(Value::as_str).ok_or("`command` must be a string")?.to_owned();
@@ -202,13 +214,14 @@ fn read_hook(hook: &Value) -> Result<Definition, String> {
         None | Some(Value::Null) => None,
         Some(value) => Some(value.as_f64().ok_or("`timeout` must be a number of seconds")?),
     };
-    let once = match object.get("once") {
-        None | Some(Value::Null) => false,
-        Some(value) => value.as_bool().ok_or("`once` must be true or false")?,
+    let flag = |key: &str| match object.get(key) {
+        None | Some(Value::Null) => Ok(false),
+        Some(value) => value.as_bool().ok_or(format!("`{key}` must be true or false")),
     };
+    let (once, beside) = (flag("once")?, flag("async")?);
     match fault(&command, timeout) {
         Some(why) => Err(why),
-        None => Ok(Definition { kind: Kind::Command, command, timeout, once }),
+        None => Ok(Definition { kind: Kind::Command, command, timeout, once, beside }),
     }
 }
 
@@ -235,7 +248,8 @@ mod tests {
     fn check(json: &str, want: &str) {
         let (definitions, problems) = Definitions::read(&serde_json::from_str(json).unwrap());
         let shown = |(event, matcher, hook): (Event, Option<&str>, &Definition)| {
-            format!("{event} {matcher:?} {} {:?} {}", hook.command, hook.timeout, hook.once)
+            let beside = if hook.beside { " beside" } else { "" };
+            format!("{event} {matcher:?} {} {:?} {}{beside}", hook.command, hook.timeout, hook.once)
         };
         let lines: Vec<String> = definitions.all().map(shown).chain(problems).collect();
         assert_eq!(lines.join("\n"), want, "{json}");
@@ -250,8 +264,8 @@ mod tests {
             r#"{"PreToolUse": [{"matcher": "Edit|Write", "hooks": [
                 {"type": "command", "command": "a", "timeout": 5, "once": true},
                 {"type": "command", "command": "b", "timeout": 0.5, "statusMessage": "busy"}]}],
-              "Stop": [{"hooks": [{"type": "command", "command": "c"}]}, {"matcher": "", "hooks": []}]}"#,
-            "PreToolUse Some(\"Edit|Write\") a Some(5.0) true\nPreToolUse Some(\"Edit|Write\") b Some(0.5) false\nStop None c None false",
+              "Stop": [{"hooks": [{"type": "command", "command": "c", "async": true}]}, {"matcher": "", "hooks": []}]}"#,
+            "PreToolUse Some(\"Edit|Write\") a Some(5.0) true\nPreToolUse Some(\"Edit|Write\") b Some(0.5) false\nStop None c None false beside",
         );
     }
 
@@ -272,17 +286,19 @@ mod tests {
                 "x", {}, {"type": "prompt", "prompt": "x"}, {"type": "command"}, {"type": "command", "command": " "},
                 {"type": "command", "command": "a", "timeout": "1"}, {"type": "command", "command": "a", "timeout": 0},
                 {"type": "command", "command": "a", "timeout": 1e9}, {"type": "command", "command": "a", "once": 1},
-                {"type": "command", "command": "good"}]}]}"#,
+                {"type": "command", "command": "good"}, {"type": "command", "command": "fine", "if": "Bash(git:*)"}]}]}"#,
             "Stop None good None false\n\
+             Stop None fine None false\n\
              `hooks.Stop[0].hooks[0]` is ignored: it must be an object with `type` and `command`\n\
              `hooks.Stop[0].hooks[1]` is ignored: it needs `type: \"command\"`\n\
-             `hooks.Stop[0].hooks[2]` is ignored: type \"prompt\" is not known here; `command` is\n\
+             `hooks.Stop[0].hooks[2]` is ignored: type \"prompt\" is not supported: use a shell line, type \"command\"\n\
              `hooks.Stop[0].hooks[3]` is ignored: `command` must be a string\n\
              `hooks.Stop[0].hooks[4]` is ignored: `command` is empty\n\
              `hooks.Stop[0].hooks[5]` is ignored: `timeout` must be a number of seconds\n\
              `hooks.Stop[0].hooks[6]` is ignored: `timeout` must be more than 0 and at most 86400 seconds\n\
              `hooks.Stop[0].hooks[7]` is ignored: `timeout` must be more than 0 and at most 86400 seconds\n\
-             `hooks.Stop[0].hooks[8]` is ignored: `once` must be true or false",
+             `hooks.Stop[0].hooks[8]` is ignored: `once` must be true or false\n\
+             `hooks.Stop[0].hooks[10].if` is ignored: it is not known here, and the hook runs without it",
         );
     }
 

@@ -56,6 +56,8 @@ struct Hook {
     command: String,
     timeout: Option<Duration>,
     once: bool,
+    /// Nobody waits for it.
+    beside: bool,
     origin: Origin,
     root: Option<PathBuf>,
 }
@@ -90,6 +92,7 @@ pub struct Row {
     pub command: String,
     pub origin: Origin,
     pub once: bool,
+    pub beside: bool,
     /// Switched off.
     pub off: bool,
     /// Its last run in this session.
@@ -149,29 +152,24 @@ impl Hooks {
     /// Runs every hook that the occasion is for, side by side, and puts together what they say. A command that stands in
     /// several places runs once. Dropping the future ends what runs.
     pub async fn run(&self, occasion: &Occasion, place: &Place, settings: &Settings) -> Outcome {
-        let chosen = self.choose(occasion);
-        if chosen.is_empty() {
-            return Outcome::default();
-        }
-        let (input, name) = (occasion.input(place), occasion.name());
-        let usual = if occasion.event == Event::SessionEnd { TIMEOUT_AT_END } else { TIMEOUT };
-        let runs = chosen.iter().map(|hook| {
-            let timeout = hook.timeout.unwrap_or(usual);
-            command::run(&hook.command, hook.root.as_deref(), timeout, &input, place, settings)
-        });
-        let all = join_all(runs).await;
-        let mut outcome = Outcome::default();
-        for (hook, ran) in chosen.iter().zip(all) {
-            let said = outcome::read(occasion.event, &ran);
-            let report = said.report(&ran, Report::new(occasion.event, &name, &hook.command, hook.origin.clone()));
-            tracing::debug!(hook = %hook.command, event = %name, ended = report.ended.name(), millis = report.millis, "hook");
-            self.memory().last.insert(hook.id.clone(), (report.ended, report.millis));
-            outcome.add(said, report);
-            if hook.once {
-                outcome.once.push(hook.id.clone());
-            }
-        }
-        outcome
+        let chosen = self.choose(occasion, Waited::For);
+        run_all(chosen, self.memory.clone(), occasion, place, settings).await
+    }
+
+    /// The run of the occasion's `async` hooks, for somebody to own; none when there are none. Their verdicts are void.
+    pub fn beside(
+        &self,
+        occasion: &Occasion,
+        place: &Place,
+        settings: &Settings,
+    ) -> Option<impl Future<Output = Outcome> + use<>> {
+        let chosen = self.choose(occasion, Waited::Not);
+        let (memory, occasion, place, settings) =
+            (self.memory.clone(), occasion.clone(), place.clone(), settings.clone());
+        (!chosen.is_empty()).then_some(async move {
+            let outcome = run_all(chosen, memory, &occasion, &place, &settings).await;
+            Outcome { verdict: None, block: None, stop: None, input: None, ..outcome }
+        })
     }
 
     /// Every hook, in the order of events and of definition.
@@ -183,6 +181,7 @@ impl Hooks {
             command: hook.command.clone(),
             origin: hook.origin.clone(),
             once: hook.once,
+            beside: hook.beside,
             off: !self.runs(hook),
             last: memory.last.get(&hook.id).copied(),
         };
@@ -207,12 +206,13 @@ impl Hooks {
         self.all().filter(|hook| self.runs(hook))
     }
 
-    /// The hooks that run now. One with `once` is chosen for the last time: also what starts in the same moment passes it.
-    fn choose(&self, occasion: &Occasion) -> Vec<Arc<Hook>> {
+    /// The hooks that run now, of those that are waited for or of the others. One with `once` is chosen for the last time: also what starts in the same moment passes it.
+    fn choose(&self, occasion: &Occasion, waited: Waited) -> Vec<Arc<Hook>> {
         let mut chosen: Vec<Arc<Hook>> = Vec::new();
         let mut memory = self.memory();
         for hook in self.active() {
             let meant = hook.event == occasion.event
+                && hook.beside == (waited == Waited::Not)
                 && occasion.subject.as_ref().is_none_or(|subject| hook.matcher.matches(subject));
             let same = |other: &Arc<Hook>| other.command == hook.command && other.root == hook.root;
             if !meant || chosen.iter().any(same) || hook.once && !memory.done.insert(hook.id.clone()) {
@@ -224,9 +224,51 @@ impl Hooks {
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
-        // Every change is one insertion: a panic elsewhere leaves nothing half done.
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.memory)
     }
+}
+
+/// Whether somebody waits for a hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waited {
+    For,
+    Not,
+}
+
+fn lock(memory: &Mutex<Memory>) -> MutexGuard<'_, Memory> {
+    // Every change is one insertion: a panic elsewhere leaves nothing half done.
+    memory.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn run_all(
+    chosen: Vec<Arc<Hook>>,
+    memory: Arc<Mutex<Memory>>,
+    occasion: &Occasion,
+    place: &Place,
+    settings: &Settings,
+) -> Outcome {
+    let mut outcome = Outcome::default();
+    if chosen.is_empty() {
+        return outcome;
+    }
+    let (input, name) = (occasion.input(place), occasion.name());
+    let usual = if occasion.event == Event::SessionEnd { TIMEOUT_AT_END } else { TIMEOUT };
+    let runs = chosen.iter().map(|hook| {
+        let timeout = hook.timeout.unwrap_or(usual);
+        command::run(&hook.command, hook.root.as_deref(), timeout, &input, place, settings)
+    });
+    let all = join_all(runs).await;
+    for (hook, ran) in chosen.iter().zip(all) {
+        let said = outcome::read(occasion.event, &ran);
+        let report = said.report(&ran, Report::new(occasion.event, &name, &hook.command, hook.origin.clone()));
+        tracing::debug!(hook = %hook.command, event = %name, ended = report.ended.name(), millis = report.millis, "hook");
+        lock(&memory).last.insert(hook.id.clone(), (report.ended, report.millis));
+        outcome.add(said, report);
+        if hook.once {
+            outcome.once.push(hook.id.clone());
+        }
+    }
+    outcome
 }
 
 /// The hooks of one source; those that cannot run were named when it was read.
@@ -242,6 +284,7 @@ fn hooks_of(given: Given) -> Vec<Arc<Hook>> {
             command: definition.command.clone(),
             timeout: definition.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
             once: definition.once,
+            beside: definition.beside,
             origin: origin.clone(),
             root: root.clone(),
         }))

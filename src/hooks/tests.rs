@@ -115,3 +115,34 @@ async fn rows_tell_the_last_result() {
         .collect();
     assert_eq!(shown, ["PreToolUse Some(Failed) exit 1 u", "SessionEnd None true u", "Stop Some(Blocked) exit 2 u"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_does_not_say_has_a_minute_and_at_the_end_seconds() {
+    let dir = tempfile::tempdir().unwrap();
+    for (event, timeout, occasion, want) in [
+        ("Stop", None, Occasion::stop(false), "stopped after its timeout of 60 s"),
+        ("SessionEnd", None, Occasion::session_end(EndReason::Exit), "stopped after its timeout of 5 s"),
+        ("SessionEnd", Some(7.5), Occasion::session_end(EndReason::Exit), "stopped after its timeout of 7.5 s"),
+    ] {
+        let hook = json!({ "type": "command", "command": "sleep 1000", "timeout": timeout });
+        let hooks = user(json!({ event: [{ "hooks": [hook] }] }));
+        let outcome = hooks.run(&occasion, &place(dir.path()), &Settings::default()).await;
+        assert_eq!(outcome.reports[0].note.as_deref(), Some(want), "{event}");
+    }
+}
+
+#[tokio::test]
+async fn an_async_hook_runs_apart_and_has_no_say() {
+    let no = r#"echo '{"decision": "block", "reason": "no", "hookSpecificOutput": {"additionalContext": "later"}}'"#;
+    let hooks = user(json!({ "PreToolUse": [{ "hooks": [
+        { "type": "command", "command": no, "async": true },
+        { "type": "command", "command": "echo now" },
+    ]}] }));
+    assert!(hooks.rows()[0].beside && !hooks.rows()[1].beside);
+    assert_eq!(run(&hooks, &bash()).await, ["now"]);
+    let dir = tempfile::tempdir().unwrap();
+    let beside = hooks.beside(&bash(), &place(dir.path()), &Settings::default()).unwrap();
+    let outcome = beside.await;
+    assert_eq!((outcome.verdict, outcome.context), (None, vec!["later".to_owned()]));
+    assert!(hooks.beside(&Occasion::stop(false), &place(dir.path()), &Settings::default()).is_none());
+}

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::HistoryItem;
 use crate::message::FileDiff;
 use crate::permission::Behavior;
 use crate::session::entry::Seq;
@@ -47,6 +48,14 @@ pub struct PromptRow {
     pub text: String,
     /// The turn changed files that can be put back.
     pub changed_files: bool,
+}
+
+/// What a sub-agent did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentLog {
+    /// Names it within the session.
+    pub id: String,
+    pub items: Vec<HistoryItem>,
 }
 
 /// What changed, file by file.

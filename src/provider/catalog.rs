@@ -100,6 +100,11 @@ pub struct ModelSpec {
 }
 
 impl ModelSpec {
+    /// Whether what was sent before is cheaper the next time. Unknown prices say nothing: local servers keep it.
+    pub fn caches(&self) -> bool {
+        self.prices.is_none_or(|prices| prices.input == 0.0 || prices.cache_read < prices.input)
+    }
+
     /// What is assumed of a model that the catalog lacks.
     pub fn unknown(wire: WireName) -> ModelSpec {
         let spec = ModelSpec {

@@ -260,8 +260,14 @@ impl Context {
             }
             EntryKind::ToolResultsArchived { calls, digest } => self.archive(seq, calls, digest),
             EntryKind::BlocksClipped { blocks } => blocks.iter().for_each(|block| self.clip(block)),
-            EntryKind::CompactBoundary(_) => {
+            EntryKind::CompactBoundary(boundary) => {
                 self.flush(seq);
+                // What an earlier boundary archived may have left with a later one.
+                if let Some(archived) = &boundary.archived
+                    && archived.calls.iter().any(|call| self.calls.contains_key(call))
+                {
+                    self.archive(seq, &archived.calls, &archived.digest);
+                }
                 // Older usage counted what is no longer there.
                 self.tally = Tally::default();
             }

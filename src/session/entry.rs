@@ -231,8 +231,18 @@ pub struct Boundary {
     /// Files that the attachments hold whole, so that they count as seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
+    /// Results among what is kept that are put behind a digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<Archived>,
     #[serde(default)]
     pub receipt: Receipt,
+}
+
+/// Results that keep their place with a stub, and what stands behind the last of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Archived {
+    pub calls: Vec<CallId>,
+    pub digest: Arc<Message>,
 }
 
 /// Who asked for a compaction.

@@ -8,7 +8,7 @@ use super::error::Error;
 use super::screen::read_history;
 use super::session::Session;
 use crate::message::{Block, Display, Kind, Message, Outcome, Role};
-use crate::protocol::HistoryItem;
+use crate::protocol::{HistoryItem, Receipt};
 
 impl Session {
     /// The whole session as Markdown: prompts, answers, calls with their results, and what left the conversation.
@@ -23,6 +23,9 @@ impl Session {
             match item {
                 HistoryItem::Shell { command, output, .. } => {
                     let _ = write!(out, "\n{}", fenced("console", &format!("$ {command}\n{output}")));
+                }
+                HistoryItem::Compacted { receipt: Receipt { tier, before, after, .. }, .. } => {
+                    let _ = write!(out, "\n*The conversation was compacted ({tier}): {before} → {after} tokens*\n");
                 }
                 HistoryItem::Note { text } => {
                     let _ = write!(out, "\n*{text}*\n");

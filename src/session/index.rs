@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::error::Error;
+use super::load::Loaded;
 use super::log::FILE;
 use super::meta::Meta;
 use crate::stdx::fs::replace_private;
@@ -121,7 +122,8 @@ pub fn resolve(home: &Path, query: &str) -> Result<String, Error> {
     }
 }
 
-/// Deletes sessions that nobody changed for `keep`, and returns their number. Those that a process writes stay.
+/// Deletes sessions that nobody changed for `keep`, with their plans, and returns their number. Those that a process
+/// writes stay, and so does a plan that was changed since.
 ///
 /// # Errors
 /// What the file system says about the home itself; a session that cannot be deleted is left.
@@ -129,18 +131,36 @@ pub fn cleanup(home: &Path, keep: Duration, now: SystemTime) -> Result<usize, Er
     let mut deleted = 0;
     for (_, log) in logs(home)? {
         let Ok(file) = File::open(&log) else { continue };
-        let changed = file.metadata().and_then(|meta| meta.modified());
-        let old = changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > keep));
+        let old = |meta: fs::Metadata| {
+            meta.modified().is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > keep))
+        };
         // The lock is held until the folder is gone, so that nobody opens the session meanwhile.
-        if old
+        if file.metadata().is_ok_and(old)
             && file.try_lock().is_ok()
             && let Some(folder) = log.parent()
-            && fs::remove_dir_all(folder).is_ok()
         {
-            deleted += 1;
+            let slug = Loaded::read(&file, &log).ok().and_then(|loaded| loaded.facts.plan_slug);
+            if fs::remove_dir_all(folder).is_ok() {
+                deleted += 1;
+                slug.iter().for_each(|slug| remove_plans(&home.join("plans"), slug, old));
+            }
         }
     }
     Ok(deleted)
+}
+
+/// Removes a session's plan and those of its sub-agents.
+fn remove_plans(folder: &Path, slug: &str, old: impl Fn(fs::Metadata) -> bool) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".md")) else { continue };
+        let own = name.strip_prefix(slug).is_some_and(|rest| rest.is_empty() || rest.starts_with("-agent-"));
+        // Of the entry itself: a link is no plan of ours.
+        if own && entry.metadata().is_ok_and(|meta| meta.is_file() && old(meta)) {
+            // One that cannot be removed does no harm.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Id and log of each folder that bears a session's name. Links are not followed.
@@ -243,5 +263,30 @@ mod tests {
         assert_eq!(cleanup(home, Duration::from_secs(60), now + Duration::from_secs(120)).unwrap(), 2);
         assert_eq!(list(home, None).unwrap().len(), 1);
         drop(open);
+    }
+
+    #[test]
+    fn an_old_session_takes_its_plans_along() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = temp.path();
+        let plans = home.join("plans");
+        fs::create_dir_all(&plans).unwrap();
+        for (slug, prompt) in [("calm-fox-running", "one"), ("calm-fox-running-2", "two")] {
+            let mut session = Session::create(home, Path::new("/a"), "1", SystemTime::now);
+            let id = session.id().to_owned();
+            session.append(EntryKind::PlanSlug { session: id, slug: slug.into() }).unwrap();
+            session.append(EntryKind::Message { message: Arc::new(Message::prompt(prompt)) }).unwrap();
+        }
+        let names =
+            ["calm-fox-running", "calm-fox-running-agent-a1", "calm-fox-running-2", "calm-fox-runningly", "other"];
+        names.iter().for_each(|name| fs::write(plans.join(format!("{name}.md")), "# Plan").unwrap());
+        let now = SystemTime::now() + Duration::from_secs(120);
+        let later = File::options().write(true).open(plans.join("calm-fox-running-2.md")).unwrap();
+        later.set_modified(now).unwrap();
+        assert_eq!(cleanup(home, Duration::from_secs(60), now).unwrap(), 2);
+        let mut left: Vec<_> = fs::read_dir(plans).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        // Changed since, of another name, nobody's.
+        assert_eq!(left, ["calm-fox-running-2.md", "calm-fox-runningly.md", "other.md"]);
     }
 }

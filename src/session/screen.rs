@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::entry::{Entry, EntryKind, Restore, Seq};
+use super::entry::{Entry, EntryKind, Restore, Seq, Trigger};
 use super::error::Error;
 use super::line::{self, Tag};
 use super::load::Loaded;
@@ -172,10 +172,13 @@ impl Screen {
             }
             EntryKind::CompactBoundary(boundary) => {
                 self.flush();
-                self.note(format!(
-                    "The conversation was compacted ({}): {} → {} tokens",
-                    boundary.tier, boundary.pre_tokens, boundary.post_tokens
-                ));
+                match boundary.trigger {
+                    Trigger::Plan => self.note("the conversation begins anew with the approved plan".to_owned()),
+                    Trigger::Manual | Trigger::Auto => {
+                        let summary = boundary.summary.as_ref().map(|summary| summary.text()).unwrap_or_default();
+                        self.items.push(HistoryItem::Compacted { receipt: boundary.receipt, summary });
+                    }
+                }
             }
             EntryKind::BoundaryUndone { .. } => self.note("A compaction was undone".to_owned()),
             EntryKind::Rewind { .. } => {

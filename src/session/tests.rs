@@ -52,6 +52,7 @@ fn boundary(keep_from: Seq) -> EntryKind {
         summary: Some(Arc::new(Message { kind: Kind::CompactSummary, ..Message::prompt("summary") })),
         attachments: vec![Arc::new(Message::reminder("file"))],
         effects: vec![Effect::Seen { path: PathBuf::from("/kept"), sha256: "k".into() }],
+        archived: None,
         receipt: Default::default(),
     })
 }
@@ -354,6 +355,7 @@ fn history_shows_all_and_says_what_left() {
             crate::protocol::HistoryItem::Note { text } => {
                 format!("* {}", text.split(['(', ';']).next().unwrap().trim())
             }
+            crate::protocol::HistoryItem::Compacted { summary, .. } => format!("* compacted: {summary}"),
             crate::protocol::HistoryItem::Shell { command, .. } => format!("! {command}"),
             crate::protocol::HistoryItem::Message { seq, message } => format!("{seq} {:?}", message.kind),
         };
@@ -364,7 +366,7 @@ fn history_shows_all_and_says_what_left() {
         "6 Reply",
         "7 Prompt",
         "8 ToolResult",
-        "* The conversation was compacted",
+        "* compacted: summary",
         "12 Prompt",
         "* The conversation went back to before an earlier prompt",
         "* A compaction was undone",

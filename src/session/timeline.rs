@@ -139,6 +139,7 @@ mod tests {
                     summary: None,
                     attachments: vec![],
                     effects: vec![],
+                    archived: None,
                     receipt: Default::default(),
                 }),
                 U(seq) => EntryKind::BoundaryUndone { seq },

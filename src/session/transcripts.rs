@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::entry::{EntryKind, Header};
 use super::error::Error;
+use super::screen::read_history;
 use super::session::{Clock, Session};
 use super::store::Store;
+use crate::protocol::HistoryItem;
 
 /// Begins and opens logs of sub-agents of one session. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -81,6 +83,17 @@ impl Transcripts {
         let mut session = Session::open_at(log, &self.name(id), self.clock)?;
         session.store = Store::of_agent(self.dir.clone(), id);
         Ok(session)
+    }
+
+    /// Everything that can be shown of a sub-agent's log, oldest first; also while it runs.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none of this id; otherwise what the file system says.
+    pub fn history(&self, id: &str) -> Result<Vec<HistoryItem>, Error> {
+        if number(id).is_none() {
+            return Err(Error::NotFound { query: id.to_owned() });
+        }
+        read_history(&log_of_agent(&self.dir, id))
     }
 
     fn name(&self, id: &str) -> String {

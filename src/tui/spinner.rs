@@ -140,7 +140,7 @@ impl Spinner {
             Compaction::Started { .. } => {
                 let alone = self.since.is_none();
                 self.since.get_or_insert(now);
-                self.compacting = Some(Compacting { phase: "Compacting the conversation".into(), received: 0, alone });
+                self.compacting = Some(Compacting { phase: "Compacting…".into(), received: 0, alone });
             }
             Compaction::Progress { phase, received } => {
                 if let Some(compacting) = &mut self.compacting {
@@ -255,12 +255,12 @@ mod tests {
         check(
             Compaction::Started { trigger: Trigger::Manual, tokens: 9 },
             0,
-            Some("● Compacting the conversation (0 s · esc to cancel)"),
+            Some("● Compacting… (0 s · esc to cancel)"),
         );
         check(
-            Compaction::Progress { phase: "Summarising".into(), received: 1_250 },
+            Compaction::Progress { phase: "Summarising…".into(), received: 1_250 },
             3,
-            Some("● Summarising (3 s · ↓ 1.2k tokens · esc to cancel)"),
+            Some("● Summarising… (3 s · ↓ 1.2k tokens · esc to cancel)"),
         );
         check(Compaction::Completed { receipt: Default::default(), summary: String::new() }, 4, None);
         // In a turn the turn goes on.

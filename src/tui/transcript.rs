@@ -2,6 +2,7 @@
 //!
 //! Cells own source; rows are made when they are asked for. What was handed out to the scrollback is never drawn again.
 
+mod below;
 mod draw;
 mod history;
 mod reply;
@@ -13,10 +14,10 @@ use std::time::Duration;
 
 use crate::message::{Block, CallId, Kind, Message, ToolResult};
 use crate::protocol::task::{Step, Task};
-use crate::protocol::{Compaction, Delta, Event, Item, ModeChange, SessionInfo, Thinking, Turn, TurnEnd};
+use crate::protocol::{Compaction, Delta, Event, Item, Listed, SessionInfo, Thinking, Turn, TurnEnd};
 use crate::session::entry::Restore;
 use crate::tui::cell::call::{Call, Shell};
-use crate::tui::cell::compaction::{self, Compacted};
+use crate::tui::cell::compaction;
 use crate::tui::cell::note::{Note, Retry, Welcome};
 use crate::tui::cell::prompt::Prompt;
 use crate::tui::cell::skill::SkillText;
@@ -24,6 +25,7 @@ use crate::tui::cell::{Cell, Detail};
 use crate::tui::render::Row;
 use crate::tui::render::markdown::{self, CodeBlock, Stream};
 
+use self::below::Below;
 use self::draw::Above;
 use self::reply::GrowKind;
 
@@ -52,6 +54,8 @@ pub struct Transcript {
     reply: Option<usize>,
     /// Calls without a result, by where they are.
     running: HashMap<CallId, usize>,
+    /// What sub-agents did, by the call that launched them.
+    below: Below,
     /// Calls of the last replies that have not begun: tool and title.
     announced: HashMap<CallId, (String, String)>,
     cwd: PathBuf,
@@ -103,9 +107,7 @@ impl Transcript {
                 self.touch_last();
             }
             Event::Notice { text } => self.notice(text),
-            Event::Compaction(Compaction::Completed { receipt, summary }) => {
-                self.push(Cell::Compacted(Compacted { receipt: receipt.clone(), summary: summary.clone() }));
-            }
+            Event::Compaction(Compaction::Completed { receipt, summary }) => self.compacted(receipt, summary),
             Event::Compaction(step) => compaction::note(step).into_iter().for_each(|note| self.push(Cell::Note(note))),
             Event::Hook { ran } => ran.word().into_iter().for_each(|word| self.aside(word)),
             Event::Error { text, .. } => self.push(Cell::Note(Note::Error(text.clone()))),
@@ -119,8 +121,8 @@ impl Transcript {
                     self.touch(index);
                 }
             }
-            Event::Mode(ModeChange::PlanExited { approved: true }) => self.aside("plan approved"),
-            Event::Task(task) => self.task(task),
+            Event::Task(task) => self.task(task, now),
+            Event::Listed(Listed::Agent(log)) => self.agent_read(log, now),
             Event::Ask(_) | Event::AskClosed { .. } | Event::Mode(_) | Event::Usage(_) | Event::Listed(_) => {}
             Event::Thinking(Thinking::Complete { tokens }) => self.thought(*tokens, now),
             Event::Thinking(Thinking::Level(_)) => {}
@@ -282,10 +284,15 @@ impl Transcript {
         self.running.insert(id, self.slots.len() - 1);
     }
 
-    /// A sub-agent went on: its figures stand below the call that launched it.
-    fn task(&mut self, task: &Task) {
-        if matches!(task.step, Step::Said { .. }) {
+    /// A sub-agent went on: its figures stand below the call that launched it, and in the viewer what it did.
+    fn task(&mut self, task: &Task, now: Duration) {
+        if let Step::Said { message } = &task.step {
+            self.below.said(&task.call, message, &self.cwd, now);
+            self.revision += 1;
             return;
+        }
+        if let Step::Done { .. } = &task.step {
+            self.below.ended(&task.call);
         }
         if let Some(index) = self.running.get(&task.call).copied()
             && let Cell::Call(call) = &mut self.slots[index].cell

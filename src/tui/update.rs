@@ -54,6 +54,8 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             app.pager = Some(super::changes::pager(app, &changes));
             Vec::new()
         }
+        // It stands in the transcript, which folds it.
+        Msg::Engine(Event::Listed(Listed::Agent(_))) => Vec::new(),
         Msg::Engine(Event::Listed(listed)) => {
             // `--resume` without a value asks for the sessions before there is a picker.
             if matches!(listed, Listed::Sessions(_)) && app.picker.is_none() {

@@ -176,6 +176,7 @@ async fn their_questions_name_them_and_a_granted_rule_holds_for_all() {
     insta::assert_snapshot!(lines(&ran, &["ask", "task", "turn"]), @r#"
         turn started
         task a1 general-purpose started
+        task a1 general-purpose waits for your answer
         ask (general-purpose: build it) Bash touch b ["Bash(touch b)"]
         task a1 general-purpose Bash(touch b)
         task a1 general-purpose Bash(touch b)
@@ -328,6 +329,7 @@ async fn a_mode_that_gets_stricter_meanwhile_holds_below() {
         mode default
         turn started
         task a1 general-purpose started
+        task a1 general-purpose waits for your answer
         ask (general-purpose: do it) Bash touch b ["Bash(touch b)"]
         mode plan
         task a1 general-purpose Done after 0 calls

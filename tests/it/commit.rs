@@ -100,14 +100,115 @@ async fn nothing_is_committed_where_that_would_be_wrong() {
     check(repository().file("b.txt", "two\n").file("c.txt", ""), &["nothing is staged", "`b.txt`", "`c.txt`"]).await;
     check(Harness::new().file("a.txt", ""), &["not a git repository", "git init"]).await;
 
+    check(conflict("merge"), &["not resolved", "`a.txt`"]).await;
+    check(conflict("rebase"), &["not resolved", "`a.txt`"]).await;
+    for what in ["rebase", "cherry-pick"] {
+        let resolved = conflict(what).file("a.txt", "both\n");
+        git(&resolved.project(), &["add", "a.txt"]);
+        check(resolved, &["Nothing was committed", &format!("`git {what} --continue`")]).await;
+    }
+}
+
+/// On `theirs`, with `main` in conflict with it.
+fn conflict(how: &str) -> Harness {
     let conflict = repository().file("a.txt", "ours\n");
     let project = conflict.project();
     git(&project, &["commit", "--all", "-m", "ours"]);
     git(&project, &["switch", "-c", "theirs", "HEAD~"]);
     std::fs::write(project.join("a.txt"), "theirs\n").unwrap();
     git(&project, &["commit", "--all", "-m", "theirs"]);
-    assert!(git(&project, &["merge", "main"]).contains("CONFLICT"));
-    check(conflict, &["not resolved", "`a.txt`"]).await;
+    assert!(git(&project, &[how, "main"]).contains("CONFLICT"));
+    conflict
+}
+
+#[tokio::test]
+async fn a_resolved_merge_is_concluded() {
+    // The second one keeps what was there: nothing differs, and the merge is to be committed all the same.
+    for (resolved, files) in [("both\n", "a.txt\n"), ("theirs\n", "")] {
+        let run = conflict("merge").file("a.txt", resolved);
+        git(&run.project(), &["add", "a.txt"]);
+        let ran = run.prompt("/commit").run().await;
+        let project = ran.project();
+        assert_eq!(subjects(&ran)[0], "Merge branch 'main'", "{}", ran.trace());
+        assert_eq!(git(&project, &["rev-list", "--parents", "-n", "1", "HEAD"]).split_whitespace().count(), 3);
+        assert_eq!(git(&project, &["diff", "--name-only", "HEAD^1", "HEAD"]), files);
+        assert_eq!(git(&project, &["status", "--porcelain"]), "");
+        assert_eq!(asked(&ran), Vec::<String>::new());
+    }
+}
+
+/// What every wire's model begins with, in each state of a repository; and what it reads when a hook refuses.
+#[cfg(unix)]
+#[tokio::test]
+async fn over_every_wire_the_state_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let staged = || {
+        let run = repository().file("a.txt", "two\n");
+        git(&run.project(), &["add", "a.txt"]);
+        run
+    };
+    let states: [(&str, &dyn Fn() -> Harness, &[&str]); 7] = [
+        ("clean", &repository, &["nothing to commit"]),
+        ("unstaged", &|| repository().file("b.txt", "two\n"), &[" M b.txt", "no changes added to commit"]),
+        ("conflict", &|| conflict("merge"), &["UU a.txt", "You have unmerged paths"]),
+        (
+            "resolved",
+            &|| {
+                let run = conflict("merge").file("a.txt", "both\n");
+                git(&run.project(), &["add", "a.txt"]);
+                run
+            },
+            &["M  a.txt", "still merging"],
+        ),
+        (
+            "detached",
+            &|| {
+                let run = staged();
+                git(&run.project(), &["switch", "--detach"]);
+                run
+            },
+            &["## HEAD (no branch)"],
+        ),
+        ("no git", &|| Harness::new().file("a.txt", ""), &["failed: ", "not a git repository"]),
+        (
+            "hook",
+            &|| {
+                let run = staged().file(".git/hooks/pre-commit", "#!/bin/sh\necho the linter says no\nexit 1\n");
+                let hook = run.project().join(".git/hooks/pre-commit");
+                std::fs::set_permissions(hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+                run
+            },
+            &["M  a.txt"],
+        ),
+    ];
+    for (wire, model) in MODELS {
+        for (state, repository, wants) in states {
+            let commit = Reply::turn().call("Bash", json!({ "command": "git commit -m 'notes: say two'" }));
+            let api = match state {
+                "hook" => FakeApi::start([commit, Reply::turn().text("The hook refused.")]),
+                _ => FakeApi::start([Reply::turn().text("I see.")]),
+            };
+            let wire_name = serde_json::to_value(wire).unwrap();
+            let ran = repository()
+                .set(&format!(
+                    "model = 'fake/{model}'\n[providers.fake]\nwire = {wire_name}\nbase_url = '{}'",
+                    api.base_url(wire)
+                ))
+                .prompt("/commit")
+                .run()
+                .await;
+            api.assert_clean();
+            let received = api.received();
+            for want in wants {
+                assert!(received[0].raw.contains(want), "{wire:?}, {state}: {want} is not in {}", received[0].raw);
+            }
+            assert_eq!(asked(&ran), Vec::<String>::new(), "{wire:?}, {state}");
+            if state == "hook" {
+                assert!(received[1].raw.contains("the linter says no"), "{wire:?}: {}", received[1].raw);
+                assert_eq!(subjects(&ran), ["notes: begin"], "{wire:?}");
+            }
+        }
+    }
 }
 
 #[cfg(unix)]
@@ -160,6 +261,7 @@ async fn over_every_wire_exactly_the_skills_commands_run_unasked() {
             bash("git push --force"),
             bash("git commit -m 'notes: again' --amend"),
             bash("git commit -m 'notes: again' --no-verify"),
+            bash("git commit -m 'notes: again' -n"),
             bash("touch elsewhere"),
             bash("git log -n 1 --stat --format='%h %s'"),
             Reply::turn().text("Committed."),
@@ -196,8 +298,13 @@ async fn over_every_wire_exactly_the_skills_commands_run_unasked() {
             .flat_map(|outcomes: Vec<Outcome>| outcomes)
             .collect();
         use Outcome::{Denied, Ok};
-        // Three commands of the skill's own text come first.
-        assert_eq!(outcomes, [Ok, Ok, Ok, Ok, Ok, Denied, Denied, Denied, Denied, Ok], "{wire:?}: {}", ran.trace());
+        // Four commands of the skill's own text come first.
+        assert_eq!(
+            outcomes,
+            [Ok, Ok, Ok, Ok, Ok, Ok, Denied, Denied, Denied, Denied, Denied, Ok],
+            "{wire:?}: {}",
+            ran.trace()
+        );
         // Only what no rule speaks of was asked.
         assert_eq!(asked(&ran).len(), 1, "{wire:?}: {:?}", asked(&ran));
         assert!(asked(&ran)[0].contains("touch elsewhere"), "{wire:?}: {:?}", asked(&ran));

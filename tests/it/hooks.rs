@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use super::support::harness::{Harness, Ran};
 use super::support::program::Program;
+#[cfg(unix)]
+use super::support::screen::Launch;
 
 /// One hook of an event.
 fn hook(event: &str, matcher: &str, command: &str) -> Value {
@@ -210,6 +212,106 @@ async fn permission_requests_are_answered_by_hooks() {
     // Where nothing is asked, nothing is answered.
     let (ran, made) = touch(hooked("PermissionRequest", "", "exit 2").mode(Mode::Bypass)).await;
     assert!(made && !ran.trace().contains("hook"), "{}", ran.trace());
+}
+
+#[tokio::test]
+async fn a_hook_that_wants_a_person_to_look_beats_one_that_says_yes() {
+    let yes = r#"echo '{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow", "updatedInput": {"command": "touch made.txt "}}}}'"#;
+    for (said, asked) in [(say("ask", ""), true), (say("allow", ""), false), ("true".into(), false)] {
+        let hooks = json!({
+            "PreToolUse": hook("PreToolUse", "Bash", &said)["PreToolUse"],
+            "PermissionRequest": hook("PermissionRequest", "Bash", yes)["PermissionRequest"],
+        });
+        let (ran, made) = touch(Harness::new().set(&toml_of(&hooks))).await;
+        assert_eq!((lines(&ran.trace(), &["ask"]).len() == 1, made), (asked, !asked), "{said}: {}", ran.trace());
+    }
+}
+
+#[tokio::test]
+async fn an_async_hook_is_not_waited_for_and_its_words_come_later() {
+    // It ends only once the second call has run.
+    let command = r#"until [ -e made.txt ]; do sleep 0.01; done; touch told
+        echo '{"decision": "block", "hookSpecificOutput": {"additionalContext": "lint: fine"}}'"#;
+    let script = "
+- reply: [tool: {name: Bash, input: {command: 'true'}}]
+- reply: [tool: {name: Bash, input: {command: touch made.txt}}]
+- reply: [tool: {name: Bash, input: {command: 'until [ -e told ]; do sleep 0.01; done; sleep 0.2'}}]
+- reply: [text: Done.]
+- reply: [text: Again.]
+";
+    let hooks = json!({ "PreToolUse": [{ "matcher": "Bash", "hooks": [
+        { "type": "command", "command": command, "async": true, "once": true },
+    ] }] });
+    let ran = Harness::new().set(&toml_of(&hooks)).mode(Mode::Bypass).env("COCODE_SANDBOXED", "1").script(script);
+    let ran = ran.prompt("go").prompt("and now").run().await;
+    let trace = ran.trace();
+    let told = "attachment <system-reminder>⏎From a PreToolUse hook of the user:⏎⏎lint: fine⏎";
+    assert!(trace.contains(told) && !trace.contains("toolresult Denied"), "{trace}");
+    // When the session ends, it may finish.
+    let hooks = json!({ "Stop": [{ "hooks": [
+        { "type": "command", "command": "sleep 0.3; touch late.txt", "async": true },
+    ] }] });
+    let ran = Harness::new().set(&toml_of(&hooks)).script("- reply: [text: Done.]").prompt("go").run().await;
+    assert!(ran.project().join("late.txt").exists(), "{}", ran.trace());
+}
+
+#[tokio::test]
+async fn a_hook_may_end_everything_and_has_words_for_the_user() {
+    let stop = r#"echo '{"continue": false, "stopReason": "enough", "systemMessage": "look here"}'"#;
+    for (event, want, made) in [
+        ("UserPromptSubmit", "kept the prompt back: enough restore=Some(\"go\")", false),
+        ("PreToolUse", "toolresult Denied: A hook of the user stopped the turn.", false),
+        ("PermissionRequest", "toolresult Denied: A hook of the user stopped the turn.", false),
+        ("PostToolUse", "notice A hook stopped the turn: enough", true),
+        ("SessionStart", "notice enough", true),
+    ] {
+        let mode = if event == "PermissionRequest" { Mode::Default } else { Mode::Bypass };
+        let harness = hooked(event, "", stop).mode(mode).env("COCODE_SANDBOXED", "1");
+        let (ran, touched) = touch(harness).await;
+        let trace = ran.trace();
+        assert!(trace.contains(want) && touched == made, "{event}: {trace}");
+        assert_eq!(trace.contains("reply Done."), event == "SessionStart", "{event}: {trace}");
+        let words = ran.events.iter().find_map(|event| match event {
+            Event::Hook { ran } => ran.word(),
+            _ => None,
+        });
+        assert!(words.is_some_and(|words| words.contains("look here")), "{event}: {trace}");
+    }
+    // What a hook printed for itself only is not shown.
+    let quiet = r#"echo '{"suppressOutput": true}'"#;
+    for (command, shown) in [(quiet, false), ("echo '{}'", true)] {
+        let (ran, _) = touch(hooked("PreToolUse", "", command).mode(Mode::Bypass).env("COCODE_SANDBOXED", "1")).await;
+        let printed = ran.events.iter().any(|event| matches!(event, Event::Hook { ran } if !ran.stdout.is_empty()));
+        assert_eq!(printed, shown, "{command}: {}", ran.trace());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_idle_user_is_told_of() {
+    let program = Program::new();
+    let heard = program.project().join("heard");
+    assert!(std::process::Command::new("mkfifo").arg(&heard).status().unwrap().success());
+    let set = format!("idle_notification_s = 0\n{}", toml_of(&hook("Notification", "idle_prompt", "cat > heard")));
+    let program = program.home_file(".config/cocode/config.toml", &set);
+    let script = program.script("script.yaml", "- reply: [text: Hi.]\n");
+    let mut launch = Launch::new(Program::binary()).cwd(program.project()).env("HOME", program.home());
+    for (name, value) in program.vars() {
+        launch = launch.env(name, value.as_str());
+    }
+    let screen = launch.args(["--offline-script", &script]).start();
+    screen.wait_text("? keys");
+    screen.send("hello\r");
+    screen.wait_text("Hi.");
+    let (sender, told) = std::sync::mpsc::channel();
+    // The pipe is read until the hook has ended.
+    std::thread::spawn(move || sender.send(std::fs::read_to_string(heard)));
+    let told = told.recv_timeout(std::time::Duration::from_secs(60)).expect("the hook ran").unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(
+        (told["notification_type"].as_str(), told["message"].as_str()),
+        (Some("idle_prompt"), Some("cocode is waiting for your input"))
+    );
 }
 
 #[tokio::test]

@@ -6,9 +6,12 @@
 mod agent;
 mod agent_files;
 mod agents;
+mod agents_shown;
 mod bad_input;
 mod builtins;
 mod commit;
+mod compact_full;
+mod compact_kept;
 mod compact_settings;
 mod compact_switches;
 mod compaction;

@@ -288,8 +288,14 @@ pub(crate) fn layout(body: &Value) -> String {
             Value::Array(parts) => parts.iter().for_each(|part| words(part, rows)),
             Value::Object(map) => {
                 let name = |key: &str| map.get(key).and_then(Value::as_str);
-                let known =
-                    ["text", "content", "parts", "output", "functionResponse"].iter().find_map(|key| map.get(*key));
+                let keys = ["text", "content", "parts", "output", "functionCall", "functionResponse"];
+                let known = keys.iter().find_map(|key| map.get(*key)).filter(|part| !part.is_null());
+                if let Some(calls) = map.get("tool_calls").and_then(Value::as_array) {
+                    rows.extend(calls.iter().map(|call| format!("[{}]", call["function"]["name"].as_str().unwrap())));
+                    if known.is_none() {
+                        return;
+                    }
+                }
                 match (known, name("name").or(name("type"))) {
                     (Some(part), _) => words(part, rows),
                     (None, Some(name)) => rows.push(format!("[{name}]")),

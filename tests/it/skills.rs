@@ -173,18 +173,89 @@ async fn a_project_needs_trust_for_commands_and_grants() {
     assert!(run.project().join("a.txt").exists(), "{}", run.trace());
 }
 
+/// Everything that a body may hold and an argument may not mean.
+const PLACEHOLDERS: &str = "$ARGUMENTS $ARGUMENTS[0] $0 $1 $9 ${CLAUDE_SKILL_DIR} ${CLAUDE_PLUGIN_ROOT} \
+    ${CLAUDE_SESSION_ID} ${COCODE_SKILL_DIR} ${COCODE_SESSION_ID} !`touch evil.txt` @secret.txt";
+
 #[tokio::test]
 async fn arguments_are_never_expanded() {
-    let args = "$ARGUMENTS $1 ${CLAUDE_SESSION_ID} !`touch evil.txt` @secret.txt";
-    let run = own("say", "", "Say: $ARGUMENTS")
-        .file("secret.txt", "do not tell")
-        .mode(Mode::Bypass)
-        .script("- reply: [text: Done.]\n  expect: {lacks: do not tell}\n")
-        .prompt(&format!("/say {args}"))
-        .run()
-        .await;
-    assert!(told(&run)[0].ends_with(&format!("Say: {args}")), "{:?}", told(&run));
-    assert!(!run.project().join("evil.txt").exists());
+    for body in ["Say: $ARGUMENTS", "Say:", "Say: $ARGUMENTS\n\n```\n$ARGUMENTS\n```"] {
+        let run = own("say", "", body)
+            .file("secret.txt", "do not tell")
+            .mode(Mode::Bypass)
+            .env("COCODE_SANDBOXED", "1")
+            .script("- reply: [text: Done.]\n  expect: {lacks: do not tell}\n")
+            .prompt(&format!("/say {PLACEHOLDERS}"))
+            .run()
+            .await;
+        let text = &told(&run)[0];
+        assert_eq!(text.matches(PLACEHOLDERS).count(), body.matches("$ARGUMENTS").count().max(1), "{text}");
+        assert!(!run.project().join("evil.txt").exists(), "{text}");
+        assert!(run.trace().ends_with("turn ended Done"), "{}", run.trace());
+    }
+}
+
+#[tokio::test]
+async fn an_argument_never_becomes_a_command() {
+    let evil = "x; touch evil1.txt $(touch evil2.txt) `touch evil3.txt` ' ; touch evil4.txt ' && touch evil5.txt";
+    let body =
+        "One !`echo $ARGUMENTS`\nTwo !`echo \"$ARGUMENTS\"`\nThree !`echo '$ARGUMENTS'`\nFour !`echo $1 $2`\nEnd.";
+    for args in [evil, PLACEHOLDERS, "$(touch evil6.txt)", "a' \"b"] {
+        let run = own("say", "", body)
+            .mode(Mode::Bypass)
+            .env("COCODE_SANDBOXED", "1")
+            .script(DONE)
+            .prompt(&format!("/say {args}"))
+            .run()
+            .await;
+        let made: Vec<_> = std::fs::read_dir(run.project()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(made.iter().all(|name| !name.to_string_lossy().contains("evil")), "{args}: {made:?}");
+        assert!(told(&run)[0].contains("End."), "{}", run.trace());
+    }
+}
+
+/// Rules of a skill are the weakest that allow: whoever says no or asks is above them.
+#[tokio::test]
+async fn a_skill_grants_no_more_than_the_mode_and_the_rules() {
+    for grant in ["'*'", "Bash", "Bash(*)", "Bash(touch:*), Write, Edit"] {
+        let harness = || {
+            own(
+                "make",
+                &format!("allowed-tools: {grant}\npermission_mode: bypassPermissions\nmode: bypass"),
+                "Touch it.",
+            )
+            .script("- reply: [tool: {name: Bash, input: {command: \"touch a.txt\"}}]\n- reply: [text: Done.]\n")
+            .prompt("/make")
+        };
+        for (set, mode) in [
+            ("", Mode::Plan),
+            ("permissions.deny = ['Bash(touch:*)']", Mode::Default),
+            ("permissions.deny = ['Bash']", Mode::AcceptEdits),
+            ("permissions.ask = ['Bash(touch:*)']", Mode::Default),
+        ] {
+            let run = harness().set(set).mode(mode).answer(Answer::No { feedback: Some("no".into()) }).run().await;
+            assert!(!run.project().join("a.txt").exists(), "{grant}, {set}: {}", run.trace());
+        }
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn links_in_a_skill_open_nothing_outside() {
+    let harness =
+        || own("read", "", "See @notes.md and @sub/more.md and @../../../private.txt").script(DONE).prompt("/read");
+    let harness = harness();
+    let home = harness.project().parent().unwrap().join(".claude");
+    let outside = home.parent().unwrap().join("private.txt");
+    std::fs::write(&outside, "the private words").unwrap();
+    let skill = home.join("skills/read");
+    std::os::unix::fs::symlink(&outside, skill.join("notes.md")).unwrap();
+    std::fs::create_dir_all(home.parent().unwrap().join("elsewhere")).unwrap();
+    std::fs::write(home.parent().unwrap().join("elsewhere/more.md"), "the private words").unwrap();
+    std::os::unix::fs::symlink(home.parent().unwrap().join("elsewhere"), skill.join("sub")).unwrap();
+    let run = harness.run().await;
+    assert!(!run.trace().contains("the private words"), "{}", run.trace());
+    assert_eq!(run.trace().matches("was not attached").count(), 3, "{}", run.trace());
 }
 
 #[tokio::test]
@@ -259,6 +330,36 @@ async fn an_edit_counts_at_once() {
     std::fs::write(run.home().join("skills/fix/SKILL.md"), skill("", "Second.")).unwrap();
     let run = Harness::after(run).script(DONE).prompt("/fix").run().await;
     assert!(told(&run)[0].ends_with("Second."));
+}
+
+#[tokio::test]
+async fn edits_are_live_within_a_session() {
+    let write = |name: &str, body: &str| {
+        format!(
+            "- reply: [tool: {{name: Bash, input: {{command: \"mkdir -p .claude/skills/{name} && \
+             printf -- '---\\\\ndescription: d\\\\n---\\\\n{body}' > .claude/skills/{name}/SKILL.md\"}}}}]\n{DONE}"
+        )
+    };
+    let script = [
+        DONE.to_owned(),
+        write("fix", "Second."),
+        DONE.to_owned(),
+        write("newer", "Third."),
+        DONE.to_owned(),
+        format!("- reply: [tool: {{name: Bash, input: {{command: rm -r .claude/skills/fix}}}}]\n{DONE}"),
+    ];
+    let run = Harness::new()
+        .file(".claude/skills/fix/SKILL.md", &skill("", "First."))
+        .mode(Mode::Bypass)
+        .env("COCODE_SANDBOXED", "1")
+        .script(&script.concat());
+    // Even so, what could steer the agent is asked about.
+    let run = run.answer(Answer::Yes).answer(Answer::Yes).answer(Answer::Yes);
+    let run = run.prompt("/fix").prompt("edit").prompt("/fix").prompt("add").prompt("/newer").prompt("remove");
+    let run = run.prompt("/fix").run().await;
+    let ends: Vec<String> = told(&run).iter().map(|text| text[text.len() - 7..].trim().to_owned()).collect();
+    assert_eq!(ends, ["First.", "Second.", "Third."], "{}", run.trace());
+    assert!(run.trace().contains("\nerror There is no command `/fix`."), "{}", run.trace());
 }
 
 #[tokio::test]
@@ -437,4 +538,41 @@ async fn the_rules_of_a_fork_end_with_it() {
         .run()
         .await;
     assert_eq!(run.trace().matches("\nask Bash").count(), 1, "{}", run.trace());
+}
+
+#[tokio::test]
+async fn what_a_fork_took_ends_with_it_while_another_skill_runs() {
+    let hooks = "hooks: {PreToolUse: [{matcher: Bash, hooks: [{type: command, command: 'exit 2'}]}]}";
+    let run = own("outer", "model: haiku", "Call the other one.")
+        .home("skills/away/SKILL.md", &skill(&format!("context: fork\nmodel: opus\n{hooks}"), "Look."))
+        .script(
+            r#"
+- reply: [tool: {name: Skill, input: {skill: away}}]
+- for: agent:general-purpose
+  reply: [tool: {name: Bash, input: {command: "ls"}}]
+- for: agent:general-purpose
+  reply: [text: Looked.]
+  expect: {contains: "Refused by a PreToolUse hook"}
+- reply: [tool: {name: Bash, input: {command: "ls"}}]
+- reply: [text: Done.]
+  expect: {lacks: "Refused by a PreToolUse hook"}
+"#,
+        )
+        .prompt("/outer")
+        .run()
+        .await;
+    let trace = run.trace();
+    assert!(trace.ends_with("turn ended Done") && trace.contains("hook PreToolUse:Bash"), "{trace}");
+    let models: Vec<&str> = run
+        .events
+        .iter()
+        .filter_map(|event| if let Event::Model(info) = event { Some(info.model.as_str()) } else { None })
+        .collect();
+    assert_eq!(models, ["haiku", "opus", "haiku", "script"]);
+}
+
+#[tokio::test]
+async fn an_agent_type_alone_makes_no_fork() {
+    let run = own("mine", "agent: quant_analyst", "Look at it.").script(DONE).prompt("/mine").run().await;
+    assert!(told(&run)[0].ends_with("Look at it."), "{}", run.trace());
 }

@@ -21,7 +21,7 @@ const UP: &str = "\x1b[A";
 const PAGE_DOWN: &str = "\x1b[6~";
 const ALT_ENTER: &str = "\x1b\r";
 
-fn launch(program: &Program, size: (u16, u16), args: &[&str]) -> Screen {
+pub(crate) fn launch(program: &Program, size: (u16, u16), args: &[&str]) -> Screen {
     let launch = Launch::new(Program::binary())
         .args(args.iter().copied())
         .env("HOME", program.home())
@@ -34,20 +34,20 @@ fn launch(program: &Program, size: (u16, u16), args: &[&str]) -> Screen {
 }
 
 /// Starts with a script, waits until the composer is there.
-fn scripted(program: &Program, size: (u16, u16), yaml: &str) -> Screen {
+pub(crate) fn scripted(program: &Program, size: (u16, u16), yaml: &str) -> Screen {
     let script = program.script("script.yaml", yaml);
     launch(program, size, &["--offline-script", &script])
 }
 
 /// Answers a question once it takes keys.
-fn answer(screen: &Screen, question: &str, key: &str) {
+pub(crate) fn answer(screen: &Screen, question: &str, key: &str) {
     screen.wait_text(question);
     // A dialog takes no key for a moment, so that nothing typed for the prompt answers it; nothing on the screen tells when.
     std::thread::sleep(ARMED);
     screen.send(key);
 }
 
-fn leave(screen: &mut Screen) {
+pub(crate) fn leave(screen: &mut Screen) {
     screen.send(CTRL_C);
     screen.send(CTRL_C);
     assert_eq!(screen.wait_exit().exit_code(), 0);
@@ -165,7 +165,7 @@ fn the_window_and_its_compaction_are_shown() {
         screen.wait_text("full at");
         screen.wait_text(READY);
         screen.send("/compact\r");
-        screen.wait_text("Compacting");
+        screen.wait_text("Summarising…");
         screen.wait_text("/compact undo");
         screen.wait_for("room again", |screen| !screen.contains("% left"));
         screen.wait_text(READY);

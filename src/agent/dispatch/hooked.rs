@@ -89,8 +89,9 @@ impl Agent {
                 Ok(refused(&ready, Hook::PermissionRequest, &reason))
             }
             Some(Verdict { decision: hooks::Decision::Allow, .. }) => {
+                let said = ready.said.clone();
                 let ready = match self.rewritten(ready, outcome.input) {
-                    Hooked::On(ready) => ready,
+                    Hooked::On(ready) => Ready { said, ..ready },
                     settled @ Hooked::Settled(_) => return Ok(settled),
                 };
                 self.take_mode(desk).await?;
@@ -127,10 +128,11 @@ impl Agent {
         }
     }
 
-    /// Whether a hook's yes may stand for the user's: not where the administrator wants a person to be asked, nor for files
-    /// that no rule opens.
+    /// Whether a hook's yes may stand for the user's: not where the administrator or another hook wants a person to be
+    /// asked, nor for files that no rule opens.
     fn hooks_may_answer(&self, ready: &Ready) -> bool {
-        if !self.policy.rules.broken().is_empty() {
+        let asked = ready.said.as_ref().is_some_and(|said| said.decision == hooks::Decision::Ask);
+        if asked || !self.policy.rules.broken().is_empty() {
             return false;
         }
         let mut managed = RuleSet::default();
@@ -186,6 +188,7 @@ impl Agent {
             return self.deliver_context(desk).await.map(|()| None);
         }
         let (place, settings) = (self.hook_place(), self.hook_settings());
+        seen.iter().for_each(|(_, occasion)| self.fire_later(occasion, &place, &settings));
         let outcomes = {
             let runs = seen.iter().map(|(_, occasion)| self.hooking.hooks.run(occasion, &place, &settings));
             tokio::select! {

@@ -44,7 +44,7 @@ impl Agent {
         }
         let request = Request { messages, purpose: Purpose::Summary, ..request };
         let Some(asked) = self.model.provider.compact(Arc::new(request)) else { return Ok(None) };
-        let phase = "Compacting at the provider".to_owned();
+        let phase = "Compacting at the provider…".to_owned();
         desk.emit(Event::Compaction(Compaction::Progress { phase, received: 0 })).await;
         let answer = tokio::select! {
             biased;

@@ -81,6 +81,15 @@ impl Call {
             None if self.abandoned => ("■", theme.warning),
             None => ("○", theme.accent),
         };
+        if let (Some(task), None, Detail::Live { lines: 0, now }) = (&self.task, &self.result, detail) {
+            return vec![task::dense(
+                task,
+                Span::styled(format!("{mark} "), style),
+                now.saturating_sub(self.since),
+                width,
+                theme,
+            )];
+        }
         let mut rows = vec![self.head(mark, style, width, theme, detail)];
         rows.extend(self.body(width, theme, detail));
         rows
@@ -169,7 +178,8 @@ impl Call {
         match (result.outcome, &result.display) {
             (_, Some(Display::Agent { tools, tokens, millis, .. })) => {
                 let mut rows = vec![task::done(*tools, *tokens, *millis, width, theme)];
-                if detail == Detail::Whole || result.outcome == Outcome::Error {
+                // The viewer shows all that it did, the report at the end of it.
+                if detail != Detail::Whole && result.outcome == Outcome::Error {
                     rows.extend(output_rows(&whole_text(result), theme.dim, width, theme, detail));
                 }
                 rows

@@ -25,6 +25,19 @@ pub(super) fn live(task: &Task, since: Duration, width: usize, theme: &Theme, de
     row(format!("{}{doing}", figures(task.tools, task.tokens, took)), width, theme)
 }
 
+/// While it runs, where there is room for one row only: who, and its figures in short.
+pub(super) fn dense(task: &Task, mark: Span<'static>, took: Duration, width: usize, theme: &Theme) -> Row {
+    let calls = if task.tools == 1 { "call" } else { "calls" };
+    let figures = format!("  {} {calls} · {} · {}", task.tools, count(task.tokens), spell(took));
+    let who = text::clean_line(&format!("{}: {}", task.agent, task.description));
+    let room = width.saturating_sub(2 + text::width(&figures)).max(8);
+    let who = text::truncate(&who, room).into_owned();
+    Row::from(Line::from(wrap::clip(
+        vec![mark, Span::styled(who, theme.text), Span::styled(figures, theme.dim)],
+        width,
+    )))
+}
+
 /// Once it ended.
 pub(super) fn done(tools: u32, tokens: u64, millis: u64, width: usize, theme: &Theme) -> Row {
     row(figures(tools, tokens, Duration::from_millis(millis)), width, theme)
@@ -32,12 +45,15 @@ pub(super) fn done(tools: u32, tokens: u64, millis: u64, width: usize, theme: &T
 
 fn figures(tools: u32, tokens: u64, took: Duration) -> String {
     let calls = if tools == 1 { "call" } else { "calls" };
-    let tokens = match tokens {
+    format!("{tools} {calls} · {} tokens · {}", count(tokens), spell(took))
+}
+
+fn count(tokens: u64) -> String {
+    match tokens {
         0..1_000 => tokens.to_string(),
         1_000..1_000_000 => format!("{:.1}k", tokens as f64 / 1_000.0),
         _ => format!("{:.1}M", tokens as f64 / 1_000_000.0),
-    };
-    format!("{tools} {calls} · {tokens} tokens · {}", spell(took))
+    }
 }
 
 fn row(said: String, width: usize, theme: &Theme) -> Row {
@@ -74,6 +90,14 @@ mod tests {
         assert_eq!(said(&doing, 80), "  └ 12 calls · 34.6k tokens · 1m 12s · Grep(fn parse␛[31m)");
         assert_eq!(said(&doing, 40), "  └ 12 calls · 34.6k tokens · 1m 12s · …");
         assert_eq!(said(&task(1, 999, Step::Started), 40), "  └ 1 call · 999 tokens · 1m 12s");
+        let dense = |task: &Task, width| {
+            let row = row_text(&super::dense(task, Span::raw("○ "), Duration::from_secs(72), width, &theme));
+            assert!(text::width(&row) <= width, "{row}");
+            row
+        };
+        assert_eq!(dense(&doing, 80), "○ Explore: d  12 calls · 34.6k · 1m 12s");
+        let long = Task { description: "where the parser is called".into(), ..doing.clone() };
+        assert_eq!(dense(&long, 40), "○ Explore: w…  12 calls · 34.6k · 1m 12s");
         assert_eq!(row_text(&done(0, 2_000_000, 900, 40, &theme)), "  └ 0 calls · 2.0M tokens · 0s");
     }
 

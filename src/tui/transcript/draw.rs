@@ -153,6 +153,9 @@ impl Transcript {
             };
             above.add(&slot.cell, drawn.rows.to_vec(), &mut rows);
             slot.drawn = Some(drawn);
+            if let (Cell::Call(call), Detail::Whole) = (&slot.cell, detail) {
+                rows.extend(self.below.rows(&call.id, width, theme));
+            }
         }
         rows
     }
@@ -160,5 +163,6 @@ impl Transcript {
     /// Frees what `render_all` keeps, once the viewer is closed.
     pub fn forget_drawn(&mut self) {
         self.slots.iter_mut().for_each(|slot| slot.drawn = None);
+        self.below.forget_drawn();
     }
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Transcript;
-use crate::message::{Kind, Media, ToolCall};
-use crate::protocol::HistoryItem;
+use crate::message::{Kind, Media, Message, ToolCall};
+use crate::protocol::{HistoryItem, Receipt};
 use crate::tui::cell::Cell;
 use crate::tui::cell::call::Shell;
+use crate::tui::cell::compaction::Compacted;
 
 /// Arguments that say best what a call is about, the first that is there.
 const TITLES: &[&str] =
@@ -26,25 +27,34 @@ pub(super) fn media(media: &Media) -> String {
 }
 
 impl Transcript {
+    /// The receipt of a compaction.
+    pub(super) fn compacted(&mut self, receipt: &Receipt, summary: &str) {
+        self.push(Cell::Compacted(Compacted { receipt: receipt.clone(), summary: summary.to_owned() }));
+    }
+
     /// Folds what is shown of a resumed session.
     pub(super) fn fold_history(&mut self, history: &[HistoryItem], now: Duration) {
         for item in history {
             match item {
-                HistoryItem::Message { message, .. } => {
-                    self.message(message, now);
-                    if message.kind == Kind::Reply {
-                        for call in message.calls() {
-                            self.start_call(call.id.clone(), call.name.clone(), &title(call), now);
-                        }
-                    }
-                }
+                HistoryItem::Message { message, .. } => self.fold_message(message, now),
                 HistoryItem::Shell { command, output, code } => {
                     let done = Some((output.clone(), *code));
                     self.push(Cell::Shell(Shell { command: command.clone(), since: now, done }));
                 }
+                HistoryItem::Compacted { receipt, summary } => self.compacted(receipt, summary),
                 HistoryItem::Note { text } => self.aside(text.clone()),
             }
         }
         self.abandon_running();
+    }
+
+    /// Folds a message of which nothing was told before; its calls count as begun.
+    pub(super) fn fold_message(&mut self, message: &Message, now: Duration) {
+        self.message(message, now);
+        if message.kind == Kind::Reply {
+            for call in message.calls() {
+                self.start_call(call.id.clone(), call.name.clone(), &title(call), now);
+            }
+        }
     }
 }

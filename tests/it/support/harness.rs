@@ -211,7 +211,7 @@ impl Harness {
         let Handle { ops, mut events, task } = engine::start(self.setup());
         let mut seen = Vec::new();
         let mut prompts = VecDeque::from(std::mem::take(&mut self.prompts));
-        let (mut begun, mut queued, mut asked, mut compacting) = (false, 0, false, false);
+        let (mut begun, mut queued, mut asked, mut compacting, mut under_way) = (false, 0, false, false, false);
         let builtin = Registry::builtin();
         loop {
             let event = tokio::time::timeout(PATIENCE, events.recv()).await;
@@ -222,6 +222,8 @@ impl Harness {
             match &event {
                 Event::Queue { items } => queued = items.len(),
                 Event::Turn(Turn::Started) => asked = false,
+                Event::Compaction(Compaction::Started { .. }) => under_way = true,
+                Event::Compaction(Compaction::Completed { .. } | Compaction::Failed { .. }) => under_way = false,
                 _ => {}
             }
             // A skill that was refused makes no turn, and what waits makes one of its own.
@@ -231,7 +233,7 @@ impl Harness {
                 Event::Turn(Turn::Ended { end, .. }) => queued == 0 || *end == TurnEnd::Failed,
                 _ => false,
             };
-            let told = compacting && matches!(event, Event::Notice { .. } | Event::Error { .. });
+            let told = compacting && !under_way && matches!(event, Event::Notice { .. } | Event::Error { .. });
             let ready = ended || refused || told || (matches!(event, Event::Usage(_)) && !begun);
             if let Event::Ask(ask) = &event
                 && !self.unanswered

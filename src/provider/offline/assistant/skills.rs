@@ -83,11 +83,12 @@ fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
     let ran = |start: &str| -> Vec<&Step<'_>> {
         situation.of_tool("Bash").filter(|step| step.input("command").starts_with(start)).collect()
     };
-    let (statuses, adds) = (ran("git status"), ran("git add"));
+    let (statuses, adds) = (ran("git status --porcelain"), ran("git add"));
     let ask = || bash("git status --porcelain=v2 --branch", "Show the state of the work tree");
     let Some(status) = statuses.last() else {
         let log = bash("git log -n 12 --format=%s", "Show how commits are written here");
-        return vec![say("Looking at the repository."), ask(), log];
+        let under_way = bash("git status --long --untracked-files=no", "Show what is under way");
+        return vec![say("Looking at the repository."), ask(), under_way, log];
     };
     if !status.ok() {
         let text = status.text();
@@ -100,7 +101,7 @@ fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
     let state = State::read(&status.text());
     if !state.unmerged.is_empty() {
         return vec![say(format!(
-            "Nothing was committed: a merge is under way, and these paths are not resolved.\n\n{}\nResolve and stage them first.",
+            "Nothing was committed: these paths are not resolved.\n\n{}\nResolve and stage them first.",
             list(&state.unmerged)
         ))];
     }
@@ -115,7 +116,18 @@ fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
         return vec![say("Staging what you asked for."), bash(&command, "Stage the changes")];
     }
     let staged = state.staged();
-    if staged.is_empty() {
+    let under_way = ran("git status --long").first().map(|step| step.text()).unwrap_or_default();
+    let merging = under_way.contains("still merging");
+    if let Some(what) = ["rebase", "cherry-pick", "revert", "am"]
+        .iter()
+        .find(|what| under_way.contains(&format!("git {what} --continue")))
+    {
+        return vec![say(format!(
+            "Nothing was committed: a {what} is under way. `git {what} --continue` concludes it with its own message, \
+             `git {what} --abort` gives it up."
+        ))];
+    }
+    if staged.is_empty() && !merging {
         return vec![say(match state.left()[..] {
             [] => "There is nothing to commit: the work tree is clean.".to_owned(),
             ref left => format!(
@@ -126,8 +138,18 @@ fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
         })];
     }
     let subjects = ran("git log -n 12").first().filter(|step| step.ok()).map(|step| step.text()).unwrap_or_default();
+    let heads = ran("git log -n 1 --format='%h %D' MERGE_HEAD");
+    if merging && heads.is_empty() {
+        return vec![bash("git log -n 1 --format='%h %D' MERGE_HEAD", "Show what is merged")];
+    }
     let given = Some(wanted).filter(|wanted| !wanted.is_empty() && adds.is_empty());
-    let subject = given.map_or_else(|| subject(&state, &staged, &subjects), str::to_owned);
+    let subject = given.map_or_else(
+        || match heads.first() {
+            Some(head) => merged(&head.text()),
+            None => subject(&state, &staged, &subjects),
+        },
+        str::to_owned,
+    );
     let commits = ran("git commit");
     let Some(made) = commits.first() else {
         let quoted = subject.replace('\'', r"'\''");
@@ -143,7 +165,7 @@ fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
             tail(&made.text(), 15)
         ))];
     }
-    let Some(shown) = ran("git log -n 1 ").first().copied() else {
+    let Some(shown) = ran("git log -n 1 --stat").first().copied() else {
         return vec![bash("git log -n 1 --stat --format='%h %s'", "Show the commit")];
     };
     let mut text = format!("Committed:\n\n{}", tail(&shown.text(), 20));
@@ -155,6 +177,15 @@ fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
         text.push_str(&format!("\n\nNot committed: {} with changes.", counted(left)));
     }
     vec![say(text)]
+}
+
+/// The subject of a merge as git itself writes it, of the short hash and the names of what was merged.
+fn merged(head: &str) -> String {
+    let (hash, names) = head.trim().split_once(' ').unwrap_or((head.trim(), ""));
+    match names.split(", ").find(|name| !name.is_empty() && !name.starts_with("tag: ") && *name != "HEAD") {
+        Some(name) => format!("Merge branch '{name}'"),
+        None => format!("Merge commit '{hash}'"),
+    }
 }
 
 /// The command that stages what the user named; none when they named no files.
