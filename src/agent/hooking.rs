@@ -1,5 +1,6 @@
 //! Where hooks are fired, and what the agent does with what they say. `hooks` knows nothing of agents; this file does.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,6 +33,10 @@ pub struct Hooking {
     pub(super) beside_calls: Vec<String>,
     /// Notifications that nobody waits for.
     beside: JoinSet<Outcome>,
+    /// What SessionStart hooks set for the commands of the session.
+    pub(super) env: BTreeMap<String, String>,
+    /// Where they may write it, while they run.
+    env_file: Option<PathBuf>,
     /// Runs of `async` hooks. They may go on for a moment when the session ends.
     later: JoinSet<Outcome>,
 }
@@ -132,7 +137,12 @@ impl Agent {
 
     pub(super) fn hook_settings(&self) -> hooks::Settings {
         let tools = &self.settings.tools;
-        hooks::Settings { secret_env: tools.secret_env.clone(), env: tools.env.clone() }
+        let mut env = tools.env.clone();
+        if let Some(file) = &self.hooking.env_file {
+            let file = file.to_string_lossy();
+            env.extend(["CLAUDE", "COCODE"].map(|owner| (format!("{owner}_ENV_FILE"), file.to_string())));
+        }
+        hooks::Settings { secret_env: tools.secret_env.clone(), env }
     }
 
     pub(super) async fn report(&mut self, outcome: &Outcome, desk: &Desk) -> Result<(), session::Error> {
@@ -157,7 +167,14 @@ impl Agent {
         desk: &Desk,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
-        if let Some(outcome) = self.fire(Occasion::session_start(source), desk, cancel).await? {
+        let file = if self.hooking.hooks.listens(Hook::SessionStart) { self.env_file() } else { None };
+        self.hooking.env_file = file.as_ref().map(|file| file.to_path_buf());
+        let outcome = self.fire(Occasion::session_start(source), desk, cancel).await;
+        self.hooking.env_file = None;
+        if let Some(file) = file {
+            self.take_env(file).await;
+        }
+        if let Some(outcome) = outcome? {
             self.hooking.pending.extend(outcome.context.into_iter().map(|text| (Hook::SessionStart, text)));
             if let Some(reason) = outcome.stop.filter(|reason| !reason.is_empty()) {
                 desk.emit(Event::Notice { text: reason }).await;

@@ -9,6 +9,7 @@ mod failure;
 mod family;
 mod forks;
 mod fresh;
+mod hook_env;
 pub mod hooking;
 mod host;
 mod media;
@@ -326,6 +327,7 @@ impl Agent {
     /// Asks another model from the next request on; `tools` are the limits that fit its window.
     pub fn set_model(&mut self, model: Model, tools: tools::Settings) {
         self.settings.tools = Arc::new(tools);
+        self.lend_env();
         self.used.insert(model.name(), model.spec.clone());
         self.thinking.forget();
         self.model = model;

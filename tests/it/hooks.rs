@@ -469,6 +469,23 @@ async fn sessions_begin_and_end_with_their_hooks() {
 }
 
 #[tokio::test]
+async fn a_session_may_begin_with_variables() {
+    let command = r#"echo "export GREETING='it is Monday' HOOK_SECRET=x" >> "$CLAUDE_ENV_FILE""#;
+    let script = "
+- reply: [tool: {name: Bash, input: {command: 'echo \"[$GREETING]\" $CLAUDE_ENV_FILE'}}]
+- reply: [text: Done.]
+";
+    let harness = || Harness::new().mode(Mode::Bypass).env("COCODE_SANDBOXED", "1");
+    let set = toml_of(&hook("SessionStart", "", command));
+    // Another model's limits do not take them away.
+    let ran = harness().set(&set).home("skills/think/SKILL.md", "---\ndescription: d\nmodel: opus\n---\nThink.");
+    let ran = ran.script(&script.repeat(2)).prompt("go").prompt("/think").run().await;
+    assert_eq!(lines(&ran.trace(), &["toolresult"]), ["toolresult Ok: [it is Monday]⏎"; 2], "{}", ran.trace());
+    let ran = harness().script(script).prompt("go").run().await;
+    assert_eq!(lines(&ran.trace(), &["toolresult"]), ["toolresult Ok: []⏎"], "{}", ran.trace());
+}
+
+#[tokio::test]
 async fn once_holds_over_a_resume() {
     let set = r#"[[hooks.UserPromptSubmit]]
 hooks = [{ type = "command", command = "echo x >> count", once = true }]"#;

@@ -576,3 +576,18 @@ async fn an_agent_type_alone_makes_no_fork() {
     let run = own("mine", "agent: quant_analyst", "Look at it.").script(DONE).prompt("/mine").run().await;
     assert!(told(&run)[0].ends_with("Look at it."), "{}", run.trace());
 }
+
+#[tokio::test]
+async fn a_skills_hooks_run_with_it_and_a_projects_only_in_a_trusted_folder() {
+    let text = skill("hooks: {PreToolUse: [{hooks: [{type: command, command: touch ran.txt}]}]}", "Look.");
+    let call = "- reply: [tool: {name: Read, input: {file_path: a.txt}}]\n- reply: [text: Done.]\n";
+    for (answer, ran) in [(Answer::No { feedback: None }, false), (Answer::Yes, true)] {
+        let run = Harness::new().file(".claude/skills/look/SKILL.md", &text).file("a.txt", "x").script(call);
+        let run = run.prompt("/look").answer(answer).run().await;
+        assert!(run.trace().contains("hooks of /look"), "{}", run.trace());
+        assert_eq!(run.project().join("ran.txt").exists(), ran, "{}", run.trace());
+    }
+    let run = Harness::new().home("skills/look/SKILL.md", &text).file("a.txt", "x").script(&call.repeat(2));
+    let run = run.prompt("go").run().await;
+    assert!(!run.project().join("ran.txt").exists(), "without the skill: {}", run.trace());
+}
