@@ -244,6 +244,8 @@ impl Run<'_> {
                 biased;
                 stopped = stopped.as_mut() => {
                     self.exit = stopped;
+                    // What a command does under way goes on to its end otherwise.
+                    let _ = handle.ops.send(Op::Interrupt).await;
                     // Not only this turn: a prompt that still waits for the start must not be sent, either.
                     let _ = handle.ops.send(Op::Shutdown).await;
                     let millis = self.drain(handle).await?;

@@ -14,6 +14,7 @@ use crate::provider::{self, ToolSpec};
 use crate::session;
 use crate::session::context::Count;
 use crate::session::entry::{Boundary, EntryKind, Kept, Seq};
+use crate::stdx::text::short;
 
 /// Compaction of the agent's session.
 pub(super) struct Room {
@@ -27,10 +28,7 @@ pub(super) struct Room {
 /// What came of a compaction that was asked for.
 #[derive(Debug)]
 pub enum Compacted {
-    Done {
-        receipt: Receipt,
-        notes: Vec<String>,
-    },
+    Done(Box<Receipt>),
     /// Nothing changed; a sentence says why.
     Refused(String),
 }
@@ -321,7 +319,7 @@ impl Agent {
             .collect();
         large.sort_by_key(|(tokens, _)| std::cmp::Reverse(*tokens));
         let parts: Vec<String> =
-            large.iter().take(3).map(|(tokens, what)| format!("{what} of {tokens} tokens")).collect();
+            large.iter().take(3).map(|(tokens, what)| format!("{what} of {} tokens", short(*tokens))).collect();
         let text = format!(
             "The conversation was compacted twice within a few requests. What fills the window: {}. A model with a \
              larger window, or smaller pieces of work, would help.",
@@ -355,7 +353,7 @@ impl Agent {
         Ok(match self.summarize(wish, desk, cancel).await? {
             Ok(receipt) => {
                 self.room.driver.summarized(Summarized::Committed);
-                Compacted::Done { receipt, notes: Vec::new() }
+                Compacted::Done(Box::new(receipt))
             }
             Err((FailureReason::Interrupted, _)) => Compacted::Refused("Compaction canceled.".into()),
             Err((_, text)) => Compacted::Refused(format!("Nothing was compacted: {}.", text.trim_end_matches('.'))),
@@ -388,7 +386,7 @@ impl Agent {
             0 => String::new(),
             kept => format!(" {kept} stay, since their files could not be written."),
         };
-        Ok(format!("{} tool results cleared, about {} tokens.{kept}", cleared.results, cleared.tokens))
+        Ok(format!("{} tool results cleared, about {} tokens.{kept}", cleared.results, short(cleared.tokens)))
     }
 
     /// `/compact undo`: takes the last boundary back, if the conversation still fits then.
@@ -408,8 +406,9 @@ impl Agent {
         let (after, marks) = (self.room.driver.used(&preview), *self.room.driver.marks());
         if after >= marks.blocking {
             return Ok(format!(
-                "The compaction stays: without it the conversation would have about {after} tokens, and {} fit.",
-                marks.blocking
+                "The compaction stays: without it the conversation would have about {} tokens, and {} fit.",
+                short(after),
+                short(marks.blocking)
             ));
         }
         self.session.append(undone)?;
@@ -417,7 +416,7 @@ impl Agent {
         self.room.driver.undone();
         let info = self.usage_info();
         desk.emit(Event::Usage(info)).await;
-        Ok(format!("The compaction was taken back: the conversation has about {after} tokens again."))
+        Ok(format!("The compaction was taken back: the conversation has about {} tokens again.", short(after)))
     }
 
     /// Whether compaction is offered at all.

@@ -40,6 +40,27 @@ impl Excerpt {
         without_oldest(&self.messages).map(|messages| Excerpt { messages, ..self.clone() })
     }
 
+    /// Characters of its longest text.
+    pub fn longest(&self) -> usize {
+        let texts = self.messages.iter().flat_map(|message| &message.blocks).filter_map(|block| match block {
+            Block::Text { text, .. } => Some(text.chars().count()),
+            _ => None,
+        });
+        texts.max().unwrap_or_default()
+    }
+
+    /// Every text that is longer than so many characters cut in its middle.
+    pub fn clipped(&self, most: usize) -> Excerpt {
+        let block = |block: &Block| match block {
+            Block::Text { text, wire: None } => Block::text(clipped(text, most)),
+            other => other.clone(),
+        };
+        let message = |message: &Arc<Message>| {
+            Arc::new(Message { blocks: message.blocks.iter().map(block).collect(), ..Message::clone(message) })
+        };
+        Excerpt { messages: self.messages.iter().map(message).collect(), ..self.clone() }
+    }
+
     /// The request's messages, with what follows the instruction: the summarizer's own calls and their results.
     pub fn request(&self, rounds: &[Arc<Message>]) -> Vec<Arc<Message>> {
         if Excerpt::inline(&self.instruction) {
@@ -279,5 +300,13 @@ mod tests {
         }
         assert!(sizes.len() > 2 && sizes.is_sorted_by(|a, b| a > b), "{sizes:?}");
         assert_eq!(Excerpt::new(&[], &HashSet::new(), 1, "x".into()).shorter(), None);
+    }
+
+    #[test]
+    fn long_texts_are_cut_where_nothing_can_go() {
+        let excerpt =
+            Excerpt::new(&[Arc::new(Message::prompt("日本語の長い文"))], &HashSet::new(), 9, "Sum up.".into());
+        assert_eq!((excerpt.longest(), excerpt.clipped(7)), (7, excerpt.clone()));
+        assert_eq!(show(&excerpt.clipped(3).request(&[])), "User: 日本\n[… 4 characters left out …]\n文 | Sum up.");
     }
 }

@@ -39,19 +39,13 @@ pub fn words(receipt: &Receipt) -> String {
     format!("{} · {}", title(receipt), lines(receipt).join(" · "))
 }
 
-/// What happened, in one line.
+/// What happened, in one line: how many messages left, and which tier did it.
 pub fn title(receipt: &Receipt) -> String {
-    let what = match receipt.tier.as_str() {
-        "session_memory" => "replaced by notes".to_owned(),
-        "remote" => "compacted by the provider".to_owned(),
-        "full" => "summarised".to_owned(),
-        "trim" => "dropped".to_owned(),
-        other => format!("compacted ({other})"),
-    };
+    let tier = receipt.tier.replace('_', " ");
     match receipt.dropped.messages() {
-        0 => "contents cleared or clipped".to_owned(),
-        1 => format!("1 message {what}"),
-        count => format!("{count} messages {what}"),
+        0 => format!("Contents cleared or clipped · {tier}"),
+        1 => format!("Compacted 1 message · {tier}"),
+        count => format!("Compacted {count} messages · {tier}"),
     }
 }
 

@@ -82,7 +82,7 @@ pub fn excluded(path: &Path, memory: &[String]) -> bool {
     let below = |folder: &str| path.parent().is_some_and(|parent| parent.components().any(|part| is(part, folder)));
     let own = ["transcript.jsonl", "session-memory"];
     below("plans")
-        || below("agents") && Path::new(name).extension().is_some_and(|kind| kind == "jsonl")
+        || (below("agents") || name.starts_with("agent-")) && name.ends_with(".jsonl")
         || path.components().any(|part| own.iter().any(|own| is(part, own)))
         || in_agent_folder(path)
         || memory.iter().any(|memory| memory == name)
@@ -208,6 +208,8 @@ mod tests {
             ("/p/plans/deep/a.md", true),
             ("/p/agents/x.rs", false),
             ("/p/agents/x.jsonl", true),
+            ("/s/1/agent-a1.jsonl", true),
+            ("/p/agent-notes.md", false),
             ("/p/agents/id/notes.md", true),
             ("/s/1/transcript.jsonl", true),
             ("/s/1/session-memory/summary.md", true),

@@ -1,6 +1,7 @@
 //! `/compact`: with instructions or without, of old results alone, and back.
 
 use super::{Engine, Inbox};
+use crate::agent::extraction::Presence;
 use crate::agent::{Compacted, Reminders};
 use crate::commands::Catalog;
 use crate::compact::receipt;
@@ -43,14 +44,15 @@ impl Engine {
         let desk = self.desk.clone();
         let cancel = desk.begin();
         let instructions = Some(instructions.trim().to_owned()).filter(|text| !text.is_empty());
-        let done = inbox.attend(self.agent.compact(instructions, &desk, &cancel)).await;
+        let compacting = self.agent.compact(instructions, &desk, &cancel);
+        let done = match self.setup.presence {
+            Presence::Attended => inbox.attend(compacting).await,
+            Presence::Unattended => inbox.attend_to_the_end(compacting).await,
+        };
         desk.end();
         match done {
-            Ok(Compacted::Done { receipt, notes }) => {
+            Ok(Compacted::Done(receipt)) => {
                 let mut text = receipt::words(&receipt);
-                for note in notes {
-                    text.push_str(&format!("\n\n{note}"));
-                }
                 text.push_str("\n\nThe transcript view (Ctrl+O) shows the summary; `/compact undo` takes it back.");
                 self.tell(text).await;
             }

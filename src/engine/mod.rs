@@ -198,6 +198,26 @@ impl Inbox {
         }
     }
 
+    /// As `attend`, for what a script asked for and wants to hear of: an end that is asked for meanwhile waits.
+    async fn attend_to_the_end<T>(&mut self, work: impl Future<Output = T>) -> T {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                op = self.ops.recv() => match op {
+                    None => {
+                        self.closed = true;
+                        self.desk.interrupt();
+                        return work.await;
+                    }
+                    Some(Op::Shutdown) => self.closed = true,
+                    Some(op) => self.busy(op).await,
+                },
+            }
+        }
+    }
+
     /// What can be listed without the agent.
     fn list(&self, what: ListKind) -> Option<Listed> {
         (what == ListKind::History).then(|| Listed::History(self.history.load(&self.project, lists::HISTORY)))

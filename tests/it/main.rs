@@ -10,6 +10,7 @@ mod agents_shown;
 mod bad_input;
 mod builtins;
 mod commit;
+mod compact_edges;
 mod compact_full;
 mod compact_kept;
 mod compact_settings;

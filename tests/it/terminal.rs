@@ -170,7 +170,7 @@ fn the_window_and_its_compaction_are_shown() {
         screen.wait_for("room again", |screen| !screen.contains("% left"));
         screen.wait_text(READY);
         let rows = screen.scrollback_text();
-        assert_eq!(rows.matches("messages summarised").count(), 1, "{rows}");
+        assert_eq!(rows.matches("Compacted ").count(), 1, "{rows}");
         assert!(rows.contains("messages") && rows.contains("└ 150k → "), "{rows}");
         screen.send(CTRL_O);
         screen.wait_until("the transcript", |state| state.parser.screen().alternate_screen());

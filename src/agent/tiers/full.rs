@@ -32,6 +32,9 @@ const SYSTEM: &str = include_str!("../../../assets/prompts/summarizer.md");
 /// Tokens of an answer at the least.
 const LEAST_OUTPUT: u64 = 1_024;
 
+/// Characters to which long messages are cut at the most where a window is too small for them.
+const LEAST_CHARS: usize = 400;
+
 /// How a summary is asked for.
 enum Form {
     /// As the turn would ask, with the instruction behind everything: the cached prefix costs the cached price.
@@ -164,11 +167,13 @@ impl Agent {
     /// How to ask the model of the conversation.
     fn own_form(&mut self, wish: &Wish) -> Form {
         let inline = self.settings.compact.compact_prompt.as_deref().is_some_and(Excerpt::inline);
-        if inline || self.room.driver.overflowed() || !self.model.spec.caches() {
+        let instruction = self.instruction(wish, Reader::Conversation);
+        let fits = self.used() + tokens::text(&instruction) <= self.room.driver.marks().available;
+        if inline || !fits || self.room.driver.overflowed() || !self.model.spec.caches() {
             return self.excerpt_for(self.model.clone(), wish);
         }
         let mut request = self.request();
-        request.messages.push(excerpt::asks(self.instruction(wish, Reader::Conversation)));
+        request.messages.push(excerpt::asks(instruction));
         Form::Whole(Box::new(Request { purpose: Purpose::Summary, ..request }))
     }
 
@@ -255,6 +260,15 @@ impl Agent {
             && let Some(shorter) = excerpt.shorter()
         {
             *excerpt = shorter;
+        }
+        let mut chars = excerpt.longest();
+        while weight(&excerpt.request(&[])) > available && chars > LEAST_CHARS {
+            chars /= 2;
+            *excerpt = excerpt.clipped(chars);
+        }
+        if weight(&excerpt.request(&[])) > available {
+            let text = "the conversation does not fit into the window of the model that was to summarise it".into();
+            return Ok(Err(Failed { reason: FailureReason::PromptTooLong, text, error: None }));
         }
         let left = window.tokens.unwrap_or(u64::MAX).saturating_sub(weight(&excerpt.request(&[]))).max(LEAST_OUTPUT);
         let tools: Arc<[_]> = self.lookup_specs().into();

@@ -64,14 +64,14 @@ fn a_receipt_and_its_summary() {
     let cell = Compacted { receipt, summary };
     insta::assert_snapshot!(drawn(&Cell::Compacted(cell.clone())), @r#"
     Folded 80
-    ✻ 27 messages summarised (ctrl+o)
+    ✻ Compacted 27 messages · full (ctrl+o)
       └ 170k → 21k tokens (148k saved)
         left: 3 prompts, 12 replies, 11 results, 1 other
         kept: 4 messages, 2 files, the plan
         took: $0.0123, 4.2 s
 
     Folded 40
-    ✻ 27 messages summarised (ctrl+o)
+    ✻ Compacted 27 messages · full (ctrl+o)
       └ 170k → 21k tokens (148k saved)
         left: 3 prompts, 12 replies, 11
         results, 1 other
@@ -79,7 +79,7 @@ fn a_receipt_and_its_summary() {
         took: $0.0123, 4.2 s
 
     Whole 40
-    ✻ 27 messages summarised
+    ✻ Compacted 27 messages · full
       └ 170k → 21k tokens (148k saved)
         left: 3 prompts, 12 replies, 11
         results, 1 other
