@@ -32,6 +32,7 @@ mod plan_headless;
 mod plan_left;
 mod plan_reminders;
 mod plan_ways;
+mod plan_wires;
 mod processes;
 mod protocol;
 mod readme;
