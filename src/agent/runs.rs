@@ -327,14 +327,7 @@ impl Agent {
             Ok(body) => self.skill_text(skill, &body, args, desk, cancel).await?,
             Err(problem) => (format!("[The skill's text cannot be read: {problem}]"), Vec::new()),
         };
-        let opened = self.opens(skill);
-        self.policy.places.free_reads.extend(opened.clone());
-        self.session.append(EntryKind::SkillInvoked {
-            name: skill.name.clone(),
-            path: skill.path().map(PathBuf::from),
-            opened,
-            content: text.clone(),
-        })?;
+        self.note_invoked(skill, &text)?;
         if skill.context == RunsIn::Fork {
             let report = self.fork_skill(skill, text, attached, desk, cancel).await?;
             self.push(Message::skill(report), desk).await?;
@@ -351,6 +344,19 @@ impl Agent {
         if let Some(now) = self.runs.settings.catalog.take_news() {
             desk.emit(Event::Commands { registry: now.registry.clone() }).await;
         }
+        Ok(())
+    }
+
+    /// Opens the skill's folder, and keeps what the model reads of it.
+    fn note_invoked(&mut self, skill: &Skill, text: &str) -> Result<(), session::Error> {
+        let opened = self.opens(skill);
+        self.policy.places.free_reads.extend(opened.clone());
+        self.session.append(EntryKind::SkillInvoked {
+            name: skill.name.clone(),
+            path: skill.path().map(PathBuf::from),
+            opened,
+            content: text.to_owned(),
+        })?;
         Ok(())
     }
 

@@ -53,6 +53,18 @@ pub struct Encoded {
     pub body: Vec<u8>,
 }
 
+impl Encoded {
+    /// A request below `/v1` without headers of its own.
+    pub fn v1(path: &str, body: Vec<u8>) -> Encoded {
+        Encoded { version: "/v1", path: path.to_owned(), query: "", headers: Vec::new(), body }
+    }
+}
+
+/// The header of a key as OAuth has it.
+pub fn bearer(key: &str) -> (&'static str, String) {
+    ("authorization", format!("Bearer {key}"))
+}
+
 /// One wire.
 pub trait Codec: Send + Sync {
     /// What `message::Wire` data is tagged with.

@@ -4,7 +4,7 @@ mod decode;
 mod encode;
 
 use super::Request;
-use super::codec::{Codec, CodecSettings, Decoder, Encoded};
+use super::codec::{Codec, CodecSettings, Decoder, Encoded, bearer};
 
 const NAME: &str = "openai-chat";
 
@@ -17,13 +17,7 @@ impl Codec for OpenaiChat {
     }
 
     fn encode(&self, request: &Request, settings: &CodecSettings) -> Encoded {
-        Encoded {
-            version: "/v1",
-            path: "/chat/completions".to_string(),
-            query: "",
-            headers: Vec::new(),
-            body: encode::body(request, settings),
-        }
+        Encoded::v1("/chat/completions", encode::body(request, settings))
     }
 
     fn decoder(&self, model: &str) -> Box<dyn Decoder> {
@@ -31,6 +25,6 @@ impl Codec for OpenaiChat {
     }
 
     fn key_header(&self, key: &str) -> (&'static str, String) {
-        ("authorization", format!("Bearer {key}"))
+        bearer(key)
     }
 }

@@ -5,7 +5,7 @@ mod decode;
 mod encode;
 
 use super::Request;
-use super::codec::{Codec, CodecSettings, Compaction, Decoder, Encoded};
+use super::codec::{Codec, CodecSettings, Compaction, Decoder, Encoded, bearer};
 
 const NAME: &str = "openai";
 
@@ -18,13 +18,7 @@ impl Codec for OpenaiResponses {
     }
 
     fn encode(&self, request: &Request, settings: &CodecSettings) -> Encoded {
-        Encoded {
-            version: "/v1",
-            path: "/responses".to_string(),
-            query: "",
-            headers: Vec::new(),
-            body: encode::body(request, settings),
-        }
+        Encoded::v1("/responses", encode::body(request, settings))
     }
 
     fn decoder(&self, model: &str) -> Box<dyn Decoder> {
@@ -32,7 +26,7 @@ impl Codec for OpenaiResponses {
     }
 
     fn key_header(&self, key: &str) -> (&'static str, String) {
-        ("authorization", format!("Bearer {key}"))
+        bearer(key)
     }
 
     fn compaction(&self) -> Option<&'static dyn Compaction> {

@@ -1,22 +1,17 @@
 //! Edit: replaces one exact text in a file that the model has read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use crate::message::FileDiff;
-use crate::permission::Access;
-use crate::provider::ToolSpec;
-
+use super::change::{ChangesFile, Known};
 use super::file::{self, Change};
-use super::{Context, Dirs, Output, Running, Tool, input};
 
 pub(super) struct Edit;
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+pub(super) struct Input {
     file_path: String,
     /// Exact text in the file, without line numbers
     old_string: String,
@@ -26,96 +21,65 @@ struct Input {
     replace_all: bool,
 }
 
-impl Tool for Edit {
-    fn spec(&self) -> ToolSpec {
-        let description = include_str!("../../assets/tools/edit.md").trim().into();
-        ToolSpec { name: "Edit".into(), description, schema: input::schema::<Input>() }
+impl ChangesFile for Edit {
+    type Input = Input;
+
+    const NAME: &'static str = "Edit";
+    const ABOUT: &'static str = include_str!("../../assets/tools/edit.md");
+    const PATH: &'static str = "file_path";
+    const CLEARABLE: bool = true;
+
+    fn path(input: &Input) -> &str {
+        &input.file_path
     }
 
-    fn access(&self, input: &Value, dirs: &Dirs, home: Option<&Path>) -> Result<Access, String> {
-        file::write_access(&input::parse::<Input>(input)?.file_path, dirs, home)
-    }
-
-    fn read_only(&self, _input: &Value) -> bool {
-        false
-    }
-
-    fn title(&self, input: &Value) -> String {
-        file::one_line(file::text_of(input, "file_path"))
-    }
-
-    fn preview(&self, input: &Value, dirs: &Dirs, home: Option<&Path>) -> Option<FileDiff> {
-        let input = input::parse(input).ok()?;
-        change(&input, dirs, home, |_, _| Ok(())).ok().map(|change| change.diff())
-    }
-
-    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
-        Box::pin(async move {
-            let checked = |path: &Path, before: &file::Snapshot| file::check_seen(path, before, context);
-            let change =
-                input::parse(&input).and_then(|input: Input| change(&input, context.dirs, context.home, checked));
-            match change {
-                Ok(change) => change.make(context).await,
-                Err(error) => Output::error(error),
-            }
-        })
-    }
-}
-
-/// Works the change out. `known` is asked before the text is searched, so that a stale view is told as such.
-fn change(
-    input: &Input,
-    dirs: &Dirs,
-    home: Option<&Path>,
-    known: impl FnOnce(&Path, &file::Snapshot) -> Result<(), String>,
-) -> Result<Change, String> {
-    file::named(&input.file_path)?;
-    let path = dirs.absolute(&input.file_path, home);
-    let shown = path.display();
-    if input.old_string == input.new_string {
-        return Err("old_string and new_string are the same; nothing would change.".into());
-    }
-    let Some(before) = file::snapshot(&path)? else {
-        if !input.old_string.is_empty() {
-            return Err(match file::open(&path) {
-                Err(reason) => reason,
-                Ok(_) => format!("{shown} appeared only now. Read it first."),
-            });
+    fn work_out(input: Input, path: PathBuf, known: Known<'_>) -> Result<Change, String> {
+        let shown = path.display();
+        if input.old_string == input.new_string {
+            return Err("old_string and new_string are the same; nothing would change.".into());
         }
-        let after = input.new_string.clone().into_bytes();
-        return Ok(Change { told: format!("Created {shown}."), path, before: None, after });
-    };
-    known(&path, &before)?;
-    if input.old_string.is_empty() {
-        return Err(format!(
-            "{shown} exists, so old_string must not be empty. Give the text to replace, or use Write to replace the whole file."
-        ));
-    }
-    let Ok(text) = std::str::from_utf8(&before.bytes) else {
-        return Err(format!("{shown} is not valid UTF-8, so Edit could damage it. Change it in Bash instead."));
-    };
-    let (old, new) = fit_line_ends(text, &input.old_string, &input.new_string);
-    let places: Vec<usize> = text.match_indices(&old).map(|(at, _)| at).collect();
-    match places.as_slice() {
-        [] => return Err(missing(&path, text, &input.old_string)),
-        [_] => {}
-        _ if input.replace_all => {}
-        several => {
-            let lines: Vec<String> = several.iter().take(10).map(|at| line_of(text, *at).to_string()).collect();
-            let more = if several.len() > 10 { ", …" } else { "" };
+        let Some(before) = file::snapshot(&path)? else {
+            if !input.old_string.is_empty() {
+                return Err(match file::open(&path) {
+                    Err(reason) => reason,
+                    Ok(_) => format!("{shown} appeared only now. Read it first."),
+                });
+            }
+            let after = input.new_string.clone().into_bytes();
+            return Ok(Change { told: format!("Created {shown}."), path, before: None, after });
+        };
+        known(&path, &before)?;
+        if input.old_string.is_empty() {
             return Err(format!(
-                "old_string stands {} times in {shown} (lines {}{more}). Add lines around it so that it is unique, or set replace_all.",
-                several.len(),
-                lines.join(", ")
+                "{shown} exists, so old_string must not be empty. Give the text to replace, or use Write to replace the whole file."
             ));
         }
+        let Ok(text) = std::str::from_utf8(&before.bytes) else {
+            return Err(format!("{shown} is not valid UTF-8, so Edit could damage it. Change it in Bash instead."));
+        };
+        let (old, new) = fit_line_ends(text, &input.old_string, &input.new_string);
+        let places: Vec<usize> = text.match_indices(&old).map(|(at, _)| at).collect();
+        match places.as_slice() {
+            [] => return Err(missing(&path, text, &input.old_string)),
+            [_] => {}
+            _ if input.replace_all => {}
+            several => {
+                let lines: Vec<String> = several.iter().take(10).map(|at| line_of(text, *at).to_string()).collect();
+                let more = if several.len() > 10 { ", …" } else { "" };
+                return Err(format!(
+                    "old_string stands {} times in {shown} (lines {}{more}). Add lines around it so that it is unique, or set replace_all.",
+                    several.len(),
+                    lines.join(", ")
+                ));
+            }
+        }
+        let after = text.replace(&old, &new).into_bytes();
+        let told = match places.as_slice() {
+            [at] => format!("Edited {shown} at line {}.", line_of(text, *at)),
+            several => format!("Replaced {} places in {shown}.", several.len()),
+        };
+        Ok(Change { path, before: Some(before), after, told })
     }
-    let after = text.replace(&old, &new).into_bytes();
-    let told = match places.as_slice() {
-        [at] => format!("Edited {shown} at line {}.", line_of(text, *at)),
-        several => format!("Replaced {} places in {shown}.", several.len()),
-    };
-    Ok(Change { path, before: Some(before), after, told })
 }
 
 /// Gives both strings the line ends of the file: the model sees and writes plain ones.

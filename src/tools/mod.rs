@@ -3,6 +3,7 @@
 pub mod answer;
 mod ask_user_question;
 mod bash;
+mod change;
 pub mod diff;
 mod edit;
 mod enter_plan_mode;

@@ -1,24 +1,20 @@
 //! NotebookEdit: replaces, inserts or deletes one cell of a Jupyter notebook.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Value, json};
 
-use crate::message::FileDiff;
-use crate::permission::Access;
-use crate::provider::ToolSpec;
-
+use super::change::{ChangesFile, Known};
 use super::file::{self, Change};
 use super::notebook::id_of;
-use super::{Context, Dirs, Output, Running, Tool, input};
 
 pub(super) struct NotebookEdit;
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+pub(super) struct Input {
     notebook_path: String,
     /// As Read shows it; insert goes behind it, or to the start without it
     cell_id: Option<String>,
@@ -45,61 +41,36 @@ enum EditMode {
     Delete,
 }
 
-impl Tool for NotebookEdit {
-    fn spec(&self) -> ToolSpec {
-        let description = include_str!("../../assets/tools/notebook_edit.md").trim().into();
-        ToolSpec { name: "NotebookEdit".into(), description, schema: input::schema::<Input>() }
+impl ChangesFile for NotebookEdit {
+    type Input = Input;
+
+    const NAME: &'static str = "NotebookEdit";
+    const ABOUT: &'static str = include_str!("../../assets/tools/notebook_edit.md");
+    const PATH: &'static str = "notebook_path";
+    const CLEARABLE: bool = false;
+
+    fn path(input: &Input) -> &str {
+        &input.notebook_path
     }
 
-    fn access(&self, input: &Value, dirs: &Dirs, home: Option<&Path>) -> Result<Access, String> {
-        file::write_access(&input::parse::<Input>(input)?.notebook_path, dirs, home)
+    fn work_out(input: Input, path: PathBuf, _known: Known<'_>) -> Result<Change, String> {
+        let shown = path.display();
+        if path.extension().is_none_or(|extension| extension != "ipynb") {
+            return Err(format!("{shown} is no .ipynb notebook. Use Edit for other files."));
+        }
+        let Some(before) = file::snapshot(&path)? else {
+            return Err(format!("{shown} does not exist. Use Write to make a notebook."));
+        };
+        let mut notebook: Value = serde_json::from_slice(&before.bytes)
+            .map_err(|error| format!("{shown} is no valid notebook: {error}. Use Edit to repair it."))?;
+        let ids = has_ids(&notebook);
+        let cells = notebook.get_mut("cells").and_then(Value::as_array_mut);
+        let cells = cells.ok_or_else(|| format!("{shown} is no valid notebook: it has no list of cells."))?;
+        let told = edit(&input, cells, ids)?;
+        let after =
+            serialize(&notebook, &before.bytes).map_err(|error| format!("{shown} cannot be written: {error}."))?;
+        Ok(Change { told: format!("{told} in {shown}."), path, before: Some(before), after })
     }
-
-    fn read_only(&self, _input: &Value) -> bool {
-        false
-    }
-
-    fn title(&self, input: &Value) -> String {
-        file::one_line(file::text_of(input, "notebook_path"))
-    }
-
-    fn preview(&self, input: &Value, dirs: &Dirs, home: Option<&Path>) -> Option<FileDiff> {
-        change(input, dirs, home).ok().map(|change| change.diff())
-    }
-
-    fn clearable(&self) -> bool {
-        false
-    }
-
-    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
-        Box::pin(async move {
-            match change(&input, context.dirs, context.home) {
-                Ok(change) => change.make(context).await,
-                Err(error) => Output::error(error),
-            }
-        })
-    }
-}
-
-fn change(input: &Value, dirs: &Dirs, home: Option<&Path>) -> Result<Change, String> {
-    let input: Input = input::parse(input)?;
-    file::named(&input.notebook_path)?;
-    let path = dirs.absolute(&input.notebook_path, home);
-    let shown = path.display();
-    if path.extension().is_none_or(|extension| extension != "ipynb") {
-        return Err(format!("{shown} is no .ipynb notebook. Use Edit for other files."));
-    }
-    let Some(before) = file::snapshot(&path)? else {
-        return Err(format!("{shown} does not exist. Use Write to make a notebook."));
-    };
-    let mut notebook: Value = serde_json::from_slice(&before.bytes)
-        .map_err(|error| format!("{shown} is no valid notebook: {error}. Use Edit to repair it."))?;
-    let ids = has_ids(&notebook);
-    let cells = notebook.get_mut("cells").and_then(Value::as_array_mut);
-    let cells = cells.ok_or_else(|| format!("{shown} is no valid notebook: it has no list of cells."))?;
-    let told = edit(&input, cells, ids)?;
-    let after = serialize(&notebook, &before.bytes).map_err(|error| format!("{shown} cannot be written: {error}."))?;
-    Ok(Change { told: format!("{told} in {shown}."), path, before: Some(before), after })
 }
 
 /// Makes the change in the list of cells; says what was done.

@@ -1,72 +1,45 @@
 //! Write: makes a file, or replaces one that the model has read.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use crate::message::FileDiff;
-use crate::permission::Access;
-use crate::provider::ToolSpec;
-
+use super::change::{ChangesFile, Known};
 use super::file::{self, Change};
-use super::{Context, Dirs, Output, Running, Tool, input};
 
 pub(super) struct Write;
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+pub(super) struct Input {
     file_path: String,
     /// The whole content
     content: String,
 }
 
-impl Tool for Write {
-    fn spec(&self) -> ToolSpec {
-        let description = include_str!("../../assets/tools/write.md").trim().into();
-        ToolSpec { name: "Write".into(), description, schema: input::schema::<Input>() }
+impl ChangesFile for Write {
+    type Input = Input;
+
+    const NAME: &'static str = "Write";
+    const ABOUT: &'static str = include_str!("../../assets/tools/write.md");
+    const PATH: &'static str = "file_path";
+    const CLEARABLE: bool = true;
+
+    fn path(input: &Input) -> &str {
+        &input.file_path
     }
 
-    fn access(&self, input: &Value, dirs: &Dirs, home: Option<&Path>) -> Result<Access, String> {
-        file::write_access(&input::parse::<Input>(input)?.file_path, dirs, home)
+    fn work_out(input: Input, path: PathBuf, _known: Known<'_>) -> Result<Change, String> {
+        let before = file::snapshot(&path)?;
+        let after = match &before {
+            Some(before) => as_before(&before.bytes, input.content),
+            None => input.content.into_bytes(),
+        };
+        let lines = after.split_inclusive(|byte| *byte == b'\n').count();
+        let verb = if before.is_some() { "Replaced" } else { "Created" };
+        let told = format!("{verb} {} ({lines} lines).", path.display());
+        Ok(Change { path, before, after, told })
     }
-
-    fn read_only(&self, _input: &Value) -> bool {
-        false
-    }
-
-    fn title(&self, input: &Value) -> String {
-        file::one_line(file::text_of(input, "file_path"))
-    }
-
-    fn preview(&self, input: &Value, dirs: &Dirs, home: Option<&Path>) -> Option<FileDiff> {
-        change(input, dirs, home).ok().map(|change| change.diff())
-    }
-
-    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
-        Box::pin(async move {
-            match change(&input, context.dirs, context.home) {
-                Ok(change) => change.make(context).await,
-                Err(error) => Output::error(error),
-            }
-        })
-    }
-}
-
-fn change(input: &Value, dirs: &Dirs, home: Option<&Path>) -> Result<Change, String> {
-    let input: Input = input::parse(input)?;
-    file::named(&input.file_path)?;
-    let path = dirs.absolute(&input.file_path, home);
-    let before = file::snapshot(&path)?;
-    let after = match &before {
-        Some(before) => as_before(&before.bytes, input.content),
-        None => input.content.into_bytes(),
-    };
-    let lines = after.split_inclusive(|byte| *byte == b'\n').count();
-    let verb = if before.is_some() { "Replaced" } else { "Created" };
-    let told = format!("{verb} {} ({lines} lines).", path.display());
-    Ok(Change { path, before, after, told })
 }
 
 /// Gives new content the line ends and the byte order mark of the old.
@@ -87,6 +60,7 @@ mod tests {
 
     use super::*;
     use crate::message::{Display, Outcome};
+    use crate::tools::Tool;
     use crate::tools::fixture::Fixture;
     use crate::tools::read::Read;
 

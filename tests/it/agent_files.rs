@@ -136,3 +136,58 @@ async fn mistakes_are_listed_with_what_to_write_instead() {
     assert!(told.contains("ok    agents     4 kinds"), "{told}");
     assert!(told.contains("a.md: there is no field `toolz`; those that count are name,"), "{told}");
 }
+
+#[tokio::test]
+async fn it_is_asked_with_the_model_that_is_named_for_it() {
+    let check = async |head: &str, model: Option<&str>, want: Result<&str, &str>| {
+        let mut call = json!({ "description": "d", "prompt": "Go.", "subagent_type": "one" });
+        if let Some(model) = model {
+            call["model"] = json!(model);
+        }
+        let api = FakeApi::start([
+            Reply::turn().call("Task", call),
+            Reply::turn().text("Seen."),
+            Reply::turn().text("Done."),
+        ]);
+        api.allow_other_prefix();
+        let provider = format!(
+            "model = 'fake/gpt-5.4'\n[providers.fake]\nwire = 'openai'\nbase_url = '{}'\n",
+            api.base_url(WireName::Openai)
+        );
+        let ran = agent(Harness::new(), head).set(&provider).prompt("go").run().await;
+        let received = api.received();
+        let asked: Vec<&str> = received.iter().map(|request| request.body["model"].as_str().unwrap()).collect();
+        match want {
+            Ok(name) => assert_eq!(asked, ["gpt-5.4", name, "gpt-5.4"], "{head} {model:?}: {}", ran.trace()),
+            // The model above is told, and goes on.
+            Err(why) => {
+                assert_eq!(asked, ["gpt-5.4", "gpt-5.4"], "{head} {model:?}");
+                assert!(received[1].raw.contains(why), "{head} {model:?}: {}", ran.trace());
+            }
+        }
+    };
+    check("", None, Ok("gpt-5.4")).await;
+    check("model: inherit", None, Ok("gpt-5.4")).await;
+    check("model: fake/gpt-5.4-mini", None, Ok("gpt-5.4-mini")).await;
+    check("model: fake/gpt-5.4-mini", Some("fake/gpt-5.4-nano"), Ok("gpt-5.4-nano")).await;
+    check("model: nobody/knows", None, Err("nobody")).await;
+}
+
+#[tokio::test]
+async fn its_hooks_live_as_long_as_it_does() {
+    let hook = |event: &str| {
+        format!("  {event}:\n    - hooks: [{{ type: command, command: \"echo {event} >> $CLAUDE_PROJECT_DIR/seen\" }}]")
+    };
+    let head = format!("hooks:\n{}\n{}", hook("PreToolUse"), hook("Stop"));
+    let ls = "tool: { name: LS, input: { path: . } }";
+    let script = format!(
+        "- reply: [{ls}]\n{LAUNCH}- reply: [{ls}]\n- reply: [text: Done.]\n\
+         - for: agent:one\n  reply: [{ls}]\n- for: agent:one\n  reply: [text: Seen.]\n"
+    );
+    let text = format!("---\nname: one\ndescription: d\n{head}\n---\nYou are one.\n");
+    let ran = Harness::new().home("agents/one.md", &text).script(&script).prompt("go").run().await;
+    assert_eq!(ran.read("seen"), "PreToolUse\nStop\n", "{}", ran.trace());
+    // One of a project that is not trusted runs none.
+    let ran = Harness::new().file(".claude/agents/one.md", &text).script(&script).prompt("go").run().await;
+    assert!(!ran.project().join("seen").exists(), "{}", ran.trace());
+}

@@ -1,6 +1,5 @@
 //! Skills that a sub-agent begins with: their text stands in its context before its prompt, as if it had called them.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -13,7 +12,6 @@ use crate::message::Message;
 use crate::permission::{Entry, Rule, Source};
 use crate::protocol::Event;
 use crate::session;
-use crate::session::entry::EntryKind;
 
 impl Agent {
     /// Reads the skills of these names into the conversation, each once; one that goes on later has them already. What
@@ -74,14 +72,7 @@ impl Agent {
             self.policy.rules.remove(*behavior, rule, *source);
         }
         let (text, attached) = told?;
-        let opened = self.opens(skill);
-        self.policy.places.free_reads.extend(opened.clone());
-        self.session.append(EntryKind::SkillInvoked {
-            name: skill.name.clone(),
-            path: skill.path().map(PathBuf::from),
-            opened,
-            content: text.clone(),
-        })?;
+        self.note_invoked(skill, &text)?;
         self.push(Message::skill(text), desk).await?;
         for message in attached {
             self.push(message, desk).await?;
