@@ -16,7 +16,9 @@ use crate::engine::{self, Handle};
 use crate::hooks::Report;
 use crate::message::{Kind, Usage};
 use crate::permission::Mode;
-use crate::protocol::{Answer, Delivery, Event, Item, ModeChange, Op, Question, SessionInfo, Turn, TurnEnd};
+use crate::protocol::{
+    Answer, Delivery, Event, Item, ListKind, Listed, ModeChange, Op, Question, SessionInfo, Turn, TurnEnd,
+};
 use lines::Typed;
 
 /// What goes to standard output.
@@ -235,8 +237,8 @@ impl Run<'_> {
             return self.wrong("the engine has ended");
         }
         if command {
-            // Ops are served in order: what the command had to say comes before the engine closes.
-            let _ = handle.ops.send(Op::Shutdown).await;
+            // Ops are served in order: what the command had to say comes before the list.
+            let _ = handle.ops.send(Op::List { what: ListKind::Rules }).await;
         }
         let mut told = Vec::new();
         loop {
@@ -259,6 +261,11 @@ impl Run<'_> {
                     self.answer = told.join("\n\n");
                     self.finish(0, command)?;
                     return Ok(false);
+                }
+                Some(Event::Listed(Listed::Rules(_))) if command => {
+                    self.answer = told.join("\n\n");
+                    self.finish(0, command)?;
+                    return Ok(self.failed.is_none());
                 }
                 Some(Event::Notice { text }) if command => told.push(text),
                 Some(Event::Notice { text }) => writeln!(self.err, "{text}")?,

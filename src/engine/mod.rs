@@ -212,6 +212,8 @@ impl Inbox {
                         return work.await;
                     }
                     Some(Op::Shutdown) => self.closed = true,
+                    // Whoever asks for a list behind a command waits for the command.
+                    Some(op @ Op::List { .. }) => self.held.push_back(op),
                     Some(op) => self.busy(op).await,
                 },
             }

@@ -12,6 +12,7 @@ mod builtins;
 mod commit;
 mod compact_edges;
 mod compact_full;
+mod compact_headless;
 mod compact_kept;
 mod compact_settings;
 mod compact_switches;
