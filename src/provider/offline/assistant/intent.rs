@@ -66,6 +66,11 @@ impl Intent {
             let (old, new) = (quoted[0].clone(), quoted[1].clone());
             return Intent::Replace { path: paths.into_iter().find(|path| *path != old && *path != new), old, new };
         }
+        if let Some((old, new)) = swapped(prompt)
+            && let Some(path) = paths.iter().find(|path| **path != old && **path != new)
+        {
+            return Intent::Replace { path: Some(path.clone()), old, new };
+        }
         if has(&["append", "add"])
             && let (Some(text), Some(path)) =
                 (quoted.first().cloned(), paths.iter().find(|path| !quoted.contains(path)))
@@ -76,7 +81,11 @@ impl Intent {
             && let Some(path) = path()
         {
             let text = quoted.iter().find(|text| **text != path).cloned();
-            let text = text.or_else(|| after(prompt, &[" with ", " containing ", " saying "])).unwrap_or_default();
+            let printed = after(prompt, &[" that prints ", " printing ", " which prints "]);
+            let text = match printed {
+                Some(words) => printing(&path, text.as_deref().unwrap_or(&words)).unwrap_or(words),
+                None => text.or_else(|| after(prompt, &[" with ", " containing ", " saying "])).unwrap_or_default(),
+            };
             return Intent::Create { path, text };
         }
         if has(&["delete", "remove"])
@@ -296,6 +305,33 @@ fn significant(word: &str) -> bool {
     word.chars().count() > 2 && !COMMON.contains(&word)
 }
 
+/// The two words of `replace a with b in …`, written without quotes.
+fn swapped(prompt: &str) -> Option<(String, String)> {
+    let words: Vec<&str> = prompt.split_whitespace().collect();
+    let at = words
+        .iter()
+        .position(|word| ["replace", "change", "rename", "swap"].contains(&word.to_lowercase().as_str()))?;
+    match words.get(at + 1..at + 5)? {
+        [old, "with" | "to" | "by" | "for", new, "in"] => Some(((*old).to_owned(), (*new).to_owned())),
+        _ => None,
+    }
+}
+
+/// The smallest program that prints these words, in the language of the file's name.
+fn printing(path: &str, words: &str) -> Option<String> {
+    let quoted = serde_json::Value::from(words).to_string();
+    Some(match path.rsplit_once('.')?.1 {
+        "py" | "lua" => format!("print({quoted})"),
+        "js" | "mjs" | "ts" => format!("console.log({quoted});"),
+        "rb" => format!("puts {quoted}"),
+        "sh" | "bash" => format!("#!/usr/bin/env bash\nprintf '%s\\n' '{}'", words.replace('\'', r"'\''")),
+        "rs" => format!("fn main() {{\n    println!(\"{{}}\", {quoted});\n}}"),
+        "go" => format!("package main\n\nimport \"fmt\"\n\nfunc main() {{\n\tfmt.Println({quoted})\n}}"),
+        "c" => format!("#include <stdio.h>\n\nint main(void) {{\n    puts({quoted});\n    return 0;\n}}"),
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::Intent;
@@ -323,6 +359,11 @@ mod tests {
         check("run ls -la.", Intent::Run { command: s("ls -la") });
         check("replace `a` with `b` in x.txt", Intent::Replace { old: s("a"), new: s("b"), path: Some(s("x.txt")) });
         check("create notes.md with Hello World", Intent::Create { path: s("notes.md"), text: s("Hello World") });
+        check("replace a with b in x.txt", Intent::Replace { old: s("a"), new: s("b"), path: Some(s("x.txt")) });
+        let prints = |path: &str, text: &str| Intent::Create { path: s(path), text: s(text) };
+        check("create a file hello.py that prints hello", prints("hello.py", "print(\"hello\")"));
+        check("make x.sh printing it's `a'b`", prints("x.sh", "#!/usr/bin/env bash\nprintf '%s\\n' 'a'\\''b'"));
+        check("write notes.txt that prints hello", prints("notes.txt", "hello"));
         check("append \"two\" to a.txt", Intent::Append { text: s("two"), path: s("a.txt") });
         check("delete a.txt", Intent::Delete { path: s("a.txt") });
         check("what changed?", Intent::Changes);
