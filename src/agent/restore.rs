@@ -105,7 +105,8 @@ impl Agent {
         Ok(Ok(Wish { instructions, ..wish }))
     }
 
-    /// SessionStart hooks run once a tier passed its checks; what they print joins the context.
+    /// SessionStart hooks run once a tier passed its checks; what they print joins the context. False when the user
+    /// interrupted them.
     ///
     /// # Errors
     /// The log cannot be written.
@@ -114,22 +115,22 @@ impl Agent {
         boundary: &mut Boundary,
         desk: &Desk,
         cancel: &CancellationToken,
-    ) -> Result<(), session::Error> {
+    ) -> Result<bool, session::Error> {
         self.tell_hooks(Hook::SessionStart, desk).await;
         let occasion = Occasion::session_start(StartSource::Compact);
-        let Some(outcome) = self.fire(occasion, desk, cancel).await? else { return Ok(()) };
+        let Some(outcome) = self.fire(occasion, desk, cancel).await? else { return Ok(false) };
         if let Some(reason) = outcome.stop.filter(|reason| !reason.is_empty()) {
             desk.emit(Event::Notice { text: reason }).await;
         }
         if outcome.context.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let most = self.room.driver.limits().hooks;
         let text = crate::compact::trim::shortened(&outcome.context.join("\n\n"), most);
         let message = Message::reminder(&hooking::told(Hook::SessionStart, &text));
         boundary.post_tokens += tokens::message(&message);
         boundary.attachments.push(Arc::new(message));
-        Ok(())
+        Ok(true)
     }
 
     /// PostCompact hooks hear of every boundary.

@@ -249,7 +249,11 @@ impl Agent {
                 return Ok(Err((reason, text)));
             }
         };
-        self.hooks_join(&mut boundary, desk, cancel).await?;
+        if !self.hooks_join(&mut boundary, desk, cancel).await? {
+            let (reason, text) = (FailureReason::Interrupted, "it was interrupted".to_owned());
+            desk.emit(Event::Compaction(Compaction::Failed { trigger, reason, text: text.clone() })).await;
+            return Ok(Err((reason, text)));
+        }
         let mut receipt = receipt::of(self.session.context(), &boundary);
         receipt.kept = Kept { messages: receipt.kept.messages, ..restored };
         receipt.usage = spent;

@@ -112,13 +112,6 @@ async fn what_is_larger_than_the_window_is_clipped_until_it_fits() {
     let settings = format!(
         "{SETTINGS}compact = {{ fallback_context_window = 8192 }}\ntools = {{ max_bytes = 10000000, max_lines = 1000000, window_share = 1 }}"
     );
-    let failing = || {
-        Reply::raw(
-            400,
-            "application/json",
-            r#"{"error":{"message":"no summary today","type":"invalid_request_error"}}"#,
-        )
-    };
     let giant = "日本語 and words ".repeat(12_000);
     let api = FakeApi::start([Reply::turn().text("One."), Reply::turn().text("Two.")]);
     api.allow_other_prefix();
@@ -130,7 +123,6 @@ async fn what_is_larger_than_the_window_is_clipped_until_it_fits() {
     }
     let api = FakeApi::start([
         Reply::turn().call("Bash", json!({"command": "head -c 2000000 /dev/zero | tr '\\0' x | fold -w 80"})),
-        failing(),
         Reply::turn().text("Done."),
     ]);
     api.allow_other_prefix();
@@ -211,7 +203,10 @@ fn worth(summary: &str, hooks: &str) -> Harness {
 }
 
 fn hook(event: &str, command: &str) -> String {
-    format!("[[hooks.{event}]]\nhooks = [{{ type = \"command\", command = \"{command}\", timeout = 1 }}]\n")
+    let matcher = if event == "SessionStart" { "compact" } else { "*" };
+    format!(
+        "[[hooks.{event}]]\nmatcher = \"{matcher}\"\nhooks = [{{ type = \"command\", command = \"{command}\", timeout = 1 }}]\n"
+    )
 }
 
 #[tokio::test]
@@ -219,13 +214,13 @@ async fn esc_in_any_phase_leaves_the_conversation_as_it_was() {
     let good = "text: '<summary>S</summary>'";
     let slow = "text: '<summary>S', delay_ms: 60000, text: '</summary>'";
     let long_hook = |event| hook(event, "sleep 30").replace("timeout = 1", "timeout = 60");
-    for (name, summary, hooks) in [
-        ("while PreCompact hooks run", good, long_hook("PreCompact")),
-        ("before the answer", "delay_ms: 60000, text: x", String::new()),
-        ("in the answer", slow, String::new()),
+    for (name, at, summary, hooks) in [
+        ("while PreCompact hooks run", "phase Running PreCompact", good, long_hook("PreCompact")),
+        ("before the answer", "compacting", "delay_ms: 60000, text: x", String::new()),
+        ("in the answer", "compacting", slow, String::new()),
+        ("while SessionStart hooks run", "phase Running SessionStart", good, long_hook("SessionStart")),
     ] {
-        let run =
-            worth(summary, &hooks).at("compacting", Op::Interrupt).prompt("/compact").prompt("second").run().await;
+        let run = worth(summary, &hooks).at(at, Op::Interrupt).prompt("/compact").prompt("second").run().await;
         assert_eq!(tiers(&run), ["Interrupted"], "{name}: {}", run.trace());
         assert!(run.trace().contains("notice Compaction canceled."), "{name}");
         let session = run.session();

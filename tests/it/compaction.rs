@@ -239,3 +239,22 @@ async fn a_hook_forbids_every_tier_but_the_trim() {
     let run = prompts.run().await;
     assert!(run.session().last_boundary().is_some() && run.trace().contains("reply done"), "{}", run.trace());
 }
+
+#[tokio::test]
+async fn what_would_no_longer_fit_is_not_taken_back() {
+    let run = full(
+        "
+- {for: summary, reply: [text: '<summary>S</summary>']}
+- reply: [text: done]
+",
+    )
+    .set("compact = { keep_recent_tokens = 0 }")
+    .run()
+    .await;
+    assert!(run.session().last_boundary().is_some());
+    // What left was counted as 170k; a window of which less is available cannot hold it again.
+    let run = Harness::after(run).set("compact = { reserved_output = 199000 }").prompt("/compact undo").run().await;
+    assert!(run.session().last_boundary().is_some(), "{}", run.trace());
+    let trace = run.trace();
+    assert!(trace.contains("The compaction stays: without it the conversation would have about"), "{trace}");
+}

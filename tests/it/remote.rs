@@ -93,3 +93,15 @@ async fn other_wires_offer_nothing_of_the_kind() {
         assert_eq!(tiers(&ran), ["full"], "{wire:?} {}", ran.trace());
     }
 }
+
+#[tokio::test]
+async fn nobody_is_asked_for_it_unless_the_settings_say_so() {
+    let summary = Reply::turn().text("<summary>All is well.</summary>");
+    let api = FakeApi::start([Reply::turn().text("One.").input(15_000), summary]);
+    let settings = SETTINGS.replace("remote_compaction = true, ", "");
+    let long = format!("first {}", "word ".repeat(400));
+    let ran = over(Harness::new(), WireName::Openai, &api, &settings).prompt(&long).prompt("/compact").run().await;
+    api.assert_clean();
+    assert_eq!(tiers(&ran), ["full"], "{}", ran.trace());
+    assert!(api.received().iter().all(|received| received.path == "/v1/responses"));
+}

@@ -423,6 +423,7 @@ fn line(event: &Event, project: &Path) -> Option<String> {
         }
         Event::Compaction(step) => match step {
             Compaction::Started { trigger, .. } => format!("compacting {trigger:?}"),
+            Compaction::Progress { phase, .. } if phase.starts_with("Running") => format!("phase {phase}"),
             Compaction::Progress { .. } => return None,
             Compaction::Completed { receipt, .. } => {
                 format!("compacted {} {:?} {:?} {:?}", receipt.tier, receipt.trigger, receipt.kept, receipt.dropped)
