@@ -7,11 +7,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Here;
 use crate::commands::catalog::Snapshot;
 use crate::commands::discover::{Found, discover_at};
+use crate::commands::skill::RunsIn;
 use crate::commands::{Diagnostic, Registry, Severity, Skill, Standing, report};
 use crate::config::{self, Config, trust};
 use crate::engine;
@@ -124,7 +125,9 @@ fn show(skill: &Skill) -> String {
         ("allowed tools", list(&skill.allowed_tools)),
         ("disallowed tools", list(&skill.disallowed_tools)),
         ("model", skill.model.clone().unwrap_or_default()),
+        ("runs", if skill.context == RunsIn::Fork { "as a sub-agent".into() } else { String::new() }),
         ("agent", skill.agent.clone().unwrap_or_default()),
+        ("hooks", skill.hooks.iter().flat_map(Map::keys).cloned().collect::<Vec<_>>().join(", ")),
     ];
     let mut text = String::new();
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
@@ -252,9 +255,20 @@ fn migrate(write: bool, here: Here<'_>, config: &Config, out: &mut dyn Write, er
     if now.legacy.is_empty() {
         return writeln!(out, "there is nothing in .claude/commands to convert").map(|()| 0);
     }
-    let mut failed = false;
+    let (mut failed, mut made_of) = (false, HashMap::new());
     for file in &now.legacy {
         let Some(target) = target(file) else { continue };
+        if let Some(first) = made_of.insert(target.clone(), file) {
+            writeln!(
+                out,
+                "{} stays: {} becomes {}; rename one of them",
+                file.display(),
+                first.display(),
+                target.display()
+            )?;
+            made_of.insert(target, first);
+            continue;
+        }
         if target.exists() {
             writeln!(out, "{} stays: {} exists", file.display(), target.display())?;
             continue;
@@ -308,6 +322,9 @@ fn new(name: &str, user: bool, here: Here<'_>, out: &mut dyn Write, err: &mut dy
     });
     match made {
         Ok(()) => writeln!(out, "wrote {}; /{name} runs it", file.display()).map(|()| 0),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            writeln!(err, "error: {} is there already: edit it, or choose another name", file.display()).map(|()| 1)
+        }
         Err(error) => writeln!(err, "error: {}: {error}", file.display()).map(|()| 1),
     }
 }
@@ -418,6 +435,13 @@ mod tests {
         );
         check(&files, SkillsCommand::Show { name: "good".into() }, 0, &["name: good\nfile: P/.claude", "\n\nx\n"]);
         check(&files, SkillsCommand::Show { name: "god".into() }, 2, &["did you mean good?"]);
+        let text = "---\ndescription: d\ncontext: fork\nagent: Explore\nhooks: {Stop: []}\n---\nx";
+        check(
+            &[(".claude/skills/away/SKILL.md", text)],
+            SkillsCommand::Show { name: "away".into() },
+            0,
+            &["\nruns: as a sub-agent\nagent: Explore\nhooks: Stop\n"],
+        );
     }
 
     #[test]
@@ -439,6 +463,17 @@ mod tests {
         );
         assert!(!dir.path().join("project/.claude/skills/old").exists());
         let dir = check(&files, SkillsCommand::Migrate { write: true }, 0, &["wrote P/.claude/skills/old/SKILL.md"]);
+        let both = [(".claude/commands/a/old.md", "one"), (".claude/commands/b/old.md", "two")];
+        for write in [false, true] {
+            check(
+                &both,
+                SkillsCommand::Migrate { write },
+                0,
+                &[
+                    "P/.claude/commands/b/old.md stays: P/.claude/commands/a/old.md becomes P/.claude/skills/old/SKILL.md; rename",
+                ],
+            );
+        }
         let read = |path: &str| std::fs::read_to_string(dir.path().join("project/.claude/skills").join(path)).unwrap();
         assert_eq!((read("old/SKILL.md").as_str(), read("good/SKILL.md").as_str()), ("Do it", GOOD));
     }
@@ -457,7 +492,7 @@ mod tests {
             &[(".claude/skills/a/SKILL.md", "mine")],
             SkillsCommand::New { name: "a".into(), user: false },
             1,
-            &["error: "],
+            &["error: P/.claude/skills/a/SKILL.md is there already: edit it, or choose another name"],
         );
         check(
             &[],
