@@ -14,7 +14,7 @@ use crate::commands::catalog::{Legacy, Snapshot, Tracking};
 use crate::commands::discover::Folders;
 use crate::commands::skill::Verbosity;
 use crate::commands::usage::Usage;
-use crate::commands::{Catalog, report};
+use crate::commands::{Catalog, Standing, report};
 use crate::config::paths::{Env, Paths};
 use crate::config::settings::ReminderVerbosity;
 use crate::config::{Config, Loaded};
@@ -43,8 +43,13 @@ pub fn snapshot(here: Here<'_>, config: &Config) -> Snapshot {
 pub(super) fn summary(here: Here<'_>, config: &Config) -> (String, bool) {
     let now = snapshot(here, config);
     let list = skill_list::list(&now.registry, config.skills.list_budget);
-    let behind =
-        report::rows(&now).iter().filter(|row| row.command.as_deref() != Some(&format!("/{}", row.name))).count();
+    let behind = now.skills.iter().filter(|(_, standing)| matches!(standing, Standing::Shadowed(_))).count();
+    let taken: Vec<String> = now
+        .skills
+        .iter()
+        .filter(|(_, standing)| *standing == Standing::BehindBuiltin)
+        .map(|(skill, _)| format!("/{}:{}", skill.source.tag(), skill.name))
+        .collect();
     let errors = now.errors();
     let mut text = format!("{} skills, {} for the model", now.skills.len(), list.lines.len());
     let mut note = |count: usize, what: &str| {
@@ -55,6 +60,8 @@ pub(super) fn summary(here: Here<'_>, config: &Config) -> (String, bool) {
     note(list.shortened, "descriptions are shortened in the model's list (`skills.list_budget`)");
     note(list.left_out, "did not fit into it at all");
     note(behind, "behind another of their name (`cocode skills list`)");
+    let names = format!("reached by the longer name only, since built-ins have theirs: {}", taken.join(", "));
+    note(taken.len(), &names);
     note(now.legacy.len(), "files in .claude/commands are not loaded (`cocode skills migrate`)");
     note(errors, "errors (`cocode skills validate`)");
     (text, errors > 0)

@@ -385,6 +385,7 @@ async fn lists_name_skills_and_what_stands_in_their_way() {
         .prompt("/skills reload")
         .prompt("/help")
         .prompt("/user:help")
+        .prompt("/doctor")
         .run()
         .await;
     let trace = run.trace();
@@ -396,6 +397,7 @@ async fn lists_name_skills_and_what_stands_in_their_way() {
         "skills were loaded anew",
         "- `/fix` — Does it (user)",
         "prompt /user:help",
+        "1 behind another of their name (`cocode skills list`); 1 reached by the longer name only, since built-ins have theirs: /user:help;",
     ] {
         assert!(trace.contains(want), "{want}\n{trace}");
     }
