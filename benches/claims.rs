@@ -10,6 +10,7 @@ use cocode::commands::Catalog;
 use cocode::commands::catalog::Snapshot;
 use cocode::commands::discover::Folders;
 use cocode::commands::usage::Usage as Uses;
+use cocode::compact::{Driver, Step, Surroundings, Window, apply};
 use cocode::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult, Usage, tokens};
 use cocode::permission::{Access, Behavior, Disk, Mode, Places, Query, RuleSet, Source, Trust, decide};
 use cocode::provider::codec::codec;
@@ -77,19 +78,68 @@ fn long_session(home: &Path, boundary_every: u64) -> String {
     id
 }
 
-/// Adds an entry to a session of this many: must not depend on how many there are.
-#[divan::bench(args = [100, 100_000], sample_count = 20, sample_size = 100)]
-fn append(bencher: Bencher<'_, '_>, entries: usize) {
+/// Adds a message to a session of so many entries and counts the context: must not depend on how many there are.
+#[divan::bench(args = [1_000, 10_000, 100_000], sample_count = 20, sample_size = 100)]
+fn append(bencher: Bencher<'_, '_>, entries: u64) {
     let home = tempfile::tempdir().expect("a temporary folder");
     let mut session = Session::create(home.path(), Path::new("/code"), "1", SystemTime::now);
-    let text = || EntryKind::ReplyPart { text: "A line of an answer. ".repeat(10), thinking: String::new() };
-    session
-        .append(EntryKind::Message { message: Arc::new(Message::prompt("begin")) })
-        .expect("the first prompt is written");
-    for _ in 0..entries {
-        session.append(text()).expect("the entry is written");
+    let driver = driver();
+    let mut next = 0..;
+    let mut append = || {
+        let text = "A line of an answer. ".repeat(10);
+        let message = match next.next().unwrap_or(0) % 2 {
+            0 => Message::prompt(text),
+            _ => Message::reply(vec![Block::text(text)]),
+        };
+        session.append(EntryKind::Message { message: Arc::new(message) }).expect("the entry is written");
+        driver.used(session.context())
+    };
+    (0..entries).for_each(|_| _ = append());
+    bencher.bench_local(append);
+}
+
+/// Decides what to do about 10,000 messages of 1,000,000 tokens, and clears their old results: entry and projection, and
+/// with one large result in so many also the files that large ones are saved in.
+#[divan::bench(args = [0, 100], sample_count = 20)]
+fn micro_compact(bencher: Bencher<'_, '_>, large: u64) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let clearable = |tool: &str| tool == "Read";
+    let around = Surroundings { clearable: &clearable, prices: None };
+    let full = || (driver(), full_session(home.path(), large));
+    bencher.with_inputs(full).bench_local_values(|(mut driver, mut session)| {
+        driver.prepare();
+        let Step::Clear(plan) = driver.step(session.context(), around) else { panic!("there is much to clear") };
+        let cleared = apply::clear(&mut session, &plan).expect("the entry is written");
+        assert!(cleared.results > 4_000, "{cleared:?}");
+        session
+    });
+}
+
+/// The driver of a session with a window of a million tokens, as shipped.
+fn driver() -> Driver {
+    let defaults: toml::Table = cocode::config::DEFAULTS.parse().expect("the defaults are TOML");
+    let part = |name: &str| defaults[name].clone();
+    let settings = part("compact").try_into().expect("the shipped settings");
+    let features = part("features").try_into().expect("the shipped features");
+    Driver::new(settings, features, Window { tokens: Some(1_000_000), max_output: 64_000 })
+}
+
+/// 5,000 replies of 40 tokens, each with a call and its result of 160, or 2,000 where it is large.
+fn full_session(home: &Path, large: u64) -> Session {
+    let mut session = Session::create(home, Path::new("/code"), "1", SystemTime::now);
+    let message = |message: Message| EntryKind::Message { message: Arc::new(message) };
+    let is_large = |n: u64| large > 0 && n.is_multiple_of(large);
+    for n in 1..=5_000 {
+        let call = CallId::nth(n);
+        let input = serde_json::json!({"file_path": "/code/src/main.rs"});
+        let block = ToolCall { id: call.clone(), name: "Read".to_owned(), input, invalid: None, wire: None };
+        let reply = Message::reply(vec![Block::text("abc ".repeat(30)), Block::ToolCall(block)]);
+        let result = ToolResult::of_text(call, Outcome::Ok, "abc ".repeat(if is_large(n) { 2_000 } else { 160 }));
+        session.append(message(reply)).expect("the entry is written");
+        session.append(message(Message::tool_results(vec![result]))).expect("the entry is written");
     }
-    bencher.bench_local(|| session.append(text()).expect("the entry is written"));
+    session.append(message(Message::reply(vec![Block::text("done")]))).expect("the entry is written");
+    session
 }
 
 /// Decodes an answer of 20,000 deltas that comes in pieces of 16 KiB.

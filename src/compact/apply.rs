@@ -1,11 +1,10 @@
 //! Carries plans out: writes what leaves the context to files, then the entry that lets it leave.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::{micro, trim};
-use crate::message::{Block, CallId, Outcome, ToolResult};
+use crate::message::{Block, Outcome, ToolResult};
 use crate::session::entry::{ClippedBlock, EntryKind, Seq};
 use crate::session::store::Store;
 use crate::session::{self, Session};
@@ -48,13 +47,9 @@ pub fn clear(session: &mut Session, plan: &micro::Plan) -> Result<Cleared, sessi
 
 fn clear_results(session: &mut Session, clear: &[micro::Clear], unsaved: Unsaved) -> Result<Cleared, session::Error> {
     let (mut calls, mut persisted, mut done) = (Vec::new(), Vec::new(), Cleared::default());
-    let wanted: HashMap<&CallId, &micro::Clear> = clear.iter().map(|clear| (&clear.call, clear)).collect();
-    for held in session.context().whole_results() {
-        let Some(clear) = wanted.get(&held.result.id) else { continue };
-        let saved = match clear.persist {
-            true => save(session.store(), held.result),
-            false => Ok(None),
-        };
+    for clear in clear {
+        let large = clear.persist.then(|| session.context().result_of(&clear.call)).flatten();
+        let saved = large.map_or(Ok(None), |held| save(session.store(), held.result));
         let path = match saved {
             Ok(path) => path,
             Err(error) => {

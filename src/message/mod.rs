@@ -207,6 +207,15 @@ impl ToolResult {
             .collect();
         parts.join("\n")
     }
+
+    /// Bytes of `text`.
+    pub fn text_len(&self) -> usize {
+        let lengths = self.content.iter().filter_map(|part| match part {
+            Content::Text { text } => Some(text.len() + 1),
+            Content::Media(_) => None,
+        });
+        lengths.sum::<usize>().saturating_sub(1)
+    }
 }
 
 /// What a front end draws for a result.

@@ -8,9 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 mod boundary;
+mod calls;
 mod clip;
 mod memory;
 mod view;
+
+use calls::Calls;
 
 pub use view::{Count, Held, Shown};
 
@@ -28,9 +31,7 @@ const SAFETY_PERCENT: u64 = 133;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Context {
     items: Vec<Item>,
-    calls: HashMap<CallId, Call>,
-    /// Item and block of each result that reads as it came, oldest first.
-    whole: Vec<(usize, usize)>,
+    calls: Calls,
     /// Who saw which content of a file, oldest first.
     reads: HashMap<PathBuf, Vec<(Reader, String)>>,
     seen: HashMap<PathBuf, String>,
@@ -70,23 +71,45 @@ impl PartialEq for Estimate {
     }
 }
 
+/// What an edit took from an item and brought to it, by estimate.
+struct Change {
+    gone: Load,
+    come: Load,
+}
+
 impl Item {
+    /// Puts another block in the place of one. Blocks of the original stay its own; of those beside it there are copies.
+    fn put(&mut self, at: usize, block: Block) -> Change {
+        let change = Change { gone: tokens::load_of(&self.shown.blocks[at]), come: tokens::load_of(&block) };
+        if let Some(own) = Arc::get_mut(&mut self.shown) {
+            own.blocks[at] = block;
+            return change;
+        }
+        let Message { role, kind, blocks, agent_visible, user_visible, origin, usage, stop, effects } = &*self.shown;
+        let mut others = blocks.iter().enumerate().filter(|(index, _)| *index != at).map(|(_, block)| block.clone());
+        let mut with: Vec<Block> = others.by_ref().take(at).collect();
+        with.push(block);
+        with.extend(others);
+        let (agent_visible, user_visible, usage) = (*agent_visible, *user_visible, *usage);
+        let (origin, stop, effects) = (origin.clone(), stop.clone(), effects.clone());
+        self.shown = Arc::new(Message {
+            role: *role,
+            kind: *kind,
+            blocks: with,
+            agent_visible,
+            user_visible,
+            origin,
+            usage,
+            stop,
+            effects,
+        });
+        change
+    }
+
     fn load(&self) -> Load {
         let messages = std::iter::once(&self.shown).chain(&self.digests);
         *self.tokens.0.get_or_init(|| messages.map(|message| tokens::load(message)).sum())
     }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-struct Call {
-    /// Item that holds the result.
-    result: Option<usize>,
-    /// The result reads as a marker.
-    replaced: bool,
-    /// Name of the tool.
-    tool: String,
-    /// Estimate of the result as the model sees it.
-    tokens: Estimate,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,8 +150,7 @@ impl Context {
     pub fn new(cwd: PathBuf) -> Context {
         Context {
             items: Vec::new(),
-            calls: HashMap::new(),
-            whole: Vec::new(),
+            calls: Calls::default(),
             reads: HashMap::new(),
             seen: HashMap::new(),
             memory: memory::Files::default(),
@@ -264,7 +286,7 @@ impl Context {
                 self.flush(seq);
                 // What an earlier boundary archived may have left with a later one.
                 if let Some(archived) = &boundary.archived
-                    && archived.calls.iter().any(|call| self.calls.contains_key(call))
+                    && archived.calls.iter().any(|call| self.calls.get(call).is_some())
                 {
                     self.archive(seq, &archived.calls, &archived.digest);
                 }
@@ -313,30 +335,16 @@ impl Context {
         let mut kept = Vec::with_capacity(message.blocks.len());
         for (at, block) in message.blocks.iter().enumerate() {
             let keep = match (message.role, block) {
-                (Role::Assistant, Block::ToolCall(call)) => {
-                    let new = !self.calls.contains_key(&call.id);
-                    if new {
-                        let fresh = Call {
-                            result: None,
-                            replaced: false,
-                            tool: call.name.clone(),
-                            tokens: Estimate::default(),
-                        };
-                        self.calls.insert(call.id.clone(), fresh);
-                    }
-                    new
-                }
-                (Role::User, Block::ToolResult(result)) => match self.calls.get_mut(&result.id) {
-                    Some(call) if call.result.is_none() => {
-                        call.result = Some(index);
-                        self.whole.push((index, kept.len()));
+                (Role::Assistant, Block::ToolCall(call)) => self.calls.make(&call.id, &call.name),
+                (Role::User, Block::ToolResult(result)) => {
+                    let answers = self.calls.answer(&result.id, (index, kept.len()));
+                    if answers {
                         for effect in &result.effects {
                             self.effect(Reader::Call(result.id.clone()), effect);
                         }
-                        true
                     }
-                    _ => false,
-                },
+                    answers
+                }
                 (Role::Assistant, Block::ToolResult(_)) | (Role::User, Block::ToolCall(_)) => false,
                 (_, Block::Text { .. } | Block::Thinking { .. } | Block::Media(_)) => true,
             };
@@ -385,30 +393,29 @@ impl Context {
 
     /// A result as it is sent.
     fn result(&self, id: &CallId) -> ToolResult {
-        let held = self.calls.get(id).and_then(|call| call.result).and_then(|index| self.items.get(index));
-        held.and_then(|item| item.shown.results().find(|result| result.id == *id))
-            .cloned()
-            .unwrap_or_else(|| ToolResult::of_text(id.clone(), Outcome::Interrupted, INTERRUPTED))
+        let held = self.calls.get(id).and_then(|call| call.result);
+        let held = held.and_then(|(index, block)| self.items.get(index)?.shown.blocks.get(block));
+        match held {
+            Some(Block::ToolResult(result)) => Some(result.clone()),
+            _ => None,
+        }
+        .unwrap_or_else(|| ToolResult::of_text(id.clone(), Outcome::Interrupted, INTERRUPTED))
     }
 
     /// Puts a marker in the place of a result's content; `marker` gets the content's size in bytes. Once a result.
     fn replace(&mut self, id: &CallId, marker: impl Fn(usize) -> String) -> Option<usize> {
         let call = self.calls.get_mut(id).filter(|call| !call.replaced)?;
-        let index = call.result?;
+        let (index, block) = call.result?;
         call.replaced = true;
         call.tokens = Estimate::default();
-        let original = Arc::clone(&self.items[index].original);
-        let original = original.results().find(|result| result.id == *id)?;
-        let bytes = original.text().len();
-        self.edit(index, |item| {
-            for block in &mut Arc::make_mut(&mut item.shown).blocks {
-                if let Block::ToolResult(result) = block
-                    && result.id == *id
-                {
-                    result.content = vec![Content::text(marker(bytes))];
-                }
-            }
-        });
+        let item = &self.items[index];
+        let original = Arc::clone(&item.original);
+        let at = item.kept.as_ref().map_or(block, |kept| kept[block]);
+        let Block::ToolResult(original) = &original.blocks[at] else { return None };
+        let marker = vec![Content::text(marker(original.text_len()))];
+        let (id, outcome, display) = (original.id.clone(), original.outcome, original.display.clone());
+        let marked = ToolResult { id, outcome, content: marker, display, effects: original.effects.clone() };
+        self.edit(index, |item| item.put(block, Block::ToolResult(marked)));
         self.unread(original);
         Some(index)
     }
@@ -419,17 +426,20 @@ impl Context {
         self.forget_replaced();
         let Some(last) = last else { return self.message(seq, digest) };
         if digest.agent_visible {
-            self.edit(last, |item| item.digests.push(Arc::clone(digest)));
+            self.edit(last, |item| {
+                item.digests.push(Arc::clone(digest));
+                Change { gone: Load::default(), come: tokens::load(digest) }
+            });
         }
     }
 
-    /// Changes what the model sees of an item; what the provider had counted of it changes by the estimated difference.
-    fn edit(&mut self, index: usize, change: impl FnOnce(&mut Item)) {
+    /// Changes what the model sees of an item, by a difference; what the provider had counted of it changes by the same.
+    fn edit(&mut self, index: usize, change: impl FnOnce(&mut Item) -> Change) {
         let item = &mut self.items[index];
         let before = item.load();
-        change(item);
-        item.tokens = Estimate::default();
-        let after = item.load();
+        let Change { gone, come } = change(item);
+        let after = before + come - gone;
+        item.tokens = Estimate(OnceLock::from(after));
         let tally = &mut self.tally;
         if index < tally.covers {
             if let Some(counted) = &mut tally.counted {

@@ -10,14 +10,15 @@ impl Context {
     pub(in crate::session) fn behind(&self, seq: Seq, boundary: &Boundary) -> Option<Context> {
         let stays = |index: usize| index >= self.lead && self.items[index].seq >= boundary.keep_from;
         let first = (self.lead..self.items.len()).find(|index| stays(*index)).unwrap_or(self.items.len());
-        // The log knows more where numbers went astray, where a reply never ended, where results answered nothing, and where
-        // a digest stands for results that leave.
+        // The log knows more where numbers went astray, where a reply never ended, where results answered nothing, where a
+        // digest stands for results that leave, and where memory files came with reads.
         let (leaving, staying) = self.items.split_at(first);
         let known = |item: &Item| item.kept.is_none() && item.original.stop != Some(StopReason::Interrupted);
         let told = (first..self.items.len()).all(stays)
             && staying.iter().all(known)
             && leaving.iter().all(|item| item.kept.is_none() && item.digests.is_empty())
-            && self.parts == Parts::default();
+            && self.parts == Parts::default()
+            && !self.memory.any_leave();
         told.then_some(())?;
         let mut behind = Context::new(self.cwd.clone());
         behind.todos.clone_from(&self.todos);
@@ -41,7 +42,7 @@ impl Context {
                 }
             }
         }
-        behind.forget_replaced();
+        behind.calls.forget_replaced();
         behind.apply(seq, &EntryKind::CompactBoundary(boundary.clone()));
         Some(behind)
     }

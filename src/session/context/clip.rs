@@ -1,7 +1,5 @@
 //! Blocks that read as head, marker, tail.
 
-use std::sync::Arc;
-
 use super::{Context, Estimate};
 use crate::message::{Block, Content, Media};
 use crate::session::entry::ClippedBlock;
@@ -52,7 +50,7 @@ impl Context {
         {
             call.tokens = Estimate::default();
         }
-        self.edit(index, |item| Arc::make_mut(&mut item.shown).blocks[at] = block);
+        self.edit(index, |item| item.put(at, block));
     }
 }
 

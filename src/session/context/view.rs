@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Call, Context, Item};
+use super::calls::Call;
+use super::{Context, Item};
 use crate::message::tokens::{self, Load};
 use crate::message::{Block, CallId, Message, ToolResult};
 use crate::session::entry::Seq;
@@ -87,14 +88,16 @@ impl Context {
 
     /// The results that the projection holds, oldest first.
     pub fn results(&self) -> impl Iterator<Item = Held<'_>> {
-        let items = self.items.iter().enumerate();
-        items.flat_map(move |(index, item)| item.shown.blocks.iter().filter_map(move |block| self.held(index, block)))
+        let blocks = self.items.iter().flat_map(|item| &item.shown.blocks);
+        blocks.filter_map(|block| match block {
+            Block::ToolResult(result) => self.held(self.calls.get(&result.id)?),
+            _ => None,
+        })
     }
 
     /// The results that read as they came, oldest first: costs those alone.
     pub fn whole_results(&self) -> impl DoubleEndedIterator<Item = Held<'_>> {
-        let at = self.whole.iter();
-        at.filter_map(|(index, block)| self.held(*index, &self.items[*index].shown.blocks[*block]))
+        self.calls.whole().filter_map(|call| self.held(call))
     }
 
     /// What has arrived of a reply whose message is not written yet.
@@ -102,25 +105,22 @@ impl Context {
         self.parts.reply()
     }
 
-    /// Takes results that were replaced off the list of those that read as they came: once for all of an entry.
-    pub(super) fn forget_replaced(&mut self) {
-        let Context { whole, items, calls, .. } = self;
-        whole.retain(|(index, block)| match &items[*index].shown.blocks[*block] {
-            Block::ToolResult(result) => calls.get(&result.id).is_some_and(|call| !call.replaced),
-            _ => false,
-        });
-        self.forget_memory();
+    /// The result of one call.
+    pub fn result_of(&self, call: &CallId) -> Option<Held<'_>> {
+        self.calls.get(call).and_then(|call| self.held(call))
     }
 
-    fn held<'a>(&'a self, index: usize, block: &'a Block) -> Option<Held<'a>> {
+    fn held<'a>(&'a self, call: &'a Call) -> Option<Held<'a>> {
+        let (index, block) = call.result?;
+        let item = &self.items[index];
+        let block = &item.shown.blocks[block];
         let Block::ToolResult(result) = block else { return None };
-        let call = self.calls.get(&result.id)?;
         let load = *call.tokens.0.get_or_init(|| tokens::load_of(block));
-        Some(Held { index, seq: self.items[index].seq, tool: &call.tool, result, load, replaced: call.replaced })
+        Some(Held { index, seq: item.seq, tool: &call.tool, result, load, replaced: call.replaced })
     }
 
     /// Position among `shown` of the message that answers a call.
     pub fn answered_at(&self, call: &CallId) -> Option<usize> {
-        self.calls.get(call).and_then(|call: &Call| call.result)
+        self.calls.get(call).and_then(|call| call.result).map(|(index, _)| index)
     }
 }
