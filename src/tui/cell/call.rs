@@ -177,7 +177,7 @@ impl Call {
         };
         match (result.outcome, &result.display) {
             (_, Some(Display::Agent { tools, tokens, millis, .. })) => {
-                let mut rows = vec![task::done(*tools, *tokens, *millis, width, theme)];
+                let mut rows = vec![task::done(*tools, *tokens, *millis, width, theme, detail)];
                 // The viewer shows all that it did, the report at the end of it.
                 if detail != Detail::Whole && result.outcome == Outcome::Error {
                     rows.extend(output_rows(&whole_text(result), theme.dim, width, theme, detail));

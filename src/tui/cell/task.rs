@@ -39,8 +39,10 @@ pub(super) fn dense(task: &Task, mark: Span<'static>, took: Duration, width: usi
 }
 
 /// Once it ended.
-pub(super) fn done(tools: u32, tokens: u64, millis: u64, width: usize, theme: &Theme) -> Row {
-    row(figures(tools, tokens, Duration::from_millis(millis)), width, theme)
+pub(super) fn done(tools: u32, tokens: u64, millis: u64, width: usize, theme: &Theme, detail: Detail) -> Row {
+    // What it did stands in the viewer.
+    let hint = if tools > 0 && detail != Detail::Whole { " (ctrl+o)" } else { "" };
+    row(format!("{}{hint}", figures(tools, tokens, Duration::from_millis(millis))), width, theme)
 }
 
 fn figures(tools: u32, tokens: u64, took: Duration) -> String {
@@ -98,7 +100,10 @@ mod tests {
         assert_eq!(dense(&doing, 80), "○ Explore: d  12 calls · 34.6k · 1m 12s");
         let long = Task { description: "where the parser is called".into(), ..doing.clone() };
         assert_eq!(dense(&long, 40), "○ Explore: w…  12 calls · 34.6k · 1m 12s");
-        assert_eq!(row_text(&done(0, 2_000_000, 900, 40, &theme)), "  └ 0 calls · 2.0M tokens · 0s");
+        let done = |tools, detail| row_text(&super::done(tools, 2_000_000, 900, 40, &theme, detail));
+        assert_eq!(done(0, Detail::Folded), "  └ 0 calls · 2.0M tokens · 0s");
+        assert_eq!(done(3, Detail::Folded), "  └ 3 calls · 2.0M tokens · 0s (ctrl+o)");
+        assert_eq!(done(3, Detail::Whole), "  └ 3 calls · 2.0M tokens · 0s");
     }
 
     fn row_text(row: &Row) -> String {
