@@ -128,6 +128,10 @@ impl Frontmatter {
             Some(Value::Null) if entries.is_empty() => return,
             _ => None,
         };
+        if whole.is_some() {
+            // Quoted keys, or a head in braces: read, though no line begins with a key.
+            self.faults.retain(|fault| !matches!(fault.kind, FaultKind::Stray { .. }));
+        }
         let shown: Vec<&str> = entries.iter().map(|entry| entry.key).collect();
         for entry in entries {
             let value = match whole.as_ref().and_then(|map| map.get(entry.key)) {
@@ -415,7 +419,8 @@ mod tests {
         check("---\nd: >\n  one\n  two\nmodel: opus\n---\n", r#"{"d":"one two\n","model":"opus"}"#, "", &[]);
         check("---\nuserInvocable: yes\nName: 007\n---\n", r#"{"user_invocable":"yes","name":"007"}"#, "", &[]);
         check("---\nhooks:\n  Stop:\n  - a: {b: 1}\n---\n", r#"{"hooks":{"Stop":[{"a":{"b":1}}]}}"#, "", &[]);
-        check("---\n{name: a, model: b}\n---\n", r#"{"name":"a","model":"b"}"#, "", &["2 Stray"]);
+        check("---\n{name: a, model: b}\n---\n", r#"{"name":"a","model":"b"}"#, "", &[]);
+        check("---\n\"name\": \"a\"\n'd': b\n---\n", r#"{"name":"a","d":"b"}"#, "", &[]);
         check("---\na:\n---\n", r#"{"a":null}"#, "", &[]);
     }
 

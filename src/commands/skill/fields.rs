@@ -186,7 +186,8 @@ impl Reader<'_> {
         let Some(field) = self.head.get(key) else { return Vec::new() };
         let (mut tools, mut wrong) = (Vec::new(), false);
         for text in listed(&field.value, &mut wrong) {
-            let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(&text);
+            // A list that is never closed, too.
+            let text = text.strip_prefix('[').map_or(text.as_str(), |text| text.trim_end_matches(']'));
             for rule in split_list(text, |c| c == ',' || c.is_whitespace()) {
                 let rule = rule.trim_matches(['"', '\'']).to_owned();
                 if !rule.is_empty() && !tools.contains(&rule) {

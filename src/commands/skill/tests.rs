@@ -104,6 +104,37 @@ fn shapes() {
     assert_eq!(skill.description.chars().count(), 1_024);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_base_folder_stays_inside_the_skill() {
+    let dir = tempfile::tempdir().unwrap();
+    let skill = dir.path().join("skill");
+    std::fs::create_dir_all(skill.join("docs/deep")).unwrap();
+    std::fs::create_dir(dir.path().join("outside")).unwrap();
+    std::os::unix::fs::symlink("../outside", skill.join("link")).unwrap();
+    std::os::unix::fs::symlink("docs", skill.join("own")).unwrap();
+    std::fs::write(skill.join("file"), "").unwrap();
+    let source = Source::UserSettings;
+    for (given, inside) in [
+        ("docs", true),
+        ("./docs/deep", true),
+        ("own", true),
+        ("link", false),
+        ("docs/../../outside", false),
+        ("/etc", false),
+        ("none", false),
+        ("file", false),
+    ] {
+        let path = skill.join("SKILL.md");
+        std::fs::write(&path, format!("---\ndescription: d\nbaseDir: {given}\n---\nx")).unwrap();
+        let mut problems = Vec::new();
+        let at = At { path: &path, folder: "skill", source: &source, loaded_from: LoadedFrom::Skills };
+        let read = Skill::load(at, &mut problems).unwrap();
+        let want = if inside { skill.join(given) } else { skill.clone() };
+        assert_eq!((read.base(), problems.len()), (Some(want.as_path()), usize::from(!inside)), "{given}");
+    }
+}
+
 #[test]
 fn utf_16_is_read() {
     let dir = tempfile::tempdir().unwrap();
@@ -162,6 +193,7 @@ fn tools_in_every_spelling() {
     check("Read, Write", &["Read", "Write"]);
     check("Read Write", &["Read", "Write"]);
     check("[Read, Write]", &["Read", "Write"]);
+    check("[Read, Write", &["Read", "Write"]);
     check("[Read, Bash(git: *)]", &["Read", "Bash(git: *)"]);
     check("\n- Read\n- Bash(git add:*)", &["Read", "Bash(git add:*)"]);
     check("\n  - Bash(a: b)\n  - Read, Grep", &["Bash(a: b)", "Read", "Grep"]);
