@@ -50,3 +50,5 @@ pub use thresholds::{Thresholds, Window};
 
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod properties;

@@ -1,0 +1,153 @@
+//! What holds after anything that may happen to a conversation, in any order.
+
+use proptest::prelude::*;
+
+use super::fixture::{Talk, clearable, driver};
+use super::{Driver, apply, micro, rounds, summary, trim};
+use crate::message::{CallId, Kind, Message, Role};
+use crate::protocol::Trigger;
+use crate::session::Context;
+use crate::session::entry::{Boundary, EntryKind, Seq};
+
+/// One thing that happens, with numbers that say how.
+#[derive(Debug, Clone)]
+enum Happens {
+    Prompt(u64),
+    Reply(u64),
+    Round(&'static str, Vec<u64>),
+    /// Clears down to so many tokens.
+    Micro(u64),
+    /// Trims to so many tokens.
+    Trim(u64),
+    /// Summarises everything before one of the places where that is possible.
+    Boundary(usize),
+    /// Takes the last boundary back.
+    Undo,
+    /// Goes back to one of the prompts.
+    Rewind(usize),
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    let tool = prop_oneof![Just("Read"), Just("Bash"), Just("Task")];
+    prop_oneof![
+        3 => (1u64..400).prop_map(Happens::Prompt),
+        2 => (1u64..400).prop_map(Happens::Reply),
+        5 => (tool, prop::collection::vec(0u64..1_500, 1..4)).prop_map(|(tool, sizes)| Happens::Round(tool, sizes)),
+        2 => (0u64..4_000).prop_map(Happens::Micro),
+        1 => (200u64..6_000).prop_map(Happens::Trim),
+        1 => (0usize..100).prop_map(Happens::Boundary),
+        1 => Just(Happens::Undo),
+        1 => (0usize..100).prop_map(Happens::Rewind),
+    ]
+}
+
+/// Each call is answered exactly once, right after it, in order, and nothing is empty.
+fn assert_paired(context: &Context) {
+    let mut awaited: Vec<CallId> = Vec::new();
+    for message in context.messages() {
+        assert!(!message.blocks.is_empty());
+        let results: Vec<CallId> = message.results().map(|result| result.id.clone()).collect();
+        assert_eq!(results, std::mem::take(&mut awaited));
+        if message.role == Role::Assistant {
+            awaited = message.calls().map(|call| call.id.clone()).collect();
+        }
+    }
+    assert_eq!(awaited, []);
+}
+
+/// Sizes that are kept up to date are those of a context that is counted anew.
+fn assert_counted(context: &Context, driver: &Driver) {
+    let sum = context.shown().map(|shown| crate::message::tokens::message(shown.message)).sum::<u64>();
+    let kept = context.shown().map(|shown| shown.load.total()).sum::<u64>();
+    assert_eq!(kept, sum);
+    assert_eq!(driver.used(context), driver.meter.request(context.shown().map(|shown| shown.load).sum()));
+}
+
+fn clear(talk: &mut Talk, driver: &Driver, target: u64) -> usize {
+    let asked = micro::Trigger::Asked { target: Some(target) };
+    let Some(plan) = micro::plan(talk.context(), driver.terms(&clearable), asked) else { return 0 };
+    apply::clear(&mut talk.session, &plan).unwrap().results
+}
+
+/// Lets it happen.
+fn perform(talk: &mut Talk, driver: &Driver, prompts: &mut Vec<(Seq, Context)>, what: &Happens) {
+    match what {
+        Happens::Prompt(tokens) => {
+            prompts.push((talk.session.next_seq(), talk.context().clone()));
+            talk.prompt(*tokens);
+        }
+        Happens::Reply(tokens) => _ = talk.reply(*tokens),
+        Happens::Round(tool, sizes) => _ = talk.round(tool, sizes),
+        Happens::Micro(target) => {
+            clear(talk, driver, *target);
+            assert_eq!(clear(talk, driver, *target), 0, "cleared twice");
+        }
+        Happens::Trim(target) => {
+            let before = driver.used(talk.context());
+            let plan = trim::plan(talk.context(), driver.terms(&clearable), &[], *target);
+            apply::trim(&mut talk.session, &plan, before).unwrap();
+            assert!(driver.used(talk.context()) <= before, "a trim made the context larger");
+        }
+        Happens::Boundary(cut) => {
+            let cuts = rounds::cuts(talk.context());
+            let Some(cut) = cuts.get(cut % cuts.len().max(1)) else { return };
+            let keep_from = rounds::keep_from(talk.context(), *cut);
+            let summary = Some(std::sync::Arc::new(summary::message("Things were done.", Trigger::Auto)));
+            let boundary = Boundary { tier: "full".into(), keep_from, summary, ..Boundary::default() };
+            talk.session.append(EntryKind::CompactBoundary(boundary)).unwrap();
+        }
+        Happens::Undo => {
+            let Some(seq) = talk.session.last_boundary() else { return };
+            let undone = EntryKind::BoundaryUndone { seq };
+            let preview = talk.session.preview(&undone).unwrap();
+            talk.session.append(undone).unwrap();
+            assert_eq!(preview.messages(), talk.context().messages());
+        }
+        Happens::Rewind(prompt) => {
+            let Some((to, then)) = prompts.get(prompt % prompts.len().max(1)) else { return };
+            talk.session.append(EntryKind::Rewind { to: *to }).unwrap();
+            assert_eq!(talk.context(), then, "not as it stood before entry {to}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_the_context_stays_whole(all in prop::collection::vec(happens(), 1..40)) {
+        let driver = driver(8_192, |_| {});
+        let (mut talk, mut prompts) = (Talk::new(), Vec::new());
+        talk.push(Message { kind: Kind::Attachment, ..Message::prompt("environment") });
+        for what in &all {
+            perform(&mut talk, &driver, &mut prompts, what);
+            assert_paired(talk.context());
+            assert_counted(talk.context(), &driver);
+        }
+    }
+
+    /// What waits to be cleared is seen the same whether it is asked for in one go or in steps.
+    #[test]
+    fn clearing_in_steps_ends_where_clearing_at_once_does(
+        sizes in prop::collection::vec(0u64..3_000, 1..30),
+        steps in prop::collection::vec(0u64..20_000, 0..4),
+        target in 0u64..10_000,
+    ) {
+        let driver = driver(200_000, |_| {});
+        let build = || {
+            let mut talk = Talk::new();
+            talk.prompt(5);
+            sizes.iter().for_each(|size| _ = talk.round("Read", &[*size]));
+            talk.reply(1);
+            talk
+        };
+        let (mut at_once, mut in_steps) = (build(), build());
+        clear(&mut at_once, &driver, target);
+        for step in steps.iter().filter(|step| **step >= target) {
+            clear(&mut in_steps, &driver, *step);
+        }
+        clear(&mut in_steps, &driver, target);
+        let left = |talk: &Talk| talk.context().whole_results().map(|held| held.load.text).filter(|text| *text > 30).sum::<u64>();
+        prop_assert_eq!(left(&at_once), left(&in_steps));
+    }
+}
