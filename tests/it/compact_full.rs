@@ -240,3 +240,19 @@ async fn a_summarizer_is_cut_off_after_some_rounds_and_asks_nobody() {
     let tools: Vec<bool> = received[3..].iter().map(|received| received.body.get("tools").is_some()).collect();
     assert_eq!(tools, [true, true, true, false]);
 }
+
+#[tokio::test]
+async fn where_nothing_is_cached_an_excerpt_is_cheaper() {
+    for (cached, want) in [("0.1", "You are"), ("1.0", "You summ")] {
+        let mut replies = turns();
+        replies.push(summary());
+        let api = FakeApi::start(replies);
+        api.allow_other_prefix();
+        let prices = format!("{SETTINGS}\n[models.m-1]\nwindow = 200000\nprice = [1.0, 2.0, {cached}, 1.0]\n");
+        let run = talk(WireName::OpenaiChat, &api, &prices).prompt("/compact").run().await;
+        api.assert_clean();
+        assert_eq!(tiers(&run), ["full"], "{}", run.trace());
+        let system = head(&api.received()[3]);
+        assert!(system.contains(want), "{cached}: {system}");
+    }
+}
