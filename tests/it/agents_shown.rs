@@ -37,7 +37,7 @@ fn viewed(screen: &Screen, last: &str) -> String {
         _ => (*row).to_owned(),
     };
     let shown = &rows[..rows.len() - 1];
-    shown.iter().skip_while(|row| !row.contains("go")).map(row).collect::<Vec<_>>().join("\n")
+    shown.iter().skip_while(|row| **row != "> go").map(row).collect::<Vec<_>>().join("\n").trim_end().to_owned()
 }
 
 #[test]
@@ -56,8 +56,7 @@ fn the_viewer_shows_what_they_did_live_and_after_a_restart() {
     let mut screen = launch(&program, (80, 50), &["--continue", "--offline"]);
     screen.wait_text("Nobody does.");
     let again = viewed(&screen, "No caller found.");
-    let calls = |text: &str| text.lines().filter(|line| line.contains('│')).map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(calls(&again), calls(&live), "{again}");
+    assert_eq!(again, live);
     leave(&mut screen);
 }
 

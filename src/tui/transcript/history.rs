@@ -17,8 +17,14 @@ const TITLES: &[&str] =
 
 /// One line for a call whose tool is not at hand.
 pub(super) fn title(call: &ToolCall) -> String {
-    let named = TITLES.iter().find_map(|key| call.input.get(key).and_then(Value::as_str));
-    named.and_then(|text| text.lines().next()).unwrap_or_default().to_string()
+    let text = |key: &str| call.input.get(key).and_then(Value::as_str);
+    let named = TITLES.iter().find_map(|key| text(key));
+    let line = named.and_then(|text| text.lines().next()).unwrap_or_default();
+    match text("subagent_type") {
+        // As the tool itself says it.
+        Some(agent) => format!("{agent}: {line}"),
+        None => line.to_owned(),
+    }
 }
 
 /// One line for an attachment.
