@@ -147,7 +147,9 @@ async fn over_every_wire_the_state_is_told() {
         git(&run.project(), &["add", "a.txt"]);
         run
     };
-    let states: [(&str, &dyn Fn() -> Harness, &[&str]); 7] = [
+    /// Its name, a repository in it, and what the model is told.
+    type State<'a> = (&'a str, &'a dyn Fn() -> Harness, &'a [&'a str]);
+    let states: [State<'_>; 7] = [
         ("clean", &repository, &["nothing to commit"]),
         ("unstaged", &|| repository().file("b.txt", "two\n"), &[" M b.txt", "no changes added to commit"]),
         ("conflict", &|| conflict("merge"), &["UU a.txt", "You have unmerged paths"]),
