@@ -57,7 +57,7 @@ fn is_progress(before: u64, after: u64, marks: &Thresholds, settings: &Settings)
 pub(super) fn is_promising(context: &Context, driver: &Driver) -> bool {
     let meter = &driver.meter;
     let stays = context.shown_from(rounds::recent(context, 0, 0)).map(|shown| shown.load).sum::<Load>();
-    let summary = Load { text: driver.limits().summary / 4, images: 0 };
+    let summary = Load { text: driver.limits().summary / 2, images: 0 };
     is_progress(meter.used(context), meter.request(stays + summary), driver.marks(), driver.settings())
 }
 
