@@ -14,6 +14,7 @@ mod compact_edges;
 mod compact_full;
 mod compact_headless;
 mod compact_kept;
+mod compact_killed;
 mod compact_settings;
 mod compact_switches;
 mod compaction;
