@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::rows::{AgentLog, Changes, MemoryRow, ModelRow, PromptRow, RuleRow, SessionRow};
+pub use self::rows::{AgentLog, Changes, Earlier, MemoryRow, ModelRow, PromptRow, RuleRow, SessionRow};
 use crate::commands::Registry;
 use crate::commands::report::SkillRow;
 use crate::hooks::Report;
@@ -101,6 +101,10 @@ pub enum Op {
     Agent {
         id: String,
     },
+    /// Asks for what `SessionInfo::history` left out: what stands before this entry. `Listed::Earlier` brings it.
+    Earlier {
+        before: Seq,
+    },
     /// Leaves this session for another one: its id. The engine answers with `Event::Session`.
     Resume {
         session: String,
@@ -159,6 +163,7 @@ pub enum Listed {
     Changes(Changes),
     /// All that stands in a sub-agent's log, oldest first; nothing where there is none.
     Agent(AgentLog),
+    Earlier(Earlier),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

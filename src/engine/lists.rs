@@ -6,11 +6,15 @@ use super::Engine;
 use crate::agent::desk::Desk;
 use crate::commands::report;
 use crate::permission::Source;
-use crate::protocol::{AgentLog, Event, ListKind, Listed, MemoryRow, PromptRow, RuleRow, SessionRow};
+use crate::protocol::{AgentLog, Earlier, Event, ListKind, Listed, MemoryRow, PromptRow, RuleRow, SessionRow};
+use crate::session::entry::Seq;
 use crate::session::{self, Transcripts, index};
 
 /// Most prompts that a front end gets to search in.
 pub(super) const HISTORY: usize = 1_000;
+
+/// Most entries that a front end gets of what stands before the part of a session that it was shown.
+const EARLIER: usize = 10_000;
 
 /// Tells the front ends what a sub-agent did. Of one without a log there is nothing to tell.
 pub(super) async fn tell_agent(transcripts: &Transcripts, id: String, desk: &Desk) {
@@ -19,6 +23,15 @@ pub(super) async fn tell_agent(transcripts: &Transcripts, id: String, desk: &Des
         Vec::new()
     });
     desk.emit(Event::Listed(Listed::Agent(AgentLog { id, items }))).await;
+}
+
+/// Tells the front ends what stands in the log before an entry.
+pub(super) async fn tell_earlier(transcripts: &Transcripts, before: Seq, desk: &Desk) {
+    let (items, older) = session::read_before(&transcripts.session_log(), before, EARLIER).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the start of the session");
+        (Vec::new(), 0)
+    });
+    desk.emit(Event::Listed(Listed::Earlier(Earlier { items, older }))).await;
 }
 
 impl Engine {

@@ -293,6 +293,10 @@ impl Inbox {
                 Some(transcripts) => lists::tell_agent(transcripts, id, &desk).await,
                 None => self.held.push_back(Op::Agent { id }),
             },
+            Op::Earlier { before } => match &self.transcripts {
+                Some(transcripts) => lists::tell_earlier(transcripts, before, &desk).await,
+                None => self.held.push_back(Op::Earlier { before }),
+            },
             Op::Shutdown => {}
         }
     }
@@ -343,6 +347,9 @@ impl Engine {
             Op::Resume { session } => self.resume(&session, inbox).await,
             Op::Remember { text } => inbox.remember(&text),
             Op::Agent { id } => lists::tell_agent(&self.agent.session.transcripts(), id, &self.desk).await,
+            Op::Earlier { before } => {
+                lists::tell_earlier(&self.agent.session.transcripts(), before, &self.desk).await;
+            }
             Op::List { what: ListKind::Changes } => {
                 let changes = self.changes().await;
                 self.desk.emit(Event::Listed(Listed::Changes(changes))).await;

@@ -58,6 +58,14 @@ pub struct AgentLog {
     pub items: Vec<HistoryItem>,
 }
 
+/// What a session's log holds before what was shown of it, oldest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Earlier {
+    pub items: Vec<HistoryItem>,
+    /// Messages before these.
+    pub older: u64,
+}
+
 /// What changed, file by file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Changes {

@@ -82,6 +82,20 @@ pub fn read_history(log: &Path) -> Result<Vec<HistoryItem>, Error> {
     items(log, &loaded.lines)
 }
 
+/// The newest `most` entries of a log that stand before `seq`, oldest first, and the number of messages before them; also
+/// while a session writes it.
+///
+/// # Errors
+/// What the file system says.
+pub fn read_before(log: &Path, seq: Seq, most: usize) -> Result<(Vec<HistoryItem>, u64), Error> {
+    let failed = |error| Error::io("read", log, error);
+    let file = std::fs::File::open(log).map_err(failed)?;
+    let lines = Loaded::read(&file, log).map_err(failed)?.lines;
+    let before = &lines[..lines.partition_point(|line| line.seq < seq)];
+    let (left, taken) = before.split_at(before.len().saturating_sub(most));
+    Ok((items(log, taken)?, count(left)))
+}
+
 fn count(lines: &[Line]) -> u64 {
     lines.iter().filter(|line| matches!(line.tag, Tag::Prompt | Tag::Reply | Tag::Results)).count() as u64
 }

@@ -96,6 +96,11 @@ impl Transcripts {
         read_history(&log_of_agent(&self.dir, id))
     }
 
+    /// The log of the session itself.
+    pub fn session_log(&self) -> PathBuf {
+        self.dir.join(super::log::FILE)
+    }
+
     fn name(&self, id: &str) -> String {
         format!("{}-{id}", self.session)
     }

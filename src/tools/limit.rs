@@ -15,9 +15,15 @@ const MEMORY: usize = 1024 * 1024;
 /// Most bytes that are saved of one result.
 const SAVED: u64 = 2 * 1024 * 1024 * 1024;
 
-/// Passes a result through the limits: lines, bytes and tokens, whichever is least. Results with media pass unchanged.
+/// Passes a result through the limits: lines, bytes and tokens, whichever is least. Results with media and approved plans
+/// pass unchanged.
 pub fn apply(mut output: Output, settings: &Settings, store: &Store, call: &str) -> Output {
     if output.content.iter().any(|part| matches!(part, Content::Media(_))) {
+        return output;
+    }
+    // The user approved it word by word, so word by word it is handed over; the trim has its own way with it where the
+    // window is too small.
+    if output.after.iter().any(|after| matches!(after, super::After::PlanApproved { .. })) {
         return output;
     }
     let texts: Vec<&str> = output
@@ -270,6 +276,19 @@ mod tests {
             [Content::Text { text }] => text,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn an_approved_plan_is_handed_over_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path().into());
+        let settings = Settings { max_lines: 3, ..fixture::settings() };
+        let plan = "a step\n".repeat(300);
+        let approved =
+            super::super::After::PlanApproved { how: crate::protocol::Approval::AskEach, plan: plan.clone() };
+        let told = Output { after: vec![approved], ..Output::ok(plan.as_str()) };
+        assert_eq!(text_of(&apply(told.clone(), &settings, &store, "call_1")), plan);
+        assert_ne!(text_of(&apply(Output { after: vec![], ..told }, &settings, &store, "call_1")), plan);
     }
 
     fn run(text: &str, change: impl FnOnce(&mut Settings)) -> (String, Vec<PathBuf>, tempfile::TempDir) {

@@ -399,6 +399,7 @@ impl<O: Output> Front<O> {
         let width = self.surface.size().width;
         let rows = self.transcript.render_all(width, self.app.theme(), Detail::Whole);
         self.refreshed = Some((Instant::now(), self.transcript.revision()));
+        self.outbox.extend(self.transcript.unread_before().map(|before| Op::Earlier { before }));
         self.outbox.extend(self.transcript.unread_agents().into_iter().map(|id| Op::Agent { id }));
         // It cannot ask for more: rows only fill the pager.
         update(&mut self.app, Msg::Transcript(rows), Instant::now());

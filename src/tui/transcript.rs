@@ -4,6 +4,7 @@
 
 mod below;
 mod draw;
+mod earlier;
 mod history;
 mod reply;
 
@@ -27,6 +28,7 @@ use crate::tui::render::markdown::{self, CodeBlock, Stream};
 
 use self::below::Below;
 use self::draw::Above;
+use self::earlier::Before;
 use self::reply::GrowKind;
 
 /// A turn shorter than this ends without a word.
@@ -56,6 +58,7 @@ pub struct Transcript {
     running: HashMap<CallId, usize>,
     /// What sub-agents did, by the call that launched them.
     below: Below,
+    before: Before,
     /// Calls of the last replies that have not begun: tool and title.
     announced: HashMap<CallId, (String, String)>,
     cwd: PathBuf,
@@ -123,6 +126,7 @@ impl Transcript {
             }
             Event::Task(task) => self.task(task, now),
             Event::Listed(Listed::Agent(log)) => self.agent_read(log, now),
+            Event::Listed(Listed::Earlier(earlier)) => self.earlier_read(earlier, now),
             Event::Ask(_) | Event::AskClosed { .. } | Event::Mode(_) | Event::Usage(_) | Event::Listed(_) => {}
             Event::Thinking(Thinking::Complete { tokens }) => self.thought(*tokens, now),
             Event::Thinking(Thinking::Level(_)) => {}
@@ -157,6 +161,7 @@ impl Transcript {
             beside: self.beside,
             streams: self.streams,
             above: self.above,
+            before: Before::of(info),
             cwd: info.cwd.clone(),
             ..Transcript::default()
         };

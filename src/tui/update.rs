@@ -55,7 +55,7 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             Vec::new()
         }
         // It stands in the transcript, which folds it.
-        Msg::Engine(Event::Listed(Listed::Agent(_))) => Vec::new(),
+        Msg::Engine(Event::Listed(Listed::Agent(_) | Listed::Earlier(_))) => Vec::new(),
         Msg::Engine(Event::Listed(listed)) => {
             // `--resume` without a value asks for the sessions before there is a picker.
             if matches!(listed, Listed::Sessions(_)) && app.picker.is_none() {

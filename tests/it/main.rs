@@ -20,6 +20,7 @@ mod compact_switches;
 mod compaction;
 mod config;
 mod digest;
+mod earlier;
 mod engine;
 mod headless;
 mod hooks;

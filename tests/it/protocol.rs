@@ -58,6 +58,7 @@ fn ops() {
         Op::Remember { text: "go".into() },
         Op::List { what: ListKind::Sessions },
         Op::Agent { id: "a1".into() },
+        Op::Earlier { before: 7 },
         Op::Resume { session: "id".into() },
         Op::Commands,
         Op::Shutdown,

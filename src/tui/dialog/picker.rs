@@ -168,7 +168,9 @@ impl Picker {
                 (ListKind::Skills, rows.into_iter().map(item).collect())
             }
             // The view folds the prompts from events, and keeps the history itself.
-            Listed::Prompts(_) | Listed::History(_) | Listed::Changes(_) | Listed::Agent(_) => return,
+            Listed::Prompts(_) | Listed::History(_) | Listed::Changes(_) | Listed::Agent(_) | Listed::Earlier(_) => {
+                return;
+            }
         };
         if self.wait == Some(kind) {
             self.wait = None;

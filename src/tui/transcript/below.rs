@@ -80,12 +80,17 @@ impl Transcript {
             self.slots.iter().filter_map(|slot| if let Cell::Call(call) = &slot.cell { Some(call) } else { None });
         let unread = calls.filter(|call| !self.below.by_call.contains_key(&call.id));
         let ids: Vec<String> = unread.filter_map(agent).map(str::to_owned).collect();
-        ids.into_iter().filter(|id| self.below.asked.insert(id.clone())).collect()
+        let mut unread: Vec<String> = ids.into_iter().filter(|id| self.below.asked.insert(id.clone())).collect();
+        unread.extend(self.before.read().map(Transcript::unread_agents).unwrap_or_default());
+        unread
     }
 
     /// Puts a log below the calls that it belongs to. One that went on several times has a part for each, the last for the
     /// last call: of the earlier ones not all need be here.
     pub(super) fn agent_read(&mut self, log: &AgentLog, now: Duration) {
+        if let Some(before) = self.before.read() {
+            before.agent_read(log, now);
+        }
         let mut parts: Vec<Vec<HistoryItem>> = Vec::new();
         for item in &log.items {
             let begun = parts.last().is_some_and(|part| part.iter().any(is_prompt));

@@ -136,8 +136,8 @@ impl Transcript {
     /// Every row of the transcript, for the viewer and the full screen. Cells are drawn again only when they, the
     /// width, the theme or the detail changed.
     pub fn render_all(&mut self, width: u16, theme: &Theme, detail: Detail) -> Vec<Row> {
+        let mut rows = if detail == Detail::Whole { self.before.rows(width, theme) } else { Vec::new() };
         let width = usize::from(width).max(1);
-        let mut rows = Vec::new();
         let mut above = Above::Nothing;
         for slot in &mut self.slots {
             let fresh = slot.drawn.take().filter(|drawn| {
@@ -164,5 +164,8 @@ impl Transcript {
     pub fn forget_drawn(&mut self) {
         self.slots.iter_mut().for_each(|slot| slot.drawn = None);
         self.below.forget_drawn();
+        if let Some(before) = self.before.read() {
+            before.forget_drawn();
+        }
     }
 }

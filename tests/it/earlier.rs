@@ -1,0 +1,43 @@
+//! What a resumed session does not draw at once is in the viewer.
+
+use std::fmt::Write;
+
+use super::support::program::Program;
+use super::terminal::{launch, leave};
+
+const CTRL_O: &str = "\x0f";
+
+#[test]
+fn the_viewer_begins_where_the_session_began() {
+    let program = Program::new();
+    let turns: Vec<u32> = (1..=14).collect();
+    let script = turns.iter().fold(String::new(), |mut script, turn| {
+        let _ = writeln!(script, "- reply: [text: answer {turn}.]");
+        script
+    });
+    let script = program.script("turns.yaml", &script);
+    let line = |turn: &u32| {
+        let content = format!("prompt {turn}.");
+        serde_json::json!({"type": "user", "message": {"role": "user", "content": content}}).to_string()
+    };
+    let program = program.stdin(&turns.iter().map(line).collect::<Vec<_>>().join("\n"));
+    let args = ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--offline-script", &script];
+    let ran = program.run(&args);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let mut screen = launch(&program, (80, 60), &["--continue", "--offline"]);
+    screen.wait_text("answer 14.");
+    assert!(screen.text().contains("8 older messages (ctrl+o)"), "{}", screen.text());
+    screen.send(CTRL_O);
+    screen.wait_until("the viewer", |state| state.parser.screen().alternate_screen());
+    // It comes above what is in view, which stays.
+    screen.send("g");
+    screen.wait_text("answer 4.");
+    screen.send("g");
+    screen.wait_text("answer 1.");
+    let text = screen.text();
+    let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}:\n{text}"));
+    assert!(at("> prompt 1.") < at("answer 1.") && at("answer 4.") < at("older messages"), "{text}");
+    assert_eq!(text.matches("prompt 5.").count(), 1, "{text}");
+    screen.send("q");
+    leave(&mut screen);
+}
