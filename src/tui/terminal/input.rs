@@ -19,6 +19,8 @@ use super::parse::Parser;
 const READ_BYTES: usize = 64 * 1024;
 /// How long an answer is thought to be under way.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
+/// How long the terminal is not given back because of an answer that is under way: a shell would take it for typing.
+const LAST_ANSWER: Duration = Duration::from_millis(150);
 
 /// What comes from the terminal.
 #[derive(Debug, Clone, PartialEq)]
@@ -136,7 +138,8 @@ impl Keyboard {
     pub fn start(tty: OwnedFd, queries: Queries, inputs: UnboundedSender<Input>) -> io::Result<Keyboard> {
         let (woken, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let shared = Arc::new(Shared { state: Mutex::new(State::Reading), changed: Condvar::new() });
-        let reader = Reader { tty, woken, shared: Arc::clone(&shared), parser: Parser::new(queries), inputs };
+        let parser = Parser::new(queries.clone());
+        let reader = Reader { tty, woken, shared: Arc::clone(&shared), queries, parser, inputs };
         let thread = std::thread::Builder::new().name("keyboard".into()).spawn(move || reader.run())?;
         Ok(Keyboard { shared, wake, thread: Some(thread) })
     }
@@ -184,6 +187,7 @@ struct Reader {
     tty: OwnedFd,
     woken: OwnedFd,
     shared: Arc<Shared>,
+    queries: Queries,
     parser: Parser,
     inputs: UnboundedSender<Input>,
 }
@@ -202,7 +206,11 @@ impl Reader {
     }
 
     /// Waits while parked; false when the thread shall end.
-    fn may_read(&self) -> bool {
+    fn may_read(&mut self) -> bool {
+        let leaving = *self.shared.lock() != State::Reading;
+        if leaving {
+            self.last_answers();
+        }
         let mut state = self.shared.lock();
         loop {
             match *state {
@@ -216,6 +224,24 @@ impl Reader {
                     state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             }
+        }
+    }
+
+    /// Reads what the terminal still has to say to us before somebody else reads it.
+    fn last_answers(&mut self) {
+        let until = Instant::now() + LAST_ANSWER;
+        let mut buffer = [0; 256];
+        while self.queries.waiting() && !self.queries.none_open() {
+            let left = until.saturating_duration_since(Instant::now());
+            let timeout = Timespec::try_from(left).ok();
+            match poll(&mut [PollFd::new(&self.tty, PollFlags::IN)], timeout.as_ref()) {
+                Ok(count) if count > 0 => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Ok(_) | Err(_) => return,
+            }
+            let Ok(count @ 1..) = rustix::io::read(&self.tty, &mut buffer) else { return };
+            let inputs = &self.inputs;
+            self.parser.feed(&buffer[..count], &mut |input| drop(inputs.send(input)));
         }
     }
 
@@ -288,4 +314,29 @@ pub fn signals(
             }
         }
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+
+    #[test]
+    fn the_terminal_is_given_back_when_it_has_answered() {
+        let (tty, terminal) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let (queries, (inputs, mut got)) = (Queries::default(), unbounded_channel());
+        let keyboard = Keyboard::start(tty, queries.clone(), inputs).unwrap();
+        queries.ask();
+        let shared = Arc::clone(&keyboard.shared);
+        let leaving = std::thread::spawn(move || drop(keyboard));
+        while *shared.lock() != State::Stopped {
+            std::thread::yield_now();
+        }
+        rustix::io::write(&terminal, b"\x1b[3;1R").unwrap();
+        leaving.join().unwrap();
+        assert!(queries.none_open());
+        assert_eq!(got.blocking_recv(), Some(Input::Report(Report::Cursor(Position::new(0, 2)))));
+        assert_eq!(got.blocking_recv(), None);
+    }
 }
