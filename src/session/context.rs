@@ -78,18 +78,18 @@ struct Change {
 }
 
 impl Item {
-    /// Puts another block in the place of one. Blocks of the original stay its own; of those beside it there are copies.
-    fn put(&mut self, at: usize, block: Block) -> Change {
-        let change = Change { gone: tokens::load_of(&self.shown.blocks[at]), come: tokens::load_of(&block) };
+    /// Puts another block in the place of one that weighs `gone`. Blocks of the original stay its own; of those beside it there are copies.
+    fn put(&mut self, at: usize, block: Block, gone: Load) -> Change {
+        let change = Change { gone, come: tokens::load_of(&block) };
         if let Some(own) = Arc::get_mut(&mut self.shown) {
             own.blocks[at] = block;
             return change;
         }
         let Message { role, kind, blocks, agent_visible, user_visible, origin, usage, stop, effects } = &*self.shown;
-        let mut others = blocks.iter().enumerate().filter(|(index, _)| *index != at).map(|(_, block)| block.clone());
-        let mut with: Vec<Block> = others.by_ref().take(at).collect();
+        let mut with = Vec::with_capacity(blocks.len());
+        with.extend_from_slice(&blocks[..at]);
         with.push(block);
-        with.extend(others);
+        with.extend_from_slice(&blocks[at + 1..]);
         let (agent_visible, user_visible, usage) = (*agent_visible, *user_visible, *usage);
         let (origin, stop, effects) = (origin.clone(), stop.clone(), effects.clone());
         self.shown = Arc::new(Message {
@@ -407,15 +407,16 @@ impl Context {
         let call = self.calls.get_mut(id).filter(|call| !call.replaced)?;
         let (index, block) = call.result?;
         call.replaced = true;
-        call.tokens = Estimate::default();
+        let known = std::mem::take(&mut call.tokens).0.into_inner();
         let item = &self.items[index];
+        let gone = known.unwrap_or_else(|| tokens::load_of(&item.shown.blocks[block]));
         let original = Arc::clone(&item.original);
         let at = item.kept.as_ref().map_or(block, |kept| kept[block]);
         let Block::ToolResult(original) = &original.blocks[at] else { return None };
         let marker = vec![Content::text(marker(original.text_len()))];
         let (id, outcome, display) = (original.id.clone(), original.outcome, original.display.clone());
         let marked = ToolResult { id, outcome, content: marker, display, effects: original.effects.clone() };
-        self.edit(index, |item| item.put(block, Block::ToolResult(marked)));
+        self.edit(index, |item| item.put(block, Block::ToolResult(marked), gone));
         self.unread(original);
         Some(index)
     }

@@ -1,7 +1,7 @@
 //! Blocks that read as head, marker, tail.
 
 use super::{Context, Estimate};
-use crate::message::{Block, Content, Media};
+use crate::message::{Block, Content, Media, tokens};
 use crate::session::entry::ClippedBlock;
 
 impl Context {
@@ -50,7 +50,8 @@ impl Context {
         {
             call.tokens = Estimate::default();
         }
-        self.edit(index, |item| item.put(at, block));
+        let gone = tokens::load_of(&self.items[index].shown.blocks[at]);
+        self.edit(index, |item| item.put(at, block, gone));
     }
 }
 
