@@ -58,6 +58,8 @@ pub struct Surface<O: Output> {
     wipe: Wipe,
     modes: u8,
     asked: bool,
+    /// Answers about the cursor that have not come to `report`: the keyboard has read some of them already.
+    unreported: u32,
     overlay: Option<Overlay>,
     /// History that came while the overlay hid it.
     queued: Vec<Row>,
@@ -94,6 +96,7 @@ impl<O: Output> Surface<O> {
             wipe: Wipe::No,
             modes: 0,
             asked: false,
+            unreported: 0,
             overlay: None,
             queued: Vec::new(),
             bytes: Vec::new(),
@@ -124,8 +127,10 @@ impl<O: Output> Surface<O> {
     pub fn report(&mut self, report: &Report) -> io::Result<()> {
         match report {
             Report::Cursor(position) => {
+                self.unreported = self.unreported.saturating_sub(1);
                 self.top = match self.top {
-                    Top::Asked(row) if position.y >= row && position.y < self.size.height => {
+                    // An older answer than the one that is waited for says where the region was before it moved.
+                    Top::Asked(row) if self.unreported == 0 && position.y >= row && position.y < self.size.height => {
                         Top::Known(position.y - row)
                     }
                     // An answer that cannot be is none, and asking again would bring no better one.
@@ -233,7 +238,7 @@ impl<O: Output> Surface<O> {
 
     /// The terminal shall say where the cursor is, and has no such question open.
     fn wants_place(&self) -> bool {
-        self.asked && self.top == Top::Unknown && self.queries.none_open()
+        self.asked && self.top == Top::Unknown && self.unreported == 0 && self.queries.none_open()
     }
 
     /// Opens a synchronized update; nothing of it is sent when no change follows.
@@ -256,10 +261,12 @@ impl<O: Output> Surface<O> {
         }
         if !self.asked {
             self.asked = true;
+            self.unreported += 1;
             self.queries.ask();
             self.top = Top::Asked(self.at.row);
             out.extend_from_slice(QUESTIONS);
         } else if self.wants_place() {
+            self.unreported += 1;
             self.queries.ask();
             self.top = Top::Asked(self.at.row);
             out.extend_from_slice(ASK_CURSOR);
@@ -477,4 +484,41 @@ impl<O: Output> Surface<O> {
 
 fn clamped(count: usize) -> u16 {
     u16::try_from(count).unwrap_or(u16::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Screen;
+
+    impl Output for Screen {
+        fn write_all(&mut self, _bytes: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn size(&self) -> Option<Size> {
+            Some(Size::new(80, 24))
+        }
+    }
+
+    #[test]
+    fn an_answer_from_before_the_region_moved_says_nothing_of_where_it_is() {
+        let queries = Queries::default();
+        let mut surface = Surface::open(Screen, Traits::USUAL, queries.clone());
+        let frame = |surface: &mut Surface<Screen>, rows: &[Row]| {
+            surface.frame(rows, 4, |_, _| Some(Position::new(0, 1))).unwrap();
+            surface.top
+        };
+        let answer = |row| Report::Cursor(Position::new(0, row));
+        assert_eq!(frame(&mut surface, &[]), Top::Asked(1));
+        // The keyboard has read the answer, but a key before it is drawn first.
+        assert!(queries.answered());
+        assert_eq!(frame(&mut surface, &[Row::default()]), Top::Unknown);
+        surface.report(&answer(1)).unwrap();
+        assert_eq!(frame(&mut surface, &[]), Top::Asked(1));
+        assert!(queries.answered());
+        surface.report(&answer(2)).unwrap();
+        assert_eq!(surface.top, Top::Known(1));
+    }
 }
