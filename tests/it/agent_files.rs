@@ -76,6 +76,13 @@ async fn a_skill_that_it_begins_with_is_bound_by_its_mode() {
     assert!(!ran.project().join("made").exists() && !ran.project().join("too").exists());
 }
 
+/// Settings that ask this server, whose requests need not begin alike.
+fn provider(api: &FakeApi) -> String {
+    api.allow_other_prefix();
+    let url = api.base_url(WireName::Openai);
+    format!("model = 'fake/gpt-5.4'\n[providers.fake]\nwire = 'openai'\nbase_url = '{url}'\n")
+}
+
 /// The effort of each request, of the agent that is asked first, then below it, then again.
 async fn efforts(head: &str, setup: impl FnOnce(Harness) -> Harness) -> Vec<String> {
     let call = json!({ "description": "d", "prompt": "Go.", "subagent_type": "one" });
@@ -85,11 +92,7 @@ async fn efforts(head: &str, setup: impl FnOnce(Harness) -> Harness) -> Vec<Stri
         Reply::turn().text("Seen."),
         Reply::turn().text("Done."),
     ]);
-    api.allow_other_prefix();
-    let provider = format!(
-        "model = 'fake/gpt-5.4'\n[providers.fake]\nwire = 'openai'\nbase_url = '{}'\n",
-        api.base_url(WireName::Openai)
-    );
+    let provider = provider(&api);
     let ran = setup(agent(Harness::new(), head).set(&provider)).answer(Answer::Yes).prompt("go").run().await;
     api.assert_clean();
     let received = api.received();
@@ -149,11 +152,7 @@ async fn it_is_asked_with_the_model_that_is_named_for_it() {
             Reply::turn().text("Seen."),
             Reply::turn().text("Done."),
         ]);
-        api.allow_other_prefix();
-        let provider = format!(
-            "model = 'fake/gpt-5.4'\n[providers.fake]\nwire = 'openai'\nbase_url = '{}'\n",
-            api.base_url(WireName::Openai)
-        );
+        let provider = provider(&api);
         let ran = agent(Harness::new(), head).set(&provider).prompt("go").run().await;
         let received = api.received();
         let asked: Vec<&str> = received.iter().map(|request| request.body["model"].as_str().unwrap()).collect();

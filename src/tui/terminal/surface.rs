@@ -238,7 +238,7 @@ impl<O: Output> Surface<O> {
 
     /// The terminal shall say where the cursor is, and has no such question open.
     fn wants_place(&self) -> bool {
-        self.asked && self.top == Top::Unknown && self.unreported == 0 && self.queries.none_open()
+        self.asked && self.top == Top::Unknown && self.unreported == 0
     }
 
     /// Opens a synchronized update; nothing of it is sent when no change follows.
