@@ -18,7 +18,7 @@ const MOST: usize = 1 << 20;
 /// Prints the environment without and with what the file sets, apart from each other.
 const PRINT: &str = r#"env -0; printf '=\0'; set -a; . "$1" >/dev/null 2>&1; env -0"#;
 /// Variables that a shell sets by itself.
-const OWN: [&str; 5] = ["_", "SHLVL", "PWD", "OLDPWD", "COCODE_TREE"];
+const OWN: [&str; 4] = ["_", "SHLVL", "PWD", "OLDPWD"];
 
 impl Agent {
     /// A file that SessionStart hooks may write to.

@@ -355,7 +355,7 @@ pub(crate) fn path_of(key: &str) -> Vec<String> {
 fn is_setting(name: &str) -> bool {
     let other = ["COCODE_HOME", "COCODE_CONFIG_DIR", "COCODE_STATE_DIR", "COCODE_SANDBOXED"];
     // A hook or a command may start another cocode.
-    let given = ["COCODE_PROJECT_DIR", "COCODE_PLUGIN_ROOT", "COCODE_TREE"];
+    let given = ["COCODE_PROJECT_DIR", "COCODE_PLUGIN_ROOT"];
     name.starts_with("COCODE_")
         && !other.contains(&name)
         && !given.contains(&name)

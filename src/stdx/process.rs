@@ -10,13 +10,12 @@ use tokio::net::unix::pipe;
 use tokio::process::Command;
 
 mod child;
+mod mark;
 mod tree;
 
 pub use child::{Child, Streams};
-pub use tree::Tree;
-
-/// Names the variable by which processes of one tree are found again, whoever their parent is now.
-const MARK: &str = "COCODE_TREE";
+pub use mark::Guest;
+pub use tree::{Tree, end_all};
 
 /// A child in its own session. Dropping it kills its whole tree.
 #[derive(Debug)]
@@ -34,9 +33,8 @@ impl Running {
     /// What the system says: no such program, no such folder, arguments too long.
     pub fn spawn(command: &mut Command, streams: Streams) -> io::Result<Running> {
         tree::adopt_orphans();
-        let mark = tree::next_mark();
-        command.env(MARK, &mark);
-        let child = Child::spawn(command.as_std(), streams)?;
+        let mark = mark::Mark::next();
+        let child = Child::spawn(command.as_std(), streams, &mark)?;
         let tree = Tree::new(child.id(), mark);
         Ok(Running { child, tree, ended: false })
     }

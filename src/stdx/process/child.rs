@@ -1,8 +1,8 @@
 //! Starts a program in a session of its own without copying this process: a copy of a large one costs more than all else
 //! about a short command.
 //!
-//! On Linux that is `posix_spawn`, which the standard library gives up as soon as a child wants a new session. Elsewhere
-//! the library's own way is used.
+//! On Linux the child borrows our memory until it runs its program, as in `posix_spawn`, which itself can neither set the
+//! limit that marks a tree nor tie the child's life to ours. Elsewhere the library's own way is used.
 
 use std::fs::File;
 use std::io;
@@ -12,6 +12,8 @@ use std::process::{Command, ExitStatus};
 
 use rustix::process::{Pid, WaitOptions, kill_process, waitpid};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::mark::{self, Mark};
 
 /// What a child reads and writes. What else is open here is closed there.
 #[derive(Debug)]
@@ -38,14 +40,15 @@ impl Child {
     ///
     /// # Errors
     /// What the system says: no such program, no such folder, arguments too long.
-    pub(super) fn spawn(command: &Command, streams: Streams) -> io::Result<Child> {
+    pub(super) fn spawn(command: &Command, streams: Streams, mark: &Mark) -> io::Result<Child> {
         // Before the start, so that no end is missed.
         let ended = signal(SignalKind::child())?;
         let stdin = match streams.stdin {
             Some(stdin) => stdin,
             None => File::open("/dev/null")?.into(),
         };
-        let pid = start(command, [stdin, streams.stdout, streams.stderr], streams.kept)?;
+        let pid = start(command, &[stdin, streams.stdout, streams.stderr], streams.kept.as_ref(), mark)?;
+        mark.began(pid);
         Ok(Child { pid, status: None, ended })
     }
 
@@ -63,6 +66,8 @@ impl Child {
                 return Ok(status);
             }
             self.ended.recv().await;
+            // It may have been an orphan that was handed to us.
+            mark::reap_orphans();
         }
     }
 
@@ -98,7 +103,7 @@ use self::linux::start;
 #[cfg(target_os = "linux")]
 mod linux {
     use std::collections::BTreeMap;
-    use std::ffi::{CString, OsStr, OsString, c_char, c_int};
+    use std::ffi::{CString, OsStr, OsString, c_char, c_int, c_void};
     use std::mem::MaybeUninit;
     use std::os::fd::{AsRawFd, RawFd};
     use std::os::unix::ffi::OsStrExt;
@@ -107,58 +112,156 @@ mod linux {
 
     use super::*;
 
+    /// Size of the child's stack until it runs its program, in 16 bytes: some calls deep, no recursion.
+    const STACK: usize = 4096;
+
     /// A program as the system wants it, with what its pointers point to.
     struct Strings {
         _owned: Vec<CString>,
-        pointers: Vec<*mut c_char>,
+        pointers: Vec<*const c_char>,
     }
 
     impl Strings {
         fn of(items: impl Iterator<Item = OsString>) -> io::Result<Strings> {
             let owned: Vec<CString> = items.map(|item| cstring(&item)).collect::<io::Result<_>>()?;
-            let pointers = owned.iter().map(|item| item.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect();
+            let pointers = owned.iter().map(|item| item.as_ptr()).chain([ptr::null()]).collect();
             Ok(Strings { _owned: owned, pointers })
         }
     }
 
-    pub(super) fn start(command: &Command, streams: [OwnedFd; 3], kept: Option<OwnedFd>) -> io::Result<Pid> {
+    /// What the child does before it runs its program. Made before it starts: it must not allocate.
+    struct Plan<'a> {
+        program: &'a CString,
+        arguments: &'a Strings,
+        environment: &'a Strings,
+        folder: Option<&'a CString>,
+        streams: [RawFd; 3],
+        kept: Option<RawFd>,
+        mark: u64,
+        /// Why the program does not run.
+        error: c_int,
+    }
+
+    pub(super) fn start(
+        command: &Command,
+        streams: &[OwnedFd; 3],
+        kept: Option<&OwnedFd>,
+        mark: &Mark,
+    ) -> io::Result<Pid> {
         let environment = environment(command);
         let program = find(command.get_program(), environment.get(OsStr::new("PATH")).map(OsString::as_os_str))?;
-        let program = cstring(program.as_os_str())?;
         let arguments = std::iter::once(command.get_program()).chain(command.get_args()).map(OsStr::to_owned);
-        let arguments = Strings::of(arguments)?;
-        let environment = Strings::of(environment.into_iter().map(|(mut entry, value)| {
+        let environment = environment.into_iter().map(|(mut entry, value)| {
             entry.push("=");
             entry.push(value);
             entry
-        }))?;
+        });
+        let (program, arguments) = (cstring(program.as_os_str())?, Strings::of(arguments)?);
+        let environment = Strings::of(environment)?;
         let folder = command.get_current_dir().map(|folder| cstring(folder.as_os_str())).transpose()?;
-        let mut actions = Actions::new()?;
-        if let Some(folder) = &folder {
-            actions.change_folder(folder)?;
+        let mut plan = Plan {
+            program: &program,
+            arguments: &arguments,
+            environment: &environment,
+            folder: folder.as_ref(),
+            streams: streams.each_ref().map(AsRawFd::as_raw_fd),
+            kept: kept.map(AsRawFd::as_raw_fd),
+            mark: mark.limit(),
+            error: 0,
+        };
+        let mut stack = Vec::<u128>::with_capacity(STACK);
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        // SAFETY: the stack and the plan outlive the call, which returns when the child has its own memory or is gone. Every
+        // signal is blocked meanwhile, so that no handler of ours runs in the child, in our memory.
+        let pid = unsafe {
+            let (mut all, mut before) = (MaybeUninit::<libc::sigset_t>::uninit(), MaybeUninit::uninit());
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
+            let top = stack.as_mut_ptr().add(STACK).cast::<c_void>();
+            let pid = libc::clone(child, top, flags, (&raw mut plan).cast());
+            let started = if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid) };
+            libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut());
+            started
+        }?;
+        let pid =
+            Pid::from_raw(pid).ok_or_else(|| io::Error::other("the system started a process without a number"))?;
+        // SAFETY: the child has written it, if anybody, and the compiler knows nothing of the child.
+        match unsafe { ptr::read_volatile(&raw const plan.error) } {
+            0 => Ok(pid),
+            error => {
+                let _ = waitpid(Some(pid), WaitOptions::empty());
+                Err(io::Error::from_raw_os_error(error))
+            }
         }
-        for (target, stream) in (0..).zip(&streams) {
-            actions.duplicate(stream.as_raw_fd(), target)?;
+    }
+
+    /// What runs in the child, on our memory, while the thread that started it stands still.
+    extern "C" fn child(plan: *mut c_void) -> c_int {
+        // SAFETY: the starting thread passes its plan and waits. Only calls follow that are allowed after a fork.
+        unsafe {
+            let plan = plan.cast::<Plan<'_>>();
+            let error = become_program(&*plan);
+            ptr::write_volatile(&raw mut (*plan).error, error);
+            libc::_exit(127)
         }
-        if let Some(kept) = &kept {
-            // Onto itself: then it is not closed when the program starts.
-            actions.duplicate(kept.as_raw_fd(), kept.as_raw_fd())?;
+    }
+
+    /// Runs the program; returns why that failed.
+    ///
+    /// # Safety
+    /// Only in a child, with all signals blocked.
+    unsafe fn become_program(plan: &Plan<'_>) -> c_int {
+        macro_rules! done {
+            ($call:expr) => {
+                if $call < 0 {
+                    return *libc::__errno_location();
+                }
+            };
         }
-        let attributes = Attributes::new()?;
-        let mut pid = 0;
-        // SAFETY: every pointer is to a value that lives to the end of this function, both lists end with a null pointer,
-        // and the child shares nothing with us once the call has returned.
-        check(unsafe {
-            libc::posix_spawn(
-                &raw mut pid,
-                program.as_ptr(),
-                &raw const actions.0,
-                &raw const attributes.0,
-                arguments.pointers.as_ptr(),
-                environment.pointers.as_ptr(),
-            )
-        })?;
-        Pid::from_raw(pid).ok_or_else(|| io::Error::other("the system started a process without a number"))
+        // SAFETY: pointers are to what the plan owns; both lists end with a null pointer.
+        unsafe {
+            usual_signals();
+            done!(libc::setsid());
+            // It ends with the thread that started it, so at the latest with us, however we end.
+            done!(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL));
+            let mark = libc::rlimit { rlim_cur: plan.mark as libc::rlim_t, rlim_max: plan.mark as libc::rlim_t };
+            done!(libc::setrlimit(libc::RLIMIT_LOCKS, &raw const mark));
+            if let Some(folder) = plan.folder {
+                done!(libc::chdir(folder.as_ptr()));
+            }
+            for (target, stream) in (0..).zip(plan.streams) {
+                done!(libc::dup2(stream, target));
+            }
+            if let Some(kept) = plan.kept {
+                done!(libc::fcntl(kept, libc::F_SETFD, 0));
+            }
+            let mut none = MaybeUninit::<libc::sigset_t>::uninit();
+            libc::sigemptyset(none.as_mut_ptr());
+            libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
+            libc::execve(plan.program.as_ptr(), plan.arguments.pointers.as_ptr(), plan.environment.pointers.as_ptr());
+            *libc::__errno_location()
+        }
+    }
+
+    /// Takes our handlers away, and lets a closed pipe end the program, which we ignore.
+    ///
+    /// # Safety
+    /// Only in a child.
+    unsafe fn usual_signals() {
+        for signal in 1..=64 {
+            // SAFETY: both values live through the calls; numbers that are not a signal are refused.
+            unsafe {
+                let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+                if libc::sigaction(signal, ptr::null(), &raw mut action) != 0 || action.sa_sigaction == libc::SIG_DFL {
+                    continue;
+                }
+                if action.sa_sigaction != libc::SIG_IGN || signal == libc::SIGPIPE {
+                    action.sa_sigaction = libc::SIG_DFL;
+                    action.sa_flags = 0;
+                    libc::sigaction(signal, &raw const action, ptr::null_mut());
+                }
+            }
+        }
     }
 
     /// What the child gets: our variables with the command's changes.
@@ -195,79 +298,10 @@ mod linux {
         }
         CString::new(text.as_bytes()).map_err(|_| refused())
     }
-
-    /// The functions of `posix_spawn` return the error.
-    fn check(code: c_int) -> io::Result<()> {
-        match code {
-            0 => Ok(()),
-            code => Err(io::Error::from_raw_os_error(code)),
-        }
-    }
-
-    struct Actions(libc::posix_spawn_file_actions_t);
-
-    impl Actions {
-        fn new() -> io::Result<Actions> {
-            let mut actions = MaybeUninit::uninit();
-            // SAFETY: the call initialises the value when it succeeds.
-            unsafe {
-                check(libc::posix_spawn_file_actions_init(actions.as_mut_ptr()))?;
-                Ok(Actions(actions.assume_init()))
-            }
-        }
-
-        fn change_folder(&mut self, folder: &CString) -> io::Result<()> {
-            // SAFETY: both are valid; the path is copied.
-            check(unsafe { libc::posix_spawn_file_actions_addchdir_np(&raw mut self.0, folder.as_ptr()) })
-        }
-
-        fn duplicate(&mut self, from: RawFd, to: RawFd) -> io::Result<()> {
-            // SAFETY: only numbers are stored.
-            check(unsafe { libc::posix_spawn_file_actions_adddup2(&raw mut self.0, from, to) })
-        }
-    }
-
-    impl Drop for Actions {
-        fn drop(&mut self) {
-            // SAFETY: initialised, and not used again.
-            unsafe { libc::posix_spawn_file_actions_destroy(&raw mut self.0) };
-        }
-    }
-
-    struct Attributes(libc::posix_spawnattr_t);
-
-    impl Attributes {
-        /// A session of its own, no signal blocked, and those that we handle or ignore as they are usual.
-        fn new() -> io::Result<Attributes> {
-            let mut attributes = MaybeUninit::uninit();
-            // SAFETY: the first call initialises the value when it succeeds; the sets are filled before they are read.
-            unsafe {
-                check(libc::posix_spawnattr_init(attributes.as_mut_ptr()))?;
-                let mut attributes = Attributes(attributes.assume_init());
-                let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-                libc::sigemptyset(set.as_mut_ptr());
-                check(libc::posix_spawnattr_setsigmask(&raw mut attributes.0, set.as_ptr()))?;
-                libc::sigaddset(set.as_mut_ptr(), libc::SIGPIPE);
-                check(libc::posix_spawnattr_setsigdefault(&raw mut attributes.0, set.as_ptr()))?;
-                let flags = libc::POSIX_SPAWN_SETSID as c_int
-                    | libc::POSIX_SPAWN_SETSIGMASK as c_int
-                    | libc::POSIX_SPAWN_SETSIGDEF as c_int;
-                check(libc::posix_spawnattr_setflags(&raw mut attributes.0, flags as libc::c_short))?;
-                Ok(attributes)
-            }
-        }
-    }
-
-    impl Drop for Attributes {
-        fn drop(&mut self) {
-            // SAFETY: initialised, and not used again.
-            unsafe { libc::posix_spawnattr_destroy(&raw mut self.0) };
-        }
-    }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn start(command: &Command, streams: [OwnedFd; 3], kept: Option<OwnedFd>) -> io::Result<Pid> {
+fn start(command: &Command, streams: &[OwnedFd; 3], kept: Option<&OwnedFd>, _: &Mark) -> io::Result<Pid> {
     use std::os::unix::process::CommandExt;
 
     let mut copy = Command::new(command.get_program());
@@ -281,12 +315,15 @@ fn start(command: &Command, streams: [OwnedFd; 3], kept: Option<OwnedFd>) -> io:
     if let Some(folder) = command.get_current_dir() {
         copy.current_dir(folder);
     }
-    let [stdin, stdout, stderr] = streams;
+    let [stdin, stdout, stderr] = streams.each_ref().map(OwnedFd::try_clone);
+    let (stdin, stdout, stderr) = (stdin?, stdout?, stderr?);
+    let kept = kept.map(std::os::fd::AsRawFd::as_raw_fd);
     copy.stdin(stdin).stdout(stdout).stderr(stderr);
     // SAFETY: both calls are async-signal-safe and touch no memory; the descriptor is open in the child as it is here.
     unsafe {
         copy.pre_exec(move || {
-            if let Some(kept) = &kept {
+            if let Some(kept) = kept {
+                let kept = std::os::fd::BorrowedFd::borrow_raw(kept);
                 rustix::io::fcntl_setfd(kept, rustix::io::FdFlags::empty())?;
             }
             rustix::process::setsid()?;

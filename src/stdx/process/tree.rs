@@ -1,24 +1,27 @@
 //! Finds and ends every process that a child started, those that left its group, session and parent too.
 
 use std::collections::HashSet;
-use std::io;
 use std::time::Duration;
 
 use super::Child;
+use super::mark::{self, Mark};
 
 /// How long a process may take after SIGTERM.
 const GRACE: Duration = Duration::from_millis(50);
+/// How often what is still found is killed: a process may fork while the list of all is made.
+const ROUNDS: usize = 20;
 
 /// Everything below one child. Several trees live side by side; each touches its own processes only.
 #[derive(Debug)]
 pub struct Tree {
     /// The child, which leads the session.
     root: u32,
-    mark: String,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "held until the tree ends"))]
+    mark: Mark,
 }
 
 impl Tree {
-    pub(super) fn new(root: u32, mark: String) -> Tree {
+    pub(super) fn new(root: u32, mark: Mark) -> Tree {
         Tree { root, mark }
     }
 
@@ -36,7 +39,7 @@ impl Tree {
                 members = self.members(&mut known);
             }
         }
-        for _ in 0..20 {
+        for _ in 0..ROUNDS {
             if !self.remains(&members, child) {
                 break;
             }
@@ -54,7 +57,7 @@ impl Tree {
     pub fn kill_now(&self) {
         let mut known = HashSet::new();
         // A process may fork while the list is made: go round until nothing lives.
-        for _ in 0..10 {
+        for _ in 0..ROUNDS {
             let members = self.members(&mut known);
             self.signal(&members, Signal::Kill);
             self.reap(&members);
@@ -88,9 +91,81 @@ struct Process {
     zombie: bool,
 }
 
-/// Makes a value that no other tree has, also not one of another run of this program.
-pub(super) fn next_mark() -> String {
-    uuid::Uuid::new_v4().simple().to_string()
+/// Ends everything that was ever started through this module and still lives, as a last act: asks first, and takes at most
+/// some 100 ms.
+pub fn end_all() {
+    for pid in asked() {
+        end(pid, rustix::process::Signal::TERM);
+    }
+    let start = std::time::Instant::now();
+    for round in 0..ROUNDS {
+        let left = everybody();
+        if left.is_empty() {
+            return;
+        }
+        let asking = start.elapsed() < GRACE;
+        if round == 0 || !asking {
+            let signal = if asking { rustix::process::Signal::TERM } else { rustix::process::Signal::KILL };
+            for pid in left {
+                end(pid, signal);
+            }
+        }
+        std::thread::sleep(if asking { GRACE / 10 } else { Duration::from_millis(1) });
+    }
+}
+
+/// Whoever lives of what our trees ever were.
+#[cfg(target_os = "linux")]
+fn everybody() -> Vec<rustix::process::Pid> {
+    let ours = std::process::id();
+    let ended = |process: &Process| process.parent == ours && pid(process).is_some_and(mark::marked);
+    let members = with_descendants(below(ours), ended);
+    members.iter().filter(|member| !member.zombie).filter_map(pid).collect()
+}
+
+/// The user's own programs that have our terminal.
+#[cfg(target_os = "linux")]
+fn asked() -> Vec<rustix::process::Pid> {
+    let guests = mark::guests().clone();
+    if guests.is_empty() {
+        return Vec::new();
+    }
+    let members = with_descendants(below(std::process::id()), |process| guests.contains(&process.pid));
+    members.iter().filter_map(pid).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn asked() -> Vec<rustix::process::Pid> {
+    Vec::new()
+}
+
+/// Those that are chosen, and everything below them.
+#[cfg(target_os = "linux")]
+fn with_descendants(all: Vec<Process>, chosen: impl Fn(&Process) -> bool) -> Vec<Process> {
+    let (mut members, mut others): (Vec<Process>, Vec<Process>) = all.into_iter().partition(chosen);
+    let mut next = 0;
+    while next < members.len() {
+        let parent = members[next].pid;
+        members.extend(others.extract_if(.., |process| process.parent == parent));
+        next += 1;
+    }
+    members
+}
+
+#[cfg(target_os = "linux")]
+fn end(pid: rustix::process::Pid, signal: rustix::process::Signal) {
+    let _ = rustix::process::kill_process(pid, signal);
+}
+
+/// Without /proc the groups of the children stand for all.
+#[cfg(not(target_os = "linux"))]
+fn everybody() -> Vec<rustix::process::Pid> {
+    mark::roots().into_iter().filter(|root| rustix::process::test_kill_process_group(*root).is_ok()).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end(pid: rustix::process::Pid, signal: rustix::process::Signal) {
+    let _ = rustix::process::kill_process_group(pid, signal);
 }
 
 /// Asks the kernel, once, to hand us orphans of our children instead of to process 1.
@@ -107,31 +182,15 @@ pub(super) fn adopt_orphans() {
 #[cfg(target_os = "linux")]
 impl Tree {
     /// The processes of this tree: the child's descendants, and whoever is in its session or group or carries its mark, with
-    /// their descendants. `known` are those found before: of a dead orphan nothing else tells that it is ours.
+    /// their descendants. `known` are those found before.
     fn members(&self, known: &mut HashSet<u32>) -> Vec<Process> {
         let ours = std::process::id();
-        let all = below(ours);
-        let mark = format!("{}={}", super::MARK, self.mark);
-        let mut members: Vec<Process> = Vec::new();
-        for process in &all {
+        let members = with_descendants(below(ours), |process| {
             let root = process.pid == self.root;
             let near = process.session == self.root || process.group == self.root;
-            // Marks are read where parentage cannot tell: orphans are handed to us.
-            let adopted = || process.parent == ours && !process.zombie && carries(process.pid, &mark);
-            if process.pid != ours && (root || near || known.contains(&process.pid) || adopted()) {
-                members.push(process.clone());
-            }
-        }
-        let mut next = 0;
-        while next < members.len() {
-            let parent = members[next].pid;
-            for process in all.iter().filter(|process| process.parent == parent) {
-                if process.pid != ours && !members.iter().any(|member| member.pid == process.pid) {
-                    members.push(process.clone());
-                }
-            }
-            next += 1;
-        }
+            let marked = |pid| self.mark.is_on(pid) || (process.parent == ours && mark::stray(pid));
+            process.pid != ours && (root || near || known.contains(&process.pid) || pid(process).is_some_and(marked))
+        });
         known.extend(members.iter().map(|member| member.pid));
         members
     }
@@ -142,7 +201,7 @@ impl Tree {
             Signal::Kill => rustix::process::Signal::KILL,
         };
         for member in members.iter().filter(|member| !member.zombie) {
-            if let Some(pid) = rustix::process::Pid::from_raw(member.pid.cast_signed()) {
+            if let Some(pid) = pid(member) {
                 // Gone meanwhile, or not ours to end (a set-user-id program): nothing can be done about either.
                 let _ = rustix::process::kill_process(pid, signal);
             }
@@ -155,7 +214,7 @@ impl Tree {
         for member in members {
             if member.parent == ours
                 && member.pid != self.root
-                && let Some(pid) = rustix::process::Pid::from_raw(member.pid.cast_signed())
+                && let Some(pid) = pid(member)
             {
                 let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::NOHANG);
             }
@@ -183,7 +242,7 @@ fn below(pid: u32) -> Vec<Process> {
 
 /// The children of a process; none where the kernel does not list them. Costs far less than a look at every process.
 #[cfg(target_os = "linux")]
-fn children(pid: u32) -> Option<Vec<u32>> {
+pub(super) fn children(pid: u32) -> Option<Vec<u32>> {
     let mut found = Vec::new();
     for thread in std::fs::read_dir(format!("/proc/{pid}/task")).ok()? {
         let Ok(thread) = thread else { continue };
@@ -195,6 +254,11 @@ fn children(pid: u32) -> Option<Vec<u32>> {
         }
     }
     Some(found)
+}
+
+#[cfg(target_os = "linux")]
+fn pid(process: &Process) -> Option<rustix::process::Pid> {
+    rustix::process::Pid::from_raw(process.pid.cast_signed())
 }
 
 #[cfg(target_os = "linux")]
@@ -216,13 +280,6 @@ fn parse_stat(pid: u32, stat: &[u8]) -> Option<Process> {
     let zombie = matches!(fields.next()?, "Z" | "X" | "x");
     let mut number = || fields.next().and_then(|field| field.parse::<i64>().ok()).and_then(|n| u32::try_from(n).ok());
     Some(Process { pid, zombie, parent: number()?, group: number()?, session: number()? })
-}
-
-/// Whether the environment that a process was started with has this entry.
-#[cfg(target_os = "linux")]
-fn carries(pid: u32, entry: &str) -> bool {
-    let read = || -> io::Result<Vec<u8>> { std::fs::read(format!("/proc/{pid}/environ")) };
-    read().is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|one| one == entry.as_bytes()))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -269,6 +326,8 @@ impl Tree {
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
+    use std::io;
+
     use tokio::io::{AsyncBufReadExt, BufReader};
     use tokio::net::unix::pipe;
     use tokio::process::Command;
@@ -311,17 +370,19 @@ mod tests {
         pids.iter().copied().filter(|pid| all.iter().any(|process| process.pid == *pid)).collect()
     }
 
-    /// A shell that ignores SIGTERM, with a grandchild, a `setsid` child and a daemon that was orphaned.
+    /// A shell that ignores SIGTERM, with a grandchild, a `setsid` child, a daemon that was orphaned, and one that has
+    /// nothing left by which it could be known: no parent, session, variable or open file of its own start.
     const STUBBORN: &str = "trap '' TERM; echo $$
         bash -c 'trap \"\" TERM; bash -c \"trap \\\"\\\" TERM; echo \\$\\$; while :; do sleep 1; done\" & wait' &
         setsid bash -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' &
         (setsid bash -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' &)
+        (setsid env -i bash -c 'trap \"\" TERM; echo $$; exec <&- >&- 2>&-; while :; do /bin/sleep 1; done' &)
         while :; do sleep 1; done";
 
     #[tokio::test]
     async fn nothing_survives_the_end() {
         let (other, others) = start("echo $$; sleep 1000", 1).await;
-        let (running, pids) = start(STUBBORN, 4).await;
+        let (running, pids) = start(STUBBORN, 5).await;
         assert_eq!(living(&pids), pids);
         running.end().await;
         assert_eq!(living(&pids), Vec::<u32>::new(), "every process is gone and reaped");
@@ -332,7 +393,7 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_survives_a_drop() {
-        let (running, pids) = start(STUBBORN, 4).await;
+        let (running, pids) = start(STUBBORN, 5).await;
         drop(running);
         let all = processes();
         let left: Vec<_> = all.iter().filter(|process| pids.contains(&process.pid) && !process.zombie).collect();
@@ -342,6 +403,27 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    #[tokio::test]
+    async fn orphans_are_reaped_while_their_tree_runs() {
+        // Fifty that end at once and one that stays, each handed to us.
+        let script = "for n in {1..50}; do (setsid env -i bash -c 'echo $$' &); done; while :; do sleep 1; done";
+        let (mut running, pids) = start(script, 50).await;
+        let zombies = || processes().iter().filter(|process| process.zombie && pids.contains(&process.pid)).count();
+        let wait = running.child.wait();
+        let gone = async {
+            while zombies() > 0 || !living(&pids).is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        let patience = tokio::time::sleep(Duration::from_secs(30));
+        tokio::select! {
+            _ = wait => panic!("the shell ended"),
+            () = gone => {}
+            () = patience => panic!("{} zombies are left", zombies()),
+        }
+        running.end().await;
     }
 
     #[tokio::test]
