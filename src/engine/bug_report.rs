@@ -8,6 +8,7 @@ use regex::Regex;
 
 use super::builtins::fenced;
 use super::{Engine, doctor};
+use crate::stdx::address::bare;
 use crate::stdx::ansi::visible;
 use crate::stdx::fs::replace_private;
 
@@ -79,9 +80,10 @@ fn secret_key(key: &str) -> bool {
         || key.ends_with("search_url")
 }
 
-/// Hides keys: those that are known, those that look like one, and passwords in addresses. The home folder becomes `~`.
+/// Hides keys: those that are known, those that look like one, and all of an address but host and path. The home folder becomes `~`.
 fn redact(text: &str, secrets: &[&str], home: Option<&Path>) -> String {
-    let mut text = text.to_owned();
+    // Before all else: a pattern may hide the half of an address and leave the other.
+    let mut text = bare(text);
     for secret in secrets.iter().filter(|secret| secret.len() >= 4) {
         text = text.replace(secret, HIDDEN);
     }
@@ -92,7 +94,6 @@ fn redact(text: &str, secrets: &[&str], home: Option<&Path>) -> String {
         (r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-.]+", HIDDEN),
         (r"(?i)\b(bearer|basic)\s+[A-Za-z0-9+/=._\-]{6,}", "$1 [hidden]"),
         (r"(?i)\b([a-z_\-]*(?:api[_-]?key|token|secret|password|passwd))(\s*[=:]\s*)[^\s,;]{4,}", "$1$2[hidden]"),
-        (r"([a-z][a-z0-9+.\-]*://)[^/\s@:]+(:[^/\s@]*)?@", "$1[hidden]@"),
     ] {
         if let Ok(pattern) = Regex::new(pattern) {
             text = pattern.replace_all(&text, with).into_owned();
@@ -135,6 +136,8 @@ mod tests {
         check("AIzaSyA1234567890abcdefg", "[hidden]");
         check("Authorization: Bearer abc.def-123", "Authorization: Bearer [hidden]");
         check("https://user:pw@host/v1 http://tok@h", "https://[hidden]@host/v1 http://[hidden]@h");
+        check("url = \"https://g.example/v1?key=x1y2\"", "url = \"https://g.example/v1?[hidden]\"");
+        check("https://x.example/?q=1&api_key=hunter22", "https://x.example/?[hidden]");
         check("OPENAI_API_KEY=abcdef, x", "OPENAI_API_KEY=[hidden], x");
         check("my-token: xyzabc", "my-token: [hidden]");
         check("api_key_env = \"OPENAI_API_KEY\"", "api_key_env = \"OPENAI_API_KEY\"");

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Error;
 use super::codec::malformed;
+use crate::stdx::address::bare;
 
 /// Longest part of a server's text that is shown.
 const SHOWN: usize = 600;
@@ -339,8 +340,10 @@ fn page_text(text: &str) -> String {
     if text.trim().is_empty() { "no further explanation".to_string() } else { clip(text) }
 }
 
-/// One line of at most 600 bytes, without control characters.
+/// One line of at most 600 bytes, without control characters and without what may be secret in addresses.
 pub(super) fn clip(text: &str) -> String {
+    // No more is shown, and a server's text may be of any length.
+    let text = bare(&text[..text.floor_char_boundary(8 * SHOWN)]);
     let line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if line.len() <= SHOWN {
         return line;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures_util::{FutureExt, stream};
 use url::Url;
 
+use super::bounds::bounded;
 use super::catalog::Catalog;
 use super::codec::{Codec, CodecSettings, Decoder, Encoded, codec, malformed};
 use super::failure::clip;
@@ -20,6 +21,9 @@ use super::{CompactedFuture, Error, Provider, ReplyStream, Request, StreamEvent,
 
 /// Most bytes of a refusal that are read.
 const REFUSAL: usize = 1 << 20;
+
+/// Most bytes of an answer, whatever is in them.
+const ANSWER: u64 = 1 << 30;
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,7 +190,7 @@ impl Provider for HttpProvider {
                 }
             })
         };
-        Box::pin(opened.flatten_stream())
+        bounded(opened.flatten_stream())
     }
 
     fn compact(&self, request: Arc<Request>) -> Option<CompactedFuture> {
@@ -213,6 +217,7 @@ impl Shared {
                 head: Vec::new(),
                 seen: false,
                 ended: false,
+                bytes: 0,
             }),
             Err(error) => Err(self.complete(error, secret.as_ref())),
         }
@@ -353,6 +358,8 @@ struct Answer {
     head: Vec<u8>,
     seen: bool,
     ended: bool,
+    /// How many came.
+    bytes: u64,
 }
 
 impl Answer {
@@ -388,6 +395,10 @@ impl Answer {
             self.head.extend_from_slice(bytes);
         }
         let wire = self.shared.codec.name();
+        self.bytes += bytes.len() as u64;
+        if self.bytes > ANSWER {
+            return Err(malformed(wire, "the answer is larger than 1 GiB"));
+        }
         self.parser.push(bytes, &mut self.events).map_err(|error| malformed(wire, error.to_string()))?;
         for event in self.events.drain(..) {
             self.seen = true;
@@ -445,7 +456,8 @@ fn shown(base: &str) -> String {
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_query(None);
-    url.to_string().trim_end_matches('/').to_string()
+    url.set_fragment(None);
+    clip(url.as_str().trim_end_matches('/'))
 }
 
 /// An error with its causes, without the address, which may hold a secret.

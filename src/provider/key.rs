@@ -1,7 +1,6 @@
 //! Keys: where they come from, and that they are never shown.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
@@ -9,9 +8,13 @@ use tokio::sync::OnceCell;
 use super::Error;
 use super::failure::clip;
 use super::settings::ProviderSettings;
+use crate::stdx::process::run_captured;
 
 /// Longest run of a command that prints a key.
 const COMMAND: Duration = Duration::from_secs(30);
+
+/// Most bytes that the command may print.
+const OUTPUT: usize = 64 * 1024;
 
 /// Bytes that a key has at least.
 const SHORTEST: usize = 6;
@@ -140,18 +143,21 @@ impl Key {
 
 async fn run(command: &str) -> Result<Secret, String> {
     let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
-    let output =
-        tokio::process::Command::new(shell).args([flag, command]).stdin(Stdio::null()).kill_on_drop(true).output();
-    let output = match tokio::time::timeout(COMMAND, output).await {
-        Err(_) => return Err(format!("api_key_command did not end within {} seconds", COMMAND.as_secs())),
-        Ok(Err(error)) => return Err(format!("api_key_command cannot be run: {error}")),
-        Ok(Ok(output)) => output,
-    };
-    if !output.status.success() {
-        let reason = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("api_key_command failed ({}): {}", output.status, clip(&reason)));
+    let mut line = tokio::process::Command::new(shell);
+    line.args([flag, command]);
+    let ran = run_captured(line, &[], COMMAND, OUTPUT).await;
+    let ran = ran.map_err(|error| format!("api_key_command cannot be run: {error}"))?;
+    if ran.timed_out {
+        return Err(format!("api_key_command did not end within {} seconds", COMMAND.as_secs()));
     }
-    Secret::new(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| "api_key_command printed nothing".to_string())
+    if ran.code != Some(0) {
+        let how = ran.code.map_or_else(|| "by a signal".to_owned(), |code| format!("exit status: {code}"));
+        return Err(format!("api_key_command failed ({how}): {}", clip(&String::from_utf8_lossy(&ran.stderr))));
+    }
+    if ran.truncated {
+        return Err(format!("api_key_command printed more than {OUTPUT} bytes: print the key alone"));
+    }
+    Secret::new(&String::from_utf8_lossy(&ran.stdout)).ok_or_else(|| "api_key_command printed nothing".to_string())
 }
 
 fn from_file(path: &Path, provider: &str) -> Result<Option<Secret>, String> {
@@ -250,6 +256,8 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&count).unwrap(), "x\n");
         let key = Key::new("p", &settings(None, Some("echo locked >&2; exit 3")), None, None);
         assert!(get(&key).await.unwrap_err().contains("locked"));
+        let key = Key::new("p", &settings(None, Some("yes | head -c 1000000")), None, None);
+        assert!(get(&key).await.unwrap_err().contains("more than 65536 bytes"));
     }
 
     #[test]

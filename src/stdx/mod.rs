@@ -1,5 +1,6 @@
 //! Small things that the standard library lacks. Nothing here knows of agents.
 
+pub mod address;
 pub mod ansi;
 pub mod clock;
 pub mod frontmatter;

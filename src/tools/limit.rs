@@ -13,7 +13,7 @@ use super::{Keep, Output, Settings};
 const MEMORY: usize = 1024 * 1024;
 
 /// Most bytes that are saved of one result.
-const SAVED: u64 = 2 * 1024 * 1024 * 1024;
+const SAVED: u64 = 256 * 1024 * 1024;
 
 /// Passes a result through the limits: lines, bytes and tokens, whichever is least. Results with media and approved plans
 /// pass unchanged.
