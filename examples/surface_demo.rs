@@ -3,18 +3,28 @@
 //! `many` inserts a thousand rows at once, `pager` covers the screen until a key, `panic` panics; Ctrl+Z suspends,
 //! Ctrl+L redraws, Ctrl+D exits. An argument is the number of rows of the live region.
 
+use cocode::stdx::panics;
 use cocode::tui::render::Row;
-use cocode::tui::terminal::{
-    Input, Keyboard, Queries, Session, Signal, Surface, Traits, Tty, away, restore_on_panic, signals, stop,
-};
+use cocode::tui::terminal::{Input, Keyboard, Queries, Session, Signal, Surface, Traits, Tty, away, signals, stop};
 use crossterm::event::{KeyCode, KeyModifiers};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 
+fn main() -> std::process::ExitCode {
+    match panics::reported(demo) {
+        Some(Ok(())) => 0.into(),
+        Some(Err(error)) => {
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("error: {error}\n").as_bytes());
+            1.into()
+        }
+        None => 101.into(),
+    }
+}
+
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> std::io::Result<()> {
+async fn demo() -> std::io::Result<()> {
     let height = std::env::args().nth(1).and_then(|rows| rows.parse().ok()).unwrap_or(4);
     let (Some(input), Some(output)) = (Tty::of(std::io::stdin())?, Tty::of(std::io::stdout())?) else {
         return Err(std::io::Error::other("not a terminal"));
@@ -22,7 +32,6 @@ async fn main() -> std::io::Result<()> {
     let size_source = Tty::of(std::io::stdout())?;
     let session =
         Session::open(Tty::of(std::io::stdin())?.ok_or_else(|| std::io::Error::other("no terminal"))?.into())?;
-    restore_on_panic();
     let queries = Queries::default();
     let mut surface = Surface::open(output, Traits::detect(|name| std::env::var(name).ok()), queries.clone());
     let (sender, mut inputs) = tokio::sync::mpsc::unbounded_channel();

@@ -3,6 +3,7 @@
 //! The lines follow the schema that wrappers of Claude Code read: `system/init`, `assistant`, `user`, `result`.
 
 mod lines;
+mod nobody;
 mod stop;
 
 use std::io::{self, BufRead, Write};
@@ -16,9 +17,7 @@ use crate::engine::{self, Handle};
 use crate::hooks::Report;
 use crate::message::{Kind, Usage};
 use crate::permission::Mode;
-use crate::protocol::{
-    Answer, Delivery, Event, Item, ListKind, Listed, ModeChange, Op, Question, SessionInfo, Turn, TurnEnd,
-};
+use crate::protocol::{Answer, Delivery, Event, Item, ListKind, Listed, ModeChange, Op, SessionInfo, Turn, TurnEnd};
 use lines::Typed;
 
 /// What goes to standard output.
@@ -34,9 +33,18 @@ pub enum Output {
 
 /// Where prompts come from.
 pub enum Input {
-    Prompt(String),
+    Prompt(Prompt),
     /// Lines of `{"type": "user", "message": {…}}` until the end of the stream.
     StreamJson(Box<dyn BufRead + Send>),
+}
+
+/// The one prompt of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prompt {
+    /// A message or a command.
+    pub typed: Option<String>,
+    /// What came with it from a file or a program: data, whatever it looks like.
+    pub piped: Option<String>,
 }
 
 /// How a run ended; the process exits with it.
@@ -49,6 +57,7 @@ pub enum Exit {
     /// Done, but something was refused for want of a person to ask.
     Refused = 3,
     MaxTurns = 4,
+    HungUp = 129,
     Interrupted = 130,
     Terminated = 143,
 }
@@ -61,14 +70,16 @@ pub async fn run(
     mut handle: Handle,
     input: Input,
     output: Output,
+    stops: mpsc::UnboundedReceiver<Exit>,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
     let (prompts, mut next) = mpsc::channel(1);
     let reader = match input {
-        Input::Prompt(text) => {
+        Input::Prompt(Prompt { typed, piped }) => {
+            let typed = Typed { text: typed.unwrap_or_default(), piped: piped.is_some(), thinking: None };
             // The channel holds one; it cannot be full or closed here.
-            let _ = prompts.try_send(Ok(Typed { text, thinking: None }));
+            let _ = prompts.try_send(Ok(typed));
             drop(prompts);
             None
         }
@@ -90,22 +101,23 @@ pub async fn run(
         failed: None,
         exit: Exit::Done,
     };
-    let ended = run.all(&mut handle, &mut next).await;
+    let ended = run.all(&mut handle, &mut next, stops).await;
     // A reader blocked on standard input ends with the process.
     drop(reader);
     // The engine writes what is pending even when nobody reads our output any more.
     let _ = handle.ops.send(Op::Shutdown).await;
     while let Some(event) = handle.events.recv().await {
         // Nothing follows the result on standard output.
-        if let Event::Hook { ran } = event
-            && let Some(word) = ran.word()
-        {
-            let _ = writeln!(run.err, "{word}");
-        }
+        let _ = match event {
+            Event::Hook { ran } => ran.word().map_or(Ok(()), |word| writeln!(run.err, "{word}")),
+            Event::Error { text, .. } => writeln!(run.err, "error: {text}"),
+            _ => Ok(()),
+        };
     }
-    let _ = handle.task.await;
+    let _ = run.err.flush();
+    let crashed = handle.task.await.is_err();
     ended?;
-    Ok(run.exit)
+    Ok(if crashed && run.exit == Exit::Done { Exit::Error } else { run.exit })
 }
 
 struct Run<'a> {
@@ -131,9 +143,10 @@ impl Run<'_> {
         &mut self,
         handle: &mut Handle,
         prompts: &mut mpsc::Receiver<Result<Typed, String>>,
+        stops: mpsc::UnboundedReceiver<Exit>,
     ) -> io::Result<()> {
         // One listener for the whole run: a signal between two events is not lost.
-        let stopped = stop::signal();
+        let stopped = stop::signal(stops);
         tokio::pin!(stopped);
         if !self.begin(handle).await? {
             return Ok(());
@@ -210,8 +223,11 @@ impl Run<'_> {
         typed: Typed,
         mut stopped: Pin<&mut impl Future<Output = Exit>>,
     ) -> io::Result<bool> {
-        let Typed { text, thinking } = typed;
+        let Typed { text, piped, thinking } = typed;
         let op = match self.registry.parse_line(&text) {
+            Parsed::Command { command, .. } if piped && command.kind != CommandKind::Prompt => {
+                return self.wrong(&format!("/{} reads nothing from standard input: add `< /dev/null`", command.name));
+            }
             Parsed::Message => {
                 Op::Prompt { text: text.clone(), attachments: Vec::new(), delivery: Delivery::AfterTurn, thinking }
             }
@@ -353,43 +369,6 @@ impl Run<'_> {
         }
     }
 
-    /// Answers for the person who is not there. The model is told, and goes on.
-    fn nobody(&mut self, question: Question) -> Answer {
-        match question {
-            Question::Permission { call, tool, input, reasons, .. } => {
-                self.denials.push(json!({ "tool_name": tool, "tool_use_id": call, "tool_input": input }));
-                let why = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) };
-                Answer::No {
-                    feedback: Some(format!(
-                        "Nobody is there to ask{why}. Go on without this call, and say in the end what could not be done."
-                    )),
-                }
-            }
-            Question::Trust { folder, uses } => {
-                // Standard error may be closed; the run goes on without it.
-                let _ = writeln!(
-                    self.err,
-                    "{} is not trusted, so this of its settings is not used: {}; --trust uses it",
-                    folder.display(),
-                    uses.join(", ")
-                );
-                Answer::No { feedback: None }
-            }
-            Question::LocalServer { .. }
-            | Question::Repeated { .. }
-            | Question::Locked { .. }
-            | Question::Import { .. } => Answer::No { feedback: None },
-            Question::Plan { plan, .. } => {
-                // What was asked for is the plan; the turn ends with it.
-                self.plan = Some(plan);
-                Answer::No { feedback: None }
-            }
-            Question::EnterPlan { .. } | Question::Choices { .. } => Answer::No {
-                feedback: Some("nobody is there to ask; decide for yourself, and say what you assumed".into()),
-            },
-        }
-    }
-
     fn item(&mut self, item: Item, told: &mut Vec<String>) -> io::Result<()> {
         match item {
             Item::Message { message, .. } => {
@@ -439,7 +418,8 @@ impl Run<'_> {
 
     /// Writes what the format says about the end of a prompt.
     fn finish(&mut self, millis: u64, command: bool) -> io::Result<()> {
-        let failed = matches!(self.exit, Exit::Error | Exit::Usage | Exit::Interrupted | Exit::Terminated);
+        let failed =
+            matches!(self.exit, Exit::Error | Exit::Usage | Exit::HungUp | Exit::Interrupted | Exit::Terminated);
         if let Some(text) = &self.failed {
             writeln!(self.err, "error: {text}")?;
         }
@@ -485,11 +465,15 @@ impl Run<'_> {
 /// # Errors
 /// As `run`.
 pub async fn start(
-    setup: engine::Setup,
+    mut setup: engine::Setup,
     input: Input,
     output: Output,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
-    run(engine::start(setup), input, output, out, err).await
+    let stops = stop::listen()?;
+    if let Input::Prompt(prompt) = &input {
+        setup.piped = prompt.piped.clone();
+    }
+    run(engine::start(setup), input, output, stops, out, err).await
 }

@@ -9,26 +9,40 @@ use cocode::cli::{self, Cli, Earlier, Here, InputFormat, Offline, OutputFormat, 
 use cocode::config::paths::{Env, Paths};
 use cocode::config::{self, Loaded, Trust};
 use cocode::engine::{self, Begin, Setup};
-use cocode::headless::{self, Input, Output};
+use cocode::headless::{self, Input, Output, Prompt};
 use cocode::permission::{self, Disk, Mode, Places, Sandbox};
 use cocode::session::{Session, index};
+use cocode::stdx::ansi::Shown;
 use cocode::stdx::clock::Clocks;
+use cocode::stdx::{panics, process, secrecy};
 
 /// Exit code for mistakes in what was typed or configured.
 const USAGE: u8 = 2;
 
+/// Most bytes of standard input that become a prompt: more than any model reads.
+const MOST_PIPED: u64 = 16 << 20;
+/// Exit code of a program that panicked, by custom.
+const PANICKED: u8 = 101;
+
 fn main() -> ExitCode {
+    // SAFETY: nothing has been started yet that could read the environment meanwhile.
+    unsafe { secrecy::keep() };
     let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    match run(&cli) {
-        Ok(code) => ExitCode::from(code),
-        Err(Stop { code, text }) => {
+    let ended = panics::reported(|| run(&cli));
+    // Nothing that was started outlives us, however we ended.
+    process::end_all();
+    match ended {
+        Some(Ok(code)) => ExitCode::from(code),
+        Some(Err(Stop { code, text })) => {
+            let mut err = Shown::new(io::stderr());
             // The reader of our errors may be gone; there is nobody left to tell.
-            let _ = writeln!(io::stderr(), "error: {text}");
+            let _ = writeln!(err, "error: {text}").and_then(|()| err.flush());
             ExitCode::from(code)
         }
+        None => ExitCode::from(PANICKED),
     }
 }
 
@@ -52,8 +66,8 @@ fn run(cli: &Cli) -> Result<u8, Stop> {
             return cli::run(
                 own,
                 Here { env: &env, paths: &paths, cwd: &cwd },
-                &mut io::stdout().lock(),
-                &mut io::stderr().lock(),
+                &mut Shown::new(io::stdout().lock()),
+                &mut Shown::new(io::stderr().lock()),
             )
             .map_err(output);
         }
@@ -123,6 +137,7 @@ fn setup(start: &Start, loaded: Loaded, paths: Paths, env: Env, project: PathBuf
         env,
         project,
         sandbox,
+        piped: None,
         presence: if start.headless.is_some() { Presence::Unattended } else { Presence::Attended },
         clocks: Clocks::real(),
     }
@@ -160,15 +175,16 @@ fn print(start: Start, loaded: Loaded, paths: Paths, env: Env, cwd: PathBuf, mod
     };
     let input = match headless.input {
         InputFormat::StreamJson => Input::StreamJson(Box::new(BufReader::new(io::stdin()))),
-        InputFormat::Text => Input::Prompt(prompt_text(start.prompt.clone())?),
+        InputFormat::Text => Input::Prompt(prompt(start.prompt.clone())?),
     };
     let setup = setup(&start, loaded, paths, env, cwd, mode);
+    let (mut out, mut err) = (Shown::new(io::stdout()), Shown::new(io::stderr()));
     // One thread does: there is no screen to keep alive.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| stop(1)(format!("no runtime: {error}")))?;
-    let ended = runtime.block_on(headless::start(setup, input, output, &mut io::stdout(), &mut io::stderr()));
+    let ended = runtime.block_on(headless::start(setup, input, output, &mut out, &mut err));
     // A blocked read of standard input must not hold the exit up.
     runtime.shutdown_background();
     match ended {
@@ -178,28 +194,28 @@ fn print(start: Start, loaded: Loaded, paths: Paths, env: Env, cwd: PathBuf, mod
     }
 }
 
-/// The prompt of `-p`: the argument, standard input, or the argument above what standard input holds.
-fn prompt_text(argument: Option<String>) -> Result<String, Stop> {
-    let mut piped = String::new();
+/// The prompt of `-p`: what was typed, and what standard input holds.
+fn prompt(typed: Option<String>) -> Result<Prompt, Stop> {
+    let mut piped = None;
     if !io::stdin().is_terminal() {
         let mut bytes = Vec::new();
-        io::stdin()
-            .lock()
-            .read_to_end(&mut bytes)
-            .map_err(|error| stop(1)(format!("cannot read standard input: {error}")))?;
-        piped = String::from_utf8_lossy(&bytes).into_owned();
+        let read = io::stdin().lock().take(MOST_PIPED + 1).read_to_end(&mut bytes);
+        read.map_err(|error| stop(1)(format!("cannot read standard input: {error}")))?;
+        if bytes.len() as u64 > MOST_PIPED {
+            let text = format!("standard input holds more than {} MiB: name the file in the prompt", MOST_PIPED >> 20);
+            return Err(stop(USAGE)(text));
+        }
+        piped = Some(String::from_utf8_lossy(&bytes).into_owned()).filter(|text| !text.trim().is_empty());
     }
-    match (argument, piped.trim().is_empty()) {
-        (Some(prompt), true) => Ok(prompt),
-        (Some(prompt), false) => Ok(format!("{prompt}\n\n{piped}")),
-        (None, false) => Ok(piped),
-        (None, true) => Err(stop(USAGE)("there is no prompt: `cocode -p \"prompt\"`, or pipe one in".to_owned())),
+    if typed.is_none() && piped.is_none() {
+        return Err(stop(USAGE)("there is no prompt: `cocode -p \"prompt\"`, or pipe one in".to_owned()));
     }
+    Ok(Prompt { typed, piped })
 }
 
 /// Reads JSON lines and decides each without running anything.
 fn check_permissions(places: &Places) -> io::Result<u8> {
-    let (mut out, mut code) = (io::stdout().lock(), 0);
+    let (mut out, mut code) = (Shown::new(io::stdout().lock()), 0);
     for (at, line) in io::stdin().lines().enumerate() {
         let line = line?;
         if line.trim().is_empty() {
@@ -208,7 +224,9 @@ fn check_permissions(places: &Places) -> io::Result<u8> {
         match permission::check::check_line(&line, places, &Disk) {
             Ok(answer) => writeln!(out, "{answer}")?,
             Err(problem) => {
-                writeln!(io::stderr(), "error: line {}: {problem}", at + 1)?;
+                let mut err = Shown::new(io::stderr());
+                writeln!(err, "error: line {}: {problem}", at + 1)?;
+                err.flush()?;
                 code = USAGE;
             }
         }
@@ -225,9 +243,11 @@ fn export(paths: &Paths, query: &str, format: cli::ExportFormat, file: Option<&P
         cli::ExportFormat::Json => session.to_json(),
     }
     .map_err(failed)?;
+    let write = |out: &mut dyn Write| out.write_all(text.as_bytes()).and_then(|()| out.flush());
     let written = match file {
-        Some(file) => std::fs::write(file, text),
-        None => io::stdout().write_all(text.as_bytes()),
+        // A terminal is a file, too.
+        Some(file) => std::fs::File::create(file).and_then(|file| write(&mut Shown::new(file))),
+        None => write(&mut Shown::new(io::stdout())),
     };
     written.map_err(|error| stop(1)(format!("cannot write the export: {error}")))?;
     Ok(0)

@@ -21,12 +21,29 @@ pub struct Prompt {
     pub skill: Option<Invocation>,
     /// How hard its turn is thought about, where the caller says so.
     pub thinking: Option<Override>,
+    /// How many bytes of the text somebody typed; the rest is data. None: all of it.
+    pub typed: Option<usize>,
 }
 
 impl Prompt {
     /// A prompt that is nothing but its text.
     pub fn new(text: impl Into<String>) -> Prompt {
-        Prompt { text: text.into(), attachments: Vec::new(), skill: None, thinking: None }
+        Prompt { text: text.into(), attachments: Vec::new(), skill: None, thinking: None, typed: None }
+    }
+
+    /// Adds what nobody typed: the model reads it, and nothing in it is a word to us.
+    pub fn with_data(mut self, data: &str) -> Prompt {
+        self.typed = Some(self.text.len());
+        if !self.text.is_empty() {
+            self.text.push_str("\n\n");
+        }
+        self.text.push_str(data);
+        self
+    }
+
+    /// What somebody typed of it.
+    pub fn typed(&self) -> &str {
+        &self.text[..self.typed.unwrap_or(self.text.len())]
     }
 }
 
@@ -48,6 +65,8 @@ struct State {
     /// Rules that were granted to another agent of the session.
     granted: Vec<(String, Source)>,
     cancel: Option<CancellationToken>,
+    /// What the turn under way is to answer.
+    prompt: Option<String>,
 }
 
 impl Desk {
@@ -109,13 +128,28 @@ impl Desk {
         cancel
     }
 
+    /// As `begin`, for a turn that answers this.
+    pub fn begin_with(&self, prompt: &str) -> CancellationToken {
+        self.state().prompt = Some(prompt.to_owned());
+        self.begin()
+    }
+
+    /// What was to be answered when everything came to an end: the prompt of the turn, and those that wait.
+    pub fn unanswered(&self) -> Option<String> {
+        let prompt = self.state().prompt.take();
+        let waiting = std::iter::from_fn(|| self.take_next()).map(|prompt| prompt.text);
+        let all: Vec<String> = prompt.into_iter().chain(waiting).collect();
+        (!all.is_empty()).then(|| all.join("\n\n"))
+    }
+
     /// What `interrupt` cancels; of a token of its own when nothing runs.
     pub fn token(&self) -> CancellationToken {
         self.state().cancel.clone().unwrap_or_default()
     }
 
     pub fn end(&self) {
-        self.state().cancel = None;
+        let mut state = self.state();
+        (state.cancel, state.prompt) = (None, None);
     }
 
     /// Cancels what runs. False when nothing does.

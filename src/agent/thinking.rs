@@ -39,7 +39,7 @@ impl Agent {
     /// Looks for keywords in what the user typed, and at what came with it. A prompt that steers takes the place of the
     /// earlier one.
     pub(super) fn heed(&mut self, prompt: &Prompt) {
-        if let Some(found) = self.settings.thinking.keywords.find(&prompt.text) {
+        if let Some(found) = self.settings.thinking.keywords.find(prompt.typed()) {
             self.thinking.keyword = Some(found);
         }
         self.thinking.turn = prompt.thinking.or(self.thinking.turn);

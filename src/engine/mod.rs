@@ -16,9 +16,11 @@ mod skills;
 mod thinking;
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -33,7 +35,7 @@ use crate::permission::{Mode, Sandbox};
 use crate::protocol::{Delivery, Event, ListKind, Listed, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
 use crate::session::{History, Session, Transcripts};
 use crate::stdx::clock::Clocks;
-use crate::stdx::process;
+use crate::stdx::{panics, process};
 use models::Models;
 pub use open::{places, root};
 pub use plan::plans;
@@ -80,6 +82,8 @@ pub struct Setup {
     /// What the final answer has to be: offered as a tool whose input is checked against this schema.
     pub output_schema: Option<serde_json::Value>,
     pub sandbox: Sandbox,
+    /// What was piped in: it goes with the first prompt, and is never read as a command or as words to us.
+    pub piped: Option<String>,
     /// Whether a person works in the session.
     pub presence: Presence,
     pub clocks: Clocks,
@@ -89,42 +93,68 @@ pub struct Setup {
 pub struct Handle {
     pub ops: mpsc::Sender<Op>,
     pub events: mpsc::Receiver<Event>,
-    /// Ends after `Event::Closed`: all that was pending is written.
+    /// Ends after `Event::Closed`: all that was pending is written. Panics if the engine did.
     pub task: JoinHandle<()>,
 }
 
 /// Starts an engine on the current runtime. Returns at once; what goes wrong comes as an event.
 pub fn start(setup: Setup) -> Handle {
-    let (ops, inbox) = mpsc::channel(OPS);
+    let (sender, ops) = mpsc::channel(OPS);
     let (outbox, events) = mpsc::channel(EVENTS);
     process::outlive_size_limits();
+    let desk = Arc::new(Desk::new(outbox));
     let task = tokio::spawn(async move {
-        let desk = Arc::new(Desk::new(outbox));
-        let history = History::new(&setup.paths.home);
-        let catalog = skills::catalog(&setup);
-        let mut inbox = Inbox {
-            ops: inbox,
-            opening: true,
-            held: VecDeque::new(),
-            closed: false,
-            desk: desk.clone(),
-            project: setup.project.clone(),
-            history,
-            catalog,
-            transcripts: None,
-        };
-        match open::open(setup, &mut inbox).await {
-            Ok(mut engine) => {
-                inbox.opening = false;
-                engine.run(&mut inbox).await;
-            }
-            Err(text) => {
-                desk.emit(Event::Error { text, restore: None }).await;
-            }
+        // What it worked on is gone after a panic; nothing of it is used again.
+        let ran = AssertUnwindSafe(work(setup, ops, desk.clone())).catch_unwind().await;
+        if let Err(panic) = &ran {
+            let text = format!(
+                "cocode crashed: {}; the session is saved: `cocode --continue` goes on with it",
+                panicked(panic.as_ref())
+            );
+            desk.emit(Event::Error { text, restore: desk.unanswered() }).await;
         }
         desk.emit(Event::Closed).await;
+        if let Err(panic) = ran {
+            // Whoever waits for the task learns how it ended.
+            resume_unwind(panic);
+        }
     });
-    Handle { ops, events, task }
+    Handle { ops: sender, events, task }
+}
+
+/// What a panic said, with its place where the hook has kept it.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
+    let kept = panics::take();
+    if !kept.is_empty() {
+        return kept.join("; ");
+    }
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("no reason was given").to_owned()
+}
+
+async fn work(setup: Setup, ops: mpsc::Receiver<Op>, desk: Arc<Desk>) {
+    let history = History::new(&setup.paths.home);
+    let catalog = skills::catalog(&setup);
+    let mut inbox = Inbox {
+        ops,
+        opening: true,
+        held: VecDeque::new(),
+        closed: false,
+        desk: desk.clone(),
+        project: setup.project.clone(),
+        history,
+        catalog,
+        transcripts: None,
+    };
+    match open::open(setup, &mut inbox).await {
+        Ok(mut engine) => {
+            inbox.opening = false;
+            engine.run(&mut inbox).await;
+        }
+        Err(text) => {
+            desk.emit(Event::Error { text, restore: None }).await;
+        }
+    }
 }
 
 /// The state between two turns.
@@ -364,6 +394,10 @@ impl Engine {
     }
 
     async fn turn(&mut self, prompt: Prompt, inbox: &mut Inbox) {
+        let prompt = match self.setup.piped.take() {
+            Some(piped) => prompt.with_data(&piped),
+            None => prompt,
+        };
         if self.agent.session.read_only() {
             let text =
                 "This session is open to read only: another process writes it. `/clear` starts one of your own.".into();
@@ -374,7 +408,7 @@ impl Engine {
             return;
         }
         let desk = self.desk.clone();
-        let cancel = desk.begin();
+        let cancel = desk.begin_with(&prompt.text);
         inbox.transcripts = Some(self.agent.session.transcripts());
         let end = inbox.attend(self.agent.turn(prompt, &desk, &cancel)).await;
         inbox.transcripts = None;

@@ -1,6 +1,6 @@
 //! What single lines of `stream-json` hold: the schema that wrappers of Claude Code read.
 
-use std::io::BufRead;
+use std::io::{self, BufRead, Read};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -12,10 +12,15 @@ use crate::protocol::task::Step;
 use crate::protocol::{Compaction, SessionInfo, Task};
 use crate::thinking::Override;
 
+/// Most bytes of an input line.
+const MOST: u64 = 32 << 20;
+
 /// A prompt as it comes in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Typed {
     pub(super) text: String,
+    /// The engine has data to add to it.
+    pub(super) piped: bool,
     /// For this turn alone.
     pub(super) thinking: Option<Override>,
 }
@@ -55,7 +60,7 @@ fn typed(line: &str) -> Result<Typed, String> {
             return Err(format!("`thinking` of an input line is {other}, expected a level as in \"deep:12000\""));
         }
     };
-    Ok(Typed { text: user_text(&value)?, thinking })
+    Ok(Typed { text: user_text(&value)?, piped: false, thinking })
 }
 
 fn user_text(value: &Value) -> Result<String, String> {
@@ -70,12 +75,26 @@ fn user_text(value: &Value) -> Result<String, String> {
     }
 }
 
+/// The next line, without its end. None: there is none.
+fn line_of(lines: &mut dyn BufRead) -> io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    if lines.take(MOST + 1).read_until(b'\n', &mut bytes)? == 0 {
+        return Ok(None);
+    }
+    if bytes.len() as u64 > MOST {
+        return Err(io::Error::other(format!("a line is longer than {} MiB", MOST >> 20)));
+    }
+    String::from_utf8(bytes).map(Some).map_err(|_| io::Error::other("a line is not UTF-8"))
+}
+
 /// Hands on the prompts of an input stream until it ends or a line is none.
 pub(super) fn read_prompts(lines: Box<dyn BufRead + Send>, prompts: &mpsc::Sender<Result<Typed, String>>) {
-    for line in lines.lines() {
-        let line = match line {
-            Ok(line) if line.trim().is_empty() => continue,
-            Ok(line) => typed(&line),
+    let mut lines = lines;
+    loop {
+        let line = match line_of(&mut lines) {
+            Ok(None) => return,
+            Ok(Some(line)) if line.trim().is_empty() => continue,
+            Ok(Some(line)) => typed(&line),
             Err(error) => Err(format!("standard input cannot be read: {error}")),
         };
         let stop = line.is_err();

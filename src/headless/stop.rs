@@ -2,32 +2,45 @@
 
 use std::io;
 
+use tokio::sync::mpsc;
+
 use super::{Exit, Run};
 use crate::engine::Handle;
 use crate::protocol::{Event, Turn};
 
-/// Resolves when the process is asked to stop.
-pub(super) async fn signal() -> Exit {
+/// Listens to the signals that end a run. It ends within a second of one, also when nobody reads what it writes.
+///
+/// # Errors
+/// When the system gives no pipe or no thread.
+pub(super) fn listen() -> io::Result<mpsc::UnboundedReceiver<Exit>> {
+    let (send, stops) = mpsc::unbounded_channel();
     #[cfg(unix)]
     {
-        use tokio::signal::unix::{SignalKind, signal};
-        let (interrupt, terminate, hangup) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
-        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (interrupt, terminate, hangup) else {
-            return std::future::pending().await;
+        use crate::stdx::ending::{self, Ending};
+        let tell = move |ending| {
+            // The run may have ended already.
+            let _ = send.send(match ending {
+                Ending::Interrupt => Exit::Interrupted,
+                Ending::Hangup => Exit::HungUp,
+                Ending::Terminate | Ending::Quit => Exit::Terminated,
+            });
         };
-        tokio::select! {
-            _ = interrupt.recv() => Exit::Interrupted,
-            _ = terminate.recv() => Exit::Terminated,
-            _ = hangup.recv() => Exit::Terminated,
-        }
+        ending::watch(tell, || {})?;
     }
     #[cfg(not(unix))]
-    {
-        match tokio::signal::ctrl_c().await {
-            Ok(()) => Exit::Interrupted,
-            Err(_) => std::future::pending().await,
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            let _ = send.send(Exit::Interrupted);
         }
+    });
+    Ok(stops)
+}
+
+/// Resolves when the process is asked to stop.
+pub(super) async fn signal(mut stops: mpsc::UnboundedReceiver<Exit>) -> Exit {
+    match stops.recv().await {
+        Some(exit) => exit,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Turns what a program wrote for a terminal into plain text: overwriting is applied, every control sequence is dropped.
 
+use std::io::{self, IsTerminal, Write};
+
 /// Longest line that can still be overwritten, in characters; a longer one is passed on in pieces.
 const LINE: usize = 16 * 1024;
 
@@ -225,7 +227,8 @@ pub fn clean(text: &str) -> String {
 }
 
 /// Shows control characters as pictures instead of dropping them, for text whose every character matters, such as a diff.
-/// Tabs and line ends stay; a carriage return before a line end goes.
+/// Tabs and line ends stay; a carriage return before a line end goes. What turns the direction of writing would show
+/// another text than there is, so it becomes a picture, too.
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -235,11 +238,47 @@ pub fn visible(text: &str) -> String {
             '\r' if characters.peek() == Some(&'\n') => {}
             '\u{7f}' => out.push('\u{2421}'),
             '\0'..='\u{1f}' => out.push(char::from_u32(0x2400 + character as u32).unwrap_or('\u{fffd}')),
-            '\u{80}'..='\u{9f}' => out.push('\u{fffd}'),
+            '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
             other => out.push(other),
         }
     }
     out
+}
+
+/// Where text for people or programs goes. A terminal gets it with control characters made visible, since text of a model,
+/// a page or a file could command it otherwise; a file or a pipe gets the bytes as they are.
+#[derive(Debug)]
+pub struct Shown<W> {
+    out: W,
+    terminal: bool,
+    /// Bytes of a character that is not complete yet.
+    partial: Vec<u8>,
+}
+
+impl<W: Write + IsTerminal> Shown<W> {
+    pub fn new(out: W) -> Shown<W> {
+        let terminal = out.is_terminal();
+        Shown { out, terminal, partial: Vec::new() }
+    }
+}
+
+impl<W: Write> Write for Shown<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.terminal {
+            return self.out.write(bytes);
+        }
+        let joined = [std::mem::take(&mut self.partial).as_slice(), bytes].concat();
+        let (text, partial) = decode(&joined, true);
+        self.partial = partial.to_vec();
+        self.out.write_all(visible(&text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let partial = std::mem::take(&mut self.partial);
+        self.out.write_all(visible(&String::from_utf8_lossy(&partial)).as_bytes())?;
+        self.out.flush()
+    }
 }
 
 #[cfg(test)]
@@ -301,6 +340,27 @@ mod tests {
     #[test]
     fn pictures() {
         assert_eq!(visible("a\x1b[0m\tb\r\nc\rd\u{9b}"), "a\u{241b}[0m\tb\nc\u{240d}d\u{fffd}");
+        assert_eq!(
+            visible("if \u{202e}eslaf\u{202c} \u{2066}x\u{2069} שלום"),
+            "if \u{fffd}eslaf\u{fffd} \u{fffd}x\u{fffd} שלום"
+        );
+    }
+
+    #[test]
+    fn a_terminal_gets_pictures_and_a_pipe_the_bytes() {
+        for (terminal, want) in
+            [(true, "1\u{241b}]8;;x\u{241b}\\é\u{fffd}\n\u{fffd}"), (false, "1\x1b]8;;x\x1b\\é\u{9b}\n\u{fffd}")]
+        {
+            for size in [1, 2, 3, 100] {
+                let mut shown = Shown { out: Vec::new(), terminal, partial: Vec::new() };
+                for piece in b"1\x1b]8;;x\x1b\\\xc3\xa9\xc2\x9b\n\xff".chunks(size) {
+                    io::Write::write_all(&mut shown, piece).unwrap();
+                }
+                io::Write::flush(&mut shown).unwrap();
+                let got = String::from_utf8_lossy(&shown.out).into_owned();
+                assert_eq!(got, want, "{terminal}, in pieces of {size}");
+            }
+        }
     }
 
     proptest::proptest! {

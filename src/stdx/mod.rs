@@ -3,11 +3,14 @@
 pub mod address;
 pub mod ansi;
 pub mod clock;
+#[cfg(unix)]
+pub mod ending;
 pub mod frontmatter;
 pub mod fs;
 pub mod git;
 pub mod hash;
 pub mod nearest;
+pub mod panics;
 pub mod process;
-
+pub mod secrecy;
 pub mod text;

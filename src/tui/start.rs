@@ -10,12 +10,13 @@ use tokio::sync::mpsc::unbounded_channel;
 use super::app::{App, Options};
 use super::keymap::Keymap;
 use super::run::{self, Host, Left, Terminal};
-use super::terminal::{Keyboard, Output, Queries, Session, Signal, Surface, Traits, Tty, restore_on_panic, signals};
+use super::terminal::{Keyboard, Output, Queries, Session, Signal, Surface, Traits, Tty, signals};
 use super::theme::{Depth, Theme};
 use crate::commands::Registry;
 use crate::config::paths::Env;
 use crate::engine::{self, Setup};
 use crate::protocol::{Delivery, Op};
+use crate::stdx::process::Guest;
 
 /// What the terminal front end starts with.
 pub struct Start {
@@ -48,7 +49,6 @@ pub fn start(start: Start) -> io::Result<u8> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(4).enable_all().build()?;
     let left = runtime.block_on(async {
         let session = Session::open(modes.into())?;
-        restore_on_panic();
         let queries = Queries::default();
         let env = setup.env.clone();
         let surface = Surface::open(output, Traits::detect(|name| env.get(name).map(str::to_owned)), queries.clone());
@@ -64,11 +64,17 @@ pub fn start(start: Start) -> io::Result<u8> {
         let left = run::run(app, terminal, handle.ops, handle.events, Arc::new(home)).await;
         watch.abort();
         // What is pending is written within a moment; a model call that hangs must not hold the shell up.
-        let _ = tokio::time::timeout(std::time::Duration::from_millis(500), handle.task).await;
-        left
+        let ended = tokio::time::timeout(std::time::Duration::from_millis(500), handle.task).await;
+        left.map(|left| (left, matches!(ended, Ok(Err(_)))))
     });
     runtime.shutdown_background();
-    Ok(match left? {
+    let (left, crashed) = match left {
+        // Writing to a terminal that is gone fails like this, often before its signal is heard.
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => (Left::Gone, false),
+        left => left?,
+    };
+    Ok(match left {
+        Left::Done if crashed => 1,
         Left::Done => 0,
         Left::Gone | Left::Signal(Signal::Hangup) => 129,
         Left::Signal(Signal::Interrupt) => 130,
@@ -142,6 +148,8 @@ struct Home {
     /// Where what is being written survives a crash: one file for each folder.
     draft: PathBuf,
     editor: Option<String>,
+    /// Variables that no other program gets to see.
+    secrets: Vec<String>,
 }
 
 impl Home {
@@ -155,6 +163,7 @@ impl Home {
             cwd: setup.project.clone(),
             draft: setup.paths.own_state().join("drafts").join(&name[..16]),
             editor: editor.map(str::to_owned),
+            secrets: setup.loaded.config.secret_env(),
         }
     }
 
@@ -196,8 +205,16 @@ impl Host for Home {
     fn edit_file(&self, path: &Path) -> Result<(), String> {
         let editor = self.editor.as_deref().unwrap_or("vi");
         // Through a shell, since the variable may hold arguments, too.
-        let status = Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(path).status();
-        match status {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(path);
+        for name in &self.secrets {
+            command.env_remove(name);
+        }
+        let ended = command.spawn().and_then(|mut child| {
+            let _guest = Guest::new(child.id());
+            child.wait()
+        });
+        match ended {
             Ok(status) if status.success() => Ok(()),
             Ok(status) if status.code() == Some(127) => Err(format!("there is no {editor}: set VISUAL or EDITOR")),
             Ok(status) => Err(format!("{editor} ended with {status}")),

@@ -17,7 +17,7 @@ mod tty;
 
 pub use input::{Input, Keyboard, Queries, Report, Signal, signals};
 pub use message::{copy, notify, title};
-pub use restore::{Session, restore, restore_on_panic, stop};
+pub use restore::{Session, stop};
 pub use surface::Surface;
 pub use traits::Traits;
 pub use tty::{Output, Tty};

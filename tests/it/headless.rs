@@ -54,6 +54,45 @@ fn exit_codes_tell_how_it_ended() {
 }
 
 #[test]
+fn what_is_piped_is_never_a_command() {
+    let check = |typed: Option<&str>, piped: &str, code: i32, want: &str| {
+        let program = Program::new().stdin(piped).file("a.txt", "the file's own text");
+        let last = serde_json::to_string(piped.trim()).unwrap();
+        let yaml = format!("- expect: {{contains: {last}, lacks: \"the file's own text\"}}\n  reply: [text: Read.]\n");
+        let script = program.script("script.yaml", &yaml);
+        let args: Vec<&str> = ["-p"].into_iter().chain(typed).chain(["--offline-script", &script]).collect();
+        let done = program.run(&args);
+        let said = if code == 0 { &done.out } else { &done.err };
+        assert_eq!((done.code, said.contains(want)), (Some(code), true), "{typed:?} < {piped:?}: {done:#?}");
+    };
+    for piped in ["/commit", "/compact", "/nonsense", "/help\n", "!touch made", "# remember this", "@a.txt", "  /exit"]
+    {
+        check(None, piped, 0, "Read.");
+        check(Some("explain this"), piped, 0, "Read.");
+    }
+    check(Some("/help"), "words", 2, "/help reads nothing from standard input");
+    check(Some("/nonsense"), "words", 2, "there is no command /nonsense");
+    // What is typed is a command all the same.
+    let program = Program::new();
+    let done = program.run(&["-p", "/help", "--offline"]);
+    assert!(done.code == Some(0) && done.out.contains("/compact"), "{done:#?}");
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn an_engine_that_panics_is_a_failure_with_a_message() {
+    for format in ["text", "json", "stream-json"] {
+        let done = run("- reply: [panic: out of luck]\n", &["--output-format", format]);
+        assert_eq!((done.code, done.err.matches("out of luck").count()), (Some(1), 1), "{done:#?}");
+        if format != "text" {
+            let result = done.lines().pop().unwrap();
+            assert_eq!(result["is_error"], true, "{result:#}");
+            assert!(result["result"].as_str().unwrap().contains("out of luck"), "{result:#}");
+        }
+    }
+}
+
+#[test]
 fn signals_end_a_run_and_its_commands() {
     for (signal, code) in [(rustix::process::Signal::INT, 130), (rustix::process::Signal::TERM, 143)] {
         let program = Program::new();

@@ -1,11 +1,25 @@
-//! Cancelling a turn leaves no process behind, through the whole engine.
+//! Nothing that was started stays behind, nothing that ends the program waits for anybody, and no process of an agent reads
+//! what the program knows.
 
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use cocode::permission::Mode;
 use cocode::protocol::Op;
+use rustix::fs::{Mode as FileMode, OFlags};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use serde_json::json;
 
 use super::support::harness::Harness;
+use super::support::program::Program;
+
+/// Longest wait for anything; only a fault takes so long.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What ends the program, and its exit code.
+const ENDS: [(Signal, i32); 3] = [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)];
 
 /// Processes whose command line holds this word.
 fn alive(word: &str) -> Vec<String> {
@@ -44,4 +58,141 @@ async fn an_interrupt_kills_whatever_a_command_has_started() {
     assert!(run.trace().ends_with("turn ended Interrupted"), "{}", run.trace());
     assert_eq!(alive(&word), Vec::<String>::new());
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+/// A script of Bash calls, each answering the one before, which has to have said so.
+fn script(calls: &[(&str, &str)]) -> String {
+    let mut steps = Vec::new();
+    let mut said = None;
+    for (command, says) in calls {
+        let call = json!({"tool": {"name": "Bash", "input": {"command": command}}});
+        steps.push(match said {
+            None => json!({"reply": [call]}),
+            Some(said) => json!({"expect": {"contains": said}, "reply": [call]}),
+        });
+        said = Some(*says);
+    }
+    steps.push(json!({"expect": {"contains": said}, "reply": [{"text": "As expected."}]}));
+    serde_json::to_string(&steps).unwrap()
+}
+
+/// A program whose agent may do anything.
+fn program() -> Program {
+    Program::new().env("COCODE_SANDBOXED", "1")
+}
+
+fn run(program: &Program, calls: &[(&str, &str)]) {
+    let script = program.script("script.yaml", &script(calls));
+    let done = program.run(&["-p", "go", "--offline-script", &script, "--dangerously-skip-permissions"]);
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "As expected.\n"), "{}", done.err);
+}
+
+#[track_caller]
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let last = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < last, "{what} does not come");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_hides_goes_with_its_command_and_leaves_no_dead() {
+    let word = format!("{}.{}", 6001, std::process::id());
+    // Ten that have no parent, session, variable or file in common with the command, and two hundred that end at once.
+    let hide = format!(
+        "for n in {{1..10}}; do (setsid env -i /bin/sleep {word} >&- 2>&- <&- &); done; \
+         for n in {{1..200}}; do (setsid env -i /bin/true &); done; \
+         until [ $(pgrep -f -c '^/bin/sleep {word}') = 10 ]; do :; done; echo all hidden"
+    );
+    let count = format!(
+        "echo \"$(pgrep -f -c '^/bin/sleep {word}') live, \
+         $(grep -l $'^PPid:\\t'$PPID'$' /proc/[0-9]*/status | xargs grep -l '^State:.Z' | wc -l) dead\""
+    );
+    run(&program(), &[(&hide, "all hidden"), (&count, "0 live, 0 dead")]);
+    assert_eq!(alive(&word), Vec::<String>::new());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn no_command_reads_a_key_out_of_the_program() {
+    let program = program().env("ANTHROPIC_API_KEY", "sk-ant-0123456789").env("ANOTHER_KEY", "hidden-0123456789");
+    let look = "for file in environ cmdline; do tr '\\0' '\\n' </proc/$PPID/$file | grep -cE '^(ANTHROPIC|ANOTHER)_KEY|0123456789'; done; \
+                echo \"$(tr -d '\\0' </proc/$PPID/environ | wc -c) left, ${ANTHROPIC_API_KEY:-none}, $ANOTHER_KEY\"";
+    run(&program, &[(look, "0\n0\n0 left, none, hidden-0123456789")]);
+}
+
+/// Waits until no more comes, though there is more to come.
+fn wait_until_full(end: impl AsFd) {
+    let (mut count, mut since) = (0, Instant::now());
+    wait_until("more than it takes", || {
+        let waiting = rustix::io::ioctl_fionread(&end).unwrap();
+        if waiting != count {
+            (count, since) = (waiting, Instant::now());
+        }
+        count > 3000 && since.elapsed() > Duration::from_millis(300)
+    });
+}
+
+/// The program in a terminal that nobody reads.
+fn unread(program: &Program, args: &[&str]) -> (Child, OwnedFd) {
+    let master = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY).unwrap();
+    rustix::pty::grantpt(&master).unwrap();
+    rustix::pty::unlockpt(&master).unwrap();
+    tcsetwinsize(&master, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
+    let slave = File::from(rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, FileMode::empty()).unwrap());
+    let end = || Stdio::from(slave.try_clone().unwrap());
+    let mut command = program.command(Program::binary(), args);
+    let child = command.env("TERM", "xterm-256color").stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+    (child, master)
+}
+
+/// Ends the program by a signal; how it ended, and how long that took.
+fn end_by(signal: Signal, child: &mut Child) -> (std::process::ExitStatus, Duration) {
+    let begun = Instant::now();
+    kill_process(Pid::from_child(child), signal).unwrap();
+    wait_until("the end", || child.try_wait().unwrap().is_some());
+    (child.wait().unwrap(), begun.elapsed())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn signals_end_it_where_nobody_reads_the_terminal() {
+    for (nth, (signal, code)) in ENDS.into_iter().chain([(Signal::QUIT, -1)]).enumerate() {
+        let word = format!("{}{nth}.{}", 6002, std::process::id());
+        let program = program();
+        let text: String = (0..20_000).map(|n| format!("row {n} of many\n\n")).collect();
+        let command = format!("(setsid env -i /bin/sleep {word} &); /bin/sleep {word}; :");
+        let steps = json!([{"chunk": 4000, "reply": [{"text": text}, {"tool": {"name": "Bash", "input": {"command": command}}}]}]);
+        let file = program.script("script.yaml", &steps.to_string());
+        let (mut child, master) =
+            unread(&program, &["go", "--offline-script", &file, "--dangerously-skip-permissions"]);
+        wait_until_full(&master);
+        let (status, took) = end_by(signal, &mut child);
+        // A second, and what a busy machine adds.
+        assert!(took < Duration::from_millis(2500), "{signal:?}: {took:?}");
+        let ended = std::os::unix::process::ExitStatusExt::signal(&status).map_or(status.code(), |_| Some(-1));
+        assert_eq!(ended, Some(code), "{signal:?}");
+        assert!(tcgetattr(&master).unwrap().local_modes.contains(LocalModes::ICANON | LocalModes::ECHO), "{signal:?}");
+        assert_eq!(alive(&word), Vec::<String>::new(), "{signal:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn signals_end_it_where_nobody_reads_its_output() {
+    for (signal, code) in ENDS {
+        let program = program();
+        let steps = json!([{"chunk": 100_000, "reply": [{"text": "x".repeat(400_000)}]}]);
+        let file = program.script("script.yaml", &steps.to_string());
+        let args = ["-p", "go", "--offline-script", &file, "--output-format", "stream-json"];
+        let mut child = program.command(Program::binary(), &args).spawn().unwrap();
+        let out = child.stdout.take().unwrap();
+        wait_until_full(&out);
+        let (status, took) = end_by(signal, &mut child);
+        assert!(took < Duration::from_millis(2500), "{signal:?}: {took:?}");
+        assert_eq!(status.code(), Some(code), "{signal:?}");
+    }
 }

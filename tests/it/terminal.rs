@@ -234,6 +234,96 @@ fn a_signal_restores_the_terminal() {
 }
 
 #[test]
+fn a_signal_that_wants_a_core_file_finds_the_terminal_restored() {
+    for signal in [rustix::process::Signal::QUIT, rustix::process::Signal::ABORT] {
+        let program = Program::new();
+        let mut screen = scripted(&program, (80, 24), "- reply: [text: Words., delay_ms: 60000, text: Never.]\n");
+        screen.send("go\r");
+        screen.wait_text("Words.");
+        let pid = rustix::process::Pid::from_raw(screen.pid().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+        assert_ne!(screen.wait_exit().exit_code(), 0);
+        restored(&screen);
+    }
+}
+
+#[test]
+fn an_editor_is_asked_to_end_with_the_program() {
+    let program = Program::new();
+    let editor = program.script(
+        "editor.sh",
+        "trap 'echo saved >saved; exit' TERM; echo \"${OPENAI_API_KEY:-none}\" >up; while :; do sleep 0.05; done\n",
+    );
+    let program = program.env("EDITOR", &format!("sh {editor}")).env("OPENAI_API_KEY", "sk-0123456789");
+    let mut screen = scripted(&program, (80, 24), "- reply: [text: Fine.]\n");
+    screen.wait_text(READY);
+    screen.send("\x07");
+    let (up, saved) = (program.project().join("up"), program.project().join("saved"));
+    holds("the editor", &up, "none\n");
+    let pid = rustix::process::Pid::from_raw(screen.pid().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(screen.wait_exit().exit_code(), 143);
+    holds("what the editor saved", &saved, "saved\n");
+}
+
+/// Waits until a file holds a text.
+#[track_caller]
+fn holds(what: &str, file: &std::path::Path, text: &str) {
+    let last = std::time::Instant::now() + Duration::from_secs(20);
+    while std::fs::read_to_string(file).ok().as_deref() != Some(text) {
+        assert!(std::time::Instant::now() < last, "{what} does not come");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Only a binary for tests has a script that panics.
+#[cfg(debug_assertions)]
+#[test]
+fn an_engine_that_panics_gives_prompt_and_terminal_back() {
+    let program = Program::new();
+    let mut screen = scripted(&program, (80, 24), "- reply: [panic: out of luck]\n");
+    screen.wait_text(READY);
+    screen.send("a prompt that must not be lost\r");
+    assert_eq!(screen.wait_exit().exit_code(), 1);
+    restored(&screen);
+    let rows = screen.scrollback_text();
+    assert_eq!((rows.matches("out of luck").count(), rows.matches("cocode crashed").count()), (1, 1), "{rows}");
+    let raw = screen.state().raw.clone();
+    let given_back = raw.windows(8).filter(|bytes| *bytes == b"\x1b[?2004l").count();
+    assert_eq!(given_back, 1, "the terminal is given back once");
+    let mut screen = scripted(&program, (80, 24), "- reply: [text: Fine.]\n");
+    screen.wait_text("> a prompt that must not be lost");
+    screen.send("\r");
+    screen.wait_text("Fine.");
+    leave(&mut screen);
+}
+
+#[test]
+fn an_answer_commands_no_terminal() {
+    let program = Program::new();
+    let script = program.script(
+        "script.yaml",
+        r#"- reply: [text: "\e]52;c;aGk=\a\e]8;;http://x\e\\ \e[31mred\e[0m \u009b2J \u202eeslaf\r back", tool: {name: Bash, input: {command: "touch \e]0;x\a"}}]
+- reply: [text: "\e]0;owned\a and \u202e."]
+"#,
+    );
+    let args: [&[&str]; 3] =
+        [&["-p", "go", "--offline-script", &script], &["export", "go"], &["export", "go", "-o", "/dev/stdout"]];
+    for args in args {
+        let launch = Launch::new(Program::binary()).args(args.iter().copied()).env("HOME", program.home());
+        let mut screen = launch.cwd(program.project()).start();
+        screen.wait_exit();
+        let text = String::from_utf8(screen.state().raw.clone()).unwrap();
+        let commands: Vec<char> =
+            text.chars().filter(|c| (c.is_control() && !"\r\n\t".contains(*c)) || *c == '\u{202e}').collect();
+        assert!(commands.is_empty() && text.contains("\u{241b}]0;owned\u{2407}"), "{args:?}: {text:?}");
+    }
+    // A program that reads it gets what the model said.
+    let done = program.run(&["-p", "go", "--offline-script", &script]);
+    assert_eq!(done.out, "\u{1b}]0;owned\u{7} and \u{202e}.\n");
+}
+
+#[test]
 fn a_resize_while_streaming_loses_and_doubles_nothing() {
     const PART: usize = 60;
     const SIZES: [(u16, u16); 5] = [(100, 30), (60, 15), (40, 12), (200, 60), (80, 24)];

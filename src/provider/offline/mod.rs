@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::stream;
 use tokio::sync::mpsc;
 
+use super::bounds::bounded;
 use super::{BlockStart, Error, Provider, ReplyStream, Request, StreamEvent};
 use crate::message::{StopReason, Usage, tokens};
 pub use assistant::reply;
@@ -59,13 +60,17 @@ impl Provider for Offline {
             Ok(step) => step,
             Err(error) => return Box::pin(stream::iter([Err(error)])),
         };
+        #[cfg(debug_assertions)]
+        if let Some(Part::Panic(text)) = step.reply.iter().find(|part| matches!(part, Part::Panic(_))) {
+            panic!("{text}");
+        }
         // A small buffer, so that a reader that is gone stops the playing at once.
         let (send, receive) = mpsc::channel(64);
         tokio::spawn(async move {
             // A closed channel means that nobody listens any more; then there is nothing left to do.
             let _ = play(step, &request, &send).await;
         });
-        Box::pin(stream::unfold(receive, |mut receive| async { Some((receive.recv().await?, receive)) }))
+        bounded(stream::unfold(receive, |mut receive| async { Some((receive.recv().await?, receive)) }))
     }
 }
 
@@ -113,6 +118,8 @@ async fn play(
             Part::Usage { input, output } => {
                 usage = Some(Usage { input, output, ..Usage::default() });
             }
+            #[cfg(debug_assertions)]
+            Part::Panic(_) => {}
             Part::Stop(reason) => stop = Some(reason),
             Part::Error(failure) => return send.send(Err(error_of(failure))).await,
         }

@@ -84,6 +84,9 @@ pub enum Part {
     },
     /// `end_turn`, `tool_use`, `max_tokens`, `pause`, or the provider's word for a refusal.
     Stop(String),
+    /// Panics, before anything of the reply is said: for tests of that. No release has it.
+    #[cfg(debug_assertions)]
+    Panic(String),
 }
 
 /// A failure instead of the rest of the reply.

@@ -14,6 +14,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::parse::Parser;
+use crate::stdx::ending::{self, Ending};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -281,7 +282,8 @@ impl Reader {
     }
 }
 
-/// Sends changes of the terminal's size and signals from outside into the same channel, until its receiver is gone.
+/// Sends changes of the terminal's size and signals from outside into the same channel, until its receiver is gone. One
+/// that ends the program does so within a second, whatever the loop does with it.
 ///
 /// # Errors
 /// When the runtime cannot listen to a signal.
@@ -291,9 +293,16 @@ pub fn signals(
 ) -> io::Result<tokio::task::JoinHandle<()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut winch = signal(SignalKind::window_change())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
+    let ends = inputs.clone();
+    let tell = move |ending| {
+        // The loop may have ended already.
+        let _ = ends.send(Input::Signal(match ending {
+            Ending::Interrupt => Signal::Interrupt,
+            Ending::Terminate | Ending::Quit => Signal::Terminate,
+            Ending::Hangup => Signal::Hangup,
+        }));
+    };
+    ending::watch(tell, super::restore::let_go)?;
     let mut resumed = signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?;
     Ok(tokio::spawn(async move {
         loop {
@@ -302,9 +311,6 @@ pub fn signals(
                     Some(size) => Input::Resize(size),
                     None => continue,
                 },
-                Some(()) = interrupt.recv() => Input::Signal(Signal::Interrupt),
-                Some(()) = terminate.recv() => Input::Signal(Signal::Terminate),
-                Some(()) = hangup.recv() => Input::Signal(Signal::Hangup),
                 Some(()) = resumed.recv() => Input::Signal(Signal::Continue),
                 () = inputs.closed() => return,
                 else => return,

@@ -1,15 +1,17 @@
 //! Raw mode and the way back out of it: on exit, on a panic, on a signal and while another program has the terminal.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU8, AtomicU16, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU16, Ordering};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Signal, kill_current_process_group};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{Action, OptionalActions, QueueSelector, Termios, tcflow, tcflush, tcgetattr, tcsetattr};
 
-use super::ansi::csi;
+use crate::stdx::ending;
 
 /// The surface has switched its modes on.
 pub(super) const ACTIVE: u8 = 1;
@@ -20,16 +22,17 @@ pub(super) const OTHER_KEYS: u8 = 4;
 /// The alternate screen is shown.
 pub(super) const OVERLAY: u8 = 8;
 
-// A panic may come from any thread and must find the terminal, so these few facts are the process's own, as the
-// terminal is.
-static HELD: Mutex<Option<Held>> = Mutex::new(None);
+/// How long a terminal may take to read what brings it back.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The same when the program has to end now.
+const HURRY: Duration = Duration::from_millis(100);
+
+// A signal and a panic may come to any thread and must find the terminal, so these few facts are the process's own, as
+// the terminal is. A handler may wait for no lock: whoever takes the descriptor out of `TTY` restores.
+static TTY: AtomicI32 = AtomicI32::new(-1);
+static COOKED: AtomicPtr<Termios> = AtomicPtr::new(ptr::null_mut());
 static MODES: AtomicU8 = AtomicU8::new(0);
 static BELOW: AtomicU16 = AtomicU16::new(0);
-
-struct Held {
-    tty: OwnedFd,
-    cooked: Termios,
-}
 
 /// Remembers what the surface has switched on, and how many live rows are below the cursor.
 pub(super) fn note(modes: u8, below: u16) {
@@ -54,41 +57,49 @@ pub(super) fn keys_on(out: &mut Vec<u8>, modes: u8) {
 }
 
 /// The bytes that take back what `modes` says, the alternate screen included.
-pub(super) fn modes_off(out: &mut Vec<u8>, modes: u8) {
+pub(super) fn modes_off(out: &mut impl Extend<u8>, modes: u8) {
     if modes & OVERLAY != 0 {
         overlay_off(out, modes);
     }
-    out.extend_from_slice(b"\x1b[?2004l\x1b[?1004l");
+    out.extend(*b"\x1b[?2004l\x1b[?1004l");
     if modes & KITTY != 0 {
-        out.extend_from_slice(b"\x1b[<u");
+        out.extend(*b"\x1b[<u");
     }
     if modes & OTHER_KEYS != 0 {
-        out.extend_from_slice(b"\x1b[>4m");
+        out.extend(*b"\x1b[>4m");
     }
 }
 
 /// The bytes that leave the alternate screen, which has a stack of key modes of its own.
-pub(super) fn overlay_off(out: &mut Vec<u8>, modes: u8) {
+pub(super) fn overlay_off(out: &mut impl Extend<u8>, modes: u8) {
     if modes & KITTY != 0 {
-        out.extend_from_slice(b"\x1b[<u");
+        out.extend(*b"\x1b[<u");
     }
-    out.extend_from_slice(b"\x1b[?1049l");
+    out.extend(*b"\x1b[?1049l");
 }
 
 /// Raw mode, from its opening to its drop.
 #[derive(Debug)]
-pub struct Session(());
+pub struct Session {
+    tty: OwnedFd,
+    cooked: Termios,
+}
 
 impl Session {
     /// Puts the terminal into raw mode and keeps its settings for `restore`.
     ///
     /// # Errors
-    /// When `tty` is no terminal.
+    /// When `tty` is not a terminal.
     pub fn open(tty: OwnedFd) -> io::Result<Session> {
         let cooked = tcgetattr(&tty)?;
+        let way_back = opened_again(&tty).map_or_else(|| tty.try_clone(), Ok)?;
         set_raw(&tty, &cooked)?;
-        *held() = Some(Held { tty, cooked });
-        Ok(Session(()))
+        // Both are kept for good: a handler may be reading them.
+        COOKED.store(Box::into_raw(Box::new(cooked.clone())), Ordering::Release);
+        TTY.store(way_back.into_raw_fd(), Ordering::Release);
+        // Whatever aborts the program, or asks it for a core file: the terminal comes first.
+        ending::handle(Signal::ABORT.as_raw(), on_abort)?;
+        Ok(Session { tty, cooked })
     }
 
     /// Gives the terminal its own settings back while another program has it.
@@ -96,10 +107,7 @@ impl Session {
     /// # Errors
     /// When the terminal is gone.
     pub fn pause(&self) -> io::Result<()> {
-        match &*held() {
-            Some(held) => Ok(tcsetattr(&held.tty, OptionalActions::Drain, &held.cooked)?),
-            None => Ok(()),
-        }
+        Ok(tcsetattr(&self.tty, OptionalActions::Now, &self.cooked)?)
     }
 
     /// Goes back into raw mode.
@@ -107,43 +115,121 @@ impl Session {
     /// # Errors
     /// When the terminal is gone.
     pub fn resume(&self) -> io::Result<()> {
-        match &*held() {
-            Some(held) => set_raw(&held.tty, &held.cooked),
-            None => Ok(()),
-        }
+        // Given back for good: it must stay so.
+        if TTY.load(Ordering::Acquire) < 0 { Ok(()) } else { set_raw(&self.tty, &self.cooked) }
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        restore();
+        give_back(PATIENCE);
     }
 }
 
-/// Brings the terminal back to what it was, with the cursor below the last live row. Does nothing the second time.
-pub fn restore() {
-    let Some(Held { tty, cooked }) = held().take() else { return };
+/// The same terminal, opened once more: only so may writes not wait, while others who share ours still do.
+fn opened_again(tty: &OwnedFd) -> Option<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let name = rustix::termios::ttyname(tty, Vec::new()).ok()?;
+    rustix::fs::open(name, flags, Mode::empty()).ok()
+}
+
+/// Brings the terminal back to what it was, also when nobody reads it: what it has not shown yet is lost then. Does nothing
+/// the second time. A signal handler may call it.
+pub(super) fn let_go() {
+    give_back(HURRY);
+}
+
+extern "C" fn on_abort(signal: i32) {
+    let_go();
+    ending::die_of(signal);
+}
+
+/// Brings the terminal back to what it was, with the cursor below the last live row, once. Allocates nothing and takes no
+/// lock.
+fn give_back(patience: Duration) {
+    let (tty, cooked) = (TTY.swap(-1, Ordering::AcqRel), COOKED.load(Ordering::Acquire));
+    if tty < 0 || cooked.is_null() {
+        return;
+    }
+    // SAFETY: neither is closed or freed before the process ends.
+    let (tty, cooked) = unsafe { (BorrowedFd::borrow_raw(tty), &*cooked) };
     let modes = MODES.swap(0, Ordering::Relaxed);
+    let mut bytes = Few::default();
     if modes != 0 {
-        let mut bytes = Vec::with_capacity(96);
-        bytes.extend_from_slice(b"\x1b[?2026l\x1b]8;;\x1b\\\x1b[m\x1b[?7h");
+        bytes.extend(*b"\x1b[?2026l\x1b]8;;\x1b\\\x1b[m\x1b[?7h");
         modes_off(&mut bytes, modes);
-        bytes.extend_from_slice(b"\x1b[?25h");
-        csi(&mut bytes, BELOW.load(Ordering::Relaxed), b'B');
-        bytes.extend_from_slice(b"\r\n");
-        write_all(&tty, &bytes);
+        bytes.extend(*b"\x1b[?25h");
+        bytes.down(BELOW.load(Ordering::Relaxed));
+        bytes.extend(*b"\r\n");
+    }
+    if !write(tty, bytes.all(), patience) {
+        // Nobody reads, or the user has stopped the output: what waits there is given up for what must get through.
+        let _ = tcflow(tty, Action::OOn);
+        let _ = tcflush(tty, QueueSelector::OFlush);
+        write(tty, bytes.all(), HURRY);
     }
     // There is nobody left to tell when the terminal is gone.
-    let _ = tcsetattr(&tty, OptionalActions::Drain, &cooked);
+    let _ = tcsetattr(tty, OptionalActions::Now, cooked);
 }
 
-/// Makes a panic restore the terminal before its message is printed.
-pub fn restore_on_panic() {
-    let print = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        restore();
-        print(info);
-    }));
+/// Writes what the terminal takes in time; false when it did not take all, though it is there.
+fn write(tty: impl AsFd, mut bytes: &[u8], patience: Duration) -> bool {
+    let until = Instant::now() + patience;
+    while !bytes.is_empty() {
+        let timeout = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
+        match poll(&mut [PollFd::new(&tty, PollFlags::OUT)], timeout.as_ref()) {
+            Ok(0) => return false,
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => return true,
+        }
+        match rustix::io::write(&tty, bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) if Instant::now() < until => {}
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => return false,
+            // It is gone.
+            Err(_) => return true,
+        }
+    }
+    true
+}
+
+/// Some bytes, without memory of their own.
+struct Few {
+    bytes: [u8; 128],
+    count: usize,
+}
+
+impl Default for Few {
+    fn default() -> Few {
+        Few { bytes: [0; 128], count: 0 }
+    }
+}
+
+impl Few {
+    fn all(&self) -> &[u8] {
+        &self.bytes[..self.count]
+    }
+
+    /// Moves the cursor so many rows down.
+    fn down(&mut self, rows: u16) {
+        if rows == 0 {
+            return;
+        }
+        self.extend(*b"\x1b[");
+        let digits = [10_000, 1000, 100, 10, 1].map(|unit| rows / unit);
+        self.extend(digits.into_iter().filter(|digit| *digit > 0).map(|digit| b'0' + (digit % 10) as u8));
+        self.extend(*b"B");
+    }
+}
+
+impl Extend<u8> for Few {
+    fn extend<T: IntoIterator<Item = u8>>(&mut self, bytes: T) {
+        for (place, byte) in self.bytes[self.count..].iter_mut().zip(bytes) {
+            *place = byte;
+            self.count += 1;
+        }
+    }
 }
 
 /// Stops the whole foreground job, as Ctrl+Z does in a cooked terminal, and returns when it is continued.
@@ -157,22 +243,24 @@ pub fn stop() -> io::Result<()> {
     Ok(())
 }
 
-fn held() -> MutexGuard<'static, Option<Held>> {
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn set_raw(tty: &OwnedFd, cooked: &Termios) -> io::Result<()> {
     let mut raw = cooked.clone();
     raw.make_raw();
     Ok(tcsetattr(tty, OptionalActions::Now, &raw)?)
 }
 
-fn write_all(tty: impl AsFd, mut bytes: &[u8]) {
-    while !bytes.is_empty() {
-        match rustix::io::write(&tty, bytes) {
-            Ok(count) => bytes = &bytes[count..],
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return,
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_brings_it_back_fits_without_memory() {
+        let mut bytes = Few::default();
+        modes_off(&mut bytes, ACTIVE | KITTY | OTHER_KEYS | OVERLAY);
+        bytes.down(0);
+        bytes.down(60_205);
+        bytes.down(7);
+        let want = b"\x1b[<u\x1b[?1049l\x1b[?2004l\x1b[?1004l\x1b[<u\x1b[>4m\x1b[60205B\x1b[7B";
+        assert_eq!(String::from_utf8_lossy(bytes.all()), String::from_utf8_lossy(want));
     }
 }

@@ -201,6 +201,7 @@ impl Harness {
             append_system: None,
             output_schema: None,
             sandbox: Sandbox::Outer,
+            piped: None,
             presence: self.presence,
             clocks: Clocks::real(),
         }

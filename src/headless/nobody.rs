@@ -1,0 +1,45 @@
+//! Answers to questions, for the person who is not there.
+
+use serde_json::json;
+
+use super::Run;
+use crate::protocol::{Answer, Question};
+
+impl Run<'_> {
+    /// Answers for the person who is not there. The model is told, and goes on.
+    pub(super) fn nobody(&mut self, question: Question) -> Answer {
+        match question {
+            Question::Permission { call, tool, input, reasons, .. } => {
+                self.denials.push(json!({ "tool_name": tool, "tool_use_id": call, "tool_input": input }));
+                let why = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) };
+                Answer::No {
+                    feedback: Some(format!(
+                        "Nobody is there to ask{why}. Go on without this call, and say in the end what could not be done."
+                    )),
+                }
+            }
+            Question::Trust { folder, uses } => {
+                // Standard error may be closed; the run goes on without it.
+                let _ = writeln!(
+                    self.err,
+                    "{} is not trusted, so this of its settings is not used: {}; --trust uses it",
+                    folder.display(),
+                    uses.join(", ")
+                );
+                Answer::No { feedback: None }
+            }
+            Question::LocalServer { .. }
+            | Question::Repeated { .. }
+            | Question::Locked { .. }
+            | Question::Import { .. } => Answer::No { feedback: None },
+            Question::Plan { plan, .. } => {
+                // What was asked for is the plan; the turn ends with it.
+                self.plan = Some(plan);
+                Answer::No { feedback: None }
+            }
+            Question::EnterPlan { .. } | Question::Choices { .. } => Answer::No {
+                feedback: Some("nobody is there to ask; decide for yourself, and say what you assumed".into()),
+            },
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The signals that end the program: told to whoever can end it well, and enforced when that takes too long, for example
+//! since a write to a terminal waits for ever that nobody reads.
+
+use std::io;
+use std::os::fd::{AsFd, IntoRawFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
+
+use super::process;
+
+/// How long the program may take to end by itself. With all that has to be done after it, less than a second.
+const GRACE: Duration = Duration::from_millis(700);
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Interrupt,
+    Terminate,
+    Hangup,
+    Quit,
+}
+
+impl Ending {
+    fn of(signal: u8) -> Option<Ending> {
+        let all = [Ending::Interrupt, Ending::Terminate, Ending::Hangup, Ending::Quit];
+        all.into_iter().find(|ending| ending.signal().as_raw() == i32::from(signal))
+    }
+
+    fn signal(self) -> Signal {
+        match self {
+            Ending::Interrupt => Signal::INT,
+            Ending::Terminate => Signal::TERM,
+            Ending::Hangup => Signal::HUP,
+            Ending::Quit => Signal::QUIT,
+        }
+    }
+
+    /// What the program exits with, by custom.
+    pub fn code(self) -> u8 {
+        match self {
+            Ending::Hangup => 129,
+            Ending::Interrupt => 130,
+            Ending::Quit => 131,
+            Ending::Terminate => 143,
+        }
+    }
+}
+
+/// Where the handler says which signal came.
+static WAKE: AtomicI32 = AtomicI32::new(-1);
+
+/// From now on the signals that end a program are told. If it has not ended within the grace after the first, `let_go` gives
+/// back what must be given back, which may not wait for anybody; then all processes that were started are ended, and so are
+/// we. A signal that whoever started us has switched off (`nohup`) stays so. Call it once.
+///
+/// # Errors
+/// When the system gives no pipe or no thread.
+pub fn watch(mut tell: impl FnMut(Ending) + Send + 'static, let_go: fn()) -> io::Result<()> {
+    let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    // The handler must never wait.
+    rustix::io::ioctl_fionbio(&writer, true)?;
+    let watch = move || {
+        let mut until: Option<(Instant, Ending)> = None;
+        loop {
+            let came = read(&reader, until.map(|(until, _)| until));
+            match (came.and_then(Ending::of), until) {
+                (Some(Ending::Quit), _) => force(Ending::Quit, let_go),
+                (Some(ending), _) => {
+                    until.get_or_insert((Instant::now() + GRACE, ending));
+                    tell(ending);
+                }
+                (None, Some((_, ending))) => force(ending, let_go),
+                (None, None) => {}
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).stack_size(256 * 1024).spawn(watch)?;
+    // For the handler, to the end of the process.
+    WAKE.store(writer.into_raw_fd(), Ordering::Release);
+    for ending in [Ending::Interrupt, Ending::Terminate, Ending::Hangup, Ending::Quit] {
+        handle(ending.signal().as_raw(), on_signal)?;
+    }
+    Ok(())
+}
+
+/// The next signal. None: there was none until then.
+fn read(pipe: impl AsFd, until: Option<Instant>) -> Option<u8> {
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut [PollFd::new(&pipe, PollFlags::IN)], timeout.as_ref()) {
+            Ok(0) => return None,
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            // Not to be expected; without the pipe there is no telling.
+            Err(_) => return None,
+        }
+        let mut byte = [0];
+        if let Ok(1) = rustix::io::read(&pipe, &mut byte) {
+            return Some(byte[0]);
+        }
+    }
+}
+
+/// Ends everything at once, without a word from anybody else.
+fn force(ending: Ending, let_go: fn()) -> ! {
+    let_go();
+    process::end_all();
+    if ending == Ending::Quit {
+        die_of(ending.signal().as_raw());
+    }
+    // SAFETY: ends the process; nothing is run that could wait.
+    unsafe { libc::_exit(ending.code().into()) }
+}
+
+/// Ends this process by a signal, as if it had never been handled.
+pub fn die_of(signal: i32) {
+    // SAFETY: resets one signal and sends it to this thread; all of it is allowed in a handler.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut());
+        libc::raise(signal);
+    }
+}
+
+/// Handles a signal, unless it is switched off. Only what is allowed in a handler may be called from it.
+///
+/// # Errors
+/// When the system knows no such signal.
+pub fn handle(signal: i32, handler: extern "C" fn(i32)) -> io::Result<()> {
+    // SAFETY: both values live through the calls; the handler is a plain function.
+    unsafe {
+        let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+        if libc::sigaction(signal, std::ptr::null(), &raw mut action) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if action.sa_sigaction == libc::SIG_IGN {
+            return Ok(());
+        }
+        action.sa_sigaction = handler as *const () as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        if libc::sigaction(signal, &raw const action, std::ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+extern "C" fn on_signal(signal: i32) {
+    let byte = [u8::try_from(signal).unwrap_or_default()];
+    // SAFETY: the pipe is open as long as the process; `errno` is put back for whoever was interrupted.
+    unsafe {
+        let errno = errno();
+        let before = *errno;
+        libc::write(WAKE.load(Ordering::Acquire), byte.as_ptr().cast(), 1);
+        *errno = before;
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "emscripten"))]
+unsafe fn errno() -> *mut i32 {
+    // SAFETY: has no condition.
+    unsafe { libc::__errno_location() }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "emscripten")))]
+unsafe fn errno() -> *mut i32 {
+    // SAFETY: has no condition.
+    unsafe { libc::__error() }
+}

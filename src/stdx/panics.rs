@@ -1,0 +1,43 @@
+//! Panics are kept until somebody can tell of them: a message on a screen that is being drawn is lost, or spoils it.
+
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::ansi::Shown;
+
+/// Most messages that are kept; one fault may repeat without end.
+const MOST: usize = 16;
+
+// A panic may come from any thread; the hook is the process's own, too.
+static KEPT: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn kept() -> MutexGuard<'static, Vec<String>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs the program. Its panic, and those of its threads that nobody took, are printed on standard error at its end, when
+/// the terminal is the shell's again. None when it panicked.
+pub fn reported<T>(run: impl FnOnce() -> T) -> Option<T> {
+    set_hook(Box::new(|info| {
+        tracing::error!("{info}");
+        let thread = std::thread::current();
+        let mut kept = kept();
+        if kept.len() < MOST {
+            kept.push(format!("thread '{}' {info}", thread.name().unwrap_or("<unnamed>")));
+        }
+    }));
+    // Nothing of what ran is used again.
+    let ended = catch_unwind(AssertUnwindSafe(run)).ok();
+    let mut out = Shown::new(std::io::stderr());
+    for text in take() {
+        // Without a reader of our errors there is nobody left to tell.
+        let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    }
+    ended
+}
+
+/// Takes the messages, for whoever tells of them.
+pub fn take() -> Vec<String> {
+    std::mem::take(&mut *kept())
+}
