@@ -61,13 +61,17 @@ impl Child {
     /// # Errors
     /// Somebody else took its exit status.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let mut woken = false;
         loop {
             if let Some(status) = self.try_wait()? {
                 return Ok(status);
             }
+            if woken {
+                // It was another one, perhaps an orphan that was handed to us.
+                mark::reap_orphans();
+            }
             self.ended.recv().await;
-            // It may have been an orphan that was handed to us.
-            mark::reap_orphans();
+            woken = true;
         }
     }
 
