@@ -37,7 +37,7 @@ impl Host for AgentHost<'_> {
     fn spawn_agent<'a>(&'a self, launch: Launch<'a>) -> ReportFuture<'a> {
         Box::pin(async move {
             match &self.launcher {
-                Some(launcher) => launcher.launch(launch, self.desk, self.cancel).await,
+                Some(launcher) => Box::pin(launcher.launch(launch, self.desk, self.cancel)).await,
                 None => Err("A sub-agent cannot launch further agents: do the work yourself.".into()),
             }
         })

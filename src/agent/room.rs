@@ -133,7 +133,7 @@ impl Agent {
                 }
                 Step::Summarize => {
                     let wish = Wish { trigger: Trigger::Auto, instructions: None };
-                    let what = match self.summarize(wish, desk, cancel).await? {
+                    let what = match Box::pin(self.summarize(wish, desk, cancel)).await? {
                         Ok(_) => Summarized::Committed,
                         Err((FailureReason::Blocked, _)) => Summarized::Blocked,
                         Err((FailureReason::Interrupted, _)) => Summarized::Interrupted,

@@ -158,7 +158,7 @@ impl Launcher {
         let spent = child.session.facts().spent.len();
         watch.tell(Step::Started).await;
         let prompt = Prompt::new(launch.prompt);
-        let run = child.work(prompt, &definition.skills, &below, &cancel);
+        let run = Box::pin(child.work(prompt, &definition.skills, &below, &cancel));
         let end = watch.over(run, inbox, &mut standing, definition).await;
         for spent in &child.session.facts().spent[spent..] {
             watch.spent(spent.model.clone(), spent.usage);

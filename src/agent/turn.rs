@@ -33,7 +33,7 @@ impl Agent {
         desk.emit(Event::Turn(Turn::Started)).await;
         let text = prompt.text.clone();
         let before = self.session.next_seq();
-        let end = match self.run_turn(prompt, desk, cancel).await {
+        let end = match Box::pin(self.run_turn(prompt, desk, cancel)).await {
             Ok(end) => end,
             Err(failure) => {
                 self.give_up(&failure, before, text, desk).await;
@@ -127,7 +127,7 @@ impl Agent {
                         let usage = reply.usage.unwrap_or_default();
                         self.push(reply, desk).await?;
                         self.report_usage(usage, desk).await;
-                        self.dispatch_all(calls, desk, cancel).await?;
+                        Box::pin(self.dispatch_all(calls, desk, cancel)).await?;
                     }
                     return Ok(TurnEnd::Interrupted);
                 }
@@ -178,7 +178,7 @@ impl Agent {
                 continue;
             }
             nudges = 0;
-            match self.dispatch_all(calls, desk, cancel).await? {
+            match Box::pin(self.dispatch_all(calls, desk, cancel)).await? {
                 Flow::Continue => {
                     self.digest_results(cancel).await?;
                     self.consider_notes(Pause::Round)?;

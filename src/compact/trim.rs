@@ -1,4 +1,4 @@
-//! Makes the context fit without any model: clears, clips, drops. Deterministic, and it never fails to shrink.
+//! Makes the context fit without any model: clears, clips, drops. Deterministic, and it never makes it larger.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -87,11 +87,15 @@ pub fn plan(context: &Context, terms: Terms<'_>, opening: &[Arc<Message>], targe
     if sizes.used() > goal {
         clip(context, &mut sizes, terms.limits.clip, goal, &mut plan);
     }
-    if sizes.used() > goal {
-        drop_rounds(context, &mut sizes, opening, goal, target, &mut plan);
-    }
     plan.after = sizes.used();
-    plan
+    if plan.after <= goal {
+        return plan;
+    }
+    let whole = plan.clone();
+    drop_rounds(context, &mut sizes, opening, goal, target, &mut plan);
+    plan.after = sizes.used();
+    // The note and the opening may weigh more than a few short rounds.
+    if plan.after < whole.after { plan } else { whole }
 }
 
 /// Clears all results that may be, oldest first; the model has to have read them.
@@ -345,6 +349,17 @@ mod tests {
         assert_eq!(trimmed(&mut talk, window), (want.to_owned(), true));
         // Once is enough.
         assert_eq!(trimmed(&mut talk, window).0, want);
+    }
+
+    /// Found by chance by `whatever_happens_the_context_stays_whole`.
+    #[test]
+    fn a_note_that_weighs_more_than_what_it_stands_for_is_not_written() {
+        let mut talk = Talk::new();
+        talk.push(Message { kind: Kind::Attachment, ..Message::prompt("environment") });
+        talk.prompt(167).prompt(100).reply(6);
+        let driver = driver(8_192, |_| {});
+        let plan = plan(talk.context(), driver.terms(&clearable), &[], 200);
+        assert_eq!(plan, Plan { after: driver.used(talk.context()), ..Plan::default() });
     }
 
     #[test]

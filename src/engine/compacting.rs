@@ -44,7 +44,7 @@ impl Engine {
         let desk = self.desk.clone();
         let cancel = desk.begin();
         let instructions = Some(instructions.trim().to_owned()).filter(|text| !text.is_empty());
-        let compacting = self.agent.compact(instructions, &desk, &cancel);
+        let compacting = Box::pin(self.agent.compact(instructions, &desk, &cancel));
         let done = match self.setup.presence {
             Presence::Attended => inbox.attend(compacting).await,
             Presence::Unattended => inbox.attend_to_the_end(compacting).await,

@@ -105,7 +105,7 @@ pub fn start(setup: Setup) -> Handle {
     let desk = Arc::new(Desk::new(outbox));
     let task = tokio::spawn(async move {
         // What it worked on is gone after a panic; nothing of it is used again.
-        let ran = AssertUnwindSafe(work(setup, ops, desk.clone())).catch_unwind().await;
+        let ran = AssertUnwindSafe(Box::pin(work(setup, ops, desk.clone()))).catch_unwind().await;
         if let Err(panic) = &ran {
             let text = format!(
                 "cocode crashed: {}; the session is saved: `cocode --continue` goes on with it",
@@ -146,10 +146,10 @@ async fn work(setup: Setup, ops: mpsc::Receiver<Op>, desk: Arc<Desk>) {
         catalog,
         transcripts: None,
     };
-    match open::open(setup, &mut inbox).await {
+    match Box::pin(open::open(setup, &mut inbox)).await {
         Ok(mut engine) => {
             inbox.opening = false;
-            engine.run(&mut inbox).await;
+            Box::pin(engine.run(&mut inbox)).await;
         }
         Err(text) => {
             desk.emit(Event::Error { text, restore: None }).await;
@@ -347,7 +347,7 @@ impl Engine {
             }
             let Some(op) = self.next_op(inbox, worked).await else { break };
             worked = matches!(op, Op::Prompt { .. });
-            self.serve(op, inbox).await;
+            Box::pin(self.serve(op, inbox)).await;
         }
         self.session_ended(EndReason::Exit).await;
         if let Err(error) = self.agent.end_notes() {

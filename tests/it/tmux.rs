@@ -26,6 +26,8 @@ impl Tmux {
         );
         let (columns, rows) = (size.0.to_string(), size.1.to_string());
         tmux.tell(&["new-session", "-d", "-x", &columns, "-y", &rows, "sh", "-c", &run]);
+        // The header comes with the engine, after the region.
+        tmux.wait_for("cocode ");
         tmux.at_rest(size);
         tmux
     }
