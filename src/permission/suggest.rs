@@ -83,92 +83,63 @@ fn folder(query: &Query, tool: &str, path: &std::path::Path, files: &dyn Files) 
 }
 
 /// Programs that run whatever they are given: only the very line would be narrow, and not even that for the first few.
-const NEVER: [&str; 24] = [
+const NEVER: [&str; 28] = [
     "sudo", "doas", "su", "env", "eval", "exec", "xargs", "bash", "sh", "zsh", "dash", "fish", "ssh", "source", ".",
-    "builtin", "command", "nohup", "watch", "parallel", "script", "trap", "alias", "export",
+    "builtin", "command", "nohup", "watch", "parallel", "script", "trap", "alias", "export", "timeout", "nice",
+    "stdbuf", "time",
 ];
 
-/// Programs with subcommands that are narrow by themselves.
-const SUBCOMMANDS: [&str; 28] = [
-    "git",
-    "cargo",
-    "npm",
-    "pnpm",
-    "yarn",
-    "go",
-    "make",
-    "just",
-    "docker",
-    "podman",
-    "kubectl",
-    "gh",
-    "pip",
-    "pip3",
-    "uv",
-    "poetry",
-    "brew",
-    "apt",
-    "apt-get",
-    "rustup",
-    "bun",
-    "deno",
-    "mvn",
-    "gradle",
-    "dotnet",
-    "bundle",
-    "composer",
-    "terraform",
-];
-
-/// Programs that test or look, whatever their arguments.
-const TOOLS: [&str; 12] = [
+/// First words behind which every argument still does what these words say: they look, build or test. What runs, installs,
+/// sends or throws away whatever it is given is offered as the very line.
+const NARROW: &[&str] = &[
+    "cargo bench",
+    "cargo build",
+    "cargo check",
+    "cargo clippy",
+    "cargo doc",
+    "cargo fmt",
+    "cargo test",
+    "docker images",
+    "docker logs",
+    "docker ps",
+    "gh issue list",
+    "gh issue view",
+    "gh pr checks",
+    "gh pr diff",
+    "gh pr list",
+    "gh pr view",
+    "gh run list",
+    "gh run view",
+    "git add",
+    // Not the rest of it: amending and skipping hooks are other questions.
+    "git commit -m",
+    "go build",
+    "go test",
+    "go vet",
     "pytest",
-    "jest",
-    "vitest",
-    "tsc",
-    "eslint",
-    "ruff",
-    "mypy",
-    "rustfmt",
-    "clippy-driver",
+    "ruff check",
+    "ruff format",
     "shellcheck",
-    "black",
-    "prettier",
 ];
 
 /// The rule for one simple command, as text.
 pub(super) fn command(words: &[Word]) -> Option<String> {
     let texts: Vec<String> = words.iter().map(Word::literal).collect::<Option<_>>()?;
     let name = texts.first()?.as_str();
-    if NEVER.contains(&name) {
+    // The bare name of a program with subcommands tells nothing.
+    let bare = texts.len() == 1 && NARROW.iter().any(|narrow| narrow.starts_with(&format!("{name} ")));
+    if NEVER.contains(&name) || bare {
         return None;
     }
+    let begins = |narrow: &&&str| {
+        let mut wanted = narrow.split(' ');
+        texts.iter().zip(&mut wanted).all(|(text, want)| text == want) && wanted.next().is_none()
+    };
+    if let Some(narrow) = NARROW.iter().find(begins).filter(|_| danger::dangerous(&texts).is_none()) {
+        return Some(format!("Bash({narrow}:*)"));
+    }
     let line = Simple::canonical(words);
-    let exact = (!line.contains(['*', '\n']) && line.len() <= 300).then(|| format!("Bash({line})"));
-    if danger::dangerous(&texts).is_some() {
-        return exact;
-    }
-    if TOOLS.contains(&name) {
-        return Some(format!("Bash({name}:*)"));
-    }
-    if !SUBCOMMANDS.contains(&name) {
-        return exact;
-    }
-    let is_word = |text: &&String| {
-        text.starts_with(|c: char| c.is_ascii_lowercase())
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_:.".contains(c))
-    };
-    let Some(sub) = texts.get(1).filter(is_word) else {
-        // The bare program would cover every subcommand.
-        return exact.filter(|_| texts.len() > 1);
-    };
-    match sub.as_str() {
-        "exec" | "x" | "dlx" | "eval" | "shell" | "ssh" => exact,
-        "run" | "compose" | "run-script" if name != "go" && name != "cargo" => {
-            texts.get(2).filter(is_word).map(|script| format!("Bash({name} {sub} {script}:*)")).or(exact)
-        }
-        sub => Some(format!("Bash({name} {sub}:*)")),
-    }
+    (!line.contains(['*', '\n']) && line.len() <= 300).then(|| format!("Bash({line})"))
 }
 
 #[cfg(test)]
@@ -179,11 +150,41 @@ mod tests {
     #[test]
     fn suggestions_are_narrow() {
         for (line, want) in [
-            ("git commit -m x", Some("Bash(git commit:*)")),
+            ("git commit -m x", Some("Bash(git commit -m:*)")),
+            ("git commit --amend", Some("Bash(git commit --amend)")),
+            ("git commit --amend -m x", Some("Bash(git commit --amend -m x)")),
+            ("git push --force", Some("Bash(git push --force)")),
+            ("git push", Some("Bash(git push)")),
+            ("git checkout -f", Some("Bash(git checkout -f)")),
+            ("git add src", Some("Bash(git add:*)")),
             ("git", None),
             ("git -C x commit", Some("Bash(git -C x commit)")),
             ("cargo test foo", Some("Bash(cargo test:*)")),
-            ("npm run build", Some("Bash(npm run build:*)")),
+            ("cargo test --config x", Some("Bash(cargo test --config x)")),
+            ("cargo +x test", Some("Bash(cargo +x test)")),
+            ("cargo run", Some("Bash(cargo run)")),
+            ("cargo install x", Some("Bash(cargo install x)")),
+            ("npm run build", Some("Bash(npm run build)")),
+            ("npm install x", Some("Bash(npm install x)")),
+            ("npx x", Some("Bash(npx x)")),
+            ("uv run python -c x", Some("Bash(uv run python -c x)")),
+            ("uv run x", Some("Bash(uv run x)")),
+            ("docker run x", Some("Bash(docker run x)")),
+            ("docker compose up", Some("Bash(docker compose up)")),
+            ("docker exec x ls", Some("Bash(docker exec x ls)")),
+            ("docker logs x", Some("Bash(docker logs:*)")),
+            ("kubectl get pods", Some("Bash(kubectl get pods)")),
+            ("kubectl exec x ls", Some("Bash(kubectl exec x ls)")),
+            ("make", Some("Bash(make)")),
+            ("make x", Some("Bash(make x)")),
+            ("go run x", Some("Bash(go run x)")),
+            ("go test -exec=x", Some("Bash(go test -exec=x)")),
+            ("terraform apply", Some("Bash(terraform apply)")),
+            ("gh pr view 1", Some("Bash(gh pr view:*)")),
+            ("gh pr merge 1", Some("Bash(gh pr merge 1)")),
+            ("gh api x", Some("Bash(gh api x)")),
+            ("timeout 5 x", None),
+            ("xargs rm", None),
             ("npm exec foo", Some("Bash(npm exec foo)")),
             ("python x.py", Some("Bash(python x.py)")),
             ("bash -c ls", None),
@@ -192,6 +193,7 @@ mod tests {
             ("rm x", Some("Bash(rm x)")),
             ("find . -delete", Some("Bash(find . -delete)")),
             ("pytest -q", Some("Bash(pytest:*)")),
+            ("eslint -c x", Some("Bash(eslint -c x)")),
         ] {
             let words: Vec<Word> = line.split(' ').map(plain).collect();
             assert_eq!(command(&words).as_deref(), want, "{line}");

@@ -53,7 +53,7 @@ const DIFF: &str = "oneline stat? numstat shortstat dirstat? summary name-only n
     clear-decorations shortstat diff-merges= help";
 
 const fn sub(name: &'static str, flags: &'static str, valued: &'static str, long: &'static str) -> Reader {
-    Reader { name, flags, valued, pathed: "", long, operands: Operands::Data, deep: &[] }
+    Reader { name, flags, valued, attached: "", pathed: "", long, operands: Operands::Data, deep: &[], acts: true }
 }
 
 /// Subcommands that only read with these options. Their operands are revisions and paths in the repository.

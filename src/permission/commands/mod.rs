@@ -46,24 +46,13 @@ pub(super) fn reads(words: &[Word]) -> Result<Reads, String> {
     }
 }
 
-/// Programs that do no more than tell their version when that is all they are asked.
-const VERSIONED: &[&str] = &[
-    "cargo", "rustc", "rustup", "rustfmt", "node", "npm", "python", "python3", "pip", "pip3", "ruby", "perl", "php",
-    "go", "java", "javac", "gcc", "g++", "cc", "clang", "make", "cmake", "docker", "bash", "deno", "bun", "uv", "gh",
-    "tar", "curl", "jq", "sed", "awk", "tsc", "ruff", "black", "mypy", "pytest",
-];
+/// Programs that tell their version before they read anything of the folder. What a project pins is not here: what starts
+/// as `cargo`, `node` or `python` looks first for a toolchain that the folder names, and `pytest` runs its `conftest.py`.
+const VERSIONED: &[&str] = &["bash", "sed", "tar", "gzip", "curl", "gcc", "g++", "cc", "make"];
 
 fn tells_version(name: &str, arguments: &[Word]) -> bool {
     let [option] = arguments else { return false };
-    VERSIONED.contains(&name)
-        && match option.literal().as_deref() {
-            Some("--version") => true,
-            Some("-V") => matches!(name, "cargo" | "rustc" | "python" | "python3" | "pip" | "pip3"),
-            Some("-v") => matches!(name, "node" | "npm" | "ruby" | "php"),
-            Some("-version") => matches!(name, "java" | "javac"),
-            Some("version") => name == "go",
-            _ => false,
-        }
+    VERSIONED.contains(&name) && option.literal().as_deref() == Some("--version")
 }
 
 /// Whether a name means something to us, so that a function of that name would confuse people and us.
@@ -100,6 +89,9 @@ pub(super) struct Reader {
     pub(super) flags: &'static str,
     /// Short options with a value.
     pub(super) valued: &'static str,
+    /// Short options whose value stands in the same word, or is no value: for some programs of the name it is optional,
+    /// for others the next word is a file.
+    pub(super) attached: &'static str,
     /// Short options whose value is a path.
     pub(super) pathed: &'static str,
     /// Long options: `name`, `name=` with a value, `name?` with a value only after `=`, `name@` with a path.
@@ -107,6 +99,9 @@ pub(super) struct Reader {
     pub(super) operands: Operands,
     /// Short or long options that make it look at everything below.
     pub(super) deep: &'static [&'static str],
+    /// Whether options that are not listed can write, run something or read options from elsewhere, so that a word of
+    /// which only bash knows whether it is an option may not stand where one could.
+    pub(super) acts: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -131,6 +126,8 @@ impl Reader {
         let mut reads = Reads::default();
         let mut operands: Vec<&Word> = Vec::new();
         let mut pattern_given = false;
+        // Values behind an operand: where options end at the first operand, they are operands, too.
+        let mut late: Vec<Word> = Vec::new();
         let mut rest = arguments.iter();
         // Where a glob becomes several words, the second is no value any more.
         let value_of = |word: Option<&Word>, option: &str| match word {
@@ -138,17 +135,24 @@ impl Reader {
             Some(word) => Ok(word.clone()),
             None => Err(self.unknown(option)),
         };
+        // Binutils read options from such a file, wherever in the line it is named.
+        if self.name == "strings" && arguments.iter().any(|word| word.known().starts_with('@')) {
+            return Err("strings reads options from a file".into());
+        }
         while let Some(word) = rest.next() {
             let text = word.known();
             if !may_be_option(word) || text == "-" {
-                // Binutils read options from such a file, wherever it is.
-                if self.name == "strings" && text.starts_with('@') {
-                    return Err("strings reads options from a file".into());
-                }
                 operands.push(word);
+                // What stands behind a first operand is an option here and a second operand there.
+                if self.operands == Operands::OnePath {
+                    operands.extend(rest.by_ref());
+                }
                 continue;
             }
             if word.has_glob() && !text.starts_with('-') {
+                if self.acts {
+                    return Err(format!("{} may become an option of {}: write ./{0}", word.source, self.name));
+                }
                 // When the glob is expanded, a name like an option asks.
                 operands.push(word);
                 continue;
@@ -180,7 +184,7 @@ impl Reader {
                 pattern_given |= matches!(name, "regexp" | "file" | "files" | "type-list");
                 match (known.chars().next_back(), value) {
                     (Some('='), None) => {
-                        value_of(rest.next(), &text)?;
+                        late.extend(Some(value_of(rest.next(), &text)?).filter(|_| !operands.is_empty()))
                     }
                     (Some('@'), None) => reads.paths.push(value_of(rest.next(), &text)?),
                     (Some('@'), Some(value)) => reads.paths.push(plain(value)),
@@ -199,6 +203,9 @@ impl Reader {
                 if self.flags.contains(letter) || (letter.is_ascii_digit() && self.flags.contains('0')) {
                     continue;
                 }
+                if self.attached.contains(letter) && !letters.as_str().is_empty() {
+                    break;
+                }
                 let path = self.pathed.contains(letter);
                 if !path && !self.valued.contains(letter) {
                     return Err(self.unknown(&format!("-{letter}")));
@@ -212,6 +219,8 @@ impl Reader {
                 let value = if inline.is_empty() { value_of(rest.next(), &text)? } else { plain(inline) };
                 if path {
                     reads.paths.push(value);
+                } else if inline.is_empty() && !operands.is_empty() {
+                    late.push(value);
                 }
                 break;
             }
@@ -236,6 +245,9 @@ impl Reader {
             }
             Operands::None if operands.is_empty() => {}
             Operands::None => return Err(format!("{} with operands may change something", self.name)),
+        }
+        if !matches!(self.operands, Operands::Data | Operands::None) {
+            reads.paths.extend(late);
         }
         reads.deep |= matches!(self.operands, Operands::PatternDeep | Operands::DeepPaths);
         Ok(reads)

@@ -9,13 +9,27 @@ const fn reader(
     long: &'static str,
     operands: Operands,
 ) -> Reader {
-    Reader { name, flags, valued, pathed: "", long, operands, deep: &[] }
+    Reader { name, flags, valued, attached: "", pathed: "", long, operands, deep: &[], acts: false }
+}
+
+impl Reader {
+    const fn acts(mut self) -> Reader {
+        self.acts = true;
+        self
+    }
+
+    const fn attached(mut self, letters: &'static str) -> Reader {
+        self.attached = letters;
+        self
+    }
 }
 
 const GREP: Reader = Reader {
     name: "grep",
     flags: "EFGPiyvwxcLlqsobHhnTZzaUIrR0",
     valued: "emABC",
+    attached: "",
+    acts: false,
     pathed: "f",
     long: "extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp \
            line-regexp count color? colour? files-without-match files-with-matches max-count= only-matching quiet silent \
@@ -41,7 +55,9 @@ pub(super) const READERS: &[Reader] = &[
     Reader {
         name: "ls",
         flags: "aAbBcCdfFgGhiklmnNopqQrRsStuUvxXZ1",
-        valued: "ITw",
+        valued: "",
+        attached: "ITw",
+        acts: false,
         pathed: "",
         long: "all almost-all author escape color? classify? full-time group-directories-first human-readable si hide= \
                hyperlink? inode ignore= ignore-backups kibibytes format= size sort= time= time-style= recursive reverse \
@@ -68,6 +84,8 @@ pub(super) const READERS: &[Reader] = &[
         // Not -L (links), -z (runs decompressors), --pre, --hostname-bin.
         flags: "abcFhHiIlnNopPqsSuUvVwx0.",
         valued: "ABCEegjmMrtTd",
+        attached: "",
+        acts: true,
         pathed: "f",
         long: "after-context= before-context= context= auto-hybrid-regex block-buffered byte-offset case-sensitive color= \
                colors= column context-separator= count count-matches crlf debug dfa-size-limit= encoding= engine= \
@@ -89,14 +107,16 @@ pub(super) const READERS: &[Reader] = &[
         "ktS",
         "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort reverse sort= version-sort check? debug key= merge field-separator= stable unique zero-terminated parallel= buffer-size= help version",
         Operands::Paths,
-    ),
+    )
+    .acts(),
     reader(
         "uniq",
         "cdDiuz",
         "fsw",
         "count repeated all-repeated? group? ignore-case unique skip-fields= skip-chars= check-chars= zero-terminated help version",
         Operands::OnePath,
-    ),
+    )
+    .acts(),
     reader(
         "cut",
         "nsz",
@@ -110,6 +130,8 @@ pub(super) const READERS: &[Reader] = &[
         name: "diff",
         flags: "qsyucebBwitTaNdpEnr0",
         valued: "UCFIWx",
+        attached: "",
+        acts: true,
         pathed: "",
         deep: &["-r", "--recursive"],
         operands: Operands::Paths,
@@ -131,11 +153,14 @@ pub(super) const READERS: &[Reader] = &[
         "F",
         "brief mime mime-type mime-encoding no-dereference dereference separator= keep-going extension help version",
         Operands::Paths,
-    ),
+    )
+    .acts(),
     Reader {
         name: "du",
         flags: "abchkmsSx0",
         valued: "dBt",
+        attached: "",
+        acts: false,
         pathed: "",
         long: "all apparent-size bytes total human-readable max-depth= separate-dirs summarize one-file-system threshold= time? \
                time-style= exclude= si count-links null block-size= help version",
@@ -182,6 +207,8 @@ pub(super) const READERS: &[Reader] = &[
         // Not -l (links), -o, -R (writes 00Tree.html).
         flags: "adfxhpsugDFqNQiCnSAJX",
         valued: "LPI",
+        attached: "",
+        acts: true,
         pathed: "",
         long: "dirsfirst noreport gitignore prune du si inodes device help version",
         operands: Operands::DeepPaths,
@@ -190,29 +217,30 @@ pub(super) const READERS: &[Reader] = &[
     reader(
         "od",
         "abcdfilosxv",
-        "AjNStw",
+        "AjNSt",
         "address-radix= skip-bytes= read-bytes= format= strings? output-duplicates width? endian= help version",
         Operands::Paths,
-    ),
+    )
+    .attached("w"),
     reader("hexdump", "bcCdovx", "ens", "canonical length= skip= no-squeezing help version", Operands::Paths),
-    reader("xxd", "abeipuE", "cglos", "", Operands::OnePath),
-    reader("strings", "afow", "nte", "all bytes= radix= encoding= print-file-name help version", Operands::Paths),
+    reader("strings", "afow", "nte", "all bytes= radix= encoding= print-file-name help version", Operands::Paths)
+        .acts(),
     // Not -c: it reads names of files that nobody judged.
     reader("md5sum", "btz", "", SUM, Operands::Paths),
     reader("sha1sum", "btz", "", SUM, Operands::Paths),
     reader("sha256sum", "btz", "", SUM, Operands::Paths),
     reader("sha512sum", "btz", "", SUM, Operands::Paths),
-    reader("shasum", "bt0", "a", "algorithm= binary text", Operands::Paths),
+    reader("shasum", "bt", "a", "algorithm= binary text", Operands::Paths),
     reader("sha224sum", "btz", "", SUM, Operands::Paths),
     reader("sha384sum", "btz", "", SUM, Operands::Paths),
     reader("b2sum", "btz", "l", SUM, Operands::Paths),
     reader("sum", "rs", "", "sysv help version", Operands::Paths),
     // Not -o, which writes on some systems.
-    reader("base64", "di", "w", "decode ignore-garbage wrap= help version", Operands::Paths),
+    reader("base64", "di", "w", "decode ignore-garbage wrap= help version", Operands::Paths).acts(),
     reader("base32", "di", "w", "decode ignore-garbage wrap= help version", Operands::Paths),
     reader("cksum", "", "", "help version", Operands::Paths),
     reader("nl", "p", "bdfhilnsvw", "body-numbering= number-width= number-separator= help version", Operands::Paths),
-    reader("fmt", "cstu", "wpg", "split-only uniform-spacing width= help version", Operands::Paths),
+    reader("fmt", "cstu", "w", "split-only uniform-spacing width= help version", Operands::Paths),
     reader("fold", "bs", "w", "bytes spaces width= help version", Operands::Paths),
     reader("expand", "i", "t", "initial tabs= help version", Operands::Paths),
     reader("paste", "sz", "d", "serial delimiters= zero-terminated help version", Operands::Paths),

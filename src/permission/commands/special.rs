@@ -7,7 +7,7 @@ use super::{Reads, may_be_option, plain};
 /// Names that [`reads`] answers for.
 pub(super) const NAMES: &[&str] = &[
     "echo", "printf", "true", "false", ":", "test", "[", "[[", "date", "sed", "awk", "jq", "ps", "tar", "hostname",
-    "command", "exit", "return", "break", "continue", "wait",
+    "command", "exit", "return", "break", "continue", "wait", "xxd",
 ];
 
 /// What the command reads; None when it is not one of these.
@@ -24,6 +24,7 @@ pub(super) fn reads(name: &str, arguments: &[Word]) -> Option<Result<Reads, Stri
         "jq" => jq(arguments),
         "ps" => ps(arguments),
         "tar" => tar(arguments),
+        "xxd" => xxd(arguments),
         // Where a command is; `command` before one is a wrapper.
         "command" => match arguments.split_first() {
             Some((option, _)) if matches!(option.literal().as_deref(), Some("-v" | "-V")) => data(),
@@ -63,6 +64,30 @@ fn printf(arguments: &[Word]) -> Result<(), String> {
         part.trim_start_matches(|c: char| !c.is_ascii_alphabetic() || "hlLjzt".contains(c)).starts_with('n')
     });
     if assigns { Err("%n assigns a variable".into()) } else { Ok(()) }
+}
+
+/// Options are whole words, and end at the first operand: a second one, whatever it looks like, is written.
+fn xxd(arguments: &[Word]) -> Result<Reads, String> {
+    let mut rest = arguments.iter();
+    while let Some(word) = rest.next() {
+        let text = word.known();
+        match text.as_str() {
+            "-a" | "-b" | "-e" | "-E" | "-i" | "-p" | "-u" => {}
+            "-c" | "-g" | "-l" | "-o" | "-s" => {
+                rest.next().and_then(Word::literal).ok_or("an option of xxd without a plain value")?;
+            }
+            text if text.starts_with('-') && text != "-" => {
+                let number = text[1..].strip_prefix(['c', 'g', 'l', 'o', 's']);
+                if !number.is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit())) {
+                    return Err(format!("{text} is not a known harmless option of xxd"));
+                }
+            }
+            _ if word.has_glob() => return Err("a glob may be two files, and xxd writes the second".into()),
+            _ if rest.next().is_some() => return Err("xxd writes its second operand".into()),
+            _ => return Ok(Reads { paths: vec![word.clone()], ..Reads::default() }),
+        }
+    }
+    Ok(Reads::default())
 }
 
 /// Only operators that evaluate nothing; file operators read their operand.
@@ -153,6 +178,10 @@ fn sed(arguments: &[Word]) -> Result<Reads, String> {
         match text.as_str() {
             "-n" | "-E" | "-r" | "-s" | "-u" | "-z" | "-nE" | "-En" | "-nr" | "--quiet" | "--silent"
             | "--regexp-extended" | "--null-data" => {}
+            // Where options end at the first operand, that operand is the script.
+            "-e" | "--expression" | "-ne" if !operands.is_empty() => {
+                return Err("sed -e behind an operand: write it before".into());
+            }
             "-e" | "--expression" | "-ne" => {
                 scripts.push(rest.next().and_then(Word::literal).ok_or("sed -e without a script")?)
             }
