@@ -27,6 +27,12 @@ const LINE: usize = 500;
 /// Most lines that are collected before the search ends early.
 const COLLECTED: usize = 50_000;
 
+/// Most memory that one thread reads a file with: the longest line, and the largest file where matches span lines.
+const HEAP: usize = 8 * 1024 * 1024;
+
+/// Most files that are named as not searched.
+const NAMED: usize = 5;
+
 pub(super) struct Grep;
 
 #[derive(Deserialize, JsonSchema)]
@@ -157,6 +163,7 @@ fn grep(input: &Input, root: &Path, cwd: &Path, sight: &Sight, stop: &Stop) -> R
         .after_context(context(input.after))
         .before_context(context(input.before))
         .multi_line(input.multiline)
+        .heap_limit(Some(HEAP))
         // A file with a zero byte is passed over once that shows up, as in ripgrep.
         .binary_detection(BinaryDetection::quit(0));
     let collected = AtomicUsize::new(0);
@@ -164,10 +171,12 @@ fn grep(input: &Input, root: &Path, cwd: &Path, sight: &Sight, stop: &Stop) -> R
     search::files(&walker, sight, stop, || {
         let (found, matcher, mut searcher, collected) = (found.clone(), matcher.clone(), builder.build(), &collected);
         move |path: &Path| {
-            let mut hit = Hit { path: PathBuf::new(), count: 0, lines: Vec::new() };
+            let mut hit = Hit::default();
             let sink = Lines { hit: &mut hit, mode, collected, stop, binary: false };
-            // A file that cannot be read, or has a line that does not fit in memory, has no matches to show.
-            if searcher.search_path(&matcher, path, sink).is_ok() && hit.count > 0 {
+            // A file that cannot be read has no matches to show. The searcher itself fails for want of room alone.
+            let searched = searcher.search_path(&matcher, path, sink);
+            hit.too_long = searched.is_err_and(|error| error.kind() == io::ErrorKind::Other);
+            if hit.too_long || hit.count > 0 {
                 hit.path = path.to_path_buf();
                 let _ = found.send(hit);
             }
@@ -175,14 +184,36 @@ fn grep(input: &Input, root: &Path, cwd: &Path, sight: &Sight, stop: &Stop) -> R
     });
     drop(found);
     let hits: Vec<Hit> = hits.into_iter().collect();
-    Ok(answer(input, mode, hits, cwd, collected.into_inner() >= COLLECTED))
+    let mut unsearched: Vec<PathBuf> = hits.iter().filter(|hit| hit.too_long).map(|hit| hit.path.clone()).collect();
+    unsearched.sort();
+    let hits = hits.into_iter().filter(|hit| hit.count > 0).collect();
+    let mut notes = Vec::new();
+    if !unsearched.is_empty() {
+        notes.push(not_searched(&unsearched, input.multiline, cwd));
+    }
+    if collected.into_inner() >= COLLECTED {
+        notes.push("[There are more matches: the search ended early. Use a narrower pattern, path or glob.]".into());
+    }
+    Ok(answer(input, mode, hits, cwd, notes))
+}
+
+/// Names files that hold more in one piece than the searcher takes.
+fn not_searched(paths: &[PathBuf], multiline: bool, cwd: &Path) -> String {
+    let named: Vec<String> = paths.iter().take(NAMED).map(|path| file::shown(path, cwd)).collect();
+    let more = paths.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let what = if multiline { "files over 8 MiB with multiline" } else { "lines over 8 MiB" };
+    format!("[Not searched to the end, because of {what}: {}{more}. Use Bash for these.]", named.join(", "))
 }
 
 /// What was found in one file.
+#[derive(Default)]
 struct Hit {
     path: PathBuf,
     count: u64,
     lines: Vec<Found>,
+    /// It holds more in one piece than the searcher takes.
+    too_long: bool,
 }
 
 enum Found {
@@ -263,7 +294,7 @@ fn shown(line: &[u8]) -> String {
     }
 }
 
-fn answer(input: &Input, mode: Mode, mut hits: Vec<Hit>, cwd: &Path, stopped: bool) -> Output {
+fn answer(input: &Input, mode: Mode, mut hits: Vec<Hit>, cwd: &Path, notes: Vec<String>) -> Output {
     let matches: u64 = hits.iter().map(|hit| hit.count).sum();
     let files = hits.len();
     let plural = |count: u64, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
@@ -301,9 +332,7 @@ fn answer(input: &Input, mode: Mode, mut hits: Vec<Hit>, cwd: &Path, stopped: bo
     } else if total > 0 && input.offset >= total {
         shown.push(format!("[The answer has only {total} lines.]"));
     }
-    if stopped {
-        shown.push("[There are more matches: the search ended early. Use a narrower pattern, path or glob.]".into());
-    }
+    shown.extend(notes);
     Output { display: Some(Display::Line { text: what }), ..Output::ok(shown.join("\n")) }
 }
 
@@ -429,5 +458,34 @@ mod tests {
         let got = fixture.ok(&Grep, json!({"pattern": "match", "output_mode": "content"})).await;
         assert_eq!(got.lines().count(), COLLECTED + 1);
         assert!(got.ends_with("Use a narrower pattern, path or glob.]"));
+    }
+
+    #[tokio::test]
+    async fn a_line_that_does_not_fit_is_passed_over_with_a_word() {
+        let mut fixture = Fixture::new();
+        let blob = |size: usize| format!("match before\n{} match\nmatch after\n", "x".repeat(size));
+        fixture.file("fits", blob(HEAP / 4));
+        fixture.file("huge", blob(HEAP + 1));
+        for (input, want) in [
+            (
+                json!({"pattern": "match", "output_mode": "count"}),
+                "fits:3\nhuge:1\n[Not searched to the end, because of \
+              lines over 8 MiB: huge. Use Bash for these.]",
+            ),
+            (json!({"pattern": "match", "output_mode": "count", "path": "fits"}), "fits:3"),
+            (
+                json!({"pattern": "after", "path": "huge"}),
+                "No matches. Hidden, ignored and binary files are passed over.\n\
+              [Not searched to the end, because of lines over 8 MiB: huge. Use Bash for these.]",
+            ),
+            (
+                json!({"pattern": "before.*?match", "multiline": true, "path": "huge"}),
+                "No matches. Hidden, ignored and \
+              binary files are passed over.\n[Not searched to the end, because of files over 8 MiB with multiline: huge. \
+              Use Bash for these.]",
+            ),
+        ] {
+            assert_eq!(fixture.ok(&Grep, input).await, want);
+        }
     }
 }

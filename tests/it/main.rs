@@ -22,6 +22,7 @@ mod config;
 mod digest;
 mod earlier;
 mod engine;
+mod floods;
 mod headless;
 mod hooks;
 mod kill;

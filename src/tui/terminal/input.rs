@@ -198,8 +198,10 @@ impl Reader {
         let mut buffer = vec![0; READ_BYTES];
         while self.may_read() {
             if !self.read_once(&mut buffer) {
+                let inputs = &self.inputs;
+                self.parser.flush(&mut |input| drop(inputs.send(input)));
                 // Nobody listens any more when this fails, which is as good.
-                let _ = self.inputs.send(Input::Eof);
+                let _ = inputs.send(Input::Eof);
                 break;
             }
         }

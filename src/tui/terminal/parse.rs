@@ -5,7 +5,10 @@ use std::time::Duration;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Position;
 
+use self::bulk::Burst;
 use super::input::{Input, Queries, Report};
+
+mod bulk;
 
 /// How long the rest of a begun sequence is waited for.
 const REST_TIME: Duration = Duration::from_millis(50);
@@ -26,6 +29,7 @@ pub(super) struct Parser {
     queries: Queries,
     buffer: Vec<u8>,
     paste: Option<Paste>,
+    burst: Burst,
 }
 
 #[derive(Default)]
@@ -47,14 +51,14 @@ enum Token {
 
 impl Parser {
     pub(super) fn new(queries: Queries) -> Parser {
-        Parser { queries, buffer: Vec::new(), paste: None }
+        Parser { queries, buffer: Vec::new(), paste: None, burst: Burst::default() }
     }
 
     /// Longest wait for the next bytes before `flush`; none waits for ever.
     pub(super) fn patience(&self) -> Option<Duration> {
         match (&self.paste, self.buffer.as_slice()) {
             (Some(paste), _) => (!paste.stalled).then_some(PASTE_TIME),
-            (None, []) => None,
+            (None, []) => self.burst.open().then_some(bulk::GAP),
             (None, [0x1b]) if !self.queries.waiting() => Some(Duration::ZERO),
             (None, [0x1b, b']' | b'P', ..]) if self.queries.waiting() => Some(ANSWER_REST_TIME),
             (None, _) => Some(REST_TIME),
@@ -79,6 +83,7 @@ impl Parser {
             *paste = Paste { bytes: Vec::new(), stalled: true };
             return;
         }
+        self.burst.end(emit);
         match self.buffer.as_slice() {
             [] => return,
             [0x1b] => {
@@ -119,14 +124,24 @@ impl Parser {
                 start = buffer.len() - rest;
                 continue;
             }
+            let bulk = self.burst.take(&buffer[start..], emit);
+            if bulk > 0 {
+                start += bulk;
+                continue;
+            }
             match token(&buffer[start..], &self.queries) {
                 Token::Whole(length, input) => {
+                    // What the terminal says of itself may come in the middle of a text.
+                    if let Some(Input::Key(_)) = input {
+                        self.burst.end_before(buffer[start], emit);
+                    }
                     start += length;
                     if let Some(input) = input {
                         emit(input);
                     }
                 }
                 Token::Paste(length) => {
+                    self.burst.end(emit);
                     start += length;
                     self.paste = Some(Paste::default());
                 }
@@ -564,6 +579,59 @@ mod tests {
         inputs.extend(parse(&mut parser, &[b" of it\rand the rest\x1b[201~x"]));
         let want = [Input::Paste("half".into()), Input::Paste(" of it\nand the rest".into()), character('x')];
         assert_eq!(inputs, want);
+    }
+
+    /// Reads follow each other at once; then nothing comes for a while.
+    fn check_bulk(reads: &[&str], want: &str) {
+        let mut parser = Parser::new(Queries::default());
+        let reads: Vec<&[u8]> = reads.iter().map(|read| read.as_bytes()).collect();
+        let mut inputs = parse(&mut parser, &reads);
+        parser.flush(&mut |input| inputs.push(input));
+        assert_eq!(parser.patience(), None);
+        let names: Vec<_> = inputs.iter().map(name).collect();
+        assert_eq!(names.join(" "), want, "{reads:?}");
+    }
+
+    #[test]
+    fn text_in_bulk_is_a_paste_and_a_typed_line_is_not() {
+        // A line as it is typed, and one typed ahead with its Enter or Tab.
+        check_bulk(&["fix it\r"], "f i x   i t Enter");
+        check_bulk(&["fix the failing test", "\r"], r#"Paste("fix the failing test") Enter"#);
+        check_bulk(&["/review-everything\t"], r#"Paste("/review-everything") Tab"#);
+        check_bulk(&["!cargo test --all\r"], r#"! Paste("cargo test --all") Enter"#);
+        check_bulk(&["!cargo test --all\rls"], r#"Paste("!cargo test --all\nls")"#);
+        // Lines end inside of a text, and at its end.
+        check_bulk(&["one line of it\rand another\r"], r#"Paste("one line of it\nand another\n")"#);
+        check_bulk(&["a row of a\ttable\n"], r#"Paste("a row of a\ttable\n")"#);
+        check_bulk(&["one line of it, long\r", "and another\r"], r#"Paste("one line of it, long\nand another\n")"#);
+        // Keys are no part of it, wherever they stand.
+        check_bulk(&["\r0123456789abcdef"], r#"Enter Paste("0123456789abcdef")"#);
+        check_bulk(
+            &["\x030123456789abcdefg\x1b[A0123456789abcdef\r\x1b[B"],
+            r#"C-c Paste("0123456789abcdefg") Up Paste("0123456789abcdef") Enter Down"#,
+        );
+        check_bulk(&["0123456789abcdef\x7f\x7f"], r#"Paste("0123456789abcdef") Backspace Backspace"#);
+        check_bulk(&["0123456789abcdef\x1b\r"], r#"Paste("0123456789abcdef") A-Enter"#);
+        check_bulk(&["line0\r", "line1\r", "line2\r"], "l i n e 0 Enter l i n e 1 Enter l i n e 2 Enter");
+        check_bulk(&["jjjj", "jjjj", "\x1b[6~"], "j j j j j j j j PageDown");
+        // What the terminal says of itself does not cut it.
+        check_bulk(&["0123456789abcdef\r\x1b[Iand more"], r#"Focus(true) Paste("0123456789abcdef\nand more")"#);
+        check_bulk(&["日本語の文章をまとめて貼り付けた時"], r#"Paste("日本語の文章をまとめて貼り付けた時")"#);
+    }
+
+    #[test]
+    fn a_flood_of_keys_is_one_paste_however_it_is_cut() {
+        let text = "println!(\"é is no e\");\r".repeat(50_000 / 24);
+        for size in [1, 2, 7, 100, 4095, 65_536] {
+            let mut parser = Parser::new(Queries::default());
+            let reads: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
+            let mut inputs = parse(&mut parser, &reads);
+            parser.flush(&mut |input| inputs.push(input));
+            let pasted: usize =
+                inputs.iter().map(|input| if let Input::Paste(text) = input { text.chars().count() } else { 1 }).sum();
+            assert_eq!(pasted, text.chars().count(), "reads of {size}");
+            assert!(inputs.len() <= bulk::CHARS + 1, "reads of {size}: {} inputs", inputs.len());
+        }
     }
 
     #[test]

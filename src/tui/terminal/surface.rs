@@ -79,7 +79,7 @@ enum Wipe {
 impl<O: Output> Surface<O> {
     /// Takes over the terminal at the cursor's row. Nothing is written before the first frame.
     pub fn open(out: O, traits: Traits, queries: Queries) -> Surface<O> {
-        let size = out.size().unwrap_or(Size::new(80, 24));
+        let size = out.size().unwrap_or(super::tty::USUAL);
         Surface {
             out,
             traits,

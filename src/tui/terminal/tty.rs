@@ -7,6 +7,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use ratatui::layout::Size;
 use rustix::event::{PollFd, PollFlags, poll};
 
+/// What is drawn on where the terminal does not say how large it is.
+pub(super) const USUAL: Size = Size::new(80, 24);
+/// Most columns and rows that are drawn on: what claims to be larger is a mistake that would cost memory.
+const LARGEST: Size = Size::new(2_000, 1_000);
+
 /// Where the surface's bytes go.
 pub trait Output {
     /// Writes everything, in one call to the system where that takes it.
@@ -67,6 +72,31 @@ impl Output for Tty {
 
     fn size(&self) -> Option<Size> {
         let size = rustix::termios::tcgetwinsize(&self.0).ok()?;
-        (size.ws_col > 0 && size.ws_row > 0).then(|| Size::new(size.ws_col, size.ws_row))
+        Some(drawable(size.ws_col, size.ws_row))
+    }
+}
+
+/// The size to draw on for what a terminal claims: serial lines, containers and careless scripts say 0.
+fn drawable(columns: u16, rows: u16) -> Size {
+    let side = |claimed: u16, usual, largest: u16| if claimed == 0 { usual } else { claimed.min(largest) };
+    Size::new(side(columns, USUAL.width, LARGEST.width), side(rows, USUAL.height, LARGEST.height))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_claim_gives_a_size_to_draw_on() {
+        for (claimed, want) in [
+            ((0, 0), (80, 24)),
+            ((0, 50), (80, 50)),
+            ((132, 0), (132, 24)),
+            ((1, 1), (1, 1)),
+            ((300, 90), (300, 90)),
+            ((u16::MAX, u16::MAX), (2_000, 1_000)),
+        ] {
+            assert_eq!(drawable(claimed.0, claimed.1), Size::from(want), "{claimed:?}");
+        }
     }
 }

@@ -165,8 +165,12 @@ impl Launch {
         let reader = pty.master.try_clone_reader().expect("a reader of the terminal");
         let writer = Arc::new(Mutex::new(pty.master.take_writer().expect("a writer to the terminal")));
         let (columns, rows) = self.size;
-        let parser =
-            vt100::Parser::new_with_callbacks(nonzero(rows), nonzero(columns), SCROLLBACK_ROWS, Answers::default());
+        let parser = vt100::Parser::new_with_callbacks(
+            nonzero(rows, 24),
+            nonzero(columns, 80),
+            SCROLLBACK_ROWS,
+            Answers::default(),
+        );
         let state = Mutex::new(State { parser, raw: Vec::new(), closed: false });
         let shared = Arc::new(Shared { state, changed: Condvar::new() });
         let thread = {
@@ -250,7 +254,7 @@ impl Screen {
     }
 
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
-        lock(&self.shared.state).parser.set_size(nonzero(rows), nonzero(columns));
+        lock(&self.shared.state).parser.set_size(nonzero(rows, 24), nonzero(columns, 80));
         self.master.resize(pty_size(columns, rows)).expect("the terminal takes a size");
     }
 
@@ -362,8 +366,9 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn nonzero(count: u16) -> NonZeroU16 {
-    NonZeroU16::new(count).expect("a terminal has rows and columns")
+/// What the emulator shows of a terminal that claims a side of 0: the usual one.
+fn nonzero(count: u16, usual: u16) -> NonZeroU16 {
+    NonZeroU16::new(if count == 0 { usual } else { count }).expect("it has rows and columns")
 }
 
 fn pty_size(cols: u16, rows: u16) -> PtySize {
