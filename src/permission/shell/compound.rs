@@ -5,6 +5,7 @@ use std::ops::Range;
 use tree_sitter::Node as Tree;
 
 use super::parse::{Reader, children, is_name};
+use super::second::Kind;
 use super::word::{Word, scan};
 use super::{Node, Redirect, RedirectKind, Simple};
 
@@ -25,7 +26,10 @@ impl Reader<'_> {
             match part.kind() {
                 "<<" => {}
                 "<<-" => tabs = true,
-                "heredoc_start" => delimiter = Some(self.source(part)),
+                "heredoc_start" => {
+                    self.token(part, Kind::Target);
+                    delimiter = Some(self.source(part));
+                }
                 "file_redirect" | "herestring_redirect" => redirects.push(self.redirect(part, depth)?),
                 "heredoc_body" => body = Some(part.byte_range()),
                 "heredoc_end" => {
@@ -56,11 +60,13 @@ impl Reader<'_> {
                         target: Word { source: name.to_owned(), pieces: Vec::new() },
                     });
                 }
-                "&&" | "||" | "|" | "|&" | ";" => {}
+                ";" => {}
+                "&&" | "||" | "|" | "|&" => self.token(part, Kind::Join),
                 "pipeline" => {
                     for inner in self.parts(part)? {
-                        if !matches!(inner.kind(), "|" | "|&") {
-                            after.push(self.statement(inner, depth + 1)?);
+                        match inner.kind() {
+                            "|" | "|&" => self.token(inner, Kind::Join),
+                            _ => after.push(self.statement(inner, depth + 1)?),
                         }
                     }
                 }
@@ -78,10 +84,16 @@ impl Reader<'_> {
         for part in self.parts(tree)? {
             match part.kind() {
                 "for" | "in" | ";" | "\n" => {}
-                "variable_name" => variable = Some(self.source(part).to_owned()),
+                "variable_name" => {
+                    self.token(part, Kind::Item);
+                    variable = Some(self.source(part).to_owned());
+                }
                 "do_group" => parts.push(self.statement(part, depth + 1)?),
                 "select" => return Err("select reads from the terminal".into()),
-                _ => words.extend(self.words(part, depth)?),
+                _ => {
+                    self.token(part, Kind::Item);
+                    words.extend(self.words(part, depth)?);
+                }
             }
         }
         if variable.is_none() {
@@ -100,12 +112,16 @@ impl Reader<'_> {
                     let close = inner.iter().position(|part| part.kind() == ")").ok_or("an odd case")?;
                     for pattern in &inner[..close] {
                         if !matches!(pattern.kind(), "(" | "|") {
+                            self.token(*pattern, Kind::Item);
                             words.extend(self.words(*pattern, depth)?);
                         }
                     }
                     parts.extend(self.sequence(&inner[close + 1..], &[";&", ";;&"], depth)?);
                 }
-                _ => words.extend(self.words(part, depth)?),
+                _ => {
+                    self.token(part, Kind::Item);
+                    words.extend(self.words(part, depth)?);
+                }
             }
         }
         Ok(Node::Block { variable: None, words, parts })
@@ -116,7 +132,10 @@ impl Reader<'_> {
         for part in self.parts(tree)? {
             match part.kind() {
                 "function" | "(" | ")" => {}
-                "word" if name.is_none() => name = Some(self.source(part).to_owned()),
+                "word" if name.is_none() => {
+                    self.token(part, Kind::Item);
+                    name = Some(self.source(part).to_owned());
+                }
                 "compound_statement" | "subshell" if body.is_none() => {
                     body = Some(Box::new(self.statement(part, depth + 1)?))
                 }
@@ -137,8 +156,15 @@ impl Reader<'_> {
         let mut start = 0;
         let mut quote = None;
         let mut escaped = false;
+        let mut named = Kind::Name;
+        // Expansions that end before the place that is looked at.
+        let mut behind = 0;
         for (at, c) in source.char_indices().chain([(source.len(), ' ')]) {
-            let inside = spans.iter().any(|span| span.range.contains(&(tree.start_byte() + at)));
+            let here = tree.start_byte() + at;
+            while spans.get(behind).is_some_and(|span| span.range.end <= here) {
+                behind += 1;
+            }
+            let inside = spans.get(behind).is_some_and(|span| span.range.contains(&here));
             match (quote, c) {
                 _ if inside => {}
                 _ if escaped => escaped = false,
@@ -146,6 +172,10 @@ impl Reader<'_> {
                 (None, '\'' | '"') => quote = Some(c),
                 (Some(open), c) if c == open => quote = None,
                 (None, ' ' | '\t' | '\n') => {
+                    if at > start {
+                        let from = tree.start_byte();
+                        self.tokens.push((from + start, from + at, std::mem::replace(&mut named, Kind::Argument)));
+                    }
                     match &source[start..at] {
                         "" => {}
                         // Quoted, so that a rule never sees them as an operator.
@@ -156,7 +186,12 @@ impl Reader<'_> {
                             });
                         }
                         _ if c == '\n' => return Err("a test over two lines".into()),
-                        word => words.extend(scan(word, tree.start_byte() + start, &spans)?),
+                        word => {
+                            let range = tree.start_byte() + start..tree.start_byte() + at;
+                            let first = spans.partition_point(|span| span.range.end <= range.start);
+                            let last = spans.partition_point(|span| span.range.start < range.end);
+                            words.extend(scan(word, range.start, &spans[first..last])?);
+                        }
                     }
                     start = at + 1;
                 }

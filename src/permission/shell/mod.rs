@@ -4,6 +4,7 @@ mod compound;
 pub(super) mod guard;
 pub(super) mod loose;
 pub(super) mod parse;
+mod second;
 pub(super) mod word;
 
 pub(super) use parse::{Line, parse};

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use tree_sitter::{Node as Tree, Parser};
 
+use super::second::{self, Kind, Token};
 use super::word::{Span, Word, scan};
 use super::{Assignment, Node, Redirect, RedirectKind, Simple, guard};
 
@@ -27,6 +28,8 @@ pub(in crate::permission) fn parse(text: &str) -> Result<Line, String> {
     if let Some(reason) = guard::refuse(text) {
         return Err(reason);
     }
+    // Before the grammar, which takes its time over what nobody would write.
+    let tokens = second::read(text)?;
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).map_err(|error| error.to_string())?;
     let tree = parser.parse(text, None).ok_or("the parser gave up")?;
@@ -34,14 +37,15 @@ pub(in crate::permission) fn parse(text: &str) -> Result<Line, String> {
     if root.has_error() {
         return Err("it cannot be parsed".into());
     }
-    let mut reader = Reader { text, data: Vec::new(), nested: Vec::new() };
+    let mut reader = Reader { text, data: Vec::new(), nested: Vec::new(), tokens: Vec::new() };
     let blank = |range: Range<usize>| reader.text[range].chars().all(char::is_whitespace);
     if !blank(0..root.start_byte()) || !blank(root.end_byte()..text.len()) {
         return Err("part of it was not parsed".into());
     }
     let nodes = reader.statements(root, &[], 0)?;
-    if nodes.is_empty() {
-        return Ok(Line { node: Node::Sequence(Vec::new()), data: reader.data });
+    reader.tokens.sort_unstable();
+    if reader.tokens != tokens {
+        return Err("bash may read it in another way".into());
     }
     Ok(Line { node: Node::Sequence(nodes), data: reader.data })
 }
@@ -52,6 +56,8 @@ pub(super) struct Reader<'a> {
     pub(super) data: Vec<Range<usize>>,
     /// Commands of substitutions met since the last statement began.
     nested: Vec<Node>,
+    /// What the grammar says that [`second`] must say, too.
+    pub(super) tokens: Vec<Token>,
 }
 
 pub(super) fn children<'t>(tree: Tree<'t>) -> Vec<Tree<'t>> {
@@ -64,14 +70,16 @@ impl<'a> Reader<'a> {
         &self.text[tree.byte_range()]
     }
 
+    pub(super) fn token(&mut self, tree: Tree, kind: Kind) {
+        self.tokens.push((tree.start_byte(), tree.end_byte(), kind));
+    }
+
     /// The children without comments, after checking that only blanks lie between them.
     pub(super) fn parts<'t>(&mut self, tree: Tree<'t>) -> Result<Vec<Tree<'t>>, String> {
         let mut parts = Vec::new();
         let mut end = tree.start_byte();
         for child in children(tree) {
-            if child.start_byte() < end
-                || !self.text[end..child.start_byte()].bytes().all(|b| matches!(b, b' ' | b'\t' | b'\n'))
-            {
+            if child.start_byte() < end || !is_blank(&self.text[end..child.start_byte()]) {
                 return Err(format!("text that was not parsed in a {}", tree.kind()));
             }
             end = child.end_byte();
@@ -91,7 +99,7 @@ impl<'a> Reader<'a> {
             }
             self.data.push(child.byte_range());
         }
-        if !self.text[end..tree.end_byte()].bytes().all(|b| matches!(b, b' ' | b'\t' | b'\n')) {
+        if !is_blank(&self.text[end..tree.end_byte()]) {
             return Err(format!("text that was not parsed in a {}", tree.kind()));
         }
         Ok(parts)
@@ -109,6 +117,7 @@ impl<'a> Reader<'a> {
         for part in parts {
             match part.kind() {
                 "&" => {
+                    self.token(*part, Kind::Join);
                     let Some(last) = nodes.pop() else { return Err("a & without a command".into()) };
                     nodes.push(Node::Apart(vec![last]));
                     open = None;
@@ -157,6 +166,7 @@ impl<'a> Reader<'a> {
             "list" => {
                 let parts = self.parts(tree)?;
                 let [left, operator, right] = parts.as_slice() else { return Err("an odd list".into()) };
+                self.token(*operator, Kind::Join);
                 let left = Box::new(self.statement(*left, depth + 1)?);
                 let right = Box::new(self.statement(*right, depth + 1)?);
                 match operator.kind() {
@@ -169,7 +179,7 @@ impl<'a> Reader<'a> {
                 let mut nodes = Vec::new();
                 for (at, part) in self.parts(tree)?.into_iter().enumerate() {
                     match (at % 2, part.kind()) {
-                        (1, "|" | "|&") => {}
+                        (1, "|" | "|&") => self.token(part, Kind::Join),
                         (0, _) => nodes.push(self.statement(part, depth + 1)?),
                         _ => return Err("an odd pipeline".into()),
                     }
@@ -214,9 +224,11 @@ impl<'a> Reader<'a> {
     fn command(&mut self, tree: Tree, depth: usize) -> Result<Node, String> {
         let mut command = Simple { assignments: Vec::new(), words: Vec::new(), redirects: Vec::new() };
         let mut end: Option<usize> = None;
+        // Braces may leave nothing of a word.
+        let mut named = false;
         for part in self.parts(tree)? {
             let gap = end.map(|end| &self.text[end..part.start_byte()]);
-            if gap.is_some_and(|gap| gap.contains('\n')) {
+            if gap.is_some_and(|gap| gap.replace("\\\n", "").contains('\n')) {
                 return Err("a command over two lines".into());
             }
             end = Some(part.end_byte());
@@ -225,17 +237,20 @@ impl<'a> Reader<'a> {
                 kind if gap.is_some_and(str::is_empty) => {
                     return Err(format!("a {kind} that joins the word before it"));
                 }
-                "variable_assignment" if command.words.is_empty() => {
-                    command.assignments.push(self.assignment(part, depth)?)
-                }
+                "variable_assignment" if !named => command.assignments.push(self.assignment(part, depth)?),
                 "subshell" => return Err("a subshell as an argument".into()),
-                _ => command.words.extend(self.words(part, depth)?),
+                _ => {
+                    self.token(part, if named { Kind::Argument } else { Kind::Name });
+                    named = true;
+                    command.words.extend(self.words(part, depth)?);
+                }
             }
         }
         Ok(Node::Simple(command))
     }
 
     fn assignment(&mut self, tree: Tree, depth: usize) -> Result<Assignment, String> {
+        self.token(tree, Kind::Assignment);
         let source = self.source(tree);
         let (name, value) = source.split_once('=').ok_or("an odd assignment")?;
         let name = name.strip_suffix('+').unwrap_or(name);
@@ -327,7 +342,12 @@ impl<'a> Reader<'a> {
         };
         let mut words = match rest {
             [] => Vec::new(),
-            [target] => self.words(*target, depth)?,
+            [target] => {
+                if !operator.kind().ends_with('&') || self.source(*target) != "-" {
+                    self.token(*target, Kind::Target);
+                }
+                self.words(*target, depth)?
+            }
             // The parser takes arguments that follow for further targets.
             _ => return Err("arguments after a redirection".into()),
         };
@@ -384,6 +404,11 @@ fn attach(node: Node, redirects: Vec<Redirect>) -> Node {
         Node::Or(left, right) => Node::Or(left, Box::new(attach(*right, redirects))),
         node => Node::Redirected { body: Some(Box::new(node)), redirects },
     }
+}
+
+/// Only blanks and continued lines.
+fn is_blank(gap: &str) -> bool {
+    gap.replace("\\\n", "").bytes().all(|b| matches!(b, b' ' | b'\t' | b'\n'))
 }
 
 fn simple(assignments: Vec<Assignment>) -> Node {
