@@ -388,9 +388,10 @@ impl Run<'_> {
                     self.line(&line)?;
                 }
             }
-            Item::FilesRestored { restored, refused, unseen, .. } => {
+            Item::FilesRestored { restored, merged, refused, unseen, .. } => {
                 let mut lines: Vec<String> =
                     restored.iter().map(|path| format!("restored {}", path.display())).collect();
+                lines.extend(merged.iter().map(|path| format!("kept what others changed in {}", path.display())));
                 lines.extend(refused.into_iter().map(|text| format!("left alone {text}")));
                 lines.extend(unseen.into_iter().map(|text| format!("cannot undo what this command changed: {text}")));
                 told.push(lines.join("\n"));

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::rows::{AgentLog, Changes, Earlier, MemoryRow, ModelRow, PromptRow, RuleRow, SessionRow};
+pub use self::rows::{AgentLog, Changes, Earlier, MemoryRow, ModelRow, PromptRow, Queued, RuleRow, SessionRow};
 use crate::commands::Registry;
 use crate::commands::report::SkillRow;
 use crate::hooks::Report;
@@ -480,16 +480,17 @@ pub enum Item {
     /// The user's `!` line ended.
     ShellDone { command: String, output: String, code: Option<i32> },
     /// Files were put back.
-    FilesRestored { how: Restore, restored: Vec<PathBuf>, refused: Vec<String>, unseen: Vec<String> },
+    FilesRestored {
+        how: Restore,
+        restored: Vec<PathBuf>,
+        /// Those of them that keep what somebody else changed in between.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        merged: Vec<PathBuf>,
+        refused: Vec<String>,
+        unseen: Vec<String>,
+    },
     /// The conversation went back to before the message at `to`; `prompt` is what the user had typed there.
     Rewound { to: Seq, prompt: String },
     /// What left the conversation, and why.
     Note { text: String },
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Queued {
-    pub id: QueueId,
-    pub text: String,
-    pub delivery: Delivery,
 }

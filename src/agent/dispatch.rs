@@ -153,12 +153,6 @@ impl Agent {
             let Some(at) = done.iter().position(|done| done.result.id == id) else { continue };
             let Done { result, after } = done.swap_remove(at);
             let access = accesses.iter().find(|(call, _)| *call == id).map(|(_, access)| access);
-            if let Some(Access::Write { path }) = access {
-                match &self.family.above {
-                    Some(above) => above.after_change(path),
-                    None => self.session.after_change(path)?,
-                }
-            }
             let again = self.repeats.note(&name, &input, &result);
             let read = match access {
                 Some(Access::Read { path }) if result.outcome == Outcome::Ok => Some((id, path.clone())),
@@ -202,14 +196,17 @@ impl Agent {
         Ok(())
     }
 
-    /// Makes a change undoable, and the log safe on disk, before it happens.
+    /// Makes a change undoable before it happens. For a command the log is then safe on disk; a tool that changes a file
+    /// says so once it knows what it will write (`tools::Host::will_change`).
     async fn before(&mut self, ready: &Ready) -> Result<(), session::Error> {
         let above = self.family.above.clone();
         match &ready.access {
-            Access::Write { path } => match above {
-                Some(above) => return above.before_change(path).await,
-                None => self.session.before_change(path)?,
-            },
+            Access::Write { path } => {
+                return match above {
+                    Some(above) => above.before_change(path).await,
+                    None => self.session.before_change(path),
+                };
+            }
             Access::Shell { command, .. } if !ready.reads && !ready.tool.read_only(&ready.call.input) => {
                 if let Some(above) = above {
                     return above.command(&ready.call.id, command).await;

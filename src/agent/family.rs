@@ -17,7 +17,7 @@ use crate::provider::catalog::ModelSpec;
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
 use crate::thinking::Level;
-use crate::tools;
+use crate::tools::{self, FileChange};
 
 /// What every agent of a session has of the others.
 pub(super) struct Family {
@@ -56,8 +56,10 @@ pub(super) enum Word {
         path: PathBuf,
         noted: oneshot::Sender<Result<(), session::Error>>,
     },
-    After {
-        path: PathBuf,
+    /// A file is about to hold this; as for `Before`.
+    Change {
+        change: FileChange,
+        noted: oneshot::Sender<Result<(), session::Error>>,
     },
     /// A command is to run whose changes nobody sees; that waits, too.
     Command {
@@ -115,32 +117,27 @@ impl Family {
     }
 }
 
+/// Tells the agent whose log belongs to the session, and waits until it has noted it.
+///
+/// # Errors
+/// What its log says, or that its turn was dropped: nothing may go on then.
+pub(super) async fn note(
+    words: &mpsc::UnboundedSender<Word>,
+    word: impl FnOnce(oneshot::Sender<Result<(), session::Error>>) -> Word,
+) -> Result<(), session::Error> {
+    let gone = || session::Error::Nothing("tell the agent above");
+    let (noted, answer) = oneshot::channel();
+    words.send(word(noted)).map_err(|_| gone())?;
+    answer.await.map_err(|_| gone())?
+}
+
 impl Above {
-    /// The turn of the agent above was dropped together with this one: nothing goes on.
-    fn gone() -> session::Error {
-        session::Error::Nothing("tell the agent above")
-    }
-
-    async fn ask(
-        &self,
-        word: impl FnOnce(oneshot::Sender<Result<(), session::Error>>) -> Word,
-    ) -> Result<(), session::Error> {
-        let (noted, answer) = oneshot::channel();
-        self.words.send(word(noted)).map_err(|_| Above::gone())?;
-        answer.await.map_err(|_| Above::gone())?
-    }
-
     pub(super) async fn before_change(&self, path: &Path) -> Result<(), session::Error> {
-        self.ask(|noted| Word::Before { path: path.to_owned(), noted }).await
-    }
-
-    pub(super) fn after_change(&self, path: &Path) {
-        // Whoever does not listen any more does not go on, either.
-        let _ = self.words.send(Word::After { path: path.to_owned() });
+        note(&self.words, |noted| Word::Before { path: path.to_owned(), noted }).await
     }
 
     pub(super) async fn command(&self, call: &CallId, command: &str) -> Result<(), session::Error> {
-        self.ask(|noted| Word::Command { call: call.clone(), command: command.to_owned(), noted }).await
+        note(&self.words, |noted| Word::Command { call: call.clone(), command: command.to_owned(), noted }).await
     }
 
     pub(super) fn granted(&self, rule: &str, source: Source) {
@@ -172,9 +169,11 @@ impl Agent {
         match word {
             // The one who asks may have been cancelled meanwhile.
             Word::Before { path, noted } => {
-                let _ = noted.send(self.session.before_change(&path).and_then(|()| self.session.sync()));
+                let _ = noted.send(self.session.before_change(&path));
             }
-            Word::After { path } => self.session.after_change(&path)?,
+            Word::Change { change: FileChange { path, blob, temporary }, noted } => {
+                let _ = noted.send(self.session.will_change(&path, blob, temporary));
+            }
             Word::Command { call, command, noted } => {
                 let _ = noted.send(note_command(&mut self.session, call, command));
             }

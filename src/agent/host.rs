@@ -2,16 +2,18 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::desk::Desk;
+use super::family::{Word, note};
 use super::runs::{Caller, View};
 use super::subagent::Launcher;
 use super::{Model, asking};
 use crate::message::{Message, Usage};
 use crate::protocol::Question;
 use crate::provider::{Purpose, Request, Thinking, WebSearch};
-use crate::tools::{AskFuture, Host, Launch, ReportFuture, SearchFuture};
+use crate::tools::{AskFuture, FileChange, Host, Launch, NotedFuture, ReportFuture, SearchFuture};
 
 /// Lent to the tools of one round.
 pub(super) struct AgentHost<'a> {
@@ -23,11 +25,20 @@ pub(super) struct AgentHost<'a> {
     pub(super) skills: View,
     /// None where no agent can be launched.
     pub(super) launcher: Option<Launcher>,
+    /// To the agent whose log belongs to the session. None: nothing is changed for this host.
+    pub(super) words: Option<mpsc::UnboundedSender<Word>>,
 }
 
 impl Host for AgentHost<'_> {
     fn ask(&self, question: Question) -> AskFuture<'_> {
         Box::pin(self.desk.ask(question, self.cancel))
+    }
+
+    fn will_change(&self, change: FileChange) -> NotedFuture<'_> {
+        Box::pin(async move {
+            let Some(words) = &self.words else { return Ok(()) };
+            note(words, |noted| Word::Change { change, noted }).await.map_err(|error| error.to_string())
+        })
     }
 
     fn skill(&self, name: &str) -> Result<(), String> {

@@ -427,7 +427,8 @@ impl Agent {
 
     fn host<'a>(&self, desk: &'a desk::Desk, cancel: &'a CancellationToken) -> host::AgentHost<'a> {
         let skills = self.runs.view();
-        host::AgentHost { model: self.model.clone(), spent: Mutex::default(), desk, cancel, skills, launcher: None }
+        let (model, spent) = (self.model.clone(), Mutex::default());
+        host::AgentHost { model, spent, desk, cancel, skills, launcher: None, words: None }
     }
 
     /// Grants a rule from now on; the inner error says why it could not be kept beyond the session.

@@ -7,7 +7,7 @@ use toml_edit::{DocumentMut, Item, Table, TableLike};
 use super::layer::{Layer, Problem, Source, path_of, read_text};
 use super::paths::Paths;
 use super::shape::Shape;
-use crate::stdx::fs::write_atomic;
+use crate::stdx::replace;
 
 /// Sets a key in the user's configuration file, which is made when it is missing. `text` is a value as one types it:
 /// lists by commas, strings without quotes. Returns the file.
@@ -69,7 +69,7 @@ pub(crate) fn replace(file: &Path, content: &[u8]) -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
     }
     let mode = if file.exists() { None } else { Some(0o600) };
-    write_atomic(file, content, mode)
+    replace::replace(file, content, mode)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::HistoryItem;
+use super::{Delivery, HistoryItem, QueueId};
 use crate::message::FileDiff;
 use crate::permission::Behavior;
 use crate::session::entry::Seq;
@@ -73,4 +73,11 @@ pub struct Changes {
     pub session: Vec<FileDiff>,
     /// As git sees it; none outside of a repository.
     pub uncommitted: Option<Vec<FileDiff>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Queued {
+    pub id: QueueId,
+    pub text: String,
+    pub delivery: Delivery,
 }

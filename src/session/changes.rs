@@ -4,27 +4,27 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{EntryKind, Restore, Seq};
+use super::entry::{EntryKind, Replaced, Restore, Seq, Version};
 use crate::message::{BlobId, Kind, Role};
 
-/// What a file was at some time. No blob: it did not exist.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Version {
-    pub(super) blob: Option<BlobId>,
-    /// Unix permission bits, where they are known.
-    pub(super) mode: Option<u32>,
-}
-
+/// What we made of a file until somebody else changed it, too; the next change of ours is a new one then.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Change {
-    path: PathBuf,
-    before: Version,
-    after: Option<Version>,
+pub(super) struct Change {
+    pub(super) path: PathBuf,
+    pub(super) before: Version,
+    /// Everything that we meant to leave there. The last one counts, unless the program was killed, or failed, before it
+    /// was written.
+    pub(super) left: Vec<Version>,
 }
 
 impl Change {
-    fn after(&self) -> &Version {
-        self.after.as_ref().unwrap_or(&self.before)
+    pub(super) fn after(&self) -> &Version {
+        self.left.last().unwrap_or(&self.before)
+    }
+
+    /// Whether the file can hold this without anybody else having changed it.
+    pub(super) fn explains(&self, blob: Option<&BlobId>) -> bool {
+        self.left.iter().chain([&self.before]).any(|version| version.blob.as_ref() == blob)
     }
 }
 
@@ -35,16 +35,23 @@ struct Unit {
     /// The prompt, or where there is none the start of the turn.
     start: Seq,
     turn: u64,
+    /// A file stands here once for each time that somebody else changed it in between.
     files: Vec<Change>,
 }
 
-/// What is to become of one file.
+/// One undo or rewind that a redo can bring forth again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Undone {
+    /// So many units stood before it.
+    standing: usize,
+    files: Vec<Replaced>,
+}
+
+/// What is to become of one file: the changes to be taken back, the last one first.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
     pub(super) path: PathBuf,
-    /// What we left there; anything else is a change of somebody else's.
-    pub(super) expected: Version,
-    pub(super) target: Version,
+    pub(super) chain: Vec<Change>,
 }
 
 /// All steps of one undo, redo or rewind.
@@ -57,15 +64,26 @@ pub(super) struct Plan {
     pub(super) commands: Vec<String>,
 }
 
+/// A file beside another one, which holds a part of `new` or what the other one held.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Temporary {
+    pub(super) path: PathBuf,
+    pub(super) new: Option<BlobId>,
+}
+
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Changes {
     units: Vec<Unit>,
     /// The first units stand; those from here on were taken back.
     standing: usize,
+    /// The last one was taken back last.
+    undone: Vec<Undone>,
     /// Start and turn of the unit that the next change belongs to.
     start: Seq,
     turn: u64,
     commands: Vec<(Seq, String)>,
+    /// What a change under way leaves beside its file when the program is killed.
+    temporaries: Vec<Temporary>,
 }
 
 impl Changes {
@@ -74,38 +92,48 @@ impl Changes {
             EntryKind::TurnStarted => {
                 self.start = seq;
                 self.turn += 1;
+                self.temporaries.clear();
             }
+            EntryKind::TurnEnded { .. } => self.temporaries.clear(),
             EntryKind::Message { message } if message.role == Role::User && message.kind == Kind::Prompt => {
                 self.prompt(seq);
             }
             EntryKind::FileBefore { path, blob, mode } => {
                 // A new change ends what could be redone.
                 self.units.truncate(self.standing);
+                self.undone.clear();
                 if self.units.last().is_none_or(|unit| unit.start != self.start) {
                     self.units.push(Unit { start: self.start, turn: self.turn, files: Vec::new() });
                 }
                 self.standing = self.units.len();
                 let before = Version { blob: blob.clone(), mode: *mode };
-                if let Some(unit) = self.units.last_mut()
-                    && !unit.files.iter().any(|file| file.path == *path)
-                {
-                    unit.files.push(Change { path: path.clone(), before, after: None });
+                if let Some(unit) = self.units.last_mut() {
+                    unit.files.push(Change { path: path.clone(), before, left: Vec::new() });
                 }
             }
-            EntryKind::FileAfter { path, blob, mode } => {
+            EntryKind::FileAfter { path, blob, mode, temporary } => {
+                self.temporaries.extend(temporary.clone().map(|path| Temporary { path, new: blob.clone() }));
                 let after = Version { blob: blob.clone(), mode: *mode };
                 let start = self.start;
                 let unit = self.units[..self.standing].last_mut().filter(|unit| unit.start == start);
-                if let Some(file) = unit.and_then(|unit| unit.files.iter_mut().find(|file| file.path == *path)) {
-                    file.after = Some(after);
+                if let Some(file) = unit.and_then(|unit| unit.files.iter_mut().rfind(|file| file.path == *path)) {
+                    file.left.push(after);
                 }
             }
-            EntryKind::FilesRestored { to, how, .. } => {
-                let standing = self.units.partition_point(|unit| unit.start < *to);
-                self.standing = match how {
-                    Restore::Redo => standing.max(self.standing),
-                    Restore::Undo | Restore::Rewind => standing.min(self.standing),
-                };
+            EntryKind::FilesRestored { to, how, files } => {
+                let temporary = |file: &Replaced| Temporary { path: file.temporary.clone(), new: file.to.blob.clone() };
+                self.temporaries = files.iter().map(temporary).collect();
+                match how {
+                    Restore::Redo => {
+                        if let Some(undone) = self.undone.pop() {
+                            self.standing = undone.standing.min(self.units.len());
+                        }
+                    }
+                    Restore::Undo | Restore::Rewind => {
+                        self.undone.push(Undone { standing: self.standing, files: files.clone() });
+                        self.standing = self.units.partition_point(|unit| unit.start < *to).min(self.standing);
+                    }
+                }
                 // A change after this one is a change of its own, also within the same turn.
                 self.start = self.start.max(seq);
             }
@@ -119,19 +147,15 @@ impl Changes {
         self.start = seq;
     }
 
-    /// Content before the changes of the unit under way, if the file was changed in it already.
-    pub(super) fn before(&self, path: &Path) -> Option<&Version> {
-        Some(&self.current(path)?.before)
-    }
-
-    /// Content that the last change of the unit under way left.
-    pub(super) fn after(&self, path: &Path) -> Option<&Version> {
-        Some(self.current(path)?.after())
-    }
-
-    fn current(&self, path: &Path) -> Option<&Change> {
+    /// The last change of a file in the unit under way.
+    pub(super) fn current(&self, path: &Path) -> Option<&Change> {
         let unit = self.units[..self.standing].last().filter(|unit| unit.start == self.start)?;
-        unit.files.iter().find(|file| file.path == path)
+        unit.files.iter().rfind(|file| file.path == path)
+    }
+
+    /// What may lie beside files that the program was changing when it ended.
+    pub(super) fn temporaries(&self) -> &[Temporary] {
+        &self.temporaries
     }
 
     /// True when files changed between two entries and the change stands.
@@ -146,14 +170,20 @@ impl Changes {
         Some(self.plan_back(first, self.units[first].start))
     }
 
-    /// Brings the turn forth again that was taken back last. None: there is none.
+    /// The last undo once more, for files that are still as they were before it: the program was killed meanwhile, or
+    /// they could not be written. None where it was already tried again.
+    pub(super) fn unfinished(&self, still: impl Fn(&Replaced) -> bool) -> Option<Plan> {
+        let undone = self.undone.last().filter(|undone| undone.standing != self.standing)?;
+        let left = undone.files.iter().filter(|file| file.from.blob != file.to.blob && still(file));
+        let steps: Vec<Step> = left.map(|file| step(file.clone(), false)).collect();
+        (!steps.is_empty()).then_some(Plan { to: Seq::MAX, steps, commands: Vec::new() })
+    }
+
+    /// Takes the last undo or rewind back. None: there is none.
     pub(super) fn redo(&self) -> Option<Plan> {
-        let undone = &self.units[self.standing..];
-        let turn = undone.first()?.turn;
-        let count = undone.iter().take_while(|unit| unit.turn == turn).count();
-        let to = undone[count - 1].start + 1;
-        let steps = self
-            .steps(self.standing, self.standing + count, |first, last| (first.before.clone(), last.after().clone()));
+        let undone = self.undone.last()?;
+        let to = undone.standing.checked_sub(1).and_then(|last| self.units.get(last)).map_or(0, |unit| unit.start + 1);
+        let steps = undone.files.iter().map(|file| step(file.clone(), true)).collect();
         Some(Plan { to, steps, commands: Vec::new() })
     }
 
@@ -163,7 +193,13 @@ impl Changes {
     }
 
     fn plan_back(&self, first: usize, to: Seq) -> Plan {
-        let steps = self.steps(first, self.standing, |first, last| (last.after().clone(), first.before.clone()));
+        let mut steps: Vec<Step> = Vec::new();
+        for change in self.units[first..self.standing].iter().flat_map(|unit| &unit.files) {
+            match steps.iter_mut().find(|step| step.path == change.path) {
+                Some(step) => step.chain.insert(0, change.clone()),
+                None => steps.push(Step { path: change.path.clone(), chain: vec![change.clone()] }),
+            }
+        }
         let until = self.units.get(self.standing).map_or(Seq::MAX, |unit| unit.start);
         let commands = self.commands.iter().filter(|(seq, _)| (to..until).contains(seq));
         Plan { to, steps, commands: commands.map(|(_, command)| command.clone()).collect() }
@@ -179,20 +215,11 @@ impl Changes {
         }
         files
     }
+}
 
-    /// One step for each file of some units; `ends` gets its first and its last change and says (expected, target).
-    fn steps(&self, from: usize, until: usize, ends: impl Fn(&Change, &Change) -> (Version, Version)) -> Vec<Step> {
-        let mut files: Vec<(&Change, &Change)> = Vec::new();
-        for change in self.units[from..until].iter().flat_map(|unit| &unit.files) {
-            match files.iter_mut().find(|(first, _)| first.path == change.path) {
-                Some((_, last)) => *last = change,
-                None => files.push((change, change)),
-            }
-        }
-        let step = |(first, last): (&Change, &Change)| {
-            let (expected, target) = ends(first, last);
-            Step { path: first.path.clone(), expected, target }
-        };
-        files.into_iter().map(step).collect()
-    }
+/// Makes a replacement again, or takes it back.
+fn step(file: Replaced, back: bool) -> Step {
+    let Replaced { path, from, to, .. } = file;
+    let (before, left) = if back { (from, to) } else { (to, from) };
+    Step { path: path.clone(), chain: vec![Change { path, before, left: vec![left] }] }
 }

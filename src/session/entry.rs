@@ -67,19 +67,24 @@ pub enum EntryKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
     },
-    /// A file's content after a change of ours. `blob` is none when it was removed; it names the content by its hash and
-    /// is stored only when undo takes the change back.
+    /// A file's content after a change of ours, written before the change is made: whether it was, the file tells.
+    /// `blob` is none when it is removed.
     FileAfter {
         path: PathBuf,
         blob: Option<BlobId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
+        /// What exists beside the file meanwhile.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        temporary: Option<PathBuf>,
     },
-    /// Files were put back as they stood before entry `to`, by undo or rewind, or forward again by redo.
+    /// Files are put back as they stood before entry `to`, by undo or rewind, or forward again by redo. Written before
+    /// it is done.
     FilesRestored {
         to: Seq,
         how: Restore,
-        paths: Vec<PathBuf>,
+        #[serde(default)]
+        files: Vec<Replaced>,
     },
     /// A command ran whose changes undo cannot see.
     CommandRan {
@@ -189,6 +194,25 @@ pub struct Header {
     pub version: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<String>,
+}
+
+/// What a file was at some time. No blob: it did not exist.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    pub blob: Option<BlobId>,
+    /// Unix permission bits, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
+}
+
+/// One file that undo, redo or rewind replaces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replaced {
+    pub path: PathBuf,
+    pub from: Version,
+    pub to: Version,
+    /// What exists beside the file meanwhile.
+    pub temporary: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

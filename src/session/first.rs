@@ -15,7 +15,7 @@ pub struct First {
 impl Session {
     /// Every file whose change by a tool stands, in the order of the first changes.
     pub fn first_versions(&self) -> Vec<First> {
-        let first = |(path, version): (&std::path::Path, &super::changes::Version)| {
+        let first = |(path, version): (&std::path::Path, &super::entry::Version)| {
             let blob = version.blob.as_ref().map(|blob| self.store().blob(blob)).transpose();
             let before = blob.map_err(|error| format!("its saved content cannot be read: {error}"));
             First { path: path.to_path_buf(), before }

@@ -162,8 +162,8 @@ impl Screen {
                 self.note(format!("The answer above was discarded and asked again: {reason}"));
             }
             EntryKind::TurnStarted | EntryKind::TurnEnded { .. } => self.flush(),
-            EntryKind::FilesRestored { how, paths, .. } => {
-                let files: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            EntryKind::FilesRestored { how, files, .. } => {
+                let files: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
                 let verb = match how {
                     Restore::Undo => "Took back the changes of",
                     Restore::Redo => "Made the changes again of",

@@ -157,6 +157,10 @@ impl Session {
             indexed: loaded.indexed,
         };
         session.save_index();
+        if session.writer.is_some() {
+            let left = session.remove_leftovers();
+            session.notices.extend(left);
+        }
         Ok(session)
     }
 

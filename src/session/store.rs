@@ -36,23 +36,38 @@ impl Store {
         self.dir.join("blobs").join(&id.0)
     }
 
-    /// Saves bytes under their hash; the same bytes are stored once.
+    /// Saves bytes under their hash, forced to disk; the same bytes are stored once.
     ///
     /// # Errors
     /// What the file system says; a partly written blob is never left under its name.
     pub fn put_blob(&self, bytes: &[u8]) -> io::Result<BlobId> {
+        let id = self.keep_blob(bytes)?;
+        File::open(self.blob_path(&id))?.sync_data()?;
+        Ok(id)
+    }
+
+    /// As `put_blob`, but left to the system to bring to disk: for what is missed little after a power failure.
+    ///
+    /// # Errors
+    /// As `put_blob`.
+    pub fn keep_blob(&self, bytes: &[u8]) -> io::Result<BlobId> {
         let id = BlobId(sha256_hex(bytes));
         let path = self.blob_path(&id);
-        if path.exists() {
+        // What a power failure left of one is written again.
+        if fs::read(&path).is_ok_and(|found| found == bytes) {
             return Ok(id);
         }
         let folder = self.dir.join("blobs");
         private_dir(&folder)?;
         let mut file = tempfile::NamedTempFile::new_in(&folder)?;
         file.write_all(bytes)?;
-        file.as_file().sync_data()?;
         file.persist(&path).map_err(|error| error.error)?;
         Ok(id)
+    }
+
+    /// A blob's bytes, if they are there and are what their name says.
+    pub fn sound_blob(&self, id: &BlobId) -> Option<Vec<u8>> {
+        self.blob(id).ok().filter(|bytes| sha256_hex(bytes) == id.0)
     }
 
     /// Reads a blob back.

@@ -1,16 +1,18 @@
 //! Takes file changes back and brings them forth again, without git: contents are blobs beside the log.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use super::changes::{Plan, Step, Version};
-use super::entry::{EntryKind, Restore, Seq};
+use super::changes::{Change, Plan, Step};
+use super::entry::{EntryKind, Replaced, Restore, Seq, Version};
 use super::error::Error;
+use super::merge::merge;
 use super::session::Session;
 use crate::message::{BlobId, CallId};
 use crate::protocol::RewindWhat;
 use crate::stdx::hash::sha256_hex;
+use crate::stdx::replace::{self, Expected, Replacement, is_mixture};
 
 /// Largest file whose content is saved, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -21,6 +23,8 @@ pub struct Restored {
     pub how: Restore,
     /// Files that are as they were before, or again as they were after.
     pub restored: Vec<PathBuf>,
+    /// Those of them that keep what somebody else changed in between.
+    pub merged: Vec<PathBuf>,
     /// Files that were left alone; a line each, with the reason.
     pub refused: Vec<String>,
     /// Commands that ran in the turns in question, whose changes cannot be seen.
@@ -39,16 +43,13 @@ pub struct Rewound {
 }
 
 impl Session {
-    /// Saves a file's content before its first change since the last prompt. Call it right before a tool changes `path`,
-    /// which is absolute; whoever does syncs the log then.
+    /// Saves a file's content before our first change since the last prompt, and again when somebody else changed it in
+    /// between. Call it right before a tool changes `path`, which is absolute.
     ///
     /// # Errors
     /// What the file system or the log says; the change must not go on then.
     pub fn before_change(&mut self, path: &Path) -> Result<(), Error> {
         let path = resolve(path);
-        if self.changes.before(&path).is_some() {
-            return Ok(());
-        }
         let (blob, mode) = match fs::symlink_metadata(&path) {
             Err(error) if is_absent(&error) => (None, None),
             Err(error) => return Err(Error::io("read", &path, error)),
@@ -60,41 +61,65 @@ impl Session {
             }
             Ok(meta) => {
                 let bytes = fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
-                let blob = self.store().put_blob(&bytes).map_err(|error| Error::write(self.store().dir(), error))?;
+                let blob = BlobId(sha256_hex(&bytes));
+                if !self.changes.current(&path).is_some_and(|change| change.explains(Some(&blob))) {
+                    self.store().put_blob(&bytes).map_err(|error| Error::write(self.store().dir(), error))?;
+                }
                 (Some(blob), mode_of(&meta))
             }
         };
+        if self.changes.current(&path).is_some_and(|change| change.explains(blob.as_ref())) {
+            return Ok(());
+        }
         self.append(EntryKind::FileBefore { path, blob, mode })?;
         Ok(())
     }
 
-    /// Notes what a tool left in a file, also when it failed. Does nothing when the file is as it was.
+    /// Notes what a tool is about to leave in a file, forced to disk: should the program be killed meanwhile, the file
+    /// itself tells whether it did. `temporary` exists beside it until then.
+    ///
+    /// # Errors
+    /// What the log says; the change must not go on then.
+    pub fn will_change(&mut self, path: &Path, blob: BlobId, temporary: PathBuf) -> Result<(), Error> {
+        let path = resolve(path);
+        if let Some(change) = self.changes.current(&path) {
+            let mode = change.after().mode;
+            self.append(EntryKind::FileAfter { path, blob: Some(blob), mode, temporary: Some(temporary) })?;
+        }
+        self.sync()
+    }
+
+    /// Notes what a hook made of a file that a tool changed: undo takes both back.
     ///
     /// # Errors
     /// What the log says.
-    pub fn after_change(&mut self, path: &Path) -> Result<(), Error> {
+    pub fn after_hook(&mut self, path: &Path) -> Result<(), Error> {
         let path = resolve(path);
-        let Some(known) = self.changes.after(&path) else { return Ok(()) };
-        match version_of(&path) {
-            Ok((version, _)) if version != *known => {
-                self.append(EntryKind::FileAfter { path, blob: version.blob, mode: version.mode })?;
-                Ok(())
-            }
-            // What cannot be read now is refused when it is to be taken back.
-            Ok(_) | Err(_) => Ok(()),
+        // What cannot be read now is refused when it is to be taken back.
+        if let Some(change) = self.changes.current(&path)
+            && let Ok((version, bytes)) = version_of(&path)
+            && version.blob != change.after().blob
+        {
+            let kept = bytes.map(|bytes| self.store().keep_blob(&bytes)).transpose();
+            kept.map_err(|error| Error::write(self.store().dir(), error))?;
+            let Version { blob, mode } = version;
+            self.append(EntryKind::FileAfter { path, blob, mode, temporary: None })?;
         }
+        Ok(())
     }
 
-    /// Takes the file changes of the last turn back that made some; again, those of the turn before.
+    /// Takes the file changes of the last turn back that made some; again, those of the turn before. Files that the last
+    /// undo did not get to come first.
     ///
     /// # Errors
     /// `Nothing` when no turn is left; otherwise what the log says, and no file was touched.
     pub fn undo(&mut self) -> Result<Restored, Error> {
-        let plan = self.changes.undo().ok_or(Error::Nothing("undo"))?;
-        self.carry_out(Restore::Undo, plan)
+        let still = |file: &Replaced| version_of(&file.path).is_ok_and(|(found, _)| found.blob == file.from.blob);
+        let plan = self.changes.unfinished(still).or_else(|| self.changes.undo());
+        self.carry_out(Restore::Undo, plan.ok_or(Error::Nothing("undo"))?)
     }
 
-    /// Brings the file changes forth again that `undo` or a rewind took back, a turn at a time.
+    /// Takes the last `undo` or rewind back: its files are again exactly as they were before it.
     ///
     /// # Errors
     /// `Nothing` when there are none, or a new change came after; otherwise what the log says.
@@ -125,47 +150,92 @@ impl Session {
 
     /// Decides file by file, writes the entry, then changes the files.
     fn carry_out(&mut self, how: Restore, plan: Plan) -> Result<Restored, Error> {
-        let mut done = Restored { how, restored: Vec::new(), refused: Vec::new(), unseen: plan.commands };
+        let (mut restored, mut merged, mut refused) = (Vec::new(), Vec::new(), Vec::new());
         let mut ready = Vec::new();
-        for step in plan.steps {
-            match self.prepare(&step) {
-                Ok(Some(bytes)) => ready.push((step, bytes)),
-                Ok(None) => {}
-                Err(reason) => done.refused.push(format!("{}: {reason}", step.path.display())),
+        for step in &plan.steps {
+            match self.prepare(step) {
+                Ok(one) => ready.extend(one),
+                Err(reason) => refused.push(format!("{}: {reason}", step.path.display())),
             }
         }
-        let paths = ready.iter().map(|(step, _)| step.path.clone()).collect();
-        self.append(EntryKind::FilesRestored { to: plan.to, how, paths })?;
+        let files = ready.iter().map(|ready| ready.file.clone()).collect();
+        self.append(EntryKind::FilesRestored { to: plan.to, how, files })?;
         self.sync()?;
-        for (step, bytes) in ready {
-            match write_version(&step, bytes.as_deref()) {
-                Ok(()) => done.restored.push(step.path),
-                Err(error) => done.refused.push(format!("{}: {error}", step.path.display())),
+        for Ready { file, replacement, old, new, kept } in ready {
+            match write_version(&replacement, old.as_deref(), new.as_deref(), file.to.mode) {
+                Ok(()) => {
+                    merged.extend(kept.then(|| file.path.clone()));
+                    restored.push(file.path);
+                }
+                Err(error) => refused.push(format!("{}: {error}", file.path.display())),
             }
         }
-        Ok(done)
+        Ok(Restored { how, restored, merged, refused, unseen: plan.commands })
     }
 
-    /// The bytes that the file is to hold; the outer none: it is already as it shall be. Saves what it holds now, so that
-    /// the step can be taken back.
-    fn prepare(&self, step: &Step) -> Result<Option<Option<Vec<u8>>>, String> {
-        let (current, bytes) = version_of(&step.path).map_err(|error| error.to_string())?;
-        if current.blob == step.target.blob {
+    /// Works out what the file is to hold; none: it is already as it shall be. Saves what it holds now, so that the step
+    /// can be taken back.
+    fn prepare(&self, step: &Step) -> Result<Option<Ready>, String> {
+        let failed = |error: io::Error| error.to_string();
+        let (from, old) = version_of(&step.path).map_err(failed)?;
+        let (mut new, mut mode, mut kept) = (old.clone(), from.mode, false);
+        for change in &step.chain {
+            let hash = new.as_deref().map(|bytes| BlobId(sha256_hex(bytes)));
+            if hash == change.before.blob {
+                continue;
+            }
+            let before = change.before.blob.as_ref().map(|blob| self.saved(blob)).transpose()?;
+            mode = change.before.mode;
+            if !change.explains(hash.as_ref()) && !self.is_half(change, new.as_deref()) {
+                let left = change.after().blob.as_ref().map(|blob| self.saved(blob)).transpose();
+                let left = left.map_err(|_| "changed since, left as it is")?;
+                let merged = merge(left.as_deref(), new.as_deref(), before.as_deref());
+                new = merged.ok_or("changed since, left as it is")?;
+                kept = new != before;
+            } else {
+                (new, kept) = (before, false);
+            }
+        }
+        if new == old {
             return Ok(None);
         }
-        if current.blob != step.expected.blob {
-            return Err("changed since, left as it is".to_owned());
-        }
-        if let Some(bytes) = bytes {
-            self.store().put_blob(&bytes).map_err(|error| format!("what it holds now cannot be saved: {error}"))?;
-        }
-        let Some(blob) = &step.target.blob else { return Ok(Some(None)) };
-        let bytes = self.store().blob(blob).map_err(|error| format!("its saved content cannot be read: {error}"))?;
-        if sha256_hex(&bytes) != blob.0 {
-            return Err("its saved content is damaged".to_owned());
-        }
-        Ok(Some(Some(bytes)))
+        let save = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| self.store().put_blob(bytes)).transpose();
+        save(&old).map_err(|error| format!("what it holds now cannot be saved: {error}"))?;
+        let blob = save(&new).map_err(|error| format!("what it is to hold cannot be saved: {error}"))?;
+        let replacement = Replacement::of(&step.path).map_err(failed)?;
+        let (path, temporary) = (step.path.clone(), replacement.temporary().to_owned());
+        let file = Replaced { path, from, to: Version { blob, mode }, temporary };
+        Ok(Some(Ready { file, replacement, old, new, kept }))
     }
+
+    fn saved(&self, blob: &BlobId) -> Result<Vec<u8>, String> {
+        let bytes = self.store().blob(blob).map_err(|error| format!("its saved content cannot be read: {error}"))?;
+        match sha256_hex(&bytes) == blob.0 {
+            true => Ok(bytes),
+            false => Err("its saved content is damaged".to_owned()),
+        }
+    }
+
+    /// Whether the file holds what a kill left in the middle of our writing it in place: nobody else's bytes.
+    fn is_half(&self, change: &Change, found: Option<&[u8]>) -> bool {
+        let bytes = |version: &Version| version.blob.as_ref().and_then(|blob| self.store().sound_blob(blob));
+        let versions: Vec<&Version> = [&change.before].into_iter().chain(&change.left).rev().take(2).collect();
+        let [new, old] = versions.as_slice() else { return false };
+        match (found, bytes(old), bytes(new)) {
+            (Some(found), Some(old), Some(new)) => is_mixture(found, &old, &new),
+            _ => false,
+        }
+    }
+}
+
+/// A file whose new content is worked out and saved.
+struct Ready {
+    file: Replaced,
+    replacement: Replacement,
+    old: Option<Vec<u8>>,
+    new: Option<Vec<u8>>,
+    /// What somebody else changed is in the new content.
+    kept: bool,
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -217,19 +287,17 @@ fn resolve(path: &Path) -> PathBuf {
     path
 }
 
-fn write_version(step: &Step, bytes: Option<&[u8]>) -> io::Result<()> {
-    let Some(bytes) = bytes else { return fs::remove_file(&step.path) };
-    let folder = step.path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(bytes)?;
-    #[cfg(unix)]
-    if let Some(mode) = step.target.mode {
-        file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+fn write_version(
+    replacement: &Replacement,
+    old: Option<&[u8]>,
+    new: Option<&[u8]>,
+    mode: Option<u32>,
+) -> Result<(), replace::Error> {
+    let Some(new) = new else { return replacement.remove(old.unwrap_or_default()) };
+    if let Some(folder) = replacement.path().parent() {
+        fs::create_dir_all(folder)?;
     }
-    file.as_file().sync_data()?;
-    file.persist(&step.path).map_err(|error| error.error)?;
-    Ok(())
+    replacement.write(new, old.map_or(Expected::Absent, Expected::Content), mode)
 }
 
 #[cfg(test)]
@@ -273,10 +341,23 @@ mod tests {
             let path = self.path(name);
             self.session.before_change(&path).unwrap();
             match text {
-                Some(text) => fs::write(&path, text).unwrap(),
-                None => fs::remove_file(&path).unwrap(),
+                Some(text) => {
+                    let replacement = self.will_change(name, text);
+                    replacement.write(text.as_bytes(), Expected::Anything, None).unwrap();
+                }
+                None => {
+                    fs::remove_file(&path).unwrap();
+                    self.session.after_hook(&path).unwrap();
+                }
             }
-            self.session.after_change(&path).unwrap();
+        }
+
+        fn will_change(&mut self, name: &str, text: &str) -> Replacement {
+            let path = self.path(name);
+            let replacement = Replacement::of(&path).unwrap();
+            let blob = self.session.store().keep_blob(text.as_bytes()).unwrap();
+            self.session.will_change(&path, blob, replacement.temporary().to_owned()).unwrap();
+            replacement
         }
 
         fn command(&mut self, command: &str) {
@@ -356,9 +437,9 @@ mod tests {
         // The last one is already as it was before.
         let done = it.session.undo().unwrap();
         it.check(done, &[], &["a", "b"], &[], &["mine", "-", "-"]);
+        // Nothing was taken back, so nothing is made again.
         let done = it.session.redo().unwrap();
-        // Nobody saved what the removed one held.
-        it.check(done, &[], &["a", "b", "c"], &[], &["mine", "-", "-"]);
+        it.check(done, &[], &[], &[], &["mine", "-", "-"]);
         // A folder in its place; saved bytes that are gone or damaged.
         fs::create_dir(it.path("c")).unwrap();
         fs::write(it.path("a"), "a1").unwrap();
@@ -397,6 +478,8 @@ mod tests {
         assert_eq!(prompts(&it), []);
         // Forth again, although the prompts are gone: the files know no conversation.
         let done = it.session.redo().unwrap();
+        it.check(done, &["a"], &[], &[], &["a1", "-"]);
+        let done = it.session.redo().unwrap();
         it.check(done, &["a", "b"], &[], &[], &["a2", "b2"]);
         let done = it.session.undo().unwrap();
         it.check(done, &["a", "b"], &[], &["make"], &["a0", "-"]);
@@ -421,5 +504,166 @@ mod tests {
         assert!(fs::read_link(it.path("a")).is_ok() && fs::read_link(it.path("b")).is_ok());
         let done = it.session.redo().unwrap();
         it.check(done, &["real", "new"], &[], &[], &["r1", "n1"]);
+    }
+
+    /// A file of ten lines, some of them replaced: `[(3, "x")]` puts an x in the place of line 3.
+    fn ten(replaced: &[(usize, &str)]) -> String {
+        let line = |at: usize| {
+            replaced.iter().find(|(line, _)| *line == at).map_or(format!("line {at}"), |(_, text)| (*text).into())
+        };
+        (0..10).map(|at| line(at) + "\n").collect()
+    }
+
+    #[test]
+    fn what_the_user_changed_in_between_survives() {
+        // Within a turn, between turns, and after the last of them; undone in one go and turn by turn.
+        let mut it = Fixture::new(&[("a", &ten(&[]))]);
+        let first = it.turn();
+        it.change("a", Some(&ten(&[(1, "ours")])));
+        fs::write(it.path("a"), ten(&[(1, "ours"), (4, "mine")])).unwrap();
+        it.change("a", Some(&ten(&[(1, "ours"), (4, "mine"), (6, "ours")])));
+        it.turn();
+        let second = ten(&[(0, "mine"), (1, "ours"), (4, "mine"), (6, "ours")]);
+        fs::write(it.path("a"), &second).unwrap();
+        let third = ten(&[(0, "mine"), (1, "ours"), (4, "mine"), (6, "ours"), (8, "ours")]);
+        it.change("a", Some(&third));
+        let last = format!("{third}mine at the end\n");
+        fs::write(it.path("a"), &last).unwrap();
+        let at_end = |text: String| format!("{text}mine at the end\n");
+
+        let done = it.session.undo().unwrap();
+        assert_eq!(done.merged, [it.path("a")]);
+        it.check(done, &["a"], &[], &[], &[&at_end(second.clone())]);
+        // In line 0 they touch: the user's lines stay, and so does ours.
+        let done = it.session.undo().unwrap();
+        it.check(done, &[], &["a"], &[], &[&at_end(second.clone())]);
+        it.session.redo().unwrap();
+        let done = it.session.redo().unwrap();
+        it.check(done, &["a"], &[], &[], &[&last]);
+        assert!(matches!(it.session.redo(), Err(Error::Nothing("redo"))));
+
+        fs::write(it.path("a"), ten(&[(1, "ours"), (4, "mine"), (6, "ours"), (8, "ours"), (9, "mine, too")])).unwrap();
+        let done = it.session.rewind(first, RewindWhat::Code).unwrap().files.unwrap();
+        it.check(done, &[], &["a"], &[], &[]);
+        fs::write(it.path("a"), &last).unwrap();
+        let done = it.session.redo().unwrap();
+        it.check(done, &[], &[], &[], &[&last]);
+    }
+
+    #[test]
+    fn a_redo_after_a_merge_brings_back_exactly_what_was_there() {
+        let mut it = Fixture::new(&[("a", &ten(&[]))]);
+        it.turn();
+        it.change("a", Some(&ten(&[(1, "ours")])));
+        let before = ten(&[(1, "ours"), (7, "mine")]);
+        fs::write(it.path("a"), &before).unwrap();
+        for _ in 0..3 {
+            let done = it.session.undo().unwrap();
+            it.check(done, &["a"], &[], &[], &[&ten(&[(7, "mine")])]);
+            let done = it.session.redo().unwrap();
+            it.check(done, &["a"], &[], &[], &[&before]);
+        }
+        // A change between undo and redo survives both.
+        it.session.undo().unwrap();
+        fs::write(it.path("a"), ten(&[(4, "later"), (7, "mine")])).unwrap();
+        let done = it.session.redo().unwrap();
+        it.check(done, &["a"], &[], &[], &[&ten(&[(1, "ours"), (4, "later"), (7, "mine")])]);
+    }
+
+    #[test]
+    fn files_that_were_made_are_removed_only_with_our_lines_alone() {
+        let mut it = Fixture::new(&[]);
+        it.turn();
+        it.change("a", Some("ours\n"));
+        it.change("b", Some("ours\n"));
+        fs::write(it.path("b"), "ours\nmine\n").unwrap();
+        let done = it.session.undo().unwrap();
+        it.check(done, &["a"], &["b"], &[], &["-", "ours\nmine\n"]);
+        let done = it.session.redo().unwrap();
+        it.check(done, &["a"], &[], &[], &["ours\n", "ours\nmine\n"]);
+    }
+
+    /// Resumes the session as after a kill.
+    fn resume(it: &mut Fixture) {
+        let (home, id) = (it.temp.path().join("home"), it.session.id().to_owned());
+        let other = Session::create(&it.temp.path().join("other"), it.temp.path(), "1", SystemTime::now);
+        drop(std::mem::replace(&mut it.session, other));
+        it.session = Session::open(&home, &id, SystemTime::now).unwrap();
+    }
+
+    #[test]
+    fn a_kill_at_any_point_of_a_change_leaves_it_undoable() {
+        let (old, new) = (ten(&[]), ten(&[(0, "new"), (5, "longer than it was")]) + "more\n");
+        let half = |at: usize| format!("{}{}", &new[..at], &old[at..]);
+        let tail = format!("{old}{}", &new[old.len()..]);
+        // What the file holds when the program dies, and what the temporary file does.
+        for (file, temporary) in [
+            (&old, None),
+            (&old, Some("")),
+            (&old, Some(&new[..9])),
+            (&old, Some(new.as_str())),
+            (&new, Some(old.as_str())),
+            (&new, None),
+            // Written in place.
+            (&tail, None),
+            (&half(3), None),
+            (&half(40), None),
+            (&format!("{}{}", &new[..40], &tail[40..]), None),
+        ] {
+            for earlier in [false, true] {
+                let mut it = Fixture::new(&[("a", if earlier { "first\n" } else { &old })]);
+                it.turn();
+                if earlier {
+                    it.change("a", Some(&old));
+                }
+                it.session.before_change(&it.path("a")).unwrap();
+                let replacement = it.will_change("a", &new);
+                fs::write(it.path("a"), file).unwrap();
+                temporary.iter().for_each(|text| fs::write(replacement.temporary(), text).unwrap());
+                resume(&mut it);
+                assert_eq!(it.session.notices(), [""; 0]);
+                assert!(!replacement.temporary().exists(), "{file:?} {temporary:?}");
+                let before = if earlier { "first\n" } else { &old };
+                it.session.undo().unwrap();
+                it.holds(&[before]);
+                it.session.redo().unwrap();
+                it.holds(&[file]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_save_that_met_a_kill_is_not_removed() {
+        let mut it = Fixture::new(&[("a", "a0")]);
+        it.turn();
+        it.session.before_change(&it.path("a")).unwrap();
+        let replacement = it.will_change("a", "a1");
+        fs::write(it.path("a"), "a1").unwrap();
+        fs::write(replacement.temporary(), "mine").unwrap();
+        resume(&mut it);
+        assert!(it.session.notices()[0].contains("holds what somebody saved"), "{:?}", it.session.notices());
+        assert_eq!(fs::read_to_string(replacement.temporary()).unwrap(), "mine");
+    }
+
+    #[test]
+    fn an_undo_that_was_cut_short_goes_on() {
+        let mut it = Fixture::new(&[("a", "a0"), ("b", "b0")]);
+        it.turn();
+        it.change("a", Some("a1"));
+        it.turn();
+        it.change("a", Some("a2"));
+        it.change("b", Some("b2"));
+        it.session.undo().unwrap();
+        // As if it had been killed between the two files.
+        fs::write(it.path("b"), "b2").unwrap();
+        resume(&mut it);
+        let done = it.session.undo().unwrap();
+        it.check(done, &["b"], &[], &[], &["a1", "b0"]);
+        let done = it.session.undo().unwrap();
+        it.check(done, &["a"], &[], &[], &["a0", "b0"]);
+        it.session.redo().unwrap();
+        it.session.redo().unwrap();
+        it.session.redo().unwrap();
+        it.holds(&["a2", "b2"]);
     }
 }

@@ -12,5 +12,6 @@ pub mod hash;
 pub mod nearest;
 pub mod panics;
 pub mod process;
+pub mod replace;
 pub mod secrecy;
 pub mod text;

@@ -4,13 +4,14 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use crate::message::{Display, Effect, FileDiff};
+use crate::message::{BlobId, Display, Effect, FileDiff};
 use crate::permission::Access;
+use crate::session::store::Store;
 use crate::stdx::ansi::visible;
-use crate::stdx::fs::write_atomic;
 use crate::stdx::hash::sha256_hex;
+use crate::stdx::replace::{self, Expected, Replacement};
 
-use super::{Context, Dirs, Output, diff};
+use super::{Context, Dirs, FileChange, Output, diff};
 
 /// Largest file that can be edited, and whose content is remembered as seen.
 pub(super) const EDITABLE: u64 = 64 * 1024 * 1024;
@@ -136,10 +137,7 @@ pub(super) fn snapshot(path: &Path) -> Result<Option<Snapshot>, String> {
 pub(super) fn check_seen(path: &Path, snapshot: &Snapshot, context: &Context<'_>) -> Result<(), String> {
     match context.seen.get(path) {
         Some(hash) if *hash == snapshot.hash => Ok(()),
-        Some(_) => Err(format!(
-            "{} changed on disk since you read it; nothing was written. Read it again, then repeat the change.",
-            path.display()
-        )),
+        Some(_) => Err(changed(path)),
         None => {
             Err(format!("{} exists, but you have not read it; nothing was written. Read it first.", path.display()))
         }
@@ -173,19 +171,48 @@ impl Change {
         if context.cancel.is_cancelled() {
             return interrupted();
         }
-        blocking(move || self.write()).await
+        let store = context.store.clone();
+        let prepared = tokio::task::spawn_blocking(move || self.prepare(&store)).await;
+        let (change, replacement, blob) = match prepared {
+            Ok(Ok(prepared)) => prepared,
+            Ok(Err(refusal)) => return Output::error(refusal),
+            Err(error) => return Output::error(format!("The tool failed: {error}.")),
+        };
+        let noted = FileChange { path: change.path.clone(), blob, temporary: replacement.temporary().to_owned() };
+        if let Err(error) = context.host.will_change(noted).await {
+            return Output::error(format!("Not done, since it could not be undone: {error}."));
+        }
+        blocking(move || change.write(&replacement)).await
     }
 
-    fn write(self) -> Output {
+    fn prepare(self, store: &Store) -> Result<(Change, Replacement, BlobId), String> {
+        let cannot = |error: std::io::Error| format!("{} cannot be written: {error}.", self.path.display());
         let folder = self.path.parent().unwrap_or(Path::new("/"));
-        let written = std::fs::create_dir_all(folder).and_then(|()| write_atomic(&self.path, &self.after, None));
-        if let Err(error) = written {
-            return Output::error(format!("{} cannot be written: {error}.", self.path.display()));
+        std::fs::create_dir_all(folder).map_err(cannot)?;
+        let replacement = Replacement::of(&self.path).map_err(cannot)?;
+        let blob = store.keep_blob(&self.after);
+        let blob = blob.map_err(|error| format!("Not done, since it could not be undone: {error}."))?;
+        Ok((self, replacement, blob))
+    }
+
+    fn write(self, replacement: &Replacement) -> Output {
+        let expected = self.before.as_ref().map_or(Expected::Absent, |before| Expected::Content(&before.bytes));
+        match replacement.write(&self.after, expected, None) {
+            Ok(()) => {}
+            Err(replace::Error::Changed) => return Output::error(changed(&self.path)),
+            Err(error) => return Output::error(format!("{} cannot be written: {error}.", self.path.display())),
         }
         let diff = self.diff();
         let seen = Effect::Seen { path: self.path, sha256: sha256_hex(&self.after) };
         Output { display: Some(Display::Diff(diff)), effects: vec![seen], ..Output::ok(self.told) }
     }
+}
+
+fn changed(path: &Path) -> String {
+    format!(
+        "{} changed on disk since you read it; nothing was written. Read it again, then repeat the change.",
+        path.display()
+    )
 }
 
 /// The answer of a call that was stopped before it did anything.

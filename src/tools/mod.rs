@@ -44,7 +44,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::message::{Content, Display, Effect, FileDiff, Outcome, Todo};
+use crate::message::{BlobId, Content, Display, Effect, FileDiff, Outcome, Todo};
 use crate::permission::{Access, Sight};
 use crate::protocol::{Answer, Approval, Question, TurnEnd};
 use crate::provider::ToolSpec;
@@ -167,6 +167,20 @@ pub type SearchFuture<'a> = Pin<Box<dyn Future<Output = Result<String, String>> 
 /// The answer of a person; none when the call was cancelled first.
 pub type AskFuture<'a> = Pin<Box<dyn Future<Output = Option<Answer>> + Send + 'a>>;
 
+/// Whether something stands in the session's log; an error says why not.
+pub type NotedFuture<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
+
+/// What a tool is about to leave in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    /// As the call names it, made absolute.
+    pub path: PathBuf,
+    /// The new content, which is in the store.
+    pub blob: BlobId,
+    /// What exists beside the file until it is done.
+    pub temporary: PathBuf,
+}
+
 /// How a sub-agent ended; an error when it could not be launched.
 pub type ReportFuture<'a> = Pin<Box<dyn Future<Output = Result<Report, String>> + Send + 'a>>;
 
@@ -174,6 +188,12 @@ pub type ReportFuture<'a> = Pin<Box<dyn Future<Output = Result<Report, String>> 
 pub trait Host: Send + Sync {
     /// Asks the user. Headless mode answers no.
     fn ask(&self, question: Question) -> AskFuture<'_>;
+
+    /// Notes a change of a file before it is made, so that it can be undone although the program is killed meanwhile.
+    /// An error forbids it.
+    fn will_change(&self, _change: FileChange) -> NotedFuture<'_> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// Whether the model may start this skill now.
     ///

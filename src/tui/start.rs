@@ -186,7 +186,7 @@ impl Host for Home {
         } else {
             let folder = self.draft.parent().unwrap_or(Path::new("/"));
             std::fs::create_dir_all(folder)
-                .and_then(|()| crate::stdx::fs::write_atomic(&self.draft, text.as_bytes(), Some(0o600)))
+                .and_then(|()| crate::stdx::replace::replace(&self.draft, text.as_bytes(), Some(0o600)))
         };
         if let Err(error) = saved {
             tracing::warn!(%error, "draft");

@@ -225,7 +225,7 @@ impl Transcript {
                     _ => self.push(Cell::Shell(Shell { command: command.clone(), since: now, done })),
                 }
             }
-            Item::FilesRestored { how, restored, refused, unseen } => {
+            Item::FilesRestored { how, restored, merged, refused, unseen } => {
                 let verb = match how {
                     Restore::Undo => "undone",
                     Restore::Redo => "redone",
@@ -239,6 +239,9 @@ impl Transcript {
                         restored.iter().map(|path| self.short(&path.to_string_lossy())).collect::<Vec<_>>().join(", ")
                     )),
                 }
+                let kept =
+                    |path: &PathBuf| format!("kept what others changed in {}", self.short(&path.to_string_lossy()));
+                lines.extend(merged.iter().map(kept));
                 lines.extend(refused.iter().map(|refused| format!("left alone: {refused}")));
                 lines.extend(unseen.iter().map(|command| format!("not undone, since a command did it: {command}")));
                 self.aside(lines.join("\n"));

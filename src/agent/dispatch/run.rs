@@ -60,6 +60,7 @@ impl Agent {
             self.host(desk, cancel),
             self.settings.user_home.clone(),
         );
+        host.words = Some(self.family.above.as_ref().map_or_else(|| words.clone(), |above| above.words.clone()));
         host.launcher = self.launcher(words);
         let ready: Vec<_> = ready
             .into_iter()

@@ -238,6 +238,7 @@ fn shell_lines_rewinds_and_restores() {
         item(Item::FilesRestored {
             how: Restore::Undo,
             restored: vec!["/code/a".into()],
+            merged: vec!["/code/a".into()],
             refused: vec!["b: changed since".into()],
             unseen: vec!["make".into()],
         }),
