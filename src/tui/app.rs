@@ -1,9 +1,9 @@
 //! The view state of the terminal, folded from keys and events. Pure: it asks nobody and draws nothing.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::asks::Asks;
 use super::composer::Composer;
 use super::dialog::Dialog;
 use super::dialog::picker::Picker;
@@ -15,7 +15,7 @@ use super::status::Status;
 use super::theme::Theme;
 use crate::commands::Registry;
 use crate::message::{Kind, Message, Todo};
-use crate::protocol::{Ask, AskId, Event, HistoryItem, Item, Op, Question, Queued, SessionInfo, Turn, TurnEnd};
+use crate::protocol::{Ask, Event, HistoryItem, Item, Op, Question, Queued, SessionInfo, Turn, TurnEnd};
 use crate::session::entry::Seq;
 
 /// How long a hint stays.
@@ -59,8 +59,7 @@ pub struct App {
     /// Columns and rows of the screen.
     pub(super) size: (u16, u16),
     pub(super) composer: Composer,
-    /// Open questions, the one in front first.
-    pub(super) dialogs: VecDeque<Dialog>,
+    pub(super) asks: Asks,
     pub(super) picker: Option<Picker>,
     /// The memory file that was asked for by its number, while the list is gathered.
     pub(super) wanted: Option<usize>,
@@ -75,6 +74,8 @@ pub struct App {
     pub(super) hint: Option<Hint>,
     pub(super) pressed: Pressed,
     pub(super) focused: bool,
+    /// The terminal prints what changes below what was there: the less changes, the better.
+    pub(super) linear: bool,
     /// Shutdown was asked for.
     pub(super) closing: bool,
     cwd: PathBuf,
@@ -91,7 +92,7 @@ impl App {
             options,
             size,
             composer: Composer::default(),
-            dialogs: VecDeque::new(),
+            asks: Asks::default(),
             picker: None,
             wanted: None,
             pager: None,
@@ -104,6 +105,7 @@ impl App {
             hint: None,
             pressed: Pressed::default(),
             focused: true,
+            linear: false,
             closing: false,
             cwd: PathBuf::new(),
             name: String::new(),
@@ -141,12 +143,23 @@ impl App {
 
     /// Pager or dialog wants the whole (alternate) screen.
     pub fn covers(&self) -> bool {
-        self.pager.is_some() || self.dialogs.front().is_some_and(Dialog::covers)
+        self.pager.is_some() || self.asks.open().is_some_and(Dialog::covers)
     }
 
     /// What waits outside the pager.
     pub fn alert(&self) -> Option<&'static str> {
-        (!self.dialogs.is_empty()).then_some("A question waits")
+        (!self.asks.is_empty()).then_some("A question waits")
+    }
+
+    /// A frame for a screen of `size` has been written to its end: what it shows can be read from now on. True when the
+    /// next one looks different for that.
+    pub fn drawn(&mut self, size: (u16, u16), now: Instant) -> bool {
+        self.pager.is_none() && size == self.size && self.asks.drawn(now, &self.options.theme)
+    }
+
+    /// What an open question says while no key answers it.
+    pub(super) fn asleep(&self) -> Option<&'static str> {
+        (!self.linear && !self.asks.live()).then_some("keys work in a moment")
     }
 
     pub fn busy(&self) -> bool {
@@ -155,9 +168,11 @@ impl App {
 
     /// When the screen changes by itself next; none while nothing moves.
     pub fn wake(&self, now: Instant) -> Option<Instant> {
-        let hidden = self.pager.is_some() || !self.dialogs.is_empty();
+        let hidden = self.pager.is_some() || !self.asks.is_empty();
         let spinner = if hidden { None } else { self.spinner.wake(now, self.options.reduced_motion) };
-        spinner.into_iter().chain(self.hint.as_ref().map(|hint| hint.until)).min()
+        // Below the pager a question goes nowhere.
+        let asks = if self.pager.is_some() { None } else { self.asks.wake() };
+        spinner.into_iter().chain(asks).chain(self.hint.as_ref().map(|hint| hint.until)).min()
     }
 
     /// Columns of the composer's text.
@@ -176,7 +191,7 @@ impl App {
         self.composer.heed(&self.status.thinking.keywords());
         self.status.thinking.read(&self.composer);
         self.composer.settle(self.size.0, rows);
-        if let Some(dialog) = self.dialogs.front_mut() {
+        if let Some(dialog) = self.asks.front_mut() {
             dialog.settle(self.size, &self.options.theme);
         }
     }
@@ -204,7 +219,7 @@ impl App {
         match event {
             Event::Session(session) => self.begin(session),
             Event::Ask(ask) => return self.ask(ask, now),
-            Event::AskClosed { id } => self.close(id, now),
+            Event::AskClosed { id } => self.asks.close(id, now),
             Event::Commands { registry } => {
                 self.options.commands = registry;
                 self.composer.renew(&self.options.commands);
@@ -233,7 +248,7 @@ impl App {
         if std::mem::replace(&mut self.saved, revision) != revision {
             effects.push(Effect::SaveDraft);
         }
-        let mark = match (self.dialogs.is_empty(), self.spinner.busy()) {
+        let mark = match (self.asks.is_empty(), self.spinner.busy()) {
             (false, _) => "? ",
             (true, true) => "… ",
             (true, false) => "",
@@ -268,27 +283,15 @@ impl App {
         {
             *title = inside.display().to_string();
         }
-        let dialog = Dialog::new(ask, now);
-        self.dialogs.retain(|open| open.id() != dialog.id());
+        let dialog = Dialog::new(ask);
         let headline = dialog.headline().to_owned();
-        self.dialogs.push_back(dialog);
+        self.asks.push(dialog, now);
         if self.calls_back() { vec![Effect::Notify(headline)] } else { Vec::new() }
     }
 
     /// Whether the user looks elsewhere, and wants to be told.
     fn calls_back(&self) -> bool {
         !self.focused && self.options.notifications
-    }
-
-    /// Takes a question away; the next one comes to the front.
-    pub(super) fn close(&mut self, id: AskId, now: Instant) {
-        let front = self.dialogs.front().map(Dialog::id);
-        self.dialogs.retain(|dialog| dialog.id() != id);
-        if front == Some(id)
-            && let Some(next) = self.dialogs.front_mut()
-        {
-            next.raise(now);
-        }
     }
 
     fn note_prompt(&mut self, seq: Seq, message: &Message) {

@@ -13,9 +13,10 @@ const FIXED: &[(&str, &[(&str, &str)])] = &[
     (
         "In a question",
         &[
+            ("Tab", "while it waits in one line: look now"),
             ("1-9", "choose the option with that number"),
             ("Up Down Enter", "choose an option"),
-            ("PgUp PgDn", "read on: the command, the diff, the plan"),
+            ("PgUp PgDn Space", "read on: the command, the diff, the plan"),
             ("Esc", "no, without a word; in a text field: back"),
         ],
     ),

@@ -1,6 +1,7 @@
 //! The terminal front end: speaks only Op and Event.
 
 pub mod app;
+pub mod asks;
 pub mod cell;
 pub mod changes;
 pub mod composer;

@@ -107,6 +107,7 @@ pub async fn run<O: Output>(
         left: Left::Done,
         done: false,
     };
+    front.app.linear = front.surface.traits().plain;
     front.transcript.colour_beside();
     front.look_around();
     while !front.done {
@@ -256,6 +257,7 @@ impl<O: Output> Front<O> {
                 if let Some((session, _)) = &self.modes {
                     session.resume()?;
                 }
+                self.app.asks.hidden();
                 self.surface.redraw();
                 return Ok(());
             }
@@ -425,7 +427,9 @@ impl<O: Output> Front<O> {
         }
         if self.surface.in_overlay() {
             let app = &self.app;
-            return self.surface.draw_overlay(|area, buf| view::draw_over(app, area, buf));
+            self.surface.draw_overlay(|area, buf| view::draw_over(app, area, buf))?;
+            self.shown();
+            return Ok(());
         }
         let app = &self.app;
         let (width, height) = (self.surface.size().width, self.surface.size().height);
@@ -440,10 +444,19 @@ impl<O: Output> Front<O> {
             true => view::draw_over(app, area, buf),
             false => view::draw(app, &live, area, buf, now),
         })?;
+        self.shown();
         if let Some((stream, jobs)) = jobs {
             self.paint(stream, jobs);
         }
         Ok(())
+    }
+
+    /// What stands on the screen can be read from now on.
+    fn shown(&mut self) {
+        let size = self.surface.size();
+        if self.app.drawn((size.width, size.height), Instant::now()) {
+            self.frame = self.frame.max(Frame::Soon);
+        }
     }
 
     /// Has code coloured beside the loop, or on the spot where that cannot be had.

@@ -1,5 +1,6 @@
 //! Keys and events in, ops and screens out.
 
+mod asks;
 mod dialogs;
 mod mentions;
 mod reviews;
@@ -88,6 +89,20 @@ impl Run {
         self.msg(Msg::Tick)
     }
 
+    /// A frame has been drawn.
+    fn frame(&mut self) -> &mut Run {
+        let size = self.app.size;
+        self.app.drawn(size, self.now);
+        self
+    }
+
+    /// Waits until the question in front takes keys.
+    fn live(&mut self) -> &mut Run {
+        self.wait(1_000).frame().wait(500);
+        assert!(self.app.asks.live());
+        self
+    }
+
     /// Presses keys: words are typed, `<ctrl+c>` and the like are keys.
     fn keys(&mut self, keys: &str) -> &mut Run {
         let mut rest = keys;
@@ -157,6 +172,7 @@ fn named_key(name: &str) -> KeyEvent {
         "down" => KeyCode::Down,
         "left" => KeyCode::Left,
         "bs" => KeyCode::Backspace,
+        "end" => KeyCode::End,
         "pgdn" => KeyCode::PageDown,
         c => KeyCode::Char(c.chars().next().unwrap()),
     };

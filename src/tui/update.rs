@@ -5,13 +5,13 @@ use std::time::Instant;
 use ratatui::crossterm::event::{KeyEvent, KeyEventKind};
 
 use super::app::{App, TWICE};
+use super::asks;
 use super::composer::{self, Reaction};
-use super::dialog;
 use super::dialog::picker::{self, Choice, Picker};
 use super::keymap::Action;
 use super::msg::{Effect, Msg};
 use super::pager::{self, Pager};
-use super::{thinking, view};
+use super::thinking;
 use crate::commands::Registry;
 use crate::protocol::{Delivery, Event, ListKind, Listed, Op};
 
@@ -26,6 +26,8 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
         Msg::Paste { text, image } => paste(app, &text, image, now),
         Msg::Resize(columns, rows) => {
             app.size = (columns, rows);
+            // Somebody is at it; and the screen below comes to rest before another one covers it.
+            app.asks.pressed(now);
             match app.pager.as_ref().map(Pager::live) {
                 Some(true) => vec![Effect::RenderTranscript],
                 Some(false) => {
@@ -69,7 +71,12 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             choice.map_or_else(Vec::new, |choice| chosen(app, choice))
         }
         Msg::Engine(event) => app.apply(event, now),
-        Msg::Tick => Vec::new(),
+        Msg::Tick => {
+            if app.pager.is_none() {
+                app.asks.tick(now);
+            }
+            Vec::new()
+        }
         Msg::Files { query, paths } => {
             app.composer.listed(&query, paths);
             Vec::new()
@@ -83,7 +90,7 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             Vec::new()
         }
         Msg::PlanEdited { id, text: Ok(text) } => {
-            if let Some(dialog) = app.dialogs.iter_mut().find(|dialog| dialog.id() == id) {
+            if let Some(dialog) = app.asks.find(id) {
                 dialog.edited(text);
             }
             Vec::new()
@@ -107,58 +114,30 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
 
 fn key_pressed(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
     let action = app.options.keymap.action(key);
+    app.asks.pressed(now);
     match action {
         Some(Action::Redraw) => return vec![Effect::Redraw],
-        Some(Action::Suspend) => return vec![Effect::Suspend],
+        Some(Action::Suspend) => {
+            app.asks.hidden();
+            return vec![Effect::Suspend];
+        }
         _ => {}
     }
     if let Some(pager) = &mut app.pager {
         let closes = matches!(action, Some(Action::Transcript | Action::Interrupt));
         if closes || pager.key(key, app.size.1) == pager::Outcome::Closed {
             app.pager = None;
+            app.asks.hidden();
         }
         return Vec::new();
     }
-    if !app.dialogs.is_empty() {
-        return key_in_dialog(app, key, action, now);
+    if let Some(effects) = asks::key(app, key, action, now) {
+        return effects;
     }
     if app.picker.is_some() {
         return key_in_picker(app, key, action);
     }
     key_in_composer(app, key, action, now)
-}
-
-fn key_in_dialog(app: &mut App, key: KeyEvent, action: Option<Action>, now: Instant) -> Vec<Effect> {
-    match action {
-        Some(Action::Interrupt) => {
-            if app.pressed.interrupt.replace(now).is_some_and(|at| now.duration_since(at) <= TWICE) {
-                return app.quit();
-            }
-            return vec![Effect::Send(Op::Interrupt)];
-        }
-        Some(Action::Transcript) => return open_transcript(app),
-        _ => {}
-    }
-    let size = (app.size.0, view::dialog_rows(app));
-    let Some(dialog) = app.dialogs.front_mut() else { return Vec::new() };
-    let id = dialog.id();
-    if let (Some(Action::Editor), Some(path)) = (action, dialog.file()) {
-        return vec![Effect::EditPlan(id, path.to_owned())];
-    }
-    match dialog.key(key, now, size, &app.options.theme) {
-        dialog::Outcome::Answered(answer) => {
-            app.close(id, now);
-            vec![Effect::Send(Op::Answer { id, answer })]
-        }
-        dialog::Outcome::Edit(path) => vec![Effect::EditPlan(id, path)],
-        dialog::Outcome::Copy(text) => vec![Effect::CopyText(text)],
-        // It was meant for the prompt, and stays there.
-        dialog::Outcome::TooEarly if matches!(action, None | Some(Action::Help)) => {
-            let reaction = app.composer.type_key(key, &app.options.commands);
-            react(app, reaction, now)
-        }
-        dialog::Outcome::TooEarly | dialog::Outcome::Open | dialog::Outcome::Ignored => Vec::new(),
-    }
 }
 
 fn key_in_picker(app: &mut App, key: KeyEvent, action: Option<Action>) -> Vec<Effect> {
@@ -271,12 +250,11 @@ fn paste(app: &mut App, text: &str, image: Option<std::path::PathBuf>, now: Inst
     if app.pager.is_some() {
         return Vec::new();
     }
-    if app.dialogs.front_mut().is_some_and(|dialog| dialog.paste(text)) {
+    app.asks.pressed(now);
+    if asks::paste(app, text, now) {
         return Vec::new();
     }
-    if app.dialogs.is_empty()
-        && let Some(picker) = &mut app.picker
-    {
+    if let Some(picker) = &mut app.picker {
         picker.paste(text);
         return Vec::new();
     }
@@ -326,7 +304,7 @@ fn take_back(app: &mut App) -> Vec<Effect> {
     vec![Effect::Send(Op::Unqueue { id: queued.id })]
 }
 
-fn open_transcript(app: &mut App) -> Vec<Effect> {
+pub(super) fn open_transcript(app: &mut App) -> Vec<Effect> {
     app.pager = Some(Pager::open());
     vec![Effect::RenderTranscript]
 }

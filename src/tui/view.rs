@@ -7,6 +7,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::app::App;
+use super::asks;
 use super::composer::Mode;
 use super::keymap::Action;
 use super::paint;
@@ -25,6 +26,8 @@ struct Parts {
     todos: u16,
     spinner: u16,
     queue: u16,
+    /// The line of a question that waits.
+    ask: u16,
     /// Dialog, list, or the composer between its rules.
     input: u16,
     popup: u16,
@@ -33,7 +36,7 @@ struct Parts {
 
 impl Parts {
     fn sum(self) -> u16 {
-        self.todos + self.spinner + self.queue + self.input + self.popup + self.status
+        self.todos + self.spinner + self.queue + self.ask + self.input + self.popup + self.status
     }
 }
 
@@ -49,7 +52,7 @@ pub fn live_room(app: &App, width: u16, screen: u16) -> u16 {
 
 /// Rows that a dialog may take of the screen.
 pub(super) fn dialog_rows(app: &App) -> u16 {
-    app.dialogs.front().map_or(app.size.1, |dialog| dialog.rows(app.size.1))
+    app.asks.open().map_or(app.size.1, |dialog| dialog.rows(app.size.1))
 }
 
 /// Draws everything but the transcript view and says where the cursor is; none hides it.
@@ -69,10 +72,11 @@ pub fn draw(app: &App, live: &[Row], area: Rect, buf: &mut Buffer, now: Instant)
     let spinner = app.spinner.line(now, app.options.reduced_motion, area.width, theme);
     paint::lines(buf, paint::take(&mut rest, parts.spinner), spinner.as_slice());
     paint::lines(buf, paint::take(&mut rest, parts.queue), &queue(app, area.width as usize));
+    paint::lines(buf, paint::take(&mut rest, parts.ask), asks::line(app, area.width as usize).as_slice());
 
     let mut input = paint::take(&mut rest, parts.input);
-    let cursor = if let Some(dialog) = app.dialogs.front() {
-        dialog.draw(input, buf, None, theme)
+    let cursor = if let Some(dialog) = app.asks.open() {
+        dialog.draw(input, buf, app.asleep(), theme)
     } else if let Some(picker) = &app.picker {
         picker.draw(input, buf, theme)
     } else {
@@ -103,8 +107,8 @@ pub fn draw_over(app: &App, area: Rect, buf: &mut Buffer) -> Option<Position> {
     if let Some(pager) = app.pager() {
         return pager.draw(area, buf, app.alert(), app.theme());
     }
-    let dialog = app.dialogs.front()?;
-    let word = app.hint.as_ref().map(|hint| hint.text.as_str());
+    let dialog = app.asks.open()?;
+    let word = app.hint.as_ref().map(|hint| hint.text.as_str()).or(app.asleep());
     let mut rest = area;
     let body = paint::take(&mut rest, dialog.rows(area.height));
     let (hint, urgent) = hint(app);
@@ -120,7 +124,7 @@ fn parts(app: &App, width: u16, screen: u16) -> Parts {
         left -= got;
         got
     };
-    let dialog = app.dialogs.front();
+    let dialog = app.asks.open();
     let status = share(u16::from(screen > 1));
     let input = match (dialog, &app.picker) {
         (Some(dialog), _) => share(dialog.height(width, screen.saturating_sub(status), app.theme())),
@@ -131,11 +135,12 @@ fn parts(app: &App, width: u16, screen: u16) -> Parts {
         }
     };
     let open = dialog.is_some() || app.picker.is_some();
-    let spinner = share(u16::from(app.spinner.busy() && dialog.is_none()));
+    let ask = share(u16::from(app.asks.waiting().is_some()));
+    let spinner = share(u16::from(app.spinner.busy() && app.asks.is_empty()));
     let popup = share(if open { 0 } else { app.composer.popup().map_or(0, |popup| popup.height()) });
     let queue = share(queue(app, width as usize).len() as u16);
     let todos = share(if dialog.is_some() { 0 } else { todos(app, width as usize).len() as u16 });
-    Parts { todos, spinner, queue, input, popup, status }
+    Parts { todos, spinner, queue, ask, input, popup, status }
 }
 
 fn hint(app: &App) -> (String, bool) {
@@ -143,8 +148,10 @@ fn hint(app: &App) -> (String, bool) {
     if let Some(hint) = &app.hint {
         return (hint.text.clone(), true);
     }
-    if app.dialogs.len() > 1 {
-        return (format!("{} more questions", app.dialogs.len() - 1), false);
+    match app.asks.len() {
+        0 | 1 => {}
+        2 => return ("1 more question".to_owned(), false),
+        all => return (format!("{} more questions", all - 1), false),
     }
     if app.spinner.in_turn() && !app.composer.is_empty() {
         let (now, later) = (keymap.hint(Action::Send), keymap.hint(Action::SendAfter));

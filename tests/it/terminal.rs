@@ -8,8 +8,8 @@ use super::support::fake_api::{FakeApi, Reply};
 use super::support::program::Program;
 use super::support::screen::{Launch, Screen};
 
-/// Longer than a new dialog ignores keys.
-const ARMED: Duration = Duration::from_millis(200);
+/// So long without a frame, and the screen is at rest.
+const REST: Duration = Duration::from_millis(200);
 const SIZES: [(u16, u16); 3] = [(40, 12), (80, 24), (200, 60)];
 /// Stands in the composer while it is empty and waits.
 const READY: &str = "Ask anything";
@@ -41,9 +41,7 @@ pub(crate) fn scripted(program: &Program, size: (u16, u16), yaml: &str) -> Scree
 
 /// Answers a question once it takes keys.
 pub(crate) fn answer(screen: &Screen, question: &str, key: &str) {
-    screen.wait_text(question);
-    // A dialog takes no key for a moment, so that nothing typed for the prompt answers it; nothing on the screen tells when.
-    std::thread::sleep(ARMED);
+    screen.wait_live(question);
     screen.send(key);
 }
 
@@ -210,7 +208,7 @@ fn popups_and_shell_lines() {
     let mut screen = scripted(&program, (80, 24), "- reply: [text: x]\n");
     screen.wait_text(READY);
     // The first frame does not wait for the history.
-    screen.settle(ARMED);
+    screen.settle(REST);
     screen.send(UP);
     screen.wait_text("echo from-the-$((40 + 2))");
     screen.send(UP);

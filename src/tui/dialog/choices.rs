@@ -78,10 +78,9 @@ impl Form {
         Form { pages: questions.into_iter().map(Page::new).collect(), at: 0, scroll: None }
     }
 
-    /// Pasted text goes into the user's own words.
+    /// Pasted text goes into the user's own words, where they are being written.
     pub(super) fn paste(&mut self, text: &str) -> bool {
-        let Some(page) = self.pages.get_mut(self.at) else { return false };
-        page.selected = page.ask.options.len();
+        let Some(page) = self.pages.get_mut(self.at).filter(|page| page.in_own()) else { return false };
         page.own.insert(text);
         true
     }
@@ -219,7 +218,7 @@ impl Form {
         (lines.len() + 3).min(most as usize) as u16
     }
 
-    pub(super) fn draw(&self, mut area: Rect, buf: &mut Buffer, theme: &Theme) -> Option<Position> {
+    pub(super) fn draw(&self, mut area: Rect, buf: &mut Buffer, word: Option<&str>, theme: &Theme) -> Option<Position> {
         let width = area.width as usize;
         let room = room(area.height);
         let (lines, selected) = self.body(area.width, room, theme);
@@ -229,7 +228,8 @@ impl Form {
         let shown = &lines[first..(first + room).min(lines.len())];
         let body = paint::take(&mut area, shown.len() as u16);
         paint::lines(buf, body, shown);
-        paint::lines(buf, area, &[Line::styled(paint::cut(&self.hint(first, lines.len(), room), width), theme.dim)]);
+        let hint = word.map_or_else(|| self.hint(first, lines.len(), room), str::to_owned);
+        paint::lines(buf, area, &[Line::styled(paint::cut(&hint, width), theme.dim)]);
         let page = self.pages.get(self.at).filter(|page| page.in_own())?;
         let y = body.y + selected.start.checked_sub(first).filter(|row| *row < shown.len())? as u16;
         let x = self.own_column();

@@ -7,10 +7,9 @@ mod plan;
 mod question;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::{KeyCode, KeyEvent};
+use ratatui::crossterm::event::KeyEvent;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
@@ -21,16 +20,11 @@ use super::paint;
 use super::theme::Theme;
 use crate::protocol::{Answer, Ask, AskId, Question};
 
-/// Keys this soon after a dialog came up were meant for what was there before.
-pub const GUARD: Duration = Duration::from_millis(150);
-
 /// What a key did.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     Open,
     Answered(Answer),
-    /// Came too early to be meant for the dialog.
-    TooEarly,
     Ignored,
     /// The file shall be opened in the editor, and its text shown afterwards.
     Edit(PathBuf),
@@ -45,8 +39,6 @@ const ABOUT: usize = 24;
 pub struct Dialog {
     id: AskId,
     headline: String,
-    /// When it came up in front of the user.
-    since: Instant,
     panel: Panel,
     /// It needs the whole screen, which has this size.
     covers: bool,
@@ -61,8 +53,8 @@ enum Panel {
 }
 
 impl Dialog {
-    pub fn new(ask: Ask, now: Instant) -> Dialog {
-        let title = question::title(&ask.question);
+    pub fn new(ask: Ask) -> Dialog {
+        let title = paint::dense(&question::title(&ask.question));
         let headline = match &ask.asker {
             Some(asker) => {
                 format!("{} ({}): {title}", paint::cut(&asker.agent, ABOUT), paint::cut(&asker.description, ABOUT))
@@ -74,16 +66,11 @@ impl Dialog {
             Question::Choices { questions } => Panel::Choices(Box::new(Form::new(questions))),
             question => Panel::Plain(Box::new(Plain::new(question, headline.clone()))),
         };
-        Dialog { id: ask.id, headline, since: now, panel, covers: false, size: (0, 0) }
+        Dialog { id: ask.id, headline, panel, covers: false, size: (0, 0) }
     }
 
     pub fn id(&self) -> AskId {
         self.id
-    }
-
-    /// It is now the one in front.
-    pub fn raise(&mut self, now: Instant) {
-        self.since = now;
     }
 
     /// One line that says what is asked, for a notification.
@@ -106,16 +93,27 @@ impl Dialog {
     }
 
     /// Takes a key; `size` is what the dialog may take of the screen.
-    pub fn key(&mut self, key: KeyEvent, now: Instant, size: (u16, u16), theme: &Theme) -> Outcome {
-        let early = now.saturating_duration_since(self.since) < GUARD;
-        if early && key.code != KeyCode::Esc {
-            return Outcome::TooEarly;
-        }
+    pub fn key(&mut self, key: KeyEvent, size: (u16, u16), theme: &Theme) -> Outcome {
         match &mut self.panel {
             Panel::Plain(plain) => plain.key(key, size, theme),
             Panel::Plan(review) => review.key(key, size, theme),
             Panel::Choices(form) => form.key(key, size, theme),
         }
+    }
+
+    /// It stands on the screen as it was last settled. True when it looks different for that.
+    pub fn drawn(&mut self, theme: &Theme) -> bool {
+        let ((width, _), height) = (self.size, self.area(theme));
+        match &mut self.panel {
+            Panel::Plain(plain) => plain.drawn(width, height, theme),
+            Panel::Plan(_) | Panel::Choices(_) => false,
+        }
+    }
+
+    /// Rows that it gets of the screen that it was settled for.
+    fn area(&self, theme: &Theme) -> u16 {
+        let (width, screen) = self.size;
+        if self.covers { self.rows(screen) } else { self.height(width, screen, theme) }
     }
 
     /// The file that can be edited before the question is answered.
@@ -153,6 +151,10 @@ impl Dialog {
         // A step within the dialog, which may be short, does not take it back.
         self.covers = tall || (self.covers && self.size == size);
         self.size = size;
+        let area = self.area(theme);
+        if let Panel::Plain(plain) = &mut self.panel {
+            plain.fit(size.0, area, theme);
+        }
     }
 
     /// Rows that it wants at a width, at most `most`.
@@ -167,9 +169,9 @@ impl Dialog {
     /// Draws it; `word` is a short word to the user that takes the place of the keys.
     pub fn draw(&self, area: Rect, buf: &mut Buffer, word: Option<&str>, theme: &Theme) -> Option<Position> {
         match &self.panel {
-            Panel::Plain(plain) => plain.draw(area, buf, theme),
+            Panel::Plain(plain) => plain.draw(area, buf, word, theme),
             Panel::Plan(review) => review.draw(area, buf, word, theme),
-            Panel::Choices(form) => form.draw(area, buf, theme),
+            Panel::Choices(form) => form.draw(area, buf, word, theme),
         }
     }
 }

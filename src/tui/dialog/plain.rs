@@ -14,6 +14,10 @@ use crate::tui::composer::field::Field;
 use crate::tui::paint;
 use crate::tui::theme::Theme;
 
+/// Most rows of a choice, and rows of the body below which a choice has to do with one.
+const LABEL_ROWS: usize = 2;
+const FEW_ROWS: usize = 3;
+
 /// Which part of the dialog the user is in.
 #[derive(Debug, Clone)]
 enum Stage {
@@ -33,6 +37,10 @@ pub(super) struct Plain {
     selected: usize,
     /// Rows of the body that are scrolled away.
     scroll: usize,
+    /// All of the body is in sight where it stands.
+    fits: bool,
+    /// The end of the body, and of the rules, has been on the screen.
+    read: (bool, bool),
     /// The body as it was last laid out: a long diff is not rendered anew for each frame.
     laid: Option<Laid>,
 }
@@ -46,9 +54,27 @@ struct Laid {
     lines: Vec<Line<'static>>,
 }
 
+/// How the rows of a dialog are shared out.
+struct Layout {
+    rule: u16,
+    title: u16,
+    /// Rows of the body.
+    room: usize,
+    choices: Vec<Line<'static>>,
+}
+
 impl Plain {
     pub(super) fn new(question: Question, title: String) -> Plain {
-        Plain { question, title, stage: Stage::Choices, selected: 0, scroll: 0, laid: None }
+        Plain {
+            question,
+            title,
+            stage: Stage::Choices,
+            selected: 0,
+            scroll: 0,
+            fits: false,
+            read: (false, false),
+            laid: None,
+        }
     }
 
     /// Takes a key; `size` is what the dialog may take of the screen.
@@ -74,6 +100,7 @@ impl Plain {
             KeyCode::Up | KeyCode::BackTab => self.selected = (self.selected + choices.len() - 1) % choices.len(),
             KeyCode::Down | KeyCode::Tab => self.selected = (self.selected + 1) % choices.len(),
             KeyCode::PageUp | KeyCode::PageDown | KeyCode::Home | KeyCode::End => self.scroll(key.code, size, theme),
+            KeyCode::Char(' ') if plain => self.scroll(KeyCode::PageDown, size, theme),
             KeyCode::Enter => return self.choose(self.selected),
             KeyCode::Char(c @ '1'..='9') if plain => {
                 let at = c as usize - '1' as usize;
@@ -107,29 +134,47 @@ impl Plain {
 
     /// Rows that it wants at a width, at most `most`.
     pub(super) fn height(&self, width: u16, most: u16, theme: &Theme) -> u16 {
-        let frame = 3 + self.choice_lines(width, theme).len();
+        let frame = 3 + self.choice_lines(width, LABEL_ROWS, theme).len();
         (frame + self.body(width, theme).len()).min(most as usize) as u16
     }
 
-    pub(super) fn draw(&self, mut area: Rect, buf: &mut Buffer, theme: &Theme) -> Option<Position> {
+    /// Looks whether everything is in sight in an area of this size.
+    pub(super) fn fit(&mut self, width: u16, height: u16, theme: &Theme) {
+        self.fits = true;
+        self.fits = self.layout(width, height, theme).room >= self.body(width, theme).len();
+    }
+
+    /// It stands on the screen, so wide and so high. True when something can be chosen now that could not be before.
+    pub(super) fn drawn(&mut self, width: u16, height: u16, theme: &Theme) -> bool {
+        let unread = self.unread();
+        let end = self.first(width, height, theme) + self.layout(width, height, theme).room;
+        let whole = end >= self.body(width, theme).len();
+        match self.stage {
+            Stage::Scope => self.read.1 |= whole,
+            Stage::Choices | Stage::Feedback(_) => self.read.0 |= whole,
+        }
+        unread != self.unread()
+    }
+
+    pub(super) fn draw(&self, mut area: Rect, buf: &mut Buffer, word: Option<&str>, theme: &Theme) -> Option<Position> {
         let width = area.width;
-        let choices = self.choice_lines(width, theme);
+        let Layout { rule, title, room, choices } = self.layout(width, area.height, theme);
         let body = self.body(width, theme);
-        paint::rule(buf, paint::take(&mut area, 1), "", theme.warning);
-        let title = paint::cut(&self.title, width as usize);
-        paint::lines(buf, paint::take(&mut area, 1), &[Line::styled(title, theme.heading)]);
-        // The choices go before the body: without them nobody gets out.
-        let room = area.height.saturating_sub(choices.len() as u16 + 1);
-        let scroll = self.scroll.min(body.len().saturating_sub(room as usize));
+        paint::rule(buf, paint::take(&mut area, rule), "", theme.warning);
+        let headline = paint::cut(&self.title, width as usize);
+        paint::lines(buf, paint::take(&mut area, title), &[Line::styled(headline, theme.heading)]);
+        let scroll = self.scroll.min(body.len().saturating_sub(room));
         let shown = &body[scroll..];
-        let hidden = shown.len().saturating_sub(room as usize);
-        paint::lines(buf, paint::take(&mut area, room.min(shown.len() as u16)), shown);
+        let hidden = shown.len().saturating_sub(room);
+        paint::lines(buf, paint::take(&mut area, room.min(shown.len()) as u16), shown);
         let first = area.y;
         paint::lines(buf, paint::take(&mut area, choices.len() as u16), &choices);
-        let hint = match (&self.stage, hidden + scroll) {
-            (Stage::Feedback(_), _) => "Enter sends · Esc goes back".to_owned(),
-            (_, 0) => "↑↓ Enter choose · Esc no".to_owned(),
-            (_, _) => format!("PgUp/PgDn {scroll}↑ {hidden}↓ · Enter choose · Esc no"),
+        let hint = match (word, &self.stage, hidden + scroll) {
+            (Some(word), ..) => word.to_owned(),
+            (_, Stage::Feedback(_), _) => "Enter sends · Esc goes back".to_owned(),
+            (_, _, 0) => "↑↓ Enter choose · Esc no".to_owned(),
+            _ if self.unread() => format!("PgDn: {hidden} more rows to read before Yes · Esc no"),
+            _ => format!("PgUp/PgDn {scroll}↑ {hidden}↓ · Enter choose · Esc no"),
         };
         paint::lines(buf, area, &[Line::styled(paint::cut(&hint, width as usize), theme.dim)]);
         match &self.stage {
@@ -142,6 +187,36 @@ impl Plain {
         }
     }
 
+    /// Shares the rows out. The choices go before the body: without them nobody gets out. But some of the body has to be
+    /// there: nobody could read it otherwise.
+    fn layout(&self, width: u16, height: u16, theme: &Theme) -> Layout {
+        let height = height as usize;
+        let body = self.body(width, theme).len();
+        let mut choices = self.choice_lines(width, LABEL_ROWS, theme);
+        if height < 3 + choices.len() + body.min(FEW_ROWS) {
+            choices = self.choice_lines(width, 1, theme);
+        }
+        let spare = height.saturating_sub(choices.len() + body.min(1));
+        let (rule, title) = (u16::from(spare >= 3), u16::from(spare >= 2));
+        let room = height.saturating_sub(spare.min(3) + choices.len());
+        Layout { rule, title, room, choices }
+    }
+
+    /// The first row of the body that is shown.
+    fn first(&self, width: u16, height: u16, theme: &Theme) -> usize {
+        let room = self.layout(width, height, theme).room;
+        self.scroll.min(self.body(width, theme).len().saturating_sub(room))
+    }
+
+    /// Something of what a yes would allow was not on the screen yet.
+    fn unread(&self) -> bool {
+        match self.stage {
+            Stage::Choices => question::read_first(&self.question) && !self.fits && !self.read.0,
+            Stage::Scope => !self.fits && !self.read.1,
+            Stage::Feedback(_) => false,
+        }
+    }
+
     fn choices(&self) -> Vec<Choice> {
         match self.stage {
             Stage::Choices => question::choices(&self.question),
@@ -150,13 +225,18 @@ impl Plain {
         }
     }
 
-    fn choice_lines(&self, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+    fn choice_lines(&self, width: u16, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
         if matches!(self.stage, Stage::Feedback(_)) {
             let label = paint::cut("What shall the agent do instead?", width as usize);
             return vec![Line::styled(label, theme.text), Line::styled("> ", theme.accent)];
         }
-        let labels: Vec<String> = self.choices().into_iter().map(|choice| choice.label).collect();
-        numbered(&labels, self.selected, 2, width, theme)
+        let unread = self.unread();
+        let label = |choice: Choice| match unread && !choice.then.refuses() {
+            true => format!("(read to the end first) {}", choice.label),
+            false => choice.label,
+        };
+        let labels: Vec<String> = self.choices().into_iter().map(label).collect();
+        numbered(&labels, self.selected, rows, width, theme)
     }
 
     fn body(&self, width: u16, theme: &Theme) -> Cow<'_, [Line<'static>]> {
@@ -170,7 +250,12 @@ impl Plain {
     }
 
     fn choose(&mut self, at: usize) -> Outcome {
-        match self.choices().swap_remove(at).then {
+        self.selected = at;
+        let then = self.choices().swap_remove(at).then;
+        if self.unread() && !then.refuses() {
+            return Outcome::Open;
+        }
+        match then {
             Then::Answer(answer) => return Outcome::Answered(answer),
             Then::Scope => self.go(Stage::Scope),
             Then::Feedback => self.go(Stage::Feedback(Box::default())),
@@ -185,10 +270,10 @@ impl Plain {
     }
 
     fn scroll(&mut self, code: KeyCode, (width, height): (u16, u16), theme: &Theme) {
-        let frame = 3 + self.choice_lines(width, theme).len();
-        let room = (height as usize).saturating_sub(frame).max(1);
+        let room = self.layout(width, height, theme).room.max(1);
         let most = self.body(width, theme).len().saturating_sub(room);
-        let page = room.saturating_sub(1).max(1);
+        // A row of the page before stays in sight where there is room for it.
+        let page = if room > FEW_ROWS { room - 1 } else { room };
         self.scroll = match code {
             KeyCode::PageUp => self.scroll.min(most).saturating_sub(page),
             KeyCode::PageDown => (self.scroll + page).min(most),

@@ -20,6 +20,13 @@ pub(super) enum Then {
     Feedback,
 }
 
+impl Then {
+    /// It gives nothing away.
+    pub(super) fn refuses(&self) -> bool {
+        matches!(self, Then::Feedback | Then::Answer(Answer::No { .. }))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choice {
     pub(super) label: String,
@@ -59,15 +66,16 @@ pub(super) fn title(question: &Question) -> String {
 
 /// All that stands between title and choices.
 pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let text = |text: &str| paint::folded(text, width, theme.text);
-    let dim = |text: &str| paint::folded(text, width, theme.dim);
+    let text = |text: &str| paint::folded(&paint::dense(text), width, theme.text);
+    let dim = |text: &str| paint::folded(&paint::dense(text), width, theme.dim);
+    let code = |text: &str| paint::folded(&paint::dense(text), width, theme.code);
     let mut lines = Vec::new();
     match question {
         Question::Permission { title, input, diff, reasons, .. } => {
             // A title may be cut; what is approved is shown in full.
             let command = input.get("command").and_then(|command| command.as_str());
             if diff.as_ref().is_none_or(|diff| diff.path != *title && !diff.path.ends_with(&format!("/{title}"))) {
-                lines.extend(paint::folded(command.unwrap_or(title), width, theme.code));
+                lines.extend(code(command.unwrap_or(title)));
             }
             if let Some(description) = input.get("description").and_then(|text| text.as_str()) {
                 lines.extend(dim(description));
@@ -85,7 +93,7 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
             }
         }
         Question::Trust { folder, uses } => {
-            lines.extend(paint::folded(&folder.to_string_lossy(), width, theme.code));
+            lines.extend(code(&folder.to_string_lossy()));
             lines.extend(text("If you do, what it brings along is used:"));
             for used in uses {
                 lines.extend(text(&format!("· {used}")));
@@ -97,7 +105,7 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
             lines.extend(dim("Your prompts and files go to this address when you use it."));
         }
         Question::Repeated { title, .. } => {
-            lines.extend(paint::folded(title, width, theme.code));
+            lines.extend(code(title));
             lines.extend(dim("The agent may be going in circles."));
         }
         Question::Locked { session } => {
@@ -105,7 +113,7 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
         }
         Question::Import { file, import } => {
             lines.extend(text(&format!("{} imports", file.display())));
-            lines.extend(paint::folded(&import.to_string_lossy(), width, theme.code));
+            lines.extend(code(&import.to_string_lossy()));
             lines.extend(dim("Its text goes to the model."));
         }
         Question::EnterPlan { reason } => {
@@ -116,6 +124,12 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
         Question::Plan { .. } | Question::Choices { .. } => {}
     }
     lines
+}
+
+/// Whether all that stands there must have been on the screen before anything but a no can be chosen. What a diff shows
+/// can be undone, and may be long.
+pub(super) fn read_first(question: &Question) -> bool {
+    !matches!(question, Question::Permission { diff: Some(_), .. })
 }
 
 /// What the user can choose first.
@@ -161,7 +175,7 @@ pub(super) fn rules(question: &Question, width: usize, theme: &Theme) -> Vec<Lin
     let Question::Permission { suggestions, .. } = question else { return Vec::new() };
     let mut lines = paint::folded("From now on this runs without asking:", width, theme.text);
     for rule in suggestions {
-        lines.extend(paint::folded(rule, width, theme.code));
+        lines.extend(paint::folded(&paint::dense(rule), width, theme.code));
     }
     lines
 }

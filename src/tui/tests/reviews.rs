@@ -18,7 +18,7 @@ fn long_plan() -> String {
 fn plan(run: &mut Run, plan: &str) {
     let path = "/home/ada/.cocode/plans/brave-otter-humming.md".into();
     run.event(Event::Ask(Ask { id: AskId(7), question: Question::Plan { plan: plan.into(), path }, asker: None }))
-        .wait(200);
+        .live();
 }
 
 /// The alternate screen as text; rules are cut.
@@ -151,7 +151,7 @@ fn an_edited_plan_is_shown_and_words_are_pasted() {
     plan(&mut run, "# Plan\n\nDo it.\n");
     run.keys("e").msg(Msg::PlanEdited { id: AskId(7), text: Ok("# Plan\n\nDo it *well*.\n".into()) });
     run.msg(Msg::PlanEdited { id: AskId(9), text: Ok("of another question".into()) });
-    run.keys("4").paste("two\nlines").keys("!");
+    run.frame().wait(500).keys("4").paste("two\nlines").keys("!");
     assert_snapshot!(over(&run), @r"
     ── Plan · …ans/brave-otter-humming.md ───
     Plan
@@ -174,7 +174,7 @@ fn choices(header: &str, question: &str, multi: bool, labels: &[&str]) -> Choice
 }
 
 fn asked(run: &mut Run, questions: Vec<Choices>) {
-    run.event(Event::Ask(Ask { id: AskId(7), question: Question::Choices { questions }, asker: None })).wait(200);
+    run.event(Event::Ask(Ask { id: AskId(7), question: Question::Choices { questions }, asker: None })).live();
 }
 
 fn three() -> Vec<Choices> {
@@ -342,7 +342,7 @@ fn questions_are_answered() {
 fn planning_is_entered_by_a_word() {
     let mut run = Run::new(80, 24);
     let question = Question::EnterPlan { reason: Some("The change touches three wires.".into()) };
-    run.event(Event::Ask(Ask { id: AskId(7), question, asker: None })).wait(200);
+    run.event(Event::Ask(Ask { id: AskId(7), question, asker: None })).live();
     assert_snapshot!(run.screen(), @r"
     ───
     The agent wants to plan first

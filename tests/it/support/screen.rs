@@ -225,6 +225,14 @@ impl Screen {
         self.wait_for(&format!("{text:?}"), |screen| screen.contains(text));
     }
 
+    /// Waits until a question that shows `text` takes keys.
+    #[track_caller]
+    pub(crate) fn wait_live(&self, text: &str) {
+        self.wait_for(&format!("a question with {text:?} that takes keys"), |screen| {
+            screen.contains(text) && live(screen)
+        });
+    }
+
     /// Waits until `holds` is true of the emulator or the raw bytes.
     #[track_caller]
     pub(crate) fn wait_until(&self, what: &str, holds: impl Fn(&State) -> bool) {
@@ -328,6 +336,11 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// A question is open, and it takes keys.
+pub(crate) fn live(screen: &str) -> bool {
+    screen.contains("› 1. ") && !screen.contains("keys work in a moment")
 }
 
 /// Every `CSI n S` and `CSI n T` in the bytes.

@@ -1,0 +1,257 @@
+//! Questions of the engine on their way to the user. A key belongs to what could be read when it was pressed: a question
+//! waits in one line while keys come, opens after a quiet second or on Tab, and takes an answer only once it has stood
+//! on the screen for a while. Time moves a question on, never a key: what was pressed before is dealt with first.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::text::Line;
+
+use super::app::{App, TWICE};
+use super::dialog::{self, Dialog};
+use super::keymap::Action;
+use super::msg::Effect;
+use super::paint;
+use super::theme::Theme;
+use super::update;
+use super::view;
+use crate::protocol::{AskId, Op};
+
+/// A question opens when no key was pressed for so long.
+pub const QUIET: Duration = Duration::from_secs(1);
+/// So long after it can be read, no key answers it.
+pub const ASLEEP: Duration = Duration::from_millis(500);
+
+/// How far the question in front has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It stands in one line; every key is the prompt's.
+    Waiting {
+        until: Instant,
+    },
+    /// It is open, but its frame is not on the screen yet: every key is still the prompt's.
+    Unread,
+    /// It can be read; what would answer it does nothing.
+    Asleep {
+        until: Instant,
+    },
+    Live,
+}
+
+/// Questions that are not answered yet, the one in front first.
+#[derive(Debug, Clone)]
+pub struct Asks {
+    dialogs: VecDeque<Dialog>,
+    stage: Stage,
+}
+
+impl Default for Asks {
+    fn default() -> Asks {
+        Asks { dialogs: VecDeque::new(), stage: Stage::Unread }
+    }
+}
+
+impl Asks {
+    pub fn is_empty(&self) -> bool {
+        self.dialogs.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.dialogs.len()
+    }
+
+    pub(super) fn push(&mut self, dialog: Dialog, now: Instant) {
+        self.close(dialog.id(), now);
+        if self.dialogs.is_empty() {
+            self.wait(now);
+        }
+        self.dialogs.push_back(dialog);
+    }
+
+    /// Takes a question away; the next one waits in its own right.
+    pub(super) fn close(&mut self, id: AskId, now: Instant) {
+        if self.front().is_some_and(|dialog| dialog.id() == id) {
+            self.wait(now);
+        }
+        self.dialogs.retain(|dialog| dialog.id() != id);
+    }
+
+    pub(super) fn find(&mut self, id: AskId) -> Option<&mut Dialog> {
+        self.dialogs.iter_mut().find(|dialog| dialog.id() == id)
+    }
+
+    pub fn front(&self) -> Option<&Dialog> {
+        self.dialogs.front()
+    }
+
+    pub(super) fn front_mut(&mut self) -> Option<&mut Dialog> {
+        self.dialogs.front_mut()
+    }
+
+    /// The question that stands in one line.
+    pub fn waiting(&self) -> Option<&Dialog> {
+        self.front().filter(|_| matches!(self.stage, Stage::Waiting { .. }))
+    }
+
+    /// The question that is shown, whether or not it takes keys yet.
+    pub fn open(&self) -> Option<&Dialog> {
+        self.front().filter(|_| !matches!(self.stage, Stage::Waiting { .. }))
+    }
+
+    /// Whether a key may answer the question in front.
+    pub fn live(&self) -> bool {
+        self.open().is_some() && self.stage == Stage::Live
+    }
+
+    /// When it goes on by itself.
+    pub fn wake(&self) -> Option<Instant> {
+        match self.stage {
+            Stage::Waiting { until } | Stage::Asleep { until } if !self.is_empty() => Some(until),
+            _ => None,
+        }
+    }
+
+    /// Somebody is at the keyboard.
+    pub(super) fn pressed(&mut self, now: Instant) {
+        if let Stage::Waiting { .. } = self.stage {
+            self.wait(now);
+        }
+    }
+
+    /// Back into the line.
+    fn wait(&mut self, now: Instant) {
+        self.stage = Stage::Waiting { until: now + QUIET };
+    }
+
+    /// Moves on what is due.
+    pub(super) fn tick(&mut self, now: Instant) {
+        match self.stage {
+            Stage::Waiting { until } if until <= now => self.stage = Stage::Unread,
+            Stage::Asleep { until } if until <= now => self.stage = Stage::Live,
+            _ => {}
+        }
+    }
+
+    /// Something else had the screen: an open question has to be read again.
+    pub(super) fn hidden(&mut self) {
+        if self.open().is_some() {
+            self.stage = Stage::Unread;
+        }
+    }
+
+    /// A frame with what is open has been written to its end. True when the next one looks different for that.
+    pub(super) fn drawn(&mut self, now: Instant, theme: &Theme) -> bool {
+        if self.open().is_none() {
+            return false;
+        }
+        if self.stage == Stage::Unread {
+            self.stage = Stage::Asleep { until: now + ASLEEP };
+        }
+        self.front_mut().is_some_and(|dialog| dialog.drawn(theme))
+    }
+}
+
+/// Takes a key while there are questions; none when it belongs to what is below.
+pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Instant) -> Option<Vec<Effect>> {
+    if app.asks.waiting().is_some() {
+        // Where Tab means something already, it keeps its meaning.
+        if action == Some(Action::Complete) && !tab_is_taken(app) {
+            app.asks.stage = Stage::Unread;
+            return Some(Vec::new());
+        }
+        return None;
+    }
+    app.asks.open()?;
+    match action {
+        Some(Action::Interrupt) => {
+            if app.pressed.interrupt.replace(now).is_some_and(|at| now.duration_since(at) <= TWICE) {
+                return Some(app.quit());
+            }
+            return Some(vec![Effect::Send(Op::Interrupt)]);
+        }
+        Some(Action::Transcript) => return Some(update::open_transcript(app)),
+        _ => {}
+    }
+    match app.asks.stage {
+        Stage::Live => {}
+        // Reading on answers nothing.
+        Stage::Asleep { .. }
+            if matches!(key.code, KeyCode::PageUp | KeyCode::PageDown | KeyCode::Home | KeyCode::End) => {}
+        Stage::Asleep { .. } if answers(key) => return Some(Vec::new()),
+        Stage::Waiting { .. } | Stage::Unread | Stage::Asleep { .. } => return back_to_the_prompt(app, now),
+    }
+    let size = (app.size.0, view::dialog_rows(app));
+    let dialog = app.asks.front_mut()?;
+    let id = dialog.id();
+    if let (Some(Action::Editor), Some(path)) = (action, dialog.file()) {
+        let path = path.to_owned();
+        app.asks.hidden();
+        return Some(vec![Effect::EditPlan(id, path)]);
+    }
+    Some(match dialog.key(key, size, &app.options.theme) {
+        dialog::Outcome::Answered(answer) => {
+            app.asks.close(id, now);
+            vec![Effect::Send(Op::Answer { id, answer })]
+        }
+        dialog::Outcome::Edit(path) => {
+            app.asks.hidden();
+            vec![Effect::EditPlan(id, path)]
+        }
+        dialog::Outcome::Copy(text) => vec![Effect::CopyText(text)],
+        // A letter that means nothing here is the beginning, or the rest, of what is being written.
+        dialog::Outcome::Ignored if writes(key) => return back_to_the_prompt(app, now),
+        dialog::Outcome::Open | dialog::Outcome::Ignored => Vec::new(),
+    })
+}
+
+/// Takes pasted text: into the field that is being written in, else it is the prompt's. True when it is done with.
+pub(super) fn paste(app: &mut App, text: &str, now: Instant) -> bool {
+    if app.asks.live() && app.asks.front_mut().is_some_and(|dialog| dialog.paste(text)) {
+        return true;
+    }
+    if app.asks.open().is_some() {
+        app.asks.wait(now);
+    }
+    false
+}
+
+/// The line of a question that waits.
+pub(super) fn line(app: &App, width: usize) -> Option<Line<'static>> {
+    let dialog = app.asks.waiting()?;
+    let key = app.options.keymap.hint(Action::Complete);
+    let (why, look) = match (app.pager.is_some() || tab_is_taken(app), key.is_empty()) {
+        (false, false) => (" · waiting until you stop typing", format!(" ({key}: look now)")),
+        _ => (" · waiting until you stop typing", String::new()),
+    };
+    let whole = format!("? {}{why}{look}", paint::cut(dialog.headline(), width));
+    let text = if paint::width(&whole) <= width {
+        whole
+    } else {
+        let tail = if look.is_empty() { " · waiting".to_owned() } else { format!(" · {key}: look") };
+        let room = width.saturating_sub(paint::width(&tail));
+        format!("{}{tail}", paint::cut(&format!("? {}", dialog.headline()), room))
+    };
+    Some(Line::styled(paint::cut(&text, width), app.theme().warning))
+}
+
+fn tab_is_taken(app: &App) -> bool {
+    app.picker.is_some() || app.composer.search.is_some() || app.composer.popup().is_some()
+}
+
+/// Whoever writes goes on writing: the question waits again, and the key is the prompt's.
+fn back_to_the_prompt(app: &mut App, now: Instant) -> Option<Vec<Effect>> {
+    app.asks.wait(now);
+    None
+}
+
+/// Keys that choose, leave, or lead to a choice.
+fn answers(key: KeyEvent) -> bool {
+    use KeyCode::{BackTab, Down, Enter, Esc, Tab, Up};
+    matches!(key.code, Enter | Esc | Tab | BackTab | Up | Down)
+}
+
+fn writes(key: KeyEvent) -> bool {
+    let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+    plain && matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete)
+}
