@@ -1,15 +1,16 @@
-//! Judges a shell line construct by construct.
+//! Judges a shell line: its parts, the text of it that no grammar reads, and what the mode makes of them.
 
-use std::path::{Path, PathBuf};
+mod judge;
 
-use super::commands;
-use super::decide::{Decision, Query, Verdict, because, read, write};
-use super::files::{Files, lexical};
+use std::path::Path;
+
+use self::judge::Judge;
+use super::decide::{Decision, Query, Verdict, because};
+use super::files::Files;
 use super::matching;
-use super::rule::Specifier;
-use super::shell::{self, Node, Redirect, RedirectKind, Simple, Word};
+use super::shell::{self, Word};
 use super::touch::{self, Cwd};
-use super::wrapper;
+use super::values::Values;
 use super::{Behavior, Mode, suggest};
 
 /// One judged part of the line.
@@ -25,21 +26,8 @@ struct Part {
     words: Vec<Word>,
 }
 
-/// Most wrappers around one command that are looked behind, as in `nice timeout 5 env A=1 ls`.
-const MAX_WRAPPERS: usize = 16;
 /// Most rules that one dialog offers.
 const MAX_SUGGESTIONS: usize = 32;
-
-struct Judge<'a> {
-    query: &'a Query<'a>,
-    files: &'a dyn Files,
-    /// Where the line starts.
-    start: PathBuf,
-    functions: Vec<String>,
-    /// Wrappers around the command that is being judged.
-    wrappers: usize,
-    parts: Vec<Part>,
-}
 
 /// Decides about a whole line that is to run in `cwd`.
 pub(super) fn decide(query: &Query, command: &str, cwd: &Path, files: &dyn Files) -> Decision {
@@ -62,12 +50,11 @@ pub(super) fn decide(query: &Query, command: &str, cwd: &Path, files: &dyn Files
             }
         }
     }
-    conclude(query, all_parts(query, line, cwd, files), command, &raw)
+    conclude(query, all_parts(query, line, cwd, files), command)
 }
 
 fn all_parts(query: &Query, line: &shell::Line, cwd: &Path, files: &dyn Files) -> Vec<Part> {
-    let mut judge =
-        Judge { query, files, start: cwd.to_owned(), functions: Vec::new(), wrappers: 0, parts: Vec::new() };
+    let mut judge = Judge::new(query, files, cwd.to_owned(), Values::of(&line.node));
     judge.walk(&line.node, Cwd(Some(vec![cwd.to_owned()])));
     judge.parts
 }
@@ -157,7 +144,7 @@ fn unparsable(query: &Query, command: &str, reason: &str, cwd: &Path, files: &dy
 }
 
 /// Puts the parts together as the mode wants.
-fn conclude(query: &Query, mut parts: Vec<Part>, command: &str, raw: &str) -> Decision {
+fn conclude(query: &Query, mut parts: Vec<Part>, command: &str) -> Decision {
     let interprets = |part: &Part| matching::interprets(&part.words.iter().map(Word::known).collect::<Vec<_>>());
     if parts.iter().any(interprets) {
         for behavior in [Behavior::Deny, Behavior::Ask] {
@@ -166,14 +153,6 @@ fn conclude(query: &Query, mut parts: Vec<Part>, command: &str, raw: &str) -> De
                 .find(|entry| entry.rule.tool() == "Bash" && matching::touches_tokens(&entry.rule, command));
             if let Some(entry) = ruled.filter(|_| behavior == Behavior::Deny || query.mode != Mode::Plan) {
                 return answer(behavior, vec![because(entry), "an interpreter may run it".into()]);
-            }
-        }
-    }
-    let dynamic = parts.iter().any(|part| part.words.first().is_some_and(|word| word.literal().is_none()));
-    if dynamic {
-        for behavior in [Behavior::Deny, Behavior::Ask] {
-            if let Some(entry) = query.entries(behavior).find(|entry| matching::touches_anywhere(&entry.rule, raw)) {
-                return answer(behavior, vec![because(entry), "a command's name is only known when it runs".into()]);
             }
         }
     }
@@ -201,293 +180,6 @@ fn conclude(query: &Query, mut parts: Vec<Part>, command: &str, raw: &str) -> De
     let reasons = if parts.is_empty() { vec!["it does nothing".into()] } else { parts.iter().map(shown).collect() };
     answer(behavior, reasons)
 }
-
-impl Judge<'_> {
-    fn push(&mut self, text: String, verdict: Verdict, read_only: bool) {
-        self.parts.push(Part { text, verdict, read_only, edit: false, words: Vec::new() });
-    }
-
-    /// Judges a construct; returns where the shell may be after it succeeded and after it failed.
-    fn walk(&mut self, node: &Node, cwd: Cwd) -> (Cwd, Cwd) {
-        match node {
-            Node::Simple(command) => self.simple(command, cwd),
-            Node::And(left, right) => {
-                let (then, failed) = self.walk(left, cwd);
-                let (then, otherwise) = self.walk(right, then);
-                (then, failed.or(otherwise))
-            }
-            Node::Or(left, right) => {
-                let (then, failed) = self.walk(left, cwd);
-                let (second, otherwise) = self.walk(right, failed);
-                (then.or(second), otherwise)
-            }
-            Node::Sequence(nodes) => {
-                let mut state = (cwd.clone(), cwd);
-                for node in nodes {
-                    state = self.walk(node, state.0.or(state.1));
-                }
-                state
-            }
-            Node::Apart(nodes) => {
-                for node in nodes {
-                    self.walk(node, cwd.clone());
-                }
-                (cwd.clone(), cwd)
-            }
-            Node::Block { variable, words: _, parts } => {
-                if let Some(name) = variable.as_ref().filter(|name| !wrapper::is_local(name)) {
-                    self.push(
-                        name.clone(),
-                        Verdict::new(Behavior::Ask, "the loop sets a variable that commands may obey"),
-                        false,
-                    );
-                }
-                let cwd = if parts.iter().any(touch::moves) { Cwd(None) } else { cwd };
-                for part in parts {
-                    self.walk(part, cwd.clone());
-                }
-                (cwd.clone(), cwd)
-            }
-            Node::Function { name, body } => {
-                if commands::is_known(name) || WRAPPERS.contains(&name.as_str()) {
-                    self.push(
-                        name.clone(),
-                        Verdict::new(Behavior::Ask, "the function takes a known command's name"),
-                        false,
-                    );
-                }
-                self.functions.push(name.clone());
-                // It runs wherever it is called.
-                self.walk(body, Cwd(None));
-                if touch::moves(body) { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
-            }
-            Node::Redirected { body, redirects } => {
-                let after = match body {
-                    Some(body) => self.walk(body, cwd.clone()),
-                    None => (cwd.clone(), cwd.clone()),
-                };
-                // Whether they are opened before or within the body is not told, so both must do.
-                let cwd = cwd.or(after.0.clone()).or(after.1.clone());
-                for redirect in redirects {
-                    self.redirect(redirect, &cwd);
-                }
-                after
-            }
-        }
-    }
-
-    fn simple(&mut self, command: &Simple, cwd: Cwd) -> (Cwd, Cwd) {
-        for redirect in &command.redirects {
-            self.redirect(redirect, &cwd);
-        }
-        if command.words.is_empty() {
-            for assignment in &command.assignments {
-                let harmless = wrapper::is_harmless(&assignment.name) || wrapper::is_local(&assignment.name);
-                let verdict = if harmless {
-                    Verdict::new(Behavior::Allow, "it sets a variable of the line")
-                } else {
-                    Verdict::new(Behavior::Ask, "it sets a variable that commands may obey")
-                };
-                self.push(assignment.name.clone(), verdict, harmless);
-            }
-            return (cwd.clone(), cwd);
-        }
-        if let Some(assignment) = wrapper::harmful(&command.assignments) {
-            let reason = format!("{} may change what the command does", assignment.name);
-            self.push(format!("{}=…", assignment.name), Verdict::new(Behavior::Ask, reason), false);
-        }
-        self.command(&command.words, cwd)
-    }
-
-    fn redirect(&mut self, redirect: &Redirect, cwd: &Cwd) {
-        let target = &redirect.target;
-        let writes = match redirect.kind {
-            RedirectKind::Duplicate => return,
-            RedirectKind::Data if target.is_dynamic() => {
-                return self.push(
-                    format!("<<< {}", target.source),
-                    Verdict::new(Behavior::Ask, "its input is only known when it runs"),
-                    false,
-                );
-            }
-            RedirectKind::Data => return,
-            RedirectKind::Read => false,
-            RedirectKind::Write | RedirectKind::ReadWrite => true,
-        };
-        let text = format!("{} {}", if writes { ">" } else { "<" }, target.source);
-        let paths = if target.has_glob() { None } else { touch::paths(target, cwd, self.query.places, self.files) };
-        let Some(paths) = paths else {
-            // The name alone may already be one that is ruled or protected.
-            let words = [commands::plain("tee"), target.clone()];
-            let verdict = touch::judge_words(self.query, &words, cwd, self.files)
-                .unwrap_or_else(|| Verdict::new(Behavior::Ask, "nobody knows where it leads"));
-            return self.push(text, verdict, false);
-        };
-        let mut worst = Verdict::new(Behavior::Allow, "it may be used");
-        for path in paths {
-            let device = lexical(&path);
-            if device
-                .to_str()
-                .is_some_and(|path| matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/stdin"))
-            {
-                continue;
-            }
-            if device.starts_with("/dev/tcp") || device.starts_with("/dev/udp") {
-                touch::worse(&mut worst, Verdict::firm("it opens a network connection"));
-                continue;
-            }
-            let verdict = if writes {
-                write(self.query, "Write", &path, self.files)
-            } else {
-                read(self.query, "Read", &path, self.files)
-            };
-            touch::worse(&mut worst, verdict);
-            if redirect.kind == RedirectKind::ReadWrite {
-                touch::worse(&mut worst, read(self.query, "Read", &path, self.files));
-            }
-        }
-        let read_only = !writes || worst.behavior == Behavior::Allow;
-        self.push(text, worst, read_only);
-    }
-
-    fn command(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
-        let text = Simple::canonical(words);
-        let known: Vec<String> = words.iter().map(Word::known).collect();
-        for behavior in [Behavior::Deny, Behavior::Ask] {
-            if let Some(entry) = self.query.entries(behavior).find(|entry| matching::touches(&entry.rule, &known)) {
-                let read_only = self.only_reads(&commands::reads(words), &cwd);
-                self.parts.push(Part {
-                    text,
-                    verdict: Verdict { behavior, reason: because(entry), firm: true },
-                    read_only,
-                    edit: false,
-                    words: words.to_vec(),
-                });
-                return (Cwd(None), Cwd(None));
-            }
-        }
-        match known[0].as_str() {
-            "cd" if words[0].literal().is_some() => return self.change_folder(words, cwd),
-            name if words[0].literal().is_some() && self.functions.iter().any(|known| known == name) => {
-                self.push(text, Verdict::new(Behavior::Allow, "its body was judged"), true);
-                return (cwd.clone(), cwd);
-            }
-            _ => {}
-        }
-        let unlooked = match wrapper::unwrap(words) {
-            Some(Ok(_)) if self.wrappers == MAX_WRAPPERS => Some("it is wrapped too deeply".into()),
-            Some(Ok(inner)) if !self.is_allowed(words, &cwd) => {
-                self.wrappers += 1;
-                let after = self.command(inner, cwd);
-                self.wrappers -= 1;
-                return after;
-            }
-            Some(Err(reason)) => Some(reason),
-            // The function that keeps git from running what a repository names is the shell's own: a wrapper starts the
-            // program itself.
-            _ if self.wrappers > 0 && known[0] == "git" => {
-                Some("git behind another command may run what the repository's configuration names".into())
-            }
-            _ => None,
-        };
-        let (verdict, read_only, edit) = self.judge(words, &cwd, unlooked);
-        let moved = touch::shell_state(&known[0]) || words[0].literal().is_none();
-        self.parts.push(Part { text, verdict, read_only, edit, words: words.to_vec() });
-        if moved { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
-    }
-
-    fn allow_rule(&self, words: &[Word], cwd: &Cwd) -> Option<String> {
-        // A relative program is another one in another folder.
-        let name = words.first()?.literal()?;
-        let relative = name.contains('/') && !name.starts_with('/');
-        let here = cwd.0.as_deref() == Some(std::slice::from_ref(&self.start));
-        self.query
-            .entries(Behavior::Allow)
-            .find(|entry| {
-                matching::allows(&entry.rule, words) && (!relative || here || *entry.rule.specifier() == Specifier::Any)
-            })
-            .map(because)
-    }
-
-    fn is_allowed(&self, words: &[Word], cwd: &Cwd) -> bool {
-        self.allow_rule(words, cwd).is_some()
-    }
-
-    fn only_reads(&self, reads: &Result<commands::Reads, String>, cwd: &Cwd) -> bool {
-        reads.as_ref().is_ok_and(|reads| !touch::may_be_options(reads, cwd, self.query.places, self.files))
-    }
-
-    /// The verdict, whether the command only reads, and whether acceptEdits let it pass.
-    fn judge(&self, words: &[Word], cwd: &Cwd, unlooked: Option<String>) -> (Verdict, bool, bool) {
-        let reads = match unlooked {
-            Some(reason) => Err(reason),
-            None => commands::reads(words),
-        };
-        let only_reads = self.only_reads(&reads, cwd);
-        let reason = match &reads {
-            Ok(reads) => {
-                let verdict = touch::judge_reads(self.query, reads, cwd, self.files);
-                if verdict.behavior != Behavior::Ask || verdict.firm {
-                    return (verdict, only_reads, false);
-                }
-                verdict.reason
-            }
-            Err(reason) => {
-                if let Some(verdict) = touch::judge_words(self.query, words, cwd, self.files) {
-                    return (verdict, false, false);
-                }
-                reason.clone()
-            }
-        };
-        if words[0].literal().is_none() {
-            return (Verdict::new(Behavior::Ask, "the command's name is only known when it runs"), false, false);
-        }
-        if let Some(rule) = self.allow_rule(words, cwd) {
-            return (Verdict::new(Behavior::Allow, rule), only_reads, false);
-        }
-        if self.query.mode == Mode::AcceptEdits && touch::is_edit(self.query, words, cwd, self.files) {
-            return (Verdict::new(Behavior::Allow, "mode acceptEdits"), false, true);
-        }
-        (Verdict::new(Behavior::Ask, reason), only_reads, false)
-    }
-
-    fn change_folder(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
-        let text = Simple::canonical(words);
-        let places = self.query.places;
-        let arguments = match &words[1..] {
-            [first, rest @ ..] if first.literal().as_deref() == Some("--") => rest,
-            all => all,
-        };
-        let target = match arguments {
-            [] => places.home.as_ref().and_then(|home| home.to_str()).map(str::to_owned),
-            [one] if one.literal().as_deref() != Some("-") && !one.prefix().starts_with('-') => {
-                touch::path_text(one, places)
-            }
-            _ => None,
-        };
-        let (Some(target), Some(from)) = (target, cwd.0.clone()) else {
-            let verdict = Verdict::new(Behavior::Ask, "nobody knows where it goes");
-            self.parts.push(Part { text, verdict, read_only: true, edit: false, words: words.to_vec() });
-            return (Cwd(None), Cwd(None));
-        };
-        let to: Vec<PathBuf> = from.iter().map(|from| lexical(&from.join(&target))).collect();
-        let mut worst = Verdict::new(Behavior::Allow, "it stays in the workspace");
-        for path in &to {
-            if !places.inside(path, self.files) || !places.inside(&self.files.resolve(path), self.files) {
-                touch::worse(
-                    &mut worst,
-                    Verdict::new(Behavior::Ask, format!("{} is outside the workspace", path.display())),
-                );
-            }
-        }
-        self.parts.push(Part { text, verdict: worst, read_only: true, edit: false, words: words.to_vec() });
-        (Cwd(Some(to)), cwd)
-    }
-}
-
-/// Commands that run others, so that no function may take their names.
-const WRAPPERS: [&str; 10] =
-    ["timeout", "nice", "nohup", "time", "stdbuf", "command", "env", "builtin", "eval", "exec"];
 
 #[cfg(test)]
 mod tests {

@@ -4,10 +4,11 @@ use super::commands::{self, danger};
 use super::glob::{self, Case};
 use super::rule::{Rule, ShellPattern, Specifier};
 use super::shell::loose::{all_segments, may_hold_line, segments};
-use super::shell::{Simple, Word};
+use super::shell::{MANY, ONE, Simple, Word};
+use super::wrapper;
 
-/// Whether the rule allows a command with these words.
-pub(super) fn allows(rule: &Rule, words: &[Word]) -> bool {
+/// Whether the rule allows a command with these words; `settled` is whether bash can make no options of them.
+pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool) -> bool {
     if rule.tool() != "Bash" || words.first().and_then(Word::literal).is_none() {
         return false;
     }
@@ -43,8 +44,12 @@ pub(super) fn allows(rule: &Rule, words: &[Word]) -> bool {
             pattern.split_whitespace().map(str::to_owned).collect()
         }
     };
-    // An option of which only the dash is known could be any.
-    if words.iter().any(|word| word.is_dynamic() && word.prefix().starts_with('-') && !word.prefix().contains('=')) {
+    if !settled {
+        return false;
+    }
+    // What a wrapper runs is a command of its own, which the rule has to name.
+    let fixed = named.iter().take_while(|word| !word.contains('*')).count();
+    if wrapper::carried(words).is_some_and(|inner| fixed <= inner) {
         return false;
     }
     let known: Vec<String> = words.iter().map(Word::known).collect();
@@ -67,10 +72,23 @@ pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
         _ => return false,
     };
     let (starts, holds_lines) = reach(words);
+    // Of a word that only bash knows, few programs make a command.
+    let name = starts.iter().copied().find(|at| !is_assignment(&words[*at])).unwrap_or_default();
+    let commands = opened_commands(&words[name..]);
+    let mut starts: Vec<usize> = starts;
+    starts.retain(|at| *at <= name || !is_open(&words[*at]) || commands.contains(&(at - name)));
     // A pattern that begins with `*` finds from the first word what it could find from a later one.
     let open = matches!(pattern, ShellPattern::Wildcard(text) if text.starts_with('*'));
     let starts = if open { &starts[..starts.len().min(1)] } else { &starts[..] };
-    matches_from(pattern, words, starts)
+    // Xargs adds words of its own, and a shell splits what it is given as a line.
+    let mut given = words.to_vec();
+    for at in commands {
+        given[name + at] = given[name + at].replace(ONE, &MANY.to_string());
+    }
+    if words.iter().any(|word| base(word) == "xargs") {
+        given.push(MANY.to_string());
+    }
+    matches_from(pattern, &given, starts)
         || holds_lines
             && words.iter().filter(|word| may_hold_line(word)).any(|word| {
                 let value = word.split_once('=').map_or("", |(_, value)| value);
@@ -240,9 +258,6 @@ fn reach(words: &[String]) -> (Vec<usize>, bool) {
     // Assignments and keywords stand before the command.
     while at < words.len() {
         let word = words[at].as_str();
-        let assignment = word.split_once('=').is_some_and(|(name, _)| {
-            !name.is_empty() && name.trim_end_matches('+').chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        });
         let keyword = matches!(
             word,
             "then"
@@ -262,7 +277,7 @@ fn reach(words: &[String]) -> (Vec<usize>, bool) {
                 | "esac"
                 | "in"
         );
-        if !assignment && !keyword {
+        if !is_assignment(word) && !keyword {
             break;
         }
         at += 1;
@@ -286,6 +301,44 @@ fn reach(words: &[String]) -> (Vec<usize>, bool) {
     if data { (vec![0, at], false) } else { ((0..words.len()).collect(), true) }
 }
 
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.trim_end_matches('+').chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+/// The words that only bash knows and that a program runs as commands: `env A=1 $x`, `bash -c "$x"`, `find . -exec $x`.
+fn opened_commands(words: &[String]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut runs = false;
+    let mut option = false;
+    for (at, word) in words.iter().enumerate() {
+        if wrapper::carries(base(word)) || word.starts_with("-exec") || word.starts_with("-ok") {
+            (runs, option) = (true, false);
+        } else if runs && is_open(word) {
+            found.push(at);
+            runs = option;
+        } else if word.starts_with('-') {
+            option = true;
+        } else {
+            // Behind an option it may be the value.
+            runs &= option || is_assignment(word) || word.starts_with(|c: char| c.is_ascii_digit());
+            option = false;
+        }
+    }
+    found
+}
+
+/// Whether a part of the word is only known when it runs.
+fn is_open(word: &str) -> bool {
+    word.contains([ONE, MANY])
+}
+
+/// Whether the word, with whatever bash puts into it, may be the one that is wanted.
+fn may_be(word: &str, want: &str, case: Case) -> bool {
+    word.contains(['*', '?', '[', ONE, MANY]) && glob::component(&word.replace([ONE, MANY], "*"), want, case)
+}
+
 fn base(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
@@ -295,7 +348,7 @@ fn same_name(want: &str, name: &str) -> bool {
     let fits = |name: &str| {
         want.eq_ignore_ascii_case(name)
             || want.contains('*') && glob::wildcard(want, name)
-            || name.contains(['*', '?', '[']) && glob::component(name, want, Case::Ignored)
+            || may_be(name, want, Case::Ignored)
     };
     fits(name) || fits(base(name))
 }
@@ -305,13 +358,23 @@ fn matches_from(pattern: &ShellPattern, words: &[String], starts: &[usize]) -> b
     let (text, wildcard) = match pattern {
         ShellPattern::Prefix(prefix) => {
             let Some((want, rest)) = prefix.split_first() else { return !starts.is_empty() };
-            return starts.iter().any(|at| same_name(want, &words[*at]) && follows(rest, &words[at + 1..]));
+            return starts.iter().any(|at| begins(want, rest, &words[*at..]));
         }
         ShellPattern::Exact(text) => (text, false),
         ShellPattern::Wildcard(text) => (text, true),
     };
     let Some(want) = text.split_whitespace().next() else { return false };
     let odd = if wildcard { want.contains('*') } else { want.contains(['\'', '"', '\\']) };
+    // Something that is not known may be what the rule wants behind its first words, or instead of them.
+    let head: Vec<String> =
+        text.split_whitespace().take_while(|word| !wildcard || !word.contains('*')).map(str::to_owned).collect();
+    let unknown = starts.iter().any(|at| {
+        words[*at..].iter().any(|word| is_open(word))
+            && head.split_first().is_none_or(|(want, rest)| begins(want, rest, &words[*at..]))
+    });
+    if unknown {
+        return true;
+    }
     let starts: Vec<usize> = starts.iter().copied().filter(|at| odd || same_name(want, &words[*at])).collect();
     if starts.is_empty() {
         return false;
@@ -335,6 +398,11 @@ fn matches_from(pattern: &ShellPattern, words: &[String], starts: &[usize]) -> b
     starts.iter().any(|at| wanted == words[*at..] || tails(*at).into_iter().any(|from| line[from..] == **text))
 }
 
+/// Whether the words may begin with a name and what follows it.
+fn begins(want: &str, rest: &[String], words: &[String]) -> bool {
+    same_name(want, &words[0]) && (words[0].contains(MANY) || follows(rest, &words[1..]))
+}
+
 /// Most words that are looked at for the next word of a rule.
 const MAX_OPTIONS: usize = 24;
 
@@ -343,11 +411,13 @@ fn follows(want: &[String], words: &[String]) -> bool {
     let Some((first, rest)) = want.split_first() else { return true };
     let mut after_option = false;
     for (at, word) in words.iter().enumerate().take(MAX_OPTIONS) {
-        let glob = word.contains(['*', '?', '[']) && glob::component(word, first, Case::Exact);
-        if (word == first || glob) && follows(rest, &words[at + 1..]) {
+        // The value of `-C "$x"`; what may be several words may bring all that is wanted.
+        let value = after_option && at > 0 && words[at - 1].len() == 2 && !word.contains(MANY) && is_open(word);
+        let fits = !value && (word == first || may_be(word, first, Case::Exact));
+        if fits && (word.contains(MANY) || follows(rest, &words[at + 1..])) {
             return true;
         }
-        let option = word.starts_with(['-', '+']);
+        let option = word.starts_with(['-', '+', ONE, MANY]) && !value;
         if !option && !after_option {
             return false;
         }

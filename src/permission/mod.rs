@@ -3,6 +3,8 @@
 pub mod check;
 mod commands;
 pub mod decide;
+mod dynamic;
+mod evaluate;
 pub mod files;
 mod glob;
 mod line;
@@ -14,6 +16,7 @@ mod shell;
 pub mod sight;
 mod suggest;
 mod touch;
+mod values;
 mod wrapper;
 
 use std::fmt;

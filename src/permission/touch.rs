@@ -179,11 +179,13 @@ fn may_be_ruled(query: &Query, paths: &[PathBuf], files: &dyn Files) -> Option<V
 
 /// Whether bash may make an option of one of the words: then nobody knows that the command only reads.
 pub(super) fn may_be_options(reads: &Reads, cwd: &Cwd, places: &Places, files: &dyn Files) -> bool {
-    let starred = |word: &&Word| matches!(word.pieces.first(), Some(Piece::Glob(_)));
-    reads.paths.iter().filter(starred).any(|word| {
-        let paths = paths(word, cwd, places, files);
-        paths.is_none_or(|paths| paths.iter().any(|path| like_option(path, cwd)))
-    })
+    reads.paths.iter().any(|word| may_become_option(word, cwd, places, files))
+}
+
+/// Whether a word that starts with a glob may stand for a name that starts with a dash.
+pub(super) fn may_become_option(word: &Word, cwd: &Cwd, places: &Places, files: &dyn Files) -> bool {
+    matches!(word.pieces.first(), Some(Piece::Glob(_)))
+        && paths(word, cwd, places, files).is_none_or(|paths| paths.iter().any(|path| like_option(path, cwd)))
 }
 
 /// Whether bash passes the path on as a word that starts with a dash.
@@ -372,10 +374,13 @@ pub(super) fn shell_state(name: &str) -> bool {
 /// Whether anything in the construct may change the folder.
 pub(super) fn moves(node: &Node) -> bool {
     match node {
-        Node::Simple(command) => command.words.iter().take(4).any(|word| match word.literal() {
-            Some(text) => text == "cd" || shell_state(&text),
-            None => true,
-        }),
+        Node::Simple(command) => {
+            let behind = command.words.first().is_some_and(|name| name.literal().as_deref() == Some("command"));
+            command.words.iter().take(4).enumerate().any(|(at, word)| match word.literal() {
+                Some(text) => text == "cd" || shell_state(&text),
+                None => at == 0 || behind,
+            })
+        }
         Node::And(left, right) | Node::Or(left, right) => moves(left) || moves(right),
         Node::Sequence(nodes) | Node::Apart(nodes) => nodes.iter().any(moves),
         Node::Block { parts, .. } => parts.iter().any(moves),

@@ -106,6 +106,41 @@ pub(super) fn unwrap(words: &[Word]) -> Option<Result<&[Word], String>> {
     }
 }
 
+/// Programs that run the words behind them, or text among these.
+const CARRIERS: &str = "timeout nice nohup time stdbuf command env sudo doas su xargs parallel watch setsid ionice chroot \
+    unshare nsenter taskset chrt flock script strace ltrace unbuffer busybox sh bash dash ash zsh ksh fish ssh eval exec \
+    builtin source . trap coproc";
+
+/// Whether the program runs what it is given, whatever that is.
+pub(super) fn carries(name: &str) -> bool {
+    CARRIERS.split_ascii_whitespace().any(|known| known == name)
+}
+
+/// Where the command starts that the words run beside their own, so that a rule has to name it; past the end when it is
+/// not told. None when they run none.
+pub(super) fn carried(words: &[Word]) -> Option<usize> {
+    let name = words.first()?.literal()?;
+    let name = name.rsplit('/').next().unwrap_or_default();
+    if name == "find" {
+        let executes = |word: &Word| matches!(word.literal().as_deref(), Some("-exec" | "-execdir" | "-ok" | "-okdir"));
+        return words.iter().rposition(executes).map(|at| at + 1);
+    }
+    if !carries(name) {
+        return None;
+    }
+    match unwrap(words) {
+        Some(Ok(inner)) => return Some(words.len() - inner.len()),
+        Some(Err(_)) => return Some(usize::MAX),
+        None if name == "command" => return None,
+        None => {}
+    }
+    let plain = |word: &Word| word.literal().is_some_and(|text| !text.starts_with('-') && !text.contains('='));
+    // The others take words of their own first, or read what they are given as a line.
+    let direct = matches!(name, "sudo" | "doas" | "xargs" | "setsid" | "busybox" | "exec" | "builtin" | "source" | ".")
+        || name.ends_with("sh") && name != "ssh";
+    Some(if direct && words.get(1).is_some_and(plain) { 1 } else { usize::MAX })
+}
+
 /// The first assignment that could make a command do something else.
 pub(super) fn harmful(assignments: &[Assignment]) -> Option<&Assignment> {
     assignments.iter().find(|assignment| !is_harmless(&assignment.name) || assignment.value.is_dynamic())

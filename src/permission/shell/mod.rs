@@ -8,7 +8,7 @@ mod second;
 pub(super) mod word;
 
 pub(super) use parse::{Line, parse};
-pub(super) use word::{Piece, Word};
+pub(super) use word::{Expansion, MANY, ONE, Piece, Word};
 
 /// One construct.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use tree_sitter::{Node as Tree, Parser};
 
 use super::second::{self, Kind, Token};
-use super::word::{Span, Word, scan};
+use super::word::{Expansion, Piece, Span, Word, scan};
 use super::{Assignment, Node, Redirect, RedirectKind, Simple, guard};
 
 /// Deepest nesting that is judged.
@@ -253,7 +253,7 @@ impl<'a> Reader<'a> {
         self.token(tree, Kind::Assignment);
         let source = self.source(tree);
         let (name, value) = source.split_once('=').ok_or("an odd assignment")?;
-        let name = name.strip_suffix('+').unwrap_or(name);
+        let (name, adds) = name.strip_suffix('+').map_or((name, false), |name| (name, true));
         let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if !plain {
@@ -265,7 +265,11 @@ impl<'a> Reader<'a> {
             // Braces are not expanded in an assignment; as an expansion it is at least not literal.
             words.truncate(1);
         }
-        let value = words.pop().unwrap_or(Word { source: String::new(), pieces: Vec::new() });
+        // What it adds to is not told.
+        let mut value = words.pop().unwrap_or(Word { source: String::new(), pieces: Vec::new() });
+        if adds {
+            value.pieces.insert(0, Piece::Dynamic(Expansion::of(&format!("${name}"))));
+        }
         Ok(Assignment { name: name.to_owned(), value })
     }
 

@@ -17,8 +17,49 @@ pub(in crate::permission) enum Piece {
     Glob(char),
     /// `~` alone at the start: the home folder.
     Tilde,
-    /// `$x`, `$( … )`, `~user`, `{1..9}`.
-    Dynamic(String),
+    Dynamic(Expansion),
+}
+
+/// What only bash will know: `$x`, `$( … )`, `~user`, `{1..9}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::permission) struct Expansion {
+    /// As it stands in the line.
+    pub(in crate::permission) source: String,
+    /// Within double quotes, where nothing is split.
+    quoted: bool,
+}
+
+/// Stands for an expansion that is one word or a part of it, in [`Word::possible`]. No line that is judged holds it.
+pub(in crate::permission) const ONE: char = '\u{1a}';
+/// Stands for an expansion that may be any number of words.
+pub(in crate::permission) const MANY: char = '\u{1b}';
+
+impl Expansion {
+    /// One that is not quoted.
+    pub(super) fn of(source: &str) -> Expansion {
+        Expansion { source: source.to_owned(), quoted: false }
+    }
+
+    /// The variable whose value it is, without any change.
+    pub(in crate::permission) fn variable(&self) -> Option<&str> {
+        let name = self.source.strip_prefix('$')?;
+        let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+        super::parse::is_name(name).then_some(name)
+    }
+
+    /// Whether it is always a part of one word: quoted, or a number.
+    pub(in crate::permission) fn is_one(&self) -> bool {
+        let inner = self.source.trim_start_matches("${");
+        let list = self.source == "$@" || inner.starts_with('@') || inner.contains("[@]");
+        self.quoted && !list || self.is_number()
+    }
+
+    /// `$?`, `$#`, `$$`, `$!`, `${#x}`, `$((1 + 1))`.
+    pub(in crate::permission) fn is_number(&self) -> bool {
+        matches!(self.source.as_str(), "$?" | "$#" | "$$" | "$!")
+            || self.source.starts_with("${#")
+            || self.source.starts_with("$((")
+    }
 }
 
 /// Something in a word that the parser found to be an expansion, in bytes of the line, with whether it may stand.
@@ -36,7 +77,7 @@ enum Unit {
         c: char,
         quoted: bool,
     },
-    Dynamic(String),
+    Dynamic(Expansion),
     /// `""`: makes a word where there is nothing else.
     Nothing,
 }
@@ -74,6 +115,39 @@ impl Word {
             Some(Piece::Tilde) => "~",
             _ => "",
         }
+    }
+
+    /// What a rule that forbids compares: the value with [`ONE`] and [`MANY`] for what is not known.
+    pub(in crate::permission) fn possible(&self) -> String {
+        let mark = |expansion: &Expansion| if expansion.is_one() { ONE } else { MANY };
+        self.pieces
+            .iter()
+            .map(|piece| match piece {
+                Piece::Text(text) => text.clone(),
+                Piece::Glob(c) => c.to_string(),
+                Piece::Tilde => "~".to_owned(),
+                Piece::Dynamic(expansion) => mark(expansion).to_string(),
+            })
+            .collect()
+    }
+
+    pub(in crate::permission) fn expansions(&self) -> impl Iterator<Item = &Expansion> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Dynamic(expansion) => Some(expansion),
+            _ => None,
+        })
+    }
+
+    /// The word with more behind it.
+    pub(in crate::permission) fn with(&self, more: &[Piece]) -> Word {
+        let mut pieces = self.pieces.clone();
+        for piece in more {
+            match (pieces.last_mut(), piece) {
+                (Some(Piece::Text(text)), Piece::Text(more)) => text.push_str(more),
+                _ => pieces.push(piece.clone()),
+            }
+        }
+        Word { source: self.source.clone(), pieces }
     }
 
     pub(in crate::permission) fn is_dynamic(&self) -> bool {
@@ -120,7 +194,7 @@ fn units(text: &str, base: usize, spans: &[Span]) -> Result<Vec<Unit>, String> {
             let span = spans[found];
             let end = span.range.end - base;
             let source = text.get(at..end).ok_or("an expansion does not end in its word")?;
-            units.push(Unit::Dynamic(source.to_owned()));
+            units.push(Unit::Dynamic(Expansion { source: source.to_owned(), quoted: double }));
             while rest.next_if(|(at, _)| *at < end).is_some() {}
             continue;
         }
@@ -209,7 +283,7 @@ fn braces(units: Vec<Unit>, words: &mut Vec<Vec<Unit>>, depth: usize) -> Result<
                 continue;
             }
             let mut whole = units[..open].to_vec();
-            whole.push(Unit::Dynamic(format!("{{{inner}}}")));
+            whole.push(Unit::Dynamic(Expansion::of(&format!("{{{inner}}}"))));
             whole.extend_from_slice(&units[close + 1..]);
             return braces(whole, words, depth + 1);
         }
@@ -239,18 +313,17 @@ fn pieces(units: Vec<Unit>) -> Vec<Piece> {
             pieces.push(Piece::Text(std::mem::take(text)));
         }
     };
+    let home = || Piece::Dynamic(Expansion::of("~"));
     let mut before = None;
     for (at, unit) in units.iter().enumerate() {
         let single = match unit {
             Unit::Char { c: '~', quoted: false } if at == 0 && tilde => match units.get(1) {
                 None => Some(Piece::Tilde),
                 Some(Unit::Char { c: '/', quoted: false }) => Some(Piece::Tilde),
-                _ => Some(Piece::Dynamic("~".into())),
+                _ => Some(home()),
             },
             // Bash expands it in what looks like an assignment.
-            Unit::Char { c: '~', quoted: false } if matches!(before, Some('=' | ':')) => {
-                Some(Piece::Dynamic("~".into()))
-            }
+            Unit::Char { c: '~', quoted: false } if matches!(before, Some('=' | ':')) => Some(home()),
             // A bracket that nothing closes is itself: the command `[`.
             Unit::Char { c: '[', quoted: false }
                 if !units[at..].iter().any(|unit| matches!(unit, Unit::Char { c: ']', .. } | Unit::Dynamic(_))) =>
@@ -264,7 +337,7 @@ fn pieces(units: Vec<Unit>) -> Vec<Piece> {
                 before = (!quoted).then_some(*c);
                 None
             }
-            Unit::Dynamic(source) => Some(Piece::Dynamic(source.clone())),
+            Unit::Dynamic(expansion) => Some(Piece::Dynamic(expansion.clone())),
             Unit::Nothing => None,
         };
         if let Some(piece) = single {

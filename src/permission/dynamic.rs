@@ -1,0 +1,119 @@
+//! Words that only bash will know, among the arguments of a command that a rule would allow.
+
+use super::shell::{Piece, Word};
+
+/// Programs that neither write nor execute anything, whatever options they are given.
+const INERT: &str = "echo true false : cat tac rev head tail wc grep egrep fgrep ls stat du df cut tr nl fold expand paste \
+    comm cmp join basename dirname realpath readlink pwd which seq sleep whoami id uname nproc md5sum sha1sum sha224sum \
+    sha256sum sha384sum sha512sum b2sum cksum printf test [ [[";
+
+/// Options whose next word is their value, by program and, where it has them, subcommand.
+const VALUED: &[(&str, &str)] = &[
+    (
+        "find",
+        "-name -iname -path -ipath -regex -iregex -type -size -mtime -mmin -maxdepth -mindepth -newer -user -perm",
+    ),
+    ("git commit", "-m --message --author --date --fixup"),
+    ("git tag", "-m --message"),
+    ("git merge", "-m"),
+    ("git log", "--author --since --until --after --before --grep -n -S -G"),
+    ("git checkout", "-b -B"),
+    ("git switch", "-c -C"),
+    ("gh pr", "-t --title -b --body -B --base -H --head"),
+    ("gh issue", "-t --title -b --body"),
+    ("cargo build", "-p --package --features --bin --test --example"),
+    ("cargo test", "-p --package --features --bin --test --example"),
+    ("cargo check", "-p --package --features --bin --test --example"),
+    ("cargo clippy", "-p --package --features --bin --test --example"),
+    ("pytest", "-k -m"),
+    ("go test", "-run -timeout -count"),
+    ("kubectl get", "-n --namespace -l --selector"),
+];
+
+pub(super) fn is_inert(name: &str) -> bool {
+    INERT.split_ascii_whitespace().any(|known| known == name)
+}
+
+/// The first argument that bash may make options of: a word that only it will know is settled as the value of a known
+/// option, behind `--`, or with a literal start that is no dash. `globbed` tells whether a glob may stand for a name that
+/// starts with a dash.
+pub(super) fn unsettled(words: &[Word], globbed: impl Fn(&Word) -> bool) -> Option<&Word> {
+    let (name, mut rest) = words.split_first()?;
+    let name = name.literal()?;
+    if is_inert(&name) {
+        return None;
+    }
+    let mut valued = "";
+    if let Some((_, options)) = VALUED.iter().find(|(known, _)| *known == name) {
+        valued = options;
+    } else if let Some((sub, behind)) = rest.split_first()
+        && let Some(full) = sub.literal().map(|sub| format!("{name} {sub}"))
+        && let Some((_, options)) = VALUED.iter().find(|(known, _)| *known == full)
+    {
+        (valued, rest) = (options, behind);
+    }
+    let mut rest = rest.iter();
+    while let Some(word) = rest.next() {
+        match word.literal() {
+            Some(text) if text == "--" => return None,
+            Some(text) if valued.split_ascii_whitespace().any(|option| option == text) => {
+                // More words than one would be no value any more.
+                if let Some(value) = rest.next().filter(|value| value.has_glob() || splits(value)) {
+                    return Some(value);
+                }
+            }
+            Some(_) => {}
+            None if is_settled(word) || !word.is_dynamic() && !word.prefix().starts_with('-') && !globbed(word) => {}
+            None => return Some(word),
+        }
+    }
+    None
+}
+
+/// The words of a command that only shows or compares them, with text for what it may show, as `shown` tells. None when
+/// it is not such a command, or nothing is left to bash.
+pub(super) fn as_data(words: &[Word], shown: impl Fn(&Word) -> bool) -> Option<Vec<Word>> {
+    let (name, arguments) = words.split_first()?;
+    let name = name.literal()?;
+    let compares = matches!(name.as_str(), "test" | "[" | "[[");
+    if !compares && !matches!(name.as_str(), "echo" | "printf" | "true" | "false" | ":") {
+        return None;
+    }
+    let text = |word: Option<&Word>| word.and_then(Word::literal).unwrap_or_default();
+    let data = |at: usize, word: &Word| {
+        let neighbour = matches!(
+            text(arguments.get(at + 1)).as_str(),
+            "=" | "==" | "!=" | "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"
+        ) || matches!(
+            text(at.checked_sub(1).and_then(|at| arguments.get(at))).as_str(),
+            "=" | "==" | "!=" | "=~" | "-n" | "-z" | "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"
+        );
+        let place = if compares { neighbour } else { name != "printf" || at > 0 };
+        place && word.is_dynamic() && !word.has_glob() && (compares || shown(word))
+    };
+    if super::evaluate::evaluates(words).is_some() || !words.iter().any(Word::is_dynamic) {
+        return None;
+    }
+    let known = arguments.iter().enumerate().map(|(at, word)| {
+        let pieces = if data(at, word) { vec![Piece::Text("0".into())] } else { word.pieces.clone() };
+        Word { source: word.source.clone(), pieces }
+    });
+    let known: Vec<Word> = [words[0].clone()].into_iter().chain(known).collect();
+    (!known.iter().any(Word::is_dynamic)).then_some(known)
+}
+
+/// Whether bash may make several words of it.
+fn splits(word: &Word) -> bool {
+    word.expansions().any(|expansion| !expansion.is_one())
+}
+
+/// Whether it starts with text that makes it an operand, or with an option's name and its `=`.
+fn is_settled(word: &Word) -> bool {
+    let start = match word.pieces.first() {
+        Some(Piece::Text(text)) => text.as_str(),
+        Some(Piece::Tilde) => "~",
+        Some(Piece::Dynamic(expansion)) if expansion.is_number() => "0",
+        _ => return false,
+    };
+    (!start.starts_with('-') || start.contains('=')) && !splits(word)
+}

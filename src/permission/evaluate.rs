@@ -1,0 +1,92 @@
+//! Builtins of bash that evaluate their words a second time: a subscript in them runs commands.
+
+use super::shell::Word;
+use super::wrapper;
+
+/// Builtins of which no option and no operand is judged: they run, assign or define whatever they are given.
+const ALWAYS: &str = "let eval . source exec builtin trap alias enable complete compgen bind mapfile readarray getopts \
+    coproc fc hash shopt set declare typeset local readonly unset read export wait printf test [ [[";
+
+/// Why the builtin may evaluate what it is given; None when it is none of these, or surely does not.
+pub(super) fn evaluates(words: &[Word]) -> Option<String> {
+    let (name, arguments) = words.split_first()?;
+    let name = name.literal()?;
+    if !ALWAYS.split_ascii_whitespace().any(|known| known == name) {
+        return None;
+    }
+    let harmless = match name.as_str() {
+        "test" | "[" | "[[" => tests_only(&name, arguments),
+        "printf" => prints_only(arguments),
+        // Plain names alone, and values that are no code.
+        "export" => arguments.iter().all(|word| {
+            let text = word.known();
+            let (variable, _) = text.split_once('=').unwrap_or((&text, ""));
+            !word.has_glob() && word.prefix().starts_with(variable) && wrapper::is_harmless(variable)
+        }),
+        "unset" | "read" => arguments.iter().all(|word| {
+            word.literal().is_some_and(|text| text == "-r" || wrapper::is_local(&text) && !text.is_empty())
+        }),
+        "wait" => arguments.iter().all(|word| {
+            word.literal().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit()))
+                || word.expansions().count() == 1 && word.source == "$!"
+        }),
+        "set" => arguments.iter().all(|word| {
+            word.literal()
+                .is_some_and(|text| matches!(text.as_str(), "-e" | "-u" | "-eu" | "-o" | "pipefail" | "-euo" | "+e"))
+        }),
+        _ => false,
+    };
+    (!harmless).then(|| format!("{name} may evaluate what it is given"))
+}
+
+/// No option before the format, and nothing in it that assigns.
+fn prints_only(arguments: &[Word]) -> bool {
+    let format = match arguments.first() {
+        Some(word) if word.literal().as_deref() == Some("--") => arguments.get(1),
+        other => other,
+    };
+    let Some(format) = format else { return true };
+    let Some(text) = format.literal().filter(|text| !text.starts_with('-')) else { return false };
+    !text.split('%').skip(1).any(|part| {
+        part.trim_start_matches(|c: char| !c.is_ascii_alphabetic() || "hlLjzt".contains(c)).starts_with('n')
+    })
+}
+
+/// No `-v`, no arithmetic on anything but numbers, and no operand that may turn into an operator.
+fn tests_only(name: &str, arguments: &[Word]) -> bool {
+    // Between brackets of two, bash looks for operators before it expands anything.
+    let double = name == "[[";
+    let numbers = |word: Option<&Word>| {
+        word.is_some_and(|word| match word.literal() {
+            Some(text) => !text.is_empty() && text.trim_start_matches('-').bytes().all(|b| b.is_ascii_digit()),
+            None => word.pieces.len() == 1 && word.expansions().any(|expansion| expansion.is_number()),
+        })
+    };
+    for (at, word) in arguments.iter().enumerate() {
+        let before = at.checked_sub(1).map(|at| &arguments[at]);
+        let Some(text) = word.literal() else {
+            let split = word.has_glob() || word.expansions().any(|expansion| !expansion.is_one());
+            // One word beside an operator is an operand.
+            let beside = |word: Option<&Word>| {
+                word.and_then(Word::literal).is_some_and(|text| {
+                    matches!(
+                        text.as_str(),
+                        "=" | "==" | "!=" | "-n" | "-z" | "-f" | "-d" | "-e" | "-s" | "-r" | "-w" | "-x"
+                    )
+                })
+            };
+            if !double && !numbers(Some(word)) && (split || !beside(before) && !beside(arguments.get(at + 1))) {
+                return false;
+            }
+            continue;
+        };
+        match text.as_str() {
+            "-v" | "-R" => return false,
+            "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" if !numbers(before) || !numbers(arguments.get(at + 1)) => {
+                return false;
+            }
+            _ => {}
+        }
+    }
+    true
+}

@@ -1,0 +1,351 @@
+//! Walks the constructs of a line and judges every command and redirection in them.
+
+use std::path::PathBuf;
+
+use super::super::commands;
+use super::super::decide::{Query, Verdict, because, read, write};
+use super::super::dynamic;
+use super::super::evaluate::evaluates;
+use super::super::files::{Files, lexical};
+use super::super::matching;
+use super::super::rule::Specifier;
+use super::super::shell::{Node, Redirect, RedirectKind, Simple, Word};
+use super::super::touch::{self, Cwd};
+use super::super::values::{Values, set_by};
+use super::super::wrapper;
+use super::super::{Behavior, Mode};
+use super::Part;
+
+/// Most wrappers around one command that are looked behind, as in `nice timeout 5 env A=1 ls`.
+const MAX_WRAPPERS: usize = 16;
+pub(super) struct Judge<'a> {
+    query: &'a Query<'a>,
+    files: &'a dyn Files,
+    /// Where the line starts.
+    start: PathBuf,
+    functions: Vec<String>,
+    /// Wrappers around the command that is being judged.
+    wrappers: usize,
+    values: Values,
+    /// Variables that surely have one of these values by now.
+    set: Vec<String>,
+    pub(super) parts: Vec<Part>,
+}
+
+impl<'a> Judge<'a> {
+    /// Starts with the line's first construct in `start`.
+    pub(super) fn new(query: &'a Query<'a>, files: &'a dyn Files, start: PathBuf, values: Values) -> Judge<'a> {
+        let (functions, set, parts) = (Vec::new(), Vec::new(), Vec::new());
+        Judge { query, files, start, functions, wrappers: 0, values, set, parts }
+    }
+
+    fn push(&mut self, text: String, verdict: Verdict, read_only: bool) {
+        self.parts.push(Part { text, verdict, read_only, edit: false, words: Vec::new() });
+    }
+
+    /// Judges a construct; returns where the shell may be after it succeeded and after it failed.
+    pub(super) fn walk(&mut self, node: &Node, cwd: Cwd) -> (Cwd, Cwd) {
+        match node {
+            Node::Simple(command) => self.simple(command, cwd),
+            Node::And(left, right) => {
+                let (then, failed) = self.walk(left, cwd);
+                let known = self.set.len();
+                self.set.extend(set_by(left));
+                let (then, otherwise) = self.walk(right, then);
+                self.set.truncate(known);
+                (then, failed.or(otherwise))
+            }
+            Node::Or(left, right) => {
+                let (then, failed) = self.walk(left, cwd);
+                let (second, otherwise) = self.walk(right, failed);
+                (then.or(second), otherwise)
+            }
+            Node::Sequence(nodes) => {
+                let mut state = (cwd.clone(), cwd);
+                let known = self.set.len();
+                for node in nodes {
+                    state = self.walk(node, state.0.or(state.1));
+                    self.set.extend(set_by(node));
+                }
+                self.set.truncate(known);
+                state
+            }
+            Node::Apart(nodes) => {
+                for node in nodes {
+                    self.walk(node, cwd.clone());
+                }
+                (cwd.clone(), cwd)
+            }
+            Node::Block { variable, words: _, parts } => {
+                if let Some(name) = variable.as_ref().filter(|name| !wrapper::is_local(name)) {
+                    self.push(
+                        name.clone(),
+                        Verdict::new(Behavior::Ask, "the loop sets a variable that commands may obey"),
+                        false,
+                    );
+                }
+                let cwd = if parts.iter().any(touch::moves) { Cwd(None) } else { cwd };
+                let known = self.set.len();
+                self.set.extend(variable.clone());
+                for part in parts {
+                    self.walk(part, cwd.clone());
+                }
+                self.set.truncate(known);
+                (cwd.clone(), cwd)
+            }
+            Node::Function { name, body } => {
+                if commands::is_known(name) || WRAPPERS.contains(&name.as_str()) {
+                    self.push(
+                        name.clone(),
+                        Verdict::new(Behavior::Ask, "the function takes a known command's name"),
+                        false,
+                    );
+                }
+                self.functions.push(name.clone());
+                // It runs wherever it is called.
+                self.walk(body, Cwd(None));
+                if touch::moves(body) { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
+            }
+            Node::Redirected { body, redirects } => {
+                let after = match body {
+                    Some(body) => self.walk(body, cwd.clone()),
+                    None => (cwd.clone(), cwd.clone()),
+                };
+                // Whether they are opened before or within the body is not told, so both must do.
+                let cwd = cwd.or(after.0.clone()).or(after.1.clone());
+                for redirect in redirects {
+                    self.redirect(redirect, &cwd);
+                }
+                after
+            }
+        }
+    }
+
+    fn simple(&mut self, command: &Simple, cwd: Cwd) -> (Cwd, Cwd) {
+        for redirect in &command.redirects {
+            self.redirect(redirect, &cwd);
+        }
+        if command.words.is_empty() {
+            for assignment in &command.assignments {
+                let harmless = wrapper::is_harmless(&assignment.name) || wrapper::is_local(&assignment.name);
+                let verdict = if harmless {
+                    Verdict::new(Behavior::Allow, "it sets a variable of the line")
+                } else {
+                    Verdict::new(Behavior::Ask, "it sets a variable that commands may obey")
+                };
+                self.push(assignment.name.clone(), verdict, harmless);
+            }
+            return (cwd.clone(), cwd);
+        }
+        if let Some(assignment) = wrapper::harmful(&command.assignments) {
+            let reason = format!("{} may change what the command does", assignment.name);
+            self.push(format!("{}=…", assignment.name), Verdict::new(Behavior::Ask, reason), false);
+        }
+        self.command(&command.words, cwd)
+    }
+
+    fn redirect(&mut self, redirect: &Redirect, cwd: &Cwd) {
+        let target = &redirect.target;
+        let writes = match redirect.kind {
+            RedirectKind::Duplicate => return,
+            RedirectKind::Data if target.is_dynamic() => {
+                return self.push(
+                    format!("<<< {}", target.source),
+                    Verdict::new(Behavior::Ask, "its input is only known when it runs"),
+                    false,
+                );
+            }
+            RedirectKind::Data => return,
+            RedirectKind::Read => false,
+            RedirectKind::Write | RedirectKind::ReadWrite => true,
+        };
+        let text = format!("{} {}", if writes { ">" } else { "<" }, target.source);
+        let paths = if target.has_glob() { None } else { touch::paths(target, cwd, self.query.places, self.files) };
+        let Some(paths) = paths else {
+            // The name alone may already be one that is ruled or protected.
+            let words = [commands::plain("tee"), target.clone()];
+            let verdict = touch::judge_words(self.query, &words, cwd, self.files)
+                .unwrap_or_else(|| Verdict::new(Behavior::Ask, "nobody knows where it leads"));
+            return self.push(text, verdict, false);
+        };
+        let mut worst = Verdict::new(Behavior::Allow, "it may be used");
+        for path in paths {
+            let device = lexical(&path);
+            if device
+                .to_str()
+                .is_some_and(|path| matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/stdin"))
+            {
+                continue;
+            }
+            if device.starts_with("/dev/tcp") || device.starts_with("/dev/udp") {
+                touch::worse(&mut worst, Verdict::firm("it opens a network connection"));
+                continue;
+            }
+            let verdict = if writes {
+                write(self.query, "Write", &path, self.files)
+            } else {
+                read(self.query, "Read", &path, self.files)
+            };
+            touch::worse(&mut worst, verdict);
+            if redirect.kind == RedirectKind::ReadWrite {
+                touch::worse(&mut worst, read(self.query, "Read", &path, self.files));
+            }
+        }
+        let read_only = !writes || worst.behavior == Behavior::Allow;
+        self.push(text, worst, read_only);
+    }
+
+    fn command(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
+        let shown = |word: &Word| self.values.shows_little(word, &self.set);
+        let text = Simple::canonical(words);
+        if let Some(data) = dynamic::as_data(words, shown) {
+            return self.known_command(text, &data, cwd);
+        }
+        let Some(alternatives) = self.values.alternatives(words, &self.set) else {
+            return self.known_command(text, words, cwd);
+        };
+        let after = alternatives.iter().map(|words| self.known_command(Simple::canonical(words), words, cwd.clone()));
+        after.reduce(|one, other| (one.0.or(other.0), one.1.or(other.1))).unwrap_or((Cwd(None), Cwd(None)))
+    }
+
+    fn known_command(&mut self, text: String, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
+        let known: Vec<String> = words.iter().map(Word::known).collect();
+        let possible: Vec<String> = words.iter().map(Word::possible).collect();
+        for behavior in [Behavior::Deny, Behavior::Ask] {
+            if let Some(entry) = self.query.entries(behavior).find(|entry| matching::touches(&entry.rule, &possible)) {
+                let read_only = self.only_reads(&commands::reads(words), &cwd);
+                self.parts.push(Part {
+                    text,
+                    verdict: Verdict { behavior, reason: because(entry), firm: true },
+                    read_only,
+                    edit: false,
+                    words: words.to_vec(),
+                });
+                return (Cwd(None), Cwd(None));
+            }
+        }
+        match known[0].as_str() {
+            "cd" if words[0].literal().is_some() => return self.change_folder(words, cwd),
+            name if words[0].literal().is_some() && self.functions.iter().any(|known| known == name) => {
+                self.push(text, Verdict::new(Behavior::Allow, "its body was judged"), true);
+                return (cwd.clone(), cwd);
+            }
+            _ => {}
+        }
+        let unlooked = match wrapper::unwrap(words) {
+            Some(Ok(_)) if self.wrappers == MAX_WRAPPERS => Some("it is wrapped too deeply".into()),
+            Some(Ok(inner)) if !self.is_allowed(words, &cwd) => {
+                self.wrappers += 1;
+                let after = self.command(inner, cwd);
+                self.wrappers -= 1;
+                return after;
+            }
+            Some(Err(reason)) => Some(reason),
+            // The function that keeps git from running what a repository names is the shell's own: a wrapper starts the
+            // program itself.
+            _ if self.wrappers > 0 && known[0] == "git" => {
+                Some("git behind another command may run what the repository's configuration names".into())
+            }
+            _ => None,
+        };
+        let (verdict, read_only, edit) = self.judge(words, &cwd, unlooked);
+        let moved = touch::shell_state(&known[0]) || words[0].literal().is_none();
+        self.parts.push(Part { text, verdict, read_only, edit, words: words.to_vec() });
+        if moved { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
+    }
+
+    fn allow_rule(&self, words: &[Word], cwd: &Cwd) -> Option<String> {
+        let globbed = |word: &Word| touch::may_become_option(word, cwd, self.query.places, self.files);
+        let settled = evaluates(words).is_none() && dynamic::unsettled(words, globbed).is_none();
+        // A relative program is another one in another folder.
+        let name = words.first()?.literal()?;
+        let relative = name.contains('/') && !name.starts_with('/');
+        let here = cwd.0.as_deref() == Some(std::slice::from_ref(&self.start));
+        self.query
+            .entries(Behavior::Allow)
+            .find(|entry| {
+                matching::allows(&entry.rule, words, settled)
+                    && (!relative || here || *entry.rule.specifier() == Specifier::Any)
+            })
+            .map(because)
+    }
+
+    fn is_allowed(&self, words: &[Word], cwd: &Cwd) -> bool {
+        self.allow_rule(words, cwd).is_some()
+    }
+
+    fn only_reads(&self, reads: &Result<commands::Reads, String>, cwd: &Cwd) -> bool {
+        reads.as_ref().is_ok_and(|reads| !touch::may_be_options(reads, cwd, self.query.places, self.files))
+    }
+
+    /// The verdict, whether the command only reads, and whether acceptEdits let it pass.
+    fn judge(&self, words: &[Word], cwd: &Cwd, unlooked: Option<String>) -> (Verdict, bool, bool) {
+        let reads = match unlooked {
+            Some(reason) => Err(reason),
+            None => evaluates(words).map_or_else(|| commands::reads(words), Err),
+        };
+        let only_reads = self.only_reads(&reads, cwd);
+        let reason = match &reads {
+            Ok(reads) => {
+                let verdict = touch::judge_reads(self.query, reads, cwd, self.files);
+                if verdict.behavior != Behavior::Ask || verdict.firm {
+                    return (verdict, only_reads, false);
+                }
+                verdict.reason
+            }
+            Err(reason) => {
+                if let Some(verdict) = touch::judge_words(self.query, words, cwd, self.files) {
+                    return (verdict, false, false);
+                }
+                reason.clone()
+            }
+        };
+        if words[0].literal().is_none() {
+            return (Verdict::new(Behavior::Ask, "the command's name is only known when it runs"), false, false);
+        }
+        if let Some(rule) = self.allow_rule(words, cwd) {
+            return (Verdict::new(Behavior::Allow, rule), only_reads, false);
+        }
+        if self.query.mode == Mode::AcceptEdits && touch::is_edit(self.query, words, cwd, self.files) {
+            return (Verdict::new(Behavior::Allow, "mode acceptEdits"), false, true);
+        }
+        (Verdict::new(Behavior::Ask, reason), only_reads, false)
+    }
+
+    fn change_folder(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
+        let text = Simple::canonical(words);
+        let places = self.query.places;
+        let arguments = match &words[1..] {
+            [first, rest @ ..] if first.literal().as_deref() == Some("--") => rest,
+            all => all,
+        };
+        let target = match arguments {
+            [] => places.home.as_ref().and_then(|home| home.to_str()).map(str::to_owned),
+            [one] if one.literal().as_deref() != Some("-") && !one.prefix().starts_with('-') => {
+                touch::path_text(one, places)
+            }
+            _ => None,
+        };
+        let (Some(target), Some(from)) = (target, cwd.0.clone()) else {
+            let verdict = Verdict::new(Behavior::Ask, "nobody knows where it goes");
+            self.parts.push(Part { text, verdict, read_only: true, edit: false, words: words.to_vec() });
+            return (Cwd(None), Cwd(None));
+        };
+        let to: Vec<PathBuf> = from.iter().map(|from| lexical(&from.join(&target))).collect();
+        let mut worst = Verdict::new(Behavior::Allow, "it stays in the workspace");
+        for path in &to {
+            if !places.inside(path, self.files) || !places.inside(&self.files.resolve(path), self.files) {
+                touch::worse(
+                    &mut worst,
+                    Verdict::new(Behavior::Ask, format!("{} is outside the workspace", path.display())),
+                );
+            }
+        }
+        self.parts.push(Part { text, verdict: worst, read_only: true, edit: false, words: words.to_vec() });
+        (Cwd(Some(to)), cwd)
+    }
+}
+
+/// Commands that run others, so that no function may take their names.
+const WRAPPERS: [&str; 10] =
+    ["timeout", "nice", "nohup", "time", "stdbuf", "command", "env", "builtin", "eval", "exec"];

@@ -1,0 +1,154 @@
+//! What the variables of a line may hold, where the line itself says it.
+
+use std::collections::HashMap;
+
+use super::shell::{Expansion, Node, Piece, Word};
+use super::touch;
+use super::wrapper;
+
+/// Most commands that one with variables may stand for.
+const MAX_ALTERNATIVES: usize = 16;
+
+/// Variables that every shell has and that hold no secret.
+const COMMON: &str = "HOME PWD OLDPWD USER LOGNAME SHELL PATH LANG LC_ALL TERM TMPDIR HOSTNAME RANDOM SECONDS LINENO EUID \
+    UID PPID BASHPID BASH_VERSION OSTYPE HOSTTYPE MACHTYPE COLUMNS LINES";
+
+/// Every value that the line gives to a variable, wherever it does.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    given: HashMap<String, Vec<Word>>,
+    /// A builtin may set any of them.
+    open: bool,
+}
+
+impl Values {
+    pub(super) fn of(node: &Node) -> Values {
+        let mut values = Values::default();
+        values.collect(node);
+        values
+    }
+
+    fn give(&mut self, name: &str, value: Word) {
+        self.given.entry(name.to_owned()).or_default().push(value);
+    }
+
+    fn collect(&mut self, node: &Node) {
+        match node {
+            Node::Simple(command) => {
+                for assignment in &command.assignments {
+                    self.give(&assignment.name, assignment.value.clone());
+                }
+                let sets = |word: &Word| {
+                    word.literal().is_none_or(|text| {
+                        touch::shell_state(&text) || matches!(text.as_str(), "printf" | "let" | "getopts" | "wait")
+                    })
+                };
+                // Behind `command` or `time`, too.
+                let printed = command.words.first().is_some_and(|name| name.literal().as_deref() == Some("printf"))
+                    && command.words.get(1).is_some_and(|format| !format.prefix().starts_with('-'));
+                self.open |= !printed
+                    && command
+                        .words
+                        .iter()
+                        .take(3)
+                        .enumerate()
+                        .any(|(at, word)| sets(word) && (at == 0 || !word.is_dynamic() && !word.has_glob()));
+            }
+            Node::And(left, right) | Node::Or(left, right) => {
+                self.collect(left);
+                self.collect(right);
+            }
+            Node::Sequence(nodes) | Node::Apart(nodes) => nodes.iter().for_each(|node| self.collect(node)),
+            Node::Block { variable, words, parts } => {
+                if let Some(name) = variable {
+                    if words.is_empty() {
+                        self.open = true;
+                    }
+                    words.iter().for_each(|word| self.give(name, word.clone()));
+                }
+                parts.iter().for_each(|node| self.collect(node));
+            }
+            Node::Function { body, .. } => self.collect(body),
+            Node::Redirected { body, .. } => body.iter().for_each(|body| self.collect(body)),
+        }
+    }
+
+    /// What the expansion may become as pieces of its word; none when the line does not say.
+    fn pieces(&self, expansion: &Expansion, set: &[String]) -> Option<Vec<&[Piece]>> {
+        let name = expansion.variable().filter(|name| wrapper::is_local(name) && set.iter().any(|set| set == name))?;
+        let values = self.given.get(name).filter(|values| !self.open && values.len() <= MAX_ALTERNATIVES)?;
+        let plain = |piece: &Piece| match piece {
+            // Unquoted, it is split and its stars mean something.
+            Piece::Text(text) => {
+                expansion.is_one() || !text.contains([' ', '\t', '\n', '*', '?', '[', '\\']) && !text.is_empty()
+            }
+            Piece::Glob(_) => expansion.is_one(),
+            Piece::Tilde | Piece::Dynamic(_) => false,
+        };
+        values.iter().map(|value| value.pieces.iter().all(plain).then_some(value.pieces.as_slice())).collect()
+    }
+
+    /// The commands that these words stand for, with what the line says about the variables in them; `set` are those that
+    /// surely have one of the line's values by now. None when it says nothing, or too much.
+    pub(super) fn alternatives(&self, words: &[Word], set: &[String]) -> Option<Vec<Vec<Word>>> {
+        if self.open
+            || set.is_empty()
+            || !words.iter().any(|word| word.expansions().any(|one| self.pieces(one, set).is_some()))
+        {
+            return None;
+        }
+        let mut all: Vec<Vec<Word>> = vec![Vec::new()];
+        for word in words {
+            let mut choices = vec![Word { source: word.source.clone(), pieces: Vec::new() }];
+            for piece in &word.pieces {
+                let kept = std::slice::from_ref(piece);
+                let found = match piece {
+                    Piece::Dynamic(expansion) => self.pieces(expansion, set).unwrap_or_else(|| vec![kept]),
+                    _ => vec![kept],
+                };
+                choices = choices
+                    .iter()
+                    .flat_map(|choice| found.iter().map(|more| choice.with(more)))
+                    .take(MAX_ALTERNATIVES + 1)
+                    .collect();
+            }
+            all = all
+                .iter()
+                .flat_map(|command| {
+                    choices.iter().map(|word| [command.as_slice(), std::slice::from_ref(word)].concat())
+                })
+                .take(MAX_ALTERNATIVES + 1)
+                .collect();
+            if choices.len() > MAX_ALTERNATIVES || all.len() > MAX_ALTERNATIVES {
+                return None;
+            }
+        }
+        Some(all)
+    }
+
+    /// Whether showing the word shows nothing but what the line or any shell holds.
+    pub(super) fn shows_little(&self, word: &Word, set: &[String]) -> bool {
+        word.expansions().all(|expansion| {
+            let common = |name: &str| COMMON.split_ascii_whitespace().any(|known| known == name);
+            // The commands of a substitution were judged; unquoted, what they say is expanded once more.
+            let said = expansion.source.starts_with("$(") && expansion.is_one();
+            let own = |name: &str| !self.open && self.given.contains_key(name) && expansion.is_one();
+            expansion.is_number()
+                || said
+                || expansion.variable().is_some_and(|name| common(name) || own(name))
+                || self.pieces(expansion, set).is_some()
+        })
+    }
+}
+
+/// Variables that have a value of the line's behind the construct.
+pub(super) fn set_by(node: &Node) -> Vec<String> {
+    match node {
+        Node::Simple(command) if command.words.is_empty() => {
+            command.assignments.iter().map(|assignment| assignment.name.clone()).collect()
+        }
+        Node::And(left, _) => set_by(left),
+        Node::Sequence(nodes) => nodes.iter().flat_map(set_by).collect(),
+        _ => Vec::new(),
+    }
+}
