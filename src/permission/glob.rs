@@ -115,6 +115,8 @@ enum Token {
 
 fn tokens(pattern: &str) -> Vec<Token> {
     let chars: Vec<char> = pattern.chars().collect();
+    // No class ends behind it.
+    let last = chars.iter().rposition(|c| *c == ']').unwrap_or(0);
     let mut tokens = Vec::new();
     let mut at = 0;
     while at < chars.len() {
@@ -127,6 +129,7 @@ fn tokens(pattern: &str) -> Vec<Token> {
                 at += 1;
                 Token::One(chars[at - 1])
             }
+            '[' if at > last => Token::One('['),
             '[' => match class(&chars[at..]) {
                 Some((token, length)) => {
                     at += length;

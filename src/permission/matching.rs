@@ -368,8 +368,9 @@ fn matches_from(pattern: &ShellPattern, words: &[String], starts: &[usize]) -> b
     // Something that is not known may be what the rule wants behind its first words, or instead of them.
     let head: Vec<String> =
         text.split_whitespace().take_while(|word| !wildcard || !word.contains('*')).map(str::to_owned).collect();
+    let last = words.iter().rposition(|word| is_open(word));
     let unknown = starts.iter().any(|at| {
-        words[*at..].iter().any(|word| is_open(word))
+        last.is_some_and(|last| *at <= last)
             && head.split_first().is_none_or(|(want, rest)| begins(want, rest, &words[*at..]))
     });
     if unknown {

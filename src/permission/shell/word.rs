@@ -248,30 +248,48 @@ fn is_open(unit: &Unit, want: char) -> bool {
     matches!(unit, Unit::Char { c, quoted: false } if *c == want)
 }
 
+/// An open brace, the one that closes it, the commas between them that belong to no inner one, and whether it holds `..`.
+struct Pair {
+    open: usize,
+    close: usize,
+    commas: Vec<usize>,
+    range: bool,
+}
+
+/// All pairs of braces, in the order in which they open; one pass.
+fn pairs(units: &[Unit]) -> Vec<Pair> {
+    let mut waiting: Vec<(usize, Vec<usize>)> = Vec::new();
+    let mut pairs = Vec::new();
+    let mut dots = None;
+    for (at, unit) in units.iter().enumerate() {
+        let dot = |unit: &Unit| matches!(unit, Unit::Char { c: '.', .. });
+        if at > 0 && dot(unit) && dot(&units[at - 1]) {
+            dots = Some(at - 1);
+        } else if is_open(unit, '{') {
+            waiting.push((at, Vec::new()));
+        } else if is_open(unit, ',') {
+            waiting.iter_mut().last().into_iter().for_each(|(_, commas)| commas.push(at));
+        } else if is_open(unit, '}')
+            && let Some((open, commas)) = waiting.pop()
+        {
+            pairs.push(Pair { open, close: at, commas, range: dots.is_some_and(|dots| dots > open) });
+        }
+    }
+    pairs.sort_by_key(|pair| pair.open);
+    pairs
+}
+
 /// Expands `{a,b}` as bash does, before everything else.
 fn braces(units: Vec<Unit>, words: &mut Vec<Vec<Unit>>, depth: usize) -> Result<(), String> {
     if depth > 16 || words.len() > MAX_BRACES {
         return Err("braces that stand for too many words".into());
     }
-    for open in (0..units.len()).filter(|at| is_open(&units[*at], '{')) {
-        let mut level = 0;
-        let mut commas = Vec::new();
-        let mut close = None;
-        for (at, unit) in units.iter().enumerate().skip(open) {
-            if is_open(unit, '{') {
-                level += 1;
-            } else if is_open(unit, ',') && level == 1 {
-                commas.push(at);
-            } else if is_open(unit, '}') {
-                level -= 1;
-                if level == 0 {
-                    close = Some(at);
-                    break;
-                }
-            }
-        }
-        let Some(close) = close else { continue };
+    let pairs = pairs(&units);
+    for Pair { open, close, commas, range } in pairs {
         if commas.is_empty() {
+            if !range {
+                continue;
+            }
             let inner: String = units[open + 1..close]
                 .iter()
                 .map(|unit| match unit {
@@ -279,9 +297,6 @@ fn braces(units: Vec<Unit>, words: &mut Vec<Vec<Unit>>, depth: usize) -> Result<
                     _ => '$',
                 })
                 .collect();
-            if !inner.contains("..") {
-                continue;
-            }
             let mut whole = units[..open].to_vec();
             whole.push(Unit::Dynamic(Expansion::of(&format!("{{{inner}}}"))));
             whole.extend_from_slice(&units[close + 1..]);
@@ -314,6 +329,9 @@ fn pieces(units: Vec<Unit>) -> Vec<Piece> {
         }
     };
     let home = || Piece::Dynamic(Expansion::of("~"));
+    // No bracket that opens behind it is closed.
+    let closes = |unit: &Unit| matches!(unit, Unit::Char { c: ']', .. } | Unit::Dynamic(_));
+    let last = units.iter().rposition(closes).unwrap_or_default();
     let mut before = None;
     for (at, unit) in units.iter().enumerate() {
         let single = match unit {
@@ -325,9 +343,7 @@ fn pieces(units: Vec<Unit>) -> Vec<Piece> {
             // Bash expands it in what looks like an assignment.
             Unit::Char { c: '~', quoted: false } if matches!(before, Some('=' | ':')) => Some(home()),
             // A bracket that nothing closes is itself: the command `[`.
-            Unit::Char { c: '[', quoted: false }
-                if !units[at..].iter().any(|unit| matches!(unit, Unit::Char { c: ']', .. } | Unit::Dynamic(_))) =>
-            {
+            Unit::Char { c: '[', quoted: false } if at >= last => {
                 text.push('[');
                 None
             }
