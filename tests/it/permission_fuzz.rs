@@ -1,9 +1,13 @@
 //! Differential: what plan mode lets run must change nothing. Tricky lines are made up from a seed; each one that is
 //! allowed is run by a real bash in a folder that is looked at before and after.
 //!
-//! `COCODE_FUZZ="<seed> <count>" cargo test --test it permission_fuzz` tries others.
+//! Then the same from the other side: lines of the table of verdicts, torn and joined with what shells are known to be
+//! attacked with, in plan mode and under sample rules. A program that no rule names leaves a mark when it runs.
+//!
+//! `COCODE_FUZZ="<seed> <count>" cargo test --test it permission_fuzz -- --nocapture` tries others.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -269,12 +273,17 @@ fn victim(root: &Path) -> Places {
     Places { cwd: project.clone(), project, cocode_home: home.join(".claude"), home: Some(home), ..Places::default() }
 }
 
-#[test]
-fn what_plan_mode_allows_changes_nothing() {
+/// The seed, how many lines to make, and the dice.
+fn given(most: u64) -> (u64, u64, Dice) {
     let given = std::env::var("COCODE_FUZZ").unwrap_or_default();
     let mut given = given.split_whitespace().map(|word| word.parse::<u64>().unwrap());
-    let (seed, count) = (given.next().unwrap_or(20_261_122), given.next().unwrap_or(2_000));
-    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let (seed, count) = (given.next().unwrap_or(20_261_122), given.next().unwrap_or(most));
+    (seed, count, Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1))
+}
+
+#[test]
+fn what_plan_mode_allows_changes_nothing() {
+    let (seed, count, mut dice) = given(2_000);
     let temp = tempfile::tempdir().unwrap();
     let root = temp.path().canonicalize().unwrap();
     let mut places = victim(&root);
@@ -332,4 +341,128 @@ fn what_plan_mode_allows_changes_nothing() {
     assert_eq!(wrong, [] as [String; 0], "seed {seed}, {} of {ran} that ran:\n{}", wrong.len(), wrong.join("\n"));
     // Lines that are never allowed prove nothing.
     assert!(ran * 8 >= count, "only {ran} of {count} were allowed");
+}
+
+/// What is put into a line; `mark` is the program that no rule names.
+#[rustfmt::skip]
+const FRAGMENTS: &[&str] = &[
+    "\n", "\n", "\n", "\nmark\n", "\r", "\\\n", "\t", "\u{b}", "\u{a0}", " ", ";", "; mark", ";;", "&", "&&", "& mark", "| mark",
+    "||", "|&", "$(mark)", "\"$(mark)\"", "`mark`", "<(mark)", ">(mark)", "(mark)", "{ mark; }", "$(", ")", "(", "((", "))", "$((",
+    "[ ", " ]", "[[ ", " ]]", "[", "]", "a=(", "a[$(mark)]=1", "'a[$(mark)]'", "a[$(mark)]", "'", "\"", "$'", "$\"", "\\", "`",
+    "${", "}", "{", "${x:-$(mark)}", "${x@P}", "${!x}", "${a[$(mark)]}", "$((a[$(mark)]))", "$x", "\"$x\"", "$@", "x=mark; ",
+    "x='a[$(mark)]'; ", "x=-v; ", "x='-exec mark ;'; ", "-v", "-v 'a[$(mark)]'", "-eq", "-eq 1", "-nt", "-a", "-o", "!", "! ", "time ",
+    "time -p ", "command ", "builtin ", "exec ", "eval ", "nice ", "env ", "env A=1 ", "timeout 5 ", "nohup ", "stdbuf -oL ", "xargs ",
+    "| xargs ", "xargs -I{} ", "bash -c ", "mark", " mark ", "mark;", "printf -v ", "printf ", "test ", "test -v ", "let ", "declare ",
+    "declare -i ", "read ", "unset ", "wait -p ", "mapfile -C mark -c 1 a < a.txt", "trap mark EXIT; ", "trap mark DEBUG; ",
+    "PS4='$(mark)' ", "set -x; ", "BASH_ENV=mark ", "IFS=a; ", "PATH=. ", "GIT_PAGER=mark ", "PROMPT_COMMAND=mark ", "export ",
+    "alias ls=mark\n", "shopt -s expand_aliases\n", "f() { mark; }; f", "f()", "function f { mark; }\n", "ls() {", "}; ls",
+    "for i in ", "for i in mark; do $i; done", "; do ", "; done", "while ", "until ", "if ", "; then ", "else ", "; fi", "case x in ",
+    "x) mark;; esac", "esac", "x)", "in", "select ", "coproc ", "<<E\n", "<<'E'\n", "<<-E\n", "\nE\n", "\nE", "<<<", "<", ">", ">>",
+    "2>&1", "&>", ">&", "<>", "{fd}>", "#", " # ", "#\n", "~", "*", "?", "*(mark)", "@(a|b)", "!(a)", "{a,b}", "{mark,}", "{mark,a}",
+    "--", " -- ", "-", "=", ",", "-exec mark {} \\;", "-exec mark {} +", "-ok mark \\;", "--pre=mark", "--compress-program=mark",
+    "-c core.pager=mark ", "--ext-diff", "-O mark", "'BEGIN{system(\"mark\")}'", "'1e mark'", "s/o/mark/e", "a.txt", "src",
+];
+
+fn torn(dice: &mut Dice, seeds: &[String]) -> String {
+    let mut line: Vec<char> = seeds[dice.below(seeds.len())].chars().collect();
+    for _ in 0..=dice.below(2) {
+        let at = dice.below(line.len() + 1);
+        match dice.below(8) {
+            0..=3 => drop(line.splice(at..at, dice.pick(FRAGMENTS).chars())),
+            4 => {
+                // At a blank, where it is most likely to be read as something.
+                let blanks: Vec<usize> = (0..line.len()).filter(|at| line[*at] == ' ').collect();
+                if !blanks.is_empty() {
+                    let at = blanks[dice.below(blanks.len())];
+                    line.splice(at..=at, dice.pick(FRAGMENTS).chars());
+                }
+            }
+            5 => drop(line.drain(at..(at + 1 + dice.below(4)).min(line.len()))),
+            6 => {
+                let other: Vec<char> = seeds[dice.below(seeds.len())].chars().collect();
+                let from = dice.below(other.len() + 1);
+                line.truncate(at);
+                line.extend(&other[from..]);
+            }
+            _ => line.extend(format!("{}{}", dice.pick(JOINS), seeds[dice.below(seeds.len())]).chars()),
+        }
+    }
+    line.into_iter().collect()
+}
+
+#[test]
+fn what_is_allowed_runs_nothing_else() {
+    let (seed, count, mut dice) = given(5_000);
+    let temp = tempfile::tempdir().unwrap();
+    let root = temp.path().canonicalize().unwrap();
+    let places = victim(&root);
+    let (bin, marks) = (root.join("bin"), root.join("marks"));
+    std::fs::create_dir(&bin).unwrap();
+    for name in ["bin/mark", "project/mark"] {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::write(root.join(name), format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\n", marks.display())).unwrap();
+        std::fs::set_permissions(root.join(name), PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let mut rules = RuleSet::default();
+    for name in
+        "git log, git diff, git status, cat, printf, test, [, [[, timeout, nice, env, nohup, command, xargs, find, \
+                 sort, echo, export, unset, read, declare, let, bash, sed, awk, time, stdbuf, wait, x=1"
+            .split(", ")
+    {
+        rules.add(Behavior::Allow, Rule::parse(&format!("Bash({name}:*)")).unwrap(), Source::User);
+    }
+    let slow = |line: &str| ["sleep", "tail -f", "cargo", "/dev/"].iter().any(|word| line.contains(word));
+    let word = |text: &str| if matches!(text, "rm" | "touch" | "id") { "mark".to_owned() } else { text.to_owned() };
+    let seeds: Vec<String> = include_str!("../data/permission/lines.txt")
+        .lines()
+        .filter(|line| !line.starts_with(['#', '[']))
+        .filter_map(|line| line.split_once(' '))
+        // Those that are allowed as they stand twice as often.
+        .flat_map(|(want, line)| std::iter::repeat_n(line, if want == "allow" { 4 } else { 1 }))
+        .map(|line| line.replace('⏎', "\n").replace('␍', "\r").replace('⇥', "\t").replace('␀', ""))
+        .filter(|line| !slow(line))
+        // What the rows must not run becomes what leaves a mark.
+        .map(|line| {
+            line.replace("rm x", "mark x")
+                .replace("touch x", "mark x")
+                .split(' ')
+                .map(word)
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
+    let none = RuleSet::default();
+    let (mut ran, mut wrong) = (0, Vec::new());
+    for _ in 0..count {
+        let command = torn(&mut dice, &seeds);
+        let access = Access::Shell { command: command.clone(), cwd: places.project.clone() };
+        let allowed = |mode, rules| {
+            let query = Query { tool: "Bash", access: &access, mode, rules, places: &places, trust: Trust::Trusted };
+            decide(&query, &Disk).behavior == Behavior::Allow
+        };
+        let plan = allowed(Mode::Plan, &none);
+        if slow(&command) || !plan && !allowed(Mode::Default, &rules) {
+            continue;
+        }
+        ran += 1;
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+        let mut bash = Command::new("timeout");
+        bash.args(["-k", "1", "2", "bash", "--norc", "--noprofile", "-c", &command])
+            .current_dir(&places.project)
+            .env("HOME", root.join("home"))
+            .env("PATH", path)
+            .envs(QUIET_GIT.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        bash.status().unwrap();
+        if let Ok(mark) = std::fs::read_to_string(&marks) {
+            wrong.push(format!("{} {command:?} ran {mark}", if plan { "plan" } else { "rules" }));
+            std::fs::remove_file(&marks).unwrap();
+        }
+    }
+    let _ = writeln!(std::io::stderr(), "seed {seed}: {count} lines made, {ran} run, {} marks", wrong.len());
+    assert_eq!(wrong, [] as [String; 0], "seed {seed}, {} of {ran} that ran:\n{}", wrong.len(), wrong.join("\n"));
+    // Lines that are never allowed prove nothing.
+    assert!(ran * 20 >= count, "only {ran} of {count} were allowed");
 }
