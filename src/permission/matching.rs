@@ -53,12 +53,11 @@ pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool) -> bool {
         return false;
     }
     let known: Vec<String> = words.iter().map(Word::known).collect();
-    match danger::dangerous(&known) {
-        None => true,
-        Some(option) => named.iter().any(|word| {
-            word.len() > 1 && (*word == option || word.starts_with('-') && option.starts_with(word.as_str()))
-        }),
-    }
+    danger::dangers(&known).iter().all(|option| {
+        named.iter().any(|word| {
+            word.len() > 1 && (word == option || word.starts_with('-') && option.starts_with(word.as_str()))
+        })
+    })
 }
 
 /// Whether the rule speaks about a command with these words, or about one that they may start.
@@ -296,7 +295,7 @@ fn reach(words: &[String]) -> (Vec<usize>, bool) {
     let data = (commands::takes_data(name) || SUBCOMMANDS.contains(&name) || name == "find")
         && !runs
         && !finds
-        && danger::dangerous(&words[at..]).is_none();
+        && danger::dangers(&words[at..]).is_empty();
     // A redirection before the name leaves its target as the first word, so an unknown first word is looked behind anyway.
     if data { (vec![0, at], false) } else { ((0..words.len()).collect(), true) }
 }
@@ -358,7 +357,13 @@ fn matches_from(pattern: &ShellPattern, words: &[String], starts: &[usize]) -> b
     let (text, wildcard) = match pattern {
         ShellPattern::Prefix(prefix) => {
             let Some((want, rest)) = prefix.split_first() else { return !starts.is_empty() };
-            return starts.iter().any(|at| begins(want, rest, &words[*at..]));
+            return starts.iter().any(|at| {
+                let (before, from) = words.split_at(*at);
+                match commands::commit::touches(pattern, before, &from[0], &from[1..]) {
+                    Some(touches) => touches && same_name(want, &from[0]),
+                    None => begins(want, rest, from),
+                }
+            });
         }
         ShellPattern::Exact(text) => (text, false),
         ShellPattern::Wildcard(text) => (text, true),

@@ -135,7 +135,7 @@ pub(super) fn command(words: &[Word]) -> Option<String> {
         let mut wanted = narrow.split(' ');
         texts.iter().zip(&mut wanted).all(|(text, want)| text == want) && wanted.next().is_none()
     };
-    if let Some(narrow) = NARROW.iter().find(begins).filter(|_| danger::dangerous(&texts).is_none()) {
+    if let Some(narrow) = NARROW.iter().find(begins).filter(|_| danger::dangers(&texts).is_empty()) {
         return Some(format!("Bash({narrow}:*)"));
     }
     let line = Simple::canonical(words);

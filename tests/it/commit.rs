@@ -264,6 +264,13 @@ async fn over_every_wire_exactly_the_skills_commands_run_unasked() {
             bash("git commit -m 'notes: again' --amend"),
             bash("git commit -m 'notes: again' --no-verify"),
             bash("git commit -m 'notes: again' -n"),
+            bash("git commit -anm 'notes: again'"),
+            bash("git commit -m 'notes: again' --ame"),
+            bash("git commit -m 'notes: again' $HOOKS"),
+            bash("git -c core.hooksPath=/dev/null commit -m 'notes: again'"),
+            bash("GIT_CONFIG_COUNT=0 git commit -m 'notes: again'"),
+            bash("git again -m 'notes: again'"),
+            bash("git add -p"),
             bash("touch elsewhere"),
             bash("git log -n 1 --stat --format='%h %s'"),
             Reply::turn().text("Committed."),
@@ -277,6 +284,7 @@ async fn over_every_wire_exactly_the_skills_commands_run_unasked() {
                 api.base_url(wire)
             ))
             .answer(Answer::No { feedback: Some("not that".into()) })
+            .answer(Answer::No { feedback: Some("nor that".into()) })
             .prompt("/commit please")
             .run()
             .await;
@@ -301,15 +309,11 @@ async fn over_every_wire_exactly_the_skills_commands_run_unasked() {
             .collect();
         use Outcome::{Denied, Ok};
         // Four commands of the skill's own text come first.
-        assert_eq!(
-            outcomes,
-            [Ok, Ok, Ok, Ok, Ok, Ok, Denied, Denied, Denied, Denied, Denied, Ok],
-            "{wire:?}: {}",
-            ran.trace()
-        );
+        assert_eq!(outcomes, [&[Ok; 6][..], &[Denied; 12], &[Ok]].concat(), "{wire:?}: {}", ran.trace());
         // Only what no rule speaks of was asked.
-        assert_eq!(asked(&ran).len(), 1, "{wire:?}: {:?}", asked(&ran));
-        assert!(asked(&ran)[0].contains("touch elsewhere"), "{wire:?}: {:?}", asked(&ran));
+        assert_eq!(asked(&ran).len(), 2, "{wire:?}: {:?}", asked(&ran));
+        assert!(asked(&ran)[0].contains("git add -p"), "{wire:?}: {:?}", asked(&ran));
+        assert!(asked(&ran)[1].contains("touch elsewhere"), "{wire:?}: {:?}", asked(&ran));
     }
 }
 

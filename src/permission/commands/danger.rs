@@ -1,5 +1,6 @@
 //! Options that make a command execute or write. A rule covers them only when it names them.
 
+use super::commit;
 use super::script::sed_only_prints;
 
 struct Danger {
@@ -73,25 +74,29 @@ const TABLE: &[Danger] = &[
     danger("ps", "", "", ""),
 ];
 
-/// The first option by which the command may execute or write; None when there is none, or none is known.
-pub(in crate::permission) fn dangerous(words: &[String]) -> Option<String> {
-    let (name, arguments) = words.split_first()?;
+/// The options by which the command may execute or write; empty when there are none, or none is known.
+pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
+    let Some((name, arguments)) = words.split_first() else { return Vec::new() };
     let name = name.rsplit('/').next().unwrap_or_default();
+    let one = |text: &str| vec![text.to_owned()];
     if name == "sed" && !sed_is_plain(arguments) {
-        return Some("a script that may write or execute".into());
+        return one("a script that may write or execute");
     }
     if matches!(name, "awk" | "gawk" | "mawk" | "nawk") && arguments.iter().any(|word| awk_may_act(word)) {
-        return Some("a program that may write or execute".into());
+        return one("a program that may write or execute");
     }
     if name == "uniq" && arguments.iter().filter(|word| !word.starts_with('-') || *word == "-").count() > 1 {
-        return Some("an output operand".into());
+        return one("an output operand");
     }
     if name == "date" && arguments.iter().any(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.len() >= 8)
     {
-        return Some("a new time".into());
+        return one("a new time");
     }
-    let danger = TABLE.iter().find(|danger| danger.name == name)?;
-    arguments.iter().find(|word| danger.holds(word)).cloned()
+    if let Some(options) = commit::acts(arguments).filter(|_| name == "git") {
+        return options;
+    }
+    let table = TABLE.iter().find(|danger| danger.name == name);
+    arguments.iter().filter(|word| table.is_some_and(|danger| danger.holds(word))).cloned().collect()
 }
 
 impl Danger {
@@ -182,7 +187,7 @@ mod tests {
             ("/usr/bin/find . -delete", true),
         ] {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            assert_eq!(dangerous(&words).is_some(), want, "{line}");
+            assert_eq!(!dangers(&words).is_empty(), want, "{line}");
         }
     }
 }

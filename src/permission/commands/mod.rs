@@ -1,5 +1,6 @@
 //! What is known of commands: which only read, and which options make a command execute or write.
 
+pub(super) mod commit;
 pub(super) mod danger;
 pub(super) mod find;
 pub(super) mod git;

@@ -1,0 +1,260 @@
+//! `git commit` and `git add`, with their options read as git reads them: clusters, abbreviations, values.
+
+use super::super::rule::ShellPattern;
+use super::super::shell::{MANY, ONE};
+
+/// A subcommand and all its options: `name`, `name=` with a value, `name?` with a value only in the same word, `/x` with a
+/// short form. What is marked with `!` runs an editor or a signer, reads another file, goes around a hook or rewrites a
+/// commit: a rule for the subcommand does not cover it.
+struct Subcommand {
+    name: &'static str,
+    options: &'static str,
+}
+
+const SUBCOMMANDS: [Subcommand; 2] = [
+    Subcommand {
+        name: "commit",
+        options: "quiet/q verbose/v file=/F! author= date= message=/m reedit-message=/c! reuse-message=/C fixup= squash=! \
+            reset-author trailer= signoff/s template=/t! edit/e! no-edit cleanup= status no-status gpg-sign?/S! all/a \
+            include/i! interactive! patch/p! only/o verify no-verify/n! dry-run short branch ahead-behind porcelain long \
+            null/z amend! post-rewrite no-post-rewrite! untracked-files?/u pathspec-from-file=! pathspec-file-nul \
+            allow-empty allow-empty-message",
+    },
+    Subcommand {
+        name: "add",
+        options: "dry-run/n verbose/v interactive/i! patch/p! edit/e! force/f! update/u renormalize intent-to-add/N all/A \
+            no-all ignore-removal no-ignore-removal refresh ignore-errors ignore-missing sparse chmod= \
+            pathspec-from-file=! pathspec-file-nul",
+    },
+];
+
+/// Subcommands that git has itself, which no alias can be: behind another word there may be a commit with any option.
+const BUILT_IN: &str = "add am annotate apply archive bisect blame branch bundle cat-file check-attr check-ignore checkout \
+    cherry cherry-pick clean clone commit-graph commit-tree config count-objects describe diff diff-files diff-index \
+    diff-tree difftool fetch for-each-ref format-patch fsck gc grep hash-object help init lfs log ls-files ls-remote ls-tree \
+    maintenance merge merge-base merge-tree mv name-rev notes pack-refs prune pull push range-diff read-tree rebase reflog \
+    remote repack replace request-pull rerere reset restore rev-list rev-parse revert rm shortlog show show-branch show-ref \
+    sparse-checkout stash status submodule switch symbolic-ref tag unpack-objects update-index update-ref var verify-commit \
+    verify-tag version whatchanged worktree write-tree";
+
+/// A word as far as it is known: how it surely begins, and whether bash puts something behind that.
+struct Argument {
+    text: String,
+    open: bool,
+    /// What bash puts there may be more than one word.
+    splits: bool,
+}
+
+impl Argument {
+    fn of(word: &str) -> Argument {
+        // An operand that starts with a glob may become an option.
+        let end = if word.starts_with(['*', '?', '[']) { Some(0) } else { word.find([ONE, MANY]) };
+        let text = word[..end.unwrap_or(word.len())].to_owned();
+        Argument { text, open: end.is_some(), splits: word.contains(MANY) }
+    }
+}
+
+/// One option of a table.
+struct Choice {
+    name: &'static str,
+    short: Option<char>,
+    value: Value,
+    acts: bool,
+}
+
+/// An option in a line: its long name, and the word that holds it.
+struct Found {
+    name: String,
+    acts: bool,
+    written: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Value {
+    None,
+    Next,
+    Attached,
+}
+
+impl Subcommand {
+    fn choices(&self) -> impl Iterator<Item = Choice> {
+        self.options.split_whitespace().map(|text| {
+            let (text, acts) = text.strip_suffix('!').map_or((text, false), |text| (text, true));
+            let (text, short) = text.split_once('/').map_or((text, None), |(text, short)| (text, short.chars().next()));
+            let (name, value) = match (text.strip_suffix('='), text.strip_suffix('?')) {
+                (Some(name), _) => (name, Value::Next),
+                (_, Some(name)) => (name, Value::Attached),
+                _ => (text, Value::None),
+            };
+            Choice { name, short, value, acts }
+        })
+    }
+
+    /// The one option that git takes the name for.
+    fn long(&self, name: &str) -> Option<(String, Value, bool)> {
+        let listed = self.choices().map(|choice| (choice.name.to_owned(), choice.value, choice.acts));
+        // What is switched off was not judged one by one.
+        let off = self
+            .choices()
+            .filter(|choice| !choice.name.starts_with("no-"))
+            .map(|choice| (format!("no-{}", choice.name), Value::None, true));
+        let mut all: Vec<_> = listed.collect();
+        for choice in off {
+            if all.iter().all(|known| known.0 != choice.0) {
+                all.push(choice);
+            }
+        }
+        if let Some(exact) = all.iter().find(|choice| choice.0 == name) {
+            return Some(exact.clone());
+        }
+        let mut fits = all.into_iter().filter(|choice| !name.is_empty() && choice.0.starts_with(name));
+        fits.next().filter(|_| fits.next().is_none())
+    }
+
+    /// The options that the arguments hold.
+    ///
+    /// # Errors
+    /// The word of which nobody knows what it is.
+    fn read(&self, arguments: &[Argument]) -> Result<Vec<Found>, String> {
+        let mut found = Vec::new();
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            let text = argument.text.as_str();
+            let unclear = || Err(text.to_owned());
+            if argument.splits || argument.open && text.is_empty() {
+                return unclear();
+            }
+            let next = |rest: &mut std::slice::Iter<'_, Argument>| match rest.next() {
+                Some(value) if !value.splits => Ok(()),
+                _ => Err(text.to_owned()),
+            };
+            if let Some(long) = text.strip_prefix("--") {
+                if long.is_empty() && !argument.open {
+                    break;
+                }
+                let (name, inline) = long.split_once('=').map_or((long, false), |(name, _)| (name, true));
+                let Some((name, value, acts)) = self.long(name).filter(|_| inline || !argument.open) else {
+                    return unclear();
+                };
+                if value == Value::Next && !inline {
+                    next(&mut rest)?;
+                }
+                found.push(Found { name, acts, written: text.to_owned() });
+            } else if let Some(cluster) = text.strip_prefix('-').filter(|cluster| !cluster.is_empty() || argument.open)
+            {
+                let mut letters = cluster.chars();
+                loop {
+                    let Some(letter) = letters.next() else {
+                        // What bash adds may be more letters.
+                        if argument.open {
+                            return unclear();
+                        }
+                        break;
+                    };
+                    let Some(choice) = self.choices().find(|choice| choice.short == Some(letter)) else {
+                        return unclear();
+                    };
+                    found.push(Found { name: choice.name.to_owned(), acts: choice.acts, written: text.to_owned() });
+                    match choice.value {
+                        Value::None => {}
+                        Value::Attached => break,
+                        Value::Next => {
+                            if letters.as_str().is_empty() && !argument.open {
+                                next(&mut rest)?;
+                            }
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// How the words behind `git` begin.
+struct Start<'a> {
+    /// An option or a variable before it gives git another configuration or another repository.
+    configured: bool,
+    /// The subcommand and what follows; none where it is not known.
+    rest: Option<&'a [Argument]>,
+}
+
+fn start(arguments: &[Argument]) -> Start<'_> {
+    let mut configured = false;
+    let mut rest = arguments;
+    while let Some((first, after)) = rest.split_first() {
+        if first.open {
+            break;
+        }
+        match first.text.as_str() {
+            "--no-pager"
+            | "-P"
+            | "-p"
+            | "--paginate"
+            | "--no-optional-locks"
+            | "--no-replace-objects"
+            | "--literal-pathspecs" => rest = after,
+            "-C" if after.first().is_some_and(|folder| !folder.splits) => rest = &after[1..],
+            "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--config-env" if !after.is_empty() => {
+                configured = true;
+                rest = &after[1..];
+            }
+            text if text.starts_with('-') => {
+                configured = true;
+                rest = after;
+            }
+            _ => return Start { configured, rest: Some(rest) },
+        }
+    }
+    Start { configured, rest: None }
+}
+
+/// The words of a `git commit` or `git add` that a rule for the subcommand does not cover; None for another subcommand.
+pub(super) fn acts(arguments: &[String]) -> Option<Vec<String>> {
+    let arguments: Vec<Argument> = arguments.iter().map(|word| Argument::of(word)).collect();
+    let start = start(&arguments);
+    let (name, options) = start.rest.filter(|_| !start.configured)?.split_first()?;
+    let subcommand = SUBCOMMANDS.iter().find(|subcommand| subcommand.name == name.text)?;
+    Some(match subcommand.read(options) {
+        Ok(found) => found.into_iter().filter(|option| option.acts).map(|option| option.written).collect(),
+        Err(word) => vec![word],
+    })
+}
+
+/// The subcommand and the option that a rule like `Bash(git commit --amend:*)` speaks about.
+fn ruled(pattern: &ShellPattern) -> Option<(&'static Subcommand, &'static str)> {
+    let ShellPattern::Prefix(prefix) = pattern else { return None };
+    let [git, name, option] = prefix.as_slice() else { return None };
+    let subcommand = SUBCOMMANDS.iter().find(|subcommand| git == "git" && subcommand.name == name)?;
+    let letter = option.strip_prefix('-').filter(|rest| rest.len() == 1).and_then(|rest| rest.chars().next());
+    let speaks =
+        |choice: &Choice| option.strip_prefix("--") == Some(choice.name) || letter.is_some() && choice.short == letter;
+    subcommand.choices().find(speaks).map(|choice| (subcommand, choice.name))
+}
+
+/// Whether a forbidding rule about an option of `git commit` may speak about a git line: it holds the option in some
+/// spelling, or nobody can tell. None for a rule about anything else. `before` are the words before the name.
+pub(in crate::permission) fn touches(
+    pattern: &ShellPattern,
+    before: &[String],
+    git: &str,
+    arguments: &[String],
+) -> Option<bool> {
+    let (subcommand, option) = ruled(pattern)?;
+    let set = before.iter().any(|word| word.starts_with("GIT_") && word.contains('='));
+    let arguments: Vec<Argument> = arguments.iter().map(|word| Argument::of(word)).collect();
+    let start = start(&arguments);
+    let Some((name, options)) = start.rest.and_then(<[Argument]>::split_first) else {
+        // Options alone do nothing; a word of bash's may be anything.
+        return Some(git.contains(MANY) || arguments.iter().any(|argument| argument.open));
+    };
+    if name.text == subcommand.name {
+        let found = subcommand.read(options);
+        let holds = |found: Vec<Found>| found.iter().any(|found| found.name == option);
+        return Some(git.contains(MANY) || set || start.configured || found.map_or(true, holds));
+    }
+    // Behind another word there may be an alias.
+    let alias = name.text != "commit" && !BUILT_IN.split_whitespace().any(|known| known == name.text);
+    Some(git.contains(MANY) || alias && !git.contains(ONE))
+}
