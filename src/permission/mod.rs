@@ -26,6 +26,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use commands::git::QUIET as QUIET_GIT;
+pub use commands::listed_options;
 pub use decide::{Decision, Query, Trust, decide};
 pub use files::{Disk, Files};
 pub use places::{Places, in_real_folder};

@@ -29,6 +29,8 @@ mod kill;
 mod licences;
 mod nested_memory;
 mod notes;
+#[cfg(target_os = "linux")]
+mod option_fuzz;
 mod permission_fuzz;
 mod plan;
 mod plan_enforced;

@@ -74,6 +74,40 @@ pub(super) fn takes_data(name: &str) -> bool {
         .contains(&name)
 }
 
+/// Options of find that look elsewhere, but neither write nor run anything.
+const ELSEWHERE: [&str; 4] = ["-L", "-H", "-follow", "-samefile"];
+
+/// The words by which a command does what is not known to only look; None for a program that none of its options makes act,
+/// or of which too little is known.
+fn unlisted(name: &str, arguments: &[String]) -> Option<Vec<String>> {
+    let acts = matches!(name, "find" | "sed" | "date" | "xxd")
+        || readers::READERS.iter().any(|reader| reader.name == name && reader.acts);
+    if !acts {
+        return None;
+    }
+    let looks = |words: &[&str]| {
+        let words: Vec<Word> = words.iter().map(|word| plain(word)).collect();
+        match readers::READERS.iter().find(|reader| reader.name == name) {
+            Some(reader) => reader.reads(&words).is_ok(),
+            None if name == "find" => find::reads(&words).is_ok(),
+            None => special::reads(name, &words).is_some_and(|reads| reads.is_ok()),
+        }
+    };
+    let words: Vec<&str> =
+        arguments.iter().map(String::as_str).filter(|word| name != "find" || !ELSEWHERE.contains(word)).collect();
+    if looks(&words) {
+        return Some(Vec::new());
+    }
+    let (acting, rest): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| {
+        word.starts_with('-') && !looks(&[**word]) && !looks(&[**word, "1"]) && !looks(&[**word, "p"])
+    });
+    let mut found: Vec<String> = acting.into_iter().map(str::to_owned).collect();
+    if found.is_empty() || !looks(&rest) {
+        found.push("what is not known of it".to_owned());
+    }
+    Some(found)
+}
+
 /// Whether a word could be an option once bash has expanded it.
 pub(super) fn may_be_option(word: &Word) -> bool {
     match word.pieces.first() {
@@ -262,6 +296,26 @@ impl Reader {
     fn unknown(&self, option: &str) -> String {
         format!("{option} is not a known harmless option of {}", self.name)
     }
+}
+
+/// Every program of the read-only list with the options that it may be given, and whether the next word is the option's
+/// value: for tests, which try them all.
+pub fn listed_options() -> Vec<(&'static str, Vec<(String, bool)>)> {
+    let options = |reader: &Reader| {
+        let short =
+            |letters: &str, valued: bool| letters.chars().map(|c| (format!("-{c}"), valued)).collect::<Vec<_>>();
+        let long = reader
+            .long
+            .split_whitespace()
+            .map(|known| (format!("--{}", known.trim_end_matches(['=', '?', '@'])), known.ends_with(['=', '@'])));
+        let mut all = short(reader.flags, false);
+        all.extend(short(reader.valued, true));
+        all.extend(short(reader.pathed, true));
+        all.extend(short(reader.attached, false));
+        all.extend(long);
+        all
+    };
+    readers::READERS.iter().map(|reader| (reader.name, options(reader))).collect()
 }
 
 /// A literal word of our own making.

@@ -160,7 +160,8 @@ fn address(rest: &mut Rest) -> Option<bool> {
 pub(super) fn awk_only_prints(program: &str) -> bool {
     // What compares or joins conditions is no redirection and no pipe; anything else with these letters may be one.
     let rest = program.replace(">=", " ").replace("||", " ");
-    !rest.contains(['|', '>', '@', '`'])
+    calls_known(program)
+        && !rest.contains(['|', '>', '@', '`'])
         && !program.contains("\\\n")
         && ![
             "system",
@@ -181,6 +182,20 @@ pub(super) fn awk_only_prints(program: &str) -> bool {
         ]
         .iter()
         .any(|word| program.contains(word))
+}
+
+/// Whether every name before a parenthesis is a word or a function of awk's that computes: what awks add is not known.
+fn calls_known(program: &str) -> bool {
+    const KNOWN: &str = "if while for in print printf return exit delete length substr index split sub gsub match sprintf tolower \
+        toupper int sqrt exp log sin cos atan2 rand srand gensub strftime systime mktime";
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    program.match_indices('(').all(|(at, _)| {
+        let before = program[..at].trim_end_matches([' ', '\t']);
+        let name = &before[before.trim_end_matches(part).len()..];
+        name.is_empty()
+            || name.bytes().all(|b| b.is_ascii_digit())
+            || KNOWN.split_whitespace().any(|known| known == name)
+    })
 }
 
 #[cfg(test)]
@@ -255,6 +270,12 @@ mod tests {
             ("$1 == \"a\" || $2 ~ /b/ {n++} END {print n}", true),
             ("!seen[$0]++", true),
             ("{printf \"%s\\n\", $2}", true),
+            ("{print length($0), substr($1, 2)}", true),
+            ("{gsub(/a/, \"b\"); print toupper($0)}", true),
+            ("{if ($1 == 2) print; for (i = 0; i < NF; i++) n++}", true),
+            ("{print (1 + 2) * 3}", true),
+            ("{print writea(\"x\")}", false),
+            ("{stat (\"x\", data)}", false),
             ("{print > \"x\"}", false),
             ("{print >> \"x\"}", false),
             ("{print >>= \"x\"}", false),
