@@ -15,6 +15,9 @@ pub trait Files {
         resolve_with(path, |path| self.link(path))
     }
 
+    /// Whether the path itself is a plain file: no folder, no link, and not missing.
+    fn is_file(&self, path: &Path) -> bool;
+
     /// The names in a folder, for globs; empty when it cannot be listed, at most [`MAX_NAMES`].
     fn names(&self, folder: &Path) -> Vec<String>;
 }
@@ -32,6 +35,10 @@ const MAX_LINKS: usize = 40;
 impl Files for Disk {
     fn link(&self, path: &Path) -> Option<PathBuf> {
         std::fs::read_link(path).ok()
+    }
+
+    fn is_file(&self, path: &Path) -> bool {
+        std::fs::symlink_metadata(path).is_ok_and(|data| data.is_file())
     }
 
     fn names(&self, folder: &Path) -> Vec<String> {
@@ -81,6 +88,10 @@ impl Files for Remembered<'_> {
         let real = resolve_with(path, |path| self.link(path));
         self.real.borrow_mut().insert(path.to_owned(), real.clone());
         real
+    }
+
+    fn is_file(&self, path: &Path) -> bool {
+        self.files.is_file(path)
     }
 
     fn names(&self, folder: &Path) -> Vec<String> {
@@ -157,6 +168,10 @@ pub(super) mod fake {
         fn link(&self, path: &Path) -> Option<PathBuf> {
             let found = self.0.iter().find(|(link, target)| link != target && Path::new(link) == path);
             found.map(|(_, target)| PathBuf::from(target))
+        }
+
+        fn is_file(&self, path: &Path) -> bool {
+            self.0.iter().any(|(link, target)| link == target && Path::new(link) == path)
         }
 
         fn names(&self, folder: &Path) -> Vec<String> {

@@ -22,6 +22,8 @@ struct Part {
     read_only: bool,
     /// acceptEdits let it pass.
     edit: bool,
+    /// It is a redirection that writes a file.
+    writes: bool,
     /// The command, for suggestions.
     words: Vec<Word>,
 }
@@ -56,7 +58,7 @@ pub(super) fn decide(query: &Query, command: &str, cwd: &Path, files: &dyn Files
 fn all_parts(query: &Query, line: &shell::Line, cwd: &Path, files: &dyn Files) -> Vec<Part> {
     let mut judge = Judge::new(query, files, cwd.to_owned(), Values::of(&line.node));
     judge.walk(&line.node, Cwd(Some(vec![cwd.to_owned()])));
-    judge.parts
+    judge.finish()
 }
 
 /// Rules that a dialog may offer for the line, as text: one for each command that asks, none when a question would stay.

@@ -4,6 +4,7 @@ pub mod check;
 mod commands;
 pub mod decide;
 mod dynamic;
+mod edit;
 mod evaluate;
 pub mod files;
 mod glob;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Behavior;
 use super::commands::Reads;
-use super::decide::{Query, Verdict, read, write};
+use super::decide::{Query, Verdict, read};
 use super::files::{Files, MAX_NAMES};
 use super::glob::{self, Case};
 use super::places::Places;
@@ -325,45 +325,6 @@ fn judge_touched(query: &Query, name: &str, path: &Path, files: &dyn Files) -> V
     Verdict::new(Behavior::Allow, "")
 }
 
-/// Flags of the commands that acceptEdits lets run.
-const EDITS: [(&str, &str); 6] =
-    [("mkdir", "pv"), ("touch", "acmh"), ("cp", "afinrRpvuTd"), ("mv", "finvuT"), ("rm", "rRfivdI"), ("rmdir", "pv")];
-
-/// Whether acceptEdits lets the command run: one of a few, with literal paths inside the workspace.
-pub(super) fn is_edit(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn Files) -> bool {
-    let Some(name) = words.first().and_then(Word::literal) else { return false };
-    let Some((_, flags)) = EDITS.iter().find(|(known, _)| *known == name) else { return false };
-    let (mut operands, mut options, mut recursive) = (Vec::new(), true, false);
-    for word in &words[1..] {
-        let Some(text) = word.literal() else { return false };
-        match text.strip_prefix('-').filter(|rest| options && !rest.is_empty()) {
-            Some("-") => options = false,
-            Some(rest) if rest.chars().all(|c| flags.contains(c)) => recursive |= rest.contains(['r', 'R', 'a']),
-            Some("-recursive" | "-force" | "-verbose" | "-parents" | "-no-clobber") => recursive = true,
-            Some(_) => return false,
-            None => operands.push(text),
-        }
-    }
-    let Some(cwds) = &cwd.0 else { return false };
-    let allowed = |verdict: Verdict| verdict.behavior == Behavior::Allow;
-    cwds.iter().all(|cwd| {
-        let target = operands.last().map(|last| cwd.join(last));
-        operands.iter().enumerate().all(|(at, operand)| {
-            let path = cwd.join(operand);
-            let source = matches!(name.as_str(), "cp" | "mv") && at + 1 < operands.len();
-            let copied = source && name == "cp";
-            let gone = matches!(name.as_str(), "rm" | "mv") || recursive && copied;
-            // The file that really comes to be, should the target be a folder.
-            let landing = target.as_ref().filter(|_| source).and_then(|target| Some(target.join(path.file_name()?)));
-            (if copied {
-                allowed(read(query, "Read", &path, files)) && query.places.protected(&path, files).is_none()
-            } else {
-                allowed(write(query, "Edit", &path, files))
-            }) && landing.is_none_or(|path| allowed(write(query, "Edit", &path, files)))
-                && !(gone && query.places.holds_protected(&path, files))
-        })
-    })
-}
 /// Commands after which nobody knows where the shell is, or what its names mean.
 pub(super) fn shell_state(name: &str) -> bool {
     const NAMES: &str = "pushd popd eval source . trap alias shopt set enable hash builtin exec unset declare typeset local \

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::super::commands;
 use super::super::decide::{Query, Verdict, because, read, write};
 use super::super::dynamic;
+use super::super::edit::Edits;
 use super::super::evaluate::evaluates;
 use super::super::files::{Files, lexical};
 use super::super::matching;
@@ -27,20 +28,38 @@ pub(super) struct Judge<'a> {
     /// Wrappers around the command that is being judged.
     wrappers: usize,
     values: Values,
+    edits: Edits,
+    /// Whether the order of its commands is not the one in which they stand.
+    unordered: bool,
     /// Variables that surely have one of these values by now.
     set: Vec<String>,
-    pub(super) parts: Vec<Part>,
+    parts: Vec<Part>,
 }
 
 impl<'a> Judge<'a> {
     /// Starts with the line's first construct in `start`.
     pub(super) fn new(query: &'a Query<'a>, files: &'a dyn Files, start: PathBuf, values: Values) -> Judge<'a> {
         let (functions, set, parts) = (Vec::new(), Vec::new(), Vec::new());
-        Judge { query, files, start, functions, wrappers: 0, values, set, parts }
+        let (edits, unordered) = (Edits::default(), false);
+        Judge { query, files, start, functions, wrappers: 0, values, edits, unordered, set, parts }
+    }
+
+    /// The parts in their order. What a rule lets run may have changed where a file's name leads, so that nothing is
+    /// written behind or beside it unasked.
+    pub(super) fn finish(mut self) -> Vec<Part> {
+        let acts = |part: &Part| !part.words.is_empty() && !part.read_only && !part.edit;
+        for at in 0..self.parts.len() {
+            let until = if self.unordered { self.parts.len() } else { at };
+            if self.parts[at].writes && self.parts[..until].iter().any(acts) {
+                let reason = "a command of the line may have changed where it leads";
+                touch::worse(&mut self.parts[at].verdict, Verdict::new(Behavior::Ask, reason));
+            }
+        }
+        self.parts
     }
 
     fn push(&mut self, text: String, verdict: Verdict, read_only: bool) {
-        self.parts.push(Part { text, verdict, read_only, edit: false, words: Vec::new() });
+        self.parts.push(Part { text, verdict, read_only, edit: false, writes: false, words: Vec::new() });
     }
 
     /// Judges a construct; returns where the shell may be after it succeeded and after it failed.
@@ -71,6 +90,7 @@ impl<'a> Judge<'a> {
                 state
             }
             Node::Apart(nodes) => {
+                self.unordered = true;
                 for node in nodes {
                     self.walk(node, cwd.clone());
                 }
@@ -85,6 +105,7 @@ impl<'a> Judge<'a> {
                     );
                 }
                 let cwd = if parts.iter().any(touch::moves) { Cwd(None) } else { cwd };
+                self.unordered = true;
                 let known = self.set.len();
                 self.set.extend(variable.clone());
                 for part in parts {
@@ -101,6 +122,7 @@ impl<'a> Judge<'a> {
                         false,
                     );
                 }
+                self.unordered = true;
                 self.functions.push(name.clone());
                 // It runs wherever it is called.
                 self.walk(body, Cwd(None));
@@ -169,6 +191,7 @@ impl<'a> Judge<'a> {
             return self.push(text, verdict, false);
         };
         let mut worst = Verdict::new(Behavior::Allow, "it may be used");
+        let mut file = false;
         for path in paths {
             let device = lexical(&path);
             if device
@@ -187,12 +210,19 @@ impl<'a> Judge<'a> {
                 read(self.query, "Read", &path, self.files)
             };
             touch::worse(&mut worst, verdict);
+            file |= writes;
+            if writes && self.edits.lead_through(&path, self.files) {
+                touch::worse(
+                    &mut worst,
+                    Verdict::new(Behavior::Ask, "the line changes a folder that it leads through"),
+                );
+            }
             if redirect.kind == RedirectKind::ReadWrite {
                 touch::worse(&mut worst, read(self.query, "Read", &path, self.files));
             }
         }
         let read_only = !writes || worst.behavior == Behavior::Allow;
-        self.push(text, worst, read_only);
+        self.parts.push(Part { text, verdict: worst, read_only, edit: false, writes: file, words: Vec::new() });
     }
 
     fn command(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
@@ -219,6 +249,7 @@ impl<'a> Judge<'a> {
                     verdict: Verdict { behavior, reason: because(entry), firm: true },
                     read_only,
                     edit: false,
+                    writes: false,
                     words: words.to_vec(),
                 });
                 return (Cwd(None), Cwd(None));
@@ -250,7 +281,7 @@ impl<'a> Judge<'a> {
         };
         let (verdict, read_only, edit) = self.judge(words, &cwd, unlooked);
         let moved = touch::shell_state(&known[0]) || words[0].literal().is_none();
-        self.parts.push(Part { text, verdict, read_only, edit, words: words.to_vec() });
+        self.parts.push(Part { text, verdict, read_only, edit, writes: false, words: words.to_vec() });
         if moved { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
     }
 
@@ -279,7 +310,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The verdict, whether the command only reads, and whether acceptEdits let it pass.
-    fn judge(&self, words: &[Word], cwd: &Cwd, unlooked: Option<String>) -> (Verdict, bool, bool) {
+    fn judge(&mut self, words: &[Word], cwd: &Cwd, unlooked: Option<String>) -> (Verdict, bool, bool) {
         let reads = match unlooked {
             Some(reason) => Err(reason),
             None => evaluates(words).map_or_else(|| commands::reads(words), Err),
@@ -306,7 +337,7 @@ impl<'a> Judge<'a> {
         if let Some(rule) = self.allow_rule(words, cwd) {
             return (Verdict::new(Behavior::Allow, rule), only_reads, false);
         }
-        if self.query.mode == Mode::AcceptEdits && touch::is_edit(self.query, words, cwd, self.files) {
+        if self.query.mode == Mode::AcceptEdits && self.edits.admit(self.query, words, cwd, self.files) {
             return (Verdict::new(Behavior::Allow, "mode acceptEdits"), false, true);
         }
         (Verdict::new(Behavior::Ask, reason), only_reads, false)
@@ -328,7 +359,7 @@ impl<'a> Judge<'a> {
         };
         let (Some(target), Some(from)) = (target, cwd.0.clone()) else {
             let verdict = Verdict::new(Behavior::Ask, "nobody knows where it goes");
-            self.parts.push(Part { text, verdict, read_only: true, edit: false, words: words.to_vec() });
+            self.parts.push(Part { text, verdict, read_only: true, edit: false, writes: false, words: words.to_vec() });
             return (Cwd(None), Cwd(None));
         };
         let to: Vec<PathBuf> = from.iter().map(|from| lexical(&from.join(&target))).collect();
@@ -341,7 +372,14 @@ impl<'a> Judge<'a> {
                 );
             }
         }
-        self.parts.push(Part { text, verdict: worst, read_only: true, edit: false, words: words.to_vec() });
+        self.parts.push(Part {
+            text,
+            verdict: worst,
+            read_only: true,
+            edit: false,
+            writes: false,
+            words: words.to_vec(),
+        });
         (Cwd(Some(to)), cwd)
     }
 }
