@@ -238,6 +238,11 @@ fn awk(arguments: &[Word]) -> Result<Reads, String> {
     }
 }
 
+/// Columns of ps that show nothing of a process's environment.
+const COLUMNS: &str = "%cpu %mem args bsdtime c cmd comm command cputime egid egroup etime etimes euid euser fname gid group \
+    lstart lwp majflt minflt ni nice nlwp pcpu pgid pgrp pid pmem ppid pri psr rgid rgroup rss rssize ruid ruser s sess sid size \
+    spid start start_time stat state stime sz thcount tid time times tname tpgid tt tty ucmd ucomm uid uname user vsize vsz wchan";
+
 /// Which processes there are, but not their environment, which may hold keys.
 fn ps(arguments: &[Word]) -> Result<Reads, String> {
     let mut rest = arguments.iter();
@@ -245,7 +250,14 @@ fn ps(arguments: &[Word]) -> Result<Reads, String> {
         let text = word.literal().ok_or("a glob in ps")?;
         let letters = |text: &str, known: &str| !text.is_empty() && text.chars().all(|c| known.contains(c));
         match text.as_str() {
-            "-p" | "-o" | "-C" | "-u" | "-t" | "--sort" | "--pid" | "--ppid" => {
+            "-o" => {
+                let columns = rest.next().and_then(Word::literal).unwrap_or_default();
+                let name = |column: &str| column.split(['=', ':']).next().unwrap_or_default().to_owned();
+                if !columns.split([',', ' ']).all(|column| COLUMNS.split(' ').any(|known| known == name(column))) {
+                    return Err(format!("{columns:?} are not known harmless columns of ps"));
+                }
+            }
+            "-p" | "-C" | "-u" | "-t" | "--sort" | "--pid" | "--ppid" => {
                 rest.next().and_then(Word::literal).ok_or("an option of ps without a plain value")?;
             }
             "--forest" | "--no-headers" | "--no-heading" => {}
