@@ -47,6 +47,9 @@ struct Undone {
     files: Vec<Replaced>,
 }
 
+/// In the place of an entry: nothing more is taken back than the last undo or redo did.
+const AGAIN: Seq = Seq::MAX;
+
 /// What is to become of one file: the changes to be taken back, the last one first.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
@@ -78,6 +81,8 @@ pub(super) struct Changes {
     standing: usize,
     /// The last one was taken back last.
     undone: Vec<Undone>,
+    /// The last undo, redo or rewind, while no change came after it.
+    last: Option<(Restore, Vec<Replaced>)>,
     /// Start and turn of the unit that the next change belongs to.
     start: Seq,
     turn: u64,
@@ -102,6 +107,7 @@ impl Changes {
                 // A new change ends what could be redone.
                 self.units.truncate(self.standing);
                 self.undone.clear();
+                self.last = None;
                 if self.units.last().is_none_or(|unit| unit.start != self.start) {
                     self.units.push(Unit { start: self.start, turn: self.turn, files: Vec::new() });
                 }
@@ -122,8 +128,10 @@ impl Changes {
             }
             EntryKind::FilesRestored { to, how, files } => {
                 let temporary = |file: &Replaced| Temporary { path: file.temporary.clone(), new: file.to.blob.clone() };
+                self.last = Some((*how, files.clone()));
                 self.temporaries = files.iter().map(temporary).collect();
                 match how {
+                    Restore::Redo if *to == AGAIN => {}
                     Restore::Redo => {
                         if let Some(undone) = self.undone.pop() {
                             self.standing = undone.standing.min(self.units.len());
@@ -170,13 +178,13 @@ impl Changes {
         Some(self.plan_back(first, self.units[first].start))
     }
 
-    /// The last undo once more, for files that are still as they were before it: the program was killed meanwhile, or
-    /// they could not be written. None where it was already tried again.
-    pub(super) fn unfinished(&self, still: impl Fn(&Replaced) -> bool) -> Option<Plan> {
-        let undone = self.undone.last().filter(|undone| undone.standing != self.standing)?;
-        let left = undone.files.iter().filter(|file| file.from.blob != file.to.blob && still(file));
+    /// The last undo or redo once more, for files that are still as they were before it: the program was killed
+    /// meanwhile, or they could not be written.
+    pub(super) fn unfinished(&self, redo: bool, still: impl Fn(&Replaced) -> bool) -> Option<Plan> {
+        let (_, files) = self.last.as_ref().filter(|(how, _)| redo == (*how == Restore::Redo))?;
+        let left = files.iter().filter(|file| file.from.blob != file.to.blob && still(file));
         let steps: Vec<Step> = left.map(|file| step(file.clone(), false)).collect();
-        (!steps.is_empty()).then_some(Plan { to: Seq::MAX, steps, commands: Vec::new() })
+        (!steps.is_empty()).then_some(Plan { to: AGAIN, steps, commands: Vec::new() })
     }
 
     /// Takes the last undo or rewind back. None: there is none.

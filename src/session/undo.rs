@@ -114,8 +114,7 @@ impl Session {
     /// # Errors
     /// `Nothing` when no turn is left; otherwise what the log says, and no file was touched.
     pub fn undo(&mut self) -> Result<Restored, Error> {
-        let still = |file: &Replaced| version_of(&file.path).is_ok_and(|(found, _)| found.blob == file.from.blob);
-        let plan = self.changes.unfinished(still).or_else(|| self.changes.undo());
+        let plan = self.changes.unfinished(false, stands).or_else(|| self.changes.undo());
         self.carry_out(Restore::Undo, plan.ok_or(Error::Nothing("undo"))?)
     }
 
@@ -124,8 +123,8 @@ impl Session {
     /// # Errors
     /// `Nothing` when there are none, or a new change came after; otherwise what the log says.
     pub fn redo(&mut self) -> Result<Restored, Error> {
-        let plan = self.changes.redo().ok_or(Error::Nothing("redo"))?;
-        self.carry_out(Restore::Redo, plan)
+        let plan = self.changes.unfinished(true, stands).or_else(|| self.changes.redo());
+        self.carry_out(Restore::Redo, plan.ok_or(Error::Nothing("redo"))?)
     }
 
     /// Goes back to before the prompt at `to`: files, conversation or both.
@@ -236,6 +235,11 @@ struct Ready {
     new: Option<Vec<u8>>,
     /// What somebody else changed is in the new content.
     kept: bool,
+}
+
+/// Whether a file still holds what it was to lose.
+fn stands(file: &Replaced) -> bool {
+    version_of(&file.path).is_ok_and(|(found, _)| found.blob == file.from.blob)
 }
 
 fn is_absent(error: &io::Error) -> bool {

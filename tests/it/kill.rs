@@ -158,3 +158,46 @@ fn nothing_that_was_shown_is_lost_to_a_kill() {
         }
     });
 }
+
+/// Calls before each of which the program is killed while it edits a file: together they stand between all states that
+/// the file, the one beside it and the log can be in.
+const CALLS: &[&str] = &["fdatasync", "fchmod", "renameat2", "unlink", "fallocate", "lseek", "ftruncate"];
+
+const EDIT: &str = "- reply: [tool: {name: Read, input: {file_path: a.txt}}]
+- reply: [tool: {name: Edit, input: {file_path: a.txt, old_string: two, new_string: something longer}}]
+- reply: [text: All done.]
+";
+
+/// Kills an edit before the nth call of a kind, resumes and undoes it. None: it came to its end, or nobody may trace.
+fn kill_edit(call: &str, nth: usize, other_name: bool) -> Option<()> {
+    let old = "one\n".repeat(2_000) + "two\n" + &"three\n".repeat(2_000);
+    let program = Program::new().file("a.txt", &old);
+    let script = program.script("edit.yaml", EDIT);
+    let at = |name: &str| program.project().join(name);
+    if other_name {
+        std::fs::hard_link(at("a.txt"), at("b.txt")).unwrap();
+    }
+    let inject = format!("inject={call}:signal=KILL:when={nth}");
+    let traced = format!("trace={call}");
+    let mut args = vec!["-f", "-qq", "-o", "/dev/null", "-e", &traced, "-e", &inject, Program::binary()];
+    args.extend(["-p", "go", "--permission-mode", "acceptEdits", "--offline-script", &script]);
+    let killed = program.command("strace", &args).output().ok().filter(|done| done.status.code().is_none())?;
+    let undone = program.run(&["--continue", "-p", "/undo"]);
+    let names: Vec<_> = std::fs::read_dir(program.project()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let found = std::fs::read_to_string(at("a.txt")).unwrap();
+    assert!(found == old, "killed before {call} {nth}: {killed:?}\nnot undone: {undone:?}");
+    assert_eq!(names.len(), 1 + usize::from(other_name), "killed before {call} {nth}: {names:?}");
+    Some(())
+}
+
+#[test]
+fn an_edit_that_is_killed_can_be_undone() {
+    let mut points = 0;
+    for other_name in [false, true] {
+        for call in CALLS {
+            points += (1..).map_while(|nth| kill_edit(call, nth, other_name)).count();
+        }
+    }
+    // None where there is no strace, or nobody may trace.
+    assert!(points == 0 || points > 10, "{points} points");
+}

@@ -23,6 +23,7 @@ mod digest;
 mod earlier;
 mod engine;
 mod floods;
+mod full_disk;
 mod headless;
 mod hooks;
 mod kill;
