@@ -70,6 +70,14 @@ impl Agent {
         desk.emit(Event::Error { text: format!("{failure}{advice}"), restore }).await;
     }
 
+    /// Says what became of the session on disk.
+    async fn watch_session(&mut self, desk: &Desk) -> Result<(), session::Error> {
+        for text in self.session.watch()? {
+            desk.emit(Event::Notice { text }).await;
+        }
+        Ok(())
+    }
+
     async fn finish_turn(&mut self, end: TurnEnd, desk: &Desk) {
         let name =
             serde_json::to_value(end).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
@@ -77,6 +85,10 @@ impl Agent {
             .session
             .append(EntryKind::TurnEnded { end: name, usage: self.turn_usage.replies })
             .and_then(|_| self.session.sync());
+        let closed = match closed {
+            Ok(()) => self.watch_session(desk).await,
+            Err(error) => Err(error),
+        };
         if let Err(error) = closed
             && end != TurnEnd::Failed
         {
@@ -85,6 +97,7 @@ impl Agent {
     }
 
     async fn run_turn(&mut self, prompt: Prompt, desk: &Desk, cancel: &CancellationToken) -> Result<TurnEnd, Failure> {
+        self.watch_session(desk).await?;
         let context = match self.hear(&prompt, desk, cancel).await? {
             Heard::Yes(context) => context,
             Heard::Erased(reason) => return Err(Failure::Erased { reason }),

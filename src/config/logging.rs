@@ -67,8 +67,9 @@ impl DailyFile {
                 options.create(true).append(true);
                 #[cfg(unix)]
                 std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-                let file = options.open(self.folder.join(format!("cocode.{day}.log")))?;
-                remove_old(&self.folder);
+                let path = self.folder.join(format!("cocode.{day}.log"));
+                let file = options.open(&path)?;
+                remove_old(&self.folder, &path);
                 (day, file)
             }
         };
@@ -86,7 +87,7 @@ impl Write for DailyFile {
     }
 }
 
-fn remove_old(folder: &Path) {
+fn remove_old(folder: &Path, current: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let ours = |path: &PathBuf| {
         path.file_name()
@@ -96,7 +97,8 @@ fn remove_old(folder: &Path) {
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(ours).collect();
     // Names end in dates, so they sort by age.
     files.sort();
-    for file in files.iter().rev().skip(KEEP) {
+    // A clock that went back makes the newest one look old.
+    for file in files.iter().rev().skip(KEEP).filter(|file| *file != current) {
         let _ = fs::remove_file(file);
     }
 }
@@ -131,6 +133,9 @@ mod tests {
         names.sort();
         let days = ["15", "16", "17", "18", "19", "21", "22"].map(|day| format!("cocode.2026-11-{day}.log"));
         assert_eq!(names, days.iter().map(String::as_str).chain(["notes.log"]).collect::<Vec<_>>());
+        log.today = || "2016-01-01".into();
+        log.write_all(b"back\n").unwrap();
+        assert_eq!(fs::read_to_string(folder.join("cocode.2016-01-01.log")).unwrap(), "back\n");
         let newest = folder.join("cocode.2026-11-22.log");
         assert_eq!(fs::read_to_string(&newest).unwrap(), "two\nthree\n");
         #[cfg(unix)]

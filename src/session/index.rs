@@ -122,18 +122,50 @@ pub fn resolve(home: &Path, query: &str) -> Result<String, Error> {
     }
 }
 
-/// Deletes sessions that nobody changed for `keep`, with their plans, and returns their number. Those that a process
-/// writes stay, and so does a plan that was changed since.
+/// How old things are by what was done since, not by the clock alone: between two uses of the program no more than a part
+/// of the time to keep counts, so that a clock that jumps by years makes nothing old at once.
+struct Age {
+    now: SystemTime,
+    /// When sessions were used last, the oldest first.
+    uses: Vec<SystemTime>,
+    /// The most that counts between two of them.
+    most: Duration,
+}
+
+impl Age {
+    /// None: something was changed in the future, so the clock is wrong, or was.
+    fn new(uses: Vec<SystemTime>, keep: Duration, now: SystemTime) -> Option<Age> {
+        /// What clocks of two machines may differ by.
+        const SLACK: Duration = Duration::from_secs(86_400);
+        let mut uses = uses;
+        uses.sort();
+        let ahead = uses.last().and_then(|last| last.duration_since(now).ok()).unwrap_or_default();
+        (ahead <= SLACK).then_some(Age { now, uses, most: keep / 4 })
+    }
+
+    fn of(&self, changed: SystemTime) -> Duration {
+        let later = self.uses.iter().copied().filter(|at| *at > changed && *at < self.now).chain([self.now]);
+        let gap = |from: &mut SystemTime, until: SystemTime| {
+            let gap = until.duration_since(std::mem::replace(from, until)).unwrap_or_default();
+            Some(gap.min(self.most))
+        };
+        later.scan(changed, gap).sum()
+    }
+}
+
+/// Deletes sessions that nobody changed for `keep` while others were used, with their plans, and returns their number.
+/// Those that a process writes stay, and so does a plan that was changed since.
 ///
 /// # Errors
 /// What the file system says about the home itself; a session that cannot be deleted is left.
 pub fn cleanup(home: &Path, keep: Duration, now: SystemTime) -> Result<usize, Error> {
     let mut deleted = 0;
-    for (_, log) in logs(home)? {
+    let logs = logs(home)?;
+    let uses = logs.iter().filter_map(|(_, log)| fs::metadata(log).and_then(|meta| meta.modified()).ok()).collect();
+    let Some(age) = Age::new(uses, keep, now) else { return Ok(0) };
+    let old = |meta: fs::Metadata| meta.modified().is_ok_and(|changed| age.of(changed) > keep);
+    for (_, log) in logs {
         let Ok(file) = File::open(&log) else { continue };
-        let old = |meta: fs::Metadata| {
-            meta.modified().is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > keep))
-        };
         // The lock is held until the folder is gone, so that nobody opens the session meanwhile.
         if file.metadata().is_ok_and(old)
             && file.try_lock().is_ok()
@@ -199,6 +231,36 @@ mod tests {
     use crate::session::Session;
     use crate::session::entry::EntryKind;
 
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    /// A session that was used last at that time.
+    fn used(home: &Path, at: SystemTime) {
+        let id = session(home, "/daily", &["work"]);
+        File::options().append(true).open(home.join(id).join(FILE)).unwrap().set_modified(at).unwrap();
+    }
+
+    /// Uses the program on each of the thirty days that follow; how often.
+    fn use_daily(home: &Path, from: SystemTime) -> usize {
+        (1..=30).map(|day| used(home, from + DAY * day)).count()
+    }
+
+    #[test]
+    fn a_clock_that_jumps_deletes_nothing() {
+        let temp = tempfile::tempdir().unwrap();
+        let (home, now) = (temp.path(), SystemTime::now());
+        let clean = |days: i32| {
+            let by = DAY * days.unsigned_abs();
+            cleanup(home, DAY * 30, if days < 0 { now - by } else { now + by }).unwrap()
+        };
+        used(home, now);
+        assert_eq!([clean(-9_000), clean(0), clean(45), clean(9_000)], [0; 4]);
+        // It was used while the clock was wrong, and again when it was right.
+        used(home, now + DAY * 3_000);
+        assert_eq!([clean(3_001), clean(9_000), clean(1), clean(-9_000)], [0; 4]);
+        used(home, now - DAY * 3_000);
+        assert_eq!([clean(0), clean(3_001)], [0; 2]);
+    }
+
     /// A session that is closed again; its id.
     fn session(home: &Path, cwd: &str, prompts: &[&str]) -> String {
         let mut session = Session::create(home, Path::new(cwd), "1", SystemTime::now);
@@ -258,10 +320,11 @@ mod tests {
 
         let open = Session::open(home, &first, SystemTime::now).unwrap();
         let now = SystemTime::now();
-        assert_eq!(cleanup(home, Duration::from_secs(60), now).unwrap(), 0);
+        assert_eq!(cleanup(home, DAY * 30, now).unwrap(), 0);
         // The damaged one goes, too; the one that is open stays.
-        assert_eq!(cleanup(home, Duration::from_secs(60), now + Duration::from_secs(120)).unwrap(), 2);
-        assert_eq!(list(home, None).unwrap().len(), 1);
+        let uses = use_daily(home, now);
+        assert_eq!(cleanup(home, DAY * 30, now + DAY * 31).unwrap(), 2);
+        assert_eq!(list(home, None).unwrap().len(), 1 + uses);
         drop(open);
     }
 
@@ -280,10 +343,12 @@ mod tests {
         let names =
             ["calm-fox-running", "calm-fox-running-agent-a1", "calm-fox-running-2", "calm-fox-runningly", "other"];
         names.iter().for_each(|name| fs::write(plans.join(format!("{name}.md")), "# Plan").unwrap());
-        let now = SystemTime::now() + Duration::from_secs(120);
+        let now = SystemTime::now();
+        let uses = use_daily(home, now);
+        let now = now + DAY * 31;
         let later = File::options().write(true).open(plans.join("calm-fox-running-2.md")).unwrap();
         later.set_modified(now).unwrap();
-        assert_eq!(cleanup(home, Duration::from_secs(60), now).unwrap(), 2);
+        assert_eq!((cleanup(home, DAY * 30, now).unwrap(), uses), (2, 30));
         let mut left: Vec<_> = fs::read_dir(plans).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
         // Changed since, of another name, nobody's.

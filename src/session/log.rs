@@ -139,6 +139,16 @@ pub(super) struct Writer {
     unsynced: bool,
 }
 
+/// What became of an open log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Same,
+    /// Its name is gone, or leads to another file.
+    Lost,
+    /// It is shorter than what was written.
+    Cut,
+}
+
 impl Writer {
     /// A log that does not exist yet.
     pub(super) fn lazy(path: PathBuf, session: &str) -> Writer {
@@ -170,6 +180,10 @@ impl Writer {
     /// The file, once it exists.
     pub(super) fn file(&self) -> Option<&File> {
         self.file.as_ref()
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(super) fn exists(&self) -> bool {
@@ -225,6 +239,36 @@ impl Writer {
         file.sync_data().map_err(|error| Error::write(&self.path, error))?;
         self.unsynced = false;
         Ok(())
+    }
+
+    /// Makes the log once more, with these bytes. What stands in its place is kept beside it.
+    ///
+    /// # Errors
+    /// `Locked` when another process writes what stands there; otherwise what the file system says. The open file stays
+    /// the log then.
+    pub(super) fn write_anew(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let failed = |error| Error::write(&self.path, error);
+        if let Ok(found) = File::open(&self.path) {
+            let ours = self.file.as_ref().and_then(|file| file.metadata().ok());
+            let other =
+                found.metadata().ok().zip(ours).is_none_or(|(one, other)| !super::watch::same_file(&one, &other));
+            if other {
+                take_lock(&found, &self.path, &self.session)?;
+            }
+            let kept = (1..).map(|n| self.path.with_extension(format!("jsonl.found-{n}"))).find(|path| !path.exists());
+            kept.map_or(Ok(()), |kept| fs::rename(&self.path, kept)).map_err(failed)?;
+        }
+        let (old, was) = (self.file.take(), self.len);
+        (self.len, self.dirty) = (0, false);
+        let written = self.create().and_then(|()| self.write(bytes)).and_then(|()| self.sync());
+        if written.is_err() {
+            if self.file.is_some() {
+                // Half a copy must not pass for the log.
+                let _ = fs::remove_file(&self.path);
+            }
+            (self.file, self.len) = (old, was);
+        }
+        written
     }
 
     fn create(&mut self) -> Result<(), Error> {

@@ -25,6 +25,7 @@ mod tests;
 mod timeline;
 pub mod transcripts;
 mod undo;
+mod watch;
 
 pub use context::Context;
 pub use error::Error;

@@ -31,23 +31,23 @@ pub type Clock = fn() -> SystemTime;
 pub struct Session {
     id: String,
     pub(super) store: Store,
-    log: PathBuf,
+    pub(super) log: PathBuf,
     /// None: open to read only.
-    writer: Option<Writer>,
+    pub(super) writer: Option<Writer>,
     clock: Clock,
     pub(super) lines: Vec<Line>,
     pub(super) timeline: Timeline,
     pub(super) changes: Changes,
-    context: Context,
-    facts: Facts,
-    next_seq: Seq,
+    pub(super) context: Context,
+    pub(super) facts: Facts,
+    pub(super) next_seq: Seq,
     next_call: u64,
     notices: Vec<String>,
     /// What the log is as a file, for its caches.
-    scan: Scan,
+    pub(super) scan: Scan,
     count: Count,
     /// Number of lines that the index knows.
-    indexed: usize,
+    pub(super) indexed: usize,
     /// The number of the newest sub-agent.
     agents: Arc<AtomicU32>,
 }

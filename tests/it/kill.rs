@@ -201,3 +201,20 @@ fn an_edit_that_is_killed_can_be_undone() {
     // None where there is no strace, or nobody may trace.
     assert!(points == 0 || points > 10, "{points} points");
 }
+
+#[test]
+fn a_session_whose_folder_is_removed_meanwhile_is_written_again() {
+    let program = Program::new().file("away.sh", "rm -r ~/.claude/*-*-*-*-*\n");
+    let script = program.script(
+        "rm.yaml",
+        "- reply: [text: Removing., tool: {name: Bash, input: {command: bash away.sh}}]\n- reply: [text: All done.]\n",
+    );
+    let args = ["-p", "go", "--offline-script", &script, "--permission-mode", "bypassPermissions"];
+    let done = program.env("COCODE_SANDBOXED", "1");
+    let run = done.run(&args);
+    assert!(run.err.contains("the session's log was removed or replaced while it was open"), "{run:?}");
+    let logs = done.logs();
+    let [log] = logs.as_slice() else { panic!("{logs:?}: {run:?}") };
+    let messages = serde_json::to_string(&open(log).context().messages()).unwrap();
+    assert!(messages.contains("Removing.") && messages.contains("All done."), "{messages}");
+}

@@ -1,0 +1,226 @@
+//! Notices that the log of an open session was removed, replaced or cut, and writes it anew.
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+
+use super::entry::{Entry, EntryKind, Seq, VERSION};
+use super::error::Error;
+use super::line;
+use super::load::Loaded;
+use super::log::{Place, Writer};
+use super::session::Session;
+
+impl Session {
+    /// Looks after the log before a turn writes to it, and after it did. Says what was found, a sentence each.
+    ///
+    /// # Errors
+    /// `Locked` when another process has a log in its place; otherwise what the file system says. The session then has
+    /// everything that it had.
+    pub fn watch(&mut self) -> Result<Vec<String>, Error> {
+        let Some(writer) = self.writer.as_mut().filter(|writer| writer.exists()) else { return Ok(Vec::new()) };
+        let path = self.log.display();
+        let mut told = match writer.place()? {
+            Place::Same => return Ok(Vec::new()),
+            Place::Lost => {
+                let bytes = writer.read_all()?;
+                writer.write_anew(&bytes)?;
+                vec![format!(
+                    "the session's log was removed or replaced while it was open; it was written again: {path}"
+                )]
+            }
+            Place::Cut => {
+                let path = path.to_string();
+                self.rewrite()?;
+                vec![format!(
+                    "the session's log was cut while it was open; what the conversation still holds was written again: {path}"
+                )]
+            }
+        };
+        self.indexed = 0;
+        let firsts = self.changes.firsts();
+        let lost = firsts.iter().filter_map(|(_, before)| before.blob.as_ref());
+        let lost = lost.filter(|blob| !self.store.blob_path(blob).exists()).count();
+        if lost > 0 {
+            let files = if lost == 1 { "1 file" } else { &format!("{lost} files") };
+            told.push(format!("the earlier content of {files} went with it: those changes can no longer be undone"));
+        }
+        self.sync()?;
+        Ok(told)
+    }
+
+    /// Writes the log from what is left of it and from the conversation in memory.
+    fn rewrite(&mut self) -> Result<(), Error> {
+        let failed = |error| Error::io("read", &self.log, error);
+        let Some(writer) = self.writer.as_mut() else { return Err(Error::ReadOnly) };
+        let mut bytes = writer.read_all()?;
+        // Of what was cut and written to again, only what stood there before counts.
+        let whole = self.lines.iter().take_while(|line| {
+            let (from, until) = (line.offset as usize, line.offset as usize + line.len);
+            bytes.get(until) == Some(&b'\n')
+                && line::parse(&bytes[from..until]).is_some_and(|entry| entry.seq == line.seq)
+        });
+        let (count, end) = whole.fold((0, 0), |(count, _), line| (count + 1, line.offset as usize + line.len + 1));
+        bytes.truncate(end);
+        let mut next: Seq = self.lines[..count].last().map_or(0, |line| line.seq + 1);
+        let mut kinds: Vec<(Seq, EntryKind)> = Vec::new();
+        if count == 0 {
+            kinds.push((0, EntryKind::Header(self.header())));
+        }
+        let title = self.facts.title().map(|title| EntryKind::Title { title: title.to_owned() });
+        let mode = self.facts.mode.map(|mode| EntryKind::ModeChanged { mode });
+        let model = self.facts.model.clone().map(|model| EntryKind::ModelChanged { model, borrowed: false });
+        kinds.extend(
+            self.context.entries().map(|(seq, message)| (seq, EntryKind::Message { message: message.clone() })),
+        );
+        kinds.retain(|(seq, kind)| *seq >= next || matches!(kind, EntryKind::Header(_)));
+        kinds.extend([title, mode, model].into_iter().flatten().map(|kind| (self.next_seq, kind)));
+        for (seq, kind) in kinds {
+            let (id, ts) = (uuid::Uuid::now_v7().to_string(), self.now());
+            let entry = Entry { v: VERSION, seq: seq.max(next), id, ts, kind };
+            next = entry.seq + 1;
+            serde_json::to_writer(&mut bytes, &entry).map_err(|error| failed(error.into()))?;
+            bytes.push(b'\n');
+        }
+        let Some(writer) = self.writer.as_mut() else { return Err(Error::ReadOnly) };
+        writer.write_anew(&bytes)?;
+        let Some(file) = writer.file() else { return Ok(()) };
+        let loaded = Loaded::read(file, &self.log).map_err(failed)?;
+        self.lines = loaded.lines;
+        self.timeline = loaded.timeline;
+        self.scan = loaded.scan;
+        self.next_seq = self.next_seq.max(loaded.next_seq);
+        Ok(())
+    }
+}
+
+impl Writer {
+    /// Whether the log's name still leads to it, whole.
+    pub(super) fn place(&self) -> Result<Place, Error> {
+        let Some(file) = self.file() else { return Ok(Place::Same) };
+        let open = file.metadata().map_err(|error| Error::io("read", self.path(), error))?;
+        if open.len() < self.end() {
+            return Ok(Place::Cut);
+        }
+        let same = fs::symlink_metadata(self.path()).is_ok_and(|named| same_file(&open, &named));
+        Ok(if same { Place::Same } else { Place::Lost })
+    }
+
+    /// The bytes of the open file, which may have no name any more; at most those that were written.
+    fn read_all(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        let Some(mut file) = self.file() else { return Ok(bytes) };
+        let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(self.end()).read_to_end(&mut bytes));
+        read.map_err(|error| Error::io("read", self.path(), error))?;
+        Ok(bytes)
+    }
+}
+
+#[cfg(unix)]
+pub(super) fn same_file(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+#[cfg(not(unix))]
+pub(super) fn same_file(_one: &fs::Metadata, _other: &fs::Metadata) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::message::Message;
+
+    fn say(session: &mut Session, text: &str) {
+        session.append(EntryKind::TurnStarted).unwrap();
+        session.append(EntryKind::Message { message: Arc::new(Message::prompt(text)) }).unwrap();
+    }
+
+    /// Two prompts, what happens to the log, another prompt; then the session as somebody else reads it.
+    fn check(harm: impl Fn(&Path), want: &str) {
+        let temp = tempfile::tempdir().unwrap();
+        let home = temp.path().join("home");
+        let mut session = Session::create(&home, temp.path(), "1", SystemTime::now);
+        assert_eq!(session.watch().unwrap(), [""; 0]);
+        say(&mut session, "one");
+        let file = temp.path().join("f");
+        fs::write(&file, "old").unwrap();
+        session.before_change(&file).unwrap();
+        say(&mut session, "two");
+        assert_eq!(session.watch().unwrap(), [""; 0]);
+        harm(session.log());
+        let told = session.watch().unwrap();
+        assert!(told[0].contains(want) && told[0].contains("transcript.jsonl"), "{told:?}");
+        let gone = !session.store().dir().join("blobs").exists();
+        assert_eq!(told.len(), 1 + usize::from(gone), "{told:?}");
+        say(&mut session, "three");
+        assert_eq!(session.watch().unwrap(), [""; 0]);
+        let ours: Vec<String> = session.context().messages().iter().map(|message| message.text()).collect();
+        assert_eq!(ours, ["one", "two", "three"]);
+        assert!(session.entry(session.next_seq() - 1).is_some());
+        assert!(matches!(Session::open(&home, session.id(), SystemTime::now), Err(Error::Locked { .. })));
+        let read = Session::open_read_only(&home, session.id(), SystemTime::now).unwrap();
+        assert_eq!((read.context().messages(), read.notices()), (session.context().messages(), &[][..]));
+        assert_eq!((read.title(), read.next_seq()), (session.title(), session.next_seq()));
+        let seqs = |session: &Session| session.context().entries().map(|(seq, _)| seq).collect::<Vec<_>>();
+        assert_eq!(seqs(&read), seqs(&session));
+    }
+
+    #[test]
+    fn a_log_that_went_is_written_anew() {
+        let folder = |log: &Path| log.parent().unwrap().to_owned();
+        check(|log| fs::remove_dir_all(folder(log)).unwrap(), "removed or replaced");
+        check(|log| fs::rename(folder(log), folder(log).with_extension("aside")).unwrap(), "removed or replaced");
+        check(|log| fs::remove_file(log).unwrap(), "removed or replaced");
+        check(
+            |log| {
+                fs::remove_file(log).unwrap();
+                fs::write(log, "something else\n").unwrap();
+            },
+            "removed or replaced",
+        );
+        let cut = |log: &Path, len: u64| fs::File::options().write(true).open(log).unwrap().set_len(len).unwrap();
+        check(|log| cut(log, 0), "was cut");
+        check(|log| cut(log, fs::metadata(log).unwrap().len() - 30), "was cut");
+        check(|log| fs::write(log, "{}\n").unwrap(), "was cut");
+    }
+
+    #[test]
+    fn what_stood_in_its_place_is_kept() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut session = Session::create(temp.path(), temp.path(), "1", SystemTime::now);
+        say(&mut session, "one");
+        let log = session.log().to_owned();
+        fs::remove_file(&log).unwrap();
+        fs::write(&log, "mine\n").unwrap();
+        session.watch().unwrap();
+        assert_eq!(fs::read_to_string(log.with_extension("jsonl.found-1")).unwrap(), "mine\n");
+        // Another process that writes there keeps its log.
+        fs::remove_file(&log).unwrap();
+        let other = fs::File::create(&log).unwrap();
+        other.lock().unwrap();
+        assert!(matches!(session.watch(), Err(Error::Locked { .. })));
+        drop(other);
+        assert_eq!(session.watch().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_place_that_takes_no_log_is_an_error_and_loses_nothing() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = temp.path().join("home");
+        let mut session = Session::create(&home, temp.path(), "1", SystemTime::now);
+        say(&mut session, "one");
+        fs::remove_dir_all(&home).unwrap();
+        fs::write(&home, "in the way").unwrap();
+        let error = session.watch().unwrap_err().to_string();
+        assert!(error.contains("cannot write") && error.contains("home"), "{error}");
+        fs::remove_file(&home).unwrap();
+        assert_eq!(session.watch().unwrap().len(), 1);
+        let read = Session::open_read_only(&home, session.id(), SystemTime::now).unwrap();
+        assert_eq!(read.context().messages(), session.context().messages());
+    }
+}
