@@ -1,18 +1,20 @@
 //! What every conversation opens with: the constant system prompt, and the facts of the session, frozen in its first message.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use super::memory;
 use crate::message::{Kind, Message};
-use crate::stdx::process::command_without;
+use crate::permission::repository;
+use crate::stdx::process::run_captured;
 
 /// The system prompt. It never changes within a session, in any mode, so that the cached prefix holds.
 pub const SYSTEM: &str = include_str!("../../assets/prompts/system.md");
 
 /// Longest wait for git's status; a huge work tree must not hold the first request up.
 const GIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Most bytes of git's status that are read.
+const GIT_BYTES: usize = 1 << 20;
 /// Most lines of git's status that the model gets.
 const GIT_LINES: usize = 30;
 
@@ -27,31 +29,27 @@ pub struct Environment {
     pub model: String,
 }
 
-/// Asks git for branch and changes; git runs from the call on, not from the first poll. None when there is no repository,
-/// no git, or no answer in time. `secrets` names the variables that it must not see.
-fn git_status(cwd: &Path, secrets: &[String]) -> impl Future<Output = Option<String>> + Send + use<> {
-    let run = command_without("git", secrets)
-        .args(["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--short", "--branch"])
-        .current_dir(cwd)
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    async { answer(tokio::time::timeout(GIT_TIMEOUT, run).await.ok()?.ok()?) }
+/// Asks git for branch and changes. None when there is no repository, no git, or no answer in time; why git was not
+/// started where its configuration is not harmless. `secrets` names the variables that it must not see.
+async fn git_status(cwd: PathBuf, secrets: Vec<String>) -> Option<String> {
+    let git = tokio::task::spawn_blocking(move || repository::git(&cwd, &secrets)).await.ok()?;
+    let mut git = match git {
+        Ok(git) => git,
+        Err(reason) => return Some(printable(&format!("unknown, because git was not started: {reason}"))),
+    };
+    git.args(["status", "--short", "--branch"]);
+    let captured = run_captured(git, b"", GIT_TIMEOUT, GIT_BYTES).await.ok()?;
+    (captured.code == Some(0)).then(|| answer(&captured.stdout))
 }
 
-fn answer(output: std::process::Output) -> Option<String> {
-    if !output.status.success() {
-        return None;
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
+fn answer(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
     let mut lines: Vec<String> = text.lines().take(GIT_LINES).map(printable).collect();
     let rest = text.lines().count().saturating_sub(GIT_LINES);
     if rest > 0 {
         lines.push(format!("… and {rest} more changed files"));
     }
-    Some(lines.join("\n"))
+    lines.join("\n")
 }
 
 /// Git's status, asked for once, beside whatever else goes on.
@@ -63,7 +61,7 @@ pub struct GitStatus {
 impl GitStatus {
     /// Starts asking. Needs a running tokio.
     pub fn ask(cwd: &Path, secrets: &[String]) -> GitStatus {
-        GitStatus { asked: Some(tokio::spawn(git_status(cwd, secrets))), known: None }
+        GitStatus { asked: Some(tokio::spawn(git_status(cwd.to_owned(), secrets.to_vec()))), known: None }
     }
 
     /// What somebody else was told already.

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::Engine;
 use crate::message::FileDiff;
-use crate::permission::QUIET_GIT;
+use crate::permission::repository;
 use crate::protocol::Changes;
 use crate::session::First;
 use crate::stdx::ansi::visible;
-use crate::stdx::process::{command_without, run_captured};
+use crate::stdx::process::run_captured;
 use crate::tools::diff;
 
 /// How long git may take.
@@ -70,10 +70,7 @@ fn of_session(firsts: Vec<First>, project: &Path) -> Vec<FileDiff> {
 /// The change of one file until now; none when it is again as it was.
 fn compare(First { path, before }: First, project: &Path) -> Option<FileDiff> {
     let name = path.strip_prefix(project).unwrap_or(&path).to_path_buf();
-    let remark = |text: &str| {
-        let path = visible(&name.display().to_string());
-        Some(FileDiff { path, unified: format!("… {text}\n"), added: 0, removed: 0, created: false })
-    };
+    let remark = |text: &str| Some(remark(&name.display().to_string(), text));
     let before = match before {
         Ok(before) => before,
         Err(why) => return remark(&why),
@@ -95,6 +92,12 @@ fn compare(First { path, before }: First, project: &Path) -> Option<FileDiff> {
     Some(FileDiff { path, ..found })
 }
 
+/// What is said in place of a change.
+fn remark(name: &str, text: &str) -> FileDiff {
+    let (path, unified) = (visible(name), format!("… {}\n", visible(text)));
+    FileDiff { path, unified, added: 0, removed: 0, created: false }
+}
+
 fn read(path: &PathBuf) -> Result<Option<Vec<u8>>, String> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -107,12 +110,14 @@ fn read(path: &PathBuf) -> Result<Option<Vec<u8>>, String> {
 
 /// What `git diff HEAD` says; none outside of a repository, or when git does not answer.
 async fn uncommitted(project: &Path, secrets: &[String]) -> Option<Vec<FileDiff>> {
-    // Through the shell, since what keeps git from running a repository's programs is a function of bash, too.
-    let mut command = command_without("bash", secrets);
-    let line = "git diff HEAD --no-color --no-ext-diff --no-textconv --no-prefix --relative -- .";
-    command.args(["--norc", "--noprofile", "-c", line]).env_remove("BASH_ENV").current_dir(project);
-    command.envs(QUIET_GIT.iter().copied());
-    let captured = run_captured(command, b"", PATIENCE, READ).await.ok()?;
+    let (folder, secrets) = (project.to_owned(), secrets.to_vec());
+    let mut git = match tokio::task::spawn_blocking(move || repository::git(&folder, &secrets)).await.ok()? {
+        Ok(git) => git,
+        Err(reason) => return Some(vec![remark("git", &format!("not started: {reason}"))]),
+    };
+    let options = ["--no-color", "--no-ext-diff", "--no-textconv", "--no-prefix", "--relative", "--", "."];
+    git.args(["diff", "HEAD"]).args(options);
+    let captured = run_captured(git, b"", PATIENCE, READ).await.ok()?;
     (captured.code == Some(0)).then(|| parse(&String::from_utf8_lossy(&captured.stdout)))
 }
 

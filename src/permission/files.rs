@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
+use super::repository;
+
 /// Resolves links.
 pub trait Files {
     /// Where a link leads; none for what is no link.
@@ -20,6 +22,12 @@ pub trait Files {
 
     /// The names in a folder, for globs; empty when it cannot be listed, at most [`MAX_NAMES`].
     fn names(&self, folder: &Path) -> Vec<String>;
+
+    /// Whether git may be started in the folder without a question.
+    ///
+    /// # Errors
+    /// What it might obey there.
+    fn repository(&self, folder: &Path) -> Result<(), String>;
 }
 
 /// Most names of a folder that a glob is tried on; a folder with more makes the glob ask.
@@ -45,6 +53,10 @@ impl Files for Disk {
         let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
         entries.flatten().take(MAX_NAMES).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
+
+    fn repository(&self, folder: &Path) -> Result<(), String> {
+        repository::judge(folder)
+    }
 }
 
 /// Most names that all globs of one decision are tried on.
@@ -56,6 +68,7 @@ pub(super) struct Remembered<'a> {
     links: RefCell<HashMap<PathBuf, Option<PathBuf>>>,
     real: RefCell<HashMap<PathBuf, PathBuf>>,
     names: RefCell<HashMap<PathBuf, Vec<String>>>,
+    repositories: RefCell<HashMap<PathBuf, Result<(), String>>>,
     handed_out: Cell<usize>,
 }
 
@@ -66,6 +79,7 @@ impl Remembered<'_> {
             links: RefCell::default(),
             real: RefCell::default(),
             names: RefCell::default(),
+            repositories: RefCell::default(),
             handed_out: Cell::new(0),
         }
     }
@@ -103,6 +117,11 @@ impl Files for Remembered<'_> {
         let names = all.entry(folder.to_owned()).or_insert_with(|| self.files.names(folder));
         self.handed_out.set(self.handed_out.get() + names.len() + 1);
         names.clone()
+    }
+
+    fn repository(&self, folder: &Path) -> Result<(), String> {
+        let mut all = self.repositories.borrow_mut();
+        all.entry(folder.to_owned()).or_insert_with(|| self.files.repository(folder)).clone()
     }
 }
 
@@ -177,6 +196,10 @@ pub(super) mod fake {
         fn names(&self, folder: &Path) -> Vec<String> {
             let inside = self.0.iter().filter(|(link, _)| Path::new(link).parent() == Some(folder));
             inside.filter_map(|(link, _)| link.rsplit('/').next()).map(str::to_owned).collect()
+        }
+
+        fn repository(&self, _: &Path) -> Result<(), String> {
+            Ok(())
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Decides whether a tool call may run. Pure: asks nobody, reads nothing but resolved paths.
+//! Decides whether a tool call may run. Asks nobody; looks at nothing but where paths lead and what git would obey.
 
 pub mod check;
 mod commands;
@@ -11,6 +11,7 @@ mod glob;
 mod line;
 mod matching;
 pub mod places;
+pub mod repository;
 pub mod rule;
 pub mod settings;
 mod shell;

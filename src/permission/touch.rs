@@ -104,6 +104,9 @@ pub(super) fn paths(word: &Word, cwd: &Cwd, places: &Places, files: &dyn Files) 
 /// Judges what a reading command looks at; the worst comes first.
 pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn Files) -> Verdict {
     let mut worst = Verdict::new(Behavior::Allow, "it only reads");
+    if let Some(Err(reason)) = reads.git.as_ref().map(|words| git_starts(words, cwd, query.places, files)) {
+        worse(&mut worst, Verdict::new(Behavior::Ask, reason));
+    }
     let mut all = Vec::new();
     for word in &reads.paths {
         // Standard input.
@@ -156,6 +159,16 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
         }
     }
     worst
+}
+
+/// Whether git finds nothing to obey from where the words lead.
+fn git_starts(words: &[Word], cwd: &Cwd, places: &Places, files: &dyn Files) -> Result<(), String> {
+    let mut cwd = cwd.clone();
+    for word in words {
+        cwd = Cwd(paths(word, &cwd, places, files));
+    }
+    let folders = cwd.0.ok_or("nobody knows in which folder git starts")?;
+    folders.iter().try_for_each(|folder| files.repository(folder))
 }
 
 /// A rule that a glob may meet in a folder whose names nobody could look up. Its own text is the last of the paths.

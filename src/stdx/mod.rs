@@ -12,6 +12,7 @@ pub mod hash;
 pub mod nearest;
 pub mod panics;
 pub mod process;
+pub mod regular;
 pub mod replace;
 pub mod secrecy;
 pub mod text;

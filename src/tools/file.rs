@@ -1,6 +1,6 @@
 //! Files as the model may have them: opened without ever blocking, and changed only as it last saw them.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use crate::permission::Access;
 use crate::session::store::Store;
 use crate::stdx::ansi::visible;
 use crate::stdx::hash::sha256_hex;
+use crate::stdx::regular;
 use crate::stdx::replace::{self, Expected, Replacement};
 
 use super::{Context, Dirs, FileChange, Output, diff};
@@ -27,14 +28,7 @@ pub(super) fn open(path: &Path) -> Result<(File, Metadata), String> {
     if let Some(refusal) = refuse_kind(path, &before) {
         return Err(refusal);
     }
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
-    }
-    let file = options.open(path).map_err(|error| cannot_read(path, &error))?;
+    let file = regular::open(path).map_err(|error| cannot_read(path, &error))?;
     let metadata = file.metadata().map_err(|error| format!("{shown} cannot be read: {error}."))?;
     match refuse_kind(path, &metadata) {
         Some(refusal) => Err(refusal),

@@ -44,6 +44,7 @@ mod processes;
 mod protocol;
 mod readme;
 mod remote;
+mod repositories;
 mod skills;
 mod start;
 

@@ -3,8 +3,9 @@
 use super::super::shell::Word;
 use super::{Operands, Reader, Reads, may_be_option, plain};
 
-/// Settings under which git writes no lock or index and runs no monitor, pager, hook, signature check, filter of the
-/// repository's, external diff or text conversion: the environment of every shell line that runs because it only reads.
+/// Settings under which git writes no lock or index and runs no monitor, pager, hook, signature check, external diff or text
+/// conversion, and takes no place from the environment: the environment of every shell line that runs because it only
+/// reads. What the repository's configuration names beyond that is the matter of `repository::judge`.
 /// `GIT_CONFIG_PARAMETERS` is what `git -c` sets, so that a user's own `GIT_CONFIG_*` stay in force beside it; the exported
 /// function adds what has no setting.
 pub const QUIET: &[(&str, &str)] = &[
@@ -17,23 +18,21 @@ pub const QUIET: &[(&str, &str)] = &[
     ("GIT_NO_LAZY_FETCH", "1"),
     (
         "GIT_CONFIG_PARAMETERS",
-        "'core.fsmonitor=false' 'diff.autorefreshindex=false' 'core.hookspath=/dev/null' 'core.pager=cat' 'log.showsignature=false' 'gpg.program=false' \
+        "'safe.barerepository=explicit' 'core.fsmonitor=false' 'diff.autorefreshindex=false' 'core.hookspath=/dev/null' 'core.pager=cat' 'log.showsignature=false' 'gpg.program=false' \
          'gpg.openpgp.program=false' 'gpg.x509.program=false' 'gpg.ssh.program=false'",
     ),
     (
         "BASH_FUNC_git%%",
-        "() { local words=() at=() set=() seen= skip= word scope; \
+        "() { local words=() seen= skip= word; \
          for word in \"$@\"; do words+=(\"$word\"); \
-         if [ -n \"$skip\" ]; then skip=; at+=(-C \"$word\"); \
+         if [ -n \"$skip\" ]; then skip=; \
          elif [ \"$seen\" = stash ] && [ \"$word\" = show ]; then words+=(--no-ext-diff --no-textconv); seen=1; \
          elif [ -z \"$seen\" ]; then case $word in \
          diff|log|show|whatchanged|reflog) seen=1; [ \"$word\" = reflog ] || words+=(--no-ext-diff --no-textconv);; \
          grep|blame) words+=(--no-textconv); seen=1;; \
          -C) skip=1;; -*) ;; *) seen=$word;; esac; fi; done; \
-         while read -r scope word; do case $scope in local|worktree) set+=(-c \"$word=\");; esac; \
-         done < <(command git \"${at[@]}\" config --includes --show-scope --name-only --get-regexp \
-         '^filter\\..*\\.(clean|smudge|process|required)$' 2>/dev/null); \
-         command git \"${set[@]}\" \"${words[@]}\"; }",
+         (unset GIT_DIR GIT_WORK_TREE GIT_COMMON_DIR GIT_INDEX_FILE GIT_OBJECT_DIRECTORY \
+         GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_NAMESPACE GIT_PREFIX GIT_ATTR_SOURCE; command git \"${words[@]}\"); }",
     ),
 ];
 
@@ -43,7 +42,7 @@ const DIFF: &str = "oneline stat? numstat shortstat dirstat? summary name-only n
     diff-algorithm= ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines ignore-cr-at-eol \
     find-renames? find-copies? find-copies-harder no-renames full-index abbrev? no-abbrev binary diff-filter= pickaxe-all \
     pickaxe-regex relative? no-relative text exit-code quiet check inter-hunk-context= function-context no-ext-diff \
-    no-textconv ignore-submodules? submodule? no-prefix src-prefix= dst-prefix= compact-summary no-index \
+    no-textconv ignore-submodules? no-prefix src-prefix= dst-prefix= compact-summary no-index \
     graph decorate? no-decorate decorate-refs= all branches? tags? remotes? glob= max-count= skip= since= after= until= \
     before= author= committer= grep= invert-grep all-match regexp-ignore-case extended-regexp fixed-strings perl-regexp \
     merges no-merges min-parents= max-parents= first-parent reverse follow pretty? format= date= relative-date \
@@ -98,7 +97,7 @@ const SUBCOMMANDS: &[Reader] = &[
         "ls-files",
         "cdmosuzktvf",
         "x",
-        "cached deleted modified others ignored stage unmerged killed exclude= exclude-standard error-unmatch full-name abbrev? eol deduplicate recurse-submodules format= directory no-empty-directory",
+        "cached deleted modified others ignored stage unmerged killed exclude= exclude-standard error-unmatch full-name abbrev? eol deduplicate format= directory no-empty-directory",
     ),
     sub("ls-tree", "drtlz", "", "long name-only name-status object-only full-name full-tree abbrev? format="),
     sub("cat-file", "tspe", "", ""),
@@ -131,7 +130,7 @@ const SUBCOMMANDS: &[Reader] = &[
 /// # Errors
 /// Why it is not known to.
 pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
-    let mut reads = Reads::default();
+    let mut reads = Reads { git: Some(Vec::new()), ..Reads::default() };
     let mut rest = arguments;
     // Options before the subcommand.
     loop {
@@ -149,10 +148,11 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
             ) => {
                 rest = after;
             }
-            // Another repository has another configuration, with programs of its own: it must lie inside.
+            // What it finds there must lie inside.
             Some("-C") => {
                 let (path, after) = after.split_first().ok_or("git -C without a folder")?;
                 reads.paths.push(path.clone());
+                reads.git.get_or_insert_default().push(path.clone());
                 rest = after;
             }
             Some(text) if text.starts_with('-') => return Err(format!("git {text} is not a known harmless option")),
@@ -248,7 +248,7 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
         "notes" => matches!(texts.as_slice(), [] | ["list"]),
         "submodule" => matches!(texts.as_slice(), [] | ["status"]),
         "config" => config(&texts),
-        "grep" => return grep(arguments),
+        "grep" => return Ok(Reads { git: reads.git, ..grep(arguments)? }),
         _ => false,
     };
     // Asking for a signature runs the program that checks it.
@@ -455,7 +455,8 @@ mod tests {
         }
     }
 
-    /// Runs real git in a repository whose configuration names a program wherever git would take one.
+    /// Runs real git in a repository whose configuration names programs that are switched off even so: the user's own may
+    /// name such ones, too.
     #[cfg(unix)]
     #[test]
     fn a_quiet_git_runs_nothing_that_a_repository_names() {
@@ -469,9 +470,9 @@ mod tests {
         let program = format!("touch {}; cat", mark.display());
         let setup = format!(
             "git init -q . && echo x > a && git add a && git -c user.name=a -c user.email=a@b commit -qm m && \
-             echo 'a filter=f diff=d' > .gitattributes && echo y > a; \
-             for key in core.fsmonitor filter.f.clean diff.d.textconv diff.d.command diff.external gpg.program core.pager; \
-             do git config $key '{program}'; done; git config log.showSignature true; git config filter.f.required true"
+             echo 'a diff=d' > .gitattributes && echo y > a; \
+             for key in core.fsmonitor diff.d.textconv diff.d.command diff.external gpg.program core.pager; \
+             do git config $key '{program}'; done; git config log.showSignature true"
         );
         shell(&setup, false);
         for line in [

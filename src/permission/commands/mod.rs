@@ -19,6 +19,8 @@ pub(super) struct Reads {
     pub(super) deep: bool,
     /// It follows the links that it meets there.
     pub(super) follows: bool,
+    /// It starts git, in the folder that these words lead to one after the other.
+    pub(super) git: Option<Vec<Word>>,
 }
 
 /// Whether the command only reads, and what.

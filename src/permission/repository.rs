@@ -1,0 +1,244 @@
+//! The one gate in front of git: whether it may be started in a folder without anybody being asked.
+//!
+//! A repository's configuration can name programs that even `git status` runs, and places elsewhere that it reads. So
+//! everything that git would obey is looked at first, without git, and judged by a list of what is harmless. Whose files
+//! they are is git's own question (`safe.directory`).
+
+mod config;
+mod index;
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use tokio::process::Command;
+
+use super::files::{Disk, Files};
+use crate::stdx::process::command_without;
+use crate::stdx::regular;
+
+/// Largest configuration that is looked at, in bytes.
+const MAX_CONFIG: u64 = 1 << 18;
+/// Largest index that is looked at, in bytes: some 600,000 files.
+const MAX_INDEX: u64 = 64 << 20;
+/// Longest `.git` file, or other file of one line, in bytes.
+const MAX_LINE: u64 = 4096;
+/// Most repositories that one question leads through.
+const MAX_REPOSITORIES: usize = 256;
+
+/// What git takes from the environment in place of what stands in the folder.
+const VARIABLES: [&str; 16] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_COMMON_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+    "GIT_CONFIG",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_CONFIG_COUNT",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_DIFF_OPTS",
+    "GIT_ATTR_SOURCE",
+    "GIT_EXEC_PATH",
+    "GIT_ASKPASS",
+];
+
+/// Judges the repository that git would find from the folder, with the submodules that it would look into. Reads a few
+/// small files and the index; walks no tree.
+///
+/// # Errors
+/// What git might obey there.
+pub fn judge(folder: &Path) -> Result<(), String> {
+    let folder = Disk.resolve(folder);
+    for root in folder.ancestors() {
+        let dot = root.join(".git");
+        if stands(&dot)? {
+            return Walk::default().repository(root, &dot, None);
+        }
+        if stands(&root.join("HEAD"))?
+            && (stands(&root.join("refs"))? || stands(&root.join("objects"))? || stands(&root.join("commondir"))?)
+        {
+            return Err(format!("{} is, or looks like, a repository without a work tree", root.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Git as we start it ourselves: only where [`judge`] lets it, with nothing of the environment that would lead it
+/// elsewhere, and with everything switched off that runs programs.
+///
+/// # Errors
+/// Why it is not started.
+pub fn git(folder: &Path, secrets: &[String]) -> Result<Command, String> {
+    judge(folder)?;
+    let mut git = command_without("git", secrets);
+    git.current_dir(folder).arg("--no-pager");
+    for name in VARIABLES {
+        git.env_remove(name);
+    }
+    git.envs(super::QUIET_GIT.iter().copied().filter(|(name, _)| name.starts_with("GIT_")));
+    Ok(git)
+}
+
+#[derive(Default)]
+struct Walk {
+    seen: BTreeSet<PathBuf>,
+}
+
+impl Walk {
+    /// `dot` is the `.git` of the work tree `root`, a real path; `outer` the folder of the repository around a submodule.
+    fn repository(&mut self, root: &Path, dot: &Path, outer: Option<&Path>) -> Result<(), String> {
+        if !self.seen.insert(root.to_owned()) {
+            return Ok(());
+        }
+        if self.seen.len() > MAX_REPOSITORIES {
+            return Err(format!("more than {MAX_REPOSITORIES} submodules"));
+        }
+        let own = git_dir(root, dot)?;
+        let common = match line(&own.join("commondir"))? {
+            Some(path) => Disk.resolve(&own.join(path)),
+            None => own.clone(),
+        };
+        if !own.join("HEAD").exists() {
+            return Err(format!("{} is not a complete repository", own.display()));
+        }
+        let settings = settings(&own, &common)?;
+        let worktree = settings.iter().find(|setting| setting.is("core", "worktree"));
+        let leads_back = worktree
+            .is_some_and(|setting| Disk.resolve(&own.join(setting.value.as_deref().unwrap_or_default())) == root);
+        if worktree.is_some() && !leads_back {
+            return Err(format!("core.worktree in {} leads elsewhere", own.join("config").display()));
+        }
+        let linked = || {
+            let back = line(&own.join("gitdir"))?;
+            Ok::<bool, String>(
+                own.parent() == Some(&common.join("worktrees"))
+                    && back.is_some_and(|back| Disk.resolve(&own.join(back)) == dot),
+            )
+        };
+        let within = own.starts_with(root) && common.starts_with(root);
+        let of_outer = outer.is_some_and(|outer| own.starts_with(outer) && common.starts_with(outer));
+        if !(within || of_outer || leads_back && own == common || linked()?) {
+            return Err(format!("{} leads to {}", dot.display(), common.display()));
+        }
+        stays(&own, &common)?;
+        let sha256 = settings
+            .iter()
+            .any(|setting| setting.is("extensions", "objectformat") && setting.value.as_deref() != Some("sha1"));
+        let file = own.join("index");
+        let Some(bytes) = content(&file, MAX_INDEX)? else { return Ok(()) };
+        let submodules = index::submodules(&bytes, if sha256 { 32 } else { 20 })
+            .map_err(|why| format!("{} {why}", file.display()))?;
+        for path in submodules {
+            let path = String::from_utf8(path).map_err(|_| format!("{} names a submodule oddly", file.display()))?;
+            let inner = Disk.resolve(&root.join(path));
+            let dot = inner.join(".git");
+            if stands(&dot)? {
+                self.repository(&inner, &dot, Some(&common))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The folder that `.git` is or names, as a real path.
+fn git_dir(root: &Path, dot: &Path) -> Result<PathBuf, String> {
+    let real = Disk.resolve(dot);
+    if real.is_dir() {
+        return Ok(real);
+    }
+    let text = line(&real)?.unwrap_or_default();
+    let path = text.strip_prefix("gitdir: ").ok_or_else(|| format!("{} cannot be understood", dot.display()))?;
+    Ok(Disk.resolve(&root.join(path)))
+}
+
+/// Every setting that is not harmless is an error but for core.worktree, which is handed out.
+fn settings(own: &Path, common: &Path) -> Result<Vec<config::Setting>, String> {
+    let mut all = Vec::new();
+    for file in [common.join("config"), own.join("config.worktree")] {
+        let Some(bytes) = content(&file, MAX_CONFIG)? else { continue };
+        let found = config::parse(&bytes).map_err(|why| format!("{} {why}", file.display()))?;
+        if let Some(odd) = found.iter().find(|setting| !setting.is_harmless() && !setting.is("core", "worktree")) {
+            let name: String = odd.name().chars().take(100).collect();
+            return Err(format!("{} sets {name:?}, which may run a program or read elsewhere", file.display()));
+        }
+        all.extend(found);
+    }
+    Ok(all)
+}
+
+/// Parts of a repository that git follows links through.
+const PARTS: [&str; 19] = [
+    "HEAD",
+    "config",
+    "config.worktree",
+    "commondir",
+    "index",
+    "packed-refs",
+    "shallow",
+    "info",
+    "info/exclude",
+    "info/attributes",
+    "info/grafts",
+    "info/sparse-checkout",
+    "logs",
+    "refs",
+    "refs/heads",
+    "objects",
+    "objects/info",
+    "objects/pack",
+    "modules",
+];
+
+/// Whether the repository's parts are its own: no links and no alternates that lead out of it.
+fn stays(own: &Path, common: &Path) -> Result<(), String> {
+    let inside = |path: &Path| path.starts_with(own) || path.starts_with(common);
+    for folder in [own, common] {
+        for path in PARTS.map(|part| folder.join(part)) {
+            if let Some(real) = Disk.link(&path).map(|_| Disk.resolve(&path)).filter(|real| !inside(real)) {
+                return Err(format!("{} leads to {}", path.display(), real.display()));
+            }
+        }
+        if own == common {
+            break;
+        }
+    }
+    let file = common.join("objects/info/alternates");
+    let alternates = content(&file, MAX_CONFIG)?.unwrap_or_default();
+    let named = |line: &[u8]| !line.trim_ascii().is_empty() && !line.starts_with(b"#");
+    if alternates.split(|byte| *byte == b'\n').any(named) {
+        return Err(format!("{} names objects that are kept elsewhere", file.display()));
+    }
+    Ok(())
+}
+
+/// Whether anything stands at the path, be it a link that leads nowhere.
+fn stands(path: &Path) -> Result<bool, String> {
+    match path.symlink_metadata() {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+        Err(error) => Err(format!("{} cannot be looked at: {error}", path.display())),
+    }
+}
+
+/// The bytes of a file; none where there is no file.
+fn content(path: &Path, most: u64) -> Result<Option<Vec<u8>>, String> {
+    match regular::read(path, most + 1) {
+        Ok(bytes) if bytes.len() as u64 <= most => Ok(Some(bytes)),
+        Ok(_) => Err(format!("{} is too large to be looked at", path.display())),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
+    }
+}
+
+/// The text of a file of one line.
+fn line(path: &Path) -> Result<Option<String>, String> {
+    let Some(bytes) = content(path, MAX_LINE)? else { return Ok(None) };
+    match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned())),
+        _ => Err(format!("{} is not text", path.display())),
+    }
+}

@@ -1,0 +1,316 @@
+//! Repositories that name programs or places: nothing that cocode runs unasked starts the ones or shows the others.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use cocode::permission::{Access, Behavior, Disk, Mode, Places, QUIET_GIT, Query, RuleSet, Trust, decide, repository};
+use cocode::protocol::{ListKind, Op};
+
+use super::support::harness::Harness;
+
+/// A repository with one commit, a change and an attribute for every file, in `p`; a foreign one, with a secret, in `q`.
+const BASE: &str = "git init -q p && cd p && echo one > a && mkdir d && echo two > d/b && git add . && git commit -qm one && \
+    echo changed > a && echo '* filter=f diff=f merge=f' > .gitattributes && \
+    (git init -q ../q && cd ../q && echo SECRET > s && git add . && git commit -qm SECRET)";
+/// A second repository in `p/sub` that the first one has as a submodule, as `git submodule add` makes it.
+const SUBMODULE: &str = "git init -q ../r && (cd ../r && echo r > r && git add . && git commit -qm r) && \
+    git -c protocol.file.allow=always submodule --quiet add ../r sub && git commit -qm sub && touch sub/r";
+
+/// Name, what makes it hostile. `$M` is a program that leaves a mark.
+const HOSTILE: &[(&str, &str)] = &[
+    ("clean filter", "git config filter.f.clean \"$M\""),
+    ("filter process", "git config filter.f.process \"$M\""),
+    ("smudge filter", "git config filter.f.smudge \"$M\"; git config filter.f.required true"),
+    (
+        "a filter of an odd name",
+        "git config $'filter.f = x\\ny.clean' \"$M\"; echo '* filter=f' > .git/info/attributes; git config filter.f.clean \"$M\"",
+    ),
+    ("a filter on the header's line", "echo \"[filter \\\"f\\\"] clean = $M\" >> .git/config"),
+    ("an escaped filter", "printf '[filter \"\\\\f\"]\\n\\tclean = %s\\n' \"$M\" >> .git/config"),
+    (
+        "a filter behind a continued line",
+        "printf '[user]\\n\\tname = a \\\\\\n b\\n[filter \"f\"]\\nclean = %s\\n' \"$M\" >> .git/config",
+    ),
+    (
+        "a filter in old spelling",
+        "printf '[FILTER.F]\\nCLEAN = %s\\n' \"$M\" >> .git/config; echo '* filter=f' > .gitattributes",
+    ),
+    ("external diff", "git config diff.external \"$M\""),
+    ("diff command", "git config diff.f.command \"$M\""),
+    ("text conversion", "git config diff.f.textconv \"$M\""),
+    ("merge driver", "git config merge.f.driver \"$M\""),
+    ("file monitor", "git config core.fsmonitor \"$M\""),
+    ("file monitor without a value", "printf '[core]\\nfsmonitor\\n' >> .git/config"),
+    ("pager", "git config core.pager \"$M\"; git config pager.log \"$M\""),
+    ("editor", "git config core.editor \"$M\""),
+    ("signature program", "git config gpg.program \"$M\"; git config log.showSignature true"),
+    ("signature in a format", "git config gpg.program \"$M\"; git config format.pretty '%GG %h'"),
+    ("alias", "git config alias.whatchanged \"!$M\"; git config alias.st \"!$M\""),
+    ("viewer of help", "git config man.viewer m; git config man.m.cmd \"$M\"; git config help.format man"),
+    ("credential helper", "git config credential.helper \"!$M\""),
+    (
+        "ssh command",
+        "git config core.sshCommand \"$M\"; git config remote.o.url ssh://h/x; git config remote.o.promisor true",
+    ),
+    (
+        "lazy fetch",
+        "git config remote.o.url ../q; git config remote.o.uploadpack \"$M\"; git config extensions.partialClone o; git config core.repositoryFormatVersion 1; rm -rf .git/objects/??",
+    ),
+    (
+        "ext protocol",
+        "git config remote.o.url \"ext::$M\"; git config protocol.ext.allow always; git config remote.o.promisor true; rm -rf .git/objects/??",
+    ),
+    ("include", "git config include.path ../../evil; printf '[diff]\\nexternal = %s\\n' \"$M\" > ../evil"),
+    (
+        "conditional include",
+        "git config includeIf.gitdir:/.path ../../evil; printf '[diff]\\nexternal = %s\\n' \"$M\" > ../evil",
+    ),
+    (
+        "configuration of the work tree",
+        "git config extensions.worktreeConfig true; git config --worktree filter.f.clean \"$M\"",
+    ),
+    ("a configuration that is a pipe", "rm .git/config; mkfifo .git/config"),
+    ("a configuration that is a link", "mv .git/config ../c; ln -s ../../c .git/config"),
+    ("a configuration without an end", "head -c 400000 /dev/zero | tr '\\0' '#' >> .git/config"),
+    ("work tree elsewhere", "git config core.worktree ../../q"),
+    (".git that leads elsewhere", "rm -rf .git; echo 'gitdir: ../q/.git' > .git"),
+    (".git that is a link", "rm -rf .git; ln -s ../q/.git .git"),
+    ("commondir elsewhere", "echo ../../q/.git > .git/commondir; cp ../q/.git/HEAD .git/HEAD"),
+    (
+        "objects of another",
+        "rm -rf .git/objects .git/refs; ln -s ../../q/.git/objects .git/objects; ln -s ../../q/.git/refs .git/refs",
+    ),
+    (
+        "alternates",
+        "echo ../../../q/.git/objects > .git/objects/info/alternates; cp ../q/.git/refs/heads/* .git/refs/heads/",
+    ),
+    (
+        "a list of ignored files from elsewhere",
+        "echo 'a SECRET' > ../ignored; git config core.excludesFile ../ignored; rm .git/info/exclude; ln -s ../../../ignored .git/info/exclude",
+    ),
+    ("addresses from elsewhere", "git config mailmap.file /etc/passwd"),
+    (
+        "an embedded bare repository",
+        "rm -rf .git; git init -q --bare b; cp -r b/* .; printf '[core]\\nbare = false\\nworktree = .\\nfsmonitor = %s\\n' \"$M\" > config; git add a",
+    ),
+    (
+        "a bare one by a common folder",
+        "mkdir c; git init -q --bare c; mv .git g; echo 'ref: refs/heads/main' > HEAD; echo c > commondir; git --git-dir c config core.fsmonitor \"$M\"; mkdir objects; git --git-dir c config core.worktree ..; git --git-dir c config core.bare false; git --git-dir c --work-tree . add a",
+    ),
+    (
+        "a submodule's configuration",
+        "$SUBMODULE; git -C sub config core.fsmonitor \"$M\"; git -C sub config filter.f.clean \"$M\"; echo '* filter=f' > sub/.gitattributes",
+    ),
+    (
+        "a submodule with its own .git",
+        "$SUBMODULE; rm sub/.git; cp -r .git/modules/sub sub/.git; git config -f sub/.git/config --unset core.worktree; git -C sub config core.fsmonitor \"$M\"",
+    ),
+    (
+        "a submodule nobody declared",
+        "git init -q sub; (cd sub; echo r > r; git add r; git commit -qm r); git add sub 2> /dev/null; git -C sub config core.fsmonitor \"$M\"",
+    ),
+    (
+        "a submodule in an index of version 4",
+        "git init -q sub; (cd sub; echo r > r; git add r; git commit -qm r); git add sub 2> /dev/null; git update-index --index-version 4; git -C sub config core.fsmonitor \"$M\"",
+    ),
+    (
+        "a submodule in a split index",
+        "git init -q sub; (cd sub; echo r > r; git add r; git commit -qm r); git add sub 2> /dev/null; git update-index --split-index; git -C sub config core.fsmonitor \"$M\"",
+    ),
+    (
+        "a submodule's submodule",
+        "$SUBMODULE; (cd sub; git init -q in; cd in; echo r > r; git add r; git commit -qm r; cd ..; git add in 2> /dev/null; git -C in config core.fsmonitor \"$M\")",
+    ),
+];
+
+/// What may be trusted to only read.
+const ORDINARY: &[(&str, &str)] = &[
+    ("as made", ":"),
+    ("a clone", "git commit -qam two; cd ..; git clone -q p c; rm -rf p; mv c p"),
+    ("a linked work tree", "git worktree add -q ../w; cd ../w; pwd > ../cwd"),
+    ("with a submodule", "$SUBMODULE"),
+    ("inside a submodule", "$SUBMODULE; cd sub; pwd > ../../cwd"),
+    ("inside a folder", "cd d; pwd > ../../cwd"),
+    ("with hooks elsewhere", "git config core.hooksPath .husky/_"),
+    (
+        "with names, tools and colors",
+        "git config user.email a@b; git config commit.gpgSign true; git config color.ui auto; git config branch.main.gh-merge-base x; git config submodule.active .",
+    ),
+    ("with an index of version 4", "git update-index --index-version 4; git config core.untrackedCache true"),
+    ("no repository", "rm -rf .git"),
+];
+
+/// What asks although nobody means harm: git would run what the configuration names.
+const LFS: &str =
+    "git config filter.lfs.clean 'git-lfs clean -- %f'; git config filter.lfs.process 'git-lfs filter-process'";
+
+const LINES: &[&str] = &[
+    "git status",
+    "git status --short --branch",
+    "git diff",
+    "git diff --stat HEAD",
+    "git diff --cached",
+    "git log -p --all",
+    "git log --oneline -3",
+    "git show",
+    "git show HEAD:a",
+    "git cat-file -p HEAD",
+    "git whatchanged -3",
+    "git blame a",
+    "git grep -n o",
+    "git grep --cached one HEAD",
+    "git branch -a -v",
+    "git tag",
+    "git stash list",
+    "git reflog",
+    "git describe --always --dirty",
+    "git ls-files -m",
+    "git ls-files --others --exclude-standard",
+    "git ls-tree -r HEAD",
+    "git shortlog -s HEAD",
+    "git rev-parse --show-toplevel",
+    "git rev-list --objects --all",
+    "git for-each-ref --format='%(subject)'",
+    "git submodule status",
+    "git remote -v",
+    "git check-ignore -v a",
+    "git check-attr -a a",
+    "git config --list",
+    "git worktree list",
+    "git status --help",
+    "git -C . status",
+    "git -C sub status",
+    "cd sub && git diff",
+    "(cd d; git status)",
+    "git log | head -3",
+    "git --no-pager log -1; git diff",
+];
+
+struct Fixture {
+    folder: tempfile::TempDir,
+    mark: PathBuf,
+}
+
+impl Fixture {
+    fn new(setup: &str) -> Fixture {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = folder.path().join("ran");
+        let program = folder.path().join("program");
+        std::fs::write(&program, format!("#!/bin/sh\ntouch {}\ncat\n", mark.display())).unwrap();
+        let mut executable = std::fs::metadata(&program).unwrap().permissions();
+        std::os::unix::fs::PermissionsExt::set_mode(&mut executable, 0o755);
+        std::fs::set_permissions(&program, executable).unwrap();
+        let user = "export GIT_CONFIG_GLOBAL=$PWD/user; git config --global user.name a; git config --global user.email a@b; \
+            git config --global init.defaultBranch main";
+        // The start is the same for all.
+        static START: OnceLock<tempfile::TempDir> = OnceLock::new();
+        let start = START.get_or_init(|| {
+            let start = tempfile::tempdir().unwrap();
+            Fixture::bash(start.path(), start.path(), &format!("{user}; {BASE}"), false);
+            start
+        });
+        let (start, setup) = (start.path().display(), setup.replace("$SUBMODULE", SUBMODULE));
+        let line = format!("cp -a {start}/. .; cd p; M={}; {setup}", program.display());
+        Fixture::bash(folder.path(), folder.path(), &line, false);
+        let _ = std::fs::remove_file(&mark);
+        Fixture { folder, mark }
+    }
+
+    fn bash(home: &Path, cwd: &Path, line: &str, quiet: bool) -> String {
+        let mut command = Command::new("timeout");
+        command.args(["5", "bash", "--norc", "--noprofile", "-c", line]).current_dir(cwd).env("HOME", home);
+        command.env("GIT_CONFIG_GLOBAL", home.join("user")).env("GIT_CONFIG_NOSYSTEM", "1");
+        command.envs(QUIET_GIT.iter().copied().filter(|_| quiet)).stdin(std::process::Stdio::null());
+        let output = command.output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    }
+
+    fn cwd(&self) -> PathBuf {
+        match std::fs::read_to_string(self.folder.path().join("cwd")) {
+            Ok(path) => path.trim_end().into(),
+            Err(_) => self.folder.path().join("p").canonicalize().unwrap(),
+        }
+    }
+
+    fn decide(&self, line: &str, mode: Mode) -> Behavior {
+        let cwd = self.cwd();
+        let places = Places { project: cwd.clone(), cwd: cwd.clone(), ..Places::default() };
+        let access = Access::Shell { command: line.into(), cwd };
+        let rules = RuleSet::default();
+        let query =
+            Query { tool: "Bash", access: &access, mode, rules: &rules, places: &places, trust: Trust::Untrusted };
+        decide(&query, &Disk).behavior
+    }
+
+    /// Starts in a copy of the repository and asks for changes; whether that left a mark or told a secret.
+    async fn starts(&self) -> bool {
+        let harness = Harness::new().script("- reply: [text: Hello.]");
+        let (from, project) = (self.folder.path().display(), harness.project().display().to_string());
+        let copy = format!("cp -a {from}/. {project}/.. && cp -a {from}/p/. {project}");
+        Fixture::bash(self.folder.path(), self.folder.path(), &copy, false);
+        let ran = harness.prompt("go").at("mode", Op::List { what: ListKind::Changes }).prompt("/diff").run().await;
+        let said = ran.trace() + &std::fs::read_to_string(ran.log()).unwrap();
+        // To the model, to the screen, and as text.
+        let refusals = said.matches("not started").count();
+        assert!(refusals >= 2, "{refusals}: {said}");
+        self.mark.exists() || said.contains("SECRET")
+    }
+
+    /// Runs the line; whether it ran a program or told a secret.
+    fn marks(&self, line: &str, quiet: bool) -> bool {
+        // What looks changed is looked at again.
+        Fixture::bash(self.folder.path(), &self.cwd(), "touch a; [ -e sub/r ] && touch sub/r", false);
+        let _ = std::fs::remove_file(&self.mark);
+        let said = Fixture::bash(self.folder.path(), &self.cwd(), line, quiet);
+        self.mark.exists() || said.contains("SECRET")
+    }
+}
+
+/// Lines are judged, and those that need no question are run; then cocode starts in the folder, which asks git for its status,
+/// and `/diff` asks for what is not committed.
+#[tokio::test]
+async fn a_hostile_repository_runs_nothing_unasked() {
+    let (mut marks, mut unasked, mut harmless) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, (name, setup)) in HOSTILE.iter().enumerate() {
+        let fixture = Fixture::new(setup);
+        for line in LINES {
+            for mode in [Mode::Default, Mode::Plan] {
+                if fixture.decide(line, mode) == Behavior::Allow {
+                    unasked.push(format!("{name}: {line}"));
+                    marks.extend(fixture.marks(line, true).then(|| format!("{name}: {line}")));
+                }
+            }
+        }
+        assert_eq!(fixture.decide("git status", Mode::Plan), Behavior::Ask, "{name}");
+
+        // Both go through the one way to start git; some show that they do.
+        assert!(repository::git(&fixture.cwd(), &[]).is_err(), "{name}");
+        if at % 9 == 0 {
+            marks.extend(fixture.starts().await.then(|| format!("{name}: start")));
+        }
+
+        // Without the gate most of them bite; otherwise this would be no test of anything.
+        let lines =
+            "git status; git diff; git log --all -p -3; git show; git check-ignore -v a; git st; git whatchanged";
+        if !name.contains("pipe") && !fixture.marks(lines, false) {
+            harmless.push(*name);
+        }
+    }
+    assert!(HOSTILE.len() > 40);
+    assert_eq!((marks, unasked), (Vec::new(), Vec::<String>::new()));
+    assert!(2 * harmless.len() < HOSTILE.len(), "{harmless:?}");
+}
+
+#[test]
+fn an_ordinary_repository_is_read_without_a_question() {
+    for (name, setup) in ORDINARY {
+        let fixture = Fixture::new(setup);
+        for line in ["git status", "git diff", "git log -p -3", "git -C . branch -a", "git --no-pager show"] {
+            for mode in [Mode::Default, Mode::Plan] {
+                assert_eq!(fixture.decide(line, mode), Behavior::Allow, "{name}: {line} in {:?}", fixture.cwd());
+            }
+        }
+    }
+    assert_eq!(Fixture::new(LFS).decide("git status", Mode::Default), Behavior::Ask);
+}
