@@ -16,6 +16,7 @@ use super::composer::chip;
 use super::files::Files;
 use super::msg::{Effect, Msg};
 use super::render::highlight::beside::{Coloured, Job, Painter};
+use super::render::markdown::Share;
 use super::terminal::{self, Input, Keyboard, Output, Report, Session, Signal, Surface};
 use super::transcript::Transcript;
 use super::update::update;
@@ -32,6 +33,8 @@ const DRAFT: Duration = Duration::from_secs(1);
 const FAREWELL: Duration = Duration::from_secs(3);
 /// The same when the terminal is gone or a signal came.
 const HURRY: Duration = Duration::from_millis(500);
+/// How long rows that are not drawn yet may take at the end.
+const LAST_ROWS: Duration = Duration::from_millis(500);
 /// Most events that are folded between two looks at the keyboard.
 const BATCH: usize = 256;
 
@@ -101,6 +104,7 @@ pub async fn run<O: Output>(
         start: Instant::now(),
         frame: Frame::Now,
         framed: None,
+        behind: false,
         refreshed: None,
         draft_due: None,
         farewell: None,
@@ -111,7 +115,7 @@ pub async fn run<O: Output>(
     front.transcript.colour_beside();
     front.look_around();
     while !front.done {
-        if front.left != Left::Gone && front.frame_due(Instant::now()) {
+        if front.left != Left::Gone && (front.behind || front.frame_due(Instant::now())) {
             front.draw()?;
         }
         let due = front.due(Instant::now());
@@ -145,6 +149,8 @@ pub async fn run<O: Output>(
                 }
                 front.frame = front.frame.max(Frame::Soon);
             }
+            // There is more to draw, and no key waits.
+            () = tokio::task::yield_now(), if front.behind => {}
         }
     }
     front.host.save_draft(&front.app.draft());
@@ -152,7 +158,11 @@ pub async fn run<O: Output>(
         // Rows that the last events made final belong into the scrollback.
         front.app.pager = None;
         front.transcript.colour_here();
+        let until = Instant::now() + LAST_ROWS;
         front.draw()?;
+        while front.behind && Instant::now() < until {
+            front.draw()?;
+        }
         front.surface.release()?;
     }
     Ok(front.left)
@@ -184,6 +194,8 @@ struct Front<O: Output> {
     start: Instant,
     frame: Frame,
     framed: Option<Instant>,
+    /// The last frame left rows over.
+    behind: bool,
     /// When the pager's rows were rendered, and the transcript's revision then.
     refreshed: Option<(Instant, u64)>,
     draft_due: Option<Instant>,
@@ -411,7 +423,7 @@ impl<O: Output> Front<O> {
 
     fn draw(&mut self) -> io::Result<()> {
         let now = Instant::now();
-        (self.frame, self.framed) = (Frame::Not, Some(now));
+        (self.frame, self.framed, self.behind) = (Frame::Not, Some(now), false);
         match (self.app.covers(), self.surface.in_overlay()) {
             (true, false) => {
                 self.surface.enter_overlay()?;
@@ -433,7 +445,8 @@ impl<O: Output> Front<O> {
         }
         let app = &self.app;
         let (width, height) = (self.surface.size().width, self.surface.size().height);
-        let rows = self.transcript.take_committed(width, app.theme());
+        let rows = self.transcript.take_committed(width, app.theme(), Share::FRAME);
+        self.behind = self.transcript.behind();
         let jobs = self.transcript.take_jobs();
         let room = view::live_room(app, width, height);
         let live = self.transcript.live(width, room, app.theme(), self.start.elapsed());

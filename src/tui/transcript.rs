@@ -44,6 +44,8 @@ pub struct Transcript {
     next: usize,
     /// How far that cell was handed out, when it is a reply.
     stream: Stream,
+    /// More can be handed out at once.
+    behind: bool,
     /// Its code is coloured elsewhere, and so is that of the next ones.
     beside: bool,
     /// Number of streams so far: it tells them apart.

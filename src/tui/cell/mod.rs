@@ -20,6 +20,9 @@ use self::thinking::Thinking;
 use crate::tui::render::{Row, markdown};
 use crate::tui::theme::Theme;
 
+/// Bytes at the end of a reply that are looked at for its last rows.
+const LIVE: usize = 16 * 1024;
+
 /// How much of a cell is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
@@ -55,6 +58,16 @@ pub struct Reply {
     pub closed: bool,
 }
 
+impl Reply {
+    /// What is drawn of it: its last lines while something before it still runs.
+    fn part(&self, detail: Detail) -> &str {
+        let Detail::Live { .. } = detail else { return &self.source };
+        let from = self.source.ceil_char_boundary(self.source.len().saturating_sub(LIVE));
+        let line = if from == 0 { 0 } else { self.source[from..].find('\n').map_or(0, |end| end + 1) };
+        &self.source[from + line..]
+    }
+}
+
 impl Cell {
     /// Whether the cell will not change, so that it may be handed out.
     pub fn is_final(&self) -> bool {
@@ -77,7 +90,7 @@ impl Cell {
             Cell::Prompt(prompt) => prompt.rows(width, theme, detail),
             Cell::Skill(skill) => skill.rows(width, theme, detail),
             Cell::Thinking(thinking) => thinking.rows(width, theme, detail),
-            Cell::Reply(reply) => markdown::render(&reply.source, width, theme),
+            Cell::Reply(reply) => markdown::render(reply.part(detail), width, theme),
             Cell::Call(call) => call.rows(width, theme, detail),
             Cell::Shell(shell) => shell.rows(width, theme, detail),
             Cell::Retry(retry) => retry.rows(width, theme, detail),

@@ -46,7 +46,7 @@ impl Thinking {
     }
 
     pub(super) fn rows(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
-        if self.source.trim().is_empty() {
+        if self.source.trim_start().is_empty() {
             return Vec::new();
         }
         let prefix = Prefix::indent(2);

@@ -7,7 +7,7 @@ use super::{Drawn, Transcript};
 use crate::tui::cell::{Cell, Detail};
 use crate::tui::render::Row;
 use crate::tui::render::highlight::beside::{Coloured, Job};
-use crate::tui::render::markdown::Stream;
+use crate::tui::render::markdown::{Share, Stream};
 use crate::tui::theme::Theme;
 
 /// What stands above the next row, as far as the space between cells depends on it.
@@ -36,28 +36,47 @@ impl Above {
 }
 
 impl Transcript {
-    /// The rows that became final since the last call, each exactly once, in order.
+    /// The rows that became final since the last call, each exactly once, in order; of what is new no more than `share`.
+    /// See `behind`.
     ///
     /// Its cost depends on what is new. The width may change from call to call; rows that were handed out stay as
     /// they were.
-    pub fn take_committed(&mut self, width: u16, theme: &Theme) -> Vec<Row> {
+    pub fn take_committed(&mut self, width: u16, theme: &Theme, mut share: Share) -> Vec<Row> {
         let width = usize::from(width).max(1);
         let mut rows = Vec::new();
+        self.behind = false;
         while let Some(slot) = self.slots.get(self.next) {
             let cell = &slot.cell;
+            if share.is_spent() {
+                self.behind = true;
+                break;
+            }
             if let Cell::Reply(reply) = cell {
                 let began = self.stream.started();
-                let drawn = match reply.closed {
-                    true => self.stream.finish(&reply.source, width, theme),
-                    false => self.stream.push(&reply.source, width, theme),
-                };
+                let mut drawn = self.stream.ready(width, theme);
+                let full = self.stream.is_full();
+                if !full {
+                    drawn.extend(self.stream.push(&reply.source, width, theme, &mut share));
+                }
+                let unread = self.stream.read() < reply.source.len();
+                if reply.closed && !unread {
+                    drawn.extend(self.stream.finish(&reply.source, width, theme));
+                }
+                share.count(drawn.len());
+                // Colours that come bring the next frame by themselves.
+                self.behind = unread && !full;
                 if began {
                     rows.extend(drawn);
                 } else {
                     self.above.add(cell, drawn, &mut rows);
                 }
+                if unread {
+                    break;
+                }
             } else if cell.is_final() {
-                self.above.add(cell, cell.rows(width, theme, Detail::Folded), &mut rows);
+                let drawn = cell.rows(width, theme, Detail::Folded);
+                share.count(drawn.len());
+                self.above.add(cell, drawn, &mut rows);
             }
             if !cell.is_final() || self.stream.waits() {
                 break;
@@ -66,6 +85,11 @@ impl Transcript {
             self.stream = self.fresh_stream();
         }
         rows
+    }
+
+    /// More can be handed out at once: the last share was too small for all.
+    pub fn behind(&self) -> bool {
+        self.behind
     }
 
     /// From now on code is coloured elsewhere: see `take_jobs`. Rows of code are final when their colours are there.
@@ -102,10 +126,14 @@ impl Transcript {
     /// Call it after `take_committed`, so that nothing is drawn twice.
     pub fn live(&self, width: u16, max_height: u16, theme: &Theme, now: Duration) -> Vec<Row> {
         let (width, height) = (usize::from(width).max(1), usize::from(max_height));
+        let tail = match self.slots.get(self.next).map(|slot| &slot.cell) {
+            Some(Cell::Reply(_)) => self.stream.tail(width, theme),
+            _ => Vec::new(),
+        };
         let mut rows = Vec::new();
         // Where there is little room, the heads of the running calls say more than the output of the last one.
         for lines in [5, 3, 1, 0] {
-            rows = self.live_rows(width, theme, Detail::Live { lines, now });
+            rows = self.live_rows(&tail, width, height, theme, Detail::Live { lines, now });
             if rows.len() <= height {
                 break;
             }
@@ -114,20 +142,31 @@ impl Transcript {
         rows
     }
 
-    fn live_rows(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
+    /// Only the last cells are drawn, as far as they show; what follows a reply that is not read yet comes after it.
+    fn live_rows(&self, tail: &[Row], width: usize, height: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
+        let end = if self.behind { self.slots.len().min(self.next + 1) } else { self.slots.len() };
+        let mut cells = Vec::new();
+        let mut count = 0;
+        for index in (self.next..end).rev() {
+            let cell = &self.slots[index].cell;
+            let drawn = match cell {
+                Cell::Reply(_) if index == self.next => tail.to_vec(),
+                cell => cell.rows(width, theme, detail),
+            };
+            count += drawn.len();
+            cells.push((index, cell, drawn));
+            if count > height {
+                break;
+            }
+        }
         let mut rows = Vec::new();
-        let mut above = self.above;
-        for (index, slot) in self.slots.iter().enumerate().skip(self.next) {
-            match &slot.cell {
-                Cell::Reply(reply) if index == self.next => {
-                    let drawn = self.stream.tail(&reply.source, width, theme);
-                    if self.stream.started() {
-                        rows.extend(drawn);
-                    } else {
-                        above.add(&slot.cell, drawn, &mut rows);
-                    }
-                }
-                cell => above.add(cell, cell.rows(width, theme, detail), &mut rows),
+        let mut above =
+            if cells.last().is_none_or(|(index, ..)| *index == self.next) { self.above } else { Above::Cell };
+        for (index, cell, drawn) in cells.into_iter().rev() {
+            if index == self.next && self.stream.started() {
+                rows.extend(drawn);
+            } else {
+                above.add(cell, drawn, &mut rows);
             }
         }
         rows

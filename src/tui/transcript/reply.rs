@@ -19,6 +19,12 @@ pub(super) enum GrowKind {
 impl Transcript {
     /// Adds to the reply or the thinking under way, or begins one.
     pub(super) fn grow(&mut self, text: &str, kind: GrowKind, now: Duration) {
+        // White space alone is nothing to think about, however much of it comes.
+        let text = match (kind, self.open.map(|index| &self.slots[index].cell)) {
+            (GrowKind::Thinking, Some(Cell::Thinking(thinking))) if !thinking.source.is_empty() => text,
+            (GrowKind::Thinking, _) => text.trim_start(),
+            (GrowKind::Reply, _) => text,
+        };
         if text.is_empty() {
             return;
         }

@@ -13,6 +13,7 @@ use crate::permission::Mode;
 use crate::protocol::{HistoryItem, ModelInfo};
 use crate::tui::render::highlight::Runs;
 use crate::tui::render::highlight::beside::{Coloured, Job};
+use crate::tui::render::markdown::Share;
 use crate::tui::render::wrap::{shown, spans_width};
 use crate::tui::theme::Theme;
 
@@ -39,7 +40,7 @@ impl Screen {
     fn apply(&mut self, events: impl IntoIterator<Item = Event>) -> &mut Screen {
         for event in events {
             self.transcript.apply(&event, self.now);
-            let rows = self.transcript.take_committed(self.width, &self.theme);
+            let rows = self.transcript.take_committed(self.width, &self.theme, Share::ALL);
             assert!(rows.iter().all(|row| spans_width(&row.line.spans) <= usize::from(self.width)));
             self.given.extend(rows);
         }
@@ -258,7 +259,7 @@ fn what_follows_code_waits_with_it_for_its_colours() {
     let Some((stream, jobs)) = screen.transcript.take_jobs() else { panic!("the line is to be coloured") };
     assert_eq!(jobs, [Job::Open("rust".into()), Job::Line("let a = 1;".into())]);
     screen.transcript.coloured(Coloured { stream, lines: vec![Runs::default()], peeked: None });
-    let rows = screen.transcript.take_committed(60, &screen.theme);
+    let rows = screen.transcript.take_committed(60, &screen.theme, Share::ALL);
     screen.given.extend(rows);
     assert_eq!((screen.given().as_str(), screen.live(20).as_str()), ("So:\n\nlet a = 1;\n\n> thanks", ""));
 }
@@ -334,6 +335,64 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(one, 0..60)
 }
 
+/// Texts that a frame must not be read whole in: what a line or an item of them is, and how often it comes.
+const FLOODS: &[(&str, &str, usize)] = &[
+    ("one word", "x", 400_000),
+    ("one word of wide characters", "漢", 100_000),
+    ("list items", "- x\n", 20_000),
+    ("paragraphs", "a b\n\n", 20_000),
+    ("empty lines", "\n", 100_000),
+    ("code", "let a = 1;\n", 20_000),
+    ("a table", "| a | b |\n", 10_000),
+    ("a quote of quotes", "> > > > > > > > > a\n", 10_000),
+];
+
+#[test]
+fn no_flood_is_drawn_in_one_frame() {
+    for (name, part, times) in FLOODS {
+        let head = match *name {
+            "code" => "```\n",
+            "a table" => "| a | b |\n|---|---|\n",
+            _ => "",
+        };
+        let flood = format!("{head}{}", part.repeat(*times));
+        let mut whole = Screen::new();
+        whole.apply([text(&flood), reply(&flood)]);
+        let mut screen = Screen::new();
+        // All of it came between two frames.
+        for event in [text(&flood), reply(&flood)] {
+            screen.transcript.apply(&event, screen.now);
+        }
+        let (mut read, mut frames) = (0, 0);
+        loop {
+            let rows = screen.transcript.take_committed(60, &screen.theme, Share::FRAME);
+            assert!(rows.len() <= 1_500, "{name}: {} rows at once", rows.len());
+            screen.given.extend(rows);
+            if !screen.transcript.behind() {
+                break;
+            }
+            let now = screen.transcript.stream.read();
+            assert!((1..=16 * 1024).contains(&(now - read)), "{name}: {} bytes at once", now - read);
+            (read, frames) = (now, frames + 1);
+            assert!(frames % 50 > 0 || screen.live(10).lines().count() <= 10, "{name}");
+        }
+        assert!(frames >= flood.len() / (16 * 1024), "{name}: {frames} frames");
+        assert_eq!((screen.live(10).as_str(), screen.given == whole.given), ("", true), "{name}");
+    }
+}
+
+#[test]
+fn a_flood_behind_a_running_command_is_looked_at_from_its_end() {
+    let flood = (0..40_000).map(|n| format!("- item {n}\n")).collect::<String>();
+    let mut screen = Screen::new();
+    let shell = Event::Item(Item::ShellStarted { command: "sleep 9".into() });
+    screen.apply([shell, text(&flood)]);
+    assert_eq!(screen.live(3), "• item 39997\n• item 39998\n• item 39999");
+    let Some(Slot { cell, .. }) = screen.transcript.slots.last() else { panic!("there is a reply") };
+    let rows = cell.rows(60, &screen.theme, Detail::Live { lines: 5, now: screen.now }).len();
+    assert!(rows < 2_000, "{rows} rows are made for three");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -342,7 +401,7 @@ proptest! {
         let mut screen = Screen::new();
         screen.apply(events).apply([end]);
         prop_assert_eq!(screen.live(99), "");
-        prop_assert!(screen.transcript.take_committed(60, &Theme::dark()).is_empty());
+        prop_assert!(screen.transcript.take_committed(60, &Theme::dark(), Share::ALL).is_empty());
         let all = shown(&screen.transcript.render_all(60, &Theme::dark(), Detail::Folded));
         prop_assert_eq!(screen.given(), all);
     }

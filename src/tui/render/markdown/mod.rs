@@ -32,6 +32,45 @@ fn shows_fences(theme: &Theme) -> bool {
     theme.code == Style::new()
 }
 
+/// How much of a text may be read, so that no key waits for a flood to be drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    bytes: usize,
+    lines: usize,
+}
+
+impl Share {
+    pub const ALL: Share = Share { bytes: usize::MAX, lines: usize::MAX };
+    /// What one frame reads: a few milliseconds of work, and a few screens.
+    pub const FRAME: Share = Share { bytes: 16 * 1024, lines: 250 };
+
+    pub fn is_spent(self) -> bool {
+        self.bytes == 0 || self.lines == 0
+    }
+
+    /// Counts rows that were drawn without being read here.
+    pub fn count(&mut self, rows: usize) {
+        self.lines = self.lines.saturating_sub(rows);
+    }
+
+    /// The beginning of a text that there is room for; it counts.
+    fn take<'a>(&mut self, text: &'a str) -> &'a str {
+        let most = text.floor_char_boundary(self.bytes);
+        let mut ends = text[..most].match_indices('\n');
+        let end = match self.lines.checked_sub(1) {
+            Some(last) => ends.nth(last).map_or(most, |(at, _)| at + 1),
+            None => 0,
+        };
+        // What is left may be less than one character.
+        self.bytes = if end == 0 && !text.is_empty() { 0 } else { self.bytes - end };
+        self.lines -= text[..end].matches('\n').count();
+        &text[..end]
+    }
+}
+
+/// Most lines that wait for their colours before reading goes on, and most bytes of them.
+const WAITING: (usize, usize) = (1_000, 128 * 1024);
+
 /// Draws a text that grows, each row once.
 ///
 /// Every call gets the whole text so far, of which only the new part is read. The width may differ between calls: it
@@ -115,10 +154,21 @@ impl Stream {
         self.finished
     }
 
-    /// The rows that became final: they do not depend on anything that may follow.
-    pub fn push(&mut self, source: &str, width: usize, theme: &Theme) -> Vec<Row> {
+    /// Bytes of the text that were read.
+    pub fn read(&self) -> usize {
+        self.at
+    }
+
+    /// So much waits for its colours that nothing more is read.
+    pub fn is_full(&self) -> bool {
+        let bytes = |(step, _): &(Step, usize)| step.bytes();
+        self.waiting.len() >= WAITING.0 || self.waiting.iter().map(bytes).sum::<usize>() >= WAITING.1
+    }
+
+    /// The rows that became final: they do not depend on anything that may follow. No more is read than `share` allows.
+    pub fn push(&mut self, source: &str, width: usize, theme: &Theme, share: &mut Share) -> Vec<Row> {
         let mut rows = Vec::new();
-        let new = &source[self.at.min(source.len())..];
+        let new = share.take(&source[self.at.min(source.len())..]);
         if new.is_empty() {
             return rows;
         }
@@ -126,7 +176,7 @@ impl Stream {
         if let Some(end) = new.rfind('\n') {
             self.settled = self.at + end + 1;
         }
-        self.at = source.len();
+        self.at += new.len();
         let mut steps = Vec::new();
         let mut from = 0;
         while let Some((line, next)) = next_line(&self.line[from..]) {
@@ -142,16 +192,16 @@ impl Stream {
     /// The rows that are left when the text is complete; without those that wait for colours: the same call returns them
     /// later.
     pub fn finish(&mut self, source: &str, width: usize, theme: &Theme) -> Vec<Row> {
-        let mut rows = self.push(source, width, theme);
+        let mut rows = self.push(source, width, theme, &mut { Share::ALL });
         self.end(theme);
         self.draw_ready(width, theme, &mut rows);
         rows
     }
 
-    /// The rows after those returned so far, as if the text ended here. Code whose colours are not there yet is plain.
-    pub fn tail(&self, source: &str, width: usize, theme: &Theme) -> Vec<Row> {
-        let mut all = self.clone();
-        let mut rows = all.push(source, width, theme);
+    /// The rows of what was read after those returned so far, as if the text ended here. Code whose colours are not there
+    /// yet is plain.
+    pub fn tail(&self, width: usize, theme: &Theme) -> Vec<Row> {
+        let (mut all, mut rows) = (self.clone(), Vec::new());
         all.end(theme);
         while let Some((step, needs)) = all.waiting.pop_front() {
             all.draw(step, needs, width, theme, &mut rows);
@@ -180,6 +230,13 @@ impl Stream {
         if let Some(beside) = &mut self.beside {
             beside.peek(&self.line);
         }
+    }
+
+    /// The rows whose colours have come.
+    pub fn ready(&mut self, width: usize, theme: &Theme) -> Vec<Row> {
+        let mut rows = Vec::new();
+        self.draw_ready(width, theme, &mut rows);
+        rows
     }
 
     fn draw_ready(&mut self, width: usize, theme: &Theme, rows: &mut Vec<Row>) {

@@ -3,6 +3,8 @@
 
 /// Longest block, in bytes, before it is split at the end of a line. Keeps the unfinished part of a hostile text small.
 const MAX_BLOCK: usize = 32 * 1024;
+/// The same in lines.
+const MAX_LINES: usize = 1_000;
 /// Longest line, in bytes, before it is split.
 pub(super) const MAX_LINE: usize = 8 * 1024;
 
@@ -37,6 +39,16 @@ pub(super) enum Step {
     FenceClose {
         fence: String,
     },
+}
+
+impl Step {
+    /// Bytes of source in it.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Step::Segment { text, .. } | Step::Code(text) => text.len(),
+            Step::FenceOpen { fence, .. } | Step::FenceClose { fence } => fence.len(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -199,7 +211,7 @@ impl Scanner {
     }
 
     fn split_when_long(&mut self, steps: &mut Vec<Step>) {
-        if self.open.len() <= MAX_BLOCK {
+        if self.open.len() <= MAX_BLOCK && self.lines <= MAX_LINES {
             return;
         }
         let header = match self.state {

@@ -117,9 +117,9 @@ fn check_stream(source: &str, cuts: &[usize], width: usize) {
     let mut at = 0;
     for cut in cuts {
         at = source.ceil_char_boundary((at + cut).min(source.len()));
-        given.extend(stream.push(&source[..at], width, &theme));
+        given.extend(stream.push(&source[..at], width, &theme, &mut { Share::ALL }));
         let mut now = given.clone();
-        now.extend(stream.tail(&source[..at], width, &theme));
+        now.extend(stream.tail(width, &theme));
         assert_eq!(shown(&now), shown(&render(&source[..at], width, &theme)), "after {:?}", &source[..at]);
     }
     given.extend(stream.finish(source, width, &theme));
@@ -146,9 +146,9 @@ fn check_beside(source: &str, cuts: &[usize], width: usize) {
     let mut at = 0;
     for (turn, cut) in cuts.iter().enumerate() {
         at = source.ceil_char_boundary((at + cut).min(source.len()));
-        given.extend(stream.push(&source[..at], width, &theme));
+        given.extend(stream.push(&source[..at], width, &theme, &mut { Share::ALL }));
         let mut now = given.clone();
-        now.extend(stream.tail(&source[..at], width, &theme));
+        now.extend(stream.tail(width, &theme));
         // Where a colour ends within a character of many parts, such a line is cut elsewhere.
         let text = |rows: &[Row]| shown(rows).replace('\n', "");
         assert_eq!(text(&now), text(&render(&source[..at], width, &theme)), "after {:?}", &source[..at]);
@@ -171,8 +171,8 @@ fn colours_may_come_late() {
     let theme = Theme::dark();
     let code = "```rust\nlet a = 1;\nlet b";
     let mut stream = Stream::beside(1);
-    assert_eq!(stream.push(code, 80, &theme), []);
-    assert_eq!(shown(&stream.tail(code, 80, &theme)), "let a = 1;\nlet b");
+    assert_eq!(stream.push(code, 80, &theme, &mut { Share::ALL }), []);
+    assert_eq!(shown(&stream.tail(80, &theme)), "let a = 1;\nlet b");
     let line = |line: &str| Job::Line(line.into());
     let jobs = vec![Job::Open("rust".into()), line("let a = 1;"), Job::Peek("let b".into())];
     assert_eq!(stream.take_jobs(), Some((1, jobs)));
@@ -188,7 +188,7 @@ fn a_stream_of_single_characters_gives_the_same_rows() {
     for width in [80, 40] {
         let (mut stream, mut given) = (Stream::new(), Vec::new());
         for (at, c) in text.char_indices() {
-            given.extend(stream.push(&text[..at + c.len_utf8()], width, &theme));
+            given.extend(stream.push(&text[..at + c.len_utf8()], width, &theme, &mut { Share::ALL }));
         }
         given.extend(stream.finish(&text, width, &theme));
         assert!(given == render(&text, width, &theme), "{}", shown(&given));
@@ -199,7 +199,8 @@ fn a_stream_of_single_characters_gives_the_same_rows() {
 fn finished_blocks_do_not_wait() {
     let mut stream = Stream::new();
     let theme = Theme::dark();
-    let mut check = |source: &str, want: &str| assert_eq!(shown(&stream.push(source, 80, &theme)), want);
+    let mut check =
+        |source: &str, want: &str| assert_eq!(shown(&stream.push(source, 80, &theme, &mut { Share::ALL })), want);
     check("para", "");
     check("para\n", "");
     check("para\n\n- on", "para");
@@ -214,7 +215,7 @@ fn finished_blocks_do_not_wait() {
 fn rows_already_given_do_not_change_with_the_width() {
     let theme = Theme::dark();
     let mut stream = Stream::new();
-    let mut rows = stream.push("one two three\n\nfour", 80, &theme);
+    let mut rows = stream.push("one two three\n\nfour", 80, &theme, &mut { Share::ALL });
     rows.extend(stream.finish("one two three\n\nfour five", 5, &theme));
     assert_eq!(shown(&rows), "one two three\n\nfour\nfive");
 }
