@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::rows::{AgentLog, Changes, Earlier, MemoryRow, ModelRow, PromptRow, Queued, RuleRow, SessionRow};
+pub use self::rows::{AgentLog, Changes, Earlier, MemoryRow, ModelRow, Part, PromptRow, Queued, RuleRow, SessionRow};
 use crate::commands::Registry;
 use crate::commands::report::SkillRow;
 use crate::hooks::Report;
@@ -101,9 +101,9 @@ pub enum Op {
     Agent {
         id: String,
     },
-    /// Asks for what `SessionInfo::history` left out: what stands before this entry. `Listed::Earlier` brings it.
+    /// Asks for a part of the session's log; `Listed::Earlier` brings it.
     Earlier {
-        before: Seq,
+        part: Part,
     },
     /// Leaves this session for another one: its id. The engine answers with `Event::Session`.
     Resume {

@@ -6,15 +6,14 @@ use super::Engine;
 use crate::agent::desk::Desk;
 use crate::commands::report;
 use crate::permission::Source;
-use crate::protocol::{AgentLog, Earlier, Event, ListKind, Listed, MemoryRow, PromptRow, RuleRow, SessionRow};
-use crate::session::entry::Seq;
+use crate::protocol::{AgentLog, Earlier, Event, ListKind, Listed, MemoryRow, Part, PromptRow, RuleRow, SessionRow};
 use crate::session::{self, Transcripts, index};
 
 /// Most prompts that a front end gets to search in.
 pub(super) const HISTORY: usize = 1_000;
 
-/// Most entries that a front end gets of what stands before the part of a session that it was shown.
-const EARLIER: usize = 10_000;
+/// Entries that a front end gets at once of what it does not keep of a session.
+const PAGE: usize = 250;
 
 /// Tells the front ends what a sub-agent did. Of one without a log there is nothing to tell.
 pub(super) async fn tell_agent(transcripts: &Transcripts, id: String, desk: &Desk) {
@@ -25,13 +24,13 @@ pub(super) async fn tell_agent(transcripts: &Transcripts, id: String, desk: &Des
     desk.emit(Event::Listed(Listed::Agent(AgentLog { id, items }))).await;
 }
 
-/// Tells the front ends what stands in the log before an entry.
-pub(super) async fn tell_earlier(transcripts: &Transcripts, before: Seq, desk: &Desk) {
-    let (items, older) = session::read_before(&transcripts.session_log(), before, EARLIER).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the start of the session");
-        (Vec::new(), 0)
+/// Tells the front ends what stands in a part of the log.
+pub(super) async fn tell_earlier(transcripts: &Transcripts, part: Part, desk: &Desk) {
+    let earlier = session::read_part(&transcripts.session_log(), part, PAGE).unwrap_or_else(|error| {
+        tracing::warn!(%error, "an earlier part of the session");
+        Earlier { items: Vec::new(), from: 0, until: 0, older: 0, newer: 0 }
     });
-    desk.emit(Event::Listed(Listed::Earlier(Earlier { items, older }))).await;
+    desk.emit(Event::Listed(Listed::Earlier(earlier))).await;
 }
 
 impl Engine {

@@ -323,9 +323,9 @@ impl Inbox {
                 Some(transcripts) => lists::tell_agent(transcripts, id, &desk).await,
                 None => self.held.push_back(Op::Agent { id }),
             },
-            Op::Earlier { before } => match &self.transcripts {
-                Some(transcripts) => lists::tell_earlier(transcripts, before, &desk).await,
-                None => self.held.push_back(Op::Earlier { before }),
+            Op::Earlier { part } => match &self.transcripts {
+                Some(transcripts) => lists::tell_earlier(transcripts, part, &desk).await,
+                None => self.held.push_back(Op::Earlier { part }),
             },
             Op::Shutdown => {}
         }
@@ -377,8 +377,8 @@ impl Engine {
             Op::Resume { session } => self.resume(&session, inbox).await,
             Op::Remember { text } => inbox.remember(&text),
             Op::Agent { id } => lists::tell_agent(&self.agent.session.transcripts(), id, &self.desk).await,
-            Op::Earlier { before } => {
-                lists::tell_earlier(&self.agent.session.transcripts(), before, &self.desk).await;
+            Op::Earlier { part } => {
+                lists::tell_earlier(&self.agent.session.transcripts(), part, &self.desk).await;
             }
             Op::List { what: ListKind::Changes } => {
                 let changes = self.changes().await;

@@ -58,12 +58,26 @@ pub struct AgentLog {
     pub items: Vec<HistoryItem>,
 }
 
-/// What a session's log holds before what was shown of it, oldest first.
+/// Which part of a session's log is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// The last entries before this one.
+    Before(Seq),
+    /// The first entries from this one on, and before that one.
+    Between(Seq, Seq),
+}
+
+/// A part of a session's log, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Earlier {
     pub items: Vec<HistoryItem>,
-    /// Messages before these.
+    /// The first entry of the part, and the one behind its last.
+    pub from: Seq,
+    pub until: Seq,
+    /// Messages before these, and between these and the end that was asked for.
     pub older: u64,
+    pub newer: u64,
 }
 
 /// What changed, file by file.

@@ -34,7 +34,7 @@ pub use first::First;
 pub use history::History;
 pub use index::Summary;
 pub use log::FILE as LOG_FILE;
-pub use screen::{PromptRow, read_before, read_history};
+pub use screen::{PromptRow, read_history, read_part};
 pub use session::{Clock, Session};
 pub use transcripts::Transcripts;
 pub use undo::{Restored, Rewound};

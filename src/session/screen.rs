@@ -11,7 +11,7 @@ use super::load::Loaded;
 use super::log::{Line, Lines};
 use super::session::Session;
 use crate::message::{Block, Kind, Message, StopReason};
-use crate::protocol::HistoryItem;
+use crate::protocol::{Earlier, HistoryItem, Part};
 
 /// A prompt that one can go back to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,18 +82,38 @@ pub fn read_history(log: &Path) -> Result<Vec<HistoryItem>, Error> {
     items(log, &loaded.lines)
 }
 
-/// The newest `most` entries of a log that stand before `seq`, oldest first, and the number of messages before them; also
-/// while a session writes it.
+/// Reads a part of a log, about `most` entries; also while a session writes it. It begins and ends where no call waits
+/// for its result.
 ///
 /// # Errors
 /// What the file system says.
-pub fn read_before(log: &Path, seq: Seq, most: usize) -> Result<(Vec<HistoryItem>, u64), Error> {
+pub fn read_part(log: &Path, part: Part, most: usize) -> Result<Earlier, Error> {
     let failed = |error| Error::io("read", log, error);
     let file = std::fs::File::open(log).map_err(failed)?;
     let lines = Loaded::read(&file, log).map_err(failed)?.lines;
-    let before = &lines[..lines.partition_point(|line| line.seq < seq)];
-    let (left, taken) = before.split_at(before.len().saturating_sub(most));
-    Ok((items(log, taken)?, count(left)))
+    let at = |seq: Seq| lines.partition_point(|line| line.seq < seq);
+    let apart = |index: &usize| {
+        let before = index.checked_sub(1).map(|before| lines[before].tag);
+        before.is_none_or(|tag| tag == Tag::Results) || lines.get(*index).is_none_or(|line| line.tag == Tag::Prompt)
+    };
+    let (range, end) = match part {
+        Part::Before(seq) => {
+            let end = at(seq);
+            let start = (0..=end.saturating_sub(most)).rev().find(apart).unwrap_or(0);
+            (start..end, end)
+        }
+        Part::Between(from, before) => {
+            let (start, end) = (at(from), at(before).max(at(from)));
+            (start..((start + most).min(end)..end).find(apart).unwrap_or(end), end)
+        }
+    };
+    Ok(Earlier {
+        from: lines.get(range.start).map_or(0, |line| line.seq),
+        until: range.end.checked_sub(1).map_or(0, |last| lines[last].seq + 1),
+        older: count(&lines[..range.start]),
+        newer: count(&lines[range.end..end]),
+        items: items(log, &lines[range])?,
+    })
 }
 
 fn count(lines: &[Line]) -> u64 {

@@ -296,7 +296,8 @@ impl App {
 
     fn note_prompt(&mut self, seq: Seq, message: &Message) {
         if message.kind == Kind::Prompt && message.user_visible {
-            self.prompts.push((seq, message.text()));
+            // As much as a row of the list shows.
+            self.prompts.push((seq, super::paint::cut(&message.text(), 300)));
         }
     }
 }

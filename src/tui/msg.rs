@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ratatui::crossterm::event::KeyEvent;
 
-use super::render::Row;
+use super::transcript::{View, Want};
 use crate::protocol::{AskId, Event, ListKind, Op};
 
 /// Everything that changes the view state.
@@ -42,7 +42,7 @@ pub enum Msg {
         text: Result<String, String>,
     },
     /// Answers `Effect::RenderTranscript`.
-    Transcript(Vec<Row>),
+    Transcript(View),
     /// The branch of the working directory, where there is one.
     Branch(Option<String>),
     /// An effect did, or could not do, what it should: a short word to the user.
@@ -69,6 +69,8 @@ pub enum Effect {
     List(ListKind),
     /// The transcript's rows are wanted for the pager.
     RenderTranscript,
+    /// The pager wants more of the log.
+    ReadLog(Want),
     /// The composer's text changed: save `App::draft` soon.
     SaveDraft,
     AppendHistory(String),

@@ -10,6 +10,7 @@ use super::composer::field::Field;
 use super::paint;
 use super::render::Row;
 use super::theme::Theme;
+use super::transcript::{View, Want};
 
 /// Where the pager stands in its rows.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +27,13 @@ pub struct Pager {
     typing: Option<Field>,
     /// The query that `n` and `N` go on with, in lower case.
     query: String,
+    /// There is more before the rows, and in the place of one.
+    older: bool,
+    gap: Option<usize>,
+    /// On the way to the start, which is not there yet.
+    home: bool,
+    /// What was not found in the rows is looked for in the pages that come this way.
+    seeking: Option<Want>,
 }
 
 /// What a key did.
@@ -52,11 +60,35 @@ impl Pager {
         self.live
     }
 
-    /// Takes the rows as they are now; the position stays, or stays at the end.
-    pub fn set_rows(&mut self, rows: Vec<Row>, height: u16) {
+    /// Takes the rows as they are now; what is in view stays, or the end does.
+    pub fn set_view(&mut self, view: View, height: u16) {
         self.waiting = false;
-        self.rows = rows;
-        self.go(if self.follow { usize::MAX } else { self.top }, height);
+        (self.rows, self.older, self.gap) = (view.rows, view.older, view.gap);
+        let moved = if self.home { 0 } else { view.moved.unwrap_or(0) };
+        self.home &= self.older;
+        self.go(if self.follow { usize::MAX } else { self.top.saturating_add_signed(moved) }, height);
+        if let Some(way) = self.seeking {
+            self.find(self.top, -1, height);
+            // One way to its end: rows that are let go on one side would be read again from the other.
+            self.seeking = self.seeking.and(self.seeks(way));
+        }
+    }
+
+    /// What is to be read of the log for what is in view, or soon will be.
+    pub fn take_want(&mut self, height: u16) -> Option<Want> {
+        if self.waiting || !self.live {
+            return None;
+        }
+        let screen = usize::from(height);
+        let near = self.gap.is_some_and(|gap| (self.top..self.top + 2 * screen).contains(&gap));
+        let back = (self.older && self.top < screen).then_some(Want::Back);
+        self.home.then_some(Want::First).or(self.seeking).or(near.then_some(Want::Forward)).or(back)
+    }
+
+    /// The way to go on with a search, while there is more that way.
+    fn seeks(&self, way: Want) -> Option<Want> {
+        let more = if way == Want::Forward { self.gap.is_some() } else { self.older };
+        more.then_some(way)
     }
 
     /// Takes a key; `height` is that of the screen.
@@ -76,6 +108,7 @@ impl Pager {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let page = (height.saturating_sub(2) as usize).max(1);
         let top = self.top;
+        self.home = false;
         match key.code {
             KeyCode::Char('c' | 'o') if control => return Outcome::Closed,
             KeyCode::Char('d') if control => self.go(top + page / 2, height),
@@ -85,7 +118,10 @@ impl Pager {
             KeyCode::Char('k') | KeyCode::Up => self.go(top.saturating_sub(1), height),
             KeyCode::Char(' ' | 'f') | KeyCode::PageDown => self.go(top + page, height),
             KeyCode::Char('b') | KeyCode::PageUp => self.go(top.saturating_sub(page), height),
-            KeyCode::Char('g') | KeyCode::Home => self.go(0, height),
+            KeyCode::Char('g') | KeyCode::Home => {
+                self.go(0, height);
+                self.home = self.older;
+            }
             KeyCode::Char('G') | KeyCode::End => self.go(usize::MAX, height),
             KeyCode::Char('/') => self.typing = Some(Field::default()),
             KeyCode::Char('n') => self.find(top + 1, 1, height),
@@ -114,6 +150,7 @@ impl Pager {
         let hint = match (alert, self.waiting, self.rows.len()) {
             (Some(alert), _, _) => format!("{alert} · q goes back"),
             (None, true, _) => "rendering…".to_owned(),
+            (None, false, _) if self.seeking.is_some() => "searching what was said before…".to_owned(),
             (None, false, all) => format!("{end}/{all} · ↑↓ PgUp PgDn g G scroll · / search · q closes"),
         };
         paint::lines(buf, area, &[Line::styled(paint::cut(&hint, area.width as usize), theme.dim)]);
@@ -137,9 +174,12 @@ impl Pager {
         if self.query.is_empty() || count == 0 {
             return;
         }
+        self.seeking = None;
         let at = |step: usize| (from as isize + by * step as isize).rem_euclid(count as isize) as usize;
         if let Some(found) = (0..count).map(at).find(|row| self.matches(&self.rows[*row])) {
             self.go(found, height);
+        } else {
+            self.seeking = self.seeks(Want::Forward).or(self.seeks(Want::Back));
         }
     }
 }
@@ -167,7 +207,7 @@ mod tests {
                 let code = if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) };
                 assert_eq!(pager.key(KeyEvent::from(code), 4), Outcome::Open);
             }
-            pager.set_rows(rows(count), 4);
+            pager.set_view(View { rows: rows(count), ..View::default() }, 4);
             assert_eq!(screen(&pager), want, "{keys}");
         };
         check("", 0, ",,");

@@ -1,6 +1,8 @@
 //! The loop that owns the terminal: reads keys and events, folds them, applies effects, draws. It waits for nothing that
 //! takes long, and wakes up only when something changes.
 
+mod drawing;
+
 use std::collections::VecDeque;
 use std::future::pending;
 use std::io;
@@ -11,17 +13,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::app::App;
-use super::cell::Detail;
 use super::composer::chip;
 use super::files::Files;
 use super::msg::{Effect, Msg};
-use super::render::highlight::beside::{Coloured, Job, Painter};
-use super::render::markdown::Share;
+use super::pager::Pager;
+use super::render::highlight::beside::{Coloured, Painter};
 use super::terminal::{self, Input, Keyboard, Output, Report, Session, Signal, Surface};
 use super::transcript::Transcript;
 use super::update::update;
-use super::view;
-use crate::protocol::{Event, Op, Turn};
+use crate::protocol::{Event, Listed, Op, Turn};
 
 /// Shortest time between two frames that the model causes.
 const FRAME: Duration = Duration::from_micros(16_600);
@@ -290,10 +290,14 @@ impl<O: Output> Front<O> {
     fn event(&mut self, event: Option<Event>) -> io::Result<()> {
         let event = event.unwrap_or(Event::Closed);
         self.transcript.apply(&event, self.start.elapsed());
+        let read = matches!(event, Event::Listed(Listed::Earlier(_)));
         let changed = matches!(event, Event::Session(_) | Event::Turn(Turn::Ended { .. }));
         self.step(Msg::Engine(event))?;
         if changed {
             self.look_around();
+        }
+        if read && self.app.pager().is_some_and(Pager::live) {
+            self.render_transcript()?;
         }
         Ok(())
     }
@@ -355,6 +359,7 @@ impl<O: Output> Front<O> {
             }
             Effect::List(what) => self.outbox.push_back(Op::List { what }),
             Effect::RenderTranscript => self.render_transcript()?,
+            Effect::ReadLog(want) => self.read_log(want),
             Effect::SaveDraft => {
                 self.draft_due.get_or_insert(Instant::now() + DRAFT);
             }
@@ -406,84 +411,6 @@ impl<O: Output> Front<O> {
                 Ok(format!("copied {} characters", text.chars().count()))
             }
             None => Ok("too long for the terminal's clipboard; /export writes a file".into()),
-        }
-    }
-
-    fn render_transcript(&mut self) -> io::Result<()> {
-        let width = self.surface.size().width;
-        let rows = self.transcript.render_all(width, self.app.theme(), Detail::Whole);
-        self.refreshed = Some((Instant::now(), self.transcript.revision()));
-        self.outbox.extend(self.transcript.unread_before().map(|before| Op::Earlier { before }));
-        self.outbox.extend(self.transcript.unread_agents().into_iter().map(|id| Op::Agent { id }));
-        // It cannot ask for more: rows only fill the pager.
-        update(&mut self.app, Msg::Transcript(rows), Instant::now());
-        self.frame = self.frame.max(Frame::Soon);
-        Ok(())
-    }
-
-    fn draw(&mut self) -> io::Result<()> {
-        let now = Instant::now();
-        (self.frame, self.framed, self.behind) = (Frame::Not, Some(now), false);
-        match (self.app.covers(), self.surface.in_overlay()) {
-            (true, false) => {
-                self.surface.enter_overlay()?;
-                if !self.surface.in_overlay() && self.app.pager.take().is_some() {
-                    self.app.tell("this terminal cannot show another screen", now);
-                }
-            }
-            (false, true) => self.surface.leave_overlay()?,
-            _ => {}
-        }
-        if self.app.pager().is_none() && self.refreshed.take().is_some() {
-            self.transcript.forget_drawn();
-        }
-        if self.surface.in_overlay() {
-            let app = &self.app;
-            self.surface.draw_overlay(|area, buf| view::draw_over(app, area, buf))?;
-            self.shown();
-            return Ok(());
-        }
-        let app = &self.app;
-        let (width, height) = (self.surface.size().width, self.surface.size().height);
-        let rows = self.transcript.take_committed(width, app.theme(), Share::FRAME);
-        self.behind = self.transcript.behind();
-        let jobs = self.transcript.take_jobs();
-        let room = view::live_room(app, width, height);
-        let live = self.transcript.live(width, room, app.theme(), self.start.elapsed());
-        // A terminal without another screen shows what would cover it among the rest.
-        let covered = app.covers();
-        let wanted = if covered { height } else { view::height(app, live.len() as u16, width, height) };
-        self.surface.frame(&rows, wanted, |area, buf| match covered {
-            true => view::draw_over(app, area, buf),
-            false => view::draw(app, &live, area, buf, now),
-        })?;
-        self.shown();
-        if let Some((stream, jobs)) = jobs {
-            self.paint(stream, jobs);
-        }
-        Ok(())
-    }
-
-    /// What stands on the screen can be read from now on.
-    fn shown(&mut self) {
-        let size = self.surface.size();
-        if self.app.drawn((size.width, size.height), Instant::now()) {
-            self.frame = self.frame.max(Frame::Soon);
-        }
-    }
-
-    /// Has code coloured beside the loop, or on the spot where that cannot be had.
-    fn paint(&mut self, stream: u64, jobs: Vec<Job>) {
-        if self.painter.is_none() {
-            let colours = self.colours.clone();
-            // The loop may have ended meanwhile; then nobody wants them.
-            self.painter = Painter::start(move |lines| drop(colours.send(lines)))
-                .inspect_err(|error| tracing::warn!(%error, "no thread for highlighting"))
-                .ok();
-        }
-        if !self.painter.as_ref().is_some_and(|painter| painter.ask(stream, jobs)) {
-            self.transcript.colour_here();
-            self.frame = self.frame.max(Frame::Soon);
         }
     }
 }

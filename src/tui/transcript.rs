@@ -7,6 +7,7 @@ mod draw;
 mod earlier;
 mod history;
 mod reply;
+mod window;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use crate::message::{Block, CallId, Kind, Message, ToolResult};
 use crate::protocol::task::{Step, Task};
 use crate::protocol::{Compaction, Delta, Event, Item, Listed, SessionInfo, Thinking, Turn, TurnEnd};
-use crate::session::entry::Restore;
+use crate::session::entry::{Restore, Seq};
 use crate::tui::cell::call::{Call, Shell};
 use crate::tui::cell::compaction;
 use crate::tui::cell::note::{Note, Retry, Welcome};
@@ -28,7 +29,8 @@ use crate::tui::render::markdown::{self, CodeBlock, Stream};
 
 use self::below::Below;
 use self::draw::Above;
-use self::earlier::Before;
+use self::earlier::Earlier;
+pub use self::earlier::{View, Want};
 use self::reply::GrowKind;
 
 /// A turn shorter than this ends without a word.
@@ -60,7 +62,11 @@ pub struct Transcript {
     running: HashMap<CallId, usize>,
     /// What sub-agents did, by the call that launched them.
     below: Below,
-    before: Before,
+    earlier: Earlier,
+    /// The log has what follows from this entry on.
+    marked: Option<Seq>,
+    /// What is told stands in the log, too.
+    logged: bool,
     /// Calls of the last replies that have not begun: tool and title.
     announced: HashMap<CallId, (String, String)>,
     cwd: PathBuf,
@@ -72,6 +78,10 @@ struct Slot {
     cell: Cell,
     revision: u64,
     drawn: Option<Drawn>,
+    /// It begins what the log has from this entry on.
+    seq: Option<Seq>,
+    /// It is in no log.
+    own: bool,
 }
 
 #[derive(Debug)]
@@ -163,7 +173,7 @@ impl Transcript {
             beside: self.beside,
             streams: self.streams,
             above: self.above,
-            before: Before::of(info),
+            earlier: Earlier::of(info),
             cwd: info.cwd.clone(),
             ..Transcript::default()
         };
@@ -197,9 +207,15 @@ impl Transcript {
     }
 
     fn item(&mut self, item: &Item, now: Duration) {
+        self.logged = true;
+        self.fold_new(item, now);
+        self.logged = false;
+    }
+
+    fn fold_new(&mut self, item: &Item, now: Duration) {
         match item {
-            Item::Message { message, .. } => {
-                self.message(message, now);
+            Item::Message { seq, message } => {
+                self.message(*seq, message, now);
                 if message.kind == Kind::Reply {
                     for call in message.calls() {
                         self.announced.insert(call.id.clone(), (call.name.clone(), history::title(call)));
@@ -257,9 +273,10 @@ impl Transcript {
     }
 
     /// Folds a message, live or of a resumed session.
-    fn message(&mut self, message: &Message, now: Duration) {
+    fn message(&mut self, seq: Seq, message: &Message, now: Duration) {
         match message.kind {
             Kind::Prompt if message.user_visible => {
+                self.mark(seq);
                 let media = message.blocks.iter().filter_map(|block| match block {
                     Block::Media(media) => Some(history::media(media)),
                     _ => None,
@@ -273,6 +290,8 @@ impl Transcript {
                         self.call_done(&Arc::new(result.clone()), now);
                     }
                 }
+                // What follows begins with every call before it answered.
+                self.mark(seq + 1);
             }
             Kind::Skill if message.user_visible => self.push(Cell::Skill(SkillText { text: message.text() })),
             Kind::Notice if message.user_visible => self.push(Cell::Note(Note::Notice(message.text()))),
@@ -377,7 +396,8 @@ impl Transcript {
     fn push(&mut self, cell: Cell) {
         self.end_retry();
         self.revision += 1;
-        self.slots.push(Slot { cell, revision: self.revision, drawn: None });
+        let own = !self.logged && matches!(cell, Cell::Note(_) | Cell::Retry(_) | Cell::Welcome(_));
+        self.slots.push(Slot { cell, revision: self.revision, drawn: None, seq: self.marked.take(), own });
     }
 
     /// A retry is over once anything follows it.

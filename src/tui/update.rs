@@ -95,12 +95,14 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Msg::Transcript(rows) => {
+        Msg::Transcript(view) => {
             let height = app.size.1;
-            if let Some(pager) = app.pager.as_mut().filter(|pager| pager.live()) {
-                pager.set_rows(rows, height);
-            }
-            Vec::new()
+            let pager = app.pager.as_mut().filter(|pager| pager.live());
+            let want = pager.and_then(|pager| {
+                pager.set_view(view, height);
+                pager.take_want(height)
+            });
+            want.map(Effect::ReadLog).into_iter().collect()
         }
         Msg::Branch(branch) => {
             app.status.branch = branch;
@@ -129,7 +131,8 @@ fn key_pressed(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
             app.pager = None;
             app.asks.hidden();
         }
-        return Vec::new();
+        let want = app.pager.as_mut().and_then(|pager| pager.take_want(app.size.1));
+        return want.map(Effect::ReadLog).into_iter().collect();
     }
     if let Some(effects) = asks::key(app, key, action, now) {
         return effects;

@@ -41,3 +41,36 @@ fn the_viewer_begins_where_the_session_began() {
     screen.send("q");
     leave(&mut screen);
 }
+
+#[test]
+fn the_viewer_reads_a_long_session_page_by_page() {
+    let program = Program::new();
+    let turns: Vec<u32> = (1..=200).collect();
+    let script = turns.iter().fold(String::new(), |mut script, turn| {
+        let _ = writeln!(script, "- reply: [text: answer {turn}.]");
+        script
+    });
+    let script = program.script("turns.yaml", &script);
+    let line = |turn: &u32| {
+        let content = format!("prompt {turn}.");
+        serde_json::json!({"type": "user", "message": {"role": "user", "content": content}}).to_string()
+    };
+    let program = program.stdin(&turns.iter().map(line).collect::<Vec<_>>().join("\n"));
+    let args = ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--offline-script", &script];
+    assert_eq!(program.run(&args).code, Some(0));
+    let mut screen = launch(&program, (80, 24), &["--continue", "--offline"]);
+    screen.wait_text("answer 200.");
+    screen.send(CTRL_O);
+    screen.wait_until("the viewer", |state| state.parser.screen().alternate_screen());
+    screen.wait_text("answer 200.");
+    // To the start, and back to the end.
+    screen.send("g");
+    screen.wait_text("answer 1.");
+    screen.send("G");
+    screen.wait_text("answer 200.");
+    // What is found stands in none of the pages that were read.
+    screen.send("/prompt 77.\r");
+    screen.wait_text("answer 77.");
+    screen.send("q");
+    leave(&mut screen);
+}

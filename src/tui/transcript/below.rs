@@ -32,7 +32,13 @@ impl Below {
 
     /// A message stands in the log of the sub-agent that the call launched.
     pub(super) fn said(&mut self, call: &CallId, message: &Message, cwd: &Path, now: Duration) {
-        self.of(call, cwd).fold_message(message, now);
+        // All of it stays as long as its call does.
+        self.of(call, cwd).fold_message(0, message, now);
+    }
+
+    /// The call is no longer shown from memory.
+    pub(super) fn forget(&mut self, call: &CallId) {
+        self.by_call.remove(call);
     }
 
     /// It ended: what it had begun gets no result any more.
@@ -81,16 +87,14 @@ impl Transcript {
         let unread = calls.filter(|call| !self.below.by_call.contains_key(&call.id));
         let ids: Vec<String> = unread.filter_map(agent).map(str::to_owned).collect();
         let mut unread: Vec<String> = ids.into_iter().filter(|id| self.below.asked.insert(id.clone())).collect();
-        unread.extend(self.before.read().map(Transcript::unread_agents).unwrap_or_default());
+        self.earlier.transcripts().for_each(|page| unread.extend(page.unread_agents()));
         unread
     }
 
     /// Puts a log below the calls that it belongs to. One that went on several times has a part for each, the last for the
     /// last call: of the earlier ones not all need be here.
     pub(super) fn agent_read(&mut self, log: &AgentLog, now: Duration) {
-        if let Some(before) = self.before.read() {
-            before.agent_read(log, now);
-        }
+        self.earlier.transcripts().for_each(|page| page.agent_read(log, now));
         let mut parts: Vec<Vec<HistoryItem>> = Vec::new();
         for item in &log.items {
             let begun = parts.last().is_some_and(|part| part.iter().any(is_prompt));

@@ -45,6 +45,7 @@ impl Transcript {
         let width = usize::from(width).max(1);
         let mut rows = Vec::new();
         self.behind = false;
+        let handed = self.next;
         while let Some(slot) = self.slots.get(self.next) {
             let cell = &slot.cell;
             if share.is_spent() {
@@ -83,6 +84,9 @@ impl Transcript {
             }
             self.next += 1;
             self.stream = self.fresh_stream();
+        }
+        if self.next > handed {
+            self.let_go();
         }
         rows
     }
@@ -172,10 +176,10 @@ impl Transcript {
         rows
     }
 
-    /// Every row of the transcript, for the viewer and the full screen. Cells are drawn again only when they, the
+    /// Every row of what is in memory. Cells are drawn again only when they, the
     /// width, the theme or the detail changed.
     pub fn render_all(&mut self, width: u16, theme: &Theme, detail: Detail) -> Vec<Row> {
-        let mut rows = if detail == Detail::Whole { self.before.rows(width, theme) } else { Vec::new() };
+        let mut rows = Vec::new();
         let width = usize::from(width).max(1);
         let mut above = Above::Nothing;
         for slot in &mut self.slots {
@@ -203,8 +207,6 @@ impl Transcript {
     pub fn forget_drawn(&mut self) {
         self.slots.iter_mut().for_each(|slot| slot.drawn = None);
         self.below.forget_drawn();
-        if let Some(before) = self.before.read() {
-            before.forget_drawn();
-        }
+        self.earlier.close();
     }
 }

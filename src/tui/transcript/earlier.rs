@@ -1,69 +1,215 @@
-//! What a resumed session holds before the part that was shown: fetched for the viewer when it is first opened.
+//! What the session's log has before the part in memory: pages of it, read for the viewer while it is open.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::Transcript;
-use crate::protocol::{Earlier, HistoryItem, SessionInfo};
+use crate::protocol::{self, HistoryItem, Part, SessionInfo};
 use crate::session::entry::Seq;
-use crate::tui::cell::Detail;
+use crate::tui::cell::note::Note;
+use crate::tui::cell::{Cell, Detail};
 use crate::tui::render::Row;
 use crate::tui::theme::Theme;
 
-#[derive(Debug, Default)]
-pub(super) enum Before {
-    /// All was shown.
-    #[default]
-    Nothing,
-    /// It ends before this entry.
-    Unread(Seq),
-    Asked,
-    Read(Box<Transcript>),
+/// Most pages that are held at once.
+const PAGES: usize = 8;
+
+/// What the viewer has come to need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Want {
+    /// The page before the first one that is there.
+    Back,
+    /// The page after the last one, where the next ones are in the log.
+    Forward,
+    /// The first page of all.
+    First,
 }
 
-impl Before {
-    pub(super) fn of(info: &SessionInfo) -> Before {
+/// Everything that the viewer shows.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    pub rows: Vec<Row>,
+    /// How far what was shown before has moved down; none where nothing of it is there any more.
+    pub moved: Option<isize>,
+    /// More stands before the first row.
+    pub older: bool,
+    /// The row in whose place the log has more.
+    pub gap: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Earlier {
+    /// The part in memory begins with this entry; 0: it is the whole session.
+    end: Seq,
+    /// One after the other; the last one ends where the part in memory begins, or at a gap.
+    pages: VecDeque<Page>,
+    asked: Option<Want>,
+    /// What was told and is in no log, with the entry that it stood behind.
+    notes: VecDeque<(Seq, Cell)>,
+    /// The row of the last view that the part in memory began at.
+    start: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Page {
+    from: Seq,
+    until: Seq,
+    /// Messages before it, in it, and between it and what is in memory.
+    older: u64,
+    messages: u64,
+    newer: u64,
+    transcript: Transcript,
+    /// The row of the last view that it began at.
+    start: Option<usize>,
+}
+
+impl Earlier {
+    pub(super) fn of(info: &SessionInfo) -> Earlier {
         let first = info.history.iter().find_map(|item| match item {
             HistoryItem::Message { seq, .. } => Some(*seq),
             _ => None,
         });
-        match info.older {
-            0 => Before::Nothing,
-            _ => Before::Unread(first.unwrap_or(Seq::MAX)),
+        let end = if info.older == 0 { 0 } else { first.unwrap_or(Seq::MAX) };
+        Earlier { end, ..Earlier::default() }
+    }
+
+    pub(super) fn end(&self) -> Seq {
+        self.end
+    }
+
+    pub(super) fn end_at(&mut self, seq: Seq) {
+        self.end = seq;
+    }
+
+    pub(super) fn keep(&mut self, at: Seq, note: Cell, most: usize) {
+        self.notes.push_back((at, note));
+        if self.notes.len() > most {
+            self.notes.pop_front();
         }
     }
 
-    pub(super) fn read(&mut self) -> Option<&mut Transcript> {
-        match self {
-            Before::Read(transcript) => Some(transcript),
-            Before::Nothing | Before::Unread(_) | Before::Asked => None,
+    fn want(&self, want: Want) -> Option<Part> {
+        let (first, last) = (self.pages.front(), self.pages.back());
+        match want {
+            _ if self.end == 0 || self.asked.is_some() => None,
+            Want::Back => match first {
+                None => Some(Part::Before(self.end)),
+                Some(page) => (page.older > 0).then_some(Part::Before(page.from)),
+            },
+            Want::Forward => last.filter(|page| page.newer > 0).map(|page| Part::Between(page.until, self.end)),
+            Want::First => first.is_none_or(|page| page.older > 0).then_some(Part::Between(0, self.end)),
         }
     }
 
-    /// Its rows, with a blank one after them.
-    pub(super) fn rows(&mut self, width: u16, theme: &Theme) -> Vec<Row> {
-        let mut rows = self.read().map_or_else(Vec::new, |before| before.render_all(width, theme, Detail::Whole));
-        if !rows.is_empty() {
-            rows.push(Row::default());
+    fn add(&mut self, want: Want, page: Page) {
+        match want {
+            Want::Back => {
+                self.pages.push_front(page);
+                if self.pages.len() > PAGES
+                    && let (Some(gone), Some(last)) = (self.pages.pop_back(), self.pages.back_mut())
+                {
+                    last.newer = gone.newer + gone.messages.max(1);
+                }
+            }
+            Want::Forward => {
+                self.pages.push_back(page);
+                if self.pages.len() > PAGES {
+                    self.pages.pop_front();
+                }
+            }
+            Want::First => {
+                self.pages = VecDeque::from([page]);
+                self.start = None;
+            }
         }
-        rows
+    }
+
+    pub(super) fn transcripts(&mut self) -> impl Iterator<Item = &mut Transcript> {
+        self.pages.iter_mut().map(|page| &mut page.transcript)
+    }
+
+    /// Lets go of the pages: the viewer is closed.
+    pub(super) fn close(&mut self) {
+        self.pages.clear();
+        (self.asked, self.start) = (None, None);
     }
 }
 
 impl Transcript {
-    /// Where that ends which is to be asked for; once.
-    pub fn unread_before(&mut self) -> Option<Seq> {
-        let Before::Unread(seq) = self.before else { return None };
-        self.before = Before::Asked;
-        Some(seq)
+    /// What is to be asked of the log, when the viewer needs it and nothing was asked yet.
+    pub fn want(&mut self, want: Want) -> Option<Part> {
+        let part = self.earlier.want(want)?;
+        self.earlier.asked = Some(want);
+        Some(part)
     }
 
-    pub(super) fn earlier_read(&mut self, earlier: &Earlier, now: Duration) {
-        let mut before = Transcript { cwd: self.cwd.clone(), ..Transcript::default() };
-        if earlier.older > 0 {
-            before.aside(format!("{} more before these; /export writes all of them to a file", earlier.older));
+    /// Whether the viewer has nothing of the log yet.
+    pub fn unread(&self) -> bool {
+        self.earlier.pages.is_empty()
+    }
+
+    pub(super) fn earlier_read(&mut self, read: &protocol::Earlier, now: Duration) {
+        // The viewer may have been closed since.
+        let Some(want) = self.earlier.asked.take() else { return };
+        let mut transcript = Transcript { cwd: self.cwd.clone(), ..Transcript::default() };
+        let within = |seq: &Seq| (read.from..read.until).contains(seq);
+        let mut notes = self.earlier.notes.iter().filter(|(seq, _)| within(seq)).peekable();
+        let mut messages = 0;
+        for item in &read.items {
+            if let HistoryItem::Message { seq, .. } = item {
+                messages += 1;
+                while let Some((_, note)) = notes.next_if(|(at, _)| at < seq) {
+                    transcript.push(note.clone());
+                }
+            }
+            transcript.fold_item(item, now);
         }
-        before.fold_history(&earlier.items, now);
-        self.before = Before::Read(Box::new(before));
+        notes.for_each(|(_, note)| transcript.push(note.clone()));
+        transcript.abandon_running();
+        let (from, until, older, newer) = (read.from, read.until, read.older, read.newer);
+        self.earlier.add(want, Page { from, until, older, messages, newer, transcript, start: None });
         self.revision += 1;
+    }
+
+    /// Everything that the viewer shows: pages of the log, then what is in memory.
+    pub fn view(&mut self, width: u16, theme: &Theme) -> View {
+        let mut view = View { older: self.earlier.want_older(), ..View::default() };
+        let mark = |rows: &mut Vec<Row>, count: u64, what: &str| {
+            if count > 0 {
+                let one = if count == 1 { "message" } else { "messages" };
+                let note = Cell::Note(Note::Aside(format!("{count} {what} {one}")));
+                rows.extend(note.rows(usize::from(width), theme, Detail::Whole));
+                rows.push(Row::default());
+            }
+        };
+        let mut moved = |before: &mut Option<usize>, now: usize| {
+            if let Some(before) = before.replace(now) {
+                view.moved = view.moved.or(Some(now as isize - before as isize));
+            }
+        };
+        let rows = &mut view.rows;
+        mark(rows, self.earlier.pages.front().map_or(0, |page| page.older), "older");
+        for page in &mut self.earlier.pages {
+            moved(&mut page.start, rows.len());
+            let drawn = page.transcript.render_all(width, theme, Detail::Whole);
+            if !drawn.is_empty() {
+                rows.extend(drawn);
+                rows.push(Row::default());
+            }
+        }
+        let newer = self.earlier.pages.back().map_or(0, |page| page.newer);
+        view.gap = (newer > 0).then_some(rows.len());
+        mark(rows, newer, "more");
+        moved(&mut self.earlier.start, rows.len());
+        let drawn = self.render_all(width, theme, Detail::Whole);
+        view.rows.extend(drawn);
+        view
+    }
+}
+
+impl Earlier {
+    /// More stands before what is shown.
+    fn want_older(&self) -> bool {
+        self.end > 0 && self.pages.front().is_none_or(|page| page.older > 0)
     }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::message::{Display, FileDiff, Outcome, ToolCall, Usage};
 use crate::permission::Mode;
-use crate::protocol::{HistoryItem, ModelInfo};
+use crate::protocol::{self, HistoryItem, ModelInfo, Part};
 use crate::tui::render::highlight::Runs;
 use crate::tui::render::highlight::beside::{Coloured, Job};
 use crate::tui::render::markdown::Share;
@@ -333,6 +333,103 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => Just(ended(TurnEnd::Interrupted, 1)),
     ];
     prop::collection::vec(one, 0..60)
+}
+
+/// A log that pages are read from as the engine reads them.
+struct Log(Vec<HistoryItem>);
+
+impl Log {
+    fn read(&self, part: Part) -> protocol::Earlier {
+        let (from, end) = match part {
+            Part::Before(seq) => (seq.saturating_sub(250), seq),
+            Part::Between(from, before) => (from, before),
+        };
+        let until = end.min(from + 250);
+        let items = self.0[from as usize..until as usize].to_vec();
+        protocol::Earlier { items, from, until, older: from, newer: end - until }
+    }
+
+    /// The viewer's rows once it has what it wants.
+    fn view(&self, screen: &mut Screen, want: Want) -> View {
+        if let Some(part) = screen.transcript.want(want) {
+            let read = Event::Listed(Listed::Earlier(self.read(part)));
+            screen.transcript.apply(&read, screen.now);
+        }
+        screen.transcript.view(60, &Theme::dark())
+    }
+}
+
+#[test]
+fn memory_follows_the_screen_and_the_viewer_reads_the_rest() {
+    let mut screen = Screen::new();
+    let mut log = Log(Vec::new());
+    let mut say = |screen: &mut Screen, message: Message| {
+        let (seq, message) = (log.0.len() as u64, Arc::new(message));
+        log.0.push(HistoryItem::Message { seq, message: message.clone() });
+        screen.apply([Event::Item(Item::Message { seq, message })]);
+    };
+    for turn in 0..2_000 {
+        say(&mut screen, Message::prompt(format!("prompt {turn}.")));
+        screen.apply([Event::Notice { text: format!("told in {turn}.") }]);
+        say(&mut screen, Message::reply(vec![tool_call(turn, "Bash", json!({"command": "ls"}))]));
+        screen.apply([started(turn, "Bash", "ls")]);
+        say(
+            &mut screen,
+            Message::tool_results(vec![ToolResult::of_text(CallId::nth(turn), Outcome::Ok, "x".repeat(999))]),
+        );
+        screen.apply([text("answer")]);
+        say(&mut screen, Message::reply(vec![Block::text("answer")]));
+        screen.apply([ended(TurnEnd::Done, 1)]);
+        let (cells, bytes) = screen.transcript.held();
+        assert!(
+            cells <= window::CELLS + 8 && bytes <= window::BYTES + 8_192,
+            "turn {turn}: {cells} cells, {bytes} bytes"
+        );
+    }
+    let given = screen.given();
+    assert_eq!((0..2_000).filter(|turn| !given.contains(&format!("> prompt {turn}."))).count(), 0);
+
+    // What the viewer holds is bounded, too; what is in view moves as rows come in above it.
+    let text = |view: &View| shown(&view.rows);
+    let mut view = log.view(&mut screen, Want::Back);
+    assert!(text(&view).ends_with("answer") && view.older && view.gap.is_none(), "{}", text(&view));
+    // Notices are in no log, and stand where they were told.
+    assert!(text(&view).contains("> prompt 1920.\n\n· told in 1920.\n\n● Bash(ls)"), "{}", text(&view));
+    for _ in 0..20 {
+        let before = view.rows.len() as isize;
+        let first = view.rows[2].clone();
+        view = log.view(&mut screen, Want::Back);
+        let moved = view.moved.unwrap();
+        assert!(moved > 100 && view.rows.len() < 14_000, "{moved} of {before}, {} rows", view.rows.len());
+        assert_eq!(view.rows[(2 + moved) as usize].line, first.line);
+    }
+    assert!(view.gap.is_some(), "pages at the end were let go");
+    // To the start at once, then down again.
+    view = log.view(&mut screen, Want::First);
+    assert!(text(&view).starts_with("> prompt 0.\n\n● Bash(ls)") && !view.older, "{}", text(&view));
+    assert_eq!(view.moved, None);
+    for _ in 0..40 {
+        view = log.view(&mut screen, Want::Forward);
+    }
+    let all = text(&view);
+    let last: Vec<usize> = (1_700..2_000).filter(|turn| !all.contains(&format!("> prompt {turn}."))).collect();
+    assert!(last.is_empty() && view.gap.is_none(), "{last:?}");
+    screen.transcript.forget_drawn();
+    assert!(screen.transcript.unread());
+}
+
+#[test]
+fn a_long_turn_is_let_go_between_its_calls_and_never_while_one_runs() {
+    let mut screen = Screen::new();
+    screen.apply([prompt("go"), started(1_000_000, "Task", "long")]);
+    for n in 0..2_000 {
+        screen.apply([started(n, "Bash", "ls"), done(n, Outcome::Ok, "x")]);
+    }
+    assert_eq!(screen.transcript.held().0, 2_002, "the first call still runs");
+    screen.apply([done(1_000_000, Outcome::Ok, "x"), started(5_000, "Bash", "ls")]);
+    assert!(screen.transcript.held().0 <= window::CELLS + 8, "{:?}", screen.transcript.held());
+    screen.apply([done(5_000, Outcome::Ok, "x")]);
+    assert_eq!(screen.given().matches("Bash(ls)").count(), 2_001);
 }
 
 /// Texts that a frame must not be read whole in: what a line or an item of them is, and how often it comes.
