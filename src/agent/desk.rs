@@ -7,9 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::decided;
 use super::runs::Invocation;
 use crate::permission::{Mode, Source};
 use crate::protocol::{Answer, Ask, AskId, Asker, Delivery, Event, Question, QueueId, Queued};
+use crate::session::entry::Decided;
 use crate::thinking::{Level, Override};
 
 /// A prompt on its way to the agent.
@@ -65,6 +67,8 @@ struct State {
     /// Rules that were granted to another agent of the session.
     granted: Vec<(String, Source)>,
     cancel: Option<CancellationToken>,
+    /// What was decided and stands in no log yet.
+    decided: Vec<Decided>,
     /// What the turn under way is to answer.
     prompt: Option<String>,
 }
@@ -102,15 +106,26 @@ impl Desk {
             state.asks.insert(id, send);
             id
         };
+        // What a sub-agent asked stands in its own log first.
+        let own = asker.is_none().then(|| question.clone());
         self.emit(Event::Ask(Ask { id, question, asker })).await;
         let answer = tokio::select! {
             biased;
             () = cancel.cancelled() => None,
             answer = receive => answer.ok(),
         };
-        self.state().asks.remove(&id);
+        let decided = own.zip(answer.as_ref()).and_then(|(question, answer)| decided::of(&question, answer));
+        {
+            let mut state = self.state();
+            state.asks.remove(&id);
+            state.decided.extend(decided);
+        }
         self.emit(Event::AskClosed { id }).await;
         answer
+    }
+
+    pub(super) fn take_decided(&self) -> Vec<Decided> {
+        std::mem::take(&mut self.state().decided)
     }
 
     /// Hands over an answer; one to a question that is closed already is ignored.

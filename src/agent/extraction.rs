@@ -58,6 +58,10 @@ impl Drop for Running {
 }
 
 impl Extraction {
+    pub(super) fn presence(&self) -> Presence {
+        self.presence
+    }
+
     pub(super) fn new(presence: Presence) -> Extraction {
         Extraction { presence, running: None, began: None, failures: 0 }
     }

@@ -14,7 +14,7 @@ use crate::permission::{Behavior, Mode, Rule, Source};
 use crate::protocol::Event;
 use crate::provider::Purpose;
 use crate::provider::catalog::ModelSpec;
-use crate::session::entry::EntryKind;
+use crate::session::entry::{Decided, EntryKind};
 use crate::session::{self, Session};
 use crate::thinking::Level;
 use crate::tools::{self, FileChange};
@@ -71,6 +71,7 @@ pub(super) enum Word {
         rule: String,
         source: Source,
     },
+    Decided(Decided),
     Spent {
         what: String,
         model: String,
@@ -140,6 +141,10 @@ impl Above {
         note(&self.words, |noted| Word::Command { call: call.clone(), command: command.to_owned(), noted }).await
     }
 
+    pub(super) fn decided(&self, decided: Decided) {
+        let _ = self.words.send(Word::Decided(Decided { agent: Some(self.agent.clone()), ..decided }));
+    }
+
     pub(super) fn granted(&self, rule: &str, source: Source) {
         let _ = self.words.send(Word::Granted { rule: rule.to_owned(), source });
     }
@@ -186,6 +191,7 @@ impl Agent {
                 }
                 self.family.granted(rule, source);
             }
+            Word::Decided(decided) => self.decided(decided, desk).await?,
             Word::Spent { what, model, spec, usage } => {
                 self.used.entry(model.clone()).or_insert_with(|| spec.clone());
                 self.spend_of(&what, model, &spec, usage)?;

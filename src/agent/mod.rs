@@ -1,6 +1,7 @@
 //! The agent: one session, one model, one toolbox, and the turn that ties them together.
 
 mod asking;
+mod decided;
 pub mod desk;
 mod digest;
 mod dispatch;

@@ -257,7 +257,7 @@ impl Agent {
         let message = Arc::new(message);
         let seq = self.session.append(EntryKind::Message { message: message.clone() })?;
         desk.emit(Event::Item(Item::Message { seq, message })).await;
-        Ok(())
+        self.note_decided(desk).await
     }
 
     /// Takes over a change of mode or thinking that was asked for meanwhile, and rules that were granted.

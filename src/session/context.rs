@@ -313,6 +313,7 @@ impl Context {
             | EntryKind::PlanSlug { .. }
             | EntryKind::SkillInvoked { .. }
             | EntryKind::Spent { .. }
+            | EntryKind::Decided(_)
             | EntryKind::AgentStarted { .. }
             | EntryKind::Unknown => {}
         }

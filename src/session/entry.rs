@@ -1,5 +1,7 @@
 //! The schema of `transcript.jsonl`: one entry a line, versioned, never rewritten.
 
+mod decided;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::message::{BlobId, CallId, Effect, Message, Usage};
 use crate::permission::Mode;
 use crate::thinking::Level;
+
+pub use self::decided::{Decided, Decider, Lasts, Matter};
 
 /// Version that this program writes.
 pub const VERSION: u32 = 1;
@@ -176,6 +180,8 @@ pub enum EntryKind {
         model: String,
         usage: Usage,
     },
+    /// Something that waited for a word was decided.
+    Decided(Decided),
     /// This log is that of a sub-agent; it stands there once, before its first prompt.
     AgentStarted {
         agent: String,

@@ -221,6 +221,7 @@ impl Screen {
                     "The conversation went back to before an earlier prompt; what followed it has left".to_owned(),
                 );
             }
+            EntryKind::Decided(decided) => self.note(decided.to_string()),
             EntryKind::Header(_)
             | EntryKind::FileBefore { .. }
             | EntryKind::FileAfter { .. }

@@ -7,6 +7,7 @@ mod agent;
 mod agent_files;
 mod agents;
 mod agents_shown;
+mod asks;
 mod bad_input;
 mod builtins;
 mod commit;

@@ -8,11 +8,13 @@ use tokio_util::sync::CancellationToken;
 use super::Ready;
 use super::hooked::Hooked;
 use crate::agent::Agent;
+use crate::agent::decided;
 use crate::agent::desk::Desk;
 use crate::message::{Display, Outcome, ToolCall, ToolResult};
 use crate::permission::{self, Access, Behavior, Decision, Disk, Mode, Places, Query, RuleSet, Trust};
 use crate::protocol::{Answer, Event, Question};
 use crate::session;
+use crate::session::entry::{Decider, Lasts};
 use crate::tools::Tool;
 
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and nearly all of them are calls that run")]
@@ -138,10 +140,12 @@ impl Agent {
         {
             diff.path = below.to_string_lossy().into_owned();
         }
+        let title = ready.tool.title(&ready.call.input);
+        let what = decided::subject(&ready.call, &title);
         let question = Question::Permission {
             call: ready.call.id.clone(),
             tool: ready.call.name.clone(),
-            title: ready.tool.title(&ready.call.input),
+            title,
             input: ready.call.input.clone(),
             diff,
             reasons: decision.reasons,
@@ -158,16 +162,25 @@ impl Agent {
             Waited::Decided(decision) if decision.behavior == Behavior::Allow => return Ok(Admission::Run(ready)),
             Waited::Decided(decision) => return Ok(self.denied(&ready, &decision)),
         };
+        if answer.as_ref().is_some_and(|answer| !matches!(answer, Answer::Yes | Answer::Always { .. })) {
+            self.decided_call((false, Decider::User, Lasts::Once), &what, desk).await?;
+        }
         Ok(match answer {
             None => Admission::Stopped(result(Outcome::Interrupted, "Interrupted by the user before it ran.")),
-            Some(Answer::Yes) => Admission::Run(ready),
+            Some(Answer::Yes) => {
+                self.decided_call((true, Decider::User, Lasts::Once), &what, desk).await?;
+                Admission::Run(ready)
+            }
             Some(Answer::Always { rules, scope }) => {
-                for rule in rules {
-                    if let Err(problem) = self.grant(&rule, scope)? {
+                let mut lasts = decided::lasts(scope);
+                for rule in &rules {
+                    if let Err(problem) = self.grant(rule, scope)? {
+                        lasts = Lasts::Session;
                         desk.emit(Event::Notice { text: format!("`{rule}` holds for this session only: {problem}") })
                             .await;
                     }
                 }
+                self.decided_call((true, Decider::User, lasts), &rules.join(", "), desk).await?;
                 Admission::Run(ready)
             }
             Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => Admission::Refused(refused(

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Ready;
 use super::admit::Admission;
 use crate::agent::Agent;
+use crate::agent::decided;
 use crate::agent::desk::Desk;
 use crate::agent::hooking::told;
 use crate::hooks::{self, Event as Hook, Occasion, Outcome, Verdict};
@@ -16,6 +17,7 @@ use crate::message::{Message, Outcome as Ended, ToolCall, ToolResult};
 use crate::permission::{Access, Behavior, Decision, Mode, Rule, RuleSet, Source};
 use crate::protocol::TurnEnd;
 use crate::session;
+use crate::session::entry::{Decider, Lasts};
 
 /// A call on its way through hooks.
 pub(super) enum Hooked {
@@ -80,12 +82,14 @@ impl Agent {
         let Ready { call, .. } = &ready;
         let occasion = Occasion::permission_request(&call.name, &call.input, call.id.as_str());
         let Some(outcome) = self.fire(occasion, desk, cancel).await? else { return Ok(interrupted(&ready)) };
+        let what = decided::subject(call, &ready.tool.title(&call.input));
         match outcome.verdict {
             _ if outcome.stop.is_some() => {
                 self.tell_stop(&outcome.stop.unwrap_or_default(), desk).await;
                 Ok(stopped(&ready))
             }
             Some(Verdict { decision: hooks::Decision::Deny, reason }) => {
+                self.decided_call((false, Decider::Hook, Lasts::Once), &what, desk).await?;
                 Ok(refused(&ready, Hook::PermissionRequest, &reason))
             }
             Some(Verdict { decision: hooks::Decision::Allow, .. }) => {
@@ -98,9 +102,12 @@ impl Agent {
                 let decision = self.decide_ready(&ready);
                 Ok(match decision.behavior {
                     Behavior::Deny => Hooked::Settled(self.denied(&ready, &decision)),
-                    Behavior::Allow => Hooked::Settled(Admission::Run(ready)),
-                    Behavior::Ask if self.hooks_may_answer(&ready) => Hooked::Settled(Admission::Run(ready)),
-                    Behavior::Ask => Hooked::On(ready),
+                    Behavior::Ask if !self.hooks_may_answer(&ready) => Hooked::On(ready),
+                    Behavior::Allow | Behavior::Ask => {
+                        let what = decided::subject(&ready.call, &ready.tool.title(&ready.call.input));
+                        self.decided_call((true, Decider::Hook, Lasts::Once), &what, desk).await?;
+                        Hooked::Settled(Admission::Run(ready))
+                    }
                 })
             }
             _ => Ok(Hooked::On(ready)),

@@ -1,0 +1,102 @@
+//! Every decision leaves a trace: in the log, and as one line on the screen.
+
+use super::Agent;
+use super::desk::Desk;
+use super::extraction::Presence;
+use crate::message::ToolCall;
+use crate::protocol::{Answer, Approval, Event, GrantScope, Item, Question};
+use crate::session;
+use crate::session::entry::{Decided, Decider, EntryKind, Lasts, Matter};
+
+/// Most characters that are kept of what was decided about.
+const KEPT: usize = 4_000;
+
+/// What an answer decided. None for a call: how long it holds is known only where it is granted.
+pub(super) fn of(question: &Question, answer: &Answer) -> Option<Decided> {
+    let yes = !matches!(answer, Answer::No { .. });
+    let (matter, what) = match question {
+        Question::Permission { .. } => return None,
+        Question::Trust { folder, .. } => (Matter::Trust, folder.display().to_string()),
+        Question::LocalServer { url, .. } => (Matter::Server, url.clone()),
+        Question::Repeated { tool, title, .. } => (Matter::Repeated, format!("{tool} {title}")),
+        Question::Locked { .. } => {
+            let how = if *answer == Answer::ReadOnly { "to read only" } else { "in a copy" };
+            (Matter::Locked, how.to_owned())
+        }
+        Question::Import { import, .. } => (Matter::Import, import.display().to_string()),
+        Question::EnterPlan { .. } => (Matter::EnterPlan, String::new()),
+        Question::Plan { .. } => {
+            let how = match answer {
+                Answer::Approve { how: Approval::AcceptEdits } => "edits no longer ask",
+                Answer::Approve { how: Approval::AskEach } => "each edit asks",
+                Answer::Approve { how: Approval::FreshContext } => "fresh context, each edit asks",
+                _ => "",
+            };
+            (Matter::Plan, how.to_owned())
+        }
+        Question::Choices { .. } => {
+            let Answer::Chosen { answers } = answer else { return Some(decided(Matter::Choices, false, "")) };
+            let answers: Vec<String> = answers.iter().map(|answers| answers.join(", ")).collect();
+            (Matter::Choices, answers.join("; "))
+        }
+    };
+    Some(decided(matter, yes, &what))
+}
+
+/// How long a granted rule holds.
+pub(super) fn lasts(scope: GrantScope) -> Lasts {
+    match scope {
+        GrantScope::Session => Lasts::Session,
+        GrantScope::Project => Lasts::Project,
+        GrantScope::User => Lasts::User,
+    }
+}
+
+/// What a call would do, as far as one line says it.
+pub(super) fn subject(call: &ToolCall, title: &str) -> String {
+    match call.input.get("command").and_then(|command| command.as_str()) {
+        Some(command) => command.to_owned(),
+        None => format!("{} {title}", call.name).trim().to_owned(),
+    }
+}
+
+pub(super) fn decided(matter: Matter, yes: bool, what: &str) -> Decided {
+    let what = what.chars().take(KEPT).collect();
+    Decided { matter, yes, by: Decider::User, lasts: Lasts::Once, what, agent: None }
+}
+
+impl Agent {
+    /// Logs and shows what was decided since the last time.
+    pub(super) async fn note_decided(&mut self, desk: &Desk) -> Result<(), session::Error> {
+        for decided in desk.take_decided() {
+            self.decided(decided, desk).await?;
+        }
+        Ok(())
+    }
+
+    /// Logs a decision and shows it.
+    pub(super) async fn decided(&mut self, mut decided: Decided, desk: &Desk) -> Result<(), session::Error> {
+        let alone = self.family.above.is_none() && self.extraction.presence() == Presence::Unattended;
+        if alone && decided.by == Decider::User {
+            decided.by = Decider::Nobody;
+        }
+        let text = decided.to_string();
+        self.session.append(EntryKind::Decided(decided.clone()))?;
+        match &self.family.above {
+            // The user looks at the conversation above.
+            Some(above) => above.decided(decided),
+            None => desk.emit(Event::Item(Item::Note { text })).await,
+        }
+        Ok(())
+    }
+
+    /// The same for a call.
+    pub(super) async fn decided_call(
+        &mut self,
+        (yes, by, lasts): (bool, Decider, Lasts),
+        what: &str,
+        desk: &Desk,
+    ) -> Result<(), session::Error> {
+        self.decided(Decided { by, lasts, ..decided(Matter::Call, yes, what) }, desk).await
+    }
+}

@@ -1,0 +1,112 @@
+//! What became of a question: what was decided, by whom, and for how long.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Characters of what was decided about that are shown in its line.
+const SHOWN: usize = 160;
+
+/// One decision about something that waited for a word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    pub matter: Matter,
+    pub yes: bool,
+    pub by: Decider,
+    #[serde(default)]
+    pub lasts: Lasts,
+    /// The command, rules, path or answers.
+    pub what: String,
+    /// The type of the sub-agent that had asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+}
+
+/// What had been asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Matter {
+    /// May a call run?
+    Call,
+    Trust,
+    Server,
+    Repeated,
+    Locked,
+    Import,
+    EnterPlan,
+    Plan,
+    Choices,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decider {
+    User,
+    /// A PermissionRequest hook, in the user's place.
+    Hook,
+    /// There was nobody to ask.
+    Nobody,
+}
+
+/// How long an approved call's rule holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lasts {
+    #[default]
+    Once,
+    Session,
+    Project,
+    /// In every project of the user.
+    User,
+}
+
+impl Decided {
+    fn did(&self) -> &'static str {
+        match (self.matter, self.yes) {
+            (Matter::Call, true) => match self.lasts {
+                Lasts::Once => "allowed once",
+                Lasts::Session => "allowed for this session",
+                Lasts::Project => "allowed for this project",
+                Lasts::User => "allowed in every project",
+            },
+            (Matter::Call, false) => "denied",
+            (Matter::Trust, true) => "trusted this folder",
+            (Matter::Trust, false) => "did not trust this folder",
+            (Matter::Server, true) => "allowed this model server",
+            (Matter::Server, false) => "declined this model server",
+            (Matter::Repeated, true) => "let it go on",
+            (Matter::Repeated, false) => "stopped the repetition",
+            (Matter::Locked, true) => "opened this session",
+            (Matter::Locked, false) => "left this session alone",
+            (Matter::Import, true) => "allowed this import",
+            (Matter::Import, false) => "denied this import",
+            (Matter::EnterPlan, true) => "agreed to plan first",
+            (Matter::EnterPlan, false) => "chose not to plan first",
+            (Matter::Plan, true) => "approved the plan",
+            (Matter::Plan, false) => "kept planning",
+            (Matter::Choices, true) => "answered",
+            (Matter::Choices, false) => "declined to answer",
+        }
+    }
+}
+
+/// One line: `✓ you allowed once: touch danger.txt`.
+impl fmt::Display for Decided {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.yes { '✓' } else { '✗' };
+        match self.by {
+            Decider::User => write!(f, "{mark} you {}", self.did())?,
+            Decider::Hook => write!(f, "{mark} a hook {}", self.did())?,
+            Decider::Nobody => write!(f, "{mark} nobody could be asked")?,
+        }
+        if let Some(agent) = &self.agent {
+            write!(f, " ({agent})")?;
+        }
+        if self.what.is_empty() {
+            return Ok(());
+        }
+        let line: String = self.what.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown: String = line.chars().take(SHOWN).collect();
+        write!(f, ": {shown}{}", if shown.len() < line.len() { "…" } else { "" })
+    }
+}
