@@ -22,6 +22,10 @@ screens *arguments:
     cargo build
     cargo run --example screenshot -- --text {{arguments}}
 
+# Tear shell lines for longer than CI does, such as `just fuzz 7 200000`: a seed, and how many lines.
+fuzz seed count:
+    COCODE_FUZZ="{{seed}} {{count}}" cargo test --test it permission_fuzz -- --nocapture
+
 # Licences, sources and banned crates; needs cargo-deny.
 deny:
     cargo deny --offline check licenses bans sources

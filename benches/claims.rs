@@ -304,7 +304,7 @@ fn decision(bencher: Bencher<'_, '_>, name: &str) {
 /// Makes a command line.
 type Line = fn() -> String;
 
-const LINES: [(&str, Line); 12] = [
+const LINES: [(&str, Line); 16] = [
     ("ordinary", || "cd src && git log --oneline -5 | head -3; cargo test --lib 2>&1 | tail".into()),
     ("16,000 words", || "a ".repeat(16_000) + "b"),
     ("16,000 distinct files", || (0..10_000).fold("rm".to_owned(), |line, at| format!("{line} f{at}"))),
@@ -317,6 +317,10 @@ const LINES: [(&str, Line); 12] = [
     ("quotes", || format!("bash -c '{}'", "rm x; ".repeat(10_000))),
     ("assignments", || "a=b ".repeat(16_000) + "ls"),
     ("no grammar", || "a ( ".repeat(16_000)),
+    ("nested arrays", || "a=(".repeat(21_000)),
+    ("open braces", || format!("echo {}", "{".repeat(65_000))),
+    ("open brackets", || format!("bash -c \"{}\"", "[[ ".repeat(20_000))),
+    ("unknown words", || format!("git {}", "$x ".repeat(3_900))),
 ];
 
 /// Counts prose, code and base64.

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::Behavior;
-use super::commands::Reads;
+use super::commands::{self, Reads};
 use super::decide::{Query, Verdict, read};
 use super::files::{Files, MAX_NAMES};
 use super::glob::{self, Case};
 use super::places::Places;
 use super::rule::{Specifier, Strictness};
 use super::shell::loose::{all_segments, may_hold_line};
-use super::shell::{Node, Piece, Word};
+use super::shell::{Node, Piece, RedirectKind, Word};
 
 /// Where the shell may be by now; None when nobody knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -228,6 +228,55 @@ fn leads_out(top: &Path, files: &dyn Files) -> bool {
             if real == path {
                 left.push(path);
             }
+        }
+    }
+    false
+}
+
+/// Names that a find prints for the next command of its pipeline.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) reads: Reads,
+    /// Each ends with a NUL.
+    pub(super) zero: bool,
+}
+
+/// Whether it is one command that reads from its pipe.
+pub(super) fn is_piped(node: &Node) -> bool {
+    matches!(node, Node::Simple(command) if command.redirects.iter().all(|redirect| redirect.kind == RedirectKind::Write))
+}
+
+/// What the construct finds; None when it is no find that prints just names, which start with what it was given.
+pub(super) fn found(node: &Node) -> Option<Found> {
+    let Node::Simple(command) = node else { return None };
+    // What it complains of is no name.
+    is_piped(node).then_some(())?;
+    let (name, arguments) = command.words.split_first()?;
+    let texts: Vec<String> = arguments.iter().map(Word::literal).collect::<Option<_>>()?;
+    if name.literal()? != "find" || texts.iter().any(|text| matches!(text.as_str(), "-printf" | "-ls" | "-print")) {
+        return None;
+    }
+    let mut reads = commands::reads(&command.words).ok()?;
+    if reads.paths.is_empty() {
+        reads.paths.push(commands::plain("."));
+    }
+    let zero = texts.iter().any(|text| text == "-print0");
+    Some(Found { reads, zero })
+}
+
+/// Whether a name below may be more than one word for xargs, or there are too many to tell.
+pub(super) fn holds_blanks(found: &Found, cwd: &Cwd, places: &Places, files: &dyn Files) -> bool {
+    let splits = |text: &str| text.contains(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '\\'));
+    let mut seen = 0;
+    for word in &found.reads.paths {
+        let Some(mut left) = paths(word, cwd, places, files).filter(|_| !splits(&word.known())) else { return true };
+        while let Some(folder) = left.pop() {
+            let names = files.names(&folder);
+            seen += names.len();
+            if names.len() >= MAX_NAMES || seen > MAX_FOLLOWED || names.iter().any(|name| splits(name)) {
+                return true;
+            }
+            left.extend(names.iter().map(|name| folder.join(name)).filter(|path| files.resolve(path) == *path));
         }
     }
     false

@@ -11,7 +11,7 @@ use super::super::files::{Files, lexical};
 use super::super::matching;
 use super::super::rule::Specifier;
 use super::super::shell::{Node, Redirect, RedirectKind, Simple, Word};
-use super::super::touch::{self, Cwd};
+use super::super::touch::{self, Cwd, Found};
 use super::super::values::{Values, set_by};
 use super::super::wrapper;
 use super::super::{Behavior, Mode};
@@ -33,6 +33,10 @@ pub(super) struct Judge<'a> {
     unordered: bool,
     /// Variables that surely have one of these values by now.
     set: Vec<String>,
+    /// What the pipe brings that the next command reads.
+    fed: Option<Found>,
+    /// Something else than a pipe may be what the commands read.
+    redirected: bool,
     parts: Vec<Part>,
 }
 
@@ -41,7 +45,8 @@ impl<'a> Judge<'a> {
     pub(super) fn new(query: &'a Query<'a>, files: &'a dyn Files, start: PathBuf, values: Values) -> Judge<'a> {
         let (functions, set, parts) = (Vec::new(), Vec::new(), Vec::new());
         let (edits, unordered) = (Edits::default(), false);
-        Judge { query, files, start, functions, wrappers: 0, values, edits, unordered, set, parts }
+        let (fed, redirected) = (None, false);
+        Judge { query, files, start, functions, wrappers: 0, values, edits, unordered, set, fed, redirected, parts }
     }
 
     /// The parts in their order. What a rule lets run may have changed where a file's name leads, so that nothing is
@@ -91,8 +96,11 @@ impl<'a> Judge<'a> {
             }
             Node::Apart(nodes) => {
                 self.unordered = true;
-                for node in nodes {
+                for (at, node) in nodes.iter().enumerate() {
+                    let before = at.checked_sub(1).map(|at| &nodes[at]);
+                    self.fed = before.filter(|_| !self.redirected && touch::is_piped(node)).and_then(touch::found);
                     self.walk(node, cwd.clone());
+                    self.fed = None;
                 }
                 (cwd.clone(), cwd)
             }
@@ -129,10 +137,13 @@ impl<'a> Judge<'a> {
                 if touch::moves(body) { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
             }
             Node::Redirected { body, redirects } => {
+                let outer = self.redirected;
+                self.redirected |= redirects.iter().any(|redirect| redirect.kind != RedirectKind::Write);
                 let after = match body {
                     Some(body) => self.walk(body, cwd.clone()),
                     None => (cwd.clone(), cwd.clone()),
                 };
+                self.redirected = outer;
                 // Whether they are opened before or within the body is not told, so both must do.
                 let cwd = cwd.or(after.0.clone()).or(after.1.clone());
                 for redirect in redirects {
@@ -313,6 +324,7 @@ impl<'a> Judge<'a> {
     fn judge(&mut self, words: &[Word], cwd: &Cwd, unlooked: Option<String>) -> (Verdict, bool, bool) {
         let reads = match unlooked {
             Some(reason) => Err(reason),
+            None if words[0].literal().as_deref() == Some("xargs") => self.reads_found(words, cwd),
             None => evaluates(words).map_or_else(|| commands::reads(words), Err),
         };
         let only_reads = self.only_reads(&reads, cwd);
@@ -341,6 +353,25 @@ impl<'a> Judge<'a> {
             return (Verdict::new(Behavior::Allow, "mode acceptEdits"), false, true);
         }
         (Verdict::new(Behavior::Ask, reason), only_reads, false)
+    }
+
+    /// What `find … | xargs` reads: the command gets names below find's folders, each of which starts with one of them.
+    fn reads_found(&self, words: &[Word], cwd: &Cwd) -> Result<commands::Reads, String> {
+        let refused = || Err("xargs gives words to the command that nobody knows".to_owned());
+        let Some(found) = &self.fed else { return refused() };
+        let inert = |word: &Word| word.literal().is_some_and(|name| dynamic::is_inert(&name));
+        let (zero, inner) = match &words[1..] {
+            [option, rest @ ..] if matches!(option.literal().as_deref(), Some("-0" | "--null")) => (true, rest),
+            rest => (false, rest),
+        };
+        let plain = inner.first().is_some_and(inert) && found.zero == zero;
+        // Between names with blanks in them, xargs would find others.
+        if !plain || !zero && touch::holds_blanks(found, cwd, self.query.places, self.files) {
+            return refused();
+        }
+        let words = [inner, &found.reads.paths].concat();
+        let reads = evaluates(&words).map_or_else(|| commands::reads(&words), Err)?;
+        Ok(commands::Reads { deep: true, ..reads })
     }
 
     fn change_folder(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
