@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
+use crate::permission::Behavior;
+use crate::stdx::regular;
+
 /// Most bytes of one memory file; the rest is cut, and said so.
 const FILE_CAP: usize = 40_000;
 /// Most bytes of all memory files together.
@@ -24,9 +27,15 @@ pub struct MemoryFile {
 pub struct Memory {
     /// In the order in which the model reads them: the user's own first, then from the root of the project down.
     pub files: Vec<MemoryFile>,
-    /// Imports of files outside the project that nobody allowed yet: importing file and imported file.
+    /// Files that lead outside the project, or that a rule asks for, and that nobody allowed yet: importing file (or the
+    /// file itself, where it is a link) and the file.
     pub outside: Vec<(PathBuf, PathBuf)>,
+    /// Files that rules deny or that may hold secrets, with the reason: they are left out.
+    pub denied: Vec<(PathBuf, String)>,
 }
+
+/// What the permission engine says to reading a file.
+pub type Judge<'a> = &'a dyn Fn(&Path) -> (Behavior, String);
 
 /// Loads memory files, each once while the model has it in front of it.
 #[derive(Debug, Default)]
@@ -59,56 +68,65 @@ impl Loader {
     }
 
     /// Loads an import from outside the project, now that the user allowed it.
-    pub fn import(&mut self, import: &Path) -> Memory {
+    pub fn import(&mut self, import: &Path, judge: Judge) -> Memory {
         let mut memory = Memory::default();
         self.allowed.insert(import.to_path_buf());
-        self.file(import, 1, &mut memory);
+        self.file((import, import), 1, judge, &mut memory);
         memory
     }
 
     /// Loads the user's files, then those of every folder from the top of the file system down to `cwd`.
-    pub fn start(&mut self, cwd: &Path) -> Memory {
+    pub fn start(&mut self, cwd: &Path, judge: Judge) -> Memory {
         let mut memory = Memory::default();
         if let Some(home) = self.home.clone() {
-            self.folder(&home, &mut memory);
+            self.folder(&home, judge, &mut memory);
         }
         let mut folders: Vec<&Path> = cwd.ancestors().collect();
         folders.reverse();
         for folder in folders {
-            self.folder(folder, &mut memory);
+            self.folder(folder, judge, &mut memory);
         }
         memory
     }
 
     /// Loads what lies between the project and a file that was read for the first time.
-    pub fn below(&mut self, file: &Path) -> Memory {
+    pub fn below(&mut self, file: &Path, judge: Judge) -> Memory {
         let mut memory = Memory::default();
         let Some(folder) = file.parent().filter(|folder| folder.starts_with(&self.project)) else { return memory };
         let mut folders: Vec<PathBuf> =
             folder.ancestors().take_while(|folder| *folder != self.project).map(Path::to_path_buf).collect();
         folders.reverse();
         for folder in folders {
-            self.folder(&folder, &mut memory);
+            self.folder(&folder, judge, &mut memory);
         }
         memory
     }
 
-    fn folder(&mut self, folder: &Path, memory: &mut Memory) {
+    fn folder(&mut self, folder: &Path, judge: Judge, memory: &mut Memory) {
         for name in self.names.clone() {
-            self.file(&folder.join(name), 0, memory);
+            let path = folder.join(name);
+            self.file((&path, &path), 0, judge, memory);
         }
     }
 
-    fn file(&mut self, path: &Path, depth: usize, memory: &mut Memory) {
+    /// `from` is the file that imports `path`, or `path` itself.
+    fn file(&mut self, (from, path): (&Path, &Path), depth: usize, judge: Judge, memory: &mut Memory) {
         // One file reached over two names (CLAUDE.md linked to AGENTS.md) is read once; that also cuts cycles.
         let Ok(real) = path.canonicalize() else { return };
         let spent: usize = self.seen.values().sum();
         if !real.is_file() || self.seen.contains_key(&real) || spent >= TOTAL_CAP {
             return;
         }
-        let Ok(bytes) = std::fs::read(&real) else { return };
-        let mut text = String::from_utf8_lossy(&bytes).into_owned();
+        match judge(path) {
+            (Behavior::Deny, reason) => return memory.denied.push((path.to_path_buf(), reason)),
+            (Behavior::Ask, _) if !self.is_own(&real, from, path) && !self.allowed.contains(path) => {
+                return memory.outside.push((from.to_path_buf(), path.to_path_buf()));
+            }
+            _ => {}
+        }
         let cap = FILE_CAP.min(TOTAL_CAP - spent);
+        let Ok(bytes) = regular::read(&real, cap as u64 + 1) else { return };
+        let mut text = String::from_utf8_lossy(&bytes).into_owned();
         if text.len() > cap {
             text.truncate(floor(&text, cap));
             text.push_str("\n[cut: the file is longer than memory files may be]");
@@ -121,18 +139,25 @@ impl Loader {
         }
         for import in imports {
             let target = self.resolve(path, &import);
-            let inside = target.canonicalize().is_ok_and(|real| {
-                [Some(&self.project), self.home.as_ref()]
-                    .into_iter()
-                    .flatten()
-                    .any(|root| root.canonicalize().is_ok_and(|root| real.starts_with(root)))
-            });
-            if inside || self.allowed.contains(&target) {
-                self.file(&target, depth + 1, memory);
-            } else if target.is_file() {
-                memory.outside.push((path.to_path_buf(), target));
-            }
+            self.file((path, &target), depth + 1, judge, memory);
         }
+    }
+
+    /// Whether the user put the file where memory is looked for by itself: in their own home, links and imports of it
+    /// included, or, as no link to elsewhere, in a folder above the project.
+    fn is_own(&self, real: &Path, from: &Path, path: &Path) -> bool {
+        let within = |home: &PathBuf| {
+            from == path && path.parent() == Some(home)
+                || from.starts_with(home) && home.canonicalize().is_ok_and(|home| real.starts_with(home))
+        };
+        if self.home.as_ref().is_some_and(within) {
+            return true;
+        }
+        let named = path.file_name().is_some_and(|name| self.names.iter().any(|known| name == known.as_str()));
+        let Some(folder) = path.parent().filter(|folder| named && self.project.starts_with(folder)) else {
+            return false;
+        };
+        from == path && folder.canonicalize().is_ok_and(|folder| real.starts_with(folder))
     }
 
     fn resolve(&self, file: &Path, import: &str) -> PathBuf {
@@ -209,6 +234,16 @@ mod tests {
         ["AGENTS.md", "CLAUDE.md", "CLAUDE.local.md"].map(str::to_owned).to_vec()
     }
 
+    /// As the permission engine would: what lies outside asks, .env is denied.
+    fn judged(path: &Path, project: &Path) -> (Behavior, String) {
+        let real = path.canonicalize().unwrap();
+        match (real.ends_with(".env"), real.starts_with(project)) {
+            (true, _) => (Behavior::Deny, "rule".into()),
+            (false, true) => (Behavior::Allow, String::new()),
+            (false, false) => (Behavior::Ask, String::new()),
+        }
+    }
+
     fn check(files: &[(&str, &str)], cwd: &str, want: &[&str], outside: usize) {
         let root = tempfile::tempdir().unwrap();
         let base = root.path().canonicalize().unwrap();
@@ -219,7 +254,8 @@ mod tests {
         }
         std::fs::create_dir_all(base.join(cwd)).unwrap();
         let mut loader = Loader::new(names(), Some(base.join("home/.claude")), base.join("project"));
-        let memory = loader.start(&base.join(cwd));
+        let project = base.join("project").canonicalize().unwrap();
+        let memory = loader.start(&base.join(cwd), &|path| judged(path, &project));
         let got: Vec<String> = memory
             .files
             .iter()
@@ -271,8 +307,37 @@ mod tests {
         std::fs::create_dir_all(base.join("a/b")).unwrap();
         std::fs::write(base.join("a/AGENTS.md"), "nested").unwrap();
         let mut loader = Loader::new(names(), None, base.clone());
-        assert_eq!(loader.start(&base).files.len(), 0);
-        assert_eq!(loader.below(&base.join("a/b/x.rs")).files.len(), 1);
-        assert_eq!(loader.below(&base.join("a/y.rs")).files.len(), 0);
+        let judge = |path: &Path| judged(path, &base);
+        assert_eq!(loader.start(&base, &judge).files.len(), 0);
+        assert_eq!(loader.below(&base.join("a/b/x.rs"), &judge).files.len(), 1);
+        assert_eq!(loader.below(&base.join("a/y.rs"), &judge).files.len(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_out_ask_denied_files_stay_out_and_long_ones_are_cut() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().canonicalize().unwrap();
+        let (project, home) = (base.join("project"), base.join("home/.claude"));
+        std::fs::create_dir_all(project.join("sub")).unwrap();
+        std::fs::create_dir_all(&home).unwrap();
+        std::fs::write(home.join("secret"), "SECRET").unwrap();
+        std::fs::write(project.join(".env"), "SECRET").unwrap();
+        // A link out of the project, an import of our own home, and an import of a denied file.
+        symlink(home.join("secret"), project.join("CLAUDE.md")).unwrap();
+        std::fs::write(project.join("AGENTS.md"), "@~/.claude/secret.md @.env @fifo.md").unwrap();
+        std::fs::write(home.join("secret.md"), "SECRET").unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(project.join("fifo.md")).status().unwrap().success());
+        std::fs::File::create(project.join("sub/AGENTS.md")).unwrap().set_len(3 << 30).unwrap();
+        let mut loader = Loader::new(names(), Some(home.clone()), project.clone());
+        let judge = |path: &Path| judged(path, &project);
+        let memory = loader.start(&project, &judge);
+        assert_eq!(memory.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>(), [project.join("AGENTS.md")]);
+        let asked: Vec<_> = memory.outside.iter().map(|(_, file)| file.clone()).collect();
+        assert_eq!(asked, [home.join("secret.md"), project.join("CLAUDE.md")]);
+        assert_eq!(memory.denied, [(project.join(".env"), "rule".to_owned())]);
+        let below = loader.below(&project.join("sub/x"), &judge);
+        assert!(below.files[0].text.len() < FILE_CAP + 100, "{}", below.files[0].text.len());
     }
 }

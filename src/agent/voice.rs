@@ -6,10 +6,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::Agent;
 use super::desk::{Desk, Prompt};
-use super::memory::Memory;
+use super::memory::{self, Memory};
 use super::prompt::{self, opens};
 use crate::message::{Block, CallId, Content, Effect, Kind, MemoryCause, Message, Outcome};
-use crate::protocol::{Answer, Question};
+use crate::permission::{Access, Behavior, Mode};
+use crate::protocol::{Answer, Event, Question};
 use crate::session;
 use crate::tools;
 
@@ -24,7 +25,7 @@ impl Agent {
         if self.session.context().entries().any(|(_, message)| opens(message) || message.kind == Kind::CompactSummary) {
             return Ok(());
         }
-        let mut memory = self.memory.start(&self.policy.places.project);
+        let mut memory = self.load(|loader, project, judge| loader.start(project, judge));
         let mut files = std::mem::take(&mut memory.files);
         files.extend(self.imports(memory, desk, cancel).await);
         let opening = self.opening_with(&files).await;
@@ -34,7 +35,7 @@ impl Agent {
     /// The opening once more, with memory files as they are now; imports that were allowed before are loaded unasked.
     pub(super) async fn opening(&mut self) -> Message {
         self.memory = self.memory.anew();
-        let files = self.memory.start(&self.policy.places.project).files;
+        let files = self.load(|loader, project, judge| loader.start(project, judge)).files;
         self.opening_with(&files).await
     }
 
@@ -50,6 +51,21 @@ impl Agent {
         Message { effects, ..Message::reminder(&prompt::opening(&environment, files)) }
     }
 
+    /// Loads memory files as far as the permission engine lets them be read, as any file.
+    fn load(&mut self, load: impl FnOnce(&mut memory::Loader, &Path, memory::Judge) -> Memory) -> Memory {
+        let mut loader = std::mem::take(&mut self.memory);
+        let memory = load(&mut loader, &self.policy.places.project, &|path| self.judge_memory(path));
+        self.memory = loader;
+        memory
+    }
+
+    /// What the rules say to reading a file, whatever the mode: no answer would be a refusal, and no question a permission.
+    pub(super) fn judge_memory(&self, path: &Path) -> (Behavior, String) {
+        let access = Access::Read { path: path.to_path_buf() };
+        let decision = self.decide_by("Read", &access, Mode::Default, &self.policy.rules, self.policy.trust);
+        (decision.behavior, decision.reasons.into_iter().next().unwrap_or_default())
+    }
+
     /// Asks for imports from outside the project, and loads what was allowed.
     async fn imports(
         &mut self,
@@ -58,10 +74,14 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Vec<super::memory::MemoryFile> {
         let mut files = Vec::new();
+        for (file, reason) in memory.denied {
+            let text = format!("{} was not read as a memory file: {reason}", file.display());
+            desk.emit(Event::Notice { text }).await;
+        }
         for (file, import) in memory.outside {
             let question = Question::Import { file, import: import.clone() };
             if matches!(desk.ask(question, cancel).await, Some(Answer::Yes | Answer::Always { .. })) {
-                files.append(&mut self.memory.import(&import).files);
+                files.append(&mut self.load(|loader, _, judge| loader.import(&import, judge)).files);
             }
         }
         files
@@ -76,7 +96,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
         self.memory.heed(self.session.context().memory_files());
-        let mut memory = self.memory.below(read);
+        let mut memory = self.load(|loader, _, judge| loader.below(read, judge));
         let mut files = std::mem::take(&mut memory.files);
         files.extend(self.imports(memory, desk, cancel).await);
         // The first file is the outermost: the others lie below its folder, or are its imports.

@@ -234,6 +234,32 @@ impl Layer {
         dropped
     }
 
+    /// Takes out what would lead a key of the user's elsewhere: of a provider that is `known` without the project everything
+    /// that says where requests go and with which key; of a provider of the project's own the key.
+    pub(crate) fn without_redirects(&mut self, known: &dyn Fn(&str) -> bool) -> Vec<Problem> {
+        const KEYS: [&str; 2] = ["api_key_env", "api_key_command"];
+        const WAYS: [&str; 3] = ["models", "default_model", "name"];
+        let mut taken = Vec::new();
+        let Some(Value::Table(providers)) = self.table.get_mut("providers") else { return Vec::new() };
+        for (name, provider) in providers.iter_mut() {
+            let Value::Table(provider) = provider else { continue };
+            let keeps = |key: &str| if known(name) { WAYS.contains(&key) } else { !KEYS.contains(&key) };
+            taken.extend(provider.keys().filter(|key| !keeps(key)).map(|key| format!("providers.{name}.{key}")));
+            provider.retain(|key, _| keeps(key));
+        }
+        providers.retain(|_, provider| provider.as_table().is_none_or(|table| !table.is_empty()));
+        if providers.is_empty() {
+            self.table.remove("providers");
+        }
+        let problem = |key: String| Problem {
+            place: self.place(&key),
+            message: format!(
+                "`{key}` is ignored: a project does not say where your keys go; set it in your own config.toml"
+            ),
+        };
+        taken.into_iter().map(problem).collect()
+    }
+
     fn put(&mut self, variable: &str, path: &[String], value: Value) {
         self.places.insert(path.join("."), Place::Variable(variable.into()));
         let Some((last, tables)) = path.split_last() else { return };

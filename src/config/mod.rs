@@ -173,6 +173,11 @@ impl Loaded {
             match read_project(source, &file) {
                 Ok(Some((mut layer, left_out))) => {
                     diagnostics.extend(left_out);
+                    let of_user = |name: &str| {
+                        let path = ["providers".to_owned(), name.to_owned()];
+                        own.iter().any(|layer| find(&layer.table, &path).is_some())
+                    };
+                    diagnostics.extend(layer.without_redirects(&of_user));
                     if trust == Trust::Untrusted {
                         withheld.extend(layer.restrict().into_iter().map(|what| format!("{what} ({name})")));
                     }

@@ -181,7 +181,7 @@ fn search(query: &Query, root: &Path, files: &dyn Files) -> Decision {
         && query.places.reaches_private(root, files)
         && !query.places.free_read(root, files)
     {
-        return Decision::new(Behavior::Ask, format!("{} holds our own files", root.display()));
+        return Decision::new(Behavior::Ask, format!("{} holds our own files or secrets", root.display()));
     }
     verdict.into()
 }

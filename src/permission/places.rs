@@ -28,11 +28,81 @@ pub struct Places {
     pub free_writes: Vec<PathBuf>,
 }
 
-/// Folders that are protected wherever they stand.
-const FOLDERS: [&str; 2] = [".git", ".claude"];
+/// Folders that are protected wherever they stand: what lies in them runs, or grants powers, unasked.
+const FOLDERS: [&str; 8] = [".git", ".claude", ".cocode", ".vscode", ".idea", ".devcontainer", ".husky", ".direnv"];
+
+/// Where secrets lie below any home folder, as parts of a path; reading one always asks, also from a session that was
+/// started at home or in the place itself.
+const SECRETS: &[&[&str]] = &[
+    &[".ssh"],
+    &[".aws"],
+    &[".azure"],
+    &[".gnupg"],
+    &[".kube"],
+    &[".docker", "config.json"],
+    &[".netrc"],
+    &["_netrc"],
+    &[".git-credentials"],
+    &[".pgpass"],
+    &[".my.cnf"],
+    &[".npmrc"],
+    &[".pypirc"],
+    &[".vault-token"],
+    &[".password-store"],
+    &[".cargo", "credentials"],
+    &[".cargo", "credentials.toml"],
+    &[".gem", "credentials"],
+    &[".m2", "settings.xml"],
+    &[".gradle", "gradle.properties"],
+    &[".terraform.d", "credentials.tfrc.json"],
+    &[".config", "gh"],
+    &[".config", "glab-cli"],
+    &[".config", "hub"],
+    &[".config", "gcloud"],
+    &[".config", "git", "credentials"],
+    &[".config", "op"],
+    &[".config", "rclone"],
+    &[".config", "doctl"],
+    &[".config", "google-chrome"],
+    &[".config", "chromium"],
+    &[".config", "bravesoftware"],
+    &[".config", "microsoft-edge"],
+    &[".local", "share", "keyrings"],
+    &[".mozilla"],
+    &[".thunderbird"],
+    &["library", "keychains"],
+    &["library", "cookies"],
+    &["library", "application support", "google"],
+    &["library", "application support", "firefox"],
+    &[".bash_history"],
+    &[".zsh_history"],
+    &[".histfile"],
+    &[".python_history"],
+    &[".node_repl_history"],
+    &[".psql_history"],
+    &[".mysql_history"],
+    &[".sqlite_history"],
+    &[".lesshst"],
+    &[".viminfo"],
+    &[".local", "share", "fish", "fish_history"],
+];
+
+/// The same for the whole machine.
+const SYSTEM_SECRETS: [&str; 9] = [
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssl/private",
+    "/run/secrets",
+    "/var/run/secrets",
+];
 
 /// Files that a shell or git runs or obeys at the next start.
-const PROFILES: [&str; 21] = [
+const PROFILES: [&str; 22] = [
+    ".pre-commit-config.yaml",
     ".bashrc",
     ".bash_profile",
     ".bash_login",
@@ -85,7 +155,8 @@ impl Places {
             for (at, name) in names.iter().enumerate() {
                 let last = at + 1 == names.len();
                 let name = &**name;
-                if FOLDERS.contains(&name) || name.starts_with("git~") || name.starts_with("claude~") {
+                if FOLDERS.contains(&name) || ["git~", "claude~", "cocode~"].iter().any(|short| name.starts_with(short))
+                {
                     return Some(format!("{} is protected", shown(path)));
                 }
                 let ends = |folder: &&[&str]| {
@@ -126,13 +197,45 @@ impl Places {
             }
         };
         let own = self.own.iter().any(|folder| under(&lexical, folder) || under(&real, &files.resolve(folder)));
+        if [&lexical, &real].into_iter().any(|path| holds_keys(path) || self.well_known(path, files)) {
+            return Some(format!("{} may hold secrets", shown(path)));
+        }
         (own || secret(&lexical, &self.cocode_home) || secret(&real, &home))
             .then(|| format!("{} may hold credentials, trust or another session", shown(path)))
+    }
+
+    /// Whether the path is one of the places where secrets are known to lie.
+    fn well_known(&self, path: &Path, files: &dyn Files) -> bool {
+        // What a process was started with, and what it holds.
+        let mut parts = path.components().skip(1).map(folded);
+        if parts.next().is_some_and(|first| first == "proc")
+            && parts.any(|part| matches!(&*part, "environ" | "mem" | "cmdline" | "auxv"))
+        {
+            return true;
+        }
+        let homes = self.home.iter().flat_map(|home| [home.clone(), files.resolve(home)]);
+        let below = homes.filter_map(|home| strip(path, &home)).chain(any_home(path));
+        let listed = |rest: Vec<String>| {
+            SECRETS.iter().any(|secret| rest.len() >= secret.len() && rest.iter().zip(*secret).all(|(a, b)| a == b))
+        };
+        below.into_iter().any(listed) || SYSTEM_SECRETS.iter().any(|secret| under(path, Path::new(secret)))
     }
 
     /// Whether a search below the folder would reach what only asking may read.
     pub(super) fn reaches_private(&self, root: &Path, files: &dyn Files) -> bool {
         let real = files.resolve(root);
+        // Homes, and what holds them.
+        if ["/home", "/root", "/Users", "/etc", "/run", "/var/run"].iter().any(|place| under(Path::new(place), &real))
+            || self.home.as_ref().is_some_and(|home| under(&files.resolve(home), &real))
+        {
+            return true;
+        }
+        let below = self.home.as_ref().and_then(|home| strip(&real, &files.resolve(home)));
+        if below.into_iter().chain(any_home(&real)).any(|rest| {
+            SECRETS.iter().any(|secret| rest.len() < secret.len() && rest.iter().zip(*secret).all(|(a, b)| a == b))
+        }) {
+            return true;
+        }
         self.own
             .iter()
             .chain(std::iter::once(&self.cocode_home))
@@ -188,6 +291,26 @@ impl Places {
             free_reads: vec!["/home/u/.claude/0192f0c1-2345-7000-8000-000000000001/tool-results".into()],
             free_writes: vec!["/home/u/.claude/plans/plan.md".into()],
         }
+    }
+}
+
+/// Whether the file's name is that of an environment file with values; one that shows what belongs into it has none.
+pub(super) fn holds_keys(path: &Path) -> bool {
+    let Some(name) = path.components().next_back().map(folded) else { return false };
+    let Some(rest) = name.strip_prefix(".env") else { return false };
+    rest.is_empty()
+        || rest.strip_prefix('.').is_some_and(|kind| {
+            !["example", "sample", "template", "dist", "defaults", "schema"].iter().any(|shown| kind.ends_with(shown))
+        })
+}
+
+/// The folded parts of a path below somebody's home folder, by where homes are.
+fn any_home(path: &Path) -> Option<Vec<String>> {
+    let parts: Vec<String> = path.components().skip(1).map(|part| folded(part).into_owned()).collect();
+    match parts.first().map(String::as_str) {
+        Some("root") => Some(parts[1..].to_vec()),
+        Some("home" | "users") if parts.len() > 1 => Some(parts[2..].to_vec()),
+        _ => None,
     }
 }
 
@@ -260,6 +383,12 @@ mod tests {
             ("/p/a/../.git/x", true),
             ("/p/hooks/pre-commit", true),
             ("/p/sub/.claude/settings.json", true),
+            ("/p/.cocode/config.toml", true),
+            ("/p/.COCODE/skills/x/SKILL.md", true),
+            ("/p/.vscode/tasks.json", true),
+            ("/p/.husky/pre-commit", true),
+            ("/p/.envrc", true),
+            ("/p/cocode/x", false),
             ("/home/u/.bashrc", true),
             ("/p/.zshrc", true),
             ("/home/u/.claude/x", true),
@@ -285,6 +414,25 @@ mod tests {
             ("/home/u/.config/cocode/config.toml", true),
             ("/home/u/.claude/skills/x/SKILL.md", false),
             ("/p/a", false),
+            ("/home/u/.ssh/id_rsa", true),
+            ("/home/u/.SSH/id_rsa", true),
+            ("/home/other/.aws/credentials", true),
+            ("/root/.netrc", true),
+            ("/home/u/.config/gh/hosts.yml", true),
+            ("/home/u/.docker/config.json", true),
+            ("/home/u/.docker/x", false),
+            ("/home/u/.bash_history", true),
+            ("/home/u/p/../.kube/config", true),
+            ("/etc/shadow", true),
+            ("/etc/passwd", false),
+            ("/proc/self/environ", true),
+            ("/proc/1/task/1/environ", true),
+            ("/proc/cpuinfo", false),
+            ("/p/.ssh/config", false),
+            ("/p/sub/.env", true),
+            ("/p/.env.local", true),
+            ("/p/.env.example", false),
+            ("/p/.environment", false),
         ] {
             assert_eq!(places.private(Path::new(path), &files).is_some(), want, "{path}");
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::files::{Disk, Files};
-use super::places::Places;
+use super::places::{Places, holds_keys};
 use super::rule::{Entry, Strictness};
 use super::{Access, Behavior, Mode, Query};
 
@@ -16,6 +16,8 @@ pub struct Sight {
     places: Places,
     /// Whether what is private stays out as well.
     private: bool,
+    /// Whether environment files do.
+    keys: bool,
 }
 
 impl Sight {
@@ -36,6 +38,7 @@ impl Sight {
                 && !covers(entry, &root.join("x"))
         });
         Sight {
+            keys: query.mode != Mode::Bypass && query.tool == "Grep" && !holds_keys(root),
             tool: query.tool.to_owned(),
             stops: stops.cloned().collect(),
             places: places.clone(),
@@ -51,6 +54,9 @@ impl Sight {
     }
 
     fn shows_in(&self, path: &Path, files: &dyn Files) -> bool {
+        if self.keys && holds_keys(path) {
+            return false;
+        }
         if self.stops.is_empty() && !self.private || self.places.free_read(path, files) {
             return true;
         }
@@ -77,6 +83,9 @@ mod tests {
             ("Grep", "/p", Mode::Default, "/p/sub/.ENV", false),
             ("Glob", "/p", Mode::Bypass, "/p/.env", false),
             ("LS", "/p", Mode::Default, "/p/.env", false),
+            ("Grep", "/p", Mode::Default, "/p/.env.local", false),
+            ("Glob", "/p", Mode::Default, "/p/.env.local", true),
+            ("Grep", "/p", Mode::Bypass, "/p/.env.local", true),
             ("Grep", "/p", Mode::Default, "/p/secrets/key", false),
             ("Grep", "/p", Mode::Default, "/p/link", false),
             // The question about the folder was answered.

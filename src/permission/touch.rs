@@ -147,7 +147,7 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
             worse(&mut worst, Verdict::new(Behavior::Ask, reason));
         }
         if reached && query.places.reaches_private(path, files) {
-            worse(&mut worst, Verdict::firm(format!("{} holds our own files", path.display())));
+            worse(&mut worst, Verdict::firm(format!("{} holds our own files or secrets", path.display())));
         }
     }
     if reads.deep {

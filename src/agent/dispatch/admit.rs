@@ -107,7 +107,14 @@ impl Agent {
         self.decide_by(tool, access, self.mode(), &self.policy.rules, self.policy.trust)
     }
 
-    pub(super) fn decide_by(&self, tool: &str, access: &Access, mode: Mode, rules: &RuleSet, trust: Trust) -> Decision {
+    pub(in crate::agent) fn decide_by(
+        &self,
+        tool: &str,
+        access: &Access,
+        mode: Mode,
+        rules: &RuleSet,
+        trust: Trust,
+    ) -> Decision {
         let places = self.places();
         permission::decide(&Query { tool, access, mode, rules, places: &places, trust }, &Disk)
     }
