@@ -216,6 +216,7 @@ impl Agent {
         receipt.millis = millis((self.clock)().duration_since(started));
         let summary = plan.drop.and_then(|drop| drop.summary).map(|note| note.text()).unwrap_or_default();
         desk.emit(Event::Compaction(Compaction::Completed { receipt: receipt.clone(), summary })).await;
+        crate::stdx::memory::give_back();
         self.after_compaction(&receipt, desk, cancel).await?;
         self.tell_close_runs(desk).await;
         Ok(())
@@ -265,6 +266,7 @@ impl Agent {
         self.after_boundary();
         let summary_tokens = tokens::text(&summary);
         desk.emit(Event::Compaction(Compaction::Completed { receipt: receipt.clone(), summary })).await;
+        crate::stdx::memory::give_back();
         if receipt.tier == compact::memory::TIER {
             let saved_tokens = receipt.before.saturating_sub(receipt.after);
             desk.emit(Event::Compaction(Compaction::SessionMemoryApplied { saved_tokens, summary_tokens })).await;

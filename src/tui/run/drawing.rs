@@ -51,6 +51,7 @@ impl<O: Output> Front<O> {
         }
         if self.app.pager().is_none() && self.refreshed.take().is_some() {
             self.transcript.forget_drawn();
+            crate::stdx::memory::give_back();
         }
         if self.surface.in_overlay() {
             let app = &self.app;
