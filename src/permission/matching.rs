@@ -3,7 +3,7 @@
 use super::commands::{self, danger};
 use super::glob::{self, Case};
 use super::rule::{Rule, ShellPattern, Specifier};
-use super::shell::loose::{all_segments, may_hold_line, segments};
+use super::shell::loose::{all_segments, may_hold_line, open_segments, segments};
 use super::shell::{MANY, ONE, Simple, Word};
 use super::wrapper;
 
@@ -95,6 +95,8 @@ pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
                 let last = word.rsplit_once('=').map_or("", |(_, value)| value);
                 [word.as_str(), value, last, value.trim_start_matches('!'), word.trim_start_matches('!')]
                     .iter()
+                    // What nothing is known of is looked at where a command stands.
+                    .filter(|line| !line.trim_matches([ONE, MANY]).is_empty())
                     .any(|line| all_segments(line).iter().any(|words| matches_from(pattern, words, &reach(words).0)))
             })
 }
@@ -117,6 +119,9 @@ pub(super) fn touches_raw(rule: &Rule, text: &str) -> bool {
 /// Whether any word of the line, wherever it stands, could be what the rule means: for names that only bash will know.
 pub(super) fn touches_anywhere(rule: &Rule, text: &str) -> bool {
     let Specifier::Shell(pattern) = rule.specifier() else { return touches_raw(rule, text) };
+    if rule.tool() == "Bash" && open_segments(text).iter().any(|words| touches(rule, words)) {
+        return true;
+    }
     all_segments(text).iter().any(|words| {
         matches_from(pattern, words, &(0..words.len()).collect::<Vec<_>>())
             || words
@@ -429,7 +434,8 @@ fn follows(want: &[String], words: &[String]) -> bool {
         }
         after_option = option;
     }
-    false
+    // Nobody writes so many.
+    words.len() > MAX_OPTIONS
 }
 
 #[cfg(test)]

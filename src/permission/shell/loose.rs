@@ -1,13 +1,32 @@
 //! Reads a line without a grammar, for rules that forbid: what may be a command in it, whatever the parser thinks.
 
+use super::{MANY, ONE};
+
 /// Deepest text within text that is looked at.
 const MAX_DEPTH: usize = 6;
 
 /// Runs of words between anything that may separate commands, quotes removed. Words that hold whole lines are read, too.
 pub(in crate::permission) fn segments(text: &str) -> Vec<Vec<String>> {
-    let mut lexer = Lexer { segments: Vec::new(), words: Vec::new(), word: None, braces: 0 };
+    run(text, Unknown::Left)
+}
+
+/// The same with [`ONE`] and [`MANY`] for what only bash knows.
+pub(in crate::permission) fn open_segments(text: &str) -> Vec<Vec<String>> {
+    run(text, Unknown::Marked)
+}
+
+fn run(text: &str, unknown: Unknown) -> Vec<Vec<String>> {
+    let mut lexer = Lexer { segments: Vec::new(), words: Vec::new(), word: None, braces: 0, unknown };
     lexer.run(text);
     lexer.segments
+}
+
+/// What becomes of expansions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unknown {
+    /// They are left out, as if they were empty.
+    Left,
+    Marked,
 }
 
 /// Whether a word may itself hold a command line.
@@ -40,11 +59,26 @@ struct Lexer {
     words: Vec<String>,
     word: Option<String>,
     braces: usize,
+    unknown: Unknown,
 }
 
 impl Lexer {
     fn push(&mut self, c: char) {
         self.word.get_or_insert_default().push(c);
+    }
+
+    fn expansion(&mut self) {
+        if self.unknown == Unknown::Marked {
+            self.push(MANY);
+        }
+    }
+
+    /// One that holds commands: what stands first may as well end another.
+    fn substitution(&mut self) {
+        if !self.words.is_empty() || self.word.is_some() {
+            self.expansion();
+        }
+        self.end_segment();
     }
 
     fn end_word(&mut self) {
@@ -84,7 +118,7 @@ impl Lexer {
                 }
                 '$' if next == Some('\'') => at = self.ansi_c(&chars, at + 1),
                 '"' => {
-                    self.word.get_or_insert_default();
+                    let start = self.word.get_or_insert_default().len();
                     while at < chars.len() && chars[at] != '"' {
                         if chars[at] == '\\' && at + 1 < chars.len() {
                             at += 1;
@@ -100,10 +134,15 @@ impl Lexer {
                         at += 1;
                     }
                     at += 1;
+                    let word = self.word.get_or_insert_default();
+                    if self.unknown == Unknown::Marked && word[start..].contains(['$', '`']) {
+                        word.truncate(start);
+                        word.push(ONE);
+                    }
                 }
                 '$' => match next {
                     Some('(') if chars.get(at + 1) == Some(&')') => at += 2,
-                    Some('(') => self.end_segment(),
+                    Some('(') => self.substitution(),
                     Some('{') => {
                         at += 1;
                         let start = at;
@@ -111,6 +150,7 @@ impl Lexer {
                             at += 1;
                         }
                         if chars.get(at) == Some(&'}') {
+                            self.expansion();
                             at += 1;
                         } else if at > start {
                             while at < chars.len() && ":-+?=/#%^,".contains(chars[at]) {
@@ -121,18 +161,26 @@ impl Lexer {
                         }
                     }
                     // A variable may be empty, so that `r$@m` is `rm`.
-                    Some(c) if "@*#?!-$".contains(c) => at += 1,
+                    Some(c) if "@*#?!-$".contains(c) => {
+                        self.expansion();
+                        at += 1;
+                    }
                     Some(c) if c.is_ascii_alphabetic() || c == '_' => {
+                        self.expansion();
                         while at < chars.len() && (chars[at].is_ascii_alphanumeric() || chars[at] == '_') {
                             at += 1;
                         }
                     }
-                    Some(c) if c.is_ascii_digit() => at += 1,
+                    Some(c) if c.is_ascii_digit() => {
+                        self.expansion();
+                        at += 1;
+                    }
                     _ => {}
                 },
                 // What substitutes nothing joins what stands around it.
                 '`' if next == Some('`') => at += 1,
-                '\n' | '\r' | '\0' | ';' | '&' | '|' | '(' | ')' | '`' => self.end_segment(),
+                '`' => self.substitution(),
+                '\n' | '\r' | '\0' | ';' | '&' | '|' | '(' | ')' => self.end_segment(),
                 '<' | '>' => {
                     // A descriptor before it is no word.
                     if self.word.as_ref().is_some_and(|word| word.bytes().all(|b| b.is_ascii_digit())) {
@@ -219,6 +267,18 @@ mod tests {
         ] {
             let found: Vec<String> = segments(line).iter().map(|words| words.join(" ")).collect();
             assert_eq!(found.join("|"), want, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn what_only_bash_knows_is_marked() {
+        for (line, want) in [
+            ("echo `ls`; git status $x", "echo *|ls*|git status *"),
+            ("git $x \"a$y\" ${z}", "git * 1 *"),
+            ("y=$(ls)", "y=*|ls"),
+        ] {
+            let found: Vec<String> = open_segments(line).iter().map(|words| words.join(" ")).collect();
+            assert_eq!(found.join("|").replace(MANY, "*").replace(ONE, "1"), want, "{line:?}");
         }
     }
 
