@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cocode::permission::{Access, Behavior, Disk, Mode, Places, Query, RuleSet, Trust, decide, listed_options};
 
 /// Lines of a program that are tried where not all are asked for.
-const SHARE: usize = 45;
+const SHARE: usize = 30;
 
 /// Programs with a language of their own: words that are put together, up to three at a time.
 #[rustfmt::skip]
@@ -368,7 +368,10 @@ fn what_the_list_lets_pass_only_reads() {
                     };
                     // An odd step meets every kind of line.
                     let step = if all { 1 } else { (lines.len() / SHARE).max(1) | 1 };
-                    for words in lines.iter().step_by(step) {
+                    // A value that is really an operand is read: cheap to try, and easy to get wrong.
+                    let always = |words: &[String]| words.len() == 2 && words[1] == "../secret.txt";
+                    let chosen = lines.iter().enumerate().filter(|(at, words)| at % step == 0 || always(words));
+                    for (_, words) in chosen {
                         made.fetch_add(1, Ordering::Relaxed);
                         let line: Vec<String> =
                             std::iter::once((*name).to_owned()).chain(words.iter().map(|word| quoted(word))).collect();
