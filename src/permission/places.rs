@@ -180,7 +180,7 @@ impl Places {
         None
     }
 
-    /// Why reading the path always asks: trust, credentials, other sessions.
+    /// Why reading the path always asks: trust, credentials, other sessions, and where secrets are known to lie.
     pub(super) fn private(&self, path: &Path, files: &dyn Files) -> Option<String> {
         let home = files.resolve(&self.cocode_home);
         let lexical = lexical(path);

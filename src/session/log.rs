@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -315,11 +316,18 @@ impl Drop for Writer {
     }
 }
 
+/// How long a lock is waited for. What a killed process was just starting holds copies of all files until its program runs.
+const LOCK_TIME: Duration = Duration::from_millis(500);
+
 fn take_lock(file: &File, path: &Path, session: &str) -> Result<(), Error> {
-    match file.try_lock() {
-        Ok(()) => Ok(()),
-        Err(fs::TryLockError::WouldBlock) => Err(Error::Locked { session: session.to_owned() }),
-        Err(fs::TryLockError::Error(error)) => Err(Error::io("lock", path, error)),
+    let end = Instant::now() + LOCK_TIME;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(fs::TryLockError::WouldBlock) if Instant::now() < end => std::thread::sleep(LOCK_TIME / 50),
+            Err(fs::TryLockError::WouldBlock) => return Err(Error::Locked { session: session.to_owned() }),
+            Err(fs::TryLockError::Error(error)) => return Err(Error::io("lock", path, error)),
+        }
     }
 }
 
