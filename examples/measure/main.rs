@@ -2,14 +2,17 @@
 //! scripted model on loopback and in a pseudo-terminal of 120x40 whose emulator answers as a real terminal does. Beside
 //! each figure stands its floor: what a program costs that only prints what it gets, measured in the same run.
 //!
-//! `cargo run --release --example measure -- [--binary PATH] [--smoke] [--json]`. `--smoke` takes few samples, to see that
-//! the measuring works. Fails only when the program does something wrong, never for being slow.
+//! `cargo run --release --example measure -- [--binary PATH] [--smoke] [--json] [--long] [--floods]`. `--smoke` takes few
+//! samples, to see that the measuring works. `--long` and `--floods` measure what they are called after, and nothing else.
+//! Fails only when the program does something wrong, never for being slow.
 
 #[path = "../../tests/it/support/screen.rs"]
 #[expect(dead_code, reason = "the tests use more of it")]
 mod screen;
 
+mod floods;
 mod floor;
+mod long;
 mod process;
 mod server;
 
@@ -30,6 +33,8 @@ struct Plan {
     target: Target,
     smoke: bool,
     json: bool,
+    long: bool,
+    floods: bool,
 }
 
 /// What is measured.
@@ -70,6 +75,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let mut plan = arguments()?;
     let server = Server::start()?;
+    if plan.long || plan.floods {
+        let mut table = Table(Vec::new());
+        if plan.long {
+            table.0.extend(long::measure(&plan, &server).0);
+        }
+        if plan.floods {
+            table.0.extend(floods::measure(&plan, &server)?.0);
+        }
+        print(&plan, &Table(Vec::new()), &table);
+        return Ok(());
+    }
     let mut measure = |target| -> Result<Table, Box<dyn std::error::Error>> {
         plan.target = target;
         let mut table = Table(Vec::new());
@@ -85,14 +101,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn arguments() -> Result<Plan, String> {
     let binary = PathBuf::from("target/release/cocode");
-    let mut plan = Plan { binary, target: Target::Agent, smoke: false, json: false };
+    let mut plan = Plan { binary, target: Target::Agent, smoke: false, json: false, long: false, floods: false };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--binary" => plan.binary = arguments.next().ok_or("--binary needs a path")?.into(),
             "--smoke" => plan.smoke = true,
             "--json" => plan.json = true,
-            _ => return Err(format!("unknown argument {argument}; known: --binary --smoke --json")),
+            "--long" => plan.long = true,
+            "--floods" => plan.floods = true,
+            _ => {
+                return Err(format!("unknown argument {argument}; known: --binary --smoke --json --long --floods"));
+            }
         }
     }
     plan.binary = std::path::absolute(&plan.binary).map_err(|error| error.to_string())?;
@@ -168,12 +188,20 @@ fn clear_keys(screen: &Screen) {
 fn keys(screen: &Screen, count: usize) -> f64 {
     let mut times = Vec::new();
     for index in 0..count {
-        // Not in step with a frame clock.
-        std::thread::sleep(Duration::from_millis(12 + u64::try_from(index * 7 % 11).unwrap_or(0)));
+        pause(index);
         times.push(key(screen));
     }
+    p95(times)
+}
+
+/// Waits before the next key, not in step with a frame clock.
+fn pause(index: usize) {
+    std::thread::sleep(Duration::from_millis(12 + u64::try_from(index * 7 % 11).unwrap_or(0)));
+}
+
+fn p95(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
-    times[(times.len() * 95).div_ceil(100).saturating_sub(1)]
+    times.get((times.len() * 95).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
 /// Starts, then the last one at rest.

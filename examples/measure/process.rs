@@ -78,6 +78,11 @@ pub(crate) fn rss(root: u32) -> f64 {
     counted.map(|pid| kib(&format!("/proc/{pid}/status"), "VmRSS:")).sum::<f64>() / 1024.0
 }
 
+/// The most MiB that the process itself has held.
+pub(crate) fn most(pid: u32) -> f64 {
+    kib(&format!("/proc/{pid}/status"), "VmHWM:") / 1024.0
+}
+
 pub(crate) fn threads(root: u32) -> f64 {
     tree(root).into_iter().map(|pid| kib(&format!("/proc/{pid}/status"), "Threads:")).sum()
 }

@@ -1,6 +1,7 @@
 //! A scripted model on loopback that speaks the Anthropic wire. The prompt says what it shall answer:
-//! `BENCH:<kind>:<count>:<tag>` with the kinds `plain`, `deltas`, `slow` (100 deltas a second) and `tools`. Every turn
-//! ends with the word `DONE<tag>`, which the prompt itself does not contain.
+//! `BENCH:<kind>:<count>:<tag>` with the kinds `plain`, `deltas`, `slow` (100 deltas a second), `word` (of so many bytes),
+//! `items` (of a list), `tools` and `grep`. Every turn ends with the word `DONE<tag>`, which the prompt itself does not
+//! contain.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,6 +13,8 @@ use serde_json::{Value, json};
 /// Lines of Rust in an answer of this many deltas or more.
 const CODE_FROM_DELTAS: usize = 10_000;
 const CODE_LINES: usize = 1_000;
+/// Bytes of an endless word in one delta.
+const WORD: usize = 10_000;
 
 /// The running server; its thread ends with the program.
 pub(crate) struct Server {
@@ -115,12 +118,28 @@ fn answer(stream: &TcpStream, body: &str) -> std::io::Result<()> {
             }
             out.text(&done)?;
         }
-        "tools" if rounds < count => {
+        "word" => {
+            for _ in 0..count.div_ceil(WORD) {
+                out.text(&"x".repeat(WORD))?;
+            }
+            out.text(&done)?;
+        }
+        "items" => {
+            for index in 0..count {
+                out.text(&format!("- item {index}\n"))?;
+            }
+            out.text(&done)?;
+        }
+        "tools" | "grep" if rounds < count => {
             out.text(&format!("Round {} of {count}: checking the output.", rounds + 1))?;
             out.event(&json!({"type": "content_block_stop", "index": 0}))?;
+            let (name, input) = match kind {
+                "grep" => ("Grep", json!({"pattern": "needle"})),
+                _ => ("Bash", json!({"command": format!("echo bench-round-{rounds}"), "description": "Echo"})),
+            };
             out.event(&json!({"type": "content_block_start", "index": 1, "content_block":
-                {"type": "tool_use", "id": format!("toolu_{rounds}"), "name": "Bash", "input": {}}}))?;
-            let input = json!({"command": format!("echo bench-round-{rounds}"), "description": "Echo"}).to_string();
+                {"type": "tool_use", "id": format!("toolu_{rounds}"), "name": name, "input": {}}}))?;
+            let input = input.to_string();
             out.event(&json!({"type": "content_block_delta", "index": 1, "delta":
                 {"type": "input_json_delta", "partial_json": input}}))?;
             stop = "tool_use";

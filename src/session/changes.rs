@@ -63,8 +63,8 @@ pub(super) struct Plan {
     /// Changes from this entry on are taken back once it is done.
     pub(super) to: Seq,
     pub(super) steps: Vec<Step>,
-    /// Commands that ran meanwhile.
-    pub(super) commands: Vec<String>,
+    /// Entries of commands that ran meanwhile.
+    pub(super) commands: Vec<Seq>,
 }
 
 /// A file beside another one, which holds a part of `new` or what the other one held.
@@ -86,7 +86,8 @@ pub(super) struct Changes {
     /// Start and turn of the unit that the next change belongs to.
     start: Seq,
     turn: u64,
-    commands: Vec<(Seq, String)>,
+    /// Entries of commands that ran; what they were is in the log.
+    commands: Vec<Seq>,
     /// What a change under way leaves beside its file when the program is killed.
     temporaries: Vec<Temporary>,
 }
@@ -145,7 +146,7 @@ impl Changes {
                 // A change after this one is a change of its own, also within the same turn.
                 self.start = self.start.max(seq);
             }
-            EntryKind::CommandRan { command, .. } => self.commands.push((seq, command.clone())),
+            EntryKind::CommandRan { .. } => self.commands.push(seq),
             _ => {}
         }
     }
@@ -209,8 +210,8 @@ impl Changes {
             }
         }
         let until = self.units.get(self.standing).map_or(Seq::MAX, |unit| unit.start);
-        let commands = self.commands.iter().filter(|(seq, _)| (to..until).contains(seq));
-        Plan { to, steps, commands: commands.map(|(_, command)| command.clone()).collect() }
+        let commands = self.commands.iter().copied().filter(|seq| (to..until).contains(seq)).collect();
+        Plan { to, steps, commands }
     }
 
     /// Every file whose change stands, as it was before the first of them.

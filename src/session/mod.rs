@@ -16,6 +16,7 @@ mod log;
 mod merge;
 mod meta;
 mod offsets;
+mod packed;
 mod screen;
 #[expect(clippy::module_inception, reason = "the folder holds what belongs to a session, the file the session itself")]
 mod session;

@@ -11,11 +11,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::changes::Changes;
-use super::entry::{EntryKind, Seq};
+use super::entry::EntryKind;
 use super::facts::Facts;
-use super::line::{self, Tag};
+use super::line;
 use super::load::Loaded;
-use super::log::{Line, Lines, Scan};
+use super::log::{Lines, Scan};
+use super::packed::{self, Cursor, Packed};
 use super::timeline::Timeline;
 use crate::stdx::hash::sha256_hex;
 
@@ -23,18 +24,17 @@ use crate::stdx::hash::sha256_hex;
 pub(super) const FILE: &str = "index.bin";
 
 /// Version of the format, and of what is folded into it.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// Lines from which on the index pays.
 const WORTH: usize = if cfg!(test) { 8 } else { 1_000 };
 
-const CARRIES: u8 = 1 << 6;
 /// It changes the order of entries, so it is read again.
-const ORDERS: u8 = 1 << 7;
+const ORDERS: u8 = packed::FLAG;
 
 /// What a session is at some entry.
 pub(super) struct Snapshot<'a> {
-    pub(super) lines: &'a [Line],
+    pub(super) lines: &'a Packed,
     pub(super) timeline: &'a Timeline,
     pub(super) facts: &'a Facts,
     pub(super) changes: &'a Changes,
@@ -77,15 +77,9 @@ pub(super) fn save(log: &Path, snapshot: &Snapshot<'_>) -> io::Result<()> {
     };
     let mut body = serde_json::to_vec(&head)?;
     body.push(b'\n');
-    let (mut end, mut seq) = (0, 0);
+    let mut cursor = Cursor::default();
     for (index, line) in snapshot.lines.iter().enumerate() {
-        let orders = if snapshot.timeline.orders(index) { ORDERS } else { 0 };
-        let carries = if line.carries { CARRIES } else { 0 };
-        body.push(line.tag.number() | carries | orders);
-        put(&mut body, line.offset.wrapping_sub(end));
-        put(&mut body, line.len as u64);
-        put(&mut body, line.seq.wrapping_sub(seq));
-        (end, seq) = (line.offset + line.len as u64 + 1, line.seq + 1);
+        cursor.put(&mut body, line, if snapshot.timeline.orders(index) { ORDERS } else { 0 });
     }
     let folder = log.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -116,23 +110,16 @@ pub(super) fn restore(log: &Path, file: &File) -> Option<Loaded> {
     let mut loaded =
         Loaded { next_call: head.next_call, facts: head.facts, changes: head.changes, ..Loaded::default() };
     let mut reader = Lines::open(log).ok()?;
-    let (mut end, mut seq) = (0_u64, 0_u64);
+    let mut cursor = Cursor::default();
     let mut text = Vec::new();
     for _ in 0..head.lines {
-        let (flags, rest) = table.split_first()?;
-        table = rest;
-        let offset = end.wrapping_add(take(&mut table)?);
-        let len = usize::try_from(take(&mut table)?).ok()?;
-        let seq_here = seq.wrapping_add(take(&mut table)?);
-        let tag = Tag::of_number(flags & !(CARRIES | ORDERS))?;
-        let line = Line { offset, len, seq: seq_here, tag, carries: flags & CARRIES != 0 };
-        (end, seq) = (offset.checked_add(len as u64)?.checked_add(1)?, seq_here.checked_add(1)?);
-        if end > head.scan.end + 1 {
+        let (line, orders) = cursor.take(&mut table)?;
+        if cursor.offset() > head.scan.end + 1 {
             return None;
         }
-        let kind = match flags & ORDERS {
-            0 => EntryKind::Unknown,
-            _ => {
+        let kind = match orders {
+            false => EntryKind::Unknown,
+            true => {
                 reader.read(line, &mut text).ok()?;
                 line::parse(&text)?.kind
             }
@@ -155,28 +142,6 @@ fn byte_at(mut file: &File, at: u64) -> Option<u8> {
     file.seek(SeekFrom::Start(at)).ok()?;
     file.read_exact(&mut byte).ok()?;
     Some(byte[0])
-}
-
-/// Adds a number, seven bits a byte, the lowest first.
-fn put(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-fn take(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number: Seq = 0;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -32,13 +32,13 @@ impl Session {
         if self.is_empty() {
             return Ok(prompts);
         }
-        let mut indexes: Vec<usize> =
-            self.timeline.back().filter(|index| self.lines[*index].tag == Tag::Prompt).collect();
+        let lines = self.unpacked();
+        let mut indexes: Vec<usize> = self.timeline.back().filter(|index| lines[*index].tag == Tag::Prompt).collect();
         indexes.reverse();
         let mut log = Reader::open(self.log())?;
         for (at, index) in indexes.iter().enumerate() {
-            let line = self.lines[*index];
-            let next = indexes.get(at + 1).map_or(Seq::MAX, |next| self.lines[*next].seq);
+            let line = lines[*index];
+            let next = indexes.get(at + 1).map_or(Seq::MAX, |next| lines[*next].seq);
             if let Some(Entry { kind: EntryKind::Message { message }, .. }) = log.read(line)? {
                 let changed_files = self.changes.any_between(line.seq, next);
                 prompts.push(PromptRow { seq: line.seq, text: message.text(), changed_files });
@@ -49,7 +49,8 @@ impl Session {
 
     /// The prompt at `seq`, if one that counts stands there.
     pub(super) fn prompt_at(&self, seq: Seq) -> Result<Option<String>, Error> {
-        let found = self.timeline.back().map(|index| self.lines[index]).find(|line| line.seq == seq);
+        let lines = self.unpacked();
+        let found = self.timeline.back().map(|index| lines[index]).find(|line| line.seq == seq);
         let Some(line) = found.filter(|line| line.tag == Tag::Prompt) else { return Ok(None) };
         match Reader::open(self.log())?.read(line)? {
             Some(Entry { kind: EntryKind::Message { message }, .. }) => Ok(Some(message.text())),
@@ -62,12 +63,13 @@ impl Session {
     /// # Errors
     /// What reading the log says.
     pub fn history(&self, turns: usize) -> Result<(Vec<HistoryItem>, u64), Error> {
+        let lines = self.unpacked();
         if self.is_empty() || turns == 0 {
-            return Ok((Vec::new(), count(&self.lines)));
+            return Ok((Vec::new(), count(&lines)));
         }
-        let prompts = self.lines.iter().enumerate().filter(|(_, line)| line.tag == Tag::Prompt);
+        let prompts = lines.iter().enumerate().filter(|(_, line)| line.tag == Tag::Prompt);
         let first = prompts.rev().nth(turns - 1).map_or(0, |(index, _)| index);
-        Ok((items(self.log(), &self.lines[first..])?, count(&self.lines[..first])))
+        Ok((items(self.log(), &lines[first..])?, count(&lines[..first])))
     }
 }
 

@@ -18,6 +18,7 @@ use super::load::{Loaded, fold};
 use super::log::{FILE, Line, Lines, Scan, Writer, is_main};
 use super::meta::{Count, Meta};
 use super::offsets::{self, Snapshot};
+use super::packed::Packed;
 use super::store::Store;
 use super::timeline::Timeline;
 use super::transcripts::Transcripts;
@@ -35,7 +36,7 @@ pub struct Session {
     /// None: open to read only.
     pub(super) writer: Option<Writer>,
     clock: Clock,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Packed,
     pub(super) timeline: Timeline,
     pub(super) changes: Changes,
     pub(super) context: Context,
@@ -73,7 +74,7 @@ impl Session {
             writer: Some(Writer::lazy(log.clone(), &id)),
             log,
             clock,
-            lines: Vec::new(),
+            lines: Packed::default(),
             timeline: Timeline::default(),
             changes: Changes::default(),
             context: Context::new(header.cwd.clone()),
@@ -145,7 +146,7 @@ impl Session {
             clock,
             context,
             notices: loaded.notices(),
-            lines: loaded.lines,
+            lines: loaded.lines.into_iter().collect(),
             timeline: loaded.timeline,
             changes: loaded.changes,
             facts: loaded.facts,
@@ -190,7 +191,7 @@ impl Session {
         let mut lines = Lines::open(&parent.log)?;
         let (mut bytes, mut copy) = (Vec::new(), Vec::new());
         for line in parent.lines.iter().filter(|line| upto.is_none_or(|upto| line.seq < upto)) {
-            lines.read(*line, &mut bytes).map_err(|error| Error::io("read", &parent.log, error))?;
+            lines.read(line, &mut bytes).map_err(|error| Error::io("read", &parent.log, error))?;
             let header = line.tag == Tag::Other
                 && line::parse(&bytes).is_some_and(|entry| matches!(entry.kind, EntryKind::Header(_)));
             if !header {
@@ -261,7 +262,7 @@ impl Session {
                 Some(behind) => self.context = behind,
                 None if self.writer()?.exists() => {
                     let cwd = self.header().cwd;
-                    self.context = fold(&self.log, &self.lines, &self.timeline, cwd)?.0;
+                    self.context = fold(&self.log, &self.unpacked(), &self.timeline, cwd)?.0;
                 }
                 None => {}
             }
@@ -332,14 +333,14 @@ impl Session {
 
     /// The entry of the last boundary that counts.
     pub fn last_boundary(&self) -> Option<Seq> {
-        self.timeline.live().boundary.map(|index| self.lines[index].seq)
+        Some(self.lines.get(self.timeline.live().boundary?)?.seq)
     }
 
     /// An entry as the log has it; none where there is none, or it cannot be read. Reads one line.
     pub fn entry(&self, seq: Seq) -> Option<Entry> {
-        let at = self.lines.binary_search_by_key(&seq, |line| line.seq).ok()?;
+        let line = self.lines.find(seq)?;
         let mut bytes = Vec::new();
-        Lines::open(&self.log).ok()?.read(self.lines[at], &mut bytes).ok()?;
+        Lines::open(&self.log).ok()?.read(line, &mut bytes).ok()?;
         line::parse(&bytes).filter(|entry| entry.seq == seq)
     }
 
@@ -348,7 +349,7 @@ impl Session {
     /// # Errors
     /// What reading the log says.
     pub fn preview(&self, kind: &EntryKind) -> Result<Context, Error> {
-        let (mut timeline, mut lines) = (self.timeline.clone(), self.lines.clone());
+        let (mut timeline, mut lines) = (self.timeline.clone(), self.unpacked());
         timeline.push(self.next_seq, kind);
         lines.push(Line { offset: 0, len: 0, seq: self.next_seq, tag: Tag::Other, carries: false });
         let mut context = fold(&self.log, &lines, &timeline, self.header().cwd)?.0;
@@ -356,6 +357,11 @@ impl Session {
             context.apply(self.next_seq, kind);
         }
         Ok(context)
+    }
+
+    /// Where every line stands, for what looks through all of them.
+    pub(super) fn unpacked(&self) -> Vec<Line> {
+        self.lines.iter().collect()
     }
 
     /// Mode, grants, trust, model and usage as the log has them.

@@ -407,3 +407,31 @@ fn a_long_log_is_read_on_several_threads_and_from_its_last_boundary() {
     assert_eq!(session.context().todos()[0].content, "todo 1497");
     assert_eq!(session.context().cwd(), Path::new("/d1498"));
 }
+
+#[test]
+fn a_turn_that_was_compacted_leaves_its_place_alone() {
+    use crate::stdx::memory::counting::held;
+    let home = tempfile::tempdir().unwrap();
+    let mut session = Session::create(home.path(), Path::new("/p"), "1", SystemTime::now);
+    let (before, mut sizes) = (held(), Vec::new());
+    for turn in 0..2_000_u64 {
+        let usage = Usage { input: 3, ..Usage::default() };
+        for kind in [
+            message(Message::prompt(format!("prompt {turn} {}", "x".repeat(300)))),
+            EntryKind::TurnStarted,
+            message(Message::reply(vec![call(turn)])),
+            EntryKind::CommandRan { call: CallId::nth(turn), command: format!("echo {turn} {}", "y".repeat(300)) },
+            message(Message::tool_results(vec![result(turn)])),
+            message(Message { usage: Some(usage), ..Message::reply(vec![Block::text("done ".repeat(60))]) }),
+            EntryKind::TurnEnded { end: "done".into(), usage },
+        ] {
+            session.append(kind).unwrap();
+        }
+        if turn % 100 == 99 {
+            session.append(boundary(session.next_seq())).unwrap();
+            sizes.push(held() - before);
+        }
+    }
+    // Eight entries a turn, and what a growing list has to spare.
+    assert!(sizes[19] / 2_000 <= 128, "{sizes:?}");
+}

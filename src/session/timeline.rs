@@ -17,6 +17,8 @@ enum Step {
 
 #[derive(Debug, Clone, Copy)]
 struct Node {
+    /// Its place in the log.
+    index: usize,
     step: Step,
     seq: Seq,
     /// Highest `seq` up to here: ascending even where a damaged log is not.
@@ -27,7 +29,11 @@ struct Node {
 
 /// The entries of a log in file order, by index. Adding one is O(1).
 #[derive(Debug, Default, Clone)]
-pub(super) struct Timeline(Vec<Node>);
+pub(super) struct Timeline {
+    /// Those that do not just follow the one before them with the next `seq`.
+    nodes: Vec<Node>,
+    len: usize,
+}
 
 /// What the projection is folded from.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,13 +49,11 @@ pub(super) struct Live {
 impl Timeline {
     /// Adds the next entry of the log. True when the projection must be folded anew.
     pub(super) fn push(&mut self, seq: Seq, kind: &EntryKind) -> bool {
-        let index = self.0.len();
-        let high = self.0.last().map_or(seq, |node| node.high.max(seq));
+        let index = self.len;
+        let last = index.checked_sub(1).map(|last| self.node(last));
+        let high = last.map_or(seq, |node| node.high.max(seq));
         let (step, head) = match kind {
-            EntryKind::Rewind { to } => {
-                let first = self.0.partition_point(|node| node.high < *to);
-                (Step::Plain, first.checked_sub(1).and_then(|before| self.0[before].head))
-            }
+            EntryKind::Rewind { to } => (Step::Plain, self.last_below(*to).and_then(|before| self.node(before).head)),
             // A boundary cannot keep less than nothing of what stood before it.
             EntryKind::CompactBoundary(boundary) => {
                 (Step::Boundary { keep_from: boundary.keep_from.min(high) }, Some(index))
@@ -57,23 +61,50 @@ impl Timeline {
             EntryKind::BoundaryUndone { seq } => (Step::Undone { boundary: *seq }, Some(index)),
             _ => (Step::Plain, Some(index)),
         };
-        self.0.push(Node { step, seq, high, head });
+        let follows = last.is_some_and(|last| last.seq.checked_add(1) == Some(seq));
+        if !follows || step != Step::Plain || head != Some(index) {
+            self.nodes.push(Node { index, step, seq, high, head });
+        }
+        self.len += 1;
         matches!(kind, EntryKind::Rewind { .. } | EntryKind::CompactBoundary(_) | EntryKind::BoundaryUndone { .. })
     }
 
     /// Whether an entry did more to the order than to follow the one before it.
     pub(super) fn orders(&self, index: usize) -> bool {
-        self.0.get(index).is_some_and(|node| node.step != Step::Plain || node.head != Some(index))
+        let node = self.node(index);
+        node.step != Step::Plain || node.head != Some(index)
+    }
+
+    /// An entry of the log; only those that there are have one.
+    fn node(&self, index: usize) -> Node {
+        let at = self.nodes.partition_point(|node| node.index <= index);
+        match at.checked_sub(1).map(|at| self.nodes[at]) {
+            Some(node) if node.index < index => {
+                let seq = node.seq + (index - node.index) as u64;
+                Node { index, step: Step::Plain, seq, high: node.high.max(seq), head: Some(index) }
+            }
+            Some(node) => node,
+            None => Node { index, step: Step::Plain, seq: 0, high: 0, head: None },
+        }
+    }
+
+    /// The last entry before which, itself included, every `seq` is below `to`.
+    fn last_below(&self, to: Seq) -> Option<usize> {
+        let at = self.nodes.partition_point(|node| node.high < to).checked_sub(1)?;
+        let (node, end) = (self.nodes[at], self.nodes.get(at + 1).map_or(self.len, |next| next.index));
+        // Within a run the numbers go up by one.
+        let below = usize::try_from(to - node.seq).unwrap_or(usize::MAX);
+        Some((node.index.saturating_add(below)).min(end) - 1)
     }
 
     /// The entries that count, newest first, those that a boundary put away included.
     pub(super) fn back(&self) -> impl Iterator<Item = usize> {
-        self.back_from(self.0.len())
+        self.back_from(self.len)
     }
 
     /// As `back`, for the log as it stood before entry `end`.
     fn back_from(&self, end: usize) -> impl Iterator<Item = usize> {
-        let head_before = |index: usize| index.checked_sub(1).and_then(|before| self.0[before].head);
+        let head_before = |index: usize| index.checked_sub(1).and_then(|before| self.node(before).head);
         std::iter::successors(head_before(end), move |index| head_before(*index))
     }
 
@@ -83,7 +114,7 @@ impl Timeline {
         let mut entries = Vec::new();
         let mut ignored = Vec::new();
         for index in self.back() {
-            let node = self.0[index];
+            let node = self.node(index);
             // An earlier boundary keeps nothing that is newer than itself, so it cannot raise `keep` from here on.
             if node.high < keep {
                 break;
@@ -101,7 +132,7 @@ impl Timeline {
             }
             entries.push(index);
         }
-        entries.retain(|index| self.0[*index].high >= keep);
+        entries.retain(|index| self.node(*index).high >= keep);
         let kept = entries.len();
         entries.retain(|index| !ignored.contains(index));
         entries.reverse();
@@ -185,5 +216,17 @@ mod tests {
         check(&[M, M, B(2), M, U(2), M, R(4), M], Some(2), &[2, 3, 7]);
         check(&[M, M, B(2), M, R(1), U(2), M], None, &[0, 5, 6]);
         check(&[M, R(1), R(1), R(2)], None, &[0]);
+    }
+
+    #[test]
+    fn numbers_with_gaps_and_numbers_that_went_back() {
+        for (to, live) in [(0, vec![7]), (4, vec![0, 1, 7]), (6, vec![0, 1, 2, 7]), (7, vec![0, 1, 2, 3, 4, 7])] {
+            let mut timeline = Timeline::default();
+            [0, 1, 5, 6, 3, 7].into_iter().for_each(|seq| _ = timeline.push(seq, &EntryKind::TurnStarted));
+            timeline.push(8, &EntryKind::Rewind { to });
+            timeline.push(9, &EntryKind::TurnStarted);
+            assert_eq!(timeline.live().entries, live, "{to}");
+            assert_eq!((0..9).filter(|index| timeline.orders(*index)).collect::<Vec<_>>(), [6], "{to}");
+        }
     }
 }

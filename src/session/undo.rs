@@ -17,6 +17,9 @@ use crate::stdx::replace::{self, Expected, Replacement, is_mixture};
 /// Largest file whose content is saved, in bytes.
 const LARGEST: u64 = 64 << 20;
 
+/// In the place of a command that cannot be read any more.
+const LOST: &str = "(a command that the log no longer has)";
+
 /// What became of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
@@ -169,7 +172,16 @@ impl Session {
                 Err(error) => refused.push(format!("{}: {error}", file.path.display())),
             }
         }
-        Ok(Restored { how, restored, merged, refused, unseen: plan.commands })
+        Ok(Restored { how, restored, merged, refused, unseen: self.command_lines(&plan.commands) })
+    }
+
+    /// What commands were, by their entries. One that left with a lost log is still one that ran.
+    fn command_lines(&self, entries: &[Seq]) -> Vec<String> {
+        let line = |seq: &Seq| match self.entry(*seq)?.kind {
+            EntryKind::CommandRan { command, .. } => Some(command),
+            _ => None,
+        };
+        entries.iter().map(|seq| line(seq).unwrap_or_else(|| LOST.to_owned())).collect()
     }
 
     /// Works out what the file is to hold; none: it is already as it shall be. Saves what it holds now, so that the step

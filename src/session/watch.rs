@@ -59,9 +59,9 @@ impl Session {
             bytes.get(until) == Some(&b'\n')
                 && line::parse(&bytes[from..until]).is_some_and(|entry| entry.seq == line.seq)
         });
-        let (count, end) = whole.fold((0, 0), |(count, _), line| (count + 1, line.offset as usize + line.len + 1));
+        let (count, end, mut next) =
+            whole.fold((0, 0, 0), |(count, ..), line| (count + 1, line.offset as usize + line.len + 1, line.seq + 1));
         bytes.truncate(end);
-        let mut next: Seq = self.lines[..count].last().map_or(0, |line| line.seq + 1);
         let mut kinds: Vec<(Seq, EntryKind)> = Vec::new();
         if count == 0 {
             kinds.push((0, EntryKind::Header(self.header())));
@@ -85,7 +85,7 @@ impl Session {
         writer.write_anew(&bytes)?;
         let Some(file) = writer.file() else { return Ok(()) };
         let loaded = Loaded::read(file, &self.log).map_err(failed)?;
-        self.lines = loaded.lines;
+        self.lines = loaded.lines.into_iter().collect();
         self.timeline = loaded.timeline;
         self.scan = loaded.scan;
         self.next_seq = self.next_seq.max(loaded.next_seq);
