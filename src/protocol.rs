@@ -200,6 +200,8 @@ pub enum Question {
         reasons: Vec<String>,
         /// What "don't ask again" would save; empty when nothing fitting can be suggested.
         suggestions: Vec<String>,
+        /// It is an edit that mode `acceptEdits` would let run: `Answer::AllEdits` is possible.
+        all_edits: bool,
     },
     /// Use this folder's own settings and hooks? The lists name what would be used.
     Trust { folder: PathBuf, uses: Vec<String> },
@@ -270,6 +272,8 @@ pub enum GrantScope {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Answer {
     Yes,
+    /// Yes, and the session goes on in mode `acceptEdits`; a no where the question does not offer it.
+    AllEdits,
     /// Yes, and these rules from now on.
     Always {
         rules: Vec<String>,

@@ -49,11 +49,8 @@ const SCENES: &[Scene] = &[
             Keys("\r"),
             Wait("Bash wants to run"),
             Shot("command"),
-            // The second choice is not to be asked about this command again; the first place, for this session.
+            // Not to be asked about this command again in this session.
             Keys("2"),
-            Wait("For this session"),
-            Shot("rule"),
-            Keys("1"),
             Wait("Edit wants to change"),
             Picture("edit"),
             Keys("1"),

@@ -13,7 +13,7 @@ const KEPT: usize = 4_000;
 
 /// What an answer decided. None for a call: how long it holds is known only where it is granted.
 pub(super) fn of(question: &Question, answer: &Answer) -> Option<Decided> {
-    let yes = !matches!(answer, Answer::No { .. });
+    let yes = !matches!(answer, Answer::No { .. } | Answer::AllEdits);
     let (matter, what) = match question {
         Question::Permission { .. } => return None,
         Question::Trust { folder, .. } => (Matter::Trust, folder.display().to_string()),

@@ -72,6 +72,8 @@ pub(super) enum Word {
         source: Source,
     },
     Decided(Decided),
+    /// The user answered that edits no longer ask.
+    AcceptEdits,
     Spent {
         what: String,
         model: String,
@@ -145,6 +147,10 @@ impl Above {
         let _ = self.words.send(Word::Decided(Decided { agent: Some(self.agent.clone()), ..decided }));
     }
 
+    pub(super) fn accept_edits(&self) {
+        let _ = self.words.send(Word::AcceptEdits);
+    }
+
     pub(super) fn granted(&self, rule: &str, source: Source) {
         let _ = self.words.send(Word::Granted { rule: rule.to_owned(), source });
     }
@@ -167,6 +173,16 @@ impl Agent {
         self.toolbox = Arc::new(self.toolbox.with(Arc::new(tools::Task::new(definitions.clone()))));
         self.tool_specs = self.toolbox.specs();
         self.family.definitions = definitions;
+    }
+
+    /// Lets edits of the whole session run from now on. What else was chosen meanwhile stays.
+    pub(super) async fn accept_edits(&mut self, desk: &Desk) -> Result<(), session::Error> {
+        match &self.family.above {
+            Some(above) => above.accept_edits(),
+            None if self.mode() == Mode::Default => self.set_mode(Mode::AcceptEdits, desk).await?,
+            None => {}
+        }
+        Ok(())
     }
 
     /// Does what a sub-agent says.
@@ -192,6 +208,7 @@ impl Agent {
                 self.family.granted(rule, source);
             }
             Word::Decided(decided) => self.decided(decided, desk).await?,
+            Word::AcceptEdits => self.accept_edits(desk).await?,
             Word::Spent { what, model, spec, usage } => {
                 self.used.entry(model.clone()).or_insert_with(|| spec.clone());
                 self.spend_of(&what, model, &spec, usage)?;

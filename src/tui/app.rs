@@ -191,9 +191,7 @@ impl App {
         self.composer.heed(&self.status.thinking.keywords());
         self.status.thinking.read(&self.composer);
         self.composer.settle(self.size.0, rows);
-        if let Some(dialog) = self.asks.front_mut() {
-            dialog.settle(self.size, &self.options.theme);
-        }
+        self.asks.settle(self.size, &self.options.theme);
     }
 
     pub(super) fn tell(&mut self, text: impl Into<String>, now: Instant) {

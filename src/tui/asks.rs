@@ -12,11 +12,12 @@ use super::app::{App, TWICE};
 use super::dialog::{self, Dialog};
 use super::keymap::Action;
 use super::msg::Effect;
+use super::pager::Page;
 use super::paint;
 use super::theme::Theme;
 use super::update;
 use super::view;
-use crate::protocol::{AskId, Op};
+use crate::protocol::{Answer, AskId, Op};
 
 /// A question opens when no key was pressed for so long.
 pub const QUIET: Duration = Duration::from_secs(1);
@@ -44,11 +45,13 @@ enum Stage {
 pub struct Asks {
     dialogs: VecDeque<Dialog>,
     stage: Stage,
+    /// How many are done since there were none.
+    done: usize,
 }
 
 impl Default for Asks {
     fn default() -> Asks {
-        Asks { dialogs: VecDeque::new(), stage: Stage::Unread }
+        Asks { dialogs: VecDeque::new(), stage: Stage::Unread, done: 0 }
     }
 }
 
@@ -65,8 +68,29 @@ impl Asks {
         self.close(dialog.id(), now);
         if self.dialogs.is_empty() {
             self.wait(now);
+            self.done = 0;
+        }
+        // What one answer covers has grown: it has to be read again.
+        if dialog.edit().is_some() && self.front().is_some_and(|front| front.edit().is_some()) {
+            self.hidden();
         }
         self.dialogs.push_back(dialog);
+    }
+
+    /// Brings the question in front up to date with what waits behind it.
+    pub(super) fn settle(&mut self, size: (u16, u16), theme: &Theme) {
+        let place = (self.done + 1, self.done + self.dialogs.len());
+        let others = self.edits().skip(1).map(|(_, file)| file.to_owned()).collect();
+        if let Some(front) = self.dialogs.front_mut() {
+            front.among(place, others);
+            front.settle(size, theme);
+        }
+    }
+
+    /// The edits that one answer can allow, with their files: the question in front first; none where it is no edit.
+    fn edits(&self) -> impl Iterator<Item = (AskId, &str)> {
+        let front = self.front().is_some_and(|dialog| dialog.edit().is_some());
+        self.dialogs.iter().filter(move |_| front).filter_map(|dialog| Some((dialog.id(), dialog.edit()?)))
     }
 
     /// Takes a question away; the next one waits in its own right.
@@ -74,7 +98,9 @@ impl Asks {
         if self.front().is_some_and(|dialog| dialog.id() == id) {
             self.wait(now);
         }
+        let before = self.dialogs.len();
         self.dialogs.retain(|dialog| dialog.id() != id);
+        self.done += before - self.dialogs.len();
     }
 
     pub(super) fn find(&mut self, id: AskId) -> Option<&mut Dialog> {
@@ -197,6 +223,19 @@ pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Ins
         dialog::Outcome::Edit(path) => {
             app.asks.hidden();
             vec![Effect::EditPlan(id, path)]
+        }
+        dialog::Outcome::Together => {
+            let ids: Vec<AskId> = app.asks.edits().map(|(id, _)| id).collect();
+            let yes = |id: AskId| {
+                app.asks.close(id, now);
+                Effect::Send(Op::Answer { id, answer: Answer::Yes })
+            };
+            ids.into_iter().map(yes).collect()
+        }
+        dialog::Outcome::Diff(diff) => {
+            app.asks.hidden();
+            update::open_page(app, Page::Diff(diff));
+            Vec::new()
         }
         dialog::Outcome::Copy(text) => vec![Effect::CopyText(text)],
         // A letter that means nothing here is the beginning, or the rest, of what is being written.

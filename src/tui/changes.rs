@@ -1,16 +1,15 @@
-//! `/diff` on the whole screen: what the session changed, and what is not committed.
+//! Changes on the whole screen: one that is asked about, or all of `/diff`, of the session and what is not committed.
 
 use ratatui::text::{Line, Span};
 
 use super::app::App;
-use super::pager::Pager;
 use super::render::{Row, diff};
 use super::theme::Theme;
 use crate::message::FileDiff;
 use crate::protocol::Changes;
 
-/// Opens the changes as they are now.
-pub(super) fn pager(app: &App, changes: &Changes) -> Pager {
+/// The changes as they were when they were asked for.
+pub(super) fn rows(app: &App, changes: &Changes) -> Vec<Row> {
     let (theme, width) = (&app.options.theme, usize::from(app.size.0));
     let mut rows = Vec::new();
     section(&mut rows, "Changed in this session", &changes.session, width, theme);
@@ -18,7 +17,14 @@ pub(super) fn pager(app: &App, changes: &Changes) -> Pager {
         rows.push(Row::from(Line::default()));
         section(&mut rows, "Not committed, says git", files, width, theme);
     }
-    Pager::text(rows)
+    rows
+}
+
+/// One change to its end.
+pub(super) fn diff(app: &App, diff: &FileDiff) -> Vec<Row> {
+    let mut rows = Vec::new();
+    file(&mut rows, diff, usize::from(app.size.0), &app.options.theme);
+    rows
 }
 
 fn section(rows: &mut Vec<Row>, title: &str, files: &[FileDiff], width: usize, theme: &Theme) {
@@ -26,12 +32,15 @@ fn section(rows: &mut Vec<Row>, title: &str, files: &[FileDiff], width: usize, t
     if files.is_empty() {
         rows.push(Row::from(Line::styled("nothing", theme.dim)));
     }
-    for file in files {
+    for change in files {
         rows.push(Row::from(Line::default()));
-        let name = super::paint::cut(&file.path, width.saturating_sub(12));
-        let spans =
-            vec![Span::styled(name, theme.accent), Span::styled(format!("  {}", diff::summary(file)), theme.dim)];
-        rows.push(Row::from(Line::from(spans)));
-        rows.extend(diff::rows(file, width, theme, None));
+        file(rows, change, width, theme);
     }
+}
+
+fn file(rows: &mut Vec<Row>, file: &FileDiff, width: usize, theme: &Theme) {
+    let name = super::paint::cut(&file.path, width.saturating_sub(12));
+    let spans = vec![Span::styled(name, theme.accent), Span::styled(format!("  {}", diff::summary(file)), theme.dim)];
+    rows.push(Row::from(Line::from(spans)));
+    rows.extend(diff::rows(file, width, theme, None));
 }

@@ -3,7 +3,6 @@
 use ratatui::text::{Line, Span};
 
 use super::app::App;
-use super::pager::Pager;
 use super::paint;
 use super::render::Row;
 use super::theme::Theme;
@@ -15,6 +14,11 @@ const FIXED: &[(&str, &[(&str, &str)])] = &[
         &[
             ("Tab", "while it waits in one line: look now"),
             ("1-9", "choose the option with that number"),
+            ("y n", "yes; no, and say why"),
+            ("Shift+Tab", "yes, and edits no longer ask in this session"),
+            ("Left Right", "how long an always holds: session, project, me"),
+            ("a", "yes to this edit and all others that wait"),
+            ("d", "the whole diff"),
             ("Up Down Enter", "choose an option"),
             ("PgUp PgDn Space", "read on: the command, the diff, the plan"),
             ("Esc", "no, without a word; in a text field: back"),
@@ -37,7 +41,7 @@ const FIXED: &[(&str, &[(&str, &str)])] = &[
 ];
 
 /// The page, for the screen as it is.
-pub(super) fn page(app: &App) -> Pager {
+pub(super) fn rows(app: &App) -> Vec<Row> {
     let (theme, width) = (&app.options.theme, app.size.0 as usize);
     let bound = app.options.keymap.rows();
     let bound: Vec<(&str, &str)> = bound.iter().map(|(_, keys, help)| (keys.as_str(), *help)).collect();
@@ -55,7 +59,7 @@ pub(super) fn page(app: &App) -> Pager {
     lines.push(Line::default());
     let hint = "A backslash before Enter makes a new line. [keys] in config.toml binds other keys.";
     lines.extend(paint::folded(hint, width, theme.dim));
-    Pager::text(lines.into_iter().map(Row::from).collect())
+    lines.into_iter().map(Row::from).collect()
 }
 
 fn row(lines: &mut Vec<Line<'static>>, (keys, help): (&str, &str), (column, width): (usize, usize), theme: &Theme) {

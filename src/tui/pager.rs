@@ -11,6 +11,8 @@ use super::paint;
 use super::render::Row;
 use super::theme::Theme;
 use super::transcript::{View, Want};
+use crate::message::FileDiff;
+use crate::protocol::Changes;
 
 /// Where the pager stands in its rows.
 #[derive(Debug, Clone, Default)]
@@ -18,8 +20,8 @@ pub struct Pager {
     rows: Vec<Row>,
     /// Nothing has been rendered yet.
     waiting: bool,
-    /// Shows the transcript, which may grow; else a text that stays.
-    live: bool,
+    /// A text that stays; none for the transcript, which may grow.
+    page: Option<Page>,
     top: usize,
     /// At the end, and staying there as rows come in.
     follow: bool,
@@ -36,6 +38,14 @@ pub struct Pager {
     seeking: Option<Want>,
 }
 
+/// A text that stays: what its rows are made of, also for another width.
+#[derive(Debug, Clone)]
+pub enum Page {
+    Keys,
+    Changes(Changes),
+    Diff(FileDiff),
+}
+
 /// What a key did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -47,17 +57,22 @@ pub enum Outcome {
 impl Pager {
     /// Opens at the end, before there are rows.
     pub fn open() -> Pager {
-        Pager { waiting: true, live: true, follow: true, ..Pager::default() }
+        Pager { waiting: true, follow: true, ..Pager::default() }
     }
 
     /// Opens a text that stays, at its start.
-    pub fn text(rows: Vec<Row>) -> Pager {
-        Pager { rows, ..Pager::default() }
+    pub fn text(page: Page, rows: Vec<Row>) -> Pager {
+        Pager { rows, page: Some(page), ..Pager::default() }
+    }
+
+    /// The text that it shows.
+    pub fn page(&self) -> Option<&Page> {
+        self.page.as_ref()
     }
 
     /// New rows are wanted when the transcript changes.
     pub fn live(&self) -> bool {
-        self.live
+        self.page.is_none()
     }
 
     /// Takes the rows as they are now; what is in view stays, or the end does.
@@ -76,7 +91,7 @@ impl Pager {
 
     /// What is to be read of the log for what is in view, or soon will be.
     pub fn take_want(&mut self, height: u16) -> Option<Want> {
-        if self.waiting || !self.live {
+        if self.waiting || !self.live() {
             return None;
         }
         let screen = usize::from(height);

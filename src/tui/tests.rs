@@ -1,5 +1,6 @@
 //! Keys and events in, ops and screens out.
 
+mod approvals;
 mod asks;
 mod dialogs;
 mod mentions;
@@ -171,6 +172,8 @@ fn named_key(name: &str) -> KeyEvent {
         "up" => KeyCode::Up,
         "down" => KeyCode::Down,
         "left" => KeyCode::Left,
+        "right" => KeyCode::Right,
+        "backtab" => KeyCode::BackTab,
         "bs" => KeyCode::Backspace,
         "end" => KeyCode::End,
         "pgdn" => KeyCode::PageDown,
@@ -188,6 +191,7 @@ fn ask(id: u64, command: &str, suggestions: &[&str]) -> Event {
         diff: None,
         reasons: vec!["npm is not known to be read-only".into()],
         suggestions: suggestions.iter().map(|rule| (*rule).into()).collect(),
+        all_edits: false,
     };
     Event::Ask(Ask { id: AskId(id), question, asker: None })
 }

@@ -10,7 +10,7 @@ use super::composer::{self, Reaction};
 use super::dialog::picker::{self, Choice, Picker};
 use super::keymap::Action;
 use super::msg::{Effect, Msg};
-use super::pager::{self, Pager};
+use super::pager::{self, Page, Pager};
 use super::thinking;
 use crate::commands::Registry;
 use crate::protocol::{Delivery, Event, ListKind, Listed, Op};
@@ -28,10 +28,10 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             app.size = (columns, rows);
             // Somebody is at it; and the screen below comes to rest before another one covers it.
             app.asks.pressed(now);
-            match app.pager.as_ref().map(Pager::live) {
-                Some(true) => vec![Effect::RenderTranscript],
-                Some(false) => {
-                    app.pager = Some(super::keys::page(app));
+            match app.pager.as_ref().map(|pager| pager.page().cloned()) {
+                Some(None) => vec![Effect::RenderTranscript],
+                Some(Some(page)) => {
+                    open_page(app, page);
                     Vec::new()
                 }
                 None => Vec::new(),
@@ -53,7 +53,7 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Engine(Event::Listed(Listed::Changes(changes))) => {
-            app.pager = Some(super::changes::pager(app, &changes));
+            open_page(app, Page::Changes(changes));
             Vec::new()
         }
         // It stands in the transcript, which folds it.
@@ -112,6 +112,16 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
     app.settle();
     effects.extend(app.follow());
     effects
+}
+
+/// Opens a text on the whole screen, at its start.
+pub(super) fn open_page(app: &mut App, page: Page) {
+    let rows = match &page {
+        Page::Keys => super::keys::rows(app),
+        Page::Changes(changes) => super::changes::rows(app, changes),
+        Page::Diff(diff) => super::changes::diff(app, diff),
+    };
+    app.pager = Some(Pager::text(page, rows));
 }
 
 fn key_pressed(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
@@ -207,7 +217,7 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
         }
         Some(Action::Editor) => return vec![Effect::OpenEditor(app.composer.editor.draft().expanded())],
         Some(Action::Help) if empty => {
-            app.pager = Some(super::keys::page(app));
+            open_page(app, Page::Keys);
             return Vec::new();
         }
         Some(Action::SendAfter) if app.spinner.in_turn() => return submit(app, Delivery::AfterTurn, now),

@@ -126,6 +126,7 @@ fn what_was_decided_stands_there_also_after_a_resume() {
 #[tokio::test]
 async fn every_decision_leaves_one_line() {
     let bash = |command: &str| format!("- reply: [tool: {{name: Bash, input: {{command: {command}}}}}]\n");
+    let write = |path: &str| format!("- reply: [tool: {{name: Write, input: {{file_path: {path}, content: x}}}}]\n");
     let end = "- reply: [text: Done.]\n";
     let always = |scope| Answer::Always { rules: vec!["Bash(touch:*)".into(), "Bash(rm:*)".into()], scope };
     let plan = "- reply: [tool: {name: EnterPlanMode, input: {}}]\n";
@@ -141,6 +142,12 @@ async fn every_decision_leaves_one_line() {
         (bash("touch a"), always(GrantScope::Session), "✓ you allowed for this session: Bash(touch:*), Bash(rm:*)"),
         (bash("touch a"), always(GrantScope::Project), "✓ you allowed for this project: Bash(touch:*), Bash(rm:*)"),
         (bash("touch a"), always(GrantScope::User), "✓ you allowed in every project: Bash(touch:*), Bash(rm:*)"),
+        (bash("touch a"), Answer::AllEdits, "✗ you denied: touch a"),
+        (write("a"), Answer::Yes, "✓ you allowed once: Write a"),
+        (write("a"), Answer::AllEdits, "✓ you allowed for this session: all edits"),
+        // Mode acceptEdits would ask about it.
+        (write(".claude/settings.json"), Answer::AllEdits, "✗ you denied: Write .claude/settings.json"),
+        (plan.to_owned(), Answer::AllEdits, "✗ you chose not to plan first"),
         (plan.to_owned(), Answer::Yes, "✓ you agreed to plan first"),
         (plan.to_owned(), Answer::No { feedback: None }, "✗ you chose not to plan first"),
         (choices.to_owned(), chosen, "✓ you answered: a, mine"),
@@ -161,5 +168,56 @@ async fn every_decision_leaves_one_line() {
         let history = ran.session().history(9).unwrap().0;
         let kept = history.iter().filter(|item| matches!(item, HistoryItem::Note { text } if text == want)).count();
         assert_eq!(kept, 1, "{want}: {history:?}");
+    }
+}
+
+#[tokio::test]
+async fn all_edits_are_accepted_by_one_answer_and_nothing_else_is() {
+    let call = |name: &str, input: &str| format!("tool: {{name: {name}, input: {{{input}}}}}");
+    let calls = [
+        call("Write", "file_path: a, content: x"),
+        call("Write", "file_path: b, content: x"),
+        call("Bash", "command: cargo build"),
+    ];
+    let own: String = calls.iter().map(|call| format!("- reply: [{call}]\n")).collect();
+    let task = "{name: Task, input: {description: look, prompt: it, subagent_type: general-purpose}}";
+    let sub: String = calls.iter().map(|call| format!("- for: agent:general-purpose\n  reply: [{call}]\n")).collect();
+    let below = format!("- reply: [tool: {task}]\n{sub}");
+    for (script, agent) in [(own, ""), (below, " (general-purpose)")] {
+        let ran = Harness::new()
+            .mode(Mode::Default)
+            .script(&script)
+            .answer(Answer::AllEdits)
+            .answer(Answer::No { feedback: None })
+            .prompt("go")
+            .run()
+            .await;
+        let notes: Vec<String> =
+            ran.trace().lines().filter_map(|line| Some(line.split_once("\"text\":\"")?.1.to_owned())).collect();
+        let want = [
+            format!("✓ you allowed for this session{agent}: all edits\"}}"),
+            format!("✗ you denied{agent}: cargo build\"}}"),
+        ];
+        assert_eq!(notes, want, "{}", ran.trace());
+        assert!(ran.trace().contains("mode acceptEdits"), "{}", ran.trace());
+        assert_eq!(ran.session().facts().mode, Some(Mode::AcceptEdits));
+    }
+}
+
+#[test]
+fn shift_tab_in_an_edit_lets_all_edits_run() {
+    for size in SIZES {
+        let program = Program::new();
+        let write =
+            |path: &str| format!("- reply: [tool: {{name: Write, input: {{file_path: {path}, content: x}}}}]\n");
+        let screen =
+            scripted(&program, size, &format!("{}{}- reply: [text: The end.]\n", write("made"), write("second")));
+        screen.send("go\r");
+        screen.wait_live("Yes, all edits in this session");
+        assert!(!program.project().join("made").exists());
+        screen.send("\x1b[Z");
+        screen.wait_text("The end.");
+        assert!(program.project().join("made").exists() && program.project().join("second").exists());
+        assert!(screen.scrollback_text().contains("✓ you allowed for this session: all"));
     }
 }

@@ -38,6 +38,7 @@ fn ops() {
         Op::Shell { command: "ls".into() },
         Op::Command { name: "model".into(), args: "opus".into() },
         Op::Answer { id: AskId(1), answer: Answer::Yes },
+        Op::Answer { id: AskId(1), answer: Answer::AllEdits },
         Op::Answer {
             id: AskId(1),
             answer: Answer::Always { rules: vec!["Bash(ls:*)".into()], scope: GrantScope::Project },
@@ -77,6 +78,7 @@ fn questions() -> Vec<Question> {
             diff: None,
             reasons: vec!["why".into()],
             suggestions: vec!["Bash(ls:*)".into()],
+            all_edits: true,
         },
         Question::Trust { folder: "/p".into(), uses: vec!["a rule".into()] },
         Question::LocalServer { url: "http://127.0.0.1:1".into(), model: "m".into() },

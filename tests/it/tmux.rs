@@ -73,12 +73,12 @@ impl Tmux {
     /// Waits until the live region is drawn for this size and has found the bottom of the screen.
     #[track_caller]
     fn at_rest(&self, (columns, rows): (u16, u16)) {
-        let rule = "─".repeat(columns.into());
+        let whole = |rule: &str| rule.ends_with('─') && rule.chars().count() == usize::from(columns);
         self.wait_until("the region at the bottom", |screen| {
             let lines: Vec<_> = screen.lines().collect();
             let last = lines.get(usize::from(rows) - 1);
             let rules: Vec<_> = lines.iter().filter(|line| line.starts_with('─')).collect();
-            let drawn = !rules.is_empty() && rules.iter().all(|line| **line == rule);
+            let drawn = !rules.is_empty() && rules.iter().all(|line| whole(line));
             drawn && last.is_some_and(|line| !line.is_empty())
         });
     }

@@ -35,6 +35,11 @@ enum Waited {
     Decided(Decision),
 }
 
+/// Whether the call runs after this answer.
+fn allows(answer: &Answer) -> bool {
+    matches!(answer, Answer::Yes | Answer::AllEdits | Answer::Always { .. })
+}
+
 impl Agent {
     /// Checks the call, decides, and asks where the decision is to ask.
     pub(super) async fn admit(
@@ -147,6 +152,7 @@ impl Agent {
         {
             diff.path = below.to_string_lossy().into_owned();
         }
+        let all_edits = diff.is_some() && self.accepted_as_edit(&ready);
         let title = ready.tool.title(&ready.call.input);
         let what = decided::subject(&ready.call, &title);
         let question = Question::Permission {
@@ -157,6 +163,7 @@ impl Agent {
             diff,
             reasons: decision.reasons,
             suggestions: decision.suggestions.iter().map(ToString::to_string).collect(),
+            all_edits,
         };
         let result = |outcome, text: &str| ToolResult::of_text(ready.call.id.clone(), outcome, text);
         // The screen shows the user's own words, if any: what the model is told is no news to who said it.
@@ -169,13 +176,23 @@ impl Agent {
             Waited::Decided(decision) if decision.behavior == Behavior::Allow => return Ok(Admission::Run(ready)),
             Waited::Decided(decision) => return Ok(self.denied(&ready, &decision)),
         };
-        if answer.as_ref().is_some_and(|answer| !matches!(answer, Answer::Yes | Answer::Always { .. })) {
+        // Only what was offered can be chosen.
+        let answer = answer.map(|answer| match answer {
+            Answer::AllEdits if !all_edits => Answer::No { feedback: None },
+            answer => answer,
+        });
+        if answer.as_ref().is_some_and(|answer| !allows(answer)) {
             self.decided_call((false, Decider::User, Lasts::Once), &what, desk).await?;
         }
         Ok(match answer {
             None => Admission::Stopped(result(Outcome::Interrupted, "Interrupted by the user before it ran.")),
             Some(Answer::Yes) => {
                 self.decided_call((true, Decider::User, Lasts::Once), &what, desk).await?;
+                Admission::Run(ready)
+            }
+            Some(Answer::AllEdits) => {
+                self.decided_call((true, Decider::User, Lasts::Session), "all edits", desk).await?;
+                self.accept_edits(desk).await?;
                 Admission::Run(ready)
             }
             Some(Answer::Always { rules, scope }) => {
@@ -225,7 +242,7 @@ impl Agent {
             let decision = self.decide_ready(ready);
             match answer {
                 // A yes in the old mode is none in the new one.
-                Some(Some(Answer::Yes | Answer::Always { .. })) if decision.behavior == Behavior::Deny => {
+                Some(Some(answer)) if allows(&answer) && decision.behavior == Behavior::Deny => {
                     return Ok(Waited::Decided(decision));
                 }
                 Some(answer) => return Ok(Waited::Answer(answer)),

@@ -135,6 +135,17 @@ impl Agent {
         }
     }
 
+    /// Whether a call that asks now would run in mode `acceptEdits`.
+    pub(super) fn accepted_as_edit(&self, ready: &Ready) -> bool {
+        let hook_asks = ready.said.as_ref().is_some_and(|said| said.decision == hooks::Decision::Ask);
+        let (rules, trust) = (&self.policy.rules, self.policy.trust);
+        self.mode() == Mode::Default
+            && !hook_asks
+            && matches!(ready.access, Access::Write { .. })
+            && self.decide_by(&ready.call.name, &ready.access, Mode::AcceptEdits, rules, trust).behavior
+                == Behavior::Allow
+    }
+
     /// Whether a hook's yes may stand for the user's: not where the administrator or another hook wants a person to be
     /// asked, nor for files that no rule opens.
     fn hooks_may_answer(&self, ready: &Ready) -> bool {

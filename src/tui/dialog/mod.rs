@@ -18,6 +18,7 @@ use self::plain::Plain;
 use self::plan::Review;
 use super::paint;
 use super::theme::Theme;
+use crate::message::FileDiff;
 use crate::protocol::{Answer, Ask, AskId, Question};
 
 /// What a key did.
@@ -29,10 +30,16 @@ pub enum Outcome {
     /// The file shall be opened in the editor, and its text shown afterwards.
     Edit(PathBuf),
     Copy(String),
+    /// The whole change shall be shown.
+    Diff(FileDiff),
+    /// Yes to this edit, and to those beside it.
+    Together,
 }
 
 /// Columns of the type of a sub-agent that asks, and of what it works on.
 const ABOUT: usize = 24;
+/// Columns of a choice's mark and digit.
+const DIGIT: usize = 5;
 
 /// An open question.
 #[derive(Debug, Clone)]
@@ -43,6 +50,8 @@ pub struct Dialog {
     /// It needs the whole screen, which has this size.
     covers: bool,
     size: (u16, u16),
+    /// Which of several questions it is: `2 of 3`.
+    place: String,
 }
 
 #[derive(Debug, Clone)]
@@ -66,7 +75,7 @@ impl Dialog {
             Question::Choices { questions } => Panel::Choices(Box::new(Form::new(questions))),
             question => Panel::Plain(Box::new(Plain::new(question, headline.clone()))),
         };
-        Dialog { id: ask.id, headline, panel, covers: false, size: (0, 0) }
+        Dialog { id: ask.id, headline, panel, covers: false, size: (0, 0), place: String::new() }
     }
 
     pub fn id(&self) -> AskId {
@@ -76,6 +85,22 @@ impl Dialog {
     /// One line that says what is asked, for a notification.
     pub fn headline(&self) -> &str {
         &self.headline
+    }
+
+    /// The file of an edit that may be answered together with others.
+    pub fn edit(&self) -> Option<&str> {
+        match &self.panel {
+            Panel::Plain(plain) => plain.edit(),
+            Panel::Plan(_) | Panel::Choices(_) => None,
+        }
+    }
+
+    /// What else waits: which of how many this is, and the files of other edits.
+    pub fn among(&mut self, (nth, all): (usize, usize), others: Vec<String>) {
+        self.place = if all > 1 { format!("{nth} of {all}") } else { String::new() };
+        if let Panel::Plain(plain) = &mut self.panel {
+            plain.beside(others);
+        }
     }
 
     /// Wants the whole (alternate) screen. A tall dialog in the live region would be pushed into the scrollback when
@@ -169,18 +194,25 @@ impl Dialog {
     /// Draws it; `word` is a short word to the user that takes the place of the keys.
     pub fn draw(&self, area: Rect, buf: &mut Buffer, word: Option<&str>, theme: &Theme) -> Option<Position> {
         match &self.panel {
-            Panel::Plain(plain) => plain.draw(area, buf, word, theme),
+            Panel::Plain(plain) => plain.draw(area, buf, (word, &self.place), theme),
             Panel::Plan(review) => review.draw(area, buf, word, theme),
             Panel::Choices(form) => form.draw(area, buf, word, theme),
         }
     }
 }
 
-/// Choices with their digits, one marked; each takes at most `rows` rows.
-fn numbered(labels: &[String], selected: usize, rows: usize, width: u16, theme: &Theme) -> Vec<Line<'static>> {
-    let room = (width as usize).saturating_sub(5);
+/// Choices with their digits, one marked; each takes at most `rows` rows. A key stands beside its choice where there is
+/// room, and ends at the column `keys` or behind the label.
+fn numbered(
+    labels: &[(String, &str)],
+    selected: usize,
+    rows: usize,
+    (width, keys): (u16, usize),
+    theme: &Theme,
+) -> Vec<Line<'static>> {
+    let room = (width as usize).saturating_sub(DIGIT);
     let mut lines = Vec::new();
-    for (at, label) in labels.iter().enumerate() {
+    for (at, (label, key)) in labels.iter().enumerate() {
         let chosen = at == selected;
         let style = if chosen { theme.selected } else { theme.text };
         let mut folded = paint::fold(label, room);
@@ -193,9 +225,15 @@ fn numbered(labels: &[String], selected: usize, rows: usize, width: u16, theme: 
             let mark = match (row, chosen) {
                 (0, true) => format!("› {}. ", at + 1),
                 (0, false) => format!("  {}. ", at + 1),
-                _ => "     ".to_owned(),
+                _ => " ".repeat(DIGIT),
             };
-            lines.push(Line::from(vec![Span::styled(mark, style), Span::styled(text, style)]));
+            let (used, beside) = (DIGIT + paint::width(&text), paint::width(key));
+            let gap = keys.min(width as usize).saturating_sub(used + beside).max(2);
+            let mut spans = vec![Span::styled(mark, style), Span::styled(text, style)];
+            if row == 0 && beside > 0 && used + gap + beside <= width as usize {
+                spans.push(Span::styled(format!("{}{key}", " ".repeat(gap)), theme.dim));
+            }
+            lines.push(Line::from(spans));
         }
     }
     lines

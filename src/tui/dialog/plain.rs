@@ -9,7 +9,8 @@ use ratatui::text::Line;
 
 use super::question::{self, Choice, Then};
 use super::{Outcome, numbered};
-use crate::protocol::{Answer, Question};
+use crate::message::FileDiff;
+use crate::protocol::{Answer, GrantScope, Question};
 use crate::tui::composer::field::Field;
 use crate::tui::paint;
 use crate::tui::theme::Theme;
@@ -18,12 +19,13 @@ use crate::tui::theme::Theme;
 const LABEL_ROWS: usize = 2;
 const FEW_ROWS: usize = 3;
 
+/// Column at which the keys beside the choices end, where there is room.
+const KEYS: usize = 64;
+
 /// Which part of the dialog the user is in.
 #[derive(Debug, Clone)]
 enum Stage {
     Choices,
-    /// Which rules are saved, and where.
-    Scope,
     /// What the agent shall do instead.
     Feedback(Box<Field>),
 }
@@ -35,12 +37,16 @@ pub(super) struct Plain {
     title: String,
     stage: Stage,
     selected: usize,
+    /// How long suggested rules would be kept.
+    scope: GrantScope,
+    /// The files of other edits that wait, which one answer may cover with this one.
+    others: Vec<String>,
     /// Rows of the body that are scrolled away.
     scroll: usize,
     /// All of the body is in sight where it stands.
     fits: bool,
-    /// The end of the body, and of the rules, has been on the screen.
-    read: (bool, bool),
+    /// The end of the body has been on the screen.
+    read: bool,
     /// The body as it was last laid out: a long diff is not rendered anew for each frame.
     laid: Option<Laid>,
 }
@@ -49,14 +55,12 @@ pub(super) struct Plain {
 #[derive(Debug, Clone)]
 struct Laid {
     width: u16,
-    scope: bool,
     theme: String,
     lines: Vec<Line<'static>>,
 }
 
 /// How the rows of a dialog are shared out.
 struct Layout {
-    rule: u16,
     title: u16,
     /// Rows of the body.
     room: usize,
@@ -70,10 +74,34 @@ impl Plain {
             title,
             stage: Stage::Choices,
             selected: 0,
+            scope: GrantScope::Session,
+            others: Vec::new(),
             scroll: 0,
             fits: false,
-            read: (false, false),
+            read: false,
             laid: None,
+        }
+    }
+
+    /// What it would change, where an answer for all edits may cover it: that can be undone.
+    pub(super) fn edit(&self) -> Option<&str> {
+        match &self.question {
+            Question::Permission { title, diff: Some(_), all_edits: true, .. } => Some(title),
+            _ => None,
+        }
+    }
+
+    /// Other edits that wait.
+    pub(super) fn beside(&mut self, others: Vec<String>) {
+        self.others = others;
+        self.selected = self.selected.min(self.choices(u16::MAX).len().saturating_sub(1));
+    }
+
+    /// The change that it asks about.
+    fn diff(&self) -> Option<&FileDiff> {
+        match &self.question {
+            Question::Permission { diff, .. } => diff.as_ref(),
+            _ => None,
         }
     }
 
@@ -93,20 +121,28 @@ impl Plain {
             }
             return Outcome::Open;
         }
-        let choices = self.choices();
+        let choices = self.choices(size.0);
+        let at = |key: &str| choices.iter().position(|choice| choice.then.key() == key);
         match key.code {
-            KeyCode::Esc if matches!(self.stage, Stage::Scope) => self.go(Stage::Choices),
             KeyCode::Esc => return Outcome::Answered(Answer::No { feedback: None }),
+            KeyCode::BackTab if at("shift+tab").is_some() => return self.choose(at("shift+tab"), size.0),
             KeyCode::Up | KeyCode::BackTab => self.selected = (self.selected + choices.len() - 1) % choices.len(),
             KeyCode::Down | KeyCode::Tab => self.selected = (self.selected + 1) % choices.len(),
+            KeyCode::Left | KeyCode::Right if let Some(always) = at("←→") => {
+                self.selected = always;
+                self.scope = question::beside(self.scope, if key.code == KeyCode::Left { -1 } else { 1 });
+            }
             KeyCode::PageUp | KeyCode::PageDown | KeyCode::Home | KeyCode::End => self.scroll(key.code, size, theme),
             KeyCode::Char(' ') if plain => self.scroll(KeyCode::PageDown, size, theme),
-            KeyCode::Enter => return self.choose(self.selected),
+            KeyCode::Enter => return self.choose(Some(self.selected), size.0),
             KeyCode::Char(c @ '1'..='9') if plain => {
-                let at = c as usize - '1' as usize;
-                if at < choices.len() {
-                    return self.choose(at);
-                }
+                return self.choose((c as usize).checked_sub('1' as usize), size.0);
+            }
+            KeyCode::Char(c @ ('y' | 'n' | 'a')) if plain && at(c.encode_utf8(&mut [0; 4])).is_some() => {
+                return self.choose(at(c.encode_utf8(&mut [0; 4])), size.0);
+            }
+            KeyCode::Char('d') if plain => {
+                return self.diff().map_or(Outcome::Ignored, |diff| Outcome::Diff(diff.clone()));
             }
             _ => return Outcome::Ignored,
         }
@@ -120,21 +156,20 @@ impl Plain {
                 field.insert(text);
                 true
             }
-            Stage::Choices | Stage::Scope => false,
+            Stage::Choices => false,
         }
     }
 
     /// Lays the body out where that has changed.
     pub(super) fn settle(&mut self, width: u16, theme: &Theme) {
         if let Cow::Owned(lines) = self.body(width, theme) {
-            let scope = matches!(self.stage, Stage::Scope);
-            self.laid = Some(Laid { width, scope, theme: theme.name.clone(), lines });
+            self.laid = Some(Laid { width, theme: theme.name.clone(), lines });
         }
     }
 
     /// Rows that it wants at a width, at most `most`.
     pub(super) fn height(&self, width: u16, most: u16, theme: &Theme) -> u16 {
-        let frame = 3 + self.choice_lines(width, LABEL_ROWS, theme).len();
+        let frame = 2 + self.choice_lines(width, LABEL_ROWS, theme).len();
         (frame + self.body(width, theme).len()).min(most as usize) as u16
     }
 
@@ -146,37 +181,42 @@ impl Plain {
 
     /// It stands on the screen, so wide and so high. True when something can be chosen now that could not be before.
     pub(super) fn drawn(&mut self, width: u16, height: u16, theme: &Theme) -> bool {
-        let unread = self.unread();
+        let before = (self.unread(), self.read);
         let end = self.first(width, height, theme) + self.layout(width, height, theme).room;
-        let whole = end >= self.body(width, theme).len();
-        match self.stage {
-            Stage::Scope => self.read.1 |= whole,
-            Stage::Choices | Stage::Feedback(_) => self.read.0 |= whole,
-        }
-        unread != self.unread()
+        self.read |= end >= self.body(width, theme).len();
+        before != (self.unread(), self.read)
     }
 
-    pub(super) fn draw(&self, mut area: Rect, buf: &mut Buffer, word: Option<&str>, theme: &Theme) -> Option<Position> {
+    /// Draws it; `place` says which of several questions it is.
+    pub(super) fn draw(
+        &self,
+        mut area: Rect,
+        buf: &mut Buffer,
+        (word, place): (Option<&str>, &str),
+        theme: &Theme,
+    ) -> Option<Position> {
         let width = area.width;
-        let Layout { rule, title, room, choices } = self.layout(width, area.height, theme);
+        let Layout { title, room, choices } = self.layout(width, area.height, theme);
         let body = self.body(width, theme);
-        paint::rule(buf, paint::take(&mut area, rule), "", theme.warning);
-        let headline = paint::cut(&self.title, width as usize);
-        paint::lines(buf, paint::take(&mut area, title), &[Line::styled(headline, theme.heading)]);
+        let row = paint::take(&mut area, title);
+        paint::rule(buf, row, "", theme.warning);
+        let (end, cells) = (if place.is_empty() { String::new() } else { format!(" {place} ──") }, width as usize);
+        let headline = paint::cut(&self.title, cells.saturating_sub(5 + paint::width(&end)));
+        paint::lines(
+            buf,
+            Rect { x: row.x + 2.min(width), width: width.saturating_sub(2), ..row },
+            &[Line::styled(format!(" {headline} "), theme.heading)],
+        );
+        let right = (paint::width(&end) as u16).min(width);
+        paint::lines(buf, Rect { x: row.right() - right, width: right, ..row }, &[Line::styled(end, theme.warning)]);
         let scroll = self.scroll.min(body.len().saturating_sub(room));
         let shown = &body[scroll..];
         let hidden = shown.len().saturating_sub(room);
         paint::lines(buf, paint::take(&mut area, room.min(shown.len()) as u16), shown);
         let first = area.y;
         paint::lines(buf, paint::take(&mut area, choices.len() as u16), &choices);
-        let hint = match (word, &self.stage, hidden + scroll) {
-            (Some(word), ..) => word.to_owned(),
-            (_, Stage::Feedback(_), _) => "Enter sends · Esc goes back".to_owned(),
-            (_, _, 0) => "↑↓ Enter choose · Esc no".to_owned(),
-            _ if self.unread() => format!("PgDn: {hidden} more rows to read before Yes · Esc no"),
-            _ => format!("PgUp/PgDn {scroll}↑ {hidden}↓ · Enter choose · Esc no"),
-        };
-        paint::lines(buf, area, &[Line::styled(paint::cut(&hint, width as usize), theme.dim)]);
+        let hint = word.map_or_else(|| self.hint(scroll, hidden, cells), str::to_owned);
+        paint::lines(buf, area, &[Line::styled(paint::cut(&hint, cells), theme.dim)]);
         match &self.stage {
             Stage::Feedback(field) if first < buf.area.bottom() => {
                 let row =
@@ -187,19 +227,47 @@ impl Plain {
         }
     }
 
+    /// The keys, the most needed first, as many as fit; or what the scope that is being chosen means.
+    fn hint(&self, above: usize, below: usize, width: usize) -> String {
+        if matches!(self.stage, Stage::Feedback(_)) {
+            return "Enter sends · Esc goes back".to_owned();
+        }
+        if self.unread() {
+            return format!("PgDn: {below} more rows to read before Yes · Esc no");
+        }
+        let choices = self.choices(u16::MAX);
+        let scroll = if above + below > 0 { format!("PgUp/PgDn {above}↑ {below}↓") } else { String::new() };
+        let always = choices.get(self.selected).is_some_and(|choice| choice.then == Then::Always);
+        let parts = [
+            if always { question::means(self.scope) } else { "" },
+            &scroll,
+            if scroll.is_empty() { "↑↓ Enter choose" } else { "Enter choose" },
+            "Esc no",
+            if self.diff().is_some() { "d whole diff" } else { "" },
+        ];
+        let mut hint = String::new();
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            let longer = if hint.is_empty() { part.to_owned() } else { format!("{hint} · {part}") };
+            if hint.is_empty() || paint::width(&longer) <= width {
+                hint = longer;
+            }
+        }
+        hint
+    }
+
     /// Shares the rows out. The choices go before the body: without them nobody gets out. But some of the body has to be
     /// there: nobody could read it otherwise.
     fn layout(&self, width: u16, height: u16, theme: &Theme) -> Layout {
         let height = height as usize;
         let body = self.body(width, theme).len();
         let mut choices = self.choice_lines(width, LABEL_ROWS, theme);
-        if height < 3 + choices.len() + body.min(FEW_ROWS) {
+        if height < 2 + choices.len() + body.min(FEW_ROWS) {
             choices = self.choice_lines(width, 1, theme);
         }
         let spare = height.saturating_sub(choices.len() + body.min(1));
-        let (rule, title) = (u16::from(spare >= 3), u16::from(spare >= 2));
-        let room = height.saturating_sub(spare.min(3) + choices.len());
-        Layout { rule, title, room, choices }
+        let title = u16::from(spare >= 2);
+        let room = height.saturating_sub(spare.min(2) + choices.len());
+        Layout { title, room, choices }
     }
 
     /// The first row of the body that is shown.
@@ -210,19 +278,19 @@ impl Plain {
 
     /// Something of what a yes would allow was not on the screen yet.
     fn unread(&self) -> bool {
-        match self.stage {
-            Stage::Choices => question::read_first(&self.question) && !self.fits && !self.read.0,
-            Stage::Scope => !self.fits && !self.read.1,
-            Stage::Feedback(_) => false,
-        }
+        matches!(self.stage, Stage::Choices) && question::read_first(&self.question) && !self.fits && !self.read
     }
 
-    fn choices(&self) -> Vec<Choice> {
-        match self.stage {
-            Stage::Choices => question::choices(&self.question),
-            Stage::Scope => question::scopes(&self.question),
-            Stage::Feedback(_) => Vec::new(),
-        }
+    /// It cannot be chosen before all was read. Rules that no row holds stand at the end of the body.
+    fn blocked(&self, then: &Then, width: u16) -> bool {
+        let in_body = || question::rules_in_body(&self.question, room(width));
+        !then.refuses() && (self.unread() || (*then == Then::Always && !self.fits && !self.read && in_body()))
+    }
+
+    fn choices(&self, width: u16) -> Vec<Choice> {
+        let mut choices = question::choices(&self.question, self.scope, room(width));
+        choices.extend(question::together(&self.others));
+        choices
     }
 
     fn choice_lines(&self, width: u16, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
@@ -230,37 +298,49 @@ impl Plain {
             let label = paint::cut("What shall the agent do instead?", width as usize);
             return vec![Line::styled(label, theme.text), Line::styled("> ", theme.accent)];
         }
-        let unread = self.unread();
-        let label = |choice: Choice| match unread && !choice.then.refuses() {
-            true => format!("(read to the end first) {}", choice.label),
-            false => choice.label,
+        let label = |choice: Choice| match self.blocked(&choice.then, width) {
+            true if choice.then == Then::Always => ("(read to the end first) Yes, always".to_owned(), ""),
+            true => (format!("(read to the end first) {}", choice.label), ""),
+            false => (choice.label, choice.then.key()),
         };
-        let labels: Vec<String> = self.choices().into_iter().map(label).collect();
-        numbered(&labels, self.selected, rows, width, theme)
+        let labels: Vec<(String, &str)> = self.choices(width).into_iter().map(label).collect();
+        numbered(&labels, self.selected, rows, (width, KEYS), theme)
     }
 
     fn body(&self, width: u16, theme: &Theme) -> Cow<'_, [Line<'static>]> {
-        let scope = matches!(self.stage, Stage::Scope);
-        let fits = |laid: &&Laid| laid.width == width && laid.scope == scope && laid.theme == theme.name;
-        match (self.laid.as_ref().filter(fits), scope) {
-            (Some(laid), _) => Cow::Borrowed(&laid.lines),
-            (None, true) => Cow::Owned(question::rules(&self.question, width as usize, theme)),
-            (None, false) => Cow::Owned(question::body(&self.question, width as usize, theme)),
+        let fits = |laid: &&Laid| laid.width == width && laid.theme == theme.name;
+        match self.laid.as_ref().filter(fits) {
+            Some(laid) => Cow::Borrowed(&laid.lines),
+            None => {
+                let mut lines = question::body(&self.question, usize::from(width), theme);
+                lines.extend(question::rules(&self.question, room(width), usize::from(width), theme));
+                Cow::Owned(lines)
+            }
         }
     }
 
-    fn choose(&mut self, at: usize) -> Outcome {
+    /// Takes a choice; one that is not there, or not yet, does nothing.
+    fn choose(&mut self, at: Option<usize>, width: u16) -> Outcome {
+        let Some((at, Choice { then, .. })) = at.and_then(|at| Some((at, self.choices(width).into_iter().nth(at)?)))
+        else {
+            return Outcome::Open;
+        };
         self.selected = at;
-        let then = self.choices().swap_remove(at).then;
-        if self.unread() && !then.refuses() {
+        if self.blocked(&then, width) {
             return Outcome::Open;
         }
         match then {
-            Then::Answer(answer) => return Outcome::Answered(answer),
-            Then::Scope => self.go(Stage::Scope),
-            Then::Feedback => self.go(Stage::Feedback(Box::default())),
+            Then::Answer(answer) => Outcome::Answered(answer),
+            Then::Always => {
+                let rules = question::suggestions(&self.question).to_vec();
+                Outcome::Answered(Answer::Always { rules, scope: self.scope })
+            }
+            Then::Together => Outcome::Together,
+            Then::Feedback => {
+                self.go(Stage::Feedback(Box::default()));
+                Outcome::Open
+            }
         }
-        Outcome::Open
     }
 
     fn go(&mut self, stage: Stage) {
@@ -281,4 +361,9 @@ impl Plain {
             _ => most,
         };
     }
+}
+
+/// Cells of a choice's row behind its digit.
+fn room(width: u16) -> usize {
+    usize::from(width).saturating_sub(super::DIGIT)
 }

@@ -197,12 +197,12 @@ impl Review {
             let label = paint::cut("What shall be different? (may be empty)", columns);
             return vec![Line::styled(label, theme.text), Line::styled("> ", theme.accent)];
         }
-        let labels = CHOICES.map(str::to_owned);
+        let labels = CHOICES.map(|label| (label.to_owned(), ""));
         let mut lines = Vec::new();
         if height >= ROOMY {
             lines.push(Line::styled(paint::cut("Go ahead with this plan?", columns), theme.heading));
         }
-        lines.extend(numbered(&labels, self.selected, 1, width, theme));
+        lines.extend(numbered(&labels, self.selected, 1, (width, 0), theme));
         lines
     }
 

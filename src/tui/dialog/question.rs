@@ -14,16 +14,30 @@ const DIFF_ROWS: usize = 2_000;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Then {
     Answer(Answer),
-    /// Shows the rules and asks where to keep them.
-    Scope,
+    /// Keeps the suggested rules, for as long as the scope beside it says.
+    Always,
     /// Asks what to do instead.
     Feedback,
+    /// Yes to this edit, and to all others that wait.
+    Together,
 }
 
 impl Then {
     /// It gives nothing away.
     pub(super) fn refuses(&self) -> bool {
         matches!(self, Then::Feedback | Then::Answer(Answer::No { .. }))
+    }
+
+    /// The key that chooses it, besides its digit; of `Always` those that change its scope.
+    pub(super) fn key(&self) -> &'static str {
+        match self {
+            Then::Answer(Answer::Yes) => "y",
+            Then::Answer(Answer::AllEdits) => "shift+tab",
+            Then::Answer(_) if !self.refuses() => "",
+            Then::Answer(_) | Then::Feedback => "n",
+            Then::Always => "←→",
+            Then::Together => "a",
+        }
     }
 }
 
@@ -126,28 +140,42 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
     lines
 }
 
+/// The choice that answers several edits at once.
+pub(super) fn together(others: &[String]) -> Option<Choice> {
+    let count = match others.len() {
+        0 => return None,
+        1 => "Both edits".to_owned(),
+        2 => "All three edits".to_owned(),
+        more => format!("All {} edits", more + 1),
+    };
+    Some(choice(format!("{count}: this, {}", others.join(", ")), Then::Together))
+}
+
 /// Whether all that stands there must have been on the screen before anything but a no can be chosen. What a diff shows
 /// can be undone, and may be long.
 pub(super) fn read_first(question: &Question) -> bool {
     !matches!(question, Question::Permission { diff: Some(_), .. })
 }
 
-/// What the user can choose first.
-pub(super) fn choices(question: &Question) -> Vec<Choice> {
+/// What the user can choose; a label of one row has `room` cells.
+pub(super) fn choices(question: &Question, scope: GrantScope, room: usize) -> Vec<Choice> {
     let yes = || Then::Answer(Answer::Yes);
     match question {
-        Question::Permission { suggestions, .. } => {
+        Question::Permission { suggestions, all_edits, .. } => {
             let mut choices = vec![choice("Yes", yes())];
-            if !suggestions.is_empty() {
-                choices.push(choice(format!("Yes, and don't ask again for {}", suggestions.join(", ")), Then::Scope));
+            if *all_edits {
+                choices.push(choice("Yes, all edits in this session", Then::Answer(Answer::AllEdits)));
             }
-            choices.push(choice("No, and tell the agent what to do instead", Then::Feedback));
+            if !suggestions.is_empty() {
+                choices.push(choice(always(question, scope, room), Then::Always));
+            }
+            choices.push(choice("No, and say why", Then::Feedback));
             choices
         }
         Question::Trust { .. } => vec![choice("Yes, trust this folder", yes()), choice("No", no())],
         Question::LocalServer { .. } => vec![choice("Yes, use it", yes()), choice("No", no())],
         Question::Repeated { .. } => {
-            vec![choice("Go on", yes()), choice("Stop, and tell the agent what to do instead", Then::Feedback)]
+            vec![choice("Go on", yes()), choice("Stop, and say why", Then::Feedback)]
         }
         Question::Locked { .. } => vec![
             choice("Fork it: go on in a copy", Then::Answer(Answer::Fork)),
@@ -159,22 +187,72 @@ pub(super) fn choices(question: &Question) -> Vec<Choice> {
     }
 }
 
-/// Where the suggested rules can be kept.
-pub(super) fn scopes(question: &Question) -> Vec<Choice> {
-    let Question::Permission { suggestions, .. } = question else { return Vec::new() };
-    let always = |scope| Then::Answer(Answer::Always { rules: suggestions.clone(), scope });
-    vec![
-        choice("For this session", always(GrantScope::Session)),
-        choice("For this project (.claude/settings.local.json)", always(GrantScope::Project)),
-        choice("For me, everywhere (user settings)", always(GrantScope::User)),
-    ]
+/// Where rules can be kept: a word for the choice, and what it means.
+const SCOPES: [(GrantScope, &str, &str); 3] = [
+    (GrantScope::Session, "session", "session: until it ends"),
+    (GrantScope::Project, "project", "project: .claude/settings.local.json"),
+    (GrantScope::User, "me", "me: user settings, in every project"),
+];
+/// What stands before the rules, and between them and all scopes.
+const ALWAYS: &str = "Yes, always: ";
+const GAP: &str = "   ";
+
+/// What a scope means.
+pub(super) fn means(scope: GrantScope) -> &'static str {
+    SCOPES.iter().find(|(one, ..)| *one == scope).map_or("", |(.., means)| means)
 }
 
-/// The rules exactly as they would be saved.
-pub(super) fn rules(question: &Question, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Question::Permission { suggestions, .. } = question else { return Vec::new() };
-    let mut lines = paint::folded("From now on this runs without asking:", width, theme.text);
-    for rule in suggestions {
+/// The scope beside another one; the first and the last have one neighbour.
+pub(super) fn beside(scope: GrantScope, by: isize) -> GrantScope {
+    let at = SCOPES.iter().position(|(one, ..)| *one == scope).unwrap_or(0);
+    SCOPES[at.saturating_add_signed(by).min(SCOPES.len() - 1)].0
+}
+
+/// The rules that are suggested.
+pub(super) fn suggestions(question: &Question) -> &[String] {
+    match question {
+        Question::Permission { suggestions, .. } => suggestions,
+        _ => &[],
+    }
+}
+
+/// All suggested rules in one row, where they can be read in it.
+fn row_of_rules(question: &Question, room: usize) -> Option<String> {
+    let rules: Vec<String> = suggestions(question).iter().map(|rule| paint::visible(&paint::dense(rule))).collect();
+    let row = rules.join(", ");
+    let narrow = paint::width(&narrow("session", &row));
+    (!row.contains('\n') && narrow <= room).then_some(row)
+}
+
+fn narrow(scope: &str, rules: &str) -> String {
+    format!("Always ‹{scope}›: {rules}")
+}
+
+/// What the choice of keeping the rules says: the rules, where one row of `room` cells holds them, and for how long.
+pub(super) fn always(question: &Question, scope: GrantScope, room: usize) -> String {
+    let chosen = SCOPES.iter().find(|(one, ..)| *one == scope).map_or("", |(_, word, _)| word);
+    let Some(rules) = row_of_rules(question, room) else { return narrow(chosen, "rules above") };
+    let mark = |(_, word, _): &(GrantScope, &str, &str)| {
+        if *word == chosen { format!("‹{word}›") } else { format!(" {word} ") }
+    };
+    let scopes: String = SCOPES.iter().map(mark).collect();
+    let all = format!("{ALWAYS}{rules}{GAP}{}", scopes.trim_end());
+    let widest = paint::width(ALWAYS) + paint::width(&rules) + paint::width(GAP) + paint::width(&scopes);
+    if widest <= room { all } else { narrow(chosen, &rules) }
+}
+
+/// Whether the rules stand in the body, since no row holds them.
+pub(super) fn rules_in_body(question: &Question, room: usize) -> bool {
+    !suggestions(question).is_empty() && row_of_rules(question, room).is_none()
+}
+
+/// The rules exactly as they would be saved, where the choice cannot hold them.
+pub(super) fn rules(question: &Question, room: usize, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+    if !rules_in_body(question, room) {
+        return Vec::new();
+    }
+    let mut lines = paint::folded("Always would stop asking for these:", width, theme.text);
+    for rule in suggestions(question) {
         lines.extend(paint::folded(&paint::dense(rule), width, theme.code));
     }
     lines

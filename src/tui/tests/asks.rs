@@ -14,6 +14,7 @@ const SIZES: [(u16, u16); 3] = [(40, 12), (80, 24), (200, 60)];
 const SENTENCE: &str = "rename it to 2, y or n? ecjk bgG 1 4 a";
 
 fn permission(command: &str, diff: Option<FileDiff>) -> Question {
+    let all_edits = diff.is_some();
     Question::Permission {
         call: CallId::nth(1),
         tool: if diff.is_some() { "Edit" } else { "Bash" }.into(),
@@ -22,6 +23,7 @@ fn permission(command: &str, diff: Option<FileDiff>) -> Question {
         diff,
         reasons: Vec::new(),
         suggestions: vec!["Bash(touch:*)".into()],
+        all_edits,
     }
 }
 
@@ -113,7 +115,23 @@ fn a_sentence_answers_nothing_and_loses_no_letter() {
 
 #[test]
 fn no_key_answers_what_has_just_come_up() {
-    let keys = ["<enter>", "1", "2", "<esc>", " ", "y", "<tab>", "<down><enter>", "<up><enter>", "3<enter>"];
+    let keys = [
+        "<enter>",
+        "1",
+        "2",
+        "<esc>",
+        " ",
+        "y",
+        "<tab>",
+        "<down><enter>",
+        "<up><enter>",
+        "3<enter>",
+        "n",
+        "a",
+        "d",
+        "<backtab>",
+        "<right><enter>",
+    ];
     for size in SIZES {
         for question in kinds() {
             for keys in keys {
@@ -255,23 +273,21 @@ fn a_question_waits_in_one_line() {
     ");
     run.wait(1_000);
     assert_snapshot!(run.screen(), @r"
-    ───
-    Bash wants to run a command
+    ── Bash wants to run a command ─────────────────────────────────────── 1 of 2 ───
     touch danger.txt
     · npm is not known to be read-only
-    › 1. Yes
-      2. No, and tell the agent what to do instead
+    › 1. Yes                                                       y
+      2. No, and say why                                           n
     keys work in a moment
     default · … · 1 more question
     ");
     run.frame().wait(500);
     assert_snapshot!(run.screen(), @r"
-    ───
-    Bash wants to run a command
+    ── Bash wants to run a command ─────────────────────────────────────── 1 of 2 ───
     touch danger.txt
     · npm is not known to be read-only
-    › 1. Yes
-      2. No, and tell the agent what to do instead
+    › 1. Yes                                                       y
+      2. No, and say why                                           n
     ↑↓ Enter choose · Esc no
     default · … · 1 more question
     ");
@@ -326,16 +342,13 @@ fn what_is_read_before_a_yes() {
     let hidden = format!("ls{}{}; rm -rf ~", " ".repeat(400), "\n".repeat(300));
     run.question(1, permission(&hidden, None)).live();
     assert_snapshot!(run.screen(), @r"
-    ───
-    Bash wants to run a command
+    ── Bash wants to run a command ───
     ls⟨400 blanks⟩
     ⟨299 blank lines⟩
     ; rm -rf ~
-    › 1. Yes
-      2. Yes, and don't ask again for
-         Bash(touch:*)
-      3. No, and tell the agent what to do
-         instead
+    › 1. Yes                               y
+      2. Always ‹session›: Bash(touch:*)  ←→
+      3. No, and say why                   n
     ↑↓ Enter choose · Esc no
     default · … · ? keys
     ");
@@ -343,53 +356,53 @@ fn what_is_read_before_a_yes() {
     let mut run = Run::new(40, 12);
     run.question(1, permission(&long, None)).live();
     assert_snapshot!(run.screen(), @r"
-    ───
-    Bash wants to run a command
+    ── Bash wants to run a command ───
     echo 1; echo 2; echo 3; echo 4; echo 5;
     echo 6; echo 7; echo 8; echo 9; echo
     10; echo 11; echo 12; echo 13; echo 14;
+    echo 15; echo 16; echo 17; echo 18;
+    echo 19; echo 20; echo 21; echo 22;
+    echo 23; echo 24; echo 25; echo 26;
     › 1. (read to the end first) Yes
-      2. (read to the end first) Yes, and
-         don't ask again for Bash(touch:*)
-      3. No, and tell the agent what to do
-         instead
-    PgDn: 5 more rows to read before Yes · …
+      2. (read to the end first) Yes, always
+      3. No, and say why                   n
+    PgDn: 2 more rows to read before Yes · …
     default · … · ? keys
     ");
     run.keys("<end>").frame();
     assert_snapshot!(run.screen(), @r"
-    ───
-    Bash wants to run a command
+    ── Bash wants to run a command ───
+    10; echo 11; echo 12; echo 13; echo 14;
+    echo 15; echo 16; echo 17; echo 18;
+    echo 19; echo 20; echo 21; echo 22;
     echo 23; echo 24; echo 25; echo 26;
     echo 27; echo 28; echo 29; echo 30; rm
     -rf /
-    › 1. Yes
-      2. Yes, and don't ask again for
-         Bash(touch:*)
-      3. No, and tell the agent what to do
-         instead
-    PgUp/PgDn 5↑ 0↓ · Enter choose · Esc no
+    › 1. Yes                               y
+      2. Always ‹session›: Bash(touch:*)  ←→
+      3. No, and say why                   n
+    PgUp/PgDn 2↑ 0↓ · Enter choose · Esc no
     default · … · ? keys
     ");
     let rules: Vec<String> = (1..=30).map(|n| format!("Bash(tool{n}:*)")).collect();
     let mut run = Run::new(40, 12);
     let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
-    run.event(ask(1, "ls", &rules)).live().keys("21");
+    run.event(ask(1, "ls", &rules)).live().keys("2");
     assert_eq!(run.answers(), Vec::<String>::new());
     assert_snapshot!(run.screen(), @r"
-    ───
-    Bash wants to run a command
-    From now on this runs without asking:
+    ── Bash wants to run a command ───
+    ls
+    · npm is not known to be read-only
+    Always would stop asking for these:
     Bash(tool1:*)
     Bash(tool2:*)
     Bash(tool3:*)
-    Bash(tool4:*)
-    › 1. (read to the end first) For this s…
-      2. (read to the end first) For this p…
-      3. (read to the end first) For me, ev…
-    PgDn: 26 more rows to read before Yes ·…
+      1. (read to the end first) Yes
+    › 2. (read to the end first) Yes, always
+      3. No, and say why                   n
+    PgDn: 27 more rows to read before Yes ·…
     default · … · ? keys
     ");
-    run.keys("<end>").frame().keys("1");
+    run.keys("<end>").frame().keys("2");
     assert_eq!(run.answers().len(), 1);
 }

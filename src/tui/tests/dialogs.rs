@@ -24,34 +24,35 @@ fn permission_is_asked_at_every_size() {
     ));
     run.live();
     assert_snapshot!(run.screen(), @r"
-    ───
-    Bash wants to run a command
+    ── Bash wants to run a command ───
     npm run build -- --mode 日本語 && npm
     run deploy --force
     · npm is not known to be read-only
-    › 1. Yes
-      2. Yes, and don't ask again for
-         Bash(npm run build:*), Bash(npm ru…
-      3. No, and tell the agent what to do
-         instead
-    ↑↓ Enter choose · Esc no
-    default · … · ? keys
-    ");
-    run.keys("2");
-    assert_snapshot!(run.screen(), @r"
-    ───
-    Bash wants to run a command
-    From now on this runs without asking:
+    Always would stop asking for these:
     Bash(npm run build:*)
     Bash(npm run deploy:*)
-    › 1. For this session
-      2. For this project
-         (.claude/settings.local.json)
-      3. For me, everywhere (user settings)
+    › 1. Yes                               y
+      2. Always ‹session›: rules above    ←→
+      3. No, and say why                   n
     ↑↓ Enter choose · Esc no
     default · … · ? keys
     ");
-    run.keys("<down><enter>");
+    run.keys("<right>");
+    assert_snapshot!(run.screen(), @r"
+    ── Bash wants to run a command ───
+    npm run build -- --mode 日本語 && npm
+    run deploy --force
+    · npm is not known to be read-only
+    Always would stop asking for these:
+    Bash(npm run build:*)
+    Bash(npm run deploy:*)
+      1. Yes                               y
+    › 2. Always ‹project›: rules above    ←→
+      3. No, and say why                   n
+    project: .claude/settings.local.json
+    default · … · ? keys
+    ");
+    run.keys("<enter>");
     assert_snapshot!(
         run.sent(),
         @r#"{"op":"answer","id":1,"answer":{"type":"always","rules":["Bash(npm run build:*)","Bash(npm run deploy:*)"],"scope":"project"}}"#
@@ -71,20 +72,21 @@ fn diffs_scroll_in_the_dialog() {
         diff: Some(diff),
         reasons: Vec::new(),
         suggestions: Vec::new(),
+        all_edits: false,
     };
     run.event(Event::Ask(Ask { id: AskId(1), question, asker: None })).live().keys("<pgdn>");
     assert_snapshot!(run.screen(), @r"
-    ───
-    Write wants to create src/new.rs (+30 −…
-     5 + line 5
-     6 + line 6
+    ── Write wants to create src/new.rs (… ───
      7 + line 7
      8 + line 8
      9 + line 9
-    › 1. Yes
-      2. No, and tell the agent what to do
-         instead
-    PgUp/PgDn 4↑ 21↓ · Enter choose · Esc no
+    10 + line 10
+    11 + line 11
+    12 + line 12
+    13 + line 13
+    › 1. Yes                               y
+      2. No, and say why                   n
+    PgUp/PgDn 6↑ 17↓ · Enter choose · Esc no
     default · … · ? keys
     ");
 }
@@ -165,7 +167,7 @@ fn the_pager_shows_keys_and_says_that_a_question_waits() {
     assert_snapshot!(draw(&run), @r"
     Keys
     Enter          send; while the agent
-    11/107 · ↑↓ PgUp PgDn g G scroll · / se…
+    11/116 · ↑↓ PgUp PgDn g G scroll · / se…
     ");
     run.event(ask(1, "ls", &[]));
     assert_snapshot!(draw(&run), @r"
@@ -218,8 +220,8 @@ fn a_tall_question_covers_the_screen_and_a_short_one_does_not() {
         let mut run = Run::new(size.0, size.1);
         run.event(ask(1, &command, &["Bash(echo:*)"])).live();
         assert_eq!(run.app.covers(), want, "{size:?}");
-        // The choice of where a rule is kept is short; it stays where the question was.
-        run.keys("2");
+        // The field for words is short; it stays where the question was.
+        run.keys("n");
         assert_eq!(run.app.covers(), want, "{size:?}");
         run.msg(Msg::Resize(80, 60));
         assert!(!run.app.covers(), "{size:?}");

@@ -344,12 +344,11 @@ fn planning_is_entered_by_a_word() {
     let question = Question::EnterPlan { reason: Some("The change touches three wires.".into()) };
     run.event(Event::Ask(Ask { id: AskId(7), question, asker: None })).live();
     assert_snapshot!(run.screen(), @r"
-    ───
-    The agent wants to plan first
+    ── The agent wants to plan first ───
     The change touches three wires.
     It reads and writes a plan; nothing is changed until you approve it.
-    › 1. Yes, plan first
-      2. No, go on without a plan
+    › 1. Yes, plan first                                           y
+      2. No, go on without a plan                                  n
     ↑↓ Enter choose · Esc no
     default · … · ? keys
     ");
