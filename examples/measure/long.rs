@@ -19,14 +19,14 @@ pub(crate) fn measure(plan: &Plan, server: &Server) -> Table {
         process::rss(screen.pid())
     };
     let play = |number: usize| {
-        turn(&screen, if number % TOOLS == 0 { "tools:1" } else { "plain:0" }, &format!("L{number}"));
+        turn(&screen, if number.is_multiple_of(TOOLS) { "tools:1" } else { "plain:0" }, &format!("L{number}"));
     };
     table.add("memory at the start, RSS MiB", memory(), None);
     // Before and after each compaction.
     let mut sizes = Vec::new();
     for number in 1..=turns {
         play(number);
-        if number % compacted == 0 {
+        if number.is_multiple_of(compacted) {
             let before = memory();
             screen.send("/compact\r");
             screen.wait_for("the end of a compaction", |text| {

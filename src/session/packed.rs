@@ -71,22 +71,22 @@ impl Packed {
     }
 
     pub(super) fn get(&self, index: usize) -> Option<Line> {
-        self.from_run(index / RUN).nth(index % RUN)
+        self.run_from(index / RUN).nth(index % RUN)
     }
 
     /// The line of an entry.
     pub(super) fn find(&self, seq: Seq) -> Option<Line> {
         let run = self.runs.partition_point(|(_, cursor)| cursor.seq <= seq).saturating_sub(1);
-        let found = self.from_run(run).take(RUN).find(|line| line.seq == seq);
+        let found = self.run_from(run).take(RUN).find(|line| line.seq == seq);
         // Where a damaged log's numbers went astray, it may stand anywhere.
         found.or_else(|| self.iter().find(|line| line.seq == seq))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = Line> {
-        self.from_run(0)
+        self.run_from(0)
     }
 
-    fn from_run(&self, run: usize) -> impl Iterator<Item = Line> {
+    fn run_from(&self, run: usize) -> impl Iterator<Item = Line> {
         let (at, mut cursor) = self.runs.get(run).copied().unwrap_or((self.bytes.len(), self.end));
         let mut bytes = &self.bytes[at..];
         std::iter::from_fn(move || cursor.take(&mut bytes).map(|(line, _)| line))
@@ -135,7 +135,7 @@ mod tests {
             len: usize::try_from(index * 37 % 900).unwrap(),
             seq: if index % 50 == 49 { index / 2 } else { index + index / 100 },
             tag: [Tag::Prompt, Tag::Reply, Tag::Other][usize::try_from(index % 3).unwrap()],
-            carries: index % 5 == 0,
+            carries: index.is_multiple_of(5),
         };
         let lines: Vec<Line> = (0..1_000).map(line).collect();
         let packed: Packed = lines.iter().copied().collect();
