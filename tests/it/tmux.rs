@@ -1,6 +1,7 @@
 //! Resizes in a real tmux, which makes all rows anew and pushes those at the top out of reach. Where there is no tmux,
 //! nothing can be said.
 
+use std::cell::RefCell;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -27,8 +28,9 @@ impl Tmux {
         );
         let (columns, rows) = (size.0.to_string(), size.1.to_string());
         tmux.tell(&["new-session", "-d", "-x", &columns, "-y", &rows, "sh", "-c", &run]);
-        // The header comes with the engine, after the region.
+        // The header comes with the engine, after the region, and the gauge after both.
         tmux.wait_for("cocode ");
+        tmux.wait_for("100%");
         tmux.at_rest(size);
         tmux
     }
@@ -70,11 +72,21 @@ impl Tmux {
         self.at_rest(size);
     }
 
-    /// Waits until the live region is drawn for this size and has found the bottom of the screen.
+    /// Waits until the live region is drawn for this size, has found the bottom of the screen, and nothing moves any more:
+    /// tmux tells a program of a new size up to 250 ms after it made the rows anew, and what is drawn in between is lost.
     #[track_caller]
     fn at_rest(&self, (columns, rows): (u16, u16)) {
         let whole = |rule: &str| rule.ends_with('─') && rule.chars().count() == usize::from(columns);
+        const STILL: Duration = Duration::from_millis(300);
+        let last_seen = RefCell::new((String::new(), Instant::now()));
         self.wait_until("the region at the bottom", |screen| {
+            let mut seen = last_seen.borrow_mut();
+            if seen.0 != screen {
+                *seen = (screen.to_owned(), Instant::now());
+            }
+            if seen.1.elapsed() < STILL {
+                return false;
+            }
             let lines: Vec<_> = screen.lines().collect();
             let last = lines.get(usize::from(rows) - 1);
             let rules: Vec<_> = lines.iter().filter(|line| line.starts_with('─')).collect();

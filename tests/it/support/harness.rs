@@ -236,17 +236,18 @@ impl Harness {
             };
             let told = compacting && !under_way && matches!(event, Event::Notice { .. } | Event::Error { .. });
             let ready = ended || refused || told || (matches!(event, Event::Usage(_)) && !begun);
+            let begins =
+                |(start, _): &mut (String, Op)| row.as_ref().is_some_and(|row| row.starts_with(start.as_str()));
+            // What happens at a question happens before its answer.
+            for (_, op) in self.ops.extract_if(.., begins) {
+                let _ = ops.send(op).await;
+            }
             if let Event::Ask(ask) = &event
                 && !self.unanswered
             {
                 let answer = self.answers.pop_front().unwrap_or(Answer::No { feedback: None });
                 // An engine that ends does not wait for answers.
                 let _ = ops.send(Op::Answer { id: ask.id, answer }).await;
-            }
-            let begins =
-                |(start, _): &mut (String, Op)| row.as_ref().is_some_and(|row| row.starts_with(start.as_str()));
-            for (_, op) in self.ops.extract_if(.., begins) {
-                let _ = ops.send(op).await;
             }
             seen.push(event);
             if ready {
