@@ -14,7 +14,7 @@ use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native
 /// Longest wait of `wait_for` and `wait_exit`.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 /// Rows that the emulator keeps above its screen.
-const SCROLLBACK_ROWS: usize = 1_000_000;
+const SCROLLBACK_ROWS: usize = 50_000;
 
 /// A program to be started in a terminal.
 #[derive(Debug)]
