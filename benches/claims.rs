@@ -12,7 +12,7 @@ use cocode::commands::discover::Folders;
 use cocode::commands::usage::Usage as Uses;
 use cocode::compact::{Driver, Step, Surroundings, Window, apply};
 use cocode::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult, Usage, tokens};
-use cocode::permission::{Access, Behavior, Disk, Mode, Places, Query, RuleSet, Source, Trust, decide};
+use cocode::permission::{Access, Behavior, Disk, Mode, Places, Query, RuleSet, Source, decide};
 use cocode::provider::codec::codec;
 use cocode::provider::settings::WireName;
 use cocode::provider::sse;
@@ -290,14 +290,7 @@ fn decision(bencher: Bencher<'_, '_>, name: &str) {
     }
     let line = LINES.iter().find(|(known, _)| *known == name).map(|(_, line)| line()).unwrap_or_default();
     let access = Access::Shell { command: line, cwd: project };
-    let query = Query {
-        tool: "Bash",
-        access: &access,
-        mode: Mode::Default,
-        rules: &rules,
-        places: &places,
-        trust: Trust::Trusted,
-    };
+    let query = Query { tool: "Bash", access: &access, mode: Mode::Default, rules: &rules, places: &places };
     bencher.bench_local(|| decide(&query, &Disk));
 }
 

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use cocode::agent::extraction::Presence;
 use cocode::cli::{self, Cli, Earlier, Here, InputFormat, Offline, OutputFormat, PermissionsCommand, Start, Sub};
 use cocode::config::paths::{Env, Paths};
-use cocode::config::{self, Loaded, Trust};
+use cocode::config::{self, Loaded};
 use cocode::engine::{self, Begin, Setup};
 use cocode::headless::{self, Input, Output, Prompt};
-use cocode::permission::{self, Disk, Mode, Places, Sandbox};
+use cocode::permission::{self, Disk, Mode, Places, Sandbox, Trust};
 use cocode::session::{Session, index};
 use cocode::stdx::ansi::Shown;
 use cocode::stdx::clock::Clocks;
@@ -162,7 +162,7 @@ fn terminal(
 
 fn print(start: Start, loaded: Loaded, paths: Paths, env: Env, cwd: PathBuf, mode: Option<Mode>) -> Result<u8, Stop> {
     let Some(headless) = &start.headless else { return Ok(0) };
-    let project = loaded.with_project(&cwd, Trust::Untrusted);
+    let project = loaded.with_project(&cwd, &Trust::default());
     if !project.broken.is_empty() {
         // Nobody is there to see what is not used and to decide what it would have denied.
         let problems: Vec<String> = project.diagnostics.iter().map(ToString::to_string).collect();

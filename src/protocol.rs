@@ -186,7 +186,6 @@ pub struct Ask {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "few questions exist at a time, and nearly all of them are permissions")]
 pub enum Question {
     /// May this call run?
     Permission {
@@ -203,8 +202,9 @@ pub enum Question {
         /// It is an edit that mode `acceptEdits` would let run: `Answer::AllEdits` is possible.
         all_edits: bool,
     },
-    /// Use this folder's own settings and hooks? The lists name what would be used.
-    Trust { folder: PathBuf, uses: Vec<String> },
+    /// Use what is new in what this folder brings along? What the user agreed to earlier is kept whatever the answer; what
+    /// is gone was agreed to and no longer exists.
+    Trust { folder: PathBuf, uses: Vec<String>, kept: Vec<String>, gone: Vec<String> },
     /// First use of a local server that was found.
     LocalServer { url: String, model: String },
     /// The same call gave the same result again and again: go on?

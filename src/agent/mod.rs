@@ -129,6 +129,7 @@ pub struct Policy {
     pub rules: RuleSet,
     /// Folders and protected places; `cwd` follows the shell.
     pub places: Places,
+    /// What the folder brings along and the user agreed to.
     pub trust: Trust,
 }
 
@@ -343,7 +344,8 @@ impl Agent {
             rules.add(entry.behavior, entry.rule.clone(), entry.source);
         }
         let free_reads = std::mem::take(&mut self.policy.places.free_reads);
-        self.policy = Policy { rules, places: Places { free_reads, ..places }, trust: self.policy.trust };
+        self.policy =
+            Policy { rules, places: Places { free_reads, ..places }, trust: std::mem::take(&mut self.policy.trust) };
     }
 
     /// Explains part by part what would happen to a command line.

@@ -3,6 +3,7 @@
 
 mod preload;
 mod view;
+mod wants;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::commands::skill::{RunsIn, Verbosity};
 use crate::commands::{Catalog, Skill, Source as From};
 use crate::hooks::{Origin, Registration};
 use crate::message::{Message, Outcome};
-use crate::permission::{Access, Behavior, Disk, Rule, Source, Trust};
+use crate::permission::{Access, Behavior, Disk, Rule, Source};
 use crate::protocol::Event;
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
@@ -134,30 +135,6 @@ impl Agent {
     /// Why the user cannot run a skill now; none when they can.
     pub fn refuses_skill(&self, name: &str) -> Option<String> {
         self.runs.view().find(name, Caller::User).err()
-    }
-
-    /// Whether a skill wants what only a trusted folder gets, and this one is none: what it wants.
-    pub fn wants_trust(&self, name: &str) -> Vec<String> {
-        let now = self.runs.settings.catalog.current();
-        let Some((_, skill)) = now.named(name).filter(|(_, skill)| !self.trusts(skill)) else { return Vec::new() };
-        let mut wants = Vec::new();
-        if !skill.allowed_tools.is_empty() {
-            wants.push(format!("allowed tools of /{}: {}", skill.name, skill.allowed_tools.join(", ")));
-        }
-        if let Some(model) = &skill.model {
-            wants.push(format!("the model {model} for /{}", skill.name));
-        }
-        if skill.hooks.is_some() {
-            wants.push(format!("hooks of /{} ({})", skill.name, skill.place()));
-        }
-        if skill.body().is_ok_and(|body| expand::runs_commands(&body)) {
-            wants.push(format!("commands that /{} runs at once ({})", skill.name, skill.place()));
-        }
-        wants
-    }
-
-    fn trusts(&self, skill: &Skill) -> bool {
-        skill.source != From::ProjectSettings || self.policy.trust == Trust::Trusted
     }
 
     /// The folder that a skill opens for reading: where it really is, and only while nothing but the skill's own can be
@@ -384,12 +361,13 @@ impl Agent {
             None => format!("Instructions of the skill `{}`.\n\n", skill.name),
         };
         let mut attached = Vec::new();
+        let trusted = self.trusts_text(skill, body);
         for piece in expanded.pieces {
             match piece {
                 Piece::Text(more) => text.push_str(&more),
-                Piece::Shell { command } if !self.trusts(skill) => {
+                Piece::Shell { command } if !trusted => {
                     text.push_str(&format!(
-                        "[`{command}` was not run: the user does not trust this folder's own files]"
+                        "[`{command}` was not run: the user has not agreed to what this skill runs]"
                     ));
                 }
                 Piece::Shell { command } => text.push_str(&self.command_output(&command, desk, cancel).await?),

@@ -15,10 +15,10 @@ use super::extraction::Presence;
 use super::family::{Above, Standing, Word};
 use super::hooking::{Hooking, Worker, told};
 use super::{Agent, Grants, Model, Parts, Policy, Settings, plan, prompt, runs};
-use crate::agents::{self, Definition, Definitions};
+use crate::agents::{Definition, Definitions};
 use crate::hooks::{self, Hooks, Occasion};
 use crate::message::{CallId, Kind, Message};
-use crate::permission::{Behavior, Mode, Rule, Source, Trust};
+use crate::permission::{Behavior, Mode, Rule, Source};
 use crate::protocol::{Answer, AskId, Asker, Event, Item, Question, Task, TurnEnd, task::Step};
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session, Transcripts};
@@ -264,20 +264,15 @@ impl Launcher {
             Worker { id: id.to_owned(), kind: definition.name.clone(), transcript: child.session.log().to_path_buf() };
         child.hooking = Hooking::new(self.hooks.branch());
         child.hooking.worker = Some(worker);
-        self.add_hooks(definition, &mut child.hooking.hooks);
+        Launcher::add_hooks(definition, &mut child.hooking.hooks);
         Ok(child)
     }
 }
 
 impl Launcher {
-    /// Registers the hooks of a definition. A project's own run only where it is trusted.
-    fn add_hooks(&self, definition: &Definition, hooks: &mut Hooks) {
-        let (trusted, project) =
-            (self.policy.trust == Trust::Trusted, matches!(definition.source, agents::Source::Project(_)));
-        let Some(serde_json::Value::Object(mut given)) = definition.hooks.clone().filter(|_| trusted || !project)
-        else {
-            return;
-        };
+    /// Registers the hooks of a definition. Those of a project that the user has not agreed to were left out of it.
+    fn add_hooks(definition: &Definition, hooks: &mut Hooks) {
+        let Some(serde_json::Value::Object(mut given)) = definition.hooks.clone() else { return };
         // What a definition says of its own end.
         if let Some(stop) = given.remove("Stop") {
             given.entry("SubagentStop").or_insert(stop);

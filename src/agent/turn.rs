@@ -13,7 +13,7 @@ use super::spending::TurnUsage;
 use super::{Agent, Failure, Reminders, hooking, reminder, thinking};
 use crate::compact::memory::Pause;
 use crate::message::{Kind, Message, StopReason, ToolCall};
-use crate::permission::{Behavior, Rule, Trust};
+use crate::permission::{Behavior, Rule};
 use crate::protocol::{Event, Item, Turn, TurnEnd};
 use crate::provider::Request;
 use crate::session;
@@ -245,7 +245,7 @@ impl Agent {
         if self.session.facts().model.as_ref() != Some(&model) {
             self.session.append(self.model_entry())?;
         }
-        if self.policy.trust == Trust::Trusted && !self.session.facts().trust.contains(&project) {
+        if !self.policy.trust.is_empty() && !self.session.facts().trust.contains(&project) {
             self.session.append(EntryKind::Trusted { folder: project })?;
         }
         self.session.append(EntryKind::TurnStarted)?;

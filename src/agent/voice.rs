@@ -62,7 +62,7 @@ impl Agent {
     /// What the rules say to reading a file, whatever the mode: no answer would be a refusal, and no question a permission.
     pub(super) fn judge_memory(&self, path: &Path) -> (Behavior, String) {
         let access = Access::Read { path: path.to_path_buf() };
-        let decision = self.decide_by("Read", &access, Mode::Default, &self.policy.rules, self.policy.trust);
+        let decision = self.decide_by("Read", &access, Mode::Default, &self.policy.rules);
         (decision.behavior, decision.reasons.into_iter().next().unwrap_or_default())
     }
 
@@ -115,6 +115,12 @@ impl Agent {
         let mut blocks = vec![Block::text(prompt.text.clone())];
         let mut attached = Vec::new();
         for path in &prompt.attachments {
+            if let Err(reason) = self.may_attach(path) {
+                let text = format!("{} was not attached: {reason}", path.display());
+                desk.emit(Event::Notice { text: text.clone() }).await;
+                attached.push(Message::reminder(&text));
+                continue;
+            }
             match self.attach(path, desk).await {
                 Ok((content, effects)) => {
                     for part in content {
@@ -140,6 +146,17 @@ impl Agent {
         Ok(())
     }
 
+    /// Whether a file that a prompt names may be read for it. Naming it brings it into the workspace; what is denied or asked
+    /// about even there is left to the Read tool, which asks.
+    fn may_attach(&self, path: &Path) -> Result<(), String> {
+        let path = self.dirs().absolute(&path.to_string_lossy(), self.settings.user_home.as_deref());
+        let mut places = self.places();
+        places.added.push(path.clone());
+        let decision = self.decide_in(&places, "Read", &Access::Read { path });
+        let reason = || decision.reasons.into_iter().next().unwrap_or_default();
+        if decision.behavior == Behavior::Allow { Ok(()) } else { Err(reason()) }
+    }
+
     /// A text file as a message of its own, or why there is none.
     pub(super) async fn attached_text(&self, path: &PathBuf, desk: &Desk) -> Message {
         match self.attach(path, desk).await {
@@ -151,7 +168,7 @@ impl Agent {
         }
     }
 
-    /// Reads an attachment through the Read tool, so that its limits hold. The user named it: nobody is asked.
+    /// Reads an attachment through the Read tool, so that its limits hold. Nobody is asked here.
     async fn attach(&self, path: &PathBuf, desk: &Desk) -> Result<(Vec<Content>, Vec<Effect>), String> {
         let tool = self.toolbox.get("Read").ok_or("the Read tool is switched off")?;
         let cancel = CancellationToken::new();

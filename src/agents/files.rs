@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::definition::Source;
+use super::definition::{Definition, Source};
 use super::{Definitions, Diagnostic, fields};
-use crate::permission::Trust;
+use crate::hooks;
+use crate::permission::{Trust, Use, trust};
+use crate::stdx::ansi::shown;
 use crate::stdx::frontmatter::{FaultKind, Frontmatter};
+use crate::stdx::regular;
 
 /// Largest file that is read, in bytes.
 const LARGEST: u64 = 256 << 10;
@@ -24,33 +27,69 @@ pub struct Folders<'a> {
     pub project: &'a Path,
     /// Our home, for `agents/` in it.
     pub home: &'a Path,
-    /// Files of a project that is not trusted count after all others: they replace nobody.
-    pub trust: Trust,
+    /// What of the project's the user agreed to.
+    pub trust: &'a Trust,
 }
 
-/// Reads every definition: those of a trusted project first, the nearest before all others, then the user's, then the
-/// program's own. A file that cannot be read costs nothing but itself.
+/// Reads every definition: the project's first, the nearest before all others, then the user's, then the program's own. One
+/// of the project's that the user has not agreed to counts after all others, and without what it would run and ask. A file
+/// that cannot be read costs nothing but itself.
 pub fn load(folders: Folders) -> Definitions {
     let (mut project, mut found) = (Definitions::default(), Definitions::default());
     let mut seen = Vec::new();
     let user = folders.home.join("agents");
     let user_real = user.canonicalize().ok();
+    let top = up_to_root(folders.project).last().and_then(|top| top.canonicalize().ok());
     for folder in up_to_root(folders.project) {
         let folder = folder.join(".claude").join("agents");
         // A session in the home folder itself.
         if user_real.is_none() || folder.canonicalize().ok() != user_real {
-            project.add(&folder, Source::Project, &mut seen);
+            project.add(&folder, Source::Project, top.as_deref(), &mut seen);
         }
     }
-    found.add(&user, Source::User, &mut seen);
+    found.add(&user, Source::User, None, &mut seen);
     found.all.extend(super::definition::builtin());
-    let (mut first, last) = match folders.trust {
-        Trust::Trusted => (project, found),
-        Trust::Untrusted => (found, project),
+    let mut all = Definitions { diagnostics: project.diagnostics, ..Definitions::default() };
+    let mut last = Vec::new();
+    for mut definition in project.all {
+        let uses = uses(&definition, folders.project, &found);
+        if uses.iter().all(|used| folders.trust.covers(used)) {
+            all.all.push(definition);
+        } else {
+            (definition.hooks, definition.model) = (None, None);
+            last.push(definition);
+        }
+        all.uses.extend(uses);
+    }
+    all.all.extend(found.all.into_iter().chain(last));
+    all.diagnostics.extend(found.diagnostics);
+    all
+}
+
+/// What of a project's definition needs the user's word: all that runs, that sends elsewhere, or that takes another's place.
+fn uses(definition: &Definition, project: &Path, others: &Definitions) -> Vec<Use> {
+    let mut uses = Vec::new();
+    let name = &definition.name;
+    let mut add = |what: &str, line: String, bound: String| {
+        uses.push(Use::new(format!("{what} of the agent {name}"), shown(&line), &bound));
     };
-    first.all.extend(last.all);
-    first.diagnostics.extend(last.diagnostics);
-    first
+    if let Some(hooks) = &definition.hooks {
+        let (read, _) = hooks::Definitions::read(hooks);
+        if !read.0.is_empty() {
+            let scripts: String = read.all().map(|(_, _, hook)| trust::scripts(project, &hook.command)).collect();
+            add("hooks", format!("the agent {name}: {}", read.lines().join("; ")), format!("{hooks}{scripts}"));
+        }
+    }
+    if let Some(model) = &definition.model {
+        add("model", format!("the agent {name}: the model {model}"), String::new());
+    }
+    if others.get(name).is_some() {
+        let Definition { source: _, description, tools, disallowed, mode, thinking, max_turns, skills, prompt, .. } =
+            definition;
+        let bound = format!("{description}{tools:?}{disallowed:?}{mode:?}{thinking:?}{max_turns:?}{skills:?}{prompt}");
+        add("place", format!("the agent {name} of the folder, in place of yours"), bound);
+    }
+    uses
 }
 
 /// The folder itself and those above it up to the one that holds `.git`; the folder alone outside of repositories.
@@ -60,7 +99,8 @@ fn up_to_root(project: &Path) -> Vec<&Path> {
 }
 
 impl Definitions {
-    fn add(&mut self, folder: &Path, source: fn(PathBuf) -> Source, seen: &mut Vec<PathBuf>) {
+    fn add(&mut self, folder: &Path, source: fn(PathBuf) -> Source, within: Option<&Path>, seen: &mut Vec<PathBuf>) {
+        let out = |real: &Path| within.is_some_and(|within| !real.starts_with(within));
         let mut files = Vec::new();
         markdown(folder, DEPTH, &mut files);
         files.sort();
@@ -69,7 +109,13 @@ impl Definitions {
             if seen.contains(&real) {
                 continue;
             }
-            seen.push(real);
+            seen.push(real.clone());
+            // As with skills: out of the repository, a link of its leads to a file of the same name only.
+            if out(&real) && real.file_name() != file.file_name() {
+                let problem = format!("is a link to {}, which is no agent; it is left out", real.display());
+                self.diagnostics.push(Diagnostic { file, problem });
+                continue;
+            }
             match read(&file) {
                 Ok(text) => self.read(&file, &text, source),
                 Err(problem) => self.diagnostics.push(Diagnostic { file, problem }),
@@ -117,11 +163,10 @@ fn markdown(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
 }
 
 fn read(file: &Path) -> Result<String, String> {
-    let size = fs::metadata(file).map_err(|error| format!("cannot be read: {error}"))?.len();
-    if size > LARGEST {
-        return Err(format!("has {size} bytes; at most {LARGEST} are read"));
+    let bytes = regular::read(file, LARGEST + 1).map_err(|error| format!("cannot be read: {error}"))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(format!("has more than {LARGEST} bytes, and so is not read"));
     }
-    let bytes = fs::read(file).map_err(|error| format!("cannot be read: {error}"))?;
     String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())
 }
 
@@ -143,13 +188,19 @@ mod tests {
             Tree(temp)
         }
 
-        fn load(&self, project: &str, trust: Trust) -> Definitions {
+        fn load(&self, project: &str, trust: &Trust) -> Definitions {
             load(Folders { project: &self.0.path().join(project), home: &self.0.path().join("home"), trust })
+        }
+
+        fn trusted(&self, project: &str) -> Definitions {
+            let mut trust = Trust::default();
+            trust.agree(self.load(project, &trust).uses());
+            self.load(project, &trust)
         }
 
         /// Name, description and place of every file's definition; then what is wrong.
         fn told(&self, project: &str) -> String {
-            let found = self.load(project, Trust::Trusted);
+            let found = self.trusted(project);
             let short = |file: &Path| file.strip_prefix(self.0.path()).unwrap().display().to_string();
             let mut lines = Vec::new();
             for definition in found.all() {
@@ -204,11 +255,34 @@ mod tests {
         ! repo/deep/.claude/agents/open.md: it has no `description`: the model cannot know when to use it
         ! repo/deep/.claude/agents/open.md: there is no text below the frontmatter: that would be its system prompt
         "#);
-        for (trust, want) in [(Trust::Trusted, "of the folder"), (Trust::Untrusted, "of the user")] {
-            assert_eq!(tree.load("repo/deep", trust).get("CHECK").unwrap().description, want);
+        for (found, want) in
+            [(tree.trusted("repo/deep"), "of the folder"), (tree.load("repo/deep", &Trust::default()), "of the user")]
+        {
+            assert_eq!(found.get("CHECK").unwrap().description, want);
         }
-        assert_eq!(tree.load("repo/deep", Trust::Trusted).get("other").unwrap().max_turns, Some(3));
-        assert_eq!(tree.load("elsewhere", Trust::Trusted).all().len(), 4);
+        assert_eq!(tree.trusted("repo/deep").get("other").unwrap().max_turns, Some(3));
+        assert_eq!(tree.trusted("elsewhere").all().len(), 4);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn pipes_and_links_out_are_left_out() {
+        let tree = Tree::new(&[
+            ("p/.claude/agents/a.md", "---\nname: a\ndescription: d\n---\nYou are a.\n"),
+            ("out/b.md", "---\nname: b\ndescription: d\n---\nYou are b.\n"),
+            ("out/key", "---\nname: secret\ndescription: d\n---\nYou are secret.\n"),
+        ]);
+        let agents = tree.0.path().join("p/.claude/agents");
+        assert!(std::process::Command::new("mkfifo").arg(agents.join("pipe.md")).status().unwrap().success());
+        for (target, link) in [("../../../out/key", "k.md"), ("/dev/zero", "zero.md"), ("../../../out/b.md", "b.md")] {
+            std::os::unix::fs::symlink(target, agents.join(link)).unwrap();
+        }
+        let told = tree.told("p").replace(&*tree.0.path().to_string_lossy(), "");
+        insta::assert_snapshot!(told, @"
+        a: d [project p/.claude/agents/a.md]
+        b: d [project p/.claude/agents/b.md]
+        ! p/.claude/agents/k.md: is a link to /out/key, which is no agent; it is left out
+        ");
     }
 
     #[test]
@@ -218,7 +292,7 @@ mod tests {
             "\u{feff}---\r\nname: a\r\ndescription: d\r\ntools: Read, Bash(git:*), Task\r\ndisallowed-tools: [Bash(rm:*), LS]\r\n\
              model: inherit\r\npermissionMode: acceptEdits\r\nskills: one, two\r\n---\r\nYou are a.\r\n",
         )]);
-        let found = tree.load("p", Trust::Trusted);
+        let found = tree.trusted("p");
         let a = found.get("a").unwrap();
         assert_eq!(a.tools, Tools::Only(vec!["Read".into(), "Bash".into(), "Task".into()]));
         assert_eq!((a.offers("Read"), a.offers("LS"), a.offers("Bash")), (true, false, true));

@@ -9,6 +9,7 @@ pub use files::{Folders, load};
 
 use std::path::PathBuf;
 
+use crate::permission::Use;
 use crate::stdx::nearest::nearest;
 
 /// What is wrong with a file, and how to mend it.
@@ -25,6 +26,8 @@ pub struct Definitions {
     /// Those that count least come last; of one name the first counts.
     all: Vec<Definition>,
     diagnostics: Vec<Diagnostic>,
+    /// What of the project's needs the user's word.
+    uses: Vec<Use>,
 }
 
 /// Characters of one definition's description that the model is told.
@@ -35,7 +38,7 @@ const LIST: usize = 6_000;
 impl Definitions {
     /// Those that are part of the program.
     pub fn builtin() -> Definitions {
-        Definitions { all: definition::builtin(), diagnostics: Vec::new() }
+        Definitions { all: definition::builtin(), ..Definitions::default() }
     }
 
     /// The definition that counts for a name; case is ignored where no name fits exactly.
@@ -81,6 +84,11 @@ impl Definitions {
                 say("none of its `tools` can be used: it can only answer".into());
             }
         }
+    }
+
+    /// What of the project's definitions needs the user's word, whether agreed to or not.
+    pub fn uses(&self) -> &[Use] {
+        &self.uses
     }
 
     /// What is wrong with files; none of it keeps other files from counting.

@@ -60,7 +60,7 @@ pub enum SkillsCommand {
 /// `out` or `err` cannot be written to.
 pub(super) fn run(command: &SkillsCommand, here: Here<'_>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
     let config = match config::load(here.paths, here.env, toml::Table::new()) {
-        Ok(own) => own.with_project(here.cwd, trust::of(here.paths, here.cwd)).config,
+        Ok(own) => own.with_project(here.cwd, &trust::of(here.paths, here.cwd)).config,
         Err(broken) => return writeln!(err, "error: {broken}").map(|()| 2),
     };
     match command {

@@ -506,7 +506,7 @@ mod tests {
                 "the name of the file is not `SKILL.md`",
                 "a skill is a folder with a SKILL.md",
                 "is a link that leads nowhere",
-                "is no file",
+                "cannot be read: is not a regular file",
                 "dropped /home/.claude/skills/c/SKILL.md",
             ],
         );
@@ -545,7 +545,7 @@ mod tests {
         let pipe = dir.path().join("x/SKILL.md");
         std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
         let found = discover_at(dir.path());
-        assert_eq!((found.skills.len(), found.problems[0].what.as_str()), (0, "is no file"));
+        assert_eq!((found.skills.len(), found.problems[0].what.as_str()), (0, "cannot be read: is not a regular file"));
     }
 
     #[test]

@@ -88,10 +88,14 @@ pub fn expand(body: &str, values: &Values<'_>) -> Expanded {
     Expanded { pieces: out.pieces, cut }
 }
 
-/// Whether the body runs shell lines.
-pub fn runs_commands(body: &str) -> bool {
+/// The shell lines that the body runs, before arguments are put in.
+pub fn commands(body: &str) -> Vec<String> {
     let values = Values { args: "", skill_dir: None, plugin_root: None, session_id: "" };
-    expand(body, &values).pieces.iter().any(|piece| matches!(piece, Piece::Shell { .. }))
+    let command = |piece| match piece {
+        Piece::Shell { command } => Some(command),
+        Piece::Text(_) | Piece::File { .. } => None,
+    };
+    expand(body, &values).pieces.into_iter().filter_map(command).collect()
 }
 
 struct Arguments<'a> {

@@ -1,11 +1,13 @@
 //! SKILL.toml: how a skill looks in lists. Optional; what is wrong in it is left out, and the skill loads all the same.
 
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::diagnostic::Diagnostic;
+use crate::stdx::regular;
 
 /// Largest file that is read: its texts have some 1,500 characters together.
 const MOST_BYTES: u64 = 64 << 10;
@@ -26,21 +28,25 @@ pub struct Interface {
 /// Reads the SKILL.toml of a skill's folder; none when there is none, or nothing usable in it.
 pub(super) fn read(folder: &Path, problems: &mut Vec<Diagnostic>) -> Option<Interface> {
     let file = folder.join("SKILL.toml");
-    // Anything but a file, such as a pipe, could be waited for forever.
-    let meta = std::fs::metadata(&file).ok()?;
-    if !meta.is_file() {
-        return None;
-    }
-    if meta.len() > MOST_BYTES {
+    let bytes = match regular::read(&file, MOST_BYTES + 1) {
+        Ok(bytes) => bytes,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) => return None,
+        Err(error) => {
+            let what = format!("cannot be read: {error}");
+            let words = [what.as_str(), "the skill is listed without it", "make it readable"];
+            problems.push(Diagnostic::error(&file, None, words));
+            return None;
+        }
+    };
+    if bytes.len() as u64 > MOST_BYTES {
         let words = ["is larger than 64 KiB", "the skill is listed without it", "keep the keys of [interface] only"];
         problems.push(Diagnostic::error(&file, None, words));
         return None;
     }
-    let text = match std::fs::read_to_string(&file) {
+    let text = match String::from_utf8(bytes) {
         Ok(text) => text,
-        Err(error) => {
-            let what = format!("cannot be read: {error}");
-            let words = [what.as_str(), "the skill is listed without it", "make it readable as UTF-8 text"];
+        Err(_) => {
+            let words = ["is not UTF-8", "the skill is listed without it", "save it as UTF-8 text"];
             problems.push(Diagnostic::error(&file, None, words));
             return None;
         }

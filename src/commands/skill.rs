@@ -13,6 +13,7 @@ use super::diagnostic::Diagnostic;
 use super::interface::{self, Interface};
 use super::registry::{LoadedFrom, Source};
 use crate::stdx::frontmatter::Frontmatter;
+use crate::stdx::regular;
 
 /// Most characters of a description.
 const DESCRIPTION: usize = 1_024;
@@ -235,15 +236,9 @@ fn read(path: &Path, problems: &mut Vec<Diagnostic>) -> Result<String, Diagnosti
             [what.as_str(), "the skill is not there", "make it a readable text file, or remove it"],
         )
     };
-    let meta = std::fs::metadata(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-    if !meta.is_file() {
-        return Err(failed("is no file".into()));
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(FILE)).unwrap_or(0));
-    let file = std::fs::File::open(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-    std::io::Read::read_to_end(&mut std::io::Read::take(file, FILE), &mut bytes)
-        .map_err(|error| failed(format!("cannot be read: {error}")))?;
-    if meta.len() > FILE {
+    let mut bytes = regular::read(path, FILE + 1).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    if bytes.len() as u64 > FILE {
+        bytes.pop();
         let words = ["is larger than 4 MiB", "the rest is not read", "move details into other files"];
         problems.push(Diagnostic::error(path, None, words));
     }

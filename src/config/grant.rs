@@ -8,7 +8,8 @@ use super::claude::object;
 use super::edit::replace;
 use super::layer::{Problem, read_text};
 use super::paths::Paths;
-use crate::permission::Behavior;
+use super::uses;
+use crate::permission::{Behavior, Use};
 use crate::protocol::GrantScope;
 
 /// Rules for one project, relative to it.
@@ -21,6 +22,11 @@ pub fn file_of(scope: GrantScope, paths: &Paths, project: &Path) -> Option<PathB
         GrantScope::Project => Some(project.join(LOCAL)),
         GrantScope::User => Some(paths.user_settings()),
     }
+}
+
+/// What granting a rule for one project adds to what its settings bring along.
+pub fn used(project: &Path, rule: &str) -> Use {
+    uses::grant(uses::Place { project, name: LOCAL }, rule)
 }
 
 /// Adds an allow rule to a settings file, which is made when it is missing. A rule that stands there is not added twice.

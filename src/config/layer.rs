@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
@@ -15,8 +14,9 @@ use super::shape::Shape;
 use super::thinking;
 use super::variables;
 use crate::hooks::Definitions;
-use crate::stdx::ansi::visible;
+use crate::stdx::ansi::shown;
 use crate::stdx::nearest::nearest;
+use crate::stdx::regular;
 
 /// Where settings come from; later ones win over earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -212,28 +212,6 @@ impl Layer {
         }
     }
 
-    /// Forgets all but what restricts: deny and ask rules. Returns what was dropped, as `key = value`.
-    pub(crate) fn restrict(&mut self) -> Vec<String> {
-        let mut kept = Table::new();
-        if let Some(Value::Table(permissions)) = self.table.get_mut("permissions") {
-            for name in ["deny", "ask"] {
-                kept.extend(permissions.remove_entry(name));
-            }
-        }
-        // Commands that would run are told as a person can judge them.
-        let hooks = self.hooks().unwrap_or_default().lines();
-        if !hooks.is_empty() {
-            self.table.remove("hooks");
-        }
-        let mut dropped: Vec<String> = hooks.iter().map(|line| shown(line)).collect();
-        leaves(&self.table, "", &mut |key, value| dropped.push(shown(&format!("{key} = {value}"))));
-        self.table = Table::new();
-        if !kept.is_empty() {
-            self.table.insert("permissions".into(), Value::Table(kept));
-        }
-        dropped
-    }
-
     /// Takes out what would lead a key of the user's elsewhere: of a provider that is `known` without the project everything
     /// that says where requests go and with which key; of a provider of the project's own the key.
     pub(crate) fn without_redirects(&mut self, known: &dyn Fn(&str) -> bool) -> Vec<Problem> {
@@ -328,12 +306,6 @@ pub(crate) fn adds_up(table: &str) -> bool {
     matches!(table, "permissions" | "hooks")
 }
 
-/// Text of a file as it may be printed: nothing in it moves the cursor or turns the reading direction.
-pub(crate) fn shown(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    visible(text).replace(turns, "\u{fffd}")
-}
-
 /// Calls `visit` with the dotted key of everything that is no table.
 pub(crate) fn leaves(table: &Table, prefix: &str, visit: &mut dyn FnMut(&str, &Value)) {
     for (name, value) in table {
@@ -351,19 +323,12 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Reads a small regular file; none when there is none. A FIFO or a device is refused, as it could hang the start.
 pub(crate) fn read_text(file: &Path) -> Result<Option<String>, Problem> {
     let problem = |message: String| Problem { place: file.display().to_string(), message };
-    let metadata = match std::fs::metadata(file) {
-        Ok(metadata) => metadata,
-        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
+    let bytes = match regular::read(file, MAX_BYTES + 1) {
+        Ok(bytes) => bytes,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::InvalidInput => return Err(problem("is not a regular file".into())),
         Err(error) => return Err(problem(format!("cannot be read: {error}"))),
     };
-    if !metadata.is_file() {
-        return Err(problem("is no regular file".into()));
-    }
-    let mut bytes = Vec::new();
-    let read = File::open(file).and_then(|open| open.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-    read.map_err(|error| problem(format!("cannot be read: {error}")))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(problem(format!("is larger than {MAX_BYTES} bytes")));
     }
@@ -510,8 +475,8 @@ mod tests {
         let fifo = dir.path().join("config.toml");
         let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
         assert!(made.success());
-        assert_eq!(read_text(&fifo).unwrap_err().message, "is no regular file");
-        assert_eq!(read_text(dir.path()).unwrap_err().message, "is no regular file");
+        assert_eq!(read_text(&fifo).unwrap_err().message, "is not a regular file");
+        assert_eq!(read_text(dir.path()).unwrap_err().message, "is not a regular file");
         assert_eq!(read_text(&dir.path().join("none")), Ok(None));
     }
 }

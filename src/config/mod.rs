@@ -16,6 +16,7 @@ pub mod settings;
 mod shape;
 pub mod thinking;
 pub mod trust;
+mod uses;
 mod variables;
 
 use std::path::{Path, PathBuf};
@@ -26,10 +27,12 @@ pub use layer::{Problem, Source};
 pub use settings::Config;
 
 use crate::hooks::{Given, Origin, Switch};
-use crate::permission::Behavior;
-use layer::{Layer, adds_up, leaves, merge, path_of, shown};
+use crate::permission::{Behavior, Trust, Use};
+use crate::stdx::ansi::shown;
+use layer::{Layer, adds_up, leaves, merge, path_of};
 use paths::{Env, Paths};
 use shape::Shape;
+use uses::Place;
 
 /// Every default, commented.
 pub const DEFAULTS: &str = include_str!("../../config/default.toml");
@@ -61,14 +64,6 @@ pub enum RuleSource {
     Config,
 }
 
-/// Whether the user trusts the project's folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    Trusted,
-    /// Of the folder's settings only deny and ask rules count.
-    Untrusted,
-}
-
 /// Sources of the user or the administrator that cannot be used: nothing may start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken(pub Vec<Problem>);
@@ -94,7 +89,9 @@ pub struct Loaded {
     pub diagnostics: Vec<Problem>,
     /// Files of the project that could not be used. What they could have denied must ask.
     pub broken: Vec<PathBuf>,
-    /// What the untrusted folder's settings would have set, as `key = value (place)`.
+    /// Everything in the folder's settings that needs the user's word: all but deny and ask rules.
+    pub uses: Vec<Use>,
+    /// What of it is not used, as `key = value (place)`.
     pub withheld: Vec<String>,
     merged: Table,
     layers: Vec<Layer>,
@@ -153,11 +150,12 @@ pub fn load(paths: &Paths, env: &Env, flags: Table) -> Result<Loaded, Broken> {
 }
 
 impl Loaded {
-    /// Adds the settings that lie in `project`. What is broken there is reported and left out, whole files at a time.
-    pub fn with_project(&self, project: &Path, trust: Trust) -> Loaded {
+    /// Adds the settings that lie in `project`, as far as the user agreed to them: every file is read once, and what was read
+    /// is compared with what was agreed to. What is broken there is reported and left out, whole files at a time.
+    pub fn with_project(&self, project: &Path, trust: &Trust) -> Loaded {
         let own: Vec<Layer> = self.layers.iter().filter(|layer| !layer.source.of_project()).cloned().collect();
         let mut diagnostics = self.diagnostics.clone();
-        let (mut layers, mut broken, mut withheld) = (own.clone(), Vec::new(), Vec::new());
+        let (mut layers, mut broken, mut uses) = (own.clone(), Vec::new(), Vec::new());
         for (source, name) in [
             (Source::ProjectSettings, ".claude/settings.json"),
             (Source::Project, ".cocode/models.json"),
@@ -170,7 +168,7 @@ impl Loaded {
             if own.iter().any(|layer| layer.file.as_ref() == Some(&file)) {
                 continue;
             }
-            match read_project(source, &file) {
+            match read_project(source, project, &file) {
                 Ok(Some((mut layer, left_out))) => {
                     diagnostics.extend(left_out);
                     let of_user = |name: &str| {
@@ -178,9 +176,7 @@ impl Loaded {
                         own.iter().any(|layer| find(&layer.table, &path).is_some())
                     };
                     diagnostics.extend(layer.without_redirects(&of_user));
-                    if trust == Trust::Untrusted {
-                        withheld.extend(layer.restrict().into_iter().map(|what| format!("{what} ({name})")));
-                    }
+                    uses.extend(uses::withhold(&mut layer, Place { project, name }, trust));
                     layers.push(layer);
                 }
                 Ok(None) => {}
@@ -198,7 +194,8 @@ impl Loaded {
             diagnostics.extend(problems);
             Loaded { diagnostics, ..self.clone() }
         });
-        Loaded { broken, withheld, ..loaded }
+        let withheld = uses.iter().filter(|used| !trust.covers(used)).map(|used| used.line.clone()).collect();
+        Loaded { broken, uses, withheld, ..loaded }
     }
 
     /// Every key that somebody set: none of them a table, in the order of their names.
@@ -334,13 +331,29 @@ impl Loaded {
             }
         }
         let rules = layers.iter().flat_map(rules_of).collect();
-        Ok(Loaded { config, rules, diagnostics, broken: Vec::new(), withheld: Vec::new(), merged, layers, user_home })
+        Ok(Loaded {
+            config,
+            rules,
+            diagnostics,
+            broken: Vec::new(),
+            uses: Vec::new(),
+            withheld: Vec::new(),
+            merged,
+            layers,
+            user_home,
+        })
     }
 }
 
 /// A usable layer of the project with what was left out of it, or all that is wrong with the file.
-fn read_project(source: Source, file: &Path) -> Result<Option<(Layer, Vec<Problem>)>, Vec<Problem>> {
+fn read_project(source: Source, project: &Path, file: &Path) -> Result<Option<(Layer, Vec<Problem>)>, Vec<Problem>> {
     let one = |problem| vec![problem];
+    if let (Ok(real), Ok(project)) = (file.canonicalize(), project.canonicalize())
+        && !real.starts_with(project)
+    {
+        let message = format!("is a link to {}, out of the project; put the settings themselves here", real.display());
+        return Err(vec![Problem { place: file.display().to_string(), message }]);
+    }
     if matches!(source, Source::ProjectSettings | Source::LocalSettings) {
         return claude::read(source, file).map_err(one);
     }

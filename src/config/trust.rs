@@ -1,32 +1,56 @@
-//! Which folders the user trusts: `<home>/cocode/trust`, one path a line, as JSON strings.
+//! What the user agreed to in which folder: `<home>/cocode/trust`, one agreement a line, as JSON.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::Trust;
+use serde::{Deserialize, Serialize};
+
 use super::layer::read_text;
 use super::paths::Paths;
+use crate::permission::{Trust, Use};
 use crate::stdx::fs::private_dir;
 
-/// Looks a folder up by its real path. What cannot be read is not trusted; a folder does not inherit trust from above.
-pub fn of(paths: &Paths, folder: &Path) -> Trust {
-    let (Ok(folder), Ok(Some(text))) = (fs::canonicalize(folder), read_text(&file(paths))) else {
-        return Trust::Untrusted;
-    };
-    let trusted = text.lines().filter_map(|line| serde_json::from_str::<PathBuf>(line).ok());
-    if trusted.into_iter().any(|path| path == folder) { Trust::Trusted } else { Trust::Untrusted }
+/// One line of the file. Lines of other shapes, such as the bare paths of earlier versions, say nothing.
+#[derive(Debug, Serialize, Deserialize)]
+struct Agreement {
+    folder: PathBuf,
+    /// Whether `uses` is all that the folder brought along.
+    extent: Extent,
+    uses: Vec<Use>,
 }
 
-/// Remembers that the user trusts a folder. Appends one line, so that two processes cannot lose each other's.
+/// How much of what a folder brings along was agreed to at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Extent {
+    /// All that there is.
+    All,
+    /// Something beside what was agreed to before.
+    More,
+}
+
+/// Looks a folder up by its real path. What cannot be read was not agreed to; a folder inherits nothing from above.
+pub fn of(paths: &Paths, folder: &Path) -> Trust {
+    let mut trust = Trust::default();
+    let (Ok(folder), Ok(Some(text))) = (fs::canonicalize(folder), read_text(&file(paths))) else { return trust };
+    let agreements = text.lines().filter_map(|line| serde_json::from_str::<Agreement>(line).ok());
+    for agreement in agreements.filter(|agreement| agreement.folder == folder) {
+        match agreement.extent {
+            Extent::All => trust.agree(&agreement.uses),
+            Extent::More => trust.add(&agreement.uses),
+        }
+    }
+    trust
+}
+
+/// Remembers what the user agreed to. Appends one line, so that two processes cannot lose each other's.
 ///
 /// # Errors
 /// What the file system says; or the path is not UTF-8.
-pub fn remember(paths: &Paths, folder: &Path) -> io::Result<()> {
-    if of(paths, folder) == Trust::Trusted {
-        return Ok(());
-    }
-    let line = serde_json::to_string(&fs::canonicalize(folder)?)?;
+pub fn remember(paths: &Paths, folder: &Path, extent: Extent, uses: &[Use]) -> io::Result<()> {
+    let (folder, uses) = (fs::canonicalize(folder)?, uses.to_vec());
+    let line = serde_json::to_string(&Agreement { folder, extent, uses })?;
     private_dir(&paths.own_state())?;
     let mut options = OpenOptions::new();
     options.create(true).append(true);
@@ -45,15 +69,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_folder_itself_is_trusted() {
+    fn only_what_was_shown_in_the_folder_itself_is_agreed_to() {
         let dir = tempfile::tempdir().unwrap();
         let paths = Paths::new(&Env::fake(dir.path(), &[])).unwrap();
         let (one, below) = (dir.path().join("one\nline"), dir.path().join("one\nline/below"));
         fs::create_dir_all(&below).unwrap();
-        assert_eq!(of(&paths, &one), Trust::Untrusted);
-        remember(&paths, &one).unwrap();
-        remember(&paths, &one.join("below/..")).unwrap();
-        assert_eq!((of(&paths, &one), of(&paths, &below)), (Trust::Trusted, Trust::Untrusted));
-        assert_eq!(fs::read_to_string(file(&paths)).unwrap().lines().count(), 1);
+        // A path alone, as earlier versions wrote it.
+        private_dir(&paths.own_state()).unwrap();
+        fs::write(file(&paths), format!("{}\n", serde_json::to_string(&one.canonicalize().unwrap()).unwrap())).unwrap();
+        assert!(of(&paths, &one).is_empty());
+        let used = |line: &str| Use::new("k", line, "");
+        remember(&paths, &one, Extent::All, &[used("a"), used("b")]).unwrap();
+        remember(&paths, &one.join("below/.."), Extent::More, &[used("c")]).unwrap();
+        let trust = of(&paths, &one);
+        assert_eq!(["a", "b", "c", "d"].map(|line| trust.covers(&used(line))), [true, true, true, false]);
+        assert!(of(&paths, &below).is_empty());
     }
 }

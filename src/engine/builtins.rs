@@ -90,11 +90,10 @@ impl Engine {
 
     /// Takes over the folder's and the user's settings as they are now. What of the rules cannot be read is returned.
     pub(super) fn take_settings(&mut self) -> Vec<String> {
-        let trusted = match self.agent.policy.trust {
-            crate::permission::Trust::Trusted => config::Trust::Trusted,
-            crate::permission::Trust::Untrusted => config::Trust::Untrusted,
-        };
-        self.loaded = self.setup.loaded.with_project(&self.setup.project, trusted);
+        // What was granted meanwhile is in the file; what could not be remembered holds for this session all the same.
+        let remembered = config::trust::of(&self.setup.paths, &self.setup.project);
+        self.agent.policy.trust.join(remembered);
+        self.loaded = self.setup.loaded.with_project(&self.setup.project, &self.agent.policy.trust);
         let (rules, problems) = super::open::rules(&self.loaded);
         let folders = &self.loaded.config.permissions.additional_directories;
         let places = super::open::places(&self.setup.paths, &self.setup.project, folders);

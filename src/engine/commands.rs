@@ -6,7 +6,7 @@ use super::{Begin, Engine, Inbox, open, skills};
 use crate::agent::Model;
 use crate::commands::Parsed;
 use crate::hooks::{EndReason, StartSource};
-use crate::permission::{self, Behavior, Mode, Rule, Source};
+use crate::permission::{Behavior, Mode, Rule, Source};
 use crate::protocol::{Event, GrantScope, Item, RewindWhat};
 use crate::session::Restored;
 use crate::session::entry::{EntryKind, Restore, Seq};
@@ -382,9 +382,10 @@ impl Engine {
     fn status(&self) -> String {
         let (session, model) = (&self.agent.session, &self.agent.model);
         let usage = self.agent.usage_info();
-        let trust = match self.agent.policy.trust {
-            permission::Trust::Trusted => "trusted",
-            permission::Trust::Untrusted => "not trusted: only its deny and ask rules count",
+        let trust = match (self.agent.policy.trust.is_empty(), self.loaded.withheld.len()) {
+            (_, 0) => "nothing of its settings is withheld".to_owned(),
+            (true, _) => "not trusted: only its deny and ask rules count".to_owned(),
+            (false, count) => format!("trusted, but for what is new: {count} of its settings"),
         };
         let rows = [
             ("cocode", env!("CARGO_PKG_VERSION").to_owned()),

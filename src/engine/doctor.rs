@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::config::paths::{Env, PathError, Paths};
-use crate::config::{self, Config, Trust, trust};
+use crate::config::{self, Config, trust};
+use crate::permission::Trust;
 use crate::provider::key::Key;
 use crate::stdx::ansi::visible;
 
@@ -56,7 +57,7 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
     match config::load(here.paths, here.env, toml::Table::new()) {
         Ok(own) => {
             let trusted = trust::of(here.paths, here.cwd);
-            let loaded = own.with_project(here.cwd, trusted);
+            let loaded = own.with_project(here.cwd, &trusted);
             let state = if loaded.broken.is_empty() { State::Limited } else { State::Bad };
             findings.extend(loaded.diagnostics.iter().map(|problem| Finding {
                 area: "settings",
@@ -66,14 +67,14 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
             if loaded.diagnostics.is_empty() {
                 findings.push(Finding { area: "settings", state: State::Good, text: "all files are valid".into() });
             }
-            if !loaded.withheld.is_empty() && trusted == Trust::Untrusted {
+            if !loaded.withheld.is_empty() {
                 let text = format!("not trusted yet, so not used: {}", loaded.withheld.join(", "));
                 findings.push(Finding { area: "folder", state: State::Limited, text });
             }
             let (text, errors) = super::skills::summary(here, &loaded.config);
             let state = if errors { State::Limited } else { State::Good };
             findings.push(Finding { area: "skills", state, text });
-            findings.extend(agents(here, trusted));
+            findings.extend(agents(here, &trusted));
             findings.extend(providers(&loaded.config, here));
             if loaded.config.probe_local {
                 findings.extend(local_servers(&[11434, 8080, 1234]));
@@ -91,11 +92,7 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
 }
 
 /// How many sub-agents there are, and what is wrong with their files.
-fn agents(here: Here<'_>, trusted: Trust) -> Vec<Finding> {
-    let trust = match trusted {
-        Trust::Trusted => crate::permission::Trust::Trusted,
-        Trust::Untrusted => crate::permission::Trust::Untrusted,
-    };
+fn agents(here: Here<'_>, trust: &Trust) -> Vec<Finding> {
     let definitions = super::open::definitions(here.paths, here.cwd, trust);
     let finding = |state, text| Finding { area: "agents", state, text };
     let count = finding(State::Good, format!("{} kinds (`/agents` lists them)", definitions.active().count()));

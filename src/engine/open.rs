@@ -9,9 +9,10 @@ use super::{Begin, Engine, Inbox, Setup, compacting, hooked, skills};
 use crate::agent::{self, Agent, Bypass, Grants, Model, Parts, Reminders, prompt::GitStatus};
 use crate::agents;
 use crate::config::paths::Paths;
-use crate::config::{self, Loaded, RuleSource, Trust};
+use crate::config::trust::Extent;
+use crate::config::{self, Loaded, RuleSource};
 use crate::hooks::StartSource;
-use crate::permission::{self, Mode, Places, Root, Rule, RuleSet, Source};
+use crate::permission::{self, Mode, Places, Root, Rule, RuleSet, Source, Trust, Use};
 use crate::protocol::{Answer, Event, GrantScope, Question};
 use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
@@ -35,12 +36,12 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
         None => None,
     };
     let desk = inbox.desk.clone();
-    let trusted = setup.trust || config::trust::of(&setup.paths, &setup.project) == Trust::Trusted;
-    let loaded = setup.loaded.with_project(&setup.project, if trusted { Trust::Trusted } else { Trust::Untrusted });
-    if setup.trust
-        && let Err(error) = config::trust::remember(&setup.paths, &setup.project)
-    {
-        tracing::warn!(%error, "trust could not be remembered");
+    let mut trust = config::trust::of(&setup.paths, &setup.project);
+    let mut loaded = setup.loaded.with_project(&setup.project, &trust);
+    if setup.trust {
+        trust.add(&loaded.uses);
+        trust.add(definitions(&setup.paths, &setup.project, &trust).uses());
+        loaded = setup.loaded.with_project(&setup.project, &trust);
     }
     let catalog = inbox.catalog.clone();
     compacting::hide(&catalog, &loaded.config);
@@ -50,8 +51,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let chosen = choose_model(&setup, &loaded, &models, &session)?;
     let probing = chosen.is_none() && models.probes();
     let model = chosen.unwrap_or_else(|| models.offline());
-    let trust = if trusted { permission::Trust::Trusted } else { permission::Trust::Untrusted };
-    let definitions = definitions(&setup.paths, &setup.project, trust);
+    let definitions = definitions(&setup.paths, &setup.project, &trust);
     let toolbox = toolbox(&setup, &definitions)?;
     let (rules, problems) = rules(&loaded);
     let policy = agent::Policy {
@@ -103,9 +103,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let _ = loading.await;
     skills::publish(&engine.catalog, &engine.desk).await;
     engine.tell_problems(problems).await;
-    if !trusted && !engine.loaded.withheld.is_empty() {
-        engine.ask_trust(Vec::new(), inbox).await;
-    }
+    engine.settle_trust(inbox).await;
     let source = if engine.setup.begin.earlier() { StartSource::Resume } else { StartSource::Startup };
     engine.session_started(source, inbox).await;
     if engine.probing {
@@ -141,7 +139,7 @@ fn play(file: &Path) -> Result<Arc<dyn Provider>, String> {
 }
 
 /// The sub-agents of a folder, with what is wrong with their files.
-pub(super) fn definitions(paths: &Paths, project: &Path, trust: permission::Trust) -> Arc<agents::Definitions> {
+pub(super) fn definitions(paths: &Paths, project: &Path, trust: &Trust) -> Arc<agents::Definitions> {
     let mut definitions = agents::load(agents::Folders { project, home: &paths.home, trust });
     definitions.check_tools(&agent::tools_below(&Toolbox::builtin()));
     Arc::new(definitions)
@@ -305,11 +303,50 @@ impl Engine {
         }
     }
 
-    /// Asks whether to use what lies in the folder: its settings, and `more`.
-    pub(super) async fn ask_trust(&mut self, more: Vec<String>, inbox: &mut Inbox) {
+    /// Everything that the folder brings along and that needs the user's word, as it is now.
+    fn uses(&self) -> Vec<Use> {
+        let trust = &self.agent.policy.trust;
+        let definitions = definitions(&self.setup.paths, &self.setup.project, trust);
+        let mut uses = self.setup.loaded.with_project(&self.setup.project, trust).uses;
+        uses.extend_from_slice(definitions.uses());
+        uses.extend(self.agent.skill_uses());
+        uses
+    }
+
+    /// Asks at the start for what is new in the folder's settings and agents, and says what is gone.
+    async fn settle_trust(&mut self, inbox: &mut Inbox) {
+        let uses = self.uses();
+        if self.setup.trust {
+            self.agent.policy.trust.agree(&uses);
+            return self.remember_trust(Extent::All, &uses).await;
+        }
+        let trust = &self.agent.policy.trust;
+        let waits = |used: &Use| !trust.covers(used);
+        if !self.loaded.withheld.is_empty() || self.agent.definitions().uses().iter().any(waits) {
+            return self.ask_trust(inbox).await;
+        }
+        let gone = trust.difference(&uses).gone;
+        if !gone.is_empty() {
+            let text = format!("The folder no longer brings along what you trusted: {}", gone.join(", "));
+            self.desk.emit(Event::Notice { text }).await;
+            let left: Vec<Use> = uses.into_iter().filter(|used| !waits(used)).collect();
+            self.remember_trust(Extent::All, &left).await;
+        }
+    }
+
+    async fn remember_trust(&self, extent: Extent, uses: &[Use]) {
+        if let Err(error) = config::trust::remember(&self.setup.paths, &self.setup.project, extent, uses) {
+            let text = format!("The trust holds for this session only: {error}");
+            self.desk.emit(Event::Notice { text }).await;
+        }
+    }
+
+    /// Asks whether to use what is new in the folder. What is used afterwards is compared with what was shown here.
+    pub(super) async fn ask_trust(&mut self, inbox: &mut Inbox) {
         self.trust_asked = true;
-        let uses = self.loaded.withheld.iter().cloned().chain(more).collect();
-        let question = Question::Trust { folder: self.setup.project.clone(), uses };
+        let uses = self.uses();
+        let permission::trust::Difference { new, kept, gone } = self.agent.policy.trust.difference(&uses);
+        let question = Question::Trust { folder: self.setup.project.clone(), uses: new, kept, gone };
         let desk = self.desk.clone();
         let cancel = desk.begin();
         let answer = inbox.attend(desk.ask(question, &cancel)).await;
@@ -317,12 +354,11 @@ impl Engine {
         if !matches!(answer, Some(Answer::Yes | Answer::Always { .. })) {
             return;
         }
-        if let Err(error) = config::trust::remember(&self.setup.paths, &self.setup.project) {
-            desk.emit(Event::Notice { text: format!("The trust holds for this session only: {error}") }).await;
-        }
-        self.agent.policy.trust = permission::Trust::Trusted;
+        self.agent.policy.trust.agree(&uses);
+        self.remember_trust(Extent::All, &uses).await;
         if self.agent.session.is_empty() {
-            self.agent.set_definitions(definitions(&self.setup.paths, &self.setup.project, permission::Trust::Trusted));
+            let definitions = definitions(&self.setup.paths, &self.setup.project, &self.agent.policy.trust);
+            self.agent.set_definitions(definitions);
         }
         for text in self.take_settings() {
             desk.emit(Event::Notice { text }).await;
@@ -415,8 +451,15 @@ struct Files {
 impl Grants for Files {
     fn save(&self, scope: GrantScope, rule: &str) -> Result<(), String> {
         match config::grant::file_of(scope, &self.paths, &self.project) {
-            Some(file) => config::grant::grant(&file, rule).map_err(|problem| problem.to_string()),
-            None => Ok(()),
+            Some(file) => config::grant::grant(&file, rule).map_err(|problem| problem.to_string())?,
+            None => return Ok(()),
         }
+        // What the user has just granted needs no question at the next start.
+        if scope == GrantScope::Project {
+            let used = config::grant::used(&self.project, rule);
+            config::trust::remember(&self.paths, &self.project, Extent::More, &[used])
+                .map_err(|error| format!("the rule will be asked about once more: {error}"))?;
+        }
+        Ok(())
     }
 }

@@ -128,9 +128,9 @@ impl Engine {
             self.desk.emit(Event::Error { text, restore }).await;
             return false;
         }
-        let wants = self.agent.wants_trust(&skill.name);
-        if !wants.is_empty() && !self.trust_asked {
-            self.ask_trust(wants, inbox).await;
+        // One question a session: a no that was said to all of it holds.
+        if !self.agent.wants_trust(&skill.name).is_empty() && !self.trust_asked {
+            self.ask_trust(inbox).await;
         }
         true
     }

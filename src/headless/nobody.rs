@@ -18,12 +18,13 @@ impl Run<'_> {
                     )),
                 }
             }
-            Question::Trust { folder, uses } => {
+            Question::Trust { folder, uses, kept, .. } => {
                 // Standard error may be closed; the run goes on without it.
                 let _ = writeln!(
                     self.err,
-                    "{} is not trusted, so this of its settings is not used: {}; --trust uses it",
+                    "{} is not trusted{}, so this is not used: {}; --trust uses it",
                     folder.display(),
+                    if kept.is_empty() { "" } else { " with what is new in it" },
                     uses.join(", ")
                 );
                 Answer::No { feedback: None }

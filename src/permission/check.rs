@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::decide::{Decision, Query, Trust, decide};
+use super::decide::{Decision, Query, decide};
 use super::files::{Files, lexical};
 use super::places::Places;
 use super::rule::{RuleSet, Source};
@@ -64,8 +64,7 @@ pub fn check_line(line: &str, places: &Places, files: &dyn Files) -> Result<Stri
     if let Some(problem) = settings.add_to(&mut rules, Source::CommandLine).into_iter().next() {
         return Err(problem);
     }
-    let query =
-        Query { tool: &line.tool, access: &access, mode, rules: &rules, places: &places, trust: Trust::Trusted };
+    let query = Query { tool: &line.tool, access: &access, mode, rules: &rules, places: &places };
     let decision = decide(&query, files);
     let mut answer = Map::new();
     if let Some(id) = line.id {
@@ -77,16 +76,9 @@ pub fn check_line(line: &str, places: &Places, files: &dyn Files) -> Result<Stri
 }
 
 /// Explains part by part what would happen with a shell line, for `/permissions test`.
-pub fn explain(
-    command: &str,
-    mode: Mode,
-    rules: &RuleSet,
-    places: &Places,
-    trust: Trust,
-    files: &dyn Files,
-) -> Decision {
+pub fn explain(command: &str, mode: Mode, rules: &RuleSet, places: &Places, files: &dyn Files) -> Decision {
     let access = Access::Shell { command: command.to_owned(), cwd: places.cwd.clone() };
-    decide(&Query { tool: "Bash", access: &access, mode, rules, places, trust }, files)
+    decide(&Query { tool: "Bash", access: &access, mode, rules, places }, files)
 }
 
 /// What a call with this input touches, as the tools of engine.md section 3 declare it.

@@ -18,15 +18,6 @@ pub struct Query<'a> {
     pub mode: Mode,
     pub rules: &'a RuleSet,
     pub places: &'a Places,
-    pub trust: Trust,
-}
-
-/// Whether the user trusts the project's own settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    Trusted,
-    /// Of the project's settings only deny and ask rules count.
-    Untrusted,
 }
 
 /// What is to happen, and why.
@@ -114,10 +105,7 @@ impl From<Verdict> for Decision {
 impl Query<'_> {
     /// The rules of a kind that count here.
     pub(super) fn entries(&self, behavior: Behavior) -> impl Iterator<Item = &Entry> {
-        self.rules.entries().iter().filter(move |entry| {
-            entry.behavior == behavior
-                && !(behavior == Behavior::Allow && self.trust == Trust::Untrusted && entry.source.is_project())
-        })
+        self.rules.entries().iter().filter(move |entry| entry.behavior == behavior)
     }
 
     fn path_rule(&self, behavior: Behavior, tool: &str, path: &Path, files: &dyn Files) -> Option<String> {
@@ -309,33 +297,20 @@ mod tests {
     use super::super::files::fake::Table;
     use super::*;
 
-    fn run(access: Access, tool: &str, rules: &RuleSet, trust: Trust) -> Decision {
+    fn run(access: Access, tool: &str, rules: &RuleSet) -> Decision {
         let places = Places::for_tests();
-        let query = Query { tool, access: &access, mode: Mode::Default, rules, places: &places, trust };
+        let query = Query { tool, access: &access, mode: Mode::Default, rules, places: &places };
         decide(&query, &Table(&[]))
-    }
-
-    #[test]
-    fn the_project_grants_nothing_without_trust() {
-        let mut rules = RuleSet::default();
-        rules.add(Behavior::Allow, "Bash(make:*)".parse().unwrap(), Source::Project);
-        rules.add(Behavior::Deny, "Bash(rm:*)".parse().unwrap(), Source::Project);
-        let line = |text: &str, trust| {
-            run(Access::Shell { command: text.into(), cwd: "/p".into() }, "Bash", &rules, trust).behavior
-        };
-        assert_eq!(line("make x", Trust::Trusted), Behavior::Allow);
-        assert_eq!(line("make x", Trust::Untrusted), Behavior::Ask);
-        assert_eq!(line("rm x", Trust::Untrusted), Behavior::Deny);
     }
 
     #[test]
     fn a_broken_source_asks() {
         let mut rules = RuleSet::default();
         rules.mark_broken(Source::Project);
-        let read = |path: &str| run(Access::Read { path: path.into() }, "Read", &rules, Trust::Trusted).behavior;
+        let read = |path: &str| run(Access::Read { path: path.into() }, "Read", &rules).behavior;
         assert_eq!(read("/p/a"), Behavior::Ask);
         assert_eq!(read("/home/u/.claude/0192f0c1-2345-7000-8000-000000000001/tool-results/x"), Behavior::Allow);
-        assert_eq!(run(Access::Free, "TodoWrite", &rules, Trust::Trusted).behavior, Behavior::Allow);
+        assert_eq!(run(Access::Free, "TodoWrite", &rules).behavior, Behavior::Allow);
     }
 
     #[test]
@@ -355,7 +330,7 @@ mod tests {
             (remote("mcp__a__b"), 0),
             (remote("mcp__c__b"), 1),
         ] {
-            let decision = run(access.clone(), tool, &rules, Trust::Trusted);
+            let decision = run(access.clone(), tool, &rules);
             assert_eq!((decision.behavior, decision.suggestions.len()), (Behavior::Ask, want), "{access:?}");
         }
     }
@@ -363,10 +338,8 @@ mod tests {
     #[test]
     fn sessions_and_suggestions() {
         let rules = RuleSet::default();
-        let read = |path: &str| run(Access::Read { path: path.into() }, "Read", &rules, Trust::Trusted);
-        let line = |text: &str| {
-            run(Access::Shell { command: text.into(), cwd: "/p".into() }, "Bash", &rules, Trust::Trusted).behavior
-        };
+        let read = |path: &str| run(Access::Read { path: path.into() }, "Read", &rules);
+        let line = |text: &str| run(Access::Shell { command: text.into(), cwd: "/p".into() }, "Bash", &rules).behavior;
         assert_eq!(line("cat /home/u/.claude/plans/plan.md"), Behavior::Allow);
         assert_eq!(line("echo x > /home/u/.claude/plans/plan.md"), Behavior::Ask);
         assert_eq!(
@@ -375,7 +348,7 @@ mod tests {
         );
         assert_eq!(read("/home/u/.claude/0192f0c1-2345-7000-8000-000000000002/transcript.jsonl").suggestions, []);
         assert_eq!(read("/usr/share/doc/x").suggestions, ["Read(//usr/share/doc/**)".parse().unwrap()]);
-        let write = |path: &str| run(Access::Write { path: path.into() }, "Write", &rules, Trust::Trusted);
+        let write = |path: &str| run(Access::Write { path: path.into() }, "Write", &rules);
         assert_eq!(write("/p/src/a.rs").suggestions, ["Edit(/src/**)".parse().unwrap()]);
         assert_eq!(write("/p/Cargo.toml").suggestions, ["Edit(/Cargo.toml)".parse().unwrap()]);
         assert_eq!(write("/p/.git/config").suggestions, []);

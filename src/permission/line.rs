@@ -185,7 +185,7 @@ fn conclude(query: &Query, mut parts: Vec<Part>, command: &str) -> Decision {
 
 #[cfg(test)]
 mod tests {
-    use super::super::decide::{Trust, decide};
+    use super::super::decide::decide;
     use super::super::files::fake::Table;
     use super::super::rule::{Rule, RuleSet, Source};
     use super::super::{Access, Places};
@@ -207,7 +207,7 @@ mod tests {
     fn run(mode: Mode, rules: &RuleSet, command: &str) -> Decision {
         let access = Access::Shell { command: command.to_owned(), cwd: "/p".into() };
         let places = Places::for_tests();
-        let query = Query { tool: "Bash", access: &access, mode, rules, places: &places, trust: Trust::Trusted };
+        let query = Query { tool: "Bash", access: &access, mode, rules, places: &places };
         decide(&query, &FILES)
     }
 

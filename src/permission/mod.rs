@@ -18,6 +18,7 @@ mod shell;
 pub mod sight;
 mod suggest;
 mod touch;
+pub mod trust;
 mod values;
 mod wrapper;
 
@@ -29,12 +30,13 @@ use serde::{Deserialize, Serialize};
 
 pub use commands::git::QUIET as QUIET_GIT;
 pub use commands::listed_options;
-pub use decide::{Decision, Query, Trust, decide};
+pub use decide::{Decision, Query, decide};
 pub use files::{Disk, Files};
 pub use places::{Places, in_real_folder};
 pub use rule::{Entry, Rule, RuleError, RuleSet, Source};
 pub use settings::PermissionSettings;
 pub use sight::Sight;
+pub use trust::{Trust, Use};
 
 /// How much runs without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -71,7 +71,7 @@ impl Sight {
 #[cfg(test)]
 mod tests {
     use super::super::files::fake::Table;
-    use super::super::{RuleSet, Source, Trust};
+    use super::super::{RuleSet, Source};
     use super::*;
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
             let (places, root) = (Places::for_tests(), root.into());
             let access = if tool == "LS" { Access::Read { path: root } } else { Access::Search { root } };
             let access = if tool == "Read" { Access::Read { path: path.into() } } else { access };
-            let query = Query { tool, access: &access, mode, rules: &rules, places: &places, trust: Trust::Trusted };
+            let query = Query { tool, access: &access, mode, rules: &rules, places: &places };
             let sight = Sight::of(&query, &files);
             assert_eq!(sight.shows_in(Path::new(path), &files), want, "{tool} {mode} {path}");
         }

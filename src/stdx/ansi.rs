@@ -281,6 +281,12 @@ impl<W: Write> Write for Shown<W> {
     }
 }
 
+/// Text of a file as it may be printed: nothing in it moves the cursor or turns the reading direction.
+pub fn shown(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    visible(text).replace(turns, "\u{fffd}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -105,7 +105,7 @@ pub(super) fn check_root(root: &Path) -> Result<(), String> {
 mod tests {
     use serde_json::json;
 
-    use crate::permission::{Access, Behavior, Disk, Mode, Places, Query, RuleSet, Sight, Source, Trust};
+    use crate::permission::{Access, Behavior, Disk, Mode, Places, Query, RuleSet, Sight, Source};
     use crate::tools::fixture::Fixture;
     use crate::tools::{Tool, glob::Glob, grep::Grep, ls::Ls};
 
@@ -128,8 +128,8 @@ mod tests {
         ];
         for (name, tool, input, want) in tools {
             let access: Access = tool.access(&input, &fixture.dirs, None).unwrap();
-            let (mode, trust) = (Mode::Default, Trust::Trusted);
-            let query = Query { tool: name, access: &access, mode, rules: &rules, places: &places, trust };
+            let mode = Mode::Default;
+            let query = Query { tool: name, access: &access, mode, rules: &rules, places: &places };
             fixture.sight = Sight::of(&query, &Disk);
             assert_eq!(fixture.ok(tool, input.clone()).await, want, "{name} {input}");
         }

@@ -371,6 +371,25 @@ async fn an_attached_file_can_be_edited_at_once() {
 }
 
 #[tokio::test]
+async fn a_file_that_a_prompt_names_passes_the_same_gate_as_read() {
+    let deny = "permissions.deny = ['Read(notes/**)']\npermissions.ask = ['Read(asked.txt)']\n";
+    for (file, attached) in
+        [("a.txt", true), ("../near.txt", true), (".env", false), ("notes/x.md", false), ("asked.txt", false)]
+    {
+        let want = if attached { "The user attached" } else { "was not attached: " };
+        let script = format!("- reply: [text: Done.]\n  expect: {{contains: \"{want}\"}}\n");
+        let run = Harness::new().file(".env", "KEY=hidden").file(file, "hidden").set(deny).script(&script);
+        let run = run.attach(file).prompt("look").run().await;
+        let told = run.events.iter().any(
+            |event| matches!(event, cocode::protocol::Event::Notice { text } if text.contains("was not attached")),
+        );
+        assert!(run.trace().ends_with("turn ended Done") && told != attached, "{file}: {}", run.trace());
+        let log = std::fs::read_to_string(run.log()).unwrap();
+        assert_eq!(log.contains("hidden"), attached, "{file}");
+    }
+}
+
+#[tokio::test]
 async fn a_resumed_session_learns_what_changed_while_it_was_closed() {
     let run = Harness::new()
         .file("a.txt", "one")

@@ -10,9 +10,9 @@ use crate::support::fake_api::{FakeApi, Reply};
 use crate::support::harness::{Harness, Ran};
 use crate::support::program::Program;
 
-/// A definition in the project.
+/// A definition of the user's own.
 fn agent(harness: Harness, head: &str) -> Harness {
-    harness.file(".claude/agents/one.md", &format!("---\nname: one\ndescription: d\n{head}\n---\nYou are one.\n"))
+    harness.home("agents/one.md", &format!("---\nname: one\ndescription: d\n{head}\n---\nYou are one.\n"))
 }
 
 fn skill(harness: Harness, name: &str, head: &str, body: &str) -> Harness {
@@ -124,7 +124,9 @@ async fn it_thinks_as_the_session_does_unless_its_definition_says_otherwise() {
 #[tokio::test]
 async fn mistakes_are_listed_with_what_to_write_instead() {
     let head = "tools: Read, Grepp, Task, mcp__x__y\nskills: missing\ncolor: red\nmodell: opus\neffort: much\nhooks:\n  Stopp: []";
-    let harness = agent(Harness::new(), head)
+    let one = format!("---\nname: one\ndescription: d\n{head}\n---\nYou are one.\n");
+    let harness = Harness::new()
+        .file(".claude/agents/one.md", &one)
         .file(".claude/agents/none.md", "---\nname: none\ndescription: d\ntools: Wrote\n---\nYou.\n");
     let ran = harness.prompt("/agents").run().await;
     let notice = ran.events.iter().find_map(|event| match event {

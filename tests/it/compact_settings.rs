@@ -1,14 +1,12 @@
 //! Settings of compaction: every name that they have, in files and variables, and what becomes of values that do not read.
 
-use cocode::config::Trust;
-
-use super::config::User;
+use super::config::{Agreed, User};
 
 const USER: &str = "~/.config/cocode/config.toml";
 
 /// What holds of a key, without where it comes from.
 fn value(user: &User, key: &str) -> String {
-    let explained = user.in_project(Trust::Trusted).explain(key).unwrap();
+    let explained = user.in_project(Agreed::Everything).explain(key).unwrap();
     explained.lines().next().unwrap_or_default().to_owned()
 }
 
@@ -21,7 +19,7 @@ fn names_of_earlier_designs_mean_the_same() {
             let user = User::new().file(file, line);
             assert_eq!(value(&user, key), want, "{line} in {file}");
             // The other name explains the setting, and where it was set.
-            let explained = user.plain(user.in_project(Trust::Trusted).explain(alias).unwrap());
+            let explained = user.plain(user.in_project(Agreed::Everything).explain(alias).unwrap());
             assert!(explained.starts_with(want) && explained.contains("config.toml:1"), "{line}: {explained}");
         }
     }

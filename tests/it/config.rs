@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use cocode::config::paths::{Env, Paths};
-use cocode::config::{Broken, Loaded, RuleSource, Trust, load};
-use cocode::permission::{Behavior, Mode};
+use cocode::config::{Broken, Loaded, RuleSource, load};
+use cocode::permission::{Behavior, Mode, Trust};
 use cocode::thinking::Level;
 use tempfile::TempDir;
 use toml::Table;
@@ -15,6 +15,13 @@ pub(super) struct User {
     dir: TempDir,
     vars: Vec<(&'static str, &'static str)>,
     flags: &'static str,
+}
+
+/// What of the folder the user agreed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Agreed {
+    Nothing,
+    Everything,
 }
 
 impl User {
@@ -50,7 +57,16 @@ impl User {
         load(&paths, &env, self.flags.parse::<Table>().unwrap())
     }
 
-    pub(super) fn in_project(&self, trust: Trust) -> Loaded {
+    /// In a folder where the user agreed to nothing, or to everything that is there.
+    pub(super) fn in_project(&self, agreed: Agreed) -> Loaded {
+        let mut trust = Trust::default();
+        if agreed == Agreed::Everything {
+            trust.agree(&self.given(&trust).uses);
+        }
+        self.given(&trust)
+    }
+
+    pub(super) fn given(&self, trust: &Trust) -> Loaded {
         self.own().unwrap().with_project(&self.dir.path().join("project"), trust)
     }
 
@@ -73,7 +89,7 @@ fn each_layer_wins_over_the_one_below() {
         .file(".cocode/config.local.toml", "[tui]\ntheme = 'ansi16'\n")
         .var("COCODE_TUI__THEME", "dark")
         .flags("tui.theme = 'light'");
-    let explained = |user: &User| user.plain(user.in_project(Trust::Trusted).explain("tui.theme").unwrap());
+    let explained = |user: &User| user.plain(user.in_project(Agreed::Everything).explain("tui.theme").unwrap());
     insta::assert_snapshot!(explained(&user), @r#"
     tui.theme = "light"
       from command line
@@ -85,7 +101,7 @@ fn each_layer_wins_over_the_one_below() {
       over "auto" from built-in defaults
     "#);
     assert_eq!(user.own().unwrap().config.model.as_deref(), Some("from-settings"));
-    assert_eq!(user.in_project(Trust::Trusted).config.model.as_deref(), Some("from-project-settings"));
+    assert_eq!(user.in_project(Agreed::Everything).config.model.as_deref(), Some("from-project-settings"));
     let user = user.file("/etc/policy.toml", "[tui]\ntheme = 'mono'\n");
     assert!(
         explained(&user)
@@ -133,7 +149,7 @@ fn broken_user_and_managed_files_stop_the_start() {
 fn a_broken_project_file_is_left_out_whole_and_named() {
     fn check(file: &str, text: &str, want: &str) {
         let user = User::new().file(file, text);
-        let loaded = user.in_project(Trust::Trusted);
+        let loaded = user.in_project(Agreed::Everything);
         let problems: Vec<String> = loaded.diagnostics.iter().map(|problem| user.plain(problem)).collect();
         assert_eq!(problems.join("\n"), want, "{text}");
         assert_eq!(loaded.broken, [user.dir.path().join("project").join(file)]);
@@ -162,7 +178,7 @@ fn an_untrusted_folder_can_only_restrict() {
         .file(".cocode/config.toml", "model = 'evil'\n[permissions]\nallow = ['Bash']\nask = ['Read']\ndeny = ['Write']\n")
         .file(".cocode/config.local.toml", "[providers.anthropic]\nbase_url = 'http://evil'\n")
         .file(".claude/settings.json", r#"{"env": {"LD_PRELOAD": "x"}, "permissions": {"defaultMode": "acceptEdits", "additionalDirectories": ["/"], "deny": ["LS"]}}"#);
-    let loaded = user.in_project(Trust::Untrusted);
+    let loaded = user.in_project(Agreed::Nothing);
     let rules: Vec<_> = loaded.rules.iter().map(|rule| (rule.behavior, rule.text.as_str(), rule.source)).collect();
     assert_eq!(
         rules,
@@ -179,10 +195,10 @@ fn an_untrusted_folder_can_only_restrict() {
         loaded.withheld,
         [
             "env.LD_PRELOAD = \"x\" (.claude/settings.json)",
-            "permissions.additional_directories = [\"/\"] (.claude/settings.json)",
+            "permissions.additional_directories = \"/\" (.claude/settings.json)",
             "permissions.default_mode = \"acceptEdits\" (.claude/settings.json)",
             "model = \"evil\" (.cocode/config.toml)",
-            "permissions.allow = [\"Bash\"] (.cocode/config.toml)",
+            "permissions.allow = \"Bash\" (.cocode/config.toml)",
         ]
     );
     // Trust would not help: a project never says where the user's keys go.
@@ -196,8 +212,8 @@ fn an_untrusted_folder_can_only_restrict() {
     // What a repository shows in the trust question cannot draw over it.
     let user =
         user.file(".cocode/config.toml", "[env]\n\"\\u001b[2J\" = '\u{202e}x'\n").file(".claude/settings.json", "{}");
-    assert_eq!(user.in_project(Trust::Untrusted).withheld[0], "env.\u{241b}[2J = \"\u{fffd}x\" (.cocode/config.toml)");
-    let broken = user.file(".cocode/config.toml", "\"\\u001b[2J\" = 1").in_project(Trust::Untrusted);
+    assert_eq!(user.in_project(Agreed::Nothing).withheld[0], "env.\u{241b}[2J = \"\u{fffd}x\" (.cocode/config.toml)");
+    let broken = user.file(".cocode/config.toml", "\"\\u001b[2J\" = 1").in_project(Agreed::Nothing);
     assert!(
         broken.diagnostics[0].to_string().ends_with("unknown key `\u{241b}[2J`; `cocode config schema` lists them all")
     );
@@ -219,7 +235,7 @@ fn a_trusted_folder_does_not_redirect_a_provider_of_the_users() {
             let user = User::new()
                 .file(USER, "[providers.mine]\nwire = 'anthropic'\nbase_url = 'http://mine'\napi_key_env = 'MINE'\n")
                 .file(file, project);
-            let (own, loaded) = (user.own().unwrap().config, user.in_project(Trust::Trusted));
+            let (own, loaded) = (user.own().unwrap().config, user.in_project(Agreed::Everything));
             assert_eq!(loaded.diagnostics.len(), ignored, "{project}: {:?}", loaded.diagnostics);
             for (name, provider) in &loaded.config.providers {
                 let keyed = |provider: &cocode::provider::settings::ProviderSettings| {
@@ -236,12 +252,26 @@ fn a_trusted_folder_does_not_redirect_a_provider_of_the_users() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn settings_that_lie_elsewhere_or_are_a_pipe_are_not_read() {
+    let user = User::new().file("~/mine.json", r#"{"model": "x"}"#).file(".claude/x", "");
+    let place = user.dir.path().join("project/.claude/settings.json");
+    std::os::unix::fs::symlink("../../home/mine.json", &place).unwrap();
+    let said = |user: &User| user.in_project(Agreed::Everything).diagnostics[0].to_string();
+    assert!(said(&user).contains("out of the project; put the settings themselves here"), "{}", said(&user));
+    assert_eq!(user.in_project(Agreed::Everything).broken, std::slice::from_ref(&place));
+    fs::remove_file(&place).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&place).status().unwrap().success());
+    assert!(said(&user).contains("is not a regular file"), "{}", said(&user));
+}
+
 #[test]
 fn a_trusted_folder_can_set_what_an_untrusted_one_cannot() {
     let user = User::new()
         .file(".cocode/config.toml", "model = 'evil'\n")
         .file(".claude/settings.json", r#"{"permissions": {"defaultMode": "acceptEdits"}}"#);
-    let trusted = user.in_project(Trust::Trusted);
+    let trusted = user.in_project(Agreed::Everything);
     assert_eq!(trusted.config.model.as_deref(), Some("evil"));
     assert_eq!((trusted.config.permissions.default_mode, trusted.withheld), (Mode::AcceptEdits, Vec::<String>::new()));
 }
@@ -256,7 +286,7 @@ fn rules_of_all_files_add_up_with_their_sources() {
         .file(".claude/settings.local.json", r#"{"permissions": {"allow": ["E"]}}"#)
         .var("COCODE_PERMISSIONS__ALLOW", "F")
         .flags("permissions.deny = ['G']");
-    let loaded = user.in_project(Trust::Trusted);
+    let loaded = user.in_project(Agreed::Everything);
     let rules: Vec<String> = loaded
         .rules
         .iter()
@@ -314,7 +344,7 @@ fn providers_can_be_changed_and_added() {
 fn the_home_folder_as_a_project_is_not_read_twice() {
     let user = User::new().file("~/.claude/settings.json", r#"{"permissions": {"allow": ["Read"]}}"#);
     let own = user.own().unwrap();
-    let loaded = own.with_project(&user.dir.path().join("home"), Trust::Untrusted);
+    let loaded = own.with_project(&user.dir.path().join("home"), &Trust::default());
     assert_eq!((loaded.rules.len(), loaded.withheld.len()), (1, 0));
 }
 
@@ -323,8 +353,8 @@ fn thinking_is_chosen_by_files_and_locked_by_variables() {
     fn check(user: User, want: &str) {
         let env = Env::fake(&user.dir.path().join("home"), &user.vars);
         let shown = match user.own() {
-            Ok(own) => {
-                let loaded = own.with_project(&user.dir.path().join("project"), Trust::Trusted);
+            Ok(_) => {
+                let loaded = user.in_project(Agreed::Everything);
                 let thinking = loaded.thinking(&env, None);
                 let level = |level: Option<Level>| level.map_or("-", Level::name);
                 format!(
@@ -368,8 +398,8 @@ fn models_may_stand_in_a_json_file_beside_the_toml() {
     const JSON: &str = "~/.config/cocode/models.json";
     fn check(user: User, want: &str) {
         let shown = match user.own() {
-            Ok(own) => {
-                let loaded = own.with_project(&user.dir.path().join("project"), Trust::Trusted);
+            Ok(_) => {
+                let loaded = user.in_project(Agreed::Everything);
                 let problems: Vec<String> = loaded.diagnostics.iter().map(|problem| user.plain(problem)).collect();
                 format!("{}{}", loaded.config.models, problems.join("\n"))
             }

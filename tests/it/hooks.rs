@@ -1,6 +1,5 @@
 //! Hooks end to end: where they come from, when they run, and what the agent does with what they say.
 
-use cocode::config::Trust;
 use cocode::permission::Mode;
 use cocode::protocol::{Answer, Event, Op};
 use serde_json::{Value, json};
@@ -609,7 +608,7 @@ fn headless_runs_tell_what_hooks_did() {
 
 #[test]
 fn sources_add_up_and_only_the_administrator_switches_all_off() {
-    use super::config::User;
+    use super::config::{Agreed, User};
     const USER: &str = "~/.config/cocode/config.toml";
     let stop = |command: &str| format!("[[hooks.Stop]]\nhooks = [{{ type = 'command', command = '{command}' }}]\n");
     let json = |command: &str| json!({ "hooks": hook("Stop", "", command) }).to_string();
@@ -629,7 +628,7 @@ fn sources_add_up_and_only_the_administrator_switches_all_off() {
         };
         (given.iter().map(line).collect::<Vec<_>>().join("\n"), format!("{switch:?}"))
     };
-    let (own, switch) = shown(Trust::Untrusted);
+    let (own, switch) = shown(Agreed::Nothing);
     assert_eq!(
         (own.as_str(), switch.as_str()),
         (
@@ -637,15 +636,13 @@ fn sources_add_up_and_only_the_administrator_switches_all_off() {
             "On"
         )
     );
-    assert!(
-        user.in_project(Trust::Untrusted).withheld.contains(&"hook Stop: project (.cocode/config.toml)".to_owned())
-    );
-    let (all, switch) = shown(Trust::Trusted);
+    assert!(user.in_project(Agreed::Nothing).withheld.contains(&"hook Stop: project (.cocode/config.toml)".to_owned()));
+    let (all, switch) = shown(Agreed::Everything);
     assert_eq!((all.lines().count(), switch.as_str()), (7, "ManagedOnly"), "{all}");
     let user = user.file("/etc/policy.toml", "disable_all_hooks = true\n");
-    assert_eq!(user.in_project(Trust::Trusted).hooks().1, cocode::hooks::Switch::Off);
+    assert_eq!(user.in_project(Agreed::Everything).hooks().1, cocode::hooks::Switch::Off);
     let user = user.file("/etc/policy.toml", "disable_all_hooks = false\n");
-    assert_eq!(user.in_project(Trust::Trusted).hooks().1, cocode::hooks::Switch::On);
+    assert_eq!(user.in_project(Agreed::Everything).hooks().1, cocode::hooks::Switch::On);
     for (text, want) in [
         ("hooks.PreTool = []", "unknown key `hooks.PreTool`; did you mean `hooks.PreToolUse`?"),
         ("hooks.Stop = 'x'", "`hooks.Stop` must be a list of tables, not \"x\""),

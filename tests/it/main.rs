@@ -55,5 +55,6 @@ mod terminal;
 mod thinking;
 mod tidy;
 mod tmux;
+mod trust;
 mod turns;
 mod wires;

@@ -12,7 +12,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cocode::permission::{Access, Behavior, Disk, Mode, Places, Query, RuleSet, Trust, decide, listed_options};
+use cocode::permission::{Access, Behavior, Disk, Mode, Places, Query, RuleSet, decide, listed_options};
 
 /// Lines of a program that are tried where not all are asked for.
 const SHARE: usize = 30;
@@ -408,6 +408,6 @@ fn what_the_list_lets_pass_only_reads() {
 fn judged(line: &str, places: &Places) -> Behavior {
     let access = Access::Shell { command: line.to_owned(), cwd: places.project.clone() };
     let rules = RuleSet::default();
-    let query = Query { tool: "Bash", access: &access, mode: Mode::Plan, rules: &rules, places, trust: Trust::Trusted };
+    let query = Query { tool: "Bash", access: &access, mode: Mode::Plan, rules: &rules, places };
     decide(&query, &Disk).behavior
 }

@@ -11,9 +11,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use cocode::permission::{
-    Access, Behavior, Disk, Mode, Places, QUIET_GIT, Query, Rule, RuleSet, Source, Trust, decide,
-};
+use cocode::permission::{Access, Behavior, Disk, Mode, Places, QUIET_GIT, Query, Rule, RuleSet, Source, decide};
 
 use super::plan_enforced::{git, snapshot};
 
@@ -306,14 +304,7 @@ fn what_plan_mode_allows_changes_nothing() {
     for _ in 0..count {
         let command = line(&mut dice, &known);
         let access = Access::Shell { command: command.clone(), cwd: places.project.clone() };
-        let query = Query {
-            tool: "Bash",
-            access: &access,
-            mode: Mode::Plan,
-            rules: &rules,
-            places: &places,
-            trust: Trust::Trusted,
-        };
+        let query = Query { tool: "Bash", access: &access, mode: Mode::Plan, rules: &rules, places: &places };
         if decide(&query, &Disk).behavior != Behavior::Allow {
             continue;
         }
@@ -437,7 +428,7 @@ fn what_is_allowed_runs_nothing_else() {
         let command = torn(&mut dice, &seeds);
         let access = Access::Shell { command: command.clone(), cwd: places.project.clone() };
         let allowed = |mode, rules| {
-            let query = Query { tool: "Bash", access: &access, mode, rules, places: &places, trust: Trust::Trusted };
+            let query = Query { tool: "Bash", access: &access, mode, rules, places: &places };
             decide(&query, &Disk).behavior == Behavior::Allow
         };
         let plan = allowed(Mode::Plan, &none);

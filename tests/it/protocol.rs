@@ -80,7 +80,12 @@ fn questions() -> Vec<Question> {
             suggestions: vec!["Bash(ls:*)".into()],
             all_edits: true,
         },
-        Question::Trust { folder: "/p".into(), uses: vec!["a rule".into()] },
+        Question::Trust {
+            folder: "/p".into(),
+            uses: vec!["a rule".into()],
+            kept: vec!["a hook".into()],
+            gone: Vec::new(),
+        },
         Question::LocalServer { url: "http://127.0.0.1:1".into(), model: "m".into() },
         Question::Repeated { tool: "LS".into(), title: ".".into(), times: 5 },
         Question::Locked { session: "id".into() },

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use cocode::permission::{Access, Behavior, Disk, Mode, Places, QUIET_GIT, Query, RuleSet, Trust, decide, repository};
+use cocode::permission::{Access, Behavior, Disk, Mode, Places, QUIET_GIT, Query, RuleSet, decide, repository};
 use cocode::protocol::{ListKind, Op};
 
 use super::support::harness::Harness;
@@ -238,8 +238,7 @@ impl Fixture {
         let places = Places { project: cwd.clone(), cwd: cwd.clone(), ..Places::default() };
         let access = Access::Shell { command: line.into(), cwd };
         let rules = RuleSet::default();
-        let query =
-            Query { tool: "Bash", access: &access, mode, rules: &rules, places: &places, trust: Trust::Untrusted };
+        let query = Query { tool: "Bash", access: &access, mode, rules: &rules, places: &places };
         decide(&query, &Disk).behavior
     }
 

@@ -166,7 +166,7 @@ async fn a_project_needs_trust_for_commands_and_grants() {
         trace.contains("allowed tools of /make: Bash(touch:*)") && trace.contains("commands that /make runs"),
         "{trace}"
     );
-    assert!(told(&run)[0].contains("[`echo ran` was not run: the user does not trust this folder's own files]"));
+    assert!(told(&run)[0].contains("[`echo ran` was not run: the user has not agreed to what this skill runs]"));
     assert!(!run.project().join("a.txt").exists(), "{trace}");
     let run = harness().answer(Answer::Yes).run().await;
     assert!(told(&run)[0].ends_with("\n\nran"), "{:?}", told(&run));

@@ -11,7 +11,7 @@ use crate::agent::Agent;
 use crate::agent::decided;
 use crate::agent::desk::Desk;
 use crate::message::{Display, Outcome, ToolCall, ToolResult};
-use crate::permission::{self, Access, Behavior, Decision, Disk, Mode, Places, Query, RuleSet, Trust};
+use crate::permission::{self, Access, Behavior, Decision, Disk, Mode, Places, Query, RuleSet};
 use crate::protocol::{Answer, Event, Question};
 use crate::session;
 use crate::session::entry::{Decider, Lasts};
@@ -90,8 +90,8 @@ impl Agent {
     pub(super) fn ready(&self, call: ToolCall, tool: Arc<dyn Tool>, access: Access) -> Ready {
         let access = self.by_own_name(&call.name, access);
         let reads = matches!(access, Access::Shell { .. }) && {
-            let (rules, trust) = (&RuleSet::default(), Trust::Untrusted);
-            self.decide_by(&call.name, &access, Mode::Plan, rules, trust).behavior == Behavior::Allow
+            let rules = &RuleSet::default();
+            self.decide_by(&call.name, &access, Mode::Plan, rules).behavior == Behavior::Allow
         };
         Ready { call, tool, access, reads, said: None }
     }
@@ -109,33 +109,26 @@ impl Agent {
     }
 
     pub(in crate::agent) fn decide(&self, tool: &str, access: &Access) -> Decision {
-        self.decide_by(tool, access, self.mode(), &self.policy.rules, self.policy.trust)
+        self.decide_by(tool, access, self.mode(), &self.policy.rules)
     }
 
-    pub(in crate::agent) fn decide_by(
-        &self,
-        tool: &str,
-        access: &Access,
-        mode: Mode,
-        rules: &RuleSet,
-        trust: Trust,
-    ) -> Decision {
+    pub(in crate::agent) fn decide_by(&self, tool: &str, access: &Access, mode: Mode, rules: &RuleSet) -> Decision {
         let places = self.places();
-        permission::decide(&Query { tool, access, mode, rules, places: &places, trust }, &Disk)
+        permission::decide(&Query { tool, access, mode, rules, places: &places }, &Disk)
     }
 
     /// Refuses a call, and tells the model why.
     pub(super) fn denied(&self, ready: &Ready, decision: &Decision) -> Admission {
-        let (rules, trust) = (&self.policy.rules, self.policy.trust);
-        let by_plan = || self.decide_by(&ready.call.name, &ready.access, Mode::Default, rules, trust).behavior;
+        let rules = &self.policy.rules;
+        let by_plan = || self.decide_by(&ready.call.name, &ready.access, Mode::Default, rules).behavior;
         let text = self.refusal(decision, by_plan);
         Admission::Refused(ToolResult::of_text(ready.call.id.clone(), Outcome::Denied, text))
     }
 
     /// As `decide`, with other places.
     pub(in crate::agent) fn decide_in(&self, places: &Places, tool: &str, access: &Access) -> Decision {
-        let (mode, rules, trust) = (self.mode(), &self.policy.rules, self.policy.trust);
-        permission::decide(&Query { tool, access, mode, rules, places, trust }, &Disk)
+        let (mode, rules) = (self.mode(), &self.policy.rules);
+        permission::decide(&Query { tool, access, mode, rules, places }, &Disk)
     }
 
     async fn ask(

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
 use crate::message::{Effect, Outcome, ToolCall, ToolResult};
-use crate::permission::{self, Behavior, Disk, Mode, Places, Query, RuleSet, Sight, Trust};
+use crate::permission::{self, Behavior, Disk, Mode, Places, Query, RuleSet, Sight};
 use crate::protocol::Question;
 use crate::session::store::Store;
 use crate::stdx::hash::sha256_hex;
@@ -25,7 +25,6 @@ pub(in crate::agent) struct Confined {
     seen: HashMap<PathBuf, String>,
     rules: RuleSet,
     places: Places,
-    trust: Trust,
     dirs: Dirs,
     home: Option<PathBuf>,
     settings: Arc<tools::Settings>,
@@ -50,7 +49,6 @@ impl Agent {
             file,
             rules: self.policy.rules.clone(),
             places,
-            trust: self.policy.trust,
             dirs: self.dirs(),
             home: self.settings.user_home.clone(),
             settings: self.settings.tools.clone(),
@@ -73,14 +71,7 @@ impl Confined {
             Err(problem) => return ToolResult::of_text(id, Outcome::Error, problem),
         };
         // In plan mode nothing may be written but what is expressly free, whatever the session's own mode allows.
-        let query = Query {
-            tool: TOOL,
-            access: &access,
-            mode: Mode::Plan,
-            rules: &self.rules,
-            places: &self.places,
-            trust: self.trust,
-        };
+        let query = Query { tool: TOOL, access: &access, mode: Mode::Plan, rules: &self.rules, places: &self.places };
         let decision = permission::decide(&query, &Disk);
         if decision.behavior != Behavior::Allow {
             return refused(format!("Refused: {}.", decision.reasons.join("; ")));

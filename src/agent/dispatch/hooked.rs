@@ -138,12 +138,11 @@ impl Agent {
     /// Whether a call that asks now would run in mode `acceptEdits`.
     pub(super) fn accepted_as_edit(&self, ready: &Ready) -> bool {
         let hook_asks = ready.said.as_ref().is_some_and(|said| said.decision == hooks::Decision::Ask);
-        let (rules, trust) = (&self.policy.rules, self.policy.trust);
+        let rules = &self.policy.rules;
         self.mode() == Mode::Default
             && !hook_asks
             && matches!(ready.access, Access::Write { .. })
-            && self.decide_by(&ready.call.name, &ready.access, Mode::AcceptEdits, rules, trust).behavior
-                == Behavior::Allow
+            && self.decide_by(&ready.call.name, &ready.access, Mode::AcceptEdits, rules).behavior == Behavior::Allow
     }
 
     /// Whether a hook's yes may stand for the user's: not where the administrator or another hook wants a person to be
@@ -161,7 +160,7 @@ impl Agent {
     }
 
     fn decide_with(&self, ready: &Ready, rules: &RuleSet) -> Decision {
-        self.decide_by(&ready.call.name, &ready.access, self.mode(), rules, self.policy.trust)
+        self.decide_by(&ready.call.name, &ready.access, self.mode(), rules)
     }
 
     /// Puts a hook's input in the place of the model's.

@@ -26,7 +26,6 @@ impl Agent {
             mode: self.mode(),
             rules: &self.policy.rules,
             places: &places,
-            trust: self.policy.trust,
         };
         Sight::of(&query, &Disk)
     }

@@ -106,13 +106,23 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
                 lines.extend(dim(&format!("· {reason}")));
             }
         }
-        Question::Trust { folder, uses } => {
+        Question::Trust { folder, uses, kept, gone } => {
             lines.extend(code(&folder.to_string_lossy()));
-            lines.extend(text("If you do, what it brings along is used:"));
+            lines.extend(text(match kept.is_empty() {
+                true => "If you do, what it brings along is used:",
+                false => "If you do, what is new in it is used:",
+            }));
             for used in uses {
                 lines.extend(text(&format!("· {used}")));
             }
-            lines.extend(dim("Until then only its deny and ask rules count."));
+            for line in gone {
+                lines.extend(dim(&format!("· no longer there: {line}")));
+            }
+            lines.extend(dim(&match kept.len() {
+                0 => "Until then only its deny and ask rules count.".to_owned(),
+                1 => "1 thing that you trusted before goes on working.".to_owned(),
+                many => format!("{many} things that you trusted before go on working."),
+            }));
         }
         Question::LocalServer { url, model } => {
             lines.extend(text(&format!("{url} offers {model}.")));

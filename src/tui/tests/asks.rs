@@ -36,7 +36,12 @@ fn kinds() -> Vec<Question> {
     let all = vec![
         permission("touch danger.txt", None),
         permission("a.txt", Some(diff)),
-        Question::Trust { folder: "/w".into(), uses: vec!["a hook: touch danger.txt".into()] },
+        Question::Trust {
+            folder: "/w".into(),
+            uses: vec!["a hook: touch danger.txt".into()],
+            kept: Vec::new(),
+            gone: Vec::new(),
+        },
         Question::LocalServer { url: "http://127.0.0.1:11434".into(), model: "m".into() },
         Question::Repeated { tool: "Bash".into(), title: "ls".into(), times: 5 },
         Question::Locked { session: "s".into() },
@@ -315,7 +320,8 @@ fn a_question_waits_in_one_line() {
 #[test]
 fn a_yes_waits_for_the_end_of_the_text() {
     let long: String = (1..=30).map(|n| format!("echo {n} && \\\n")).collect::<String>() + "rm -rf /";
-    let trust = Question::Trust { folder: "/w".into(), uses: (1..=40).map(|n| format!("hook {n}")).collect() };
+    let uses = (1..=40).map(|n| format!("hook {n}")).collect();
+    let trust = Question::Trust { folder: "/w".into(), uses, kept: Vec::new(), gone: Vec::new() };
     for size in [(40, 12), (80, 24), (40, 6), (20, 5)] {
         for (question, yes) in [(permission(&long, None), "1<enter>"), (trust.clone(), "1<enter>")] {
             let mut run = Run::new(size.0, size.1);

@@ -28,6 +28,7 @@ pub(crate) struct Harness {
     ops: Vec<(String, Op)>,
     answers: VecDeque<Answer>,
     unanswered: bool,
+    swap: Option<(PathBuf, String)>,
     folder: &'static str,
     prompts: Vec<String>,
     attachments: Vec<PathBuf>,
@@ -58,6 +59,7 @@ impl Harness {
             unanswered: false,
             folder: "project",
             prompts: Vec::new(),
+            swap: None,
             attachments: Vec::new(),
             env: Vec::new(),
             flags: toml::Table::new(),
@@ -79,6 +81,12 @@ impl Harness {
     pub(crate) fn folder(mut self, name: &'static str) -> Harness {
         std::fs::create_dir_all(self.root.path().join(name)).unwrap();
         self.folder = name;
+        self
+    }
+
+    /// Rewrites a file while the first question stands there.
+    pub(crate) fn swapped(mut self, path: &str, text: &str) -> Harness {
+        self.swap = Some((self.project().join(path), text.to_owned()));
         self
     }
 
@@ -245,6 +253,9 @@ impl Harness {
             if let Event::Ask(ask) = &event
                 && !self.unanswered
             {
+                if let Some((path, text)) = self.swap.take() {
+                    std::fs::write(path, text).unwrap();
+                }
                 let answer = self.answers.pop_front().unwrap_or(Answer::No { feedback: None });
                 // An engine that ends does not wait for answers.
                 let _ = ops.send(Op::Answer { id: ask.id, answer }).await;

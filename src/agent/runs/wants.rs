@@ -1,0 +1,86 @@
+//! What a project's skill grants, asks and runs, and what of it the user agreed to.
+
+use serde_json::Value;
+
+use crate::agent::Agent;
+use crate::commands::expand;
+use crate::commands::{Skill, Source as From};
+use crate::hooks;
+use crate::permission::{Use, trust};
+use crate::stdx::ansi::shown;
+
+impl Agent {
+    /// What a skill of the project needs the user's word for and has not got.
+    pub fn wants_trust(&self, name: &str) -> Vec<Use> {
+        let now = self.runs.settings.catalog.current();
+        let Some((_, skill)) = now.named(name) else { return Vec::new() };
+        self.uses_of(skill).into_iter().filter(|used| !self.policy.trust.covers(used)).collect()
+    }
+
+    /// What the skills of the project need the user's word for, whether they have it or not.
+    pub fn skill_uses(&self) -> Vec<Use> {
+        let now = self.runs.settings.catalog.current();
+        now.skills.iter().flat_map(|(skill, _)| self.uses_of(skill)).collect()
+    }
+
+    fn uses_of(&self, skill: &Skill) -> Vec<Use> {
+        let mut uses = self.granted_by(skill);
+        if skill.source == From::ProjectSettings {
+            uses.extend(skill.body().ok().and_then(|body| self.run_by(skill, &body)));
+        }
+        uses
+    }
+
+    /// What a skill's head grants, asks and runs, when it is the project's.
+    fn granted_by(&self, skill: &Skill) -> Vec<Use> {
+        let (mut uses, place) = (Vec::new(), skill.place());
+        if skill.source != From::ProjectSettings {
+            return uses;
+        }
+        let mut add = |what: &str, line: String, bound: String| {
+            uses.push(Use::new(format!("{what} of {place}"), shown(&line), &bound));
+        };
+        if !skill.allowed_tools.is_empty() {
+            let tools = skill.allowed_tools.join(", ");
+            add("tools", format!("allowed tools of /{}: {tools}", skill.name), place.clone());
+        }
+        if let Some(model) = &skill.model {
+            add("model", format!("the model {model} for /{}", skill.name), place.clone());
+        }
+        if let Some(given) = &skill.hooks {
+            let given = Value::Object(given.clone());
+            let (hooks, _) = hooks::Definitions::read(&given);
+            let mut bound = format!("{place}{given}");
+            bound.extend(hooks.all().map(|(_, _, hook)| trust::scripts(&self.policy.places.project, &hook.command)));
+            add("hooks", format!("hooks of /{} ({place}): {}", skill.name, hooks.lines().join("; ")), bound);
+        }
+        // Its own folder in the project is read like any other; another place is opened with it.
+        let own =
+            skill.path().and_then(|path| path.parent()).filter(|own| own.starts_with(&self.policy.places.project));
+        let real = skill.base().and_then(|base| base.canonicalize().ok());
+        if let Some(real) = real.filter(|real| own.is_none_or(|own| !real.starts_with(own))) {
+            add("folder", format!("/{} reads {} unasked", skill.name, real.display()), place.clone());
+        }
+        uses
+    }
+
+    /// The commands in the text of a skill.
+    fn run_by(&self, skill: &Skill, body: &str) -> Option<Use> {
+        let commands = expand::commands(body);
+        let place = skill.place();
+        let mut bound = format!("{place}{commands:?}");
+        bound.extend(commands.iter().map(|command| trust::scripts(&self.policy.places.project, command)));
+        let line = format!("commands that /{} runs at once ({place}): {}", skill.name, commands.join("; "));
+        (!commands.is_empty()).then(|| Use::new(format!("commands of {place}"), shown(&line), &bound))
+    }
+
+    pub(super) fn trusts(&self, skill: &Skill) -> bool {
+        self.granted_by(skill).iter().all(|used| self.policy.trust.covers(used))
+    }
+
+    /// Whether the commands in this very text may run.
+    pub(super) fn trusts_text(&self, skill: &Skill, body: &str) -> bool {
+        let used = self.run_by(skill, body).filter(|_| skill.source == From::ProjectSettings);
+        used.is_none_or(|used| self.policy.trust.covers(&used))
+    }
+}

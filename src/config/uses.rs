@@ -1,0 +1,74 @@
+//! What of a project's settings needs the user's word, line by line, and what of it was given.
+
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use super::layer::{Layer, adds_up};
+use crate::hooks::Definitions;
+use crate::permission::{Trust, Use, trust};
+use crate::stdx::ansi::shown;
+
+/// All that a project may say unasked: what only restricts.
+const HARMLESS: [&str; 2] = ["permissions.deny", "permissions.ask"];
+/// Tables whose entries count as a whole: half a provider is none.
+const WHOLE: [&str; 2] = ["providers", "models"];
+
+/// Where a layer lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub project: &'a Path,
+    /// The file, relative to the project.
+    pub name: &'a str,
+}
+
+/// Takes everything out of a layer that the user has not agreed to. Returns all that needs it, whether agreed to or not.
+pub(super) fn withhold(layer: &mut Layer, place: Place, trust: &Trust) -> Vec<Use> {
+    let mut uses = Vec::new();
+    sift(&mut layer.table, "", &mut |key, value| {
+        let used = of(place, key, value);
+        let keep = trust.covers(&used);
+        uses.push(used);
+        keep
+    });
+    uses
+}
+
+/// The rule that a project's file would grant.
+pub(super) fn grant(place: Place, rule: &str) -> Use {
+    of(place, "permissions.allow", &Value::String(rule.to_owned()))
+}
+
+fn of(place: Place, key: &str, value: &Value) -> Use {
+    let name = place.name;
+    let (mut shown_value, mut bound) = (format!("{key} = {value}"), String::new());
+    if let Some(event) = key.strip_prefix("hooks.") {
+        let group = Table::from_iter([(event.to_owned(), Value::Array(vec![value.clone()]))]);
+        let hooks: Definitions = Value::Table(group).try_into().unwrap_or_default();
+        // Commands that would run are told as a person can judge them; the rest of the group is bound all the same.
+        shown_value = hooks.lines().join("; ");
+        bound = value.to_string();
+        bound.extend(hooks.all().map(|(_, _, hook)| trust::scripts(place.project, &hook.command)));
+    } else if let Some(text) = value.as_str().filter(|_| key.starts_with("env.")) {
+        bound = trust::scripts(place.project, text);
+    }
+    Use::new(format!("{key} ({name})"), shown(&format!("{shown_value} ({name})")), &bound)
+}
+
+fn sift(table: &mut Table, prefix: &str, keep: &mut dyn FnMut(&str, &Value) -> bool) {
+    table.retain(|name, value| {
+        let key = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };
+        match value {
+            _ if HARMLESS.contains(&key.as_str()) => true,
+            Value::Table(inner) if !WHOLE.contains(&prefix) => {
+                sift(inner, &key, keep);
+                !inner.is_empty()
+            }
+            Value::Array(items) if adds_up(prefix) => {
+                items.retain(|item| keep(&key, item));
+                !items.is_empty()
+            }
+            value => keep(&key, value),
+        }
+    });
+}

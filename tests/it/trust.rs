@@ -1,0 +1,195 @@
+//! Trust is for what was shown: whatever a folder brings along and executes, sends or grants is agreed to line by line.
+
+use std::fs;
+
+use cocode::permission::Trust;
+use cocode::protocol::{Answer, Event, GrantScope, Question};
+
+use super::config::User;
+use super::support::harness::{Harness, Ran};
+use super::support::program::Program;
+use super::terminal::{launch, leave};
+
+const JSON: &str = ".claude/settings.json";
+const TOML: &str = ".cocode/config.toml";
+const HOOK: &str = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sh tools/stop.sh > seen"}]}]}}"#;
+
+/// File, what stands there, what stands there later; and the file that a hook runs, where it is that which changes.
+const SETTINGS: [(&str, &str, &str); 18] = [
+    (JSON, r#"{"permissions": {"allow": ["Bash(a:*)"]}}"#, r#"{"permissions": {"allow": ["Bash(b:*)"]}}"#),
+    (JSON, r#"{"permissions": {"defaultMode": "plan"}}"#, r#"{"permissions": {"defaultMode": "acceptEdits"}}"#),
+    (
+        JSON,
+        r#"{"permissions": {"additionalDirectories": ["a"]}}"#,
+        r#"{"permissions": {"additionalDirectories": ["/"]}}"#,
+    ),
+    (JSON, r#"{"env": {"A": "1"}}"#, r#"{"env": {"A": "2"}}"#),
+    (JSON, r#"{"model": "a"}"#, r#"{"model": "b"}"#),
+    (JSON, r#"{"disableAllHooks": true}"#, r#"{"disableAllHooks": false}"#),
+    (JSON, r#"{"cleanupPeriodDays": 9}"#, r#"{"cleanupPeriodDays": 1}"#),
+    (JSON, HOOK, r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "b"}]}]}}"#),
+    (
+        JSON,
+        r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}]}}"#,
+        r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a", "async": true}]}]}}"#,
+    ),
+    (".claude/settings.local.json", r#"{"env": {"A": "1"}}"#, r#"{"env": {"A": "2"}}"#),
+    (".cocode/config.local.toml", "env.A = '1'", "env.A = '2'"),
+    (".cocode/models.json", r#"{"m": {"window": 1000}}"#, r#"{"m": {"window": 2000}}"#),
+    (TOML, "models.m.window = 1000", "models.m.window = 2000"),
+    (TOML, "tools.search_url = 'http://a'", "tools.search_url = 'http://b'"),
+    (TOML, "tools.fetch_private = true", "tools.fetch_private = false"),
+    (TOML, "memory.files = ['A.md']", "memory.files = ['A.md', 'B.md']"),
+    (
+        TOML,
+        "[providers.p]\nwire = 'openai'\nbase_url = 'http://a'",
+        "[providers.p]\nwire = 'openai'\nbase_url = 'http://b'",
+    ),
+    (TOML, "network.max_retries = 1", "network.max_retries = 2"),
+];
+
+fn lines(user: &User, trust: &Trust) -> (usize, Vec<usize>) {
+    let loaded = user.given(trust);
+    let difference = trust.difference(&loaded.uses);
+    (loaded.withheld.len(), vec![difference.new.len(), difference.kept.len(), difference.gone.len()])
+}
+
+#[test]
+fn every_setting_is_bound_to_what_was_shown() {
+    let mut rows: Vec<(&str, &str, &str, &str, &str)> =
+        SETTINGS.iter().map(|(file, before, after)| (*file, *before, *file, *before, *after)).collect();
+    // The script that a hook runs is part of it.
+    rows.push((JSON, HOOK, "tools/stop.sh", "one", "two"));
+    for (settings, text, file, before, after) in rows {
+        let what = format!("{settings} {before} → {after}");
+        let user = User::new().file(settings, text).file(file, before);
+        let nothing = Trust::default();
+        assert_eq!(lines(&user, &nothing), (1, vec![1, 0, 0]), "added: {what}");
+        let shown = user.given(&nothing).uses;
+        let mut trust = Trust::default();
+        trust.agree(&shown);
+        assert_eq!(lines(&user, &trust), (0, vec![0, 1, 0]), "unchanged: {what}");
+        // What is swapped between showing and answering is what changes later: it was never shown.
+        let user = user.file(file, after);
+        assert_eq!(lines(&user, &trust), (1, vec![1, 0, 0]), "changed: {what}");
+        let line = &trust.difference(&user.given(&trust).uses).new[0];
+        assert!(line.contains(" – changed"), "{what}: {line}");
+        let user = user.file(file, before);
+        assert_eq!(lines(&user, &trust), (0, vec![0, 1, 0]), "as before: {what}");
+        let none = if settings.ends_with("json") { "{}" } else { "" };
+        let user = user.file(settings, none);
+        assert_eq!(lines(&user, &trust), (0, vec![0, 0, 1]), "removed: {what}");
+    }
+}
+
+/// What the questions about the folder listed: new, known and gone.
+fn asked(ran: &Ran) -> Vec<(Vec<String>, usize, usize)> {
+    let of = |event: &Event| match event {
+        Event::Ask(ask) => match &ask.question {
+            Question::Trust { uses, kept, gone, .. } => Some((uses.clone(), kept.len(), gone.len())),
+            _ => None,
+        },
+        _ => None,
+    };
+    ran.events.iter().filter_map(of).collect()
+}
+
+fn count(ran: &Ran) -> Vec<(usize, usize, usize)> {
+    asked(ran).into_iter().map(|(new, kept, gone)| (new.len(), kept, gone)).collect()
+}
+
+const SKILL: &str = ".claude/skills/s/SKILL.md";
+const AGENT: &str = ".claude/agents/one.md";
+
+fn skill(head: &str, body: &str) -> String {
+    format!("---\nname: s\ndescription: d\n{head}\n---\n{body}\n")
+}
+
+/// A skill or an agent of the folder, and what it becomes.
+#[tokio::test]
+async fn skills_and_agents_are_bound_by_what_they_grant_and_run() {
+    let hook = |line: &str| format!("hooks: {{Stop: [{{hooks: [{{type: command, command: {line}}}]}}]}}");
+    let agent = |head: &str| format!("---\nname: one\ndescription: d\n{head}\n---\nYou are one.\n");
+    let explore = |text: &str| format!("---\nname: Explore\ndescription: d\n---\n{text}\n");
+    for (file, before, after, again) in [
+        (SKILL, skill("allowed-tools: LS", "Do."), skill("allowed-tools: Bash", "Do."), true),
+        (SKILL, skill("model: opus", "Do."), skill("model: haiku", "Do."), true),
+        (SKILL, skill(&hook("'true'"), "Do."), skill(&hook("'false'"), "Do."), true),
+        (SKILL, skill("", "!`echo a`"), skill("", "!`echo b`"), true),
+        (SKILL, skill("allowed-tools: LS", "Do."), skill("allowed-tools: LS", "Do otherwise."), false),
+        (AGENT, agent("model: opus"), agent("model: haiku"), true),
+        (AGENT, agent(&hook("'true'")), agent(&hook("'false'")), true),
+        (AGENT, agent("model: opus"), agent("model: opus\ncolor: red"), false),
+        (".claude/agents/e.md", explore("Look."), explore("Look at me."), true),
+    ] {
+        let prompt = if file == SKILL { "/s" } else { "go" };
+        let script = "- repeat: 9\n  reply: [text: Done.]\n";
+        let first = Harness::new().file(file, &before).script(script).prompt(prompt).answer(Answer::Yes).run().await;
+        assert_eq!(count(&first), [(1, 0, 0)], "added: {before}{}", first.trace());
+        let second = Harness::after(first).script(script).prompt(prompt).run().await;
+        assert_eq!(count(&second), [], "unchanged: {before}{}", second.trace());
+        let third = Harness::after(second).file(file, &after).script(script).prompt(prompt).run().await;
+        let want: &[_] = if again { &[(1, 0, 0)] } else { &[] };
+        assert_eq!(count(&third), want, "changed: {after}{}", third.trace());
+        assert!(!again || asked(&third)[0].0[0].contains(" – changed"), "{:?}", asked(&third));
+        fs::remove_file(third.project().join(file)).unwrap();
+        let fourth = Harness::after(third).script(script).prompt("go").run().await;
+        assert!(count(&fourth).is_empty() && fourth.trace().contains("no longer brings along"), "{}", fourth.trace());
+    }
+}
+
+const ALLOW: &str = r#"{"permissions": {"allow": ["Bash(touch:*)"]}}"#;
+const MORE: &str = r#"{"permissions": {"allow": ["Bash(touch:*)", "Bash(mkdir:*)"]}}"#;
+const TWO: &str = "- reply: [tool: {name: Bash, input: {command: touch a.txt}}]\n- reply: [tool: {name: Bash, input: {command: mkdir d}}]\n- reply: [text: Done.]";
+
+#[tokio::test]
+async fn a_no_keeps_what_was_agreed_to_before() {
+    let first = Harness::new().file(JSON, ALLOW).script(TWO).prompt("go").answer(Answer::Yes).run().await;
+    let second = Harness::after(first).file(JSON, MORE).script(TWO).prompt("go").run().await;
+    assert_eq!(count(&second), [(1, 1, 0)], "{}", second.trace());
+    assert_eq!(second.trace().matches("\nask Bash").count(), 1, "{}", second.trace());
+    assert!(!second.project().join("d").exists(), "{}", second.trace());
+}
+
+#[tokio::test]
+async fn a_swap_between_question_and_answer_grants_nothing() {
+    let harness = Harness::new().file(JSON, ALLOW).script(TWO).prompt("go").answer(Answer::Yes);
+    let swapped = harness.swapped(JSON, MORE).run().await;
+    assert_eq!(count(&swapped), [(1, 0, 0)]);
+    assert_eq!(swapped.trace().matches("\nask Bash").count(), 1, "{}", swapped.trace());
+}
+
+#[tokio::test]
+async fn what_the_user_grants_is_not_asked_about_again() {
+    let script = "- reply: [tool: {name: Bash, input: {command: touch a.txt}}]\n- reply: [tool: {name: Bash, input: {command: touch b.txt}}]\n- reply: [text: Done.]";
+    // The folder brings something along that is refused; the user's own grant holds all the same.
+    let first = Harness::new().file(JSON, r#"{"env": {"A": "1"}}"#).script(script).prompt("go");
+    let first = first
+        .answer(Answer::No { feedback: None })
+        .answer(Answer::Always { rules: vec!["Bash(touch:*)".into()], scope: GrantScope::Project })
+        .run()
+        .await;
+    assert_eq!(first.trace().matches("\nask Bash").count(), 1, "{}", first.trace());
+    let again = Harness::after(first).script(script).prompt("go").run().await;
+    assert_eq!(count(&again), [(1, 1, 0)], "{}", again.trace());
+    assert_eq!(again.trace().matches("\nask Bash").count(), 0, "{}", again.trace());
+}
+
+#[test]
+fn the_second_question_shows_what_is_new() {
+    let program = Program::new().file(JSON, ALLOW);
+    let script = program.script("script.yaml", "- repeat: 9\n  reply: [text: The end.]\n");
+    let mut screen = launch(&program, (100, 30), &["--offline-script", &script]);
+    screen.wait_live("Yes, trust this folder");
+    screen.send("1");
+    screen.wait_for("the answer", |text| !text.contains("Do you trust"));
+    leave(&mut screen);
+    let program = program.file(TOML, "env.A = '1'");
+    let screen = launch(&program, (100, 30), &["--offline-script", &script]);
+    screen.wait_for("the difference", |text| {
+        text.contains("what is new in it is used")
+            && text.contains("env.A = \"1\"")
+            && text.contains("1 thing that you trusted")
+    });
+    assert!(!screen.text().contains("Bash(touch:*)"), "{}", screen.text());
+}
