@@ -388,11 +388,14 @@ impl Run<'_> {
                     self.line(&line)?;
                 }
             }
-            Item::FilesRestored { restored, merged, refused, unseen, .. } => {
+            Item::FilesRestored { how, restored, merged, refused, unseen, .. } => {
                 let mut lines: Vec<String> =
                     restored.iter().map(|path| format!("restored {}", path.display())).collect();
+                if lines.is_empty() {
+                    lines.push(how.nothing().to_owned());
+                }
                 lines.extend(merged.iter().map(|path| format!("kept what others changed in {}", path.display())));
-                lines.extend(refused.into_iter().map(|text| format!("left alone {text}")));
+                lines.extend(refused.into_iter().map(|text| format!("left alone: {text}")));
                 lines.extend(unseen.into_iter().map(|text| format!("cannot undo what this command changed: {text}")));
                 told.push(lines.join("\n"));
             }

@@ -486,10 +486,14 @@ pub enum Item {
     /// Files were put back.
     FilesRestored {
         how: Restore,
+        /// The first line of the prompt whose changes an undo took back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<String>,
         restored: Vec<PathBuf>,
         /// Those of them that keep what somebody else changed in between.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         merged: Vec<PathBuf>,
+        /// Files that were left as they are; a line each that begins with the path.
         refused: Vec<String>,
         unseen: Vec<String>,
     },

@@ -291,8 +291,8 @@ impl Engine {
     }
 
     async fn told_restored(&self, restored: Restored) {
-        let Restored { how, restored, merged, refused, unseen } = restored;
-        self.desk.emit(Event::Item(Item::FilesRestored { how, restored, merged, refused, unseen })).await;
+        let Restored { how, turn, restored, merged, refused, unseen } = restored;
+        self.desk.emit(Event::Item(Item::FilesRestored { how, turn, restored, merged, refused, unseen })).await;
     }
 
     pub(super) async fn rewind(&mut self, to: Seq, what: RewindWhat) {

@@ -42,13 +42,34 @@ struct Unit {
 /// One undo or rewind that a redo can bring forth again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Undone {
-    /// So many units stood before it.
-    standing: usize,
+    /// What it took back.
+    units: Vec<Unit>,
     files: Vec<Replaced>,
 }
 
+impl Undone {
+    /// Parts it in two: what it did to `paths`, and the rest.
+    fn part(self, paths: &[PathBuf]) -> (Undone, Undone) {
+        let (mut of, mut rest) = (Vec::new(), Vec::new());
+        for Unit { start, turn, files } in self.units {
+            let (mine, others) = files.into_iter().partition(|change| paths.contains(&change.path));
+            of.push(Unit { start, turn, files: mine });
+            rest.push(Unit { start, turn, files: others });
+        }
+        let (mine, others) = self.files.into_iter().partition(|file| paths.contains(&file.path));
+        for units in [&mut of, &mut rest] {
+            units.retain(|unit| !unit.files.is_empty());
+        }
+        (Undone { units: of, files: mine }, Undone { units: rest, files: others })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.units.is_empty() && self.files.is_empty()
+    }
+}
+
 /// In the place of an entry: nothing more is taken back than the last undo or redo did.
-const AGAIN: Seq = Seq::MAX;
+pub(super) const AGAIN: Seq = Seq::MAX;
 
 /// What is to become of one file: the changes to be taken back, the last one first.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,9 +97,8 @@ pub(super) struct Temporary {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Changes {
+    /// What stands, in the order of their starts.
     units: Vec<Unit>,
-    /// The first units stand; those from here on were taken back.
-    standing: usize,
     /// The last one was taken back last.
     undone: Vec<Undone>,
     /// The last undo, redo or rewind, while no change came after it.
@@ -106,13 +126,11 @@ impl Changes {
             }
             EntryKind::FileBefore { path, blob, mode } => {
                 // A new change ends what could be redone.
-                self.units.truncate(self.standing);
                 self.undone.clear();
                 self.last = None;
                 if self.units.last().is_none_or(|unit| unit.start != self.start) {
                     self.units.push(Unit { start: self.start, turn: self.turn, files: Vec::new() });
                 }
-                self.standing = self.units.len();
                 let before = Version { blob: blob.clone(), mode: *mode };
                 if let Some(unit) = self.units.last_mut() {
                     unit.files.push(Change { path: path.clone(), before, left: Vec::new() });
@@ -122,32 +140,60 @@ impl Changes {
                 self.temporaries.extend(temporary.clone().map(|path| Temporary { path, new: blob.clone() }));
                 let after = Version { blob: blob.clone(), mode: *mode };
                 let start = self.start;
-                let unit = self.units[..self.standing].last_mut().filter(|unit| unit.start == start);
+                let unit = self.units.last_mut().filter(|unit| unit.start == start);
                 if let Some(file) = unit.and_then(|unit| unit.files.iter_mut().rfind(|file| file.path == *path)) {
                     file.left.push(after);
                 }
             }
-            EntryKind::FilesRestored { to, how, files } => {
+            EntryKind::FilesRestored { to, how, files, refused } => {
                 let temporary = |file: &Replaced| Temporary { path: file.temporary.clone(), new: file.to.blob.clone() };
-                self.last = Some((*how, files.clone()));
                 self.temporaries = files.iter().map(temporary).collect();
                 match how {
                     Restore::Redo if *to == AGAIN => {}
-                    Restore::Redo => {
-                        if let Some(undone) = self.undone.pop() {
-                            self.standing = undone.standing.min(self.units.len());
-                        }
-                    }
+                    Restore::Redo => self.bring_forth(refused),
+                    // What the undo before it could not write.
+                    Restore::Undo | Restore::Rewind if *to == AGAIN && files.is_empty() => self.keep(refused),
                     Restore::Undo | Restore::Rewind => {
-                        self.undone.push(Undone { standing: self.standing, files: files.clone() });
-                        self.standing = self.units.partition_point(|unit| unit.start < *to).min(self.standing);
+                        let first = self.units.partition_point(|unit| unit.start < *to);
+                        let units = self.units.split_off(first);
+                        self.undone.push(Undone { units, files: files.clone() });
+                        self.keep(refused);
                     }
                 }
+                self.last = Some((*how, files.clone()));
                 // A change after this one is a change of its own, also within the same turn.
                 self.start = self.start.max(seq);
             }
             EntryKind::CommandRan { .. } => self.commands.push(seq),
             _ => {}
+        }
+    }
+
+    /// What the last undo did not do to these files stands as before.
+    fn keep(&mut self, paths: &[PathBuf]) {
+        if let Some(last) = self.undone.pop() {
+            let (kept, undone) = last.part(paths);
+            self.stand(kept.units);
+            self.undone.extend(Some(undone).filter(|undone| paths.is_empty() || !undone.is_empty()));
+        }
+    }
+
+    /// What was undone last stands again, but for these files: they are left to the next redo.
+    fn bring_forth(&mut self, refused: &[PathBuf]) {
+        if let Some(last) = self.undone.pop() {
+            let (left, forth) = last.part(refused);
+            self.stand(forth.units);
+            self.undone.extend(Some(left).filter(|left| !left.is_empty()));
+        }
+    }
+
+    /// Puts units where they belong. A file's changes since one prompt are always together, so their order holds.
+    fn stand(&mut self, units: Vec<Unit>) {
+        for unit in units {
+            match self.units.binary_search_by_key(&unit.start, |unit| unit.start) {
+                Ok(at) => self.units[at].files.extend(unit.files),
+                Err(at) => self.units.insert(at, unit),
+            }
         }
     }
 
@@ -158,7 +204,7 @@ impl Changes {
 
     /// The last change of a file in the unit under way.
     pub(super) fn current(&self, path: &Path) -> Option<&Change> {
-        let unit = self.units[..self.standing].last().filter(|unit| unit.start == self.start)?;
+        let unit = self.units.last().filter(|unit| unit.start == self.start)?;
         unit.files.iter().rfind(|file| file.path == path)
     }
 
@@ -169,13 +215,13 @@ impl Changes {
 
     /// True when files changed between two entries and the change stands.
     pub(super) fn any_between(&self, from: Seq, until: Seq) -> bool {
-        self.units[..self.standing].iter().any(|unit| (from..until).contains(&unit.start))
+        self.units.iter().any(|unit| (from..until).contains(&unit.start))
     }
 
     /// Takes the last turn back that changed files. None: there is none.
     pub(super) fn undo(&self) -> Option<Plan> {
-        let turn = self.units[..self.standing].last()?.turn;
-        let first = self.units[..self.standing].iter().rposition(|unit| unit.turn != turn).map_or(0, |last| last + 1);
+        let turn = self.units.last()?.turn;
+        let first = self.units.iter().rposition(|unit| unit.turn != turn).map_or(0, |last| last + 1);
         Some(self.plan_back(first, self.units[first].start))
     }
 
@@ -191,25 +237,26 @@ impl Changes {
     /// Takes the last undo or rewind back. None: there is none.
     pub(super) fn redo(&self) -> Option<Plan> {
         let undone = self.undone.last()?;
-        let to = undone.standing.checked_sub(1).and_then(|last| self.units.get(last)).map_or(0, |unit| unit.start + 1);
+        let to = undone.units.last().map_or(0, |unit| unit.start + 1);
         let steps = undone.files.iter().map(|file| step(file.clone(), true)).collect();
         Some(Plan { to, steps, commands: Vec::new() })
     }
 
     /// Takes everything back that changed since entry `to`.
     pub(super) fn rewind(&self, to: Seq) -> Plan {
-        self.plan_back(self.units.partition_point(|unit| unit.start < to).min(self.standing), to)
+        self.plan_back(self.units.partition_point(|unit| unit.start < to), to)
     }
 
     fn plan_back(&self, first: usize, to: Seq) -> Plan {
         let mut steps: Vec<Step> = Vec::new();
-        for change in self.units[first..self.standing].iter().flat_map(|unit| &unit.files) {
+        for change in self.units[first..].iter().flat_map(|unit| &unit.files) {
             match steps.iter_mut().find(|step| step.path == change.path) {
                 Some(step) => step.chain.insert(0, change.clone()),
                 None => steps.push(Step { path: change.path.clone(), chain: vec![change.clone()] }),
             }
         }
-        let until = self.units.get(self.standing).map_or(Seq::MAX, |unit| unit.start);
+        let until =
+            self.undone.iter().flat_map(|undone| &undone.units).map(|unit| unit.start).min().unwrap_or(Seq::MAX);
         let commands = self.commands.iter().copied().filter(|seq| (to..until).contains(seq)).collect();
         Plan { to, steps, commands }
     }
@@ -217,7 +264,7 @@ impl Changes {
     /// Every file whose change stands, as it was before the first of them.
     pub(super) fn firsts(&self) -> Vec<(&Path, &Version)> {
         let mut files: Vec<(&Path, &Version)> = Vec::new();
-        for change in self.units[..self.standing].iter().flat_map(|unit| &unit.files) {
+        for change in self.units.iter().flat_map(|unit| &unit.files) {
             if files.iter().all(|(path, _)| *path != change.path) {
                 files.push((&change.path, &change.before));
             }

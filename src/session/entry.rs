@@ -89,6 +89,9 @@ pub enum EntryKind {
         how: Restore,
         #[serde(default)]
         files: Vec<Replaced>,
+        /// Files that were left as they are: what was to become of them can be tried again.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        refused: Vec<PathBuf>,
     },
     /// A command ran whose changes undo cannot see.
     CommandRan {
@@ -227,6 +230,17 @@ pub enum Restore {
     Undo,
     Redo,
     Rewind,
+}
+
+impl Restore {
+    /// What is said when no file changed.
+    pub fn nothing(self) -> &'static str {
+        match self {
+            Restore::Undo => "Nothing was undone",
+            Restore::Redo => "Nothing was redone",
+            Restore::Rewind => "No file was restored",
+        }
+    }
 }
 
 /// One block that reads as head, marker, tail.

@@ -184,6 +184,7 @@ impl Screen {
                 self.note(format!("The answer above was discarded and asked again: {reason}"));
             }
             EntryKind::TurnStarted | EntryKind::TurnEnded { .. } => self.flush(),
+            EntryKind::FilesRestored { files, .. } if files.is_empty() => {}
             EntryKind::FilesRestored { how, files, .. } => {
                 let files: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
                 let verb = match how {
@@ -191,8 +192,7 @@ impl Screen {
                     Restore::Redo => "Made the changes again of",
                     Restore::Rewind => "Went back: restored",
                 };
-                let files = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };
-                self.note(format!("{verb} {files}"));
+                self.note(format!("{verb} {}", files.join(", ")));
             }
             EntryKind::ShellRan { command, output, code } => {
                 self.items.push(HistoryItem::Shell { command, output, code });

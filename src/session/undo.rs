@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::changes::{Change, Plan, Step};
+use super::changes::{AGAIN, Change, Plan, Step};
 use super::entry::{EntryKind, Replaced, Restore, Seq, Version};
 use super::error::Error;
 use super::merge::merge;
@@ -20,15 +20,20 @@ const LARGEST: u64 = 64 << 20;
 /// In the place of a command that cannot be read any more.
 const LOST: &str = "(a command that the log no longer has)";
 
+/// Most characters of a prompt that names its turn.
+const NAMED: usize = 50;
+
 /// What became of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
     pub how: Restore,
+    /// The first line of the prompt whose changes an undo took back.
+    pub turn: Option<String>,
     /// Files that are as they were before, or again as they were after.
     pub restored: Vec<PathBuf>,
     /// Those of them that keep what somebody else changed in between.
     pub merged: Vec<PathBuf>,
-    /// Files that were left alone; a line each, with the reason.
+    /// Files that were left alone; a line each, the path and what became of it.
     pub refused: Vec<String>,
     /// Commands that ran in the turns in question, whose changes cannot be seen.
     pub unseen: Vec<String>,
@@ -112,7 +117,7 @@ impl Session {
     }
 
     /// Takes the file changes of the last turn back that made some; again, those of the turn before. Files that the last
-    /// undo did not get to come first.
+    /// undo did not get to, or refused, come first.
     ///
     /// # Errors
     /// `Nothing` when no turn is left; otherwise what the log says, and no file was touched.
@@ -150,29 +155,57 @@ impl Session {
         Ok(Rewound { prompt, files, conversation })
     }
 
-    /// Decides file by file, writes the entry, then changes the files.
+    /// Decides file by file, writes the entry, then changes the files. When every file is refused, nothing happened.
     fn carry_out(&mut self, how: Restore, plan: Plan) -> Result<Restored, Error> {
-        let (mut restored, mut merged, mut refused) = (Vec::new(), Vec::new(), Vec::new());
-        let mut ready = Vec::new();
+        let turn = (how == Restore::Undo).then(|| self.first_line(plan.to)).flatten();
+        let mut done =
+            Restored { how, turn, restored: Vec::new(), merged: Vec::new(), refused: Vec::new(), unseen: Vec::new() };
+        let (mut ready, mut refused) = (Vec::new(), Vec::new());
         for step in &plan.steps {
             match self.prepare(step) {
                 Ok(one) => ready.extend(one),
-                Err(reason) => refused.push(format!("{}: {reason}", step.path.display())),
+                Err(reason) => {
+                    done.refused.push(format!("{} {reason}", step.path.display()));
+                    refused.push(step.path.clone());
+                }
             }
         }
+        if ready.is_empty() && !refused.is_empty() {
+            return Ok(done);
+        }
         let files = ready.iter().map(|ready| ready.file.clone()).collect();
-        self.append(EntryKind::FilesRestored { to: plan.to, how, files })?;
+        self.append(EntryKind::FilesRestored { to: plan.to, how, files, refused })?;
         self.sync()?;
+        let mut failed = Vec::new();
         for Ready { file, replacement, old, new, kept } in ready {
             match write_version(&replacement, old.as_deref(), new.as_deref(), file.to.mode) {
                 Ok(()) => {
-                    merged.extend(kept.then(|| file.path.clone()));
-                    restored.push(file.path);
+                    done.merged.extend(kept.then(|| file.path.clone()));
+                    done.restored.push(file.path);
                 }
-                Err(error) => refused.push(format!("{}: {error}", file.path.display())),
+                Err(error) => {
+                    done.refused.push(format!("{} could not be written: {error}", file.path.display()));
+                    failed.push(file.path);
+                }
             }
         }
-        Ok(Restored { how, restored, merged, refused, unseen: self.command_lines(&plan.commands) })
+        // The next redo tries those of a redo again without that, and so does what goes on after a kill.
+        if !failed.is_empty() && how != Restore::Redo && plan.to != AGAIN {
+            self.append(EntryKind::FilesRestored { to: AGAIN, how, files: Vec::new(), refused: failed })?;
+        }
+        done.unseen = self.command_lines(&plan.commands);
+        Ok(done)
+    }
+
+    /// How a prompt begins; none where no prompt stands.
+    fn first_line(&self, prompt: Seq) -> Option<String> {
+        let Some(EntryKind::Message { message }) = self.entry(prompt).map(|entry| entry.kind) else { return None };
+        let text = message.text();
+        let line = text.trim().lines().next().filter(|line| !line.is_empty())?;
+        Some(match line.char_indices().nth(NAMED) {
+            Some((end, _)) => format!("{}…", line[..end].trim_end()),
+            None => line.to_owned(),
+        })
     }
 
     /// What commands were, by their entries. One that left with a lost log is still one that ran.
@@ -187,7 +220,10 @@ impl Session {
     /// Works out what the file is to hold; none: it is already as it shall be. Saves what it holds now, so that the step
     /// can be taken back.
     fn prepare(&self, step: &Step) -> Result<Option<Ready>, String> {
-        let failed = |error: io::Error| error.to_string();
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::Other => error.to_string(),
+            _ => format!("cannot be reached: {error}"),
+        };
         let (from, old) = version_of(&step.path).map_err(failed)?;
         let (mut new, mut mode, mut kept) = (old.clone(), from.mode, false);
         for change in &step.chain {
@@ -199,9 +235,9 @@ impl Session {
             mode = change.before.mode;
             if !change.explains(hash.as_ref()) && !self.is_half(change, new.as_deref()) {
                 let left = change.after().blob.as_ref().map(|blob| self.saved(blob)).transpose();
-                let left = left.map_err(|_| "changed since, left as it is")?;
+                let left = left.map_err(|error| format!("was changed since; {error}"))?;
                 let merged = merge(left.as_deref(), new.as_deref(), before.as_deref());
-                new = merged.ok_or("changed since, left as it is")?;
+                new = merged.ok_or_else(|| apart(left.as_deref(), new.as_deref(), before.as_deref()))?;
                 kept = new != before;
             } else {
                 (new, kept) = (before, false);
@@ -211,8 +247,9 @@ impl Session {
             return Ok(None);
         }
         let save = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| self.store().put_blob(bytes)).transpose();
-        save(&old).map_err(|error| format!("what it holds now cannot be saved: {error}"))?;
-        let blob = save(&new).map_err(|error| format!("what it is to hold cannot be saved: {error}"))?;
+        save(&old).map_err(|error| format!("was left as it is: what it holds now cannot be saved: {error}"))?;
+        let blob =
+            save(&new).map_err(|error| format!("was left as it is: what it is to hold cannot be saved: {error}"))?;
         let replacement = Replacement::of(&step.path).map_err(failed)?;
         let (path, temporary) = (step.path.clone(), replacement.temporary().to_owned());
         let file = Replaced { path, from, to: Version { blob, mode }, temporary };
@@ -220,10 +257,13 @@ impl Session {
     }
 
     fn saved(&self, blob: &BlobId) -> Result<Vec<u8>, String> {
-        let bytes = self.store().blob(blob).map_err(|error| format!("its saved content cannot be read: {error}"))?;
+        let bytes = self
+            .store()
+            .blob(blob)
+            .map_err(|error| format!("was left as it is: its saved content cannot be read: {error}"))?;
         match sha256_hex(&bytes) == blob.0 {
             true => Ok(bytes),
-            false => Err("its saved content is damaged".to_owned()),
+            false => Err("was left as it is: its saved content is damaged".to_owned()),
         }
     }
 
@@ -236,6 +276,19 @@ impl Session {
             (Some(found), Some(old), Some(new)) => is_mixture(found, &old, &new),
             _ => false,
         }
+    }
+}
+
+/// Why what somebody made of a file cannot be merged: we left `left`, it holds `found` and was to become `wanted`.
+fn apart(left: Option<&[u8]>, found: Option<&[u8]>, wanted: Option<&[u8]>) -> &'static str {
+    match (left, found, wanted) {
+        (_, None, _) => "was deleted since; bring it back, then try again",
+        (None, _, _) => "was created since; move it away, then try again",
+        (_, _, None) => "was changed since, and removing it would lose that change",
+        (Some(left), Some(found), Some(wanted)) if [left, found, wanted].iter().any(|bytes| bytes.contains(&0)) => {
+            "was changed since; binary files cannot be merged"
+        }
+        _ => "was changed since, in or right beside the same lines; take that change out, then try again",
     }
 }
 
@@ -265,10 +318,10 @@ fn version_of(path: &Path) -> io::Result<(Version, Option<Vec<u8>>)> {
         meta => meta?,
     };
     if !meta.is_file() {
-        return Err(io::Error::other("is no regular file any more, left as it is"));
+        return Err(io::Error::other("is no longer a regular file"));
     }
     if meta.len() > LARGEST {
-        return Err(io::Error::other("too large, left as it is"));
+        return Err(io::Error::other("is too large"));
     }
     let bytes = fs::read(path)?;
     Ok((Version { blob: Some(BlobId(sha256_hex(&bytes))), mode: mode_of(&meta) }, Some(bytes)))
@@ -386,7 +439,8 @@ mod tests {
             let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
             let found: Vec<String> = done.restored.iter().map(|path| name(path.to_str().unwrap())).collect();
             assert_eq!(found, restored);
-            let found: Vec<String> = done.refused.iter().map(|line| name(line.split(':').next().unwrap())).collect();
+            let found: Vec<String> =
+                done.refused.iter().map(|line| name(line.split([' ', ':']).next().unwrap())).collect();
             assert_eq!(found, refused, "{:?}", done.refused);
             assert_eq!(done.unseen, unseen);
             self.holds(files);
@@ -454,8 +508,7 @@ mod tests {
         let done = it.session.undo().unwrap();
         it.check(done, &[], &["a", "b"], &[], &["mine", "-", "-"]);
         // Nothing was taken back, so nothing is made again.
-        let done = it.session.redo().unwrap();
-        it.check(done, &[], &[], &[], &["mine", "-", "-"]);
+        assert!(matches!(it.session.redo(), Err(Error::Nothing("redo"))));
         // A folder in its place; saved bytes that are gone or damaged.
         fs::create_dir(it.path("c")).unwrap();
         fs::write(it.path("a"), "a1").unwrap();
@@ -465,6 +518,134 @@ mod tests {
         fs::write(blob("b0"), "other").unwrap();
         let done = it.session.undo().unwrap();
         it.check(done, &[], &["a", "b", "c"], &[], &["a1", "b1"]);
+    }
+
+    /// Files whose changes stand.
+    fn standing(it: &Fixture) -> Vec<String> {
+        let firsts = it.session.changes.firsts().into_iter();
+        let mut names: Vec<String> =
+            firsts.map(|(path, _)| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_is_refused_stays_to_be_undone() {
+        for (mine, why) in [
+            (Some("mine\n"), "was changed since, in or right beside the same lines"),
+            (Some("a1\n# by hand\n"), "was changed since, in or right beside the same lines"),
+            (Some("a\0"), "was changed since; binary files cannot be merged"),
+            (None, "was deleted since; "),
+        ] {
+            let mut it = Fixture::new(&[("a", "a0\n")]);
+            it.turn();
+            it.change("a", Some("a1\n"));
+            let path = it.path("a");
+            mine.map_or_else(|| fs::remove_file(&path), |text| fs::write(&path, text)).unwrap();
+            for _ in 0..2 {
+                let done = it.session.undo().unwrap();
+                assert!(done.refused[0].contains(why), "{:?}", done.refused);
+                it.check(done, &[], &["a"], &[], &[mine.unwrap_or("-")]);
+                assert_eq!(standing(&it), ["a"]);
+            }
+            assert!(matches!(it.session.redo(), Err(Error::Nothing("redo"))));
+            fs::write(&path, "a1\n").unwrap();
+            let done = it.session.undo().unwrap();
+            it.check(done, &["a"], &[], &[], &["a0\n"]);
+            // The same the other way.
+            fs::write(&path, "mine\n").unwrap();
+            for _ in 0..2 {
+                let done = it.session.redo().unwrap();
+                it.check(done, &[], &["a"], &[], &["mine\n"]);
+                assert_eq!(standing(&it), [""; 0]);
+            }
+            fs::write(&path, "a0\n").unwrap();
+            let done = it.session.redo().unwrap();
+            it.check(done, &["a"], &[], &[], &["a1\n"]);
+            assert_eq!(standing(&it), ["a"]);
+        }
+    }
+
+    #[test]
+    fn an_undo_of_some_files_leaves_the_others_to_the_next() {
+        let mut it = Fixture::new(&[("a", "a0"), ("b", "b0"), ("c", "c0")]);
+        let first = it.turn();
+        it.change("a", Some("a1"));
+        it.change("b", Some("b1"));
+        it.turn();
+        it.change("b", Some("b2"));
+        it.change("c", Some("c2"));
+        fs::write(it.path("b"), "mine").unwrap();
+        let done = it.session.undo().unwrap();
+        it.check(done, &["c"], &["b"], &[], &["a1", "mine", "c0"]);
+        assert_eq!(standing(&it), ["a", "b"]);
+        // Again and again, exactly what was undone.
+        let done = it.session.redo().unwrap();
+        it.check(done, &["c"], &[], &[], &["a1", "mine", "c2"]);
+        assert_eq!(standing(&it), ["a", "b", "c"]);
+        it.session.undo().unwrap();
+        // What was refused comes first.
+        let done = it.session.undo().unwrap();
+        it.check(done, &[], &["b"], &[], &["a1", "mine", "c0"]);
+        fs::write(it.path("b"), "b2").unwrap();
+        let done = it.session.undo().unwrap();
+        it.check(done, &["b"], &[], &[], &["a1", "b1", "c0"]);
+        let done = it.session.undo().unwrap();
+        it.check(done, &["a", "b"], &[], &[], &["a0", "b0", "c0"]);
+        for files in [["a1", "b1", "c0"], ["a1", "b2", "c0"], ["a1", "b2", "c2"]] {
+            it.session.redo().unwrap();
+            it.holds(&files);
+        }
+        assert!(matches!(it.session.redo(), Err(Error::Nothing("redo"))));
+        // A rewind over both turns; a redo that some files refuse; a change after it.
+        fs::write(it.path("b"), "mine").unwrap();
+        let done = it.session.rewind(first, RewindWhat::Code).unwrap().files.unwrap();
+        it.check(done, &["a", "c"], &["b"], &[], &["a0", "mine", "c0"]);
+        assert_eq!(standing(&it), ["b"]);
+        fs::write(it.path("c"), "mine").unwrap();
+        let done = it.session.redo().unwrap();
+        it.check(done, &["a"], &["c"], &[], &["a1", "mine", "mine"]);
+        assert_eq!(standing(&it), ["a", "b"]);
+        fs::write(it.path("c"), "c0").unwrap();
+        let done = it.session.redo().unwrap();
+        it.check(done, &["c"], &[], &[], &["a1", "mine", "c2"]);
+        it.turn();
+        it.change("c", Some("c3"));
+        let done = it.session.undo().unwrap();
+        it.check(done, &["c"], &[], &[], &["a1", "mine", "c2"]);
+        assert_eq!(standing(&it), ["a", "b", "c"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_could_not_be_written_stays_to_be_undone() {
+        let mut it = Fixture::new(&[("b", "b0")]);
+        fs::create_dir(it.path("d")).unwrap();
+        it.turn();
+        it.change("d/a", Some("a1"));
+        it.change("b", Some("b1"));
+        it.session.undo().unwrap();
+        // Where its folder was is a file now: found only when it is written.
+        fs::remove_dir(it.path("d")).unwrap();
+        fs::write(it.path("d"), "mine").unwrap();
+        let done = it.session.redo().unwrap();
+        it.check(done, &["b"], &["a"], &[], &[]);
+        fs::remove_file(it.path("d")).unwrap();
+        let done = it.session.redo().unwrap();
+        it.check(done, &["a"], &[], &[], &[]);
+        assert_eq!(standing(&it), ["a", "b"]);
+        // The same with an undo.
+        it.turn();
+        it.change("d/a", None);
+        it.change("b", Some("b2"));
+        fs::remove_dir(it.path("d")).unwrap();
+        fs::write(it.path("d"), "mine").unwrap();
+        let done = it.session.undo().unwrap();
+        it.check(done, &["b"], &["a"], &[], &[]);
+        assert_eq!(it.session.changes.undo().unwrap().steps[0].path, it.path("d/a"));
+        fs::remove_file(it.path("d")).unwrap();
+        let done = it.session.undo().unwrap();
+        it.check(done, &["a"], &[], &[], &[]);
     }
 
     #[test]
@@ -553,7 +734,6 @@ mod tests {
         // In line 0 they touch: the user's lines stay, and so does ours.
         let done = it.session.undo().unwrap();
         it.check(done, &[], &["a"], &[], &[&at_end(second.clone())]);
-        it.session.redo().unwrap();
         let done = it.session.redo().unwrap();
         it.check(done, &["a"], &[], &[], &[&last]);
         assert!(matches!(it.session.redo(), Err(Error::Nothing("redo"))));
@@ -561,9 +741,7 @@ mod tests {
         fs::write(it.path("a"), ten(&[(1, "ours"), (4, "mine"), (6, "ours"), (8, "ours"), (9, "mine, too")])).unwrap();
         let done = it.session.rewind(first, RewindWhat::Code).unwrap().files.unwrap();
         it.check(done, &[], &["a"], &[], &[]);
-        fs::write(it.path("a"), &last).unwrap();
-        let done = it.session.redo().unwrap();
-        it.check(done, &[], &[], &[], &[&last]);
+        assert!(matches!(it.session.redo(), Err(Error::Nothing("redo"))));
     }
 
     #[test]

@@ -243,24 +243,26 @@ impl Transcript {
                     _ => self.push(Cell::Shell(Shell { command: command.clone(), since: now, done })),
                 }
             }
-            Item::FilesRestored { how, restored, merged, refused, unseen } => {
+            Item::FilesRestored { how, turn, restored, merged, refused, unseen } => {
                 let verb = match how {
                     Restore::Undo => "undone",
                     Restore::Redo => "redone",
                     Restore::Rewind => "files put back",
                 };
-                let mut lines = Vec::new();
-                match restored.len() {
-                    0 => lines.push(format!("{verb}: no file changed")),
-                    _ => lines.push(format!(
-                        "{verb}: {}",
-                        restored.iter().map(|path| self.short(&path.to_string_lossy())).collect::<Vec<_>>().join(", ")
-                    )),
-                }
+                let verb = turn.as_ref().map_or(verb.to_owned(), |turn| format!("{verb} from turn “{turn}”"));
+                let files: Vec<String> = restored.iter().map(|path| self.short(&path.to_string_lossy())).collect();
+                let mut refused = refused.iter().map(|refused| self.short(refused));
+                let mut lines = vec![match (files.is_empty(), how.nothing()) {
+                    (false, _) => format!("{verb}: {}", files.join(", ")),
+                    (true, nothing) => {
+                        let why = refused.next();
+                        format!("{nothing}: {}", why.as_deref().unwrap_or("the files already are as they would be"))
+                    }
+                }];
                 let kept =
                     |path: &PathBuf| format!("kept what others changed in {}", self.short(&path.to_string_lossy()));
                 lines.extend(merged.iter().map(kept));
-                lines.extend(refused.iter().map(|refused| format!("left alone: {refused}")));
+                lines.extend(refused.map(|refused| format!("left alone: {refused}")));
                 lines.extend(unseen.iter().map(|command| format!("not undone, since a command did it: {command}")));
                 self.aside(lines.join("\n"));
             }

@@ -154,7 +154,7 @@ async fn what_they_change_is_undone_with_the_turn_and_what_they_cost_is_counted(
         task a1 general-purpose Read(a.txt)
         task a1 general-purpose Write(a.txt)
         task a1 general-purpose Done after 2 calls
-        item {"type":"files_restored","how":"undo","restored":["$P/a.txt"],"refused":[],"unseen":[]}
+        item {"type":"files_restored","how":"undo","turn":"go","restored":["$P/a.txt"],"refused":[],"unseen":[]}
         "#);
     assert!(ran.trace().contains("- general-purpose with offline/script: "), "{}", ran.trace());
 }

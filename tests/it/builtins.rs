@@ -93,6 +93,13 @@ async fn diff_compares_with_what_the_files_were_at_first() {
     +new
     ```
     ");
+    // What undo refuses is still to be seen, and to be undone.
+    std::fs::write(ran.project().join("a.txt"), "1\n2\nby hand\n").unwrap();
+    let ran =
+        Harness::after(ran).prompt("/undo").prompt("/undo").prompt("/redo").prompt("/undo").prompt("/diff").run().await;
+    let left = last_notice(&ran);
+    assert!(left.contains("`a.txt` (+3 −2)") && !left.contains("b.txt"), "{left}");
+    std::fs::write(ran.project().join("a.txt"), "1\n2\n").unwrap();
     let ran = Harness::after(ran).prompt("/undo").prompt("/diff").run().await;
     assert_eq!(last_notice(&ran), "This session has changed no file with its tools.\n");
 }

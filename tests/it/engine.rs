@@ -180,4 +180,6 @@ async fn a_line_of_the_users_own_is_named_by_undo() {
         .run()
         .await;
     assert!(run.trace().contains("echo mine > b.txt") && run.read("a.txt") == "one", "{}", run.trace());
+    // The last turn changed no file: which one was undone is said.
+    assert!(run.trace().contains(r#""turn":"change it""#), "{}", run.trace());
 }

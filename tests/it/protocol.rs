@@ -108,7 +108,14 @@ fn items() -> Vec<Item> {
         Item::CallStarted { call: CallId::nth(1), tool: "LS".into(), title: ".".into() },
         Item::ShellStarted { command: "ls".into() },
         Item::ShellDone { command: "ls".into(), output: "a".into(), code: Some(0) },
-        Item::FilesRestored { how: Restore::Undo, restored: paths(), merged: vec![], refused: vec![], unseen: vec![] },
+        Item::FilesRestored {
+            how: Restore::Undo,
+            turn: Some("go".into()),
+            restored: paths(),
+            merged: vec![],
+            refused: vec![],
+            unseen: vec![],
+        },
         Item::Rewound { to: 1, prompt: "go".into() },
         Item::Note { text: "left".into() },
     ]

@@ -238,10 +238,19 @@ fn shell_lines_rewinds_and_restores() {
         item(Item::Rewound { to: 3, prompt: "do this\nand that".into() }),
         item(Item::FilesRestored {
             how: Restore::Undo,
+            turn: Some("do this".into()),
             restored: vec!["/code/a".into()],
             merged: vec!["/code/a".into()],
-            refused: vec!["b: changed since".into()],
+            refused: vec!["/code/b was deleted since".into()],
             unseen: vec!["make".into()],
+        }),
+        item(Item::FilesRestored {
+            how: Restore::Undo,
+            turn: Some("do this".into()),
+            restored: vec![],
+            merged: vec![],
+            refused: vec!["/code/b was deleted since".into(), "/code/c was changed since".into()],
+            unseen: vec![],
         }),
         Event::Error { text: "no key".into(), restore: None },
     ]);
