@@ -26,13 +26,15 @@ pub const QUIET: &[(&str, &str)] = &[
         "() { local words=() seen= skip= word; \
          for word in \"$@\"; do words+=(\"$word\"); \
          if [ -n \"$skip\" ]; then skip=; \
-         elif [ \"$seen\" = stash ] && [ \"$word\" = show ]; then words+=(--no-ext-diff --no-textconv); seen=1; \
-         elif [ -z \"$seen\" ]; then case $word in \
+         elif [ -n \"$seen\" ]; then case $word in --ext*|--textc*|--out*|-O*|--open*) \
+         echo \"git: $word does more than read\" >&2; return 1;; \
+         show) [ \"$seen\" = stash ] && words+=(--no-ext-diff --no-textconv) && seen=1;; esac; \
+         else case $word in \
          diff|log|show|whatchanged|reflog) seen=1; [ \"$word\" = reflog ] || words+=(--no-ext-diff --no-textconv);; \
          grep|blame) words+=(--no-textconv); seen=1;; \
          -C) skip=1;; -*) ;; *) seen=$word;; esac; fi; done; \
          (unset GIT_DIR GIT_WORK_TREE GIT_COMMON_DIR GIT_INDEX_FILE GIT_OBJECT_DIRECTORY \
-         GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_NAMESPACE GIT_PREFIX GIT_ATTR_SOURCE; command git \"${words[@]}\"); }",
+         GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_NAMESPACE GIT_PREFIX GIT_ATTR_SOURCE GIT_EXTERNAL_DIFF; command git \"${words[@]}\"); }",
     ),
 ];
 
@@ -52,7 +54,18 @@ const DIFF: &str = "oneline stat? numstat shortstat dirstat? summary name-only n
     clear-decorations shortstat diff-merges= help";
 
 const fn sub(name: &'static str, flags: &'static str, valued: &'static str, long: &'static str) -> Reader {
-    Reader { name, flags, valued, attached: "", pathed: "", long, operands: Operands::Data, deep: &[], acts: true }
+    Reader {
+        name,
+        flags,
+        valued,
+        attached: "",
+        pathed: "",
+        long,
+        operands: Operands::Data,
+        deep: &[],
+        acts: true,
+        unsure: true,
+    }
 }
 
 /// Subcommands that only read with these options. Their operands are revisions and paths in the repository.

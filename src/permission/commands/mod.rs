@@ -139,6 +139,8 @@ pub(super) struct Reader {
     /// Whether options that are not listed can write, run something or read options from elsewhere, so that a word of
     /// which only bash knows whether it is an option may not stand where one could.
     pub(super) acts: bool,
+    /// Whether the next word is an option's value depends on more than this table says: it has to be harmless either way.
+    pub(super) unsure: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -166,9 +168,13 @@ impl Reader {
         // Values behind an operand: where options end at the first operand, they are operands, too.
         let mut late: Vec<Word> = Vec::new();
         let mut rest = arguments.iter();
-        // Where a glob becomes several words, the second is no value any more.
+        // Where a glob becomes several words, the second is no value any more. And where an option takes no value after
+        // all, what follows it is an option: a value with a dash is one of those that nobody means.
         let value_of = |word: Option<&Word>, option: &str| match word {
             Some(word) if word.has_glob() => Err(format!("{} after {option} is a glob: quote it", word.source)),
+            Some(word) if dashed(word) && !matches!(option, "-e" | "--regexp") => {
+                Err(format!("{} after {option} may be an option: write it into the same word", word.source))
+            }
             Some(word) => Ok(word.clone()),
             None => Err(self.unknown(option)),
         };
@@ -218,6 +224,10 @@ impl Reader {
                 };
                 let known = self.long.split(' ').find(|known| known.trim_end_matches(['=', '?', '@']) == name);
                 let Some(known) = known.filter(|_| !name.is_empty()) else { return Err(self.unknown(&text)) };
+                if self.unsure && known.ends_with('=') && value.is_none() {
+                    self.either_way(rest.as_slice().first(), &text)?;
+                    continue;
+                }
                 pattern_given |= matches!(name, "regexp" | "file" | "files" | "type-list");
                 match (known.chars().next_back(), value) {
                     (Some('='), None) => {
@@ -249,6 +259,10 @@ impl Reader {
                 }
                 pattern_given |= matches!(letter, 'e' | 'f');
                 let inline = letters.as_str();
+                if self.unsure && inline.is_empty() {
+                    self.either_way(rest.as_slice().first(), &text)?;
+                    break;
+                }
                 // Tree goes on with the cluster and takes the value from the next word.
                 if self.name == "tree" && !inline.bytes().all(|b| b.is_ascii_digit() && letter == 'L') {
                     return Err(self.unknown(&text));
@@ -295,6 +309,16 @@ impl Reader {
         self.name == "diff" || self.name != "ls" && matches!(option, "-R" | "--dereference-recursive")
     }
 
+    /// What follows an option is harmless as its value and as an operand: no option.
+    fn either_way(&self, next: Option<&Word>, option: &str) -> Result<(), String> {
+        match next {
+            Some(word) if may_be_option(word) => {
+                Err(format!("{} after {option} may be its value or an option: write both as one word", word.source))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn unknown(&self, option: &str) -> String {
         format!("{option} is not a known harmless option of {}", self.name)
     }
@@ -318,6 +342,11 @@ pub fn listed_options() -> Vec<(&'static str, Vec<(String, bool)>)> {
         all
     };
     readers::READERS.iter().map(|reader| (reader.name, options(reader))).collect()
+}
+
+/// Whether the word begins with a dash and is neither that alone nor a number.
+fn dashed(word: &Word) -> bool {
+    word.known().strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| !c.is_ascii_digit()))
 }
 
 /// A literal word of our own making.

@@ -9,7 +9,7 @@ const fn reader(
     long: &'static str,
     operands: Operands,
 ) -> Reader {
-    Reader { name, flags, valued, attached: "", pathed: "", long, operands, deep: &[], acts: false }
+    Reader { name, flags, valued, attached: "", pathed: "", long, operands, deep: &[], acts: false, unsure: false }
 }
 
 impl Reader {
@@ -30,6 +30,7 @@ const GREP: Reader = Reader {
     valued: "emABC",
     attached: "",
     acts: false,
+    unsure: false,
     pathed: "f",
     long: "extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp \
            line-regexp count color? colour? files-without-match files-with-matches max-count= only-matching quiet silent \
@@ -58,6 +59,7 @@ pub(super) const READERS: &[Reader] = &[
         valued: "",
         attached: "ITw",
         acts: false,
+        unsure: false,
         pathed: "",
         long: "all almost-all author escape color? classify? full-time group-directories-first human-readable si hide= \
                hyperlink? inode ignore= ignore-backups kibibytes format= size sort= time= time-style= recursive reverse \
@@ -86,6 +88,7 @@ pub(super) const READERS: &[Reader] = &[
         valued: "ABCEegjmMrtTd",
         attached: "",
         acts: true,
+        unsure: false,
         pathed: "f",
         long: "after-context= before-context= context= auto-hybrid-regex block-buffered byte-offset case-sensitive color= \
                colors= column context-separator= count count-matches crlf debug dfa-size-limit= encoding= engine= \
@@ -132,6 +135,7 @@ pub(super) const READERS: &[Reader] = &[
         valued: "UCFIWx",
         attached: "",
         acts: true,
+        unsure: false,
         pathed: "",
         deep: &["-r", "--recursive"],
         operands: Operands::Paths,
@@ -161,6 +165,7 @@ pub(super) const READERS: &[Reader] = &[
         valued: "dBt",
         attached: "",
         acts: false,
+        unsure: false,
         pathed: "",
         long: "all apparent-size bytes total human-readable max-depth= separate-dirs summarize one-file-system threshold= time? \
                time-style= exclude= si count-links null block-size= help version",
@@ -209,6 +214,7 @@ pub(super) const READERS: &[Reader] = &[
         valued: "LPI",
         attached: "",
         acts: true,
+        unsure: false,
         pathed: "",
         long: "dirsfirst noreport gitignore prune du si inodes device help version",
         operands: Operands::DeepPaths,

@@ -258,7 +258,12 @@ fn ps(arguments: &[Word]) -> Result<Reads, String> {
                 }
             }
             "-p" | "-C" | "-u" | "-t" | "--sort" | "--pid" | "--ppid" => {
-                rest.next().and_then(Word::literal).ok_or("an option of ps without a plain value")?;
+                // Where ps cannot use a value, it reads the whole line anew, and `-e` shows the environment.
+                let value = rest.next().and_then(Word::literal).ok_or("an option of ps without a plain value")?;
+                let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, ',' | '/' | '_' | '.' | '+' | '%');
+                if !value.starts_with(|c: char| c.is_ascii_alphanumeric()) || !value.chars().all(plain) {
+                    return Err(format!("{value} is no plain value for ps"));
+                }
             }
             "--forest" | "--no-headers" | "--no-heading" => {}
             text if ["--sort=", "--pid=", "--ppid="].iter().any(|option| text.starts_with(option)) => {}
