@@ -1,6 +1,6 @@
 //! Words that only bash will know, among the arguments of a command that a rule would allow.
 
-use super::shell::{Piece, Word};
+use super::shell::{Expansion, Piece, Word};
 
 /// Programs that neither write nor execute anything, whatever options they are given.
 const INERT: &str = "echo true false : cat tac rev head tail wc grep egrep fgrep ls stat du df cut tr nl fold expand paste \
@@ -77,15 +77,16 @@ pub(super) fn as_data(words: &[Word], shown: impl Fn(&Word) -> bool) -> Option<V
     }
     let text = |word: Option<&Word>| word.and_then(Word::literal).unwrap_or_default();
     let data = |at: usize, word: &Word| {
-        let neighbour = matches!(
-            text(arguments.get(at + 1)).as_str(),
-            "=" | "==" | "!=" | "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"
-        ) || matches!(
-            text(at.checked_sub(1).and_then(|at| arguments.get(at))).as_str(),
-            "=" | "==" | "!=" | "=~" | "-n" | "-z" | "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge"
-        );
+        let compared =
+            |text: String| matches!(text.as_str(), "=" | "==" | "!=" | "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
+        let before = text(at.checked_sub(1).and_then(|at| arguments.get(at)));
+        let emptiness = matches!(before.as_str(), "-n" | "-z");
+        let behind = compared(text(arguments.get(at + 1)));
+        // Whether a variable is empty is no secret, what it is compared with may be.
+        let empty = emptiness && !behind && word.pieces.len() == 1 && word.expansions().all(Expansion::keeps_empty);
+        let neighbour = behind || emptiness || before == "=~" || compared(before);
         let place = if compares { neighbour } else { name != "printf" || at > 0 };
-        place && word.is_dynamic() && !word.has_glob() && (compares || shown(word))
+        place && word.is_dynamic() && !word.has_glob() && (compares && empty || shown(word))
     };
     if super::evaluate::evaluates(words).is_some() || !words.iter().any(Word::is_dynamic) {
         return None;

@@ -11,7 +11,7 @@ use super::matching;
 use super::shell::{self, Word};
 use super::touch::{self, Cwd};
 use super::values::Values;
-use super::{Behavior, Mode, suggest};
+use super::{Behavior, Mode, suggest, vast};
 
 /// One judged part of the line.
 #[derive(Debug, Clone)]
@@ -34,11 +34,15 @@ const MAX_SUGGESTIONS: usize = 32;
 /// Decides about a whole line that is to run in `cwd`.
 pub(super) fn decide(query: &Query, command: &str, cwd: &Path, files: &dyn Files) -> Decision {
     let parsed = shell::parse(command);
+    // What a here-document holds is no work.
+    let raw = parsed.as_ref().map_or_else(|_| command.to_owned(), |line| blanked(command, line));
+    if vast::is_vast(&raw) {
+        return too_long(query, command);
+    }
     let line = match &parsed {
         Ok(line) => line,
         Err(reason) => return unparsable(query, command, reason, cwd, files),
     };
-    let raw = blanked(command, line);
     for behavior in [Behavior::Deny, Behavior::Ask] {
         if let Some(entry) = query.entries(behavior).find(|entry| matching::touches_raw(&entry.rule, &raw)) {
             // In plan mode an ask rule is no way in for what is refused anyway.
@@ -64,7 +68,8 @@ fn all_parts(query: &Query, line: &shell::Line, cwd: &Path, files: &dyn Files) -
 /// Rules that a dialog may offer for the line, as text: one for each command that asks, none when a question would stay.
 pub(super) fn suggestions(query: &Query, command: &str, cwd: &Path, files: &dyn Files) -> Vec<String> {
     let Ok(line) = shell::parse(command) else { return Vec::new() };
-    if query.entries(Behavior::Ask).any(|entry| matching::touches_raw(&entry.rule, &blanked(command, &line))) {
+    let raw = blanked(command, &line);
+    if vast::is_vast(&raw) || query.entries(Behavior::Ask).any(|entry| matching::touches_raw(&entry.rule, &raw)) {
         return Vec::new();
     }
     let mut rules: Vec<String> = Vec::new();
@@ -120,6 +125,16 @@ fn blanked(command: &str, line: &shell::Line) -> String {
     }
     text.push_str(&command[at..]);
     text
+}
+
+/// Nothing looks at more words than anybody writes: in one pass, rules that forbid find what they name; the rest asks.
+fn too_long(query: &Query, command: &str) -> Decision {
+    let words = vast::crude(command);
+    if let Some(entry) = query.entries(Behavior::Deny).find(|entry| vast::touches_crude(&entry.rule, &words)) {
+        return answer(Behavior::Deny, vec![because(entry), "the line was read as bare words: it has too many".into()]);
+    }
+    let behavior = if query.mode == Mode::Plan { Behavior::Deny } else { Behavior::Ask };
+    answer(behavior, vec!["it has too many words to be judged".into()])
 }
 
 /// Rules that forbid are tried on the text alone; the rest asks.
@@ -278,6 +293,28 @@ mod tests {
         ];
         assert_eq!(decision.reasons, want);
         assert_eq!(decision.suggestions, [Rule::parse("Bash(rm x)").unwrap()]);
+    }
+
+    #[test]
+    fn lines_of_too_many_words_end_soon() {
+        let rules =
+            "allow Bash(git add:*), Bash(cargo test:*); deny Bash(rm:*), Read(.env), Bash(git commit --amend:*)";
+        for unit in
+            ["a=b ", "ls ~/ ", "~/ ", ">a ", "-name x ", "{a,b}", "{a,b} ", "a;", "\"$x\" ", "$x ", "'a b' ", "nice "]
+        {
+            for (length, mode) in [(65_000, "plan"), (65_000, "bypassPermissions"), (600, "plan")] {
+                let (mode, rules) = header(&format!("{mode}; {rules}"));
+                let line = |before: &str, after: &str| {
+                    let line = format!("{before}{}{after}", unit.repeat(length / unit.len()));
+                    run(mode, &rules, &line).behavior
+                };
+                for before in ["", "ls ", "find "] {
+                    let behavior = line(before, "");
+                    assert!(length < 65_000 || behavior != Behavior::Allow, "{before}{unit}");
+                }
+                assert_eq!(line("", "; rm x"), Behavior::Deny, "{unit}");
+            }
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod suggest;
 mod touch;
 pub mod trust;
 mod values;
+mod vast;
 mod wrapper;
 
 use std::fmt;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use super::commands::find::Tests;
 use super::commands::{self, Reads};
 use super::decide::{Query, Verdict, read};
 use super::files::{Files, MAX_NAMES};
@@ -209,28 +210,32 @@ fn like_option(path: &Path, cwd: &Cwd) -> bool {
 /// Most names that are looked at for links.
 const MAX_FOLLOWED: usize = 4 * MAX_NAMES;
 
+/// Everything below the folders without what lies behind links, each with whether it is one; None when there is too much to
+/// tell, or a name that nobody can write.
+fn below(mut left: Vec<PathBuf>, files: &dyn Files) -> Option<Vec<(PathBuf, bool)>> {
+    let mut all = Vec::new();
+    while let Some(folder) = left.pop() {
+        let names = files.names(&folder);
+        let odd = |name: &String| name.contains(char::REPLACEMENT_CHARACTER);
+        if names.len() >= MAX_NAMES || all.len() + names.len() > MAX_FOLLOWED || names.iter().any(odd) {
+            return None;
+        }
+        for path in names.iter().map(|name| folder.join(name)) {
+            let link = files.link(&path).is_some();
+            if !link && !files.is_file(&path) {
+                left.push(path.clone());
+            }
+            all.push((path, link));
+        }
+    }
+    Some(all)
+}
+
 /// Whether a link somewhere below the folder leads out of it, or there is too much to tell.
 fn leads_out(top: &Path, files: &dyn Files) -> bool {
     let top = files.resolve(top);
-    let mut left = vec![top.clone()];
-    let mut seen = 0;
-    while let Some(folder) = left.pop() {
-        let names = files.names(&folder);
-        seen += names.len();
-        if names.len() >= MAX_NAMES || seen > MAX_FOLLOWED {
-            return true;
-        }
-        for path in names.iter().map(|name| folder.join(name)) {
-            let real = files.resolve(&path);
-            if !real.starts_with(&top) {
-                return true;
-            }
-            if real == path {
-                left.push(path);
-            }
-        }
-    }
-    false
+    below(vec![top.clone()], files)
+        .is_none_or(|all| all.iter().any(|(path, link)| *link && !files.resolve(path).starts_with(&top)))
 }
 
 /// Names that a find prints for the next command of its pipeline.
@@ -239,6 +244,7 @@ pub(super) struct Found {
     pub(super) reads: Reads,
     /// Each ends with a NUL.
     pub(super) zero: bool,
+    tests: Tests,
 }
 
 /// Whether it is one command that reads from its pipe.
@@ -261,25 +267,31 @@ pub(super) fn found(node: &Node) -> Option<Found> {
         reads.paths.push(commands::plain("."));
     }
     let zero = texts.iter().any(|text| text == "-print0");
-    Some(Found { reads, zero })
+    Some(Found { reads, zero, tests: Tests::of(&texts) })
 }
 
-/// Whether a name below may be more than one word for xargs, or there are too many to tell.
-pub(super) fn holds_blanks(found: &Found, cwd: &Cwd, places: &Places, files: &dyn Files) -> bool {
-    let splits = |text: &str| text.contains(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '\\'));
-    let mut seen = 0;
-    for word in &found.reads.paths {
-        let Some(mut left) = paths(word, cwd, places, files).filter(|_| !splits(&word.known())) else { return true };
-        while let Some(folder) = left.pop() {
-            let names = files.names(&folder);
-            seen += names.len();
-            if names.len() >= MAX_NAMES || seen > MAX_FOLLOWED || names.iter().any(|name| splits(name)) {
-                return true;
+impl Found {
+    /// Every path that find may print, as one word each; None when there are too many to tell, or one of them may be more
+    /// than one word for xargs.
+    pub(super) fn names(&self, cwd: &Cwd, places: &Places, files: &dyn Files) -> Option<Vec<Word>> {
+        let splits = |text: &str| text.contains(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '\\'));
+        let mut all = self.reads.paths.clone();
+        for word in &self.reads.paths {
+            if !self.zero && splits(&word.known()) {
+                return None;
             }
-            left.extend(names.iter().map(|name| folder.join(name)).filter(|path| files.resolve(path) == *path));
+            for (path, link) in below(paths(word, cwd, places, files)?, files)? {
+                let name = path.file_name()?.to_str()?;
+                if !self.zero && splits(name) {
+                    return None;
+                }
+                if self.tests.may_pass(name, link) {
+                    all.push(commands::plain(path.to_str()?));
+                }
+            }
         }
+        Some(all)
     }
-    false
 }
 
 /// Keeps the stricter of two.

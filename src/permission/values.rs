@@ -1,6 +1,6 @@
 //! What the variables of a line may hold, where the line itself says it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::shell::{Expansion, Node, Piece, Word};
 use super::touch;
@@ -17,6 +17,10 @@ const COMMON: &str = "HOME PWD OLDPWD USER LOGNAME SHELL PATH LANG LC_ALL TERM T
 #[derive(Debug, Default)]
 pub(super) struct Values {
     given: HashMap<String, Vec<Word>>,
+    /// Those that may hold what the line does not say, such as a secret of the environment.
+    tainted: HashSet<String>,
+    /// The line defines functions, which have positional parameters of their own.
+    functions: bool,
     /// A builtin may set any of them.
     open: bool,
 }
@@ -25,7 +29,16 @@ impl Values {
     pub(super) fn of(node: &Node) -> Values {
         let mut values = Values::default();
         values.collect(node);
-        values
+        loop {
+            let says =
+                |name: &String| values.given[name].iter().all(|value| value.expansions().all(|one| values.says(one)));
+            let more: Vec<String> =
+                values.given.keys().filter(|name| !values.tainted.contains(*name) && !says(name)).cloned().collect();
+            if more.is_empty() {
+                return values;
+            }
+            values.tainted.extend(more);
+        }
     }
 
     fn give(&mut self, name: &str, value: Word) {
@@ -68,7 +81,10 @@ impl Values {
                 }
                 parts.iter().for_each(|node| self.collect(node));
             }
-            Node::Function { body, .. } => self.collect(body),
+            Node::Function { body, .. } => {
+                self.functions = true;
+                self.collect(body);
+            }
             Node::Redirected { body, .. } => body.iter().for_each(|body| self.collect(body)),
         }
     }
@@ -126,17 +142,38 @@ impl Values {
         Some(all)
     }
 
+    /// Whether the expansion is made of nothing but what the line or any shell holds.
+    fn says(&self, expansion: &Expansion) -> bool {
+        let source = expansion.source.as_str();
+        // The commands of a substitution were judged.
+        if expansion.is_number() || source.starts_with("$(") || source.starts_with('~') {
+            return true;
+        }
+        // A range, unless a variable is a part of it.
+        if source.starts_with('{') {
+            return !source.contains('$');
+        }
+        let Some(name) = expansion.base() else { return false };
+        if name.bytes().all(|b| b.is_ascii_digit()) || matches!(name, "@" | "*") {
+            return !self.functions && !self.open;
+        }
+        let common = COMMON.split_ascii_whitespace().any(|known| known == name) || wrapper::is_harmless(name);
+        let own = self.given.contains_key(name) && wrapper::is_local(name);
+        (common || own && !self.open) && !self.tainted.contains(name)
+    }
+
+    /// Whether a construct may look at the word: what it then does tells nothing of the environment.
+    pub(super) fn tells_little(&self, word: &Word) -> bool {
+        word.expansions().all(|expansion| self.says(expansion))
+    }
+
     /// Whether showing the word shows nothing but what the line or any shell holds.
     pub(super) fn shows_little(&self, word: &Word, set: &[String]) -> bool {
         word.expansions().all(|expansion| {
+            // Unquoted, what it says is expanded once more.
             let common = |name: &str| COMMON.split_ascii_whitespace().any(|known| known == name);
-            // The commands of a substitution were judged; unquoted, what they say is expanded once more.
-            let said = expansion.source.starts_with("$(") && expansion.is_one();
-            let own = |name: &str| !self.open && self.given.contains_key(name) && expansion.is_one();
-            expansion.is_number()
-                || said
-                || expansion.variable().is_some_and(|name| common(name) || own(name))
-                || self.pieces(expansion, set).is_some()
+            let whole = expansion.is_one() || expansion.variable().is_some_and(common);
+            whole && self.says(expansion) || self.pieces(expansion, set).is_some()
         })
     }
 }

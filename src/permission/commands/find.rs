@@ -1,5 +1,6 @@
 //! What is known of find: tests and actions that only look.
 
+use super::super::glob::{self, Case};
 use super::super::shell::Word;
 use super::Reads;
 
@@ -111,4 +112,46 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
         }
     }
     Ok(reads)
+}
+
+/// What all names must be that a find prints below the folders it is given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::permission) struct Tests {
+    names: Vec<String>,
+    /// No links and no folders.
+    files: bool,
+}
+
+impl Tests {
+    /// By the arguments of a find that only looks. Of tests that are joined by more than "and" nothing is told.
+    pub(in crate::permission) fn of(arguments: &[String]) -> Tests {
+        let mut tests = Tests::default();
+        let mut rest = arguments.iter().map(String::as_str).skip_while(|text| !text.starts_with(['-', '!', '(']));
+        while let Some(text) = rest.next() {
+            match text {
+                "-o" | "-or" | "," | "!" | "-not" | "(" | ")" => return Tests::default(),
+                // What stands behind it is tested too late.
+                "-print0" => break,
+                _ if ALONE.contains(&text) => continue,
+                _ => {}
+            }
+            let Some(value) = rest.next() else { return Tests::default() };
+            let plain = |c: char| c.is_ascii_alphanumeric() || "._-*".contains(c);
+            match text {
+                "-name" | "-iname" if value.chars().all(plain) => tests.names.push(value.to_owned()),
+                "-type" => tests.files |= value == "f",
+                _ => {}
+            }
+        }
+        // Of an earlier "and" nothing holds where an "or" follows.
+        if rest.any(|text| matches!(text, "-o" | "-or" | "," | "!" | "-not" | "(" | ")")) {
+            return Tests::default();
+        }
+        tests
+    }
+
+    /// Whether a name may pass.
+    pub(in crate::permission) fn may_pass(&self, name: &str, link: bool) -> bool {
+        !(link && self.files) && self.names.iter().all(|pattern| glob::component(pattern, name, Case::Ignored))
+    }
 }

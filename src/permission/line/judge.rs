@@ -104,7 +104,11 @@ impl<'a> Judge<'a> {
                 }
                 (cwd.clone(), cwd)
             }
-            Node::Block { variable, words: _, parts } => {
+            Node::Block { variable, words, parts } => {
+                if let Some(word) = words.iter().find(|word| !self.values.tells_little(word)) {
+                    let reason = "what the line does would tell what a variable holds";
+                    self.push(word.source.clone(), Verdict::new(Behavior::Ask, reason), true);
+                }
                 if let Some(name) = variable.as_ref().filter(|name| !wrapper::is_local(name)) {
                     self.push(
                         name.clone(),
@@ -237,7 +241,10 @@ impl<'a> Judge<'a> {
     }
 
     fn command(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
-        let shown = |word: &Word| self.values.shows_little(word, &self.set);
+        // Between brackets of two nothing is split.
+        let compares = words.first().is_some_and(|name| matches!(name.literal().as_deref(), Some("test" | "[" | "[[")));
+        let shown =
+            |word: &Word| self.values.shows_little(word, &self.set) || compares && self.values.tells_little(word);
         let text = Simple::canonical(words);
         if let Some(data) = dynamic::as_data(words, shown) {
             return self.known_command(text, &data, cwd);
@@ -355,21 +362,21 @@ impl<'a> Judge<'a> {
         (Verdict::new(Behavior::Ask, reason), only_reads, false)
     }
 
-    /// What `find … | xargs` reads: the command gets names below find's folders, each of which starts with one of them.
+    /// What `find … | xargs` reads: each name that find may print, and what its link leads to.
     fn reads_found(&self, words: &[Word], cwd: &Cwd) -> Result<commands::Reads, String> {
-        let refused = || Err("xargs gives words to the command that nobody knows".to_owned());
-        let Some(found) = &self.fed else { return refused() };
+        let refused = "xargs gives words to the command that nobody knows";
+        let found = self.fed.as_ref().ok_or(refused)?;
         let inert = |word: &Word| word.literal().is_some_and(|name| dynamic::is_inert(&name));
         let (zero, inner) = match &words[1..] {
             [option, rest @ ..] if matches!(option.literal().as_deref(), Some("-0" | "--null")) => (true, rest),
             rest => (false, rest),
         };
-        let plain = inner.first().is_some_and(inert) && found.zero == zero;
-        // Between names with blanks in them, xargs would find others.
-        if !plain || !zero && touch::holds_blanks(found, cwd, self.query.places, self.files) {
-            return refused();
+        if !inner.first().is_some_and(inert) || found.zero != zero {
+            return Err(refused.into());
         }
-        let words = [inner, &found.reads.paths].concat();
+        let names = found.names(cwd, self.query.places, self.files).ok_or(refused)?;
+        // The first comes last as well: where it stands for a pattern, another may do so the next time.
+        let words = [inner, &names, &names[..1]].concat();
         let reads = evaluates(&words).map_or_else(|| commands::reads(&words), Err)?;
         Ok(commands::Reads { deep: true, ..reads })
     }

@@ -47,6 +47,26 @@ impl Expansion {
         super::parse::is_name(name).then_some(name)
     }
 
+    /// The variable or parameter whose value it is made of: of those forms that are judged none names another.
+    pub(in crate::permission) fn base(&self) -> Option<&str> {
+        let name = self.source.strip_prefix('$')?;
+        let name = name.strip_prefix('{').unwrap_or(name);
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        match name.find(|c| !plain(c)).unwrap_or(name.len()) {
+            0 => name.get(..1),
+            end => Some(&name[..end]),
+        }
+    }
+
+    /// Whether it tells no more of its variable than whether that is empty, where nobody sees the rest.
+    pub(in crate::permission) fn keeps_empty(&self) -> bool {
+        let rest = self.source.trim_start_matches("${").trim_start_matches('$');
+        self.base().filter(|name| super::parse::is_name(name)).is_some_and(|name| {
+            let rest = rest[name.len()..].trim_start_matches(':');
+            rest.is_empty() || rest.starts_with(['}', '-', '+'])
+        })
+    }
+
     /// Whether it is always a part of one word: quoted, or a number.
     pub(in crate::permission) fn is_one(&self) -> bool {
         let inner = self.source.trim_start_matches("${");
