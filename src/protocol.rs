@@ -1,23 +1,24 @@
 //! Op and Event: all that front ends and engine say to each other. Plain data, serialisable.
 
+mod asking;
 mod compaction;
 mod rows;
 pub mod task;
 mod thinking;
 
+pub use asking::{Answer, Approval, Ask, ChoiceOption, Choices, GrantScope, Question};
 pub use compaction::{Compaction, FailureReason, Fullness, Receipt, Trigger, UsageInfo};
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 pub use self::rows::{AgentLog, Changes, Earlier, MemoryRow, ModelRow, Part, PromptRow, Queued, RuleRow, SessionRow};
 use crate::commands::Registry;
 use crate::commands::report::SkillRow;
 use crate::hooks::Report;
-use crate::message::{CallId, FileDiff, Message, Todo, Usage};
+use crate::message::{CallId, Message, Todo, Usage};
 use crate::permission::Mode;
 use crate::session::entry::{Restore, Seq};
 
@@ -172,128 +173,6 @@ pub enum RewindWhat {
     Code,
     Conversation,
     Both,
-}
-
-/// A question that waits for a person.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ask {
-    pub id: AskId,
-    pub question: Question,
-    /// The sub-agent that asks; none for the agent itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asker: Option<Asker>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Question {
-    /// May this call run?
-    Permission {
-        call: CallId,
-        tool: String,
-        /// One line: path, command, address.
-        title: String,
-        input: Value,
-        diff: Option<FileDiff>,
-        /// Why it is asked, part by part.
-        reasons: Vec<String>,
-        /// What "don't ask again" would save; empty when nothing fitting can be suggested.
-        suggestions: Vec<String>,
-        /// It is an edit that mode `acceptEdits` would let run: `Answer::AllEdits` is possible.
-        all_edits: bool,
-    },
-    /// Use what is new in what this folder brings along? What the user agreed to earlier is kept whatever the answer; what
-    /// is gone was agreed to and no longer exists.
-    Trust { folder: PathBuf, uses: Vec<String>, kept: Vec<String>, gone: Vec<String> },
-    /// First use of a local server that was found.
-    LocalServer { url: String, model: String },
-    /// The same call gave the same result again and again: go on?
-    Repeated { tool: String, title: String, times: u32 },
-    /// Another process writes this session: fork it, or read only?
-    Locked { session: String },
-    /// A memory file imports a file outside the project.
-    Import { file: PathBuf, import: PathBuf },
-    /// The model wants to plan before it changes anything: yes or no.
-    EnterPlan { reason: Option<String> },
-    /// The plan is written: carry it out? Answered by `Answer::Approve`, or `No` to keep planning. The file may be edited
-    /// meanwhile: what stands there at the answer is what gets approved.
-    Plan {
-        /// The plan as the file has it, Markdown.
-        plan: String,
-        path: PathBuf,
-    },
-    /// One to four questions of the model's own. Answered by `Answer::Chosen`, or `No` when the user declines.
-    Choices { questions: Vec<Choices> },
-}
-
-/// A question of the model's own: one of its options, several, or words of the user's own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choices {
-    /// A word or two that tells the questions apart.
-    pub header: String,
-    pub question: String,
-    /// More than one option may be chosen.
-    pub multi: bool,
-    pub options: Vec<ChoiceOption>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct ChoiceOption {
-    /// What is chosen, in a few words.
-    pub label: String,
-    /// What it means or leads to.
-    pub description: String,
-}
-
-/// How an approved plan is carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Approval {
-    /// Edits run without a question.
-    AcceptEdits,
-    /// Each edit asks.
-    AskEach,
-    /// Each edit asks, and the conversation begins anew with the plan.
-    FreshContext,
-}
-
-/// Where a granted rule is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GrantScope {
-    Session,
-    /// `.claude/settings.local.json` of the project.
-    Project,
-    /// `<home>/settings.json`.
-    User,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Answer {
-    Yes,
-    /// Yes, and the session goes on in mode `acceptEdits`; a no where the question does not offer it.
-    AllEdits,
-    /// Yes, and these rules from now on.
-    Always {
-        rules: Vec<String>,
-        scope: GrantScope,
-    },
-    /// No; the text, where there is one, tells the agent what to do instead. Without text the turn stops.
-    No {
-        feedback: Option<String>,
-    },
-    /// For `Question::Locked`.
-    Fork,
-    ReadOnly,
-    /// For `Question::Plan`.
-    Approve {
-        how: Approval,
-    },
-    /// For `Question::Choices`: for each question the labels that were chosen, or the user's own words.
-    Chosen {
-        answers: Vec<Vec<String>>,
-    },
 }
 
 /// What the engine tells every front end.

@@ -408,7 +408,7 @@ async fn definitions_are_listed() {
         - **Plan** — Works out how a change should be made: steps, critical files, trade-offs. Changes nothing.
           built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite · model: that of the session · read-only
         - **Explore** — Mine.
-          `$P/.claude/agents/one.md` · tools: all · model: haiku · **shadowed** by the built-in one
+          `$P/.claude/agents/one.md` · tools: all · model: that of the session · **shadowed** by the built-in one
 
         What is wrong with files:
 

@@ -101,7 +101,7 @@ fn words(line: &str) -> Vec<String> {
 fn flags_and_pictures_exist() {
     let (text, help) = (readme(), Cli::command().render_help().to_string());
     // Of cargo, of our own programs for people, and of subcommands.
-    let others = ["--release", "--example", "--text", "--size", "--json", "--list"];
+    let others = ["--release", "--example", "--text", "--size", "--json", "--list", "--long", "--floods"];
     let ends = |c: char| !(c.is_alphanumeric() || c == '-');
     for word in text.split(|c: char| c.is_whitespace() || matches!(c, '`' | '(')) {
         let flag = word.trim_end_matches(ends);
