@@ -75,7 +75,7 @@ impl Edits {
                         allowed(write(query, "Edit", &path, files))
                     })
                     && landing.is_none_or(|path| allowed(write(query, "Edit", &path, files)))
-                    && !(gone && query.places.holds_protected(&path, files))
+                    && !(gone && query.places.spared(&path, files).is_some())
             })
         });
         self.changed.append(&mut changed);

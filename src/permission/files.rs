@@ -23,6 +23,9 @@ pub trait Files {
     /// The names in a folder, for globs; empty when it cannot be listed, at most [`MAX_NAMES`].
     fn names(&self, folder: &Path) -> Vec<String>;
 
+    /// Whether another file system is mounted on the folder.
+    fn is_mount(&self, folder: &Path) -> bool;
+
     /// Whether git may be started in the folder without a question.
     ///
     /// # Errors
@@ -52,6 +55,22 @@ impl Files for Disk {
     fn names(&self, folder: &Path) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
         entries.flatten().take(MAX_NAMES).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    #[cfg(unix)]
+    fn is_mount(&self, folder: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt;
+
+        // Of files an overlay tells the device that lies below it.
+        let device =
+            |path: &Path| std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_dir).map(|data| data.dev());
+        let Some(own) = device(folder) else { return false };
+        folder.parent().and_then(device) != Some(own)
+    }
+
+    #[cfg(not(unix))]
+    fn is_mount(&self, _: &Path) -> bool {
+        false
     }
 
     fn repository(&self, folder: &Path) -> Result<(), String> {
@@ -119,6 +138,10 @@ impl Files for Remembered<'_> {
         names.clone()
     }
 
+    fn is_mount(&self, folder: &Path) -> bool {
+        self.files.is_mount(folder)
+    }
+
     fn repository(&self, folder: &Path) -> Result<(), String> {
         let mut all = self.repositories.borrow_mut();
         all.entry(folder.to_owned()).or_insert_with(|| self.files.repository(folder)).clone()
@@ -154,6 +177,34 @@ pub(super) fn resolve_with(path: &Path, link: impl Fn(&Path) -> Option<PathBuf>)
         }
     }
     real
+}
+
+/// Whether something below the folder, a real path, is wanted; None when it has more than `most` names. Links are looked at
+/// and not followed.
+pub(super) fn any_below(
+    top: &Path,
+    most: usize,
+    files: &dyn Files,
+    mut wanted: impl FnMut(&Path) -> bool,
+) -> Option<bool> {
+    let mut left = vec![top.to_owned()];
+    let mut seen = 0;
+    while let Some(folder) = left.pop() {
+        let names = files.names(&folder);
+        seen += names.len();
+        if names.len() >= MAX_NAMES || seen > most {
+            return None;
+        }
+        for path in names.iter().map(|name| folder.join(name)) {
+            if wanted(&path) {
+                return Some(true);
+            }
+            if files.link(&path).is_none() {
+                left.push(path);
+            }
+        }
+    }
+    Some(false)
 }
 
 /// The components, last first.
@@ -196,6 +247,10 @@ pub(super) mod fake {
         fn names(&self, folder: &Path) -> Vec<String> {
             let inside = self.0.iter().filter(|(link, _)| Path::new(link).parent() == Some(folder));
             inside.filter_map(|(link, _)| link.rsplit('/').next()).map(str::to_owned).collect()
+        }
+
+        fn is_mount(&self, folder: &Path) -> bool {
+            folder.ends_with("mounted")
         }
 
         fn repository(&self, _: &Path) -> Result<(), String> {

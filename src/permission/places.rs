@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
-use super::files::{Files, lexical};
+use super::files::{Files, any_below, lexical};
 use super::glob::{self, Case};
 
 /// The folders that a decision looks at. All absolute; links are resolved when a path is judged.
@@ -28,8 +28,23 @@ pub struct Places {
     pub free_writes: Vec<PathBuf>,
 }
 
-/// Folders that are protected wherever they stand: what lies in them runs, or grants powers, unasked.
-const FOLDERS: [&str; 8] = [".git", ".claude", ".cocode", ".vscode", ".idea", ".devcontainer", ".husky", ".direnv"];
+/// Folders that are protected wherever they stand: what lies in them runs, or grants powers, unasked, or is the only copy
+/// of a history.
+const FOLDERS: [&str; 13] = [
+    ".git",
+    ".hg",
+    ".svn",
+    ".jj",
+    ".claude",
+    ".cocode",
+    ".vscode",
+    ".idea",
+    ".zed",
+    ".devcontainer",
+    ".husky",
+    ".direnv",
+    ".mvn",
+];
 
 /// Where secrets lie below any home folder, as parts of a path; reading one always asks, also from a session that was
 /// started at home or in the place itself.
@@ -100,9 +115,12 @@ const SYSTEM_SECRETS: [&str; 9] = [
     "/var/run/secrets",
 ];
 
-/// Files that a shell or git runs or obeys at the next start.
-const PROFILES: [&str; 22] = [
-    ".pre-commit-config.yaml",
+/// Files whose purpose is to tell a shell, git or another program what to run, to load or whom to obey: who writes one has
+/// it executed by the next harmless command. Files that describe a build and that people edit all day are not here, though
+/// they run, too: `package.json`, `Makefile`, `Cargo.toml`, `build.rs`, `conftest.py`, CI workflows. Nor is `*.pth`, which is
+/// more often a model than a list of modules.
+const PROFILES: &[&str] = &[
+    // Shells, terminals and sessions.
     ".bashrc",
     ".bash_profile",
     ".bash_login",
@@ -119,16 +137,74 @@ const PROFILES: [&str; 22] = [
     ".tcshrc",
     ".login",
     ".inputrc",
+    ".xprofile",
+    ".tmux.conf",
+    ".screenrc",
+    // Git, hooks and environments of a folder.
     ".gitconfig",
     ".gitmodules",
+    ".gitattributes",
+    ".hgrc",
+    ".pre-commit-config.yaml",
+    "lefthook.yml",
+    ".lefthook.yml",
     ".envrc",
+    ".direnvrc",
+    ".rvmrc",
+    "mise.toml",
+    ".mise.toml",
     ".mcp.json",
-    ".xprofile",
+    // Package managers and toolchains.
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pnp.cjs",
+    ".pnp.loader.mjs",
+    ".pnpmfile.cjs",
+    ".bazelrc",
+    ".pypirc",
+    ".condarc",
+    "pip.conf",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    // What other programs read at each start.
+    ".ripgreprc",
+    ".curlrc",
+    ".wgetrc",
+    ".netrc",
+    ".gdbinit",
+    ".lldbinit",
+    ".ghci",
+    ".irbrc",
+    ".pryrc",
+    ".pdbrc",
+    ".psqlrc",
+    ".sqliterc",
+    ".rprofile",
+    ".vimrc",
+    ".nvimrc",
+    ".exrc",
+    ".dir-locals.el",
+    "sitecustomize.py",
+    "usercustomize.py",
 ];
 
-/// Folders of profiles, as the last parts of a path.
-const PROFILE_FOLDERS: [&[&str]; 5] =
-    [&[".config", "fish"], &[".config", "git"], &[".ssh"], &[".zsh"], &[".oh-my-zsh"]];
+/// The same as the last parts of a path: folders, and files whose name alone says too little.
+const PROFILE_PATHS: [&[&str]; 10] = [
+    &[".config", "fish"],
+    &[".config", "git"],
+    &[".ssh"],
+    &[".zsh"],
+    &[".oh-my-zsh"],
+    &[".cargo", "config"],
+    &[".cargo", "config.toml"],
+    &[".bundle", "config"],
+    &[".yarn", "releases"],
+    &[".yarn", "plugins"],
+];
+
+/// Most names that are looked at before a folder is removed as a whole.
+const MAX_REMOVED: usize = 5_000;
 
 impl Places {
     /// The folders in which reading needs no question.
@@ -162,7 +238,7 @@ impl Places {
                 let ends = |folder: &&[&str]| {
                     names[..=at].iter().rev().map(|name| &**name).take(folder.len()).eq(folder.iter().rev().copied())
                 };
-                if PROFILE_FOLDERS.iter().any(ends) {
+                if PROFILE_PATHS.iter().any(ends) {
                     return Some(format!("{} is a profile", shown(path)));
                 }
                 if last && PROFILES.contains(&name) {
@@ -248,6 +324,32 @@ impl Places {
         let real = files.resolve(folder);
         let anchors = self.workspace().chain(self.home.as_deref()).chain(std::iter::once(self.cocode_home.as_path()));
         anchors.filter(|anchor| !anchor.as_os_str().is_empty()).any(|anchor| under(&files.resolve(anchor), &real))
+    }
+
+    /// Why the path, and all that lies below it, is not removed without a question; None for ordinary files alone.
+    pub(super) fn spared(&self, path: &Path, files: &dyn Files) -> Option<String> {
+        if self.holds_protected(path, files) {
+            return Some(format!("{} holds the workspace or more", shown(path)));
+        }
+        let top = files.resolve(path);
+        let kept = |path: &Path| {
+            // A repository without a working tree has no `.git`.
+            let bare = || {
+                let names = path.parent().map(|folder| files.names(folder)).unwrap_or_default();
+                ["objects", "refs"].iter().all(|part| names.iter().any(|name| name == part))
+            };
+            self.protected(path, files).or_else(|| self.private(path, files)).is_some()
+                || files.is_mount(path)
+                || path.ends_with("HEAD") && bare()
+        };
+        if kept(&top) {
+            return Some(format!("{} is protected, private or a mount", shown(path)));
+        }
+        match any_below(&top, MAX_REMOVED, files, kept) {
+            Some(false) => None,
+            Some(true) => Some(format!("{} holds what is protected or private", shown(path))),
+            None => Some(format!("{} holds too much to tell what is lost", shown(path))),
+        }
     }
 
     pub(super) fn free_read(&self, path: &Path, files: &dyn Files) -> bool {
@@ -388,6 +490,20 @@ mod tests {
             ("/p/.vscode/tasks.json", true),
             ("/p/.husky/pre-commit", true),
             ("/p/.envrc", true),
+            ("/p/.cargo/config.toml", true),
+            ("/p/sub/.cargo/config", true),
+            ("/p/.cargo/audit.toml", false),
+            ("/p/config.toml", false),
+            ("/p/.npmrc", true),
+            ("/p/sub/.NPMRC", true),
+            ("/p/.gitattributes", true),
+            ("/p/lib/sitecustomize.py", true),
+            ("/p/rust-toolchain.toml", true),
+            ("/p/.hg/hgrc", true),
+            ("/p/package.json", false),
+            ("/p/Makefile", false),
+            ("/p/conftest.py", false),
+            ("/p/Cargo.toml", false),
             ("/p/cocode/x", false),
             ("/home/u/.bashrc", true),
             ("/p/.zshrc", true),
