@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cocode::permission::Mode;
@@ -135,6 +135,11 @@ fn wait_until_full(end: impl AsFd) {
     });
 }
 
+/// The program with all signals as a shell gives them: a test below `nohup` or in a background job ignores some.
+fn heeding(program: &Program, args: &[&str]) -> Command {
+    program.command("env", &[&["--default-signal", Program::binary()], args].concat())
+}
+
 /// The program in a terminal that nobody reads.
 fn unread(program: &Program, args: &[&str]) -> (Child, OwnedFd) {
     let master = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY).unwrap();
@@ -144,7 +149,7 @@ fn unread(program: &Program, args: &[&str]) -> (Child, OwnedFd) {
     let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
     let slave = File::from(rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, FileMode::empty()).unwrap());
     let end = || Stdio::from(slave.try_clone().unwrap());
-    let mut command = program.command(Program::binary(), args);
+    let mut command = heeding(program, args);
     let child = command.env("TERM", "xterm-256color").stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
     (child, master)
 }
@@ -188,7 +193,7 @@ fn signals_end_it_where_nobody_reads_its_output() {
         let steps = json!([{"chunk": 100_000, "reply": [{"text": "x".repeat(400_000)}]}]);
         let file = program.script("script.yaml", &steps.to_string());
         let args = ["-p", "go", "--offline-script", &file, "--output-format", "stream-json"];
-        let mut child = program.command(Program::binary(), &args).spawn().unwrap();
+        let mut child = heeding(&program, &args).spawn().unwrap();
         let out = child.stdout.take().unwrap();
         wait_until_full(&out);
         let (status, took) = end_by(signal, &mut child);
