@@ -105,7 +105,7 @@ fn folder(given: Option<&Path>) -> Result<PathBuf, Stop> {
     let folder =
         folder.canonicalize().map_err(|error| stop(USAGE)(format!("cannot work in {}: {error}", folder.display())))?;
     if !folder.is_dir() {
-        return Err(stop(USAGE)(format!("{} is no folder", folder.display())));
+        return Err(stop(USAGE)(format!("{} is not a folder", folder.display())));
     }
     Ok(folder)
 }
@@ -152,7 +152,7 @@ fn terminal(
     mode: Option<Mode>,
 ) -> Result<cocode::tui::Start, Stop> {
     if !io::stdin().is_terminal() {
-        let text = "standard input is no terminal; use `cocode -p \"prompt\"` for an answer without a screen";
+        let text = "standard input is not a terminal: use `cocode -p \"prompt\"` for an answer without a screen";
         return Err(stop(USAGE)(text.to_owned()));
     }
     let choose = start.earlier == Earlier::Choose;

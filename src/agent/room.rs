@@ -422,7 +422,7 @@ impl Agent {
         self.room.driver.undone();
         let info = self.usage_info();
         desk.emit(Event::Usage(info)).await;
-        Ok(format!("The compaction was taken back: the conversation has about {} tokens again.", short(after)))
+        Ok(format!("Compaction undone. The conversation is back to about {} tokens.", short(after)))
     }
 
     /// Whether compaction is offered at all.

@@ -123,7 +123,7 @@ impl Launcher {
         let Standing { mode, thinking, .. } = standing.borrow_and_update().clone();
         // The mode may have become stricter while the seat was waited for.
         if mode == Mode::Plan && !definition.read_only() {
-            return Err(format!("In plan mode only read-only agents run; {} is none.", definition.name));
+            return Err(format!("In plan mode only read-only agents run; {} is not one.", definition.name));
         }
         let (id, session) = self.session(&launch, definition)?;
         let mut child = self.agent(definition, model, session, &id).map_err(|error| error.to_string())?;

@@ -81,7 +81,7 @@ pub(super) fn builtin() -> Vec<Definition> {
         ),
         of(
             "Explore",
-            "Finds its way through a code base and reports, with paths and lines. Changes nothing. Say how thorough it shall be: quick, medium or very thorough.",
+            "Finds its way through a code base and reports, with paths and lines. Changes nothing. Say how thorough to be: quick, medium or very thorough.",
             reading(),
             Some(Mode::Plan),
             include_str!("../../assets/prompts/agents/explore.md"),

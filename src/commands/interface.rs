@@ -128,7 +128,7 @@ fn icon(value: &Value, folder: &Path) -> Result<PathBuf, Fault> {
     if !assets.starts_with(&own) || !icon.starts_with(&assets) {
         return Err((format!("leads out of the skill's folder: {text}"), fix));
     }
-    if icon.is_file() { Ok(icon) } else { Err((format!("is no file: {text}"), fix)) }
+    if icon.is_file() { Ok(icon) } else { Err((format!("is not a file: {text}"), fix)) }
 }
 
 #[cfg(test)]
@@ -197,7 +197,7 @@ mod tests {
             ("/etc/passwd", "leaves the assets folder: /etc/passwd"),
             ("assets/../../secret.png", "leaves the assets folder: assets/../../secret.png"),
             ("none.png", "does not exist: none.png"),
-            ("", "is no file: "),
+            ("", "is not a file: "),
         ] {
             check(&format!("[interface]\nicon_small = '{icon}'"), &none, &[&format!("2 `icon_small` {want}")]);
         }

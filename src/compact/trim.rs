@@ -94,10 +94,10 @@ pub fn plan(context: &Context, terms: Terms<'_>, opening: &[Arc<Message>], targe
     let whole = plan.clone();
     drop_rounds(context, &mut sizes, opening, goal, target, &mut plan);
     plan.after = sizes.used();
-    // The note and the opening may weigh more than a few short rounds. Loads are compared, not what is used: the provider's
-    // count, which goes with the first round that is dropped, may lie under the estimate that takes its place.
+    // The note and the opening may weigh more than a few short rounds. What is used does not tell it alone: the provider's
+    // count, which goes with the first round that is dropped, may lie far under the estimate that takes its place, or over it.
     let dropped: Load = sizes.loads[..sizes.cut].iter().copied().sum();
-    if dropped.total() > sizes.brought.total() { plan } else { whole }
+    if dropped.total() > sizes.brought.total() || plan.after < whole.after { plan } else { whole }
 }
 
 /// Clears all results that may be, oldest first; the model has to have read them.

@@ -177,7 +177,7 @@ impl Report<'_> {
             };
             let when = done.ts.get(..16).unwrap_or(&done.ts).replace('T', " ");
             let tier = done.tier.replace('_', " ");
-            let back = if done.undone { ", taken back" } else { "" };
+            let back = if done.undone { ", undone" } else { "" };
             let (before, after) = (short(done.before), short(done.after));
             let _ = write!(text, "\n- {when} UTC: {tier}, {who}, {before} → {after} tokens{back}");
         }
@@ -285,7 +285,7 @@ mod tests {
         Compactions of this session, the newest first:
 
         - 2026-01-02 03:04 UTC: session memory, automatic, 170k → 21k tokens
-        - 2026-01-02 03:04 UTC: full, asked for, 170k → 21k tokens, taken back
+        - 2026-01-02 03:04 UTC: full, asked for, 170k → 21k tokens, undone
         =====
         `a/b`: 60k tokens; the size of its window is not known
 

@@ -256,7 +256,7 @@ impl Engine {
         }
         if gone.is_empty() {
             return self
-                .fail(format!("No rule `{text}` that can be taken back: `/permissions` lists them with their sources."))
+                .fail(format!("No rule `{text}` that can be revoked: `/permissions` lists them with their sources."))
                 .await;
         }
         self.tell(format!("`{text}` no longer holds ({}).", gone.join(", "))).await;

@@ -95,7 +95,7 @@ impl Engine {
         if !rows.iter().any(|row| row.path.parent() == Some(project)) {
             rows.push(MemoryRow {
                 path: project.join("AGENTS.md"),
-                detail: "new: what the agent shall know here".into(),
+                detail: "new: what the agent should know here".into(),
             });
         }
         rows

@@ -147,7 +147,7 @@ fn succeeded(event: Event, stdout: &str) -> Said {
     match serde_json::from_str::<Value>(stdout) {
         Ok(Value::Object(object)) => from_json(event, &object),
         Ok(_) => plain(),
-        Err(error) => Said { note: Some(format!("its output begins like JSON and is none: {error}")), ..plain() },
+        Err(error) => Said { note: Some(format!("its output begins like JSON but is not valid: {error}")), ..plain() },
     }
 }
 
@@ -273,12 +273,12 @@ mod tests {
         check(
             PreToolUse,
             "{\"a\":",
-            "note \"its output begins like JSON and is none: EOF while parsing a value at line 1 column 5\"",
+            "note \"its output begins like JSON but is not valid: EOF while parsing a value at line 1 column 5\"",
         );
         check(
             UserPromptSubmit,
             "{oops",
-            "context \"{oops\" · note \"its output begins like JSON and is none: key must be a string at line 1 column 2\"",
+            "context \"{oops\" · note \"its output begins like JSON but is not valid: key must be a string at line 1 column 2\"",
         );
         check(PreToolUse, r#"{"decision": "approve", "reason": "ok"}"#, "Allow \"ok\"");
         check(PreToolUse, r#"{"decision": "block", "reason": "no"}"#, "Deny \"no\" · Blocked");

@@ -63,7 +63,7 @@ fn list(path: &Path, sight: &Sight) -> Result<Output, String> {
         Err(_) => return Err(file::open(path).err().unwrap_or_else(|| format!("{shown} appeared only now."))),
     };
     if !metadata.is_dir() {
-        return Err(format!("{shown} is no folder. Use Read to read a file."));
+        return Err(format!("{shown} is not a folder. Use Read to read a file."));
     }
     let entries = std::fs::read_dir(path).map_err(|error| format!("{shown} cannot be listed: {error}."))?;
     let mut names: Vec<(bool, String)> = entries
@@ -117,7 +117,7 @@ mod tests {
         std::os::unix::fs::symlink("b.txt", fixture.root.join("link")).unwrap();
         let got = fixture.ok(&Ls, json!({"path": "."})).await;
         assert_eq!(got, "ROOT/\n  z/\n  .hidden\n  a\u{241b}[31m.txt\n  b.txt\n  link -> b.txt\n");
-        assert!(fixture.error(&Ls, json!({"path": "b.txt"})).await.contains("is no folder. Use Read"));
+        assert!(fixture.error(&Ls, json!({"path": "b.txt"})).await.contains("is not a folder. Use Read"));
         assert!(fixture.error(&Ls, json!({"path": "gone"})).await.contains("does not exist"));
         std::fs::create_dir(fixture.root.join("empty")).unwrap();
         assert_eq!(fixture.ok(&Ls, json!({"path": "empty"})).await, "ROOT/empty/\n  (empty)\n");

@@ -99,7 +99,7 @@ impl Task {
     fn parse(&self, input: &Value) -> Result<(Input, &Definition), String> {
         let input: Input = input::parse(input)?;
         if input.prompt.trim().is_empty() {
-            return Err("Parameter `prompt` is empty: say what the agent shall do.".into());
+            return Err("Parameter `prompt` is empty: say what the agent should do.".into());
         }
         match self.definitions.get(&input.subagent_type) {
             Some(definition) => Ok((input, definition)),

@@ -403,7 +403,7 @@ async fn definitions_are_listed() {
 
         - **general-purpose** — Works on a task of several steps on its own: searching where you do not know the place, changing code, checking it.
           built in · tools: all · model: that of the session
-        - **Explore** — Finds its way through a code base and reports, with paths and lines. Changes nothing. Say how thorough it shall be: quick, medium or very thorough.
+        - **Explore** — Finds its way through a code base and reports, with paths and lines. Changes nothing. Say how thorough to be: quick, medium or very thorough.
           built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite · model: that of the session · read-only
         - **Plan** — Works out how a change should be made: steps, critical files, trade-offs. Changes nothing.
           built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite · model: that of the session · read-only

@@ -73,7 +73,7 @@ fn settings_and_homes() {
     check(&Program::new().env("HOME", &file).run(&args), 1, &["is a file, not a folder", "COCODE_HOME"]);
     // For root every folder can be written, so a folder that no one can make takes its place.
     check(&Program::new().env("COCODE_HOME", "/proc/nowhere").run(&args), 1, &["/proc/nowhere", "COCODE_HOME"]);
-    check(&Program::new().run(&["hello"]), 2, &["standard input is no terminal", "cocode -p"]);
+    check(&Program::new().run(&["hello"]), 2, &["standard input is not a terminal", "cocode -p"]);
     check(&Program::new().run(&["-p"]), 2, &["there is no prompt"]);
     check(&Program::new().run(&["-p", "x", "--offline-script", "gone.yaml"]), 1, &["gone.yaml"]);
 }

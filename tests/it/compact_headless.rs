@@ -95,7 +95,7 @@ fn a_single_command_waits_for_its_summary_and_can_be_stopped() {
     assert!(done.out.starts_with("Compacted 6 messages · full · 60k → "), "{} {}", done.out, done.err);
     assert_eq!(done.code, Some(0));
     let undone = program.run(&args("/compact undo"));
-    assert!(undone.out.starts_with("The compaction was taken back"), "{} {}", undone.out, undone.err);
+    assert!(undone.out.starts_with("Compaction undone"), "{} {}", undone.out, undone.err);
     // Stopped in the middle, it changes nothing.
     let hanging = program.script("hang.yaml", "- {for: summary, reply: [delay_ms: 600000, text: x]}");
     let flags =

@@ -7,23 +7,28 @@ use super::terminal::{launch, leave};
 
 const CTRL_O: &str = "\x0f";
 
-#[test]
-fn the_viewer_begins_where_the_session_began() {
+/// Has a session of so many turns behind it: `prompt N.`, `answer N.`.
+fn after_turns(count: u32) -> Program {
     let program = Program::new();
-    let turns: Vec<u32> = (1..=14).collect();
-    let script = turns.iter().fold(String::new(), |mut script, turn| {
+    let script = (1..=count).fold(String::new(), |mut script, turn| {
         let _ = writeln!(script, "- reply: [text: answer {turn}.]");
         script
     });
     let script = program.script("turns.yaml", &script);
-    let line = |turn: &u32| {
+    let line = |turn: u32| {
         let content = format!("prompt {turn}.");
         serde_json::json!({"type": "user", "message": {"role": "user", "content": content}}).to_string()
     };
-    let program = program.stdin(&turns.iter().map(line).collect::<Vec<_>>().join("\n"));
+    let program = program.stdin(&(1..=count).map(line).collect::<Vec<_>>().join("\n"));
     let args = ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--offline-script", &script];
     let ran = program.run(&args);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
+    program
+}
+
+#[test]
+fn the_viewer_begins_where_the_session_began() {
+    let program = after_turns(14);
     let mut screen = launch(&program, (80, 60), &["--continue", "--offline"]);
     screen.wait_text("answer 14.");
     assert!(screen.text().contains("8 older messages (ctrl+o)"), "{}", screen.text());
@@ -44,20 +49,7 @@ fn the_viewer_begins_where_the_session_began() {
 
 #[test]
 fn the_viewer_reads_a_long_session_page_by_page() {
-    let program = Program::new();
-    let turns: Vec<u32> = (1..=200).collect();
-    let script = turns.iter().fold(String::new(), |mut script, turn| {
-        let _ = writeln!(script, "- reply: [text: answer {turn}.]");
-        script
-    });
-    let script = program.script("turns.yaml", &script);
-    let line = |turn: &u32| {
-        let content = format!("prompt {turn}.");
-        serde_json::json!({"type": "user", "message": {"role": "user", "content": content}}).to_string()
-    };
-    let program = program.stdin(&turns.iter().map(line).collect::<Vec<_>>().join("\n"));
-    let args = ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--offline-script", &script];
-    assert_eq!(program.run(&args).code, Some(0));
+    let program = after_turns(200);
     let mut screen = launch(&program, (80, 24), &["--continue", "--offline"]);
     screen.wait_text("answer 200.");
     screen.send(CTRL_O);

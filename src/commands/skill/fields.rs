@@ -267,7 +267,7 @@ impl Reader<'_> {
         match real {
             Some((real, own)) if inside && real.starts_with(&own) && real.is_dir() => Some(base),
             _ => {
-                let what = format!("`base_dir: {given}` is no folder inside the skill's own");
+                let what = format!("`base_dir: {given}` is not a folder inside the skill's own");
                 let words = [what.as_str(), "paths start from the skill's own folder", "name a folder below it"];
                 self.problems.push(Diagnostic::error(self.file, line, words));
                 None

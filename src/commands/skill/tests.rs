@@ -67,7 +67,7 @@ fn shapes() {
         "folder: d",
         &[
             "!5 `context: spoon` is neither `main` nor `fork`",
-            "!4 `base_dir: ../../etc` is no folder inside the skill's own",
+            "!4 `base_dir: ../../etc` is not a folder inside the skill's own",
             "!7 `user-invocable` is not true or false",
             "!6 `hooks` is not a table of events",
         ],

@@ -8,6 +8,8 @@ use super::mark::{self, Mark};
 
 /// How long a process may take after SIGTERM.
 const GRACE: Duration = Duration::from_millis(50);
+/// Time for an editor to save what it holds.
+const SAVING: Duration = Duration::from_millis(500);
 /// How often what is still found is killed: a process may fork while the list of all is made.
 const ROUNDS: usize = 20;
 
@@ -92,12 +94,20 @@ struct Process {
 }
 
 /// Ends everything that was ever started through this module and still lives, as a last act: asks first, and takes at most
-/// some 100 ms.
+/// some 100 ms. The user's own programs that have our terminal are asked too, given `SAVING`, and never killed.
 pub fn end_all() {
-    for pid in asked() {
+    for pid in guests() {
         end(pid, rustix::process::Signal::TERM);
     }
     let start = std::time::Instant::now();
+    end_ours(start);
+    // The kernel hangs up on whoever has the terminal as soon as we are gone.
+    while start.elapsed() < SAVING && !guests().is_empty() {
+        std::thread::sleep(GRACE / 10);
+    }
+}
+
+fn end_ours(start: std::time::Instant) {
     for round in 0..ROUNDS {
         let left = everybody();
         if left.is_empty() {
@@ -123,19 +133,19 @@ fn everybody() -> Vec<rustix::process::Pid> {
     members.iter().filter(|member| !member.zombie).filter_map(pid).collect()
 }
 
-/// The user's own programs that have our terminal.
+/// The user's own programs that have our terminal, such as an editor, and live.
 #[cfg(target_os = "linux")]
-fn asked() -> Vec<rustix::process::Pid> {
+fn guests() -> Vec<rustix::process::Pid> {
     let guests = mark::guests().clone();
     if guests.is_empty() {
         return Vec::new();
     }
     let members = with_descendants(below(std::process::id()), |process| guests.contains(&process.pid));
-    members.iter().filter_map(pid).collect()
+    members.iter().filter(|member| !member.zombie).filter_map(pid).collect()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn asked() -> Vec<rustix::process::Pid> {
+fn guests() -> Vec<rustix::process::Pid> {
     Vec::new()
 }
 

@@ -60,7 +60,7 @@ fn a_receipt_and_its_summary() {
         millis: 4_200,
         ..Receipt::default()
     };
-    let summary = "# What was asked\n\nThe parser shall be rewritten, and \u{1b}[31mnothing else.".to_owned();
+    let summary = "# What was asked\n\nThe parser must be rewritten, and \u{1b}[31mnothing else.".to_owned();
     let cell = Compacted { receipt, summary };
     insta::assert_snapshot!(drawn(&Cell::Compacted(cell.clone())), @r#"
     Folded 80
@@ -88,7 +88,7 @@ fn a_receipt_and_its_summary() {
 
       # What was asked
 
-      The parser shall be rewritten, and
+      The parser must be rewritten, and
       ␛[31mnothing else.
     "#);
     let words = crate::compact::receipt::words(&cell.receipt);

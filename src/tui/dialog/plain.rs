@@ -295,7 +295,7 @@ impl Plain {
 
     fn choice_lines(&self, width: u16, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
         if matches!(self.stage, Stage::Feedback(_)) {
-            let label = paint::cut("What shall the agent do instead?", width as usize);
+            let label = paint::cut("What should the agent do instead?", width as usize);
             return vec![Line::styled(label, theme.text), Line::styled("> ", theme.accent)];
         }
         let label = |choice: Choice| match self.blocked(&choice.then, width) {

@@ -194,7 +194,7 @@ impl Review {
     fn tail(&self, width: u16, height: u16, theme: &Theme) -> Vec<Line<'static>> {
         let columns = width as usize;
         if self.feedback.is_some() {
-            let label = paint::cut("What shall be different? (may be empty)", columns);
+            let label = paint::cut("What should change? (may be empty)", columns);
             return vec![Line::styled(label, theme.text), Line::styled("> ", theme.accent)];
         }
         let labels = CHOICES.map(|label| (label.to_owned(), ""));

@@ -157,7 +157,7 @@ fn an_edited_plan_is_shown_and_words_are_pasted() {
     Plan
 
     Do it well.
-    What shall be different? (may be empty)
+    What should change? (may be empty)
     > two lines!▏
     Enter sends · Esc goes back
     ");
@@ -181,7 +181,7 @@ fn three() -> Vec<Choices> {
     vec![
         choices(
             "Storage",
-            "Where shall the answers be kept between two runs of the program?",
+            "Where should answers be kept between two runs of the program?",
             false,
             &["SQLite", "Files"],
         ),
@@ -197,7 +197,7 @@ fn questions_are_asked_one_after_the_other() {
     assert_snapshot!(run.screen(), @r"
     ───
     ☐ Storage → ☐ Checks → ☐ Name → Send
-    Where shall the answers be kept between
+    Where should answers be kept between
     two runs of the program?
     › 1. SQLite
          What SQLite means, told in one
@@ -255,7 +255,7 @@ fn questions_are_asked_one_after_the_other() {
     assert_snapshot!(run.screen(), @r"
     ───
     ☑ Storage → ☑ Checks → ☑ Name → Send
-    1. Where shall the answers be kept betw…
+    1. Where should answers be kept between…
        Files
     2. Which checks?
        Unit tests, Benchmarks
@@ -279,7 +279,7 @@ fn questions_have_room_on_large_screens() {
     assert_snapshot!(run.screen(), @r"
     ───
     ☐ Storage → ☐ Checks → ☐ Name → Send
-    Where shall the answers be kept between two runs of the program?
+    Where should answers be kept between two runs of the program?
       1. SQLite
          What SQLite means, told in one sentence.
     › 2. Files

@@ -31,11 +31,11 @@ pub(super) fn replace(situation: &Situation, old: &str, new: &str, path: Option<
                 return vec![say(format!("`{path}` does not contain `{old}`. Nothing was changed."))];
             }
             vec![
-                say(format!("`{old}` stands there {count} time{}.", if count == 1 { "" } else { "s" })),
+                say(format!("`{path}` contains `{old}` {count} time{}.", if count == 1 { "" } else { "s" })),
                 tool("Edit", json!({ "file_path": path, "old_string": old, "new_string": new, "replace_all": true })),
             ]
         }
-        Some(step) if step.ok() => vec![say(format!("Done: `{old}` is `{new}` in `{path}` now."))],
+        Some(step) if step.ok() => vec![say(format!("Done: replaced `{old}` with `{new}` in `{path}`."))],
         Some(step) => vec![say(format!("The edit did not work: {}", step.text()))],
     }
 }

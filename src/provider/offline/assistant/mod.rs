@@ -149,10 +149,7 @@ impl<'a> Situation<'a> {
     fn refused(&self) -> Option<String> {
         let last = self.steps.last()?;
         (last.result.outcome == Outcome::Denied).then(|| {
-            format!(
-                "`{}` was refused, so I stop here. Nothing was changed by that call. What shall I do instead?",
-                last.call.name
-            )
+            format!("`{}` was denied, so I stopped. Nothing was changed. What should I do instead?", last.call.name)
         })
     }
 
@@ -294,7 +291,7 @@ mod tests {
     #[test]
     fn a_refusal_ends_the_recipe() {
         let trace = play("delete notes.md", &[("no", Outcome::Denied)]);
-        assert!(trace[2].starts_with("`Bash` was refused"), "{trace:#?}");
+        assert!(trace[2].starts_with("`Bash` was denied"), "{trace:#?}");
     }
 
     #[test]

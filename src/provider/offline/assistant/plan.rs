@@ -31,7 +31,7 @@ pub(super) fn recipe(situation: &Situation, file: &str) -> Vec<Part> {
             let words = told.split_once("says: ").and_then(|(_, rest)| rest.lines().next());
             match words {
                 Some(words) => vec![say("I take that into the plan."), write(Some(words))],
-                None => vec![say("The plan stays as it is. What shall be different?")],
+                None => vec![say("The plan stays as it is. What should change?")],
             }
         }
         ("LS" | "Read", _) => vec![write(None)],

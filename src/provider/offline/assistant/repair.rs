@@ -119,7 +119,7 @@ fn attempt(path: &str, changes: &[Change], at: usize, opening: &str) -> Vec<Part
             say(format!("{opening}, in line {}.", change.line + 1)),
             edit(path, &change.old_context, &change.new_context),
         ],
-        _ => vec![say("None of the small changes I know mends it; all are taken back. This one needs a real model.")],
+        _ => vec![say("None of the small changes I know fixes it, so I undid them all. This one needs a real model.")],
     }
 }
 
