@@ -1,6 +1,7 @@
 //! Finds and ends every process that a child started, those that left its group, session and parent too.
 
 use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Child;
@@ -10,6 +11,7 @@ use super::mark::{self, Mark};
 const GRACE: Duration = Duration::from_millis(50);
 /// Time for an editor to save what it holds.
 const SAVING: Duration = Duration::from_millis(500);
+static ENDING: Mutex<()> = Mutex::new(());
 /// How often what is still found is killed: a process may fork while the list of all is made.
 const ROUNDS: usize = 20;
 
@@ -96,13 +98,21 @@ struct Process {
 /// Ends everything that was ever started through this module and still lives, as a last act: asks first, and takes at most
 /// some 100 ms. The user's own programs that have our terminal are asked too, given `SAVING`, and never killed.
 pub fn end_all() {
-    for pid in guests() {
-        end(pid, rustix::process::Signal::TERM);
+    // One thread enforces the end, and another may come here because the editor's shell ended.
+    let _alone = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
+    // That shell may end first: the editor is nobody's child then.
+    let mut guests = guests();
+    for guest in &guests {
+        end(*guest, rustix::process::Signal::TERM);
     }
     let start = std::time::Instant::now();
     end_ours(start);
     // The kernel hangs up on whoever has the terminal as soon as we are gone.
-    while start.elapsed() < SAVING && !guests().is_empty() {
+    loop {
+        guests.retain(|guest| rustix::process::test_kill_process(*guest).is_ok());
+        if guests.is_empty() || start.elapsed() > SAVING {
+            return;
+        }
         std::thread::sleep(GRACE / 10);
     }
 }
