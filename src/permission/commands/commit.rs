@@ -6,9 +6,9 @@ use super::super::shell::{MANY, ONE};
 /// A subcommand and all its options: `name`, `name=` with a value, `name?` with a value only in the same word, `/x` with a
 /// short form. What is marked with `!` runs an editor or a signer, reads another file, goes around a hook or rewrites a
 /// commit: a rule for the subcommand does not cover it.
-struct Subcommand {
-    name: &'static str,
-    options: &'static str,
+pub(super) struct Subcommand {
+    pub(super) name: &'static str,
+    pub(super) options: &'static str,
 }
 
 const SUBCOMMANDS: [Subcommand; 2] = [
@@ -38,7 +38,8 @@ const BUILT_IN: &str = "add am annotate apply archive bisect blame branch bundle
     verify-tag version whatchanged worktree write-tree";
 
 /// A word as far as it is known: how it surely begins, and whether bash puts something behind that.
-struct Argument {
+#[derive(Clone)]
+pub(super) struct Argument {
     text: String,
     open: bool,
     /// What bash puts there may be more than one word.
@@ -46,7 +47,7 @@ struct Argument {
 }
 
 impl Argument {
-    fn of(word: &str) -> Argument {
+    pub(super) fn of(word: &str) -> Argument {
         // An operand that starts with a glob may become an option.
         let end = if word.starts_with(['*', '?', '[']) { Some(0) } else { word.find([ONE, MANY]) };
         let text = word[..end.unwrap_or(word.len())].to_owned();
@@ -172,6 +173,33 @@ impl Subcommand {
     }
 }
 
+impl Subcommand {
+    /// Whether there is a short option of that letter which does not act.
+    pub(super) fn has(&self, letter: char) -> bool {
+        self.choices().any(|choice| choice.short == Some(letter) && !choice.acts)
+    }
+
+    /// The words that act, or of which nobody knows what they are.
+    pub(super) fn acting(&self, mut arguments: Vec<Argument>) -> Vec<String> {
+        let mut acting = Vec::new();
+        loop {
+            match self.read(&arguments) {
+                Ok(found) => {
+                    acting.extend(found.into_iter().filter(|option| option.acts).map(|option| option.written));
+                    return acting;
+                }
+                Err(word) => {
+                    // What comes behind it is judged as if it had no value.
+                    if let Some(at) = arguments.iter().position(|argument| argument.text == word) {
+                        arguments.remove(at);
+                    }
+                    acting.push(word);
+                }
+            }
+        }
+    }
+}
+
 /// How the words behind `git` begin.
 struct Start<'a> {
     /// An option or a variable before it gives git another configuration or another repository.
@@ -216,10 +244,7 @@ pub(super) fn acts(arguments: &[String]) -> Option<Vec<String>> {
     let start = start(&arguments);
     let (name, options) = start.rest.filter(|_| !start.configured)?.split_first()?;
     let subcommand = SUBCOMMANDS.iter().find(|subcommand| subcommand.name == name.text)?;
-    Some(match subcommand.read(options) {
-        Ok(found) => found.into_iter().filter(|option| option.acts).map(|option| option.written).collect(),
-        Err(word) => vec![word],
-    })
+    Some(subcommand.acting(options.iter().cloned().collect()))
 }
 
 /// The subcommand and the option that a rule like `Bash(git commit --amend:*)` speaks about.

@@ -1,6 +1,6 @@
 //! Options that make a command execute or write. A rule covers them only when it names them.
 
-use super::commit;
+use super::{commit, covered};
 use super::script::sed_only_prints;
 
 struct Danger {
@@ -25,20 +25,8 @@ const TABLE: &[Danger] = &[
         "config-env exec-path upload-pack receive-pack exec output output-directory ext-diff textconv open-files-in-pager extcmd git-dir work-tree template upload-archive",
         "-c -O -x -u config filter-branch difftool mergetool foreach daemon instaweb send-email credential hook run",
     ),
-    danger(
-        "tar",
-        "IF",
-        "to-command checkpoint-action use-compress-program rsh-command info-script new-volume-script rmt-command",
-        "",
-    ),
     danger("man", "PH", "pager html", ""),
     danger("less", "oO", "log-file LOG-FILE", ""),
-    danger(
-        "curl",
-        "oOKDcJT",
-        "output remote-name remote-name-all config dump-header cookie-jar trace trace-ascii stderr libcurl hsts etag-save alt-svc upload-file output-dir",
-        "",
-    ),
     danger(
         "wget",
         "OoaeiP",
@@ -49,13 +37,9 @@ const TABLE: &[Danger] = &[
     danger("ssh", "oF", "", ""),
     danger("scp", "oSF", "", ""),
     danger("zip", "T", "unzip-command test", "-TT"),
-    danger("make", "f", "eval file makefile", ""),
-    danger("go", "", "exec toolexec", "-exec -toolexec -vettool -modfile -overlay generate env"),
-    danger("cargo", "", "config", ""),
-    danger("npm", "", "script-shell prefix userconfig globalconfig node-options", "exec explore config"),
     danger("split", "", "filter", ""),
     danger("yq", "i", "inplace in-place", ""),
-    danger("perl", "ie", "", ""),
+    danger("perl", "ieE", "", ""),
     danger("awk", "filE", "file include load exec", ""),
     danger("gawk", "filE", "file include load exec", ""),
     danger("env", "S", "split-string", ""),
@@ -82,6 +66,14 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
     // What is known of these programs is what is harmless: a rule covers nothing else of them that it does not name.
     if let Some(unlisted) = super::unlisted(name, arguments) {
         return unlisted;
+    }
+    if let Some(acting) = covered::acts(name, arguments) {
+        return acting;
+    }
+    // Programs that show something and take commands by the way.
+    let shows = matches!(name, "less" | "more" | "vim" | "vi" | "view" | "nvim" | "man");
+    if shows && arguments.iter().any(|word| word.starts_with('+')) {
+        return one("a command behind +");
     }
     let table = TABLE.iter().find(|danger| danger.name == name);
     arguments.iter().filter(|word| table.is_some_and(|danger| danger.holds(word))).cloned().collect()

@@ -1,0 +1,218 @@
+//! What a rule such as `Bash(git push:*)` covers beside the words that it names: options that only say how the same is done.
+//! What writes elsewhere, runs a program or takes another project or configuration is not listed, and asks.
+
+use super::commit::{Argument, Subcommand};
+
+struct Covered {
+    /// Name and subcommand.
+    command: &'static str,
+    options: &'static str,
+    operands: Operands,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operands {
+    Any,
+    /// Paths that stay in the folder: what they name is run.
+    Inside,
+    /// As Inside, and nothing is set.
+    Targets,
+}
+
+const fn covered(command: &'static str, options: &'static str) -> Covered {
+    Covered { command, options, operands: Operands::Any }
+}
+
+const fn within(command: &'static str, options: &'static str) -> Covered {
+    Covered { command, options, operands: Operands::Inside }
+}
+
+const CARGO: &str = "quiet/q verbose/v color= locked offline frozen jobs=/j keep-going release/r profile= features=/F \
+    all-features no-default-features package=/p workspace all exclude= lib bin= bins example= examples test= tests bench= \
+    benches all-targets message-format= no-run no-fail-fast doc target= ignore-rust-version future-incompat-report help/h \
+    no-deps document-private-items check";
+
+const GO: &str = "v race cover short json failfast benchmem x n a run= skip= count= timeout= tags= p= bench= benchtime= \
+    parallel= list= cpu= vet= trimpath buildvcs= coverpkg= covermode= shuffle=";
+
+const GH: &str = "repo=/R json= jq=/q template=/t comments/c state=/s limit=/L author=/A label=/l assignee=/a search=/S base=/B \
+    head=/H draft/d name-only patch color= watch required fail-fast interval=/i log log-failed verbose/v exit-status \
+    attempt= job=/j branch=/b status= user=/u event=/e";
+
+/// In the form of `commit::Subcommand`.
+const TABLE: &[Covered] = &[
+    covered(
+        "git push",
+        "all branches tags follow-tags dry-run/n porcelain force/f force-with-lease? force-if-includes set-upstream/u \
+         quiet/q verbose/v progress no-progress thin no-thin ipv4/4 ipv6/6 atomic delete/d prune mirror push-option=/o \
+         signed?! no-verify! repo=! receive-pack=! exec=! recurse-submodules=!",
+    ),
+    covered(
+        "git fetch",
+        "all append/a atomic depth= deepen= shallow-since= shallow-exclude= unshallow dry-run force/f keep/k multiple \
+         no-tags/n prune/p prune-tags/P tags/t jobs=/j quiet/q verbose/v progress ipv4/4 ipv6/6 set-upstream filter= \
+         no-recurse-submodules upload-pack=!",
+    ),
+    covered(
+        "git pull",
+        "rebase?/r no-rebase ff ff-only no-ff autostash no-autostash commit no-commit no-edit squash no-squash stat \
+         no-stat/n log? strategy-option=/X verbose/v quiet/q all tags/t prune/p depth= force/f no-tags signoff \
+         allow-unrelated-histories edit/e! strategy=/s! upload-pack=!",
+    ),
+    covered(
+        "git clone",
+        "local/l no-local shared/s no-hardlinks quiet/q verbose/v progress no-checkout/n bare mirror origin=/o branch=/b \
+         depth= single-branch no-single-branch no-tags shallow-submodules jobs=/j filter= sparse dissociate \
+         shallow-since= upload-pack=/u! config=/c! template=! separate-git-dir=!",
+    ),
+    covered(
+        "git checkout",
+        "quiet/q new=/b reset=/B track?/t no-track guess no-guess detach/d orphan= ours/2 theirs/3 force/f merge/m conflict= \
+         progress no-progress overlay no-overlay l/l patch/p!",
+    ),
+    covered(
+        "git switch",
+        "create=/c force-create=/C detach/d guess no-guess force/f discard-changes merge/m conflict= quiet/q track?/t \
+         no-track orphan= progress no-progress",
+    ),
+    covered(
+        "git branch",
+        "delete/d force-delete/D move/m force-move/M copy/c force-copy/C list/l all/a remotes/r verbose/v quiet/q track?/t \
+         no-track set-upstream-to=/u unset-upstream force/f contains= no-contains= merged? no-merged? sort= format= \
+         show-current color? no-color column? no-column points-at= ignore-case/i create-reflog edit-description!",
+    ),
+    covered(
+        "git merge",
+        "ff ff-only no-ff commit no-commit no-edit squash no-squash stat no-stat/n log? message=/m quiet/q verbose/v abort \
+         continue quit signoff autostash no-autostash strategy-option=/X allow-unrelated-histories edit/e! file=/F! \
+         strategy=/s! no-verify! gpg-sign?/S!",
+    ),
+    covered(
+        "git rebase",
+        "onto= abort continue skip quit keep-base root autostash no-autostash quiet/q verbose/v no-stat/n stat fork-point \
+         no-fork-point rebase-merges?/r autosquash no-autosquash force-rebase/f signoff strategy-option=/X update-refs \
+         reapply-cherry-picks interactive/i! exec=/x! strategy=/s! edit-todo! gpg-sign?/S! no-verify!",
+    ),
+    covered(
+        "git stash",
+        "include-untracked/u all/a keep-index/k no-keep-index message=/m quiet/q index staged/S stat name-only patch/p!",
+    ),
+    covered(
+        "git tag",
+        "list/l annotate/a delete/d force/f message=/m sort= format= contains= no-contains= merged? no-merged? points-at= \
+         lines?/n cleanup= create-reflog color? column? ignore-case/i verify/v! sign/s! local-user=/u! file=/F! edit/e!",
+    ),
+    covered(
+        "git restore",
+        "source=/s staged/S worktree/W quiet/q progress no-progress ours/2 theirs/3 merge/m conflict= overlay no-overlay \
+         ignore-unmerged patch/p!",
+    ),
+    covered("git reset", "soft mixed hard merge keep quiet/q refresh no-refresh intent-to-add/N patch/p!"),
+    covered("git rm", "cached force/f dry-run/n recursive/r quiet/q ignore-unmatch sparse"),
+    covered("git mv", "force/f dry-run/n skip/k verbose/v sparse"),
+    covered(
+        "git cherry-pick",
+        "abort continue skip quit no-commit/n no-edit note/x signoff/s mainline=/m ff allow-empty keep-redundant-commits \
+         strategy-option=/X edit/e! strategy=! gpg-sign?/S!",
+    ),
+    covered(
+        "git revert",
+        "abort continue skip quit no-commit/n no-edit signoff/s mainline=/m strategy-option=/X edit/e! strategy=! gpg-sign?/S!",
+    ),
+    covered(
+        "git worktree",
+        "force/f detach/d new=/b reset=/B checkout no-checkout lock reason= track no-track guess-remote verbose/v porcelain \
+         dry-run/n expire= quiet/q",
+    ),
+    covered("git archive", "list/l verbose/v prefix= format= worktree-attributes output=/o! remote=! exec=!"),
+    covered(
+        "git format-patch",
+        "stdout numbered/n no-numbered/N signoff/s keep-subject/k subject-prefix= start-number= suffix= cover-letter \
+         zero-commit stat no-stat thread? output-directory=/o!",
+    ),
+    covered(
+        "tar",
+        "create/c extract/x get list/t update/u append/r gzip/z bzip2/j xz/J zstd file=/f verbose/v keep-old-files/k \
+         preserve-permissions/p dereference/h directory=/C one-file-system exclude= strip-components= totals \
+         auto-compress/a no-same-owner/o wildcards diff/d overwrite to-stdout/O keep-newer-files touch/m",
+    ),
+    covered(
+        "curl",
+        "silent/s show-error/S location/L fail/f fail-with-body include/i head/I verbose/v get/G compressed globoff/g \
+         ipv4/4 ipv6/6 insecure/k no-progress-meter progress-bar/# request=/X header=/H data=/d data-raw= data-binary= \
+         data-urlencode= json= user-agent=/A user=/u max-time=/m connect-timeout= retry= retry-delay= retry-all-errors \
+         referer=/e range=/r cookie=/b form=/F url= http1.1 http2 max-redirs= no-buffer/N path-as-is write-out=/w",
+    ),
+    covered("cargo", CARGO),
+    covered(
+        "npm",
+        "silent/s if-present workspaces workspace=/w include-workspace-root ignore-scripts foreground-scripts loglevel= json \
+         parseable quiet/q verbose save/S save-dev/D save-exact/E save-optional/O no-save legacy-peer-deps force/f \
+         production omit= include= no-audit no-fund prefer-offline offline depth= all/a long/l global/g!",
+    ),
+    Covered {
+        command: "make",
+        options: "jobs?/j keep-going/k silent/s quiet always-make/B dry-run/n just-print question/q touch/t ignore-errors/i \
+            no-print-directory print-directory/w load-average?/l trace output-sync?/O warn-undefined-variables version/v",
+        operands: Operands::Targets,
+    },
+    within("go", GO),
+    within(
+        "pytest",
+        "verbose/v quiet/q exitfirst/x keyword=/k markers=/m stdout/s tb= maxfail= last-failed lf failed-first ff durations= \
+         collect-only co no-header no-summary showlocals/l color= numprocesses=/n disable-warnings strict-markers report=/r \
+         stepwise sw new-first nf",
+    ),
+    within(
+        "ruff",
+        "fix unsafe-fixes diff select= ignore= extend-select= quiet/q verbose/v silent/s statistics show-fixes \
+         output-format= line-length= target-version= exit-zero/e no-cache/n preview isolated check exclude= force-exclude",
+    ),
+    covered("gh", GH),
+];
+
+/// The words that such a rule does not cover; None for a program of which there is no table.
+pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
+    let speaks = |covered: &&Covered| {
+        let mut words = covered.command.split(' ');
+        words.next() == Some(name) && words.next().is_none_or(|sub| arguments.first().is_some_and(|word| word == sub))
+    };
+    let covered = TABLE.iter().find(speaks)?;
+    let rest = &arguments[covered.command.split(' ').count() - 1..];
+    let mut acting = Vec::new();
+    // A first word of tar without a dash is a bundle of letters whose values come behind it.
+    let (bundle, rest) = match rest.split_first() {
+        Some((first, rest)) if name == "tar" && !first.starts_with('-') => (Some(first), rest),
+        _ => (None, rest),
+    };
+    let options = Subcommand { name: "", options: covered.options };
+    if let Some(bundle) = bundle.filter(|bundle| !bundle.chars().all(|letter| options.has(letter))) {
+        acting.push(bundle.clone());
+    }
+    let end = rest.iter().position(|word| word == "--").unwrap_or(rest.len());
+    acting.extend(rest[..end].iter().filter(|word| covered.leaves(word)).cloned());
+    // The options of go have one dash.
+    let one_dash = name == "go";
+    let of = |word: &String| match word.strip_prefix('-') {
+        Some(option) if one_dash && !option.starts_with('-') => Argument::of(&format!("--{option}")),
+        _ => Argument::of(word),
+    };
+    let found = options.acting(rest.iter().map(of).collect());
+    acting.extend(found.into_iter().map(|word| if one_dash { word[1..].to_owned() } else { word }));
+    Some(acting)
+}
+
+impl Covered {
+    /// Whether an operand leads to another project, or sets something.
+    fn leaves(&self, word: &str) -> bool {
+        let leads = || {
+            let path = word.split("::").next().unwrap_or_default();
+            path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..")
+        };
+        match self.operands {
+            Operands::Any => self.command == "curl" && word.contains("%output{"),
+            Operands::Inside => leads(),
+            Operands::Targets => leads() || word.contains('='),
+        }
+    }
+}
