@@ -1,7 +1,7 @@
 //! The only window to the file system: where a path really leads.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::{Component, Path, PathBuf};
 
 use super::repository;
@@ -179,32 +179,51 @@ pub(super) fn resolve_with(path: &Path, link: impl Fn(&Path) -> Option<PathBuf>)
     real
 }
 
-/// Whether something below the folder, a real path, is wanted; None when it has more than `most` names. Links are looked at
-/// and not followed.
-pub(super) fn any_below(
-    top: &Path,
+/// What a walk does after it has looked at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It looks below it as well.
+    Into,
+    Past,
+    /// It ends.
+    Stop,
+}
+
+/// How a walk ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Walk {
+    Stopped,
+    /// There is nothing more to look at.
+    Done,
+    /// There are more than so many names, or more in one folder than anybody lists. What lies nearest was looked at.
+    TooMany,
+}
+
+/// Looks at everything below the folders, nearest first, each path with whether it is a link; what links lead to is left out.
+pub(super) fn walk(
+    tops: Vec<PathBuf>,
     most: usize,
     files: &dyn Files,
-    mut wanted: impl FnMut(&Path) -> bool,
-) -> Option<bool> {
-    let mut left = vec![top.to_owned()];
+    mut step: impl FnMut(&Path, bool) -> Step,
+) -> Walk {
+    let mut left = VecDeque::from(tops);
     let mut seen = 0;
-    while let Some(folder) = left.pop() {
+    while let Some(folder) = left.pop_front() {
         let names = files.names(&folder);
         seen += names.len();
-        if names.len() >= MAX_NAMES || seen > most {
-            return None;
-        }
         for path in names.iter().map(|name| folder.join(name)) {
-            if wanted(&path) {
-                return Some(true);
+            let link = files.link(&path).is_some();
+            match step(&path, link) {
+                Step::Stop => return Walk::Stopped,
+                Step::Into if !link && !files.is_file(&path) => left.push_back(path),
+                Step::Into | Step::Past => {}
             }
-            if files.link(&path).is_none() {
-                left.push(path);
-            }
+        }
+        if names.len() >= MAX_NAMES || seen > most {
+            return Walk::TooMany;
         }
     }
-    Some(false)
+    Walk::Done
 }
 
 /// The components, last first.
@@ -241,7 +260,7 @@ pub(super) mod fake {
         }
 
         fn is_file(&self, path: &Path) -> bool {
-            self.0.iter().any(|(link, target)| link == target && Path::new(link) == path)
+            self.0.iter().any(|(link, target)| link == target && Path::new(link) == path) && self.names(path).is_empty()
         }
 
         fn names(&self, folder: &Path) -> Vec<String> {
@@ -278,6 +297,34 @@ mod tests {
         check("/p/dangling", "/etc/new");
         check("/p/loop", "/p/loop");
         check("/../..", "/");
+    }
+
+    #[test]
+    fn walks_look_at_what_lies_nearest_first() {
+        let files = fake::Table(&[
+            ("/p/a/b/c", "/p/a/b/c"),
+            ("/p/a/b", "/p/a/b"),
+            ("/p/a", "/p/a"),
+            ("/p/z", "/p"),
+            ("/p/y", "/p/y"),
+        ]);
+        let check = |most, past: &str, stop: &str, want: &str, end| {
+            let mut seen = Vec::new();
+            let found = walk(vec!["/p".into()], most, &files, |path, link| {
+                let path = path.to_str().unwrap();
+                seen.push(format!("{path}{}", if link { "@" } else { "" }));
+                match path {
+                    path if path == past => Step::Past,
+                    path if path == stop => Step::Stop,
+                    _ => Step::Into,
+                }
+            });
+            assert_eq!((seen.join(" ").as_str(), found), (want, end));
+        };
+        check(9, "", "", "/p/a /p/z@ /p/y /p/a/b /p/a/b/c", Walk::Done);
+        check(9, "/p/a", "", "/p/a /p/z@ /p/y", Walk::Done);
+        check(9, "", "/p/y", "/p/a /p/z@ /p/y", Walk::Stopped);
+        check(3, "", "", "/p/a /p/z@ /p/y /p/a/b", Walk::TooMany);
     }
 
     #[cfg(unix)]

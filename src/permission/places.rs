@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
-use super::files::{Files, any_below, lexical};
+use super::files::{Files, Step, Walk, lexical, walk};
 use super::glob::{self, Case};
 
 /// The folders that a decision looks at. All absolute; links are resolved when a path is judged.
@@ -345,10 +345,10 @@ impl Places {
         if kept(&top) {
             return Some(format!("{} is protected, private or a mount", shown(path)));
         }
-        match any_below(&top, MAX_REMOVED, files, kept) {
-            Some(false) => None,
-            Some(true) => Some(format!("{} holds what is protected or private", shown(path))),
-            None => Some(format!("{} holds too much to tell what is lost", shown(path))),
+        match walk(vec![top], MAX_REMOVED, files, |path, _| if kept(path) { Step::Stop } else { Step::Into }) {
+            Walk::Done => None,
+            Walk::Stopped => Some(format!("{} holds what is protected or private", shown(path))),
+            Walk::TooMany => Some(format!("{} holds too much to tell what is lost", shown(path))),
         }
     }
 

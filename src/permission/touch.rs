@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::commands::find::Tests;
-use super::commands::{self, Reads};
+use super::commands::{self, Reach, Reads};
 use super::decide::{Query, Verdict, read};
-use super::files::{Files, MAX_NAMES};
+use super::files::{Files, MAX_NAMES, Step, Walk, walk};
 use super::glob::{self, Case};
-use super::places::Places;
+use super::places::{Places, holds_keys};
 use super::rule::{Specifier, Strictness};
 use super::shell::loose::{all_segments, may_hold_line};
 use super::shell::{Node, Piece, RedirectKind, Word};
@@ -130,20 +130,26 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
             None => worse(&mut worst, Verdict::new(Behavior::Ask, format!("nobody knows where {} leads", word.source))),
         }
     }
-    if reads.deep && reads.paths.is_empty() {
+    if reads.reach > Reach::Entered && reads.paths.is_empty() {
         match &cwd.0 {
             Some(cwds) => all.extend(cwds.iter().cloned()),
             None => worse(&mut worst, Verdict::new(Behavior::Ask, "nobody knows in which folder it looks")),
         }
     }
+    let reach = match reads.reach {
+        Reach::Entered if enters(reads, &all, cwd, query.places, files) => Reach::Everything,
+        Reach::Entered => Reach::Paths,
+        reach => reach,
+    };
+    let deep = reach > Reach::Paths;
     for path in &all {
         if matches!(path.to_str(), Some("/dev/null" | "/dev/stdin")) {
             continue;
         }
         let verdict = read(query, "Read", path, files);
-        let reached = reads.deep && verdict.behavior == Behavior::Allow;
+        let reached = deep && verdict.behavior == Behavior::Allow;
         worse(&mut worst, verdict);
-        if reads.follows && leads_out(path, files) {
+        if reads.follows && deep && leads_out(path, files) {
             let reason = format!("it follows links, and those below {} may lead anywhere", path.display());
             worse(&mut worst, Verdict::new(Behavior::Ask, reason));
         }
@@ -151,7 +157,10 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
             worse(&mut worst, Verdict::firm(format!("{} holds our own files or secrets", path.display())));
         }
     }
-    if reads.deep {
+    if reach > Reach::Names && worst.behavior == Behavior::Allow {
+        worse(&mut worst, judge_shown(query, reads, reach, all, files));
+    }
+    if deep {
         let ruled = |behavior| {
             query.entries(behavior).any(|entry| entry.rule.governs("Read") && *entry.rule.specifier() != Specifier::Any)
         };
@@ -160,6 +169,47 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
         }
     }
     worst
+}
+
+/// Most names among which files with secrets are looked for; what lies nearest comes first.
+const MAX_SHOWN: usize = 2 * MAX_NAMES;
+
+/// Judges the files with secrets below the folders as if each were read by itself. Of folders that hold too much only what
+/// lies nearest is told: else every search of a large project would ask.
+fn judge_shown(query: &Query, reads: &Reads, reach: Reach, tops: Vec<PathBuf>, files: &dyn Files) -> Verdict {
+    let mut worst = Verdict::new(Behavior::Allow, "it only reads");
+    let crowded = |top: &&PathBuf| files.names(top).len() >= MAX_NAMES;
+    if let Some(top) = tops.iter().find(crowded) {
+        return Verdict::new(Behavior::Ask, format!("{} holds too many files to tell what is shown", top.display()));
+    }
+    let tops = tops.iter().map(|top| files.resolve(top)).collect();
+    walk(tops, MAX_SHOWN, files, |path, link| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if reach == Reach::Visible && name.starts_with('.') {
+            return Step::Past;
+        }
+        let fits = |globs: &Vec<String>| globs.iter().any(|glob| glob::component(glob, &name, Case::Ignored));
+        if !link && holds_keys(path) && reads.only.as_ref().is_none_or(fits) {
+            worse(&mut worst, read(query, "Read", path, files));
+        }
+        if worst.behavior == Behavior::Allow { Step::Into } else { Step::Stop }
+    });
+    worst
+}
+
+/// Whether a command that compares looks into folders. Git does outside of a repository, or where a path lies outside of it.
+fn enters(reads: &Reads, all: &[PathBuf], cwd: &Cwd, places: &Places, files: &dyn Files) -> bool {
+    if !all.iter().any(|path| !files.is_file(path) && !files.names(path).is_empty()) {
+        return false;
+    }
+    let Some(words) = &reads.git else { return true };
+    let start = words.iter().fold(cwd.clone(), |cwd, word| Cwd(paths(word, &cwd, places, files)));
+    let tracked = |folder: &PathBuf| {
+        let real = files.resolve(folder);
+        let top = real.ancestors().find(|top| files.names(top).iter().any(|name| name == ".git"));
+        top.is_some_and(|top| all.iter().all(|path| files.resolve(path).starts_with(top)))
+    };
+    !start.0.is_some_and(|folders| folders.iter().all(tracked))
 }
 
 /// Whether git finds nothing to obey from where the words lead.
@@ -212,23 +262,16 @@ const MAX_FOLLOWED: usize = 4 * MAX_NAMES;
 
 /// Everything below the folders without what lies behind links, each with whether it is one; None when there is too much to
 /// tell, or a name that nobody can write.
-fn below(mut left: Vec<PathBuf>, files: &dyn Files) -> Option<Vec<(PathBuf, bool)>> {
+fn below(tops: Vec<PathBuf>, files: &dyn Files) -> Option<Vec<(PathBuf, bool)>> {
     let mut all = Vec::new();
-    while let Some(folder) = left.pop() {
-        let names = files.names(&folder);
-        let odd = |name: &String| name.contains(char::REPLACEMENT_CHARACTER);
-        if names.len() >= MAX_NAMES || all.len() + names.len() > MAX_FOLLOWED || names.iter().any(odd) {
-            return None;
+    let end = walk(tops, MAX_FOLLOWED, files, |path, link| {
+        if path.to_string_lossy().contains(char::REPLACEMENT_CHARACTER) {
+            return Step::Stop;
         }
-        for path in names.iter().map(|name| folder.join(name)) {
-            let link = files.link(&path).is_some();
-            if !link && !files.is_file(&path) {
-                left.push(path.clone());
-            }
-            all.push((path, link));
-        }
-    }
-    Some(all)
+        all.push((path.to_owned(), link));
+        Step::Into
+    });
+    (end == Walk::Done).then_some(all)
 }
 
 /// Whether a link somewhere below the folder leads out of it, or there is too much to tell.

@@ -2,7 +2,7 @@
 
 use super::super::glob::{self, Case};
 use super::super::shell::Word;
-use super::Reads;
+use super::{Reach, Reads};
 
 /// Expressions without a value.
 const ALONE: &[&str] = &[
@@ -80,7 +80,7 @@ const VALUED: &[&str] = &[
 /// # Errors
 /// Why it is not known to only look: it follows links, executes, writes, or says something unknown.
 pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
-    let mut reads = Reads { deep: true, ..Reads::default() };
+    let mut reads = Reads { reach: Reach::Names, ..Reads::default() };
     let mut expression = false;
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {

@@ -1,7 +1,7 @@
 //! What is known of git: subcommands that only read, and how plan mode keeps them from writing and running programs.
 
 use super::super::shell::Word;
-use super::{Operands, Reader, Reads, may_be_option, plain};
+use super::{Operands, Reach, Reader, Reads, may_be_option, plain};
 
 /// Settings under which git writes no lock or index and runs no monitor, pager, hook, signature check, external diff or text
 /// conversion, and takes no place from the environment: the environment of every shell line that runs because it only
@@ -44,7 +44,7 @@ const DIFF: &str = "oneline stat? numstat shortstat dirstat? summary name-only n
     diff-algorithm= ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines ignore-cr-at-eol \
     find-renames? find-copies? find-copies-harder no-renames full-index abbrev? no-abbrev binary diff-filter= pickaxe-all \
     pickaxe-regex relative? no-relative text exit-code quiet check inter-hunk-context= function-context no-ext-diff \
-    no-textconv ignore-submodules? no-prefix src-prefix= dst-prefix= compact-summary no-index \
+    no-textconv ignore-submodules? no-prefix src-prefix= dst-prefix= compact-summary \
     graph decorate? no-decorate decorate-refs= all branches? tags? remotes? glob= max-count= skip= since= after= until= \
     before= author= committer= grep= invert-grep all-match regexp-ignore-case extended-regexp fixed-strings perl-regexp \
     merges no-merges min-parents= max-parents= first-parent reverse follow pretty? format= date= relative-date \
@@ -63,6 +63,9 @@ const fn sub(name: &'static str, flags: &'static str, valued: &'static str, long
         long,
         operands: Operands::Data,
         deep: &[],
+        below: Reach::Everything,
+        wide: ("", ""),
+        naming: ("", ""),
         acts: true,
         unsure: true,
     }
@@ -70,8 +73,8 @@ const fn sub(name: &'static str, flags: &'static str, valued: &'static str, long
 
 /// Subcommands that only read with these options. Their operands are revisions and paths in the repository.
 const SUBCOMMANDS: &[Reader] = &[
-    // Not --no-index, --output, --ext-diff, --textconv, -O: the first reads anywhere, the others write or run programs.
-    sub("diff", "pusawbRMCDWzBct0", "UlSG", DIFF),
+    // Not --output, --ext-diff, --textconv, -O: they write or run programs.
+    Reader { deep: &["--no-index"], wide: ("", "no-index"), ..sub("diff", "pusawbRMCDWzBct0", "UlSG", DIFF) },
     sub("log", "pusawbRMCDWziEFPgcmqrt0", "UnlSGL", DIFF),
     sub("show", "pusawbRMCDWzciEFPmqrt0", "UnlSGL", DIFF),
     sub("whatchanged", "pusawbRMCDWzci0", "UnlSG", DIFF),
@@ -183,11 +186,16 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
     if let Some(reader) = SUBCOMMANDS.iter().find(|reader| reader.name == name) {
         if matches!(name.as_str(), "show" | "cat-file" | "diff" | "blame" | "log") {
             // Outside of a repository git diff reads any path; and rules about a file speak about its history, too.
-            for word in arguments.iter().filter(|word| !word.prefix().starts_with('-')) {
-                reads.paths.push(word.clone());
-                reads.paths.extend(
-                    word.known().split_once(':').filter(|(_, path)| !path.is_empty()).map(|(_, path)| plain(path)),
-                );
+            for word in arguments {
+                let (text, option) = (word.known(), word.prefix().starts_with('-'));
+                if !option {
+                    reads.paths.push(word.clone());
+                }
+                // Of a revision with colons of its own, any may stand before the path; `-L1,5:path` is the range of a file.
+                if !option || text.starts_with("-L") {
+                    let paths = text.match_indices(':').map(|(at, _)| &text[at + 1..]);
+                    reads.paths.extend(paths.filter(|path| !path.is_empty()).map(plain));
+                }
             }
         }
         if let Some(word) = texts.iter().find(|text| checks_signature(text)) {
@@ -199,6 +207,8 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
             arguments.iter().filter(|word| name != "status" || !untracked(word)).cloned().collect();
         let inner = reader.reads(&arguments)?;
         reads.paths.extend(inner.paths);
+        reads.reach = if name == "diff" { inner.reach.max(Reach::Entered) } else { inner.reach };
+        reads.follows = inner.follows;
         return Ok(reads);
     }
     let known = |text: &&str, known: &[&str]| {
@@ -261,7 +271,14 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
         "notes" => matches!(texts.as_slice(), [] | ["list"]),
         "submodule" => matches!(texts.as_slice(), [] | ["status"]),
         "config" => config(&texts),
-        "grep" => return Ok(Reads { git: reads.git, ..grep(arguments)? }),
+        "grep" => {
+            let inner = grep(arguments)?;
+            if inner.reach == Reach::Everything && reads.paths.is_empty() {
+                reads.paths.push(super::plain("."));
+            }
+            reads.paths.extend(inner.paths);
+            return Ok(Reads { paths: reads.paths, git: reads.git, ..inner });
+        }
         _ => false,
     };
     // Asking for a signature runs the program that checks it.
@@ -360,20 +377,23 @@ fn config(texts: &[&str]) -> bool {
 /// Not -O and --open-files-in-pager, which run a program, nor --no-index and -f.
 fn grep(arguments: &[Word]) -> Result<Reads, String> {
     let reader = Reader {
-        operands: Operands::Pattern,
+        operands: Operands::PatternDeep,
+        // What git tracks is in the history, which other subcommands show.
+        below: Reach::Names,
+        wide: ("", "untracked"),
         ..sub(
             "git grep",
             "aIivwEGFPnlLzochqpWr0H",
             "eABCm",
-            "cached untracked no-textconv text ignore-case word-regexp invert-match extended-regexp basic-regexp perl-regexp \
+            "cached no-textconv text ignore-case word-regexp invert-match extended-regexp basic-regexp perl-regexp \
              fixed-strings line-number column files-with-matches name-only files-without-match null only-matching count \
              color? no-color break heading show-function context= after-context= before-context= function-context and or not \
              all-match quiet max-depth= recursive no-recursive max-count= threads= full-name",
         )
     };
     let reads = reader.reads(arguments)?;
-    let paths: Vec<Word> = reads.paths.into_iter().filter(looks_outside).collect();
-    Ok(Reads { paths, deep: true, ..Reads::default() })
+    let paths = reads.paths.iter().filter(|path| looks_outside(path)).cloned().collect();
+    Ok(Reads { paths, ..reads })
 }
 
 /// Whether an operand may name a file outside of the repository.

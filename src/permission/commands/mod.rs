@@ -5,19 +5,23 @@ mod covered;
 pub(super) mod danger;
 pub(super) mod find;
 pub(super) mod git;
+mod reach;
 pub(super) mod readers;
 mod script;
 mod special;
 
 use super::shell::{Piece, Word};
+pub(super) use reach::Reach;
 
 /// What a command that only reads looks at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Reads {
     /// Operands and option values that name files or folders.
     pub(super) paths: Vec<Word>,
-    /// It looks at everything below its paths, or below the working directory when there are none.
-    pub(super) deep: bool,
+    /// What it shows of what lies below its paths, or below the working directory when there are none.
+    pub(super) reach: Reach,
+    /// Globs of which a file's name must match one, or its contents are not shown; None where every name may.
+    pub(super) only: Option<Vec<String>>,
     /// It follows the links that it meets there.
     pub(super) follows: bool,
     /// It starts git, in the folder that these words lead to one after the other.
@@ -137,6 +141,12 @@ pub(super) struct Reader {
     pub(super) operands: Operands,
     /// Short or long options that make it look at everything below.
     pub(super) deep: &'static [&'static str],
+    /// What it shows of what lies below, once it looks there, with the options above alone.
+    pub(super) below: Reach,
+    /// Options like those above, letters and long ones, with which it shows everything below.
+    pub(super) wide: (&'static str, &'static str),
+    /// Options like those above, letters and long ones, whose value names the files that are shown, hidden ones as well.
+    pub(super) naming: (&'static str, &'static str),
     /// Whether options that are not listed can write, run something or read options from elsewhere, so that a word of
     /// which only bash knows whether it is an option may not stand where one could.
     pub(super) acts: bool,
@@ -166,6 +176,7 @@ impl Reader {
         let mut reads = Reads::default();
         let mut operands: Vec<&Word> = Vec::new();
         let mut pattern_given = false;
+        let (mut deep, mut wide, mut lists) = (false, false, false);
         // Values behind an operand: where options end at the first operand, they are operands, too.
         let mut late: Vec<Word> = Vec::new();
         let mut rest = arguments.iter();
@@ -205,7 +216,7 @@ impl Reader {
             let stays = word.prefix().split_once('=').is_some_and(|(option, _)| {
                 option
                     .strip_prefix("--")
-                    .is_some_and(|name| self.long.split(' ').any(|known| known.strip_suffix('=') == Some(name)))
+                    .is_some_and(|name| self.long_options().any(|known| known.strip_suffix('=') == Some(name)))
             });
             if word.has_glob() && !stays {
                 return Err(format!("{text} may become an option"));
@@ -215,7 +226,7 @@ impl Reader {
                 break;
             }
             if self.deep.contains(&text.split('=').next().unwrap_or_default()) {
-                reads.deep = true;
+                deep = true;
                 reads.follows |= self.follows(&text);
             }
             if let Some(long) = text.strip_prefix("--") {
@@ -223,16 +234,26 @@ impl Reader {
                     Some((name, value)) => (name, Some(value)),
                     None => (long, None),
                 };
-                let known = self.long.split(' ').find(|known| known.trim_end_matches(['=', '?', '@']) == name);
+                let known = self.long_options().find(|known| known.trim_end_matches(['=', '?', '@']) == name);
                 let Some(known) = known.filter(|_| !name.is_empty()) else { return Err(self.unknown(&text)) };
                 if self.unsure && known.ends_with('=') && value.is_none() {
                     self.either_way(rest.as_slice().first(), &text)?;
                     continue;
                 }
                 pattern_given |= matches!(name, "regexp" | "file" | "files" | "type-list");
+                lists |= matches!(name, "files" | "type-list");
+                wide |= self.wide.1.split(' ').any(|wide| wide == known);
+                let naming = self.naming.1.split(' ').any(|naming| naming == known);
+                if naming && (value.is_some() || known.ends_with('@')) {
+                    wide |= reach::name(name, value.unwrap_or_default(), &mut reads.only);
+                }
                 match (known.chars().next_back(), value) {
                     (Some('='), None) => {
-                        late.extend(Some(value_of(rest.next(), &text)?).filter(|_| !operands.is_empty()))
+                        let value = value_of(rest.next(), &text)?;
+                        if naming {
+                            wide |= reach::name(name, &value.known(), &mut reads.only);
+                        }
+                        late.extend(Some(value).filter(|_| !operands.is_empty()))
                     }
                     (Some('@'), None) => reads.paths.push(value_of(rest.next(), &text)?),
                     (Some('@'), Some(value)) => reads.paths.push(plain(value)),
@@ -245,17 +266,20 @@ impl Reader {
             let mut letters = text[1..].chars();
             while let Some(letter) = letters.next() {
                 if self.deep.iter().any(|deep| deep.len() == 2 && deep.ends_with(letter)) {
-                    reads.deep = true;
+                    deep = true;
                     reads.follows |= self.follows(&format!("-{letter}"));
                 }
-                if self.flags.contains(letter) || (letter.is_ascii_digit() && self.flags.contains('0')) {
+                wide |= self.wide.0.contains(letter);
+                let digit = letter.is_ascii_digit() && self.flags.contains('0');
+                if self.flags.contains(letter) || self.wide.0.contains(letter) || digit {
                     continue;
                 }
                 if self.attached.contains(letter) && !letters.as_str().is_empty() {
                     break;
                 }
                 let path = self.pathed.contains(letter);
-                if !path && !self.valued.contains(letter) {
+                let naming = self.naming.0.contains(letter);
+                if !path && !naming && !self.valued.contains(letter) {
                     return Err(self.unknown(&format!("-{letter}")));
                 }
                 pattern_given |= matches!(letter, 'e' | 'f');
@@ -269,6 +293,9 @@ impl Reader {
                     return Err(self.unknown(&text));
                 }
                 let value = if inline.is_empty() { value_of(rest.next(), &text)? } else { plain(inline) };
+                if naming {
+                    wide |= reach::name(&letter.to_string(), &value.known(), &mut reads.only);
+                }
                 if path {
                     reads.paths.push(value);
                 } else if inline.is_empty() && !operands.is_empty() {
@@ -298,11 +325,32 @@ impl Reader {
             Operands::None if operands.is_empty() => {}
             Operands::None => return Err(format!("{} with operands may change something", self.name)),
         }
+        let looks_somewhere = match self.operands {
+            Operands::Pattern | Operands::PatternDeep if !pattern_given => operands.len() > 1,
+            _ => !operands.is_empty(),
+        };
         if !matches!(self.operands, Operands::Data | Operands::None) {
             reads.paths.extend(late);
         }
-        reads.deep |= matches!(self.operands, Operands::PatternDeep | Operands::DeepPaths);
+        deep |= matches!(self.operands, Operands::PatternDeep | Operands::DeepPaths);
+        reads.reach = match self.below {
+            // Also one that lists names alone looks at them.
+            below if deep && lists => below.min(Reach::Names),
+            _ if deep && wide => Reach::Everything,
+            below if deep => below,
+            _ if self.name == "diff" && !self.unsure => Reach::Entered,
+            _ => Reach::Paths,
+        };
+        reads.follows |= reads.reach == Reach::Entered;
+        // What an option named is not where it looks.
+        if reads.reach > Reach::Entered && !looks_somewhere {
+            reads.paths.push(plain("."));
+        }
         Ok(reads)
+    }
+
+    fn long_options(&self) -> impl Iterator<Item = &'static str> {
+        [self.long, self.wide.1, self.naming.1].into_iter().flat_map(|list| list.split_whitespace())
     }
 
     /// Whether the option that makes it look at everything below makes it follow links as well.
@@ -332,11 +380,12 @@ pub fn listed_options() -> Vec<(&'static str, Vec<(String, bool)>)> {
         let short =
             |letters: &str, valued: bool| letters.chars().map(|c| (format!("-{c}"), valued)).collect::<Vec<_>>();
         let long = reader
-            .long
-            .split_whitespace()
+            .long_options()
             .map(|known| (format!("--{}", known.trim_end_matches(['=', '?', '@'])), known.ends_with(['=', '@'])));
         let mut all = short(reader.flags, false);
+        all.extend(short(reader.wide.0, false));
         all.extend(short(reader.valued, true));
+        all.extend(short(reader.naming.0, true));
         all.extend(short(reader.pathed, true));
         all.extend(short(reader.attached, false));
         all.extend(long);

@@ -1,6 +1,6 @@
 //! The read-only list: commands whose every listed option only reads. What is not listed here asks.
 
-use super::{Operands, Reader};
+use super::{Operands, Reach, Reader};
 
 const fn reader(
     name: &'static str,
@@ -9,7 +9,21 @@ const fn reader(
     long: &'static str,
     operands: Operands,
 ) -> Reader {
-    Reader { name, flags, valued, attached: "", pathed: "", long, operands, deep: &[], acts: false, unsure: false }
+    Reader {
+        name,
+        flags,
+        valued,
+        attached: "",
+        pathed: "",
+        long,
+        operands,
+        deep: &[],
+        below: Reach::Everything,
+        wide: ("", ""),
+        naming: ("", ""),
+        acts: false,
+        unsure: false,
+    }
 }
 
 impl Reader {
@@ -35,10 +49,13 @@ const GREP: Reader = Reader {
     long: "extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp \
            line-regexp count color? colour? files-without-match files-with-matches max-count= only-matching quiet silent \
            no-messages byte-offset with-filename no-filename label= line-number initial-tab null text binary-files= \
-           exclude= exclude-dir= include= exclude-from@ recursive dereference-recursive after-context= before-context= context= line-buffered \
+           exclude-dir= recursive dereference-recursive after-context= before-context= context= line-buffered \
            null-data regexp= file@ help version",
     operands: Operands::Pattern,
     deep: &["-r", "--recursive", "-R", "--dereference-recursive"],
+    below: Reach::Everything,
+    wide: ("", ""),
+    naming: ("", "include= exclude= exclude-from@"),
 };
 
 const SUM: &str = "binary text tag zero help version";
@@ -67,6 +84,9 @@ pub(super) const READERS: &[Reader] = &[
                zero tabsize= context hide-control-chars show-control-chars quote-name help version",
         operands: Operands::Paths,
         deep: &["-R", "--recursive"],
+        below: Reach::Names,
+        wide: ("", ""),
+        naming: ("", ""),
     },
     reader("head", "qvz0", "nc", "lines= bytes= quiet silent verbose zero-terminated help version", Operands::Paths),
     reader(
@@ -84,8 +104,8 @@ pub(super) const READERS: &[Reader] = &[
     Reader {
         name: "rg",
         // Not -L (links), -z (runs decompressors), --pre, --hostname-bin.
-        flags: "abcFhHiIlnNopPqsSuUvVwx0.",
-        valued: "ABCEegjmMrtTd",
+        flags: "abcFhHiIlnNopPqsSUvVwx0",
+        valued: "ABCEejmMrTd",
         attached: "",
         acts: true,
         unsure: false,
@@ -93,15 +113,19 @@ pub(super) const READERS: &[Reader] = &[
         long: "after-context= before-context= context= auto-hybrid-regex block-buffered byte-offset case-sensitive color= \
                colors= column context-separator= count count-matches crlf debug dfa-size-limit= encoding= engine= \
                field-context-separator= field-match-separator= file@ files files-with-matches files-without-match \
-               fixed-strings glob= glob-case-insensitive heading hidden iglob= ignore-case ignore-file@ include-zero \
+               fixed-strings glob-case-insensitive heading ignore-case include-zero \
                invert-match json line-buffered line-number line-regexp max-columns= max-columns-preview max-count= \
                max-depth= max-filesize= mmap multiline multiline-dotall no-config no-filename no-heading no-ignore \
                no-ignore-dot no-ignore-exclude no-ignore-files no-ignore-global no-ignore-parent no-ignore-vcs \
                no-line-number no-messages no-mmap no-unicode null null-data one-file-system only-matching passthru pcre2 \
                pretty quiet regex-size-limit= regexp= replace= smart-case sort= sortr= stats text threads= trace trim \
-               type= type-list type-not= unrestricted vimgrep with-filename word-regexp help version",
+               type-list type-not= vimgrep with-filename word-regexp help version",
         operands: Operands::PatternDeep,
         deep: &[],
+        below: Reach::Visible,
+        // A file of ignore rules may name hidden files that are searched even so.
+        wide: ("u.", "hidden unrestricted ignore-file@"),
+        naming: ("gt", "glob= iglob= type="),
     },
     // Not -o, -T, --compress-program, --files0-from.
     reader(
@@ -138,6 +162,9 @@ pub(super) const READERS: &[Reader] = &[
         unsure: false,
         pathed: "",
         deep: &["-r", "--recursive"],
+        below: Reach::Everything,
+        wide: ("", ""),
+        naming: ("", ""),
         operands: Operands::Paths,
         long: "recursive brief report-identical-files side-by-side unified? context? ignore-case ignore-all-space ignore-space-change ignore-blank-lines ignore-trailing-space ignore-matching-lines= text width= left-column suppress-common-lines minimal speed-large-files new-file color? strip-trailing-cr label= normal show-c-function exclude= help version",
     },
@@ -171,6 +198,9 @@ pub(super) const READERS: &[Reader] = &[
                time-style= exclude= si count-links null block-size= help version",
         operands: Operands::DeepPaths,
         deep: &[],
+        below: Reach::Names,
+        wide: ("", ""),
+        naming: ("", ""),
     },
     reader(
         "df",
@@ -219,6 +249,9 @@ pub(super) const READERS: &[Reader] = &[
         long: "dirsfirst noreport gitignore prune du si inodes device help version",
         operands: Operands::DeepPaths,
         deep: &[],
+        below: Reach::Names,
+        wide: ("", ""),
+        naming: ("", ""),
     },
     reader(
         "od",

@@ -378,7 +378,7 @@ impl<'a> Judge<'a> {
         // The first comes last as well: where it stands for a pattern, another may do so the next time.
         let words = [inner, &names, &names[..1]].concat();
         let reads = evaluates(&words).map_or_else(|| commands::reads(&words), Err)?;
-        Ok(commands::Reads { deep: true, ..reads })
+        Ok(commands::Reads { reach: reads.reach.max(commands::Reach::Names), ..reads })
     }
 
     fn change_folder(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
