@@ -33,8 +33,7 @@ impl Agent {
     /// Settings for a line that runs because it only reads: git must not run what a repository's configuration names.
     /// None for any other call, so that hooks and filters work where the user allowed a change.
     fn quiet(&self, ready: &Ready) -> Option<tools::Settings> {
-        let Access::Shell { command, .. } = &ready.access else { return None };
-        if !ready.reads || !command.contains("git") {
+        if !ready.reads || !matches!(ready.access, Access::Shell { .. }) {
             return None;
         }
         let mut settings = (*self.settings.tools).clone();

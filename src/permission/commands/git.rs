@@ -3,7 +3,7 @@
 use super::super::shell::Word;
 use super::{Operands, Reach, Reader, Reads, may_be_option, plain};
 
-/// Settings under which git writes no lock or index and runs no monitor, pager, hook, signature check, external diff or text
+/// Settings under which ripgrep reads no options of its own, and git writes no lock or index and runs no monitor, pager, hook, signature check, external diff or text
 /// conversion, and takes no place from the environment: the environment of every shell line that runs because it only
 /// reads. What the repository's configuration names beyond that is the matter of `repository::judge`.
 /// `GIT_CONFIG_PARAMETERS` is what `git -c` sets, so that a user's own `GIT_CONFIG_*` stay in force beside it; the exported
@@ -12,6 +12,8 @@ pub const QUIET: &[(&str, &str)] = &[
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_PAGER", "cat"),
     ("PAGER", "cat"),
+    // A file of options may make every search show what is hidden, or run a program on each file.
+    ("RIPGREP_CONFIG_PATH", ""),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_EDITOR", "false"),
     ("GIT_SEQUENCE_EDITOR", "false"),
