@@ -30,7 +30,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use commands::git::QUIET as QUIET_GIT;
-pub use commands::listed_options;
+pub use commands::{Listed, listed_git_options, listed_options};
 pub use decide::{Decision, Query, decide};
 pub use files::{Disk, Files};
 pub use places::{Places, in_real_folder};

@@ -33,6 +33,8 @@ mod nested_memory;
 mod notes;
 #[cfg(target_os = "linux")]
 mod option_fuzz;
+#[cfg(target_os = "linux")]
+mod option_fuzz_git;
 mod permission_fuzz;
 mod plan;
 mod plan_enforced;

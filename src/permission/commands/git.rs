@@ -1,7 +1,7 @@
 //! What is known of git: subcommands that only read, and how plan mode keeps them from writing and running programs.
 
 use super::super::shell::Word;
-use super::{Operands, Reach, Reader, Reads, may_be_option, plain};
+use super::{Listed, Operands, Reach, Reader, Reads, may_be_option, plain};
 
 /// Settings under which ripgrep reads no options of its own, and git writes no lock or index and runs no monitor, pager, hook, signature check, external diff or text
 /// conversion, and takes no place from the environment: the environment of every shell line that runs because it only
@@ -40,7 +40,7 @@ pub const QUIET: &[(&str, &str)] = &[
     ),
 ];
 
-/// Options of the diff family and of revision walking that only read.
+/// Options of the diff family and of revision walking that only read. Not --help, which starts a viewer of manuals.
 const DIFF: &str = "oneline stat? numstat shortstat dirstat? summary name-only name-status patch no-patch raw patch-with-stat \
     unified= color? no-color word-diff? word-diff-regex= color-words? cached staged merge-base minimal patience histogram \
     diff-algorithm= ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines ignore-cr-at-eol \
@@ -53,7 +53,7 @@ const DIFF: &str = "oneline stat? numstat shortstat dirstat? summary name-only n
     abbrev-commit no-abbrev-commit parents children left-right cherry-mark cherry-pick boundary simplify-by-decoration \
     full-history topo-order date-order author-date-order walk-reflogs no-walk? source left-only right-only cherry count \
     not show-pulls ancestry-path? notes? no-notes reflog no-mailmap use-mailmap mailmap cc combined-all-paths root no-commit-id \
-    clear-decorations shortstat diff-merges= help";
+    clear-decorations diff-merges=";
 
 const fn sub(name: &'static str, flags: &'static str, valued: &'static str, long: &'static str) -> Reader {
     Reader {
@@ -91,7 +91,7 @@ const SUBCOMMANDS: &[Reader] = &[
         // Not -v: its diff may run text conversions.
         "sbzu",
         "",
-        "short branch porcelain? long show-stash untracked-files? ignored? ignore-submodules? ahead-behind no-ahead-behind renames no-renames null column? no-column help",
+        "short branch porcelain? long show-stash untracked-files? ignored? ignore-submodules? ahead-behind no-ahead-behind renames no-renames null column? no-column",
     ),
     sub(
         "blame",
@@ -241,34 +241,21 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
         }
         "stash" => match texts.as_slice() {
             ["list"] => true,
-            ["show", rest @ ..] => rest
-                .iter()
-                .all(|text| plain(text) || known(text, &["-p", "--patch", "--stat", "--name-only", "--name-status"])),
+            ["show", rest @ ..] => rest.iter().all(|text| plain(text) || known(text, STASH)),
             _ => false,
         },
         "worktree" => matches!(texts.as_slice(), ["list"] | ["list", "--porcelain"]),
         "reflog" => {
-            let options = [
-                "--all",
-                "--oneline",
-                "--date=",
-                "--format=",
-                "--pretty=",
-                "--no-abbrev",
-                "-n",
-                "HEAD",
-                "--max-count=",
-            ];
             let rest = texts.strip_prefix(["show"].as_slice()).unwrap_or(&texts);
             rest.iter().all(|text| {
-                known(text, &options)
+                known(text, REFLOG)
                     || text.trim_start_matches('-').bytes().all(|b| b.is_ascii_digit())
                     || text.starts_with("HEAD@{")
             })
         }
         "symbolic-ref" => {
             let operands = texts.iter().filter(|text| plain(text)).count();
-            operands == 1 && texts.iter().all(|text| plain(text) || known(text, &["--short", "-q", "--quiet"]))
+            operands == 1 && texts.iter().all(|text| plain(text) || known(text, SYMBOLIC))
         }
         "notes" => matches!(texts.as_slice(), [] | ["list"]),
         "submodule" => matches!(texts.as_slice(), [] | ["status"]),
@@ -341,34 +328,44 @@ fn checks_signature(text: &str) -> bool {
         || text.contains("show-signature")
 }
 
+const STASH: &[&str] = &["-p", "--patch", "--stat", "--name-only", "--name-status"];
+
+const REFLOG: &[&str] =
+    &["--all", "--oneline", "--date=", "--format=", "--pretty=", "--no-abbrev", "-n", "HEAD", "--max-count="];
+
+const SYMBOLIC: &[&str] = &["--short", "-q", "--quiet"];
+
+const CONFIG_PLACES: &[&str] = &[
+    "--global",
+    "--local",
+    "--system",
+    "--worktree",
+    "--show-origin",
+    "--show-scope",
+    "--name-only",
+    "--null",
+    "-z",
+    "--includes",
+    "--no-includes",
+    "--bool",
+    "--int",
+    "--path",
+];
+
+const CONFIG_ASKS: &[&str] = &["--list", "-l", "list", "--get", "--get-all", "--get-regexp", "get"];
+
 /// Whether `git config` only tells values.
 fn config(texts: &[&str]) -> bool {
-    const PLACES: &[&str] = &[
-        "--global",
-        "--local",
-        "--system",
-        "--worktree",
-        "--show-origin",
-        "--show-scope",
-        "--name-only",
-        "--null",
-        "-z",
-        "--includes",
-        "--no-includes",
-        "--bool",
-        "--int",
-        "--path",
-    ];
     let mut rest = texts;
     while let [first, after @ ..] = rest {
-        if !PLACES.contains(first) && !first.starts_with("--type=") {
+        if !CONFIG_PLACES.contains(first) && !first.starts_with("--type=") {
             break;
         }
         rest = after;
     }
     let names = |names: &[&str]| names.iter().all(|name| !name.starts_with('-'));
     match rest {
-        ["--list" | "-l" | "list", places @ ..] => places.iter().all(|place| PLACES.contains(place)),
+        ["--list" | "-l" | "list", places @ ..] => places.iter().all(|place| CONFIG_PLACES.contains(place)),
         ["--get" | "--get-all" | "--get-regexp" | "get", wanted @ ..] => matches!(wanted.len(), 1 | 2) && names(wanted),
         // Without a section it is a subcommand, like edit.
         [name] => names(&[name]) && name.contains('.'),
@@ -377,25 +374,48 @@ fn config(texts: &[&str]) -> bool {
 }
 
 /// Not -O and --open-files-in-pager, which run a program, nor --no-index and -f.
+const GREP: Reader = Reader {
+    operands: Operands::PatternDeep,
+    // What git tracks is in the history, which other subcommands show.
+    below: Reach::Names,
+    wide: ("", "untracked"),
+    ..sub(
+        "grep",
+        "aIivwEGFPnlLzochqpWr0H",
+        "eABCm",
+        "cached no-textconv text ignore-case word-regexp invert-match extended-regexp basic-regexp perl-regexp \
+         fixed-strings line-number column files-with-matches name-only files-without-match null only-matching count \
+         color? no-color break heading show-function context= after-context= before-context= function-context and or not \
+         all-match quiet max-depth= recursive no-recursive max-count= threads= full-name",
+    )
+};
+
 fn grep(arguments: &[Word]) -> Result<Reads, String> {
-    let reader = Reader {
-        operands: Operands::PatternDeep,
-        // What git tracks is in the history, which other subcommands show.
-        below: Reach::Names,
-        wide: ("", "untracked"),
-        ..sub(
-            "git grep",
-            "aIivwEGFPnlLzochqpWr0H",
-            "eABCm",
-            "cached no-textconv text ignore-case word-regexp invert-match extended-regexp basic-regexp perl-regexp \
-             fixed-strings line-number column files-with-matches name-only files-without-match null only-matching count \
-             color? no-color break heading show-function context= after-context= before-context= function-context and or not \
-             all-match quiet max-depth= recursive no-recursive max-count= threads= full-name",
-        )
-    };
-    let reads = reader.reads(arguments)?;
+    let reads = GREP.reads(arguments)?;
     let paths = reads.paths.iter().filter(|path| looks_outside(path)).cloned().collect();
     Ok(Reads { paths, ..reads })
+}
+
+/// The subcommands that may only read, with the options of which something is known.
+pub(super) fn listed() -> Vec<Listed> {
+    let words = |lists: &[&[&str]]| {
+        let words = lists.concat().into_iter().map(|word| (word.trim_end_matches('=').to_owned(), word.ends_with('=')));
+        words.collect::<Vec<_>>()
+    };
+    let mut all: Vec<Listed> = SUBCOMMANDS.iter().chain([&GREP]).map(Reader::listed).collect();
+    all.extend([
+        ("branch", words(&[LISTING, BRANCH])),
+        ("tag", words(&[LISTING, TAG, &["-n", "-l"]])),
+        ("reflog", words(&[REFLOG, &["show"]])),
+        ("config", words(&[CONFIG_PLACES, CONFIG_ASKS])),
+        ("remote", words(&[&["-v", "--verbose", "get-url"]])),
+        ("stash", words(&[&["list", "show"], STASH])),
+        ("worktree", words(&[&["list", "--porcelain"]])),
+        ("symbolic-ref", words(&[SYMBOLIC])),
+        ("notes", words(&[&["list"]])),
+        ("submodule", words(&[&["status"]])),
+    ]);
+    all
 }
 
 /// Whether an operand may name a file outside of the repository.

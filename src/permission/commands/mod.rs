@@ -349,6 +349,22 @@ impl Reader {
         Ok(reads)
     }
 
+    fn listed(&self) -> Listed {
+        let short =
+            |letters: &str, valued: bool| letters.chars().map(|c| (format!("-{c}"), valued)).collect::<Vec<_>>();
+        let long = self
+            .long_options()
+            .map(|known| (format!("--{}", known.trim_end_matches(['=', '?', '@'])), known.ends_with(['=', '@'])));
+        let mut all = short(self.flags, false);
+        all.extend(short(self.wide.0, false));
+        all.extend(short(self.valued, true));
+        all.extend(short(self.naming.0, true));
+        all.extend(short(self.pathed, true));
+        all.extend(short(self.attached, false));
+        all.extend(long);
+        (self.name, all)
+    }
+
     fn long_options(&self) -> impl Iterator<Item = &'static str> {
         [self.long, self.wide.1, self.naming.1].into_iter().flat_map(|list| list.split_whitespace())
     }
@@ -375,24 +391,17 @@ impl Reader {
 
 /// Every program of the read-only list with the options that it may be given, and whether the next word is the option's
 /// value: for tests, which try them all.
-pub fn listed_options() -> Vec<(&'static str, Vec<(String, bool)>)> {
-    let options = |reader: &Reader| {
-        let short =
-            |letters: &str, valued: bool| letters.chars().map(|c| (format!("-{c}"), valued)).collect::<Vec<_>>();
-        let long = reader
-            .long_options()
-            .map(|known| (format!("--{}", known.trim_end_matches(['=', '?', '@'])), known.ends_with(['=', '@'])));
-        let mut all = short(reader.flags, false);
-        all.extend(short(reader.wide.0, false));
-        all.extend(short(reader.valued, true));
-        all.extend(short(reader.naming.0, true));
-        all.extend(short(reader.pathed, true));
-        all.extend(short(reader.attached, false));
-        all.extend(long);
-        all
-    };
-    readers::READERS.iter().map(|reader| (reader.name, options(reader))).collect()
+pub fn listed_options() -> Vec<Listed> {
+    readers::READERS.iter().map(Reader::listed).collect()
 }
+
+/// As [`listed_options`], for the subcommands of git.
+pub fn listed_git_options() -> Vec<Listed> {
+    git::listed()
+}
+
+/// A name, and options each with whether the next word is its value.
+pub type Listed = (&'static str, Vec<(String, bool)>);
 
 /// Whether the word begins with a dash and is neither that alone nor a number.
 fn dashed(word: &Word) -> bool {
