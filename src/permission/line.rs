@@ -201,6 +201,9 @@ fn conclude(query: &Query, mut parts: Vec<Part>, command: &str) -> Decision {
 #[cfg(test)]
 mod tests {
     use super::super::decide::decide;
+    use std::path::PathBuf;
+
+    use super::super::files::MAX_NAMES;
     use super::super::files::fake::Table;
     use super::super::rule::{Rule, RuleSet, Source};
     use super::super::{Access, Places};
@@ -290,6 +293,72 @@ mod tests {
         }
         assert!(count > 500, "{count}");
         assert_eq!(wrong, Vec::<String>::new(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    }
+
+    /// A project of so many folders with a hundred names each, and one file with secrets.
+    struct Vast(usize, &'static str);
+
+    impl Files for Vast {
+        fn link(&self, _: &Path) -> Option<PathBuf> {
+            None
+        }
+
+        fn is_file(&self, path: &Path) -> bool {
+            self.names(path).is_empty()
+        }
+
+        fn names(&self, folder: &Path) -> Vec<String> {
+            let mut names: Vec<String> = match folder.components().count() {
+                2 => (0..self.0).map(|at| format!("d{at}")).collect(),
+                3 => (0..100).map(|at| format!("f{at}")).collect(),
+                _ => Vec::new(),
+            };
+            names.extend(
+                Path::new(self.1)
+                    .strip_prefix(folder)
+                    .ok()
+                    .and_then(|rest| Some(rest.components().next()?.as_os_str().to_str()?.to_owned())),
+            );
+            names.truncate(MAX_NAMES);
+            names
+        }
+
+        fn is_mount(&self, _: &Path) -> bool {
+            false
+        }
+
+        fn repository(&self, _: &Path) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn secrets_are_looked_for_among_what_lies_nearest() {
+        let rules = RuleSet::default();
+        for (folders, secret, line, want) in [
+            (10, "/p/d3/.env", "grep -r x .", Behavior::Ask),
+            (10, "/p/d3/f4/sub/.env", "grep -r x .", Behavior::Ask),
+            (10, "/p/d3/.hidden/.env", "rg x", Behavior::Allow),
+            (1_000, "/p/.env", "grep -r x .", Behavior::Ask),
+            // Too far away in a project this large: else each search of it would ask.
+            (1_000, "/p/d999/sub/.env", "grep -r x .", Behavior::Allow),
+            (1_000, "/p/d999/sub/.env", "grep -r x d999", Behavior::Ask),
+            // Not even the nearest names are known.
+            (5_000, "/p/.env", "grep -r x .", Behavior::Ask),
+            (5_000, "/p/.env", "ls -R", Behavior::Allow),
+            (1_000, "/p/.env", "grep -r x . --include '*.rs'", Behavior::Allow),
+        ] {
+            let access = Access::Shell { command: line.to_owned(), cwd: "/p".into() };
+            let places = Places::for_tests();
+            let query = Query { tool: "Bash", access: &access, mode: Mode::Plan, rules: &rules, places: &places };
+            let decision = decide(&query, &Vast(folders, secret));
+            assert_eq!(decision.behavior, want, "{folders} {secret} {line}: {decision:?}");
+        }
+        // A line that has looked at all it may look at is not told that there is nothing.
+        let access = Access::Shell { command: "grep -r x d1 d2 .; ".repeat(20), cwd: "/p".into() };
+        let places = Places::for_tests();
+        let query = Query { tool: "Bash", access: &access, mode: Mode::Plan, rules: &rules, places: &places };
+        assert_eq!(decide(&query, &Vast(1_000, "/none")).behavior, Behavior::Ask);
     }
 
     #[test]
