@@ -1,6 +1,7 @@
 //! What the read-only list says of programs is tried: every listed option in every position, in other spellings and beside
 //! letters that are not listed. Each line that is let pass is run by the program itself, under a filter of system calls that
-//! ends it when it writes, removes, runs, connects or signals; a file beside the project tells when it was opened.
+//! ends it when it writes, removes, runs, connects or signals; a file beside the project and one with secrets in it tell when
+//! they were opened.
 //!
 //! Each program has its share of lines; `COCODE_OPTION_FUZZ=all cargo test --test it option_fuzz` tries all of them.
 
@@ -64,6 +65,7 @@ fn victim(root: &Path) -> Places {
         ("run.awk", "{ print > \"new.txt\" }\n"),
         ("run.sh", "#!/bin/sh\n: > new.txt\n"),
         ("sub/c.txt", "c\n"),
+        ("sub/.env", "KEY=one\n"),
     ] {
         std::fs::write(project.join(name), text).unwrap();
     }
@@ -93,6 +95,8 @@ fn spelled(name: &str, options: &[(String, bool)]) -> Vec<Vec<String>> {
                 [next, &["--", "new.txt", "a.txt"]].concat(),
                 [next, next, &["a.txt"]].concat(),
                 [next, &["one", "sub"]].concat(),
+                [next, &["one"]].concat(),
+                [next, &["sub", "."]].concat(),
             ] {
                 add(&line);
             }
@@ -324,19 +328,23 @@ fn run(program: &Path, name: &str, words: &[String], places: &Places, strict: bo
     }
 }
 
-/// Tells whether a file was opened since it was last asked.
-struct Watch(libc::c_int);
+/// Tells whether one of some files was opened since it was last asked.
+pub(crate) struct Watch(libc::c_int);
 
 impl Watch {
-    fn new(file: &Path) -> Watch {
-        let file = CString::new(file.as_os_str().as_bytes()).unwrap();
+    pub(crate) fn new(files: &[&Path]) -> Watch {
         // SAFETY: plain system calls.
         let watch = unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) };
-        assert!(watch >= 0 && unsafe { libc::inotify_add_watch(watch, file.as_ptr(), libc::IN_OPEN) } >= 0);
+        assert!(watch >= 0);
+        for file in files {
+            let file = CString::new(file.as_os_str().as_bytes()).unwrap();
+            // SAFETY: as above.
+            assert!(unsafe { libc::inotify_add_watch(watch, file.as_ptr(), libc::IN_OPEN) } >= 0);
+        }
         Watch(watch)
     }
 
-    fn was_opened(&self) -> bool {
+    pub(crate) fn was_opened(&self) -> bool {
         let mut room = [0_u8; 4096];
         // SAFETY: the buffer is as long as is said.
         unsafe { libc::read(self.0, room.as_mut_ptr().cast(), room.len()) > 0 }
@@ -360,7 +368,7 @@ fn what_the_list_lets_pass_only_reads() {
                 let root = temp.path().canonicalize().unwrap();
                 let places = victim(&root);
                 let before = super::plan_enforced::snapshot(&root);
-                let watch = Watch::new(&root.join("secret.txt"));
+                let watch = Watch::new(&[&root.join("secret.txt"), &places.project.join("sub/.env")]);
                 while let Some((name, lines)) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let Some(program) = installed(name) else {
                         missing.lock().unwrap().push(*name);

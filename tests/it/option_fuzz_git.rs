@@ -1,6 +1,7 @@
 //! What the tables say of git is tried: every option that they list and every option that git tells, with values that would
 //! write or run something, for each subcommand that may only read. Each line that is let pass is run as a line that only
-//! reads is, in a repository beside settings of a user that name programs; whatever is written or started leaves a mark.
+//! reads is, in a repository beside settings of a user that name programs; whatever is written or started leaves a
+//! mark, and a file with secrets that git does not track tells when it was opened.
 //!
 //! Each subcommand has its share of lines; `COCODE_OPTION_FUZZ=all cargo test --test it option_fuzz_git` tries all of them.
 
@@ -14,13 +15,14 @@ use cocode::permission::{
     Access, Behavior, Disk, Listed, Mode, Places, QUIET_GIT, Query, RuleSet, decide, listed_git_options,
 };
 
+use super::option_fuzz::Watch;
 use super::plan_enforced::{git, snapshot};
 
 /// Lines of a subcommand that are tried where not all are asked for.
 const SHARE: usize = 60;
 
 /// Values that would run a program, write a file, or lead somewhere else.
-const BAITS: &[&str] = &["mark", "./mark", "new.txt", "../home", "%G?"];
+const BAITS: &[&str] = &["mark", "./mark", "new.txt", "../home", "%G?", "one", "sub"];
 
 /// Options of git that write, run, or read more than they say, wherever they are known.
 #[rustfmt::skip]
@@ -77,6 +79,7 @@ fn victim(root: &Path) -> Places {
     // Newer than the index, so that git would like to refresh it.
     std::fs::write(project.join("a.txt"), "three\n").unwrap();
     std::fs::write(project.join("new.txt"), "old\n").unwrap();
+    std::fs::write(project.join("sub/.env"), "KEY=one\n").unwrap();
     let trap = root.join("traps/mark");
     let trap = trap.display();
     let settings = format!(
@@ -215,12 +218,17 @@ fn what_the_tables_let_pass_of_git_only_reads() {
             scope.spawn(|| {
                 let (mut temp, mut root, mut places) = laid_out();
                 let mut before = snapshot(&root);
+                let mut watch = Watch::new(&[&places.project.join("sub/.env")]);
                 while let Some(line) = lines.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if judged(line, &places) != Behavior::Allow {
                         continue;
                     }
                     ran.fetch_add(1, Ordering::Relaxed);
+                    watch.was_opened();
                     run(line, &places, true);
+                    if watch.was_opened() {
+                        wrong.lock().unwrap().push(format!("{line}: it read what is secret"));
+                    }
                     let after = snapshot(&root);
                     if after != before {
                         let of = |path: &&PathBuf| before.get(*path) != after.get(*path);
@@ -228,6 +236,7 @@ fn what_the_tables_let_pass_of_git_only_reads() {
                         wrong.lock().unwrap().push(format!("{line}: {changed:?}"));
                         (temp, root, places) = laid_out();
                         before = snapshot(&root);
+                        watch = Watch::new(&[&places.project.join("sub/.env")]);
                     }
                 }
                 drop(temp);
