@@ -158,7 +158,12 @@ fn spelled((name, listed): &Listed) -> Vec<String> {
 
 /// Lines that are tried in every share.
 fn always(name: &str) -> Vec<String> {
-    let mut lines = vec![format!("git {name}"), format!("git {name} HEAD"), format!("git {name} --help")];
+    let mut lines = vec![
+        format!("git {name} --dirty"),
+        format!("git {name}"),
+        format!("git {name} HEAD"),
+        format!("git {name} --help"),
+    ];
     for acting in ACTING {
         lines.push(format!("git {name} {acting} HEAD"));
         lines.push(format!("git {name} HEAD {acting}"));

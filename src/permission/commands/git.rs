@@ -121,9 +121,10 @@ const SUBCOMMANDS: &[Reader] = &[
     sub("cat-file", "tspe", "", ""),
     sub(
         "describe",
+        // Not --dirty and --broken: they refresh the index.
         "",
         "",
-        "all tags contains abbrev= candidates= exact-match debug long match= exclude= always first-parent dirty? broken?",
+        "all tags contains abbrev= candidates= exact-match debug long match= exclude= always first-parent",
     ),
     sub("check-attr", "az", "", "all cached"),
     sub("merge-base", "a", "", "all octopus independent is-ancestor fork-point"),
