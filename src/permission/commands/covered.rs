@@ -195,6 +195,8 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
     let one_dash = name == "go";
     let of = |word: &String| match word.strip_prefix('-') {
         Some(option) if one_dash && !option.starts_with('-') => Argument::of(&format!("--{option}")),
+        // How many commits.
+        Some(count) if name == "git" && count.parse::<u32>().is_ok() => Argument::of(count),
         _ => Argument::of(word),
     };
     let found = options.acting(rest.iter().map(of).collect());

@@ -1,7 +1,7 @@
 //! Options that make a command execute or write. A rule covers them only when it names them.
 
-use super::{commit, covered};
 use super::script::sed_only_prints;
+use super::{commit, covered};
 
 struct Danger {
     name: &'static str,
@@ -64,10 +64,7 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
         return options;
     }
     // What is known of these programs is what is harmless: a rule covers nothing else of them that it does not name.
-    if let Some(unlisted) = super::unlisted(name, arguments) {
-        return unlisted;
-    }
-    if let Some(acting) = covered::acts(name, arguments) {
+    if let Some(acting) = covered::acts(name, arguments).or_else(|| super::unlisted(name, arguments)) {
         return acting;
     }
     // Programs that show something and take commands by the way.

@@ -144,6 +144,11 @@ const SUBCOMMANDS: &[Reader] = &[
     sub("version", "", "", "build-options"),
 ];
 
+/// Whether all that a subcommand may do without changing anything is listed: of `log`, `diff` or `grep`, and not of `branch`.
+pub(super) fn is_listed(subcommand: &str) -> bool {
+    subcommand == "grep" || SUBCOMMANDS.iter().any(|reader| reader.name == subcommand)
+}
+
 /// Whether a git command only reads.
 ///
 /// # Errors

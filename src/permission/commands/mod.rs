@@ -87,21 +87,27 @@ const ELSEWHERE: [&str; 4] = ["-L", "-H", "-follow", "-samefile"];
 /// The words by which a command does what is not known to only look; None for a program that none of its options makes act,
 /// or of which too little is known.
 fn unlisted(name: &str, arguments: &[String]) -> Option<Vec<String>> {
+    let subcommand = arguments.first().filter(|_| name == "git").map(String::as_str);
     let acts = matches!(name, "find" | "sed" | "date" | "xxd")
+        || subcommand.is_some_and(git::is_listed)
         || readers::READERS.iter().any(|reader| reader.name == name && reader.acts);
     if !acts {
         return None;
     }
     let looks = |words: &[&str]| {
-        let words: Vec<Word> = words.iter().map(|word| plain(word)).collect();
+        let words: Vec<Word> = subcommand.iter().chain(words).map(|word| plain(word)).collect();
         match readers::READERS.iter().find(|reader| reader.name == name) {
             Some(reader) => reader.reads(&words).is_ok(),
             None if name == "find" => find::reads(&words).is_ok(),
+            None if name == "git" => git::reads(&words).is_ok(),
             None => special::reads(name, &words).is_some_and(|reads| reads.is_ok()),
         }
     };
-    let words: Vec<&str> =
-        arguments.iter().map(String::as_str).filter(|word| name != "find" || !ELSEWHERE.contains(word)).collect();
+    let words: Vec<&str> = arguments[usize::from(subcommand.is_some())..]
+        .iter()
+        .map(String::as_str)
+        .filter(|word| name != "find" || !ELSEWHERE.contains(word))
+        .collect();
     if looks(&words) {
         return Some(Vec::new());
     }
