@@ -41,9 +41,11 @@ struct Ready {
     call: ToolCall,
     tool: Arc<dyn Tool>,
     access: Access,
-    /// It provably changes nothing: plan mode would let it run. Then undo need not speak of it, nothing has to be on disk
-    /// first, and git must not run what a repository's configuration names.
+    /// It provably changes nothing: plan mode would let it run. Then undo need not speak of it, and nothing has to be on disk
+    /// first.
     reads: bool,
+    /// Git must not run what a repository names, as the decision that let the call run says.
+    quiet_git: bool,
     /// What PreToolUse hooks said of it.
     said: Option<Verdict>,
 }

@@ -28,11 +28,13 @@ pub struct Decision {
     pub reasons: Vec<String>,
     /// Rules that would have allowed the call, one for each simple command. Empty when none is narrow enough.
     pub suggestions: Vec<Rule>,
+    /// Git is started in it and passes because it only reads: it runs with [`QUIET_GIT`](super::QUIET_GIT).
+    pub quiet_git: bool,
 }
 
 impl Decision {
     fn new(behavior: Behavior, reason: impl Into<String>) -> Decision {
-        Decision { behavior, reasons: vec![reason.into()], suggestions: Vec::new() }
+        Decision { behavior, reasons: vec![reason.into()], suggestions: Vec::new(), quiet_git: false }
     }
 }
 
@@ -201,10 +203,10 @@ pub(super) fn write(query: &Query, tool: &str, path: &Path, files: &dyn Files) -
     if !places.inside(path, files) {
         return Verdict::new(Behavior::Ask, format!("{} is outside the workspace", files.resolve(path).display()));
     }
+    let shown = path.strip_prefix(&places.project).unwrap_or(path);
     if query.mode == Mode::AcceptEdits {
         return Verdict::new(Behavior::Allow, "mode acceptEdits");
     }
-    let shown = path.strip_prefix(&places.project).unwrap_or(path);
     Verdict::new(Behavior::Ask, format!("it changes {}", shown.display()))
 }
 

@@ -1,9 +1,11 @@
 //! Judges a shell line: its parts, the text of it that no grammar reads, and what the mode makes of them.
 
+mod git;
 mod judge;
 
 use std::path::Path;
 
+use self::git::Git;
 use self::judge::Judge;
 use super::decide::{Decision, Query, Verdict, because};
 use super::files::Files;
@@ -26,6 +28,7 @@ struct Part {
     writes: bool,
     /// The command, for suggestions.
     words: Vec<Word>,
+    git: Git,
 }
 
 /// Most rules that one dialog offers.
@@ -43,20 +46,26 @@ pub(super) fn decide(query: &Query, command: &str, cwd: &Path, files: &dyn Files
         Ok(line) => line,
         Err(reason) => return unparsable(query, command, reason, cwd, files),
     };
-    for behavior in [Behavior::Deny, Behavior::Ask] {
-        if let Some(entry) = query.entries(behavior).find(|entry| matching::touches_raw(&entry.rule, &raw)) {
-            // In plan mode an ask rule is no way in for what is refused anyway.
-            if behavior == Behavior::Deny || query.mode != Mode::Plan {
-                let deny =
-                    all_parts(query, line, cwd, files).into_iter().find(|part| part.verdict.behavior == Behavior::Deny);
-                return match deny.filter(|_| behavior == Behavior::Ask) {
-                    Some(part) => answer(Behavior::Deny, vec![shown(&part)]),
-                    None => answer(behavior, vec![because(entry)]),
-                };
-            }
+    let parts = all_parts(query, line, cwd, files);
+    let quiet_git = git::quiet(&parts);
+    let decision = ruled(query, &raw, &parts).unwrap_or_else(|| conclude(query, parts, command));
+    Decision { quiet_git, ..decision }
+}
+
+/// What a rule about the text of the line says.
+fn ruled(query: &Query, raw: &str, parts: &[Part]) -> Option<Decision> {
+    [Behavior::Deny, Behavior::Ask].into_iter().find_map(|behavior| {
+        let entry = query.entries(behavior).find(|entry| matching::touches_raw(&entry.rule, raw))?;
+        // In plan mode an ask rule is no way in for what is refused anyway.
+        if behavior == Behavior::Ask && query.mode == Mode::Plan {
+            return None;
         }
-    }
-    conclude(query, all_parts(query, line, cwd, files), command)
+        let deny = parts.iter().find(|part| part.verdict.behavior == Behavior::Deny);
+        Some(match deny.filter(|_| behavior == Behavior::Ask) {
+            Some(part) => answer(Behavior::Deny, vec![shown(part)]),
+            None => answer(behavior, vec![because(entry)]),
+        })
+    })
 }
 
 fn all_parts(query: &Query, line: &shell::Line, cwd: &Path, files: &dyn Files) -> Vec<Part> {
@@ -96,7 +105,7 @@ pub(super) fn suggestions(query: &Query, command: &str, cwd: &Path, files: &dyn 
 }
 
 fn answer(behavior: Behavior, reasons: Vec<String>) -> Decision {
-    Decision { behavior, reasons, suggestions: Vec::new() }
+    Decision { behavior, reasons, suggestions: Vec::new(), quiet_git: false }
 }
 
 fn shown(part: &Part) -> String {

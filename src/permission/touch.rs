@@ -105,8 +105,10 @@ pub(super) fn paths(word: &Word, cwd: &Cwd, places: &Places, files: &dyn Files) 
 /// Judges what a reading command looks at; the worst comes first.
 pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn Files) -> Verdict {
     let mut worst = Verdict::new(Behavior::Allow, "it only reads");
-    if let Some(Err(reason)) = reads.git.as_ref().map(|words| git_starts(words, cwd, query.places, files)) {
-        worse(&mut worst, Verdict::new(Behavior::Ask, reason));
+    if let Err(reason) = gate(query, reads, cwd, files) {
+        // Who allowed `git status` meant no program that a repository names.
+        let firm = query.mode != Mode::Bypass;
+        worse(&mut worst, Verdict { behavior: Behavior::Ask, reason, firm });
     }
     let mut all = Vec::new();
     for word in &reads.paths {
@@ -212,11 +214,12 @@ fn enters(reads: &Reads, all: &[PathBuf], cwd: &Cwd, places: &Places, files: &dy
     !start.0.is_some_and(|folders| folders.iter().all(tracked))
 }
 
-/// Whether git finds nothing to obey from where the words lead.
-fn git_starts(words: &[Word], cwd: &Cwd, places: &Places, files: &dyn Files) -> Result<(), String> {
+/// Whether git, if the command starts it, finds nothing to obey where it looks.
+pub(super) fn gate(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn Files) -> Result<(), String> {
+    let Some(words) = &reads.git else { return Ok(()) };
     let mut cwd = cwd.clone();
     for word in words {
-        cwd = Cwd(paths(word, &cwd, places, files));
+        cwd = Cwd(paths(word, &cwd, query.places, files));
     }
     let folders = cwd.0.ok_or("nobody knows in which folder git starts")?;
     folders.iter().try_for_each(|folder| files.repository(folder))

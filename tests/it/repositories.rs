@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use cocode::permission::{Access, Behavior, Disk, Mode, Places, QUIET_GIT, Query, RuleSet, decide, repository};
+use cocode::permission::{
+    Access, Behavior, Decision, Disk, Mode, Places, QUIET_GIT, Query, RuleSet, Source, decide, repository,
+};
 use cocode::protocol::{ListKind, Op};
 
 use super::support::harness::Harness;
@@ -234,12 +236,20 @@ impl Fixture {
     }
 
     fn decide(&self, line: &str, mode: Mode) -> Behavior {
+        self.ruled(line, mode, &[]).behavior
+    }
+
+    /// The decision with these allow rules of the user's.
+    fn ruled(&self, line: &str, mode: Mode, allowed: &[&str]) -> Decision {
         let cwd = self.cwd();
         let places = Places { project: cwd.clone(), cwd: cwd.clone(), ..Places::default() };
         let access = Access::Shell { command: line.into(), cwd };
-        let rules = RuleSet::default();
+        let mut rules = RuleSet::default();
+        for rule in allowed {
+            rules.add(Behavior::Allow, rule.parse().unwrap(), Source::User);
+        }
         let query = Query { tool: "Bash", access: &access, mode, rules: &rules, places: &places };
-        decide(&query, &Disk).behavior
+        decide(&query, &Disk)
     }
 
     /// Starts in a copy of the repository and asks for changes; whether that left a mark or told a secret.
@@ -299,6 +309,62 @@ async fn a_hostile_repository_runs_nothing_unasked() {
     assert!(HOSTILE.len() > 40);
     assert_eq!((marks, unasked), (Vec::new(), Vec::<String>::new()));
     assert!(2 * harmless.len() < HOSTILE.len(), "{harmless:?}");
+}
+
+#[test]
+fn a_rule_about_git_does_not_open_the_gate() {
+    let rules = ["Bash(git status:*)", "Bash(git diff:*)", "Bash(git log:*)", "Bash(timeout 5 git status)"];
+    let rules = [&rules[..], &["Bash(/usr/bin/git status:*)"]].concat();
+    for (name, setup) in HOSTILE.iter().filter(|(name, _)| !name.contains("pipe")) {
+        let fixture = Fixture::new(setup);
+        for line in [
+            "git status",
+            "git status -v",
+            "git diff --ext-diff",
+            "git log -p",
+            "timeout 5 git status",
+            "/usr/bin/git status",
+        ] {
+            for mode in [Mode::Default, Mode::AcceptEdits, Mode::Plan] {
+                let decision = fixture.ruled(line, mode, &rules);
+                assert_ne!(decision.behavior, Behavior::Allow, "{name}: {line} in {mode}");
+                assert!(!decision.quiet_git, "{name}: {line} in {mode}");
+            }
+        }
+    }
+}
+
+/// What is decided in a repository that names nothing, and whether git is kept from running its hooks.
+#[test]
+fn git_that_passes_as_reading_runs_no_hooks() {
+    use Behavior::{Allow, Ask};
+    let fixture = Fixture::new("printf '#!/bin/sh\\ntouch '$M.ran > .git/hooks/post-index-change; touch a");
+    let rules =
+        ["Bash(cargo test:*)", "Bash(git commit:*)", "Bash(git log:*)", "Bash(timeout 5 git log)", "Bash(echo:*)"];
+    for (mode, line, want) in [
+        (Mode::Default, "gi\"\"t status", (Allow, true)),
+        (Mode::Plan, "g\\it status", (Allow, true)),
+        (Mode::Plan, "'g'it status", (Allow, true)),
+        (Mode::AcceptEdits, "git status > out", (Allow, true)),
+        (Mode::AcceptEdits, "git diff > out", (Allow, true)),
+        (Mode::AcceptEdits, "mkdir x; git diff", (Ask, true)),
+        (Mode::Default, "git status > out", (Ask, true)),
+        (Mode::Default, "cargo test; git status", (Allow, true)),
+        (Mode::Default, "timeout 5 git log", (Allow, true)),
+        // A person is asked about a command that may need what git would run.
+        (Mode::Default, "git status; ./release.sh", (Ask, false)),
+        (Mode::Bypass, "git status; ./release.sh", (Allow, false)),
+        (Mode::Bypass, "git status", (Allow, true)),
+        // The hooks are the commit's, and then also of what stands beside it.
+        (Mode::Default, "git commit -m x", (Allow, false)),
+        (Mode::Default, "git status && git commit -m x", (Ask, false)),
+        (Mode::Default, "git commit -m x && git log", (Allow, false)),
+        (Mode::Default, "ls; cargo test", (Allow, false)),
+        (Mode::Default, "echo git status", (Allow, false)),
+    ] {
+        let decision = fixture.ruled(line, mode, &rules);
+        assert_eq!((decision.behavior, decision.quiet_git), want, "{line} in {mode}: {decision:?}");
+    }
 }
 
 #[test]

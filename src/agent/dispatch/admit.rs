@@ -77,7 +77,7 @@ impl Agent {
         let decision = self.decide_ready(&ready);
         tracing::debug!(tool = %ready.call.name, behavior = ?decision.behavior, "decided");
         match decision.behavior {
-            Behavior::Allow => Ok(Admission::Run(ready)),
+            Behavior::Allow => Ok(Admission::Run(Ready { quiet_git: decision.quiet_git, ..ready })),
             Behavior::Deny => Ok(self.denied(&ready, &decision)),
             Behavior::Ask => match self.answered_by_hooks(ready, desk, cancel).await? {
                 // Its input may be another one now.
@@ -93,7 +93,7 @@ impl Agent {
             let rules = &RuleSet::default();
             self.decide_by(&call.name, &access, Mode::Plan, rules).behavior == Behavior::Allow
         };
-        Ready { call, tool, access, reads, said: None }
+        Ready { call, tool, access, reads, quiet_git: false, said: None }
     }
 
     /// A skill under its own name, however it was called, so that a rule against it holds. A rule may name an alias, too.
@@ -138,6 +138,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Admission, session::Error> {
         let decision = self.decide_ready(&ready);
+        let ready = Ready { quiet_git: decision.quiet_git, ..ready };
         let dirs = self.dirs();
         let mut diff = ready.tool.preview(&ready.call.input, &dirs, self.settings.user_home.as_deref());
         if let Some(diff) = &mut diff
@@ -166,7 +167,9 @@ impl Agent {
         };
         let answer = match self.wait(&ready, question, desk, cancel).await? {
             Waited::Answer(answer) => answer,
-            Waited::Decided(decision) if decision.behavior == Behavior::Allow => return Ok(Admission::Run(ready)),
+            Waited::Decided(decision) if decision.behavior == Behavior::Allow => {
+                return Ok(Admission::Run(Ready { quiet_git: decision.quiet_git, ..ready }));
+            }
             Waited::Decided(decision) => return Ok(self.denied(&ready, &decision)),
         };
         // Only what was offered can be chosen.

@@ -106,7 +106,7 @@ impl Agent {
                     Behavior::Allow | Behavior::Ask => {
                         let what = decided::subject(&ready.call, &ready.tool.title(&ready.call.input));
                         self.decided_call((true, Decider::Hook, Lasts::Once), &what, desk).await?;
-                        Hooked::Settled(Admission::Run(ready))
+                        Hooked::Settled(Admission::Run(Ready { quiet_git: decision.quiet_git, ..ready }))
                     }
                 })
             }

@@ -4,6 +4,7 @@
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::Ready;
 use super::admit::Admission;
 use super::hooked::Hooked;
 use crate::agent::Agent;
@@ -62,9 +63,11 @@ impl Agent {
                 return Ok(result);
             }
         };
-        if self.decide_ready(&ready).behavior != Behavior::Allow {
+        let decision = self.decide_ready(&ready);
+        if decision.behavior != Behavior::Allow {
             return Ok(refused("Refused: the user would have to be asked, and nobody is while a summary is written."));
         }
+        let ready = Ready { quiet_git: decision.quiet_git, ..ready };
         let done = self.run_all(vec![ready], &desk, cancel).await?;
         let missing = || ToolResult::of_text(CallId(call.id.0.clone()), Outcome::Interrupted, "It did not run.");
         Ok(done.into_iter().next().map_or_else(missing, |done| done.result))

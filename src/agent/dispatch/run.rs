@@ -30,12 +30,11 @@ impl Agent {
         Sight::of(&query, &Disk)
     }
 
-    /// Settings for a line that runs because it only reads: git must not run what a repository's configuration names.
-    /// None for any other call, so that hooks and filters work where the user allowed a change.
+    /// Settings for a line that only reads, or in which git passed because it does: git must not run what a repository
+    /// names. None for any other call, so that hooks and filters work where the user allowed a change.
     fn quiet(&self, ready: &Ready) -> Option<tools::Settings> {
-        if !ready.reads || !matches!(ready.access, Access::Shell { .. }) {
-            return None;
-        }
+        let reads = ready.reads && matches!(ready.access, Access::Shell { .. });
+        (ready.quiet_git || reads).then_some(())?;
         let mut settings = (*self.settings.tools).clone();
         settings.env.extend(QUIET_GIT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         Some(settings)

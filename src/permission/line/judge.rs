@@ -16,6 +16,7 @@ use super::super::values::{Values, set_by};
 use super::super::wrapper;
 use super::super::{Behavior, Mode};
 use super::Part;
+use super::git::{self, Git};
 
 /// Most wrappers around one command that are looked behind, as in `nice timeout 5 env A=1 ls`.
 const MAX_WRAPPERS: usize = 16;
@@ -60,11 +61,12 @@ impl<'a> Judge<'a> {
                 touch::worse(&mut self.parts[at].verdict, Verdict::new(Behavior::Ask, reason));
             }
         }
+        git::beside(&mut self.parts);
         self.parts
     }
 
     fn push(&mut self, text: String, verdict: Verdict, read_only: bool) {
-        self.parts.push(Part { text, verdict, read_only, edit: false, writes: false, words: Vec::new() });
+        self.parts.push(Part { text, verdict, read_only, edit: false, writes: false, words: Vec::new(), git: Git::No });
     }
 
     /// Judges a construct; returns where the shell may be after it succeeded and after it failed.
@@ -237,7 +239,15 @@ impl<'a> Judge<'a> {
             }
         }
         let read_only = !writes || worst.behavior == Behavior::Allow;
-        self.parts.push(Part { text, verdict: worst, read_only, edit: false, writes: file, words: Vec::new() });
+        self.parts.push(Part {
+            text,
+            verdict: worst,
+            read_only,
+            edit: false,
+            writes: file,
+            words: Vec::new(),
+            git: Git::No,
+        });
     }
 
     fn command(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
@@ -269,6 +279,7 @@ impl<'a> Judge<'a> {
                     edit: false,
                     writes: false,
                     words: words.to_vec(),
+                    git: git::kind(self.query, words, &cwd, self.files, || false),
                 });
                 return (Cwd(None), Cwd(None));
             }
@@ -299,7 +310,8 @@ impl<'a> Judge<'a> {
         };
         let (verdict, read_only, edit) = self.judge(words, &cwd, unlooked);
         let moved = touch::shell_state(&known[0]) || words[0].literal().is_none();
-        self.parts.push(Part { text, verdict, read_only, edit, writes: false, words: words.to_vec() });
+        let git = git::kind(self.query, words, &cwd, self.files, || self.is_allowed(words, &cwd));
+        self.parts.push(Part { text, verdict, read_only, edit, writes: false, words: words.to_vec(), git });
         if moved { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
     }
 
@@ -346,6 +358,10 @@ impl<'a> Judge<'a> {
             Err(reason) => {
                 if let Some(verdict) = touch::judge_words(self.query, words, cwd, self.files) {
                     return (verdict, false, false);
+                }
+                let unfit = git::unfit(self.query, words, cwd, self.files);
+                if let Some(reason) = unfit.filter(|_| self.query.mode != Mode::Bypass) {
+                    return (Verdict::firm(reason), false, false);
                 }
                 reason.clone()
             }
@@ -397,7 +413,15 @@ impl<'a> Judge<'a> {
         };
         let (Some(target), Some(from)) = (target, cwd.0.clone()) else {
             let verdict = Verdict::new(Behavior::Ask, "nobody knows where it goes");
-            self.parts.push(Part { text, verdict, read_only: true, edit: false, writes: false, words: words.to_vec() });
+            self.parts.push(Part {
+                text,
+                verdict,
+                read_only: true,
+                edit: false,
+                writes: false,
+                words: words.to_vec(),
+                git: Git::No,
+            });
             return (Cwd(None), Cwd(None));
         };
         let to: Vec<PathBuf> = from.iter().map(|from| lexical(&from.join(&target))).collect();
@@ -417,6 +441,7 @@ impl<'a> Judge<'a> {
             edit: false,
             writes: false,
             words: words.to_vec(),
+            git: Git::No,
         });
         (Cwd(Some(to)), cwd)
     }

@@ -1,0 +1,67 @@
+//! Which commands of a line start git, and for what: reading, or changing something.
+
+use super::super::Behavior;
+use super::super::commands;
+use super::super::decide::{Query, Verdict};
+use super::super::files::Files;
+use super::super::shell::Word;
+use super::super::touch::{self, Cwd};
+use super::super::wrapper;
+use super::Part;
+
+/// How a command starts git.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Git {
+    /// Not at all, or where the repository names programs: then a person decides.
+    No,
+    /// It only reads, and the repository names nothing that it would run. `ruled`: an allow rule covers the command, too.
+    Reads { ruled: bool },
+    /// It may change something, so the repository's hooks and filters belong to it.
+    Changes,
+}
+
+/// What the command makes of git, also when it starts it through others such as `timeout`.
+pub(super) fn kind(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn Files, ruled: impl FnOnce() -> bool) -> Git {
+    let Some(words) = inner(words) else { return Git::No };
+    match commands::reads(&words) {
+        Ok(reads) if touch::gate(query, &reads, cwd, files).is_ok() => Git::Reads { ruled: ruled() },
+        Ok(_) => Git::No,
+        Err(_) => Git::Changes,
+    }
+}
+
+/// The git command in the words, by its plain name.
+fn inner(mut words: &[Word]) -> Option<Vec<Word>> {
+    while let Some(Ok(inner)) = wrapper::unwrap(words) {
+        words = inner;
+    }
+    let name = words.first()?.known();
+    (name.rsplit('/').next()? == "git").then(|| [&[commands::plain("git")], &words[1..]].concat())
+}
+
+/// Why the repository must not be read by a command that a rule lets pass, though its options are not known to only read:
+/// who allowed `git diff` thought of reading.
+pub(super) fn unfit(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn Files) -> Option<String> {
+    let words = inner(words)?;
+    let option = |at: usize| words[at].prefix().starts_with('-') || at > 1 && words[at - 1].known() == "-C";
+    let subcommand = (1..words.len()).find(|at| !option(*at))?;
+    touch::gate(query, &commands::reads(&words[..=subcommand]).ok()?, cwd, files).err()
+}
+
+/// Beside a git command that changes something, one that reads would run hooks, too: that asks, or a rule allows it.
+pub(super) fn beside(parts: &mut [Part]) {
+    if parts.iter().any(|part| part.git == Git::Changes) {
+        for part in parts.iter_mut().filter(|part| part.git == Git::Reads { ruled: false }) {
+            let reason = "beside a git command that may change something, it runs the repository's hooks, too";
+            touch::worse(&mut part.verdict, Verdict::new(Behavior::Ask, reason));
+        }
+    }
+}
+
+/// Whether git must run nothing that a repository names: something in the line passes because git only reads, and nothing
+/// in it changes things with git or is there for a person to decide.
+pub(super) fn quiet(parts: &[Part]) -> bool {
+    let asks = |part: &Part| !part.read_only && !part.edit && !part.writes && part.verdict.behavior != Behavior::Allow;
+    parts.iter().any(|part| matches!(part.git, Git::Reads { .. }))
+        && !parts.iter().any(|part| part.git == Git::Changes || asks(part))
+}
