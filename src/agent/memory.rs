@@ -34,8 +34,17 @@ pub struct Memory {
     pub denied: Vec<(PathBuf, String)>,
 }
 
+/// Who put a file where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// The user, where memory is looked for by itself: lying outside the project is no reason to ask.
+    Own,
+    /// Anybody.
+    Any,
+}
+
 /// What the permission engine says to reading a file.
-pub type Judge<'a> = &'a dyn Fn(&Path) -> (Behavior, String);
+pub type Judge<'a> = &'a dyn Fn(&Path, Whose) -> (Behavior, String);
 
 /// Loads memory files, each once while the model has it in front of it.
 #[derive(Debug, Default)]
@@ -117,9 +126,10 @@ impl Loader {
         if !real.is_file() || self.seen.contains_key(&real) || spent >= TOTAL_CAP {
             return;
         }
-        match judge(path) {
+        let whose = if self.is_own(&real, from, path) { Whose::Own } else { Whose::Any };
+        match judge(path, whose) {
             (Behavior::Deny, reason) => return memory.denied.push((path.to_path_buf(), reason)),
-            (Behavior::Ask, _) if !self.is_own(&real, from, path) && !self.allowed.contains(path) => {
+            (Behavior::Ask, _) if !self.allowed.contains(path) => {
                 return memory.outside.push((from.to_path_buf(), path.to_path_buf()));
             }
             _ => {}
@@ -144,7 +154,7 @@ impl Loader {
     }
 
     /// Whether the user put the file where memory is looked for by itself: in their own home, links and imports of it
-    /// included, or, as no link to elsewhere, in a folder above the project.
+    /// included, or in a folder above the project, where a link may lead to the folder's other memory files alone.
     fn is_own(&self, real: &Path, from: &Path, path: &Path) -> bool {
         let within = |home: &PathBuf| {
             from == path && path.parent() == Some(home)
@@ -153,11 +163,12 @@ impl Loader {
         if self.home.as_ref().is_some_and(within) {
             return true;
         }
-        let named = path.file_name().is_some_and(|name| self.names.iter().any(|known| name == known.as_str()));
-        let Some(folder) = path.parent().filter(|folder| named && self.project.starts_with(folder)) else {
+        let named =
+            |path: &Path| path.file_name().is_some_and(|name| self.names.iter().any(|known| name == known.as_str()));
+        let Some(folder) = path.parent().filter(|folder| named(path) && self.project.starts_with(folder)) else {
             return false;
         };
-        from == path && folder.canonicalize().is_ok_and(|folder| real.starts_with(folder))
+        from == path && named(real) && folder.canonicalize().is_ok_and(|folder| real.parent() == Some(&folder))
     }
 
     fn resolve(&self, file: &Path, import: &str) -> PathBuf {
@@ -235,9 +246,9 @@ mod tests {
     }
 
     /// As the permission engine would: what lies outside asks, .env is denied.
-    fn judged(path: &Path, project: &Path) -> (Behavior, String) {
+    fn judged(path: &Path, project: &Path, whose: Whose) -> (Behavior, String) {
         let real = path.canonicalize().unwrap();
-        match (real.ends_with(".env"), real.starts_with(project)) {
+        match (real.ends_with(".env"), real.starts_with(project) || whose == Whose::Own) {
             (true, _) => (Behavior::Deny, "rule".into()),
             (false, true) => (Behavior::Allow, String::new()),
             (false, false) => (Behavior::Ask, String::new()),
@@ -255,7 +266,7 @@ mod tests {
         std::fs::create_dir_all(base.join(cwd)).unwrap();
         let mut loader = Loader::new(names(), Some(base.join("home/.claude")), base.join("project"));
         let project = base.join("project").canonicalize().unwrap();
-        let memory = loader.start(&base.join(cwd), &|path| judged(path, &project));
+        let memory = loader.start(&base.join(cwd), &|path, whose| judged(path, &project, whose));
         let got: Vec<String> = memory
             .files
             .iter()
@@ -307,10 +318,41 @@ mod tests {
         std::fs::create_dir_all(base.join("a/b")).unwrap();
         std::fs::write(base.join("a/AGENTS.md"), "nested").unwrap();
         let mut loader = Loader::new(names(), None, base.clone());
-        let judge = |path: &Path| judged(path, &base);
+        let judge = |path: &Path, whose: Whose| judged(path, &base, whose);
         assert_eq!(loader.start(&base, &judge).files.len(), 0);
         assert_eq!(loader.below(&base.join("a/b/x.rs"), &judge).files.len(), 1);
         assert_eq!(loader.below(&base.join("a/y.rs"), &judge).files.len(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_what_asks_is_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().canonicalize().unwrap();
+        let project = base.join("project");
+        std::fs::create_dir_all(project.join("conf")).unwrap();
+        for file in ["above.txt", "project/.env.asks", "project/conf/.env.asks", "project/notes.md"] {
+            std::fs::write(base.join(file), file).unwrap();
+        }
+        for (name, target) in [
+            ("project/AGENTS.md", "notes.md"),
+            ("project/CLAUDE.md", ".env.asks"),
+            ("project/CLAUDE.local.md", "conf/.env.asks"),
+            ("CLAUDE.md", "above.txt"),
+        ] {
+            std::os::unix::fs::symlink(target, base.join(name)).unwrap();
+        }
+        // A plain file above the project is the user's; the engine asks for it, since it is outside.
+        std::fs::write(base.join("AGENTS.md"), "mine").unwrap();
+        let mut loader = Loader::new(names(), None, project.clone());
+        let judge = |path: &Path, whose: Whose| match path.canonicalize().unwrap() {
+            real if real.ends_with(".env.asks") => (Behavior::Ask, "it may hold secrets".to_owned()),
+            real => judged(&real, &project, whose),
+        };
+        let memory = loader.start(&project, &judge);
+        let loaded: Vec<_> = memory.files.iter().map(|file| file.path.strip_prefix(&base).unwrap()).collect();
+        assert_eq!(loaded, [Path::new("AGENTS.md"), Path::new("project/AGENTS.md")]);
+        assert_eq!(memory.outside.len(), 3, "{:?}", memory.outside);
     }
 
     #[cfg(unix)]
@@ -331,7 +373,7 @@ mod tests {
         assert!(std::process::Command::new("mkfifo").arg(project.join("fifo.md")).status().unwrap().success());
         std::fs::File::create(project.join("sub/AGENTS.md")).unwrap().set_len(3 << 30).unwrap();
         let mut loader = Loader::new(names(), Some(home.clone()), project.clone());
-        let judge = |path: &Path| judged(path, &project);
+        let judge = |path: &Path, whose: Whose| judged(path, &project, whose);
         let memory = loader.start(&project, &judge);
         assert_eq!(memory.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>(), [project.join("AGENTS.md")]);
         let asked: Vec<_> = memory.outside.iter().map(|(_, file)| file.clone()).collect();

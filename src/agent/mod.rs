@@ -358,7 +358,8 @@ impl Agent {
 
     /// Memory files that a session in this folder begins with, in order, with their counts of lines.
     pub fn memory_files(&self) -> Vec<(PathBuf, usize)> {
-        let files = self.fresh_memory().start(&self.policy.places.project, &|path| self.judge_memory(path)).files;
+        let files =
+            self.fresh_memory().start(&self.policy.places.project, &|path, whose| self.judge_memory(path, whose)).files;
         files.into_iter().map(|file| (file.path, file.text.lines().count())).collect()
     }
 

@@ -9,7 +9,7 @@ use super::desk::{Desk, Prompt};
 use super::memory::{self, Memory};
 use super::prompt::{self, opens};
 use crate::message::{Block, CallId, Content, Effect, Kind, MemoryCause, Message, Outcome};
-use crate::permission::{Access, Behavior, Mode};
+use crate::permission::{self, Access, Behavior, Disk, Mode, Query};
 use crate::protocol::{Answer, Event, Question};
 use crate::session;
 use crate::tools;
@@ -54,15 +54,20 @@ impl Agent {
     /// Loads memory files as far as the permission engine lets them be read, as any file.
     fn load(&mut self, load: impl FnOnce(&mut memory::Loader, &Path, memory::Judge) -> Memory) -> Memory {
         let mut loader = std::mem::take(&mut self.memory);
-        let memory = load(&mut loader, &self.policy.places.project, &|path| self.judge_memory(path));
+        let memory = load(&mut loader, &self.policy.places.project, &|path, whose| self.judge_memory(path, whose));
         self.memory = loader;
         memory
     }
 
     /// What the rules say to reading a file, whatever the mode: no answer would be a refusal, and no question a permission.
-    pub(super) fn judge_memory(&self, path: &Path) -> (Behavior, String) {
+    pub(super) fn judge_memory(&self, path: &Path, whose: memory::Whose) -> (Behavior, String) {
         let access = Access::Read { path: path.to_path_buf() };
-        let decision = self.decide_by("Read", &access, Mode::Default, &self.policy.rules);
+        let (mut places, rules) = (self.places(), &self.policy.rules);
+        if whose == memory::Whose::Own {
+            places.added.extend(path.canonicalize().ok().and_then(|real| Some(real.parent()?.to_path_buf())));
+        }
+        let query = Query { tool: "Read", access: &access, mode: Mode::Default, rules, places: &places };
+        let decision = permission::decide(&query, &Disk);
         (decision.behavior, decision.reasons.into_iter().next().unwrap_or_default())
     }
 
