@@ -204,6 +204,9 @@ pub(super) fn write(query: &Query, tool: &str, path: &Path, files: &dyn Files) -
         return Verdict::new(Behavior::Ask, format!("{} is outside the workspace", files.resolve(path).display()));
     }
     let shown = path.strip_prefix(&places.project).unwrap_or(path);
+    if query.mode == Mode::AcceptEdits && places.hidden(path, files) {
+        return Verdict::new(Behavior::Ask, format!("{} may configure a program", shown.display()));
+    }
     if query.mode == Mode::AcceptEdits {
         return Verdict::new(Behavior::Allow, "mode acceptEdits");
     }

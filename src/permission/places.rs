@@ -1,8 +1,11 @@
 //! Which paths are the workspace's, which are protected, and which are never asked for.
 
+mod names;
+
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
+use self::names::{FOLDERS, PLAIN_HIDDEN, PROFILE_ENDINGS, PROFILE_PATHS, PROFILES, SECRETS, SYSTEM_SECRETS};
 use super::files::{Files, Step, Walk, lexical, walk};
 use super::glob::{self, Case};
 
@@ -27,181 +30,6 @@ pub struct Places {
     /// Written without a question: the plan file in plan mode, the extraction fork's `summary.md`. Exact paths.
     pub free_writes: Vec<PathBuf>,
 }
-
-/// Folders that are protected wherever they stand: what lies in them runs, or grants powers, unasked, or is the only copy
-/// of a history.
-const FOLDERS: [&str; 13] = [
-    ".git",
-    ".hg",
-    ".svn",
-    ".jj",
-    ".claude",
-    ".cocode",
-    ".vscode",
-    ".idea",
-    ".zed",
-    ".devcontainer",
-    ".husky",
-    ".direnv",
-    ".mvn",
-];
-
-/// Where secrets lie below any home folder, as parts of a path; reading one always asks, also from a session that was
-/// started at home or in the place itself.
-const SECRETS: &[&[&str]] = &[
-    &[".ssh"],
-    &[".aws"],
-    &[".azure"],
-    &[".gnupg"],
-    &[".kube"],
-    &[".docker", "config.json"],
-    &[".netrc"],
-    &["_netrc"],
-    &[".git-credentials"],
-    &[".pgpass"],
-    &[".my.cnf"],
-    &[".npmrc"],
-    &[".pypirc"],
-    &[".vault-token"],
-    &[".password-store"],
-    &[".cargo", "credentials"],
-    &[".cargo", "credentials.toml"],
-    &[".gem", "credentials"],
-    &[".m2", "settings.xml"],
-    &[".gradle", "gradle.properties"],
-    &[".terraform.d", "credentials.tfrc.json"],
-    &[".config", "gh"],
-    &[".config", "glab-cli"],
-    &[".config", "hub"],
-    &[".config", "gcloud"],
-    &[".config", "git", "credentials"],
-    &[".config", "op"],
-    &[".config", "rclone"],
-    &[".config", "doctl"],
-    &[".config", "google-chrome"],
-    &[".config", "chromium"],
-    &[".config", "bravesoftware"],
-    &[".config", "microsoft-edge"],
-    &[".local", "share", "keyrings"],
-    &[".mozilla"],
-    &[".thunderbird"],
-    &["library", "keychains"],
-    &["library", "cookies"],
-    &["library", "application support", "google"],
-    &["library", "application support", "firefox"],
-    &[".bash_history"],
-    &[".zsh_history"],
-    &[".histfile"],
-    &[".python_history"],
-    &[".node_repl_history"],
-    &[".psql_history"],
-    &[".mysql_history"],
-    &[".sqlite_history"],
-    &[".lesshst"],
-    &[".viminfo"],
-    &[".local", "share", "fish", "fish_history"],
-];
-
-/// The same for the whole machine.
-const SYSTEM_SECRETS: [&str; 9] = [
-    "/etc/shadow",
-    "/etc/shadow-",
-    "/etc/gshadow",
-    "/etc/gshadow-",
-    "/etc/sudoers",
-    "/etc/sudoers.d",
-    "/etc/ssl/private",
-    "/run/secrets",
-    "/var/run/secrets",
-];
-
-/// Files whose purpose is to tell a shell, git or another program what to run, to load or whom to obey: who writes one has
-/// it executed by the next harmless command. Files that describe a build and that people edit all day are not here, though
-/// they run, too: `package.json`, `Makefile`, `Cargo.toml`, `build.rs`, `conftest.py`, CI workflows. Nor is `*.pth`, which is
-/// more often a model than a list of modules.
-const PROFILES: &[&str] = &[
-    // Shells, terminals and sessions.
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_aliases",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".kshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".inputrc",
-    ".xprofile",
-    ".tmux.conf",
-    ".screenrc",
-    // Git, hooks and environments of a folder.
-    ".gitconfig",
-    ".gitmodules",
-    ".gitattributes",
-    ".hgrc",
-    ".pre-commit-config.yaml",
-    "lefthook.yml",
-    ".lefthook.yml",
-    ".envrc",
-    ".direnvrc",
-    ".rvmrc",
-    "mise.toml",
-    ".mise.toml",
-    ".mcp.json",
-    // Package managers and toolchains.
-    ".npmrc",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".pnp.cjs",
-    ".pnp.loader.mjs",
-    ".pnpmfile.cjs",
-    ".bazelrc",
-    ".pypirc",
-    ".condarc",
-    "pip.conf",
-    "rust-toolchain",
-    "rust-toolchain.toml",
-    // What other programs read at each start.
-    ".ripgreprc",
-    ".curlrc",
-    ".wgetrc",
-    ".netrc",
-    ".gdbinit",
-    ".lldbinit",
-    ".ghci",
-    ".irbrc",
-    ".pryrc",
-    ".pdbrc",
-    ".psqlrc",
-    ".sqliterc",
-    ".rprofile",
-    ".vimrc",
-    ".nvimrc",
-    ".exrc",
-    ".dir-locals.el",
-    "sitecustomize.py",
-    "usercustomize.py",
-];
-
-/// The same as the last parts of a path: folders, and files whose name alone says too little.
-const PROFILE_PATHS: [&[&str]; 10] = [
-    &[".config", "fish"],
-    &[".config", "git"],
-    &[".ssh"],
-    &[".zsh"],
-    &[".oh-my-zsh"],
-    &[".cargo", "config"],
-    &[".cargo", "config.toml"],
-    &[".bundle", "config"],
-    &[".yarn", "releases"],
-    &[".yarn", "plugins"],
-];
 
 /// Most names that are looked at before a folder is removed as a whole.
 const MAX_REMOVED: usize = 5_000;
@@ -241,7 +69,7 @@ impl Places {
                 if PROFILE_PATHS.iter().any(ends) {
                     return Some(format!("{} is a profile", shown(path)));
                 }
-                if last && PROFILES.contains(&name) {
+                if last && (PROFILES.contains(&name) || PROFILE_ENDINGS.iter().any(|ending| name.ends_with(ending))) {
                     return Some(format!("{} is a profile", shown(path)));
                 }
             }
@@ -254,6 +82,23 @@ impl Places {
             }
         }
         None
+    }
+
+    /// Whether the path has a hidden part in the workspace, and is none of the few such files that configure nothing.
+    pub(super) fn hidden(&self, path: &Path, files: &dyn Files) -> bool {
+        let conceals = |rest: Vec<String>| {
+            let hidden = |name: &&String| name.starts_with('.');
+            let document = rest.first().is_some_and(|first| first == ".github")
+                && rest.last().is_some_and(|last| last.ends_with(".md"));
+            rest.iter()
+                .enumerate()
+                .any(|(at, name)| hidden(&name) && !PLAIN_HIDDEN.contains(&name.as_str()) && !(at == 0 && document))
+        };
+        let real = files.resolve(path);
+        self.workspace().any(|root| {
+            strip(&lexical(path), root).is_some_and(conceals)
+                || strip(&real, &files.resolve(root)).is_some_and(conceals)
+        })
     }
 
     /// Why reading the path always asks: trust, credentials, other sessions, and where secrets are known to lie.
@@ -396,14 +241,23 @@ impl Places {
     }
 }
 
-/// Whether the file's name is that of an environment file with values; one that shows what belongs into it has none.
+/// Whether the file's name says that it holds keys: a private key, credentials, or an environment file with values; one that
+/// shows what belongs into it has none.
 pub(super) fn holds_keys(path: &Path) -> bool {
-    let Some(name) = path.components().next_back().map(folded) else { return false };
-    let Some(rest) = name.strip_prefix(".env") else { return false };
-    rest.is_empty()
-        || rest.strip_prefix('.').is_some_and(|kind| {
-            !["example", "sample", "template", "dist", "defaults", "schema"].iter().any(|shown| kind.ends_with(shown))
-        })
+    let mut names = path.components().rev().map(folded);
+    let Some(name) = names.next() else { return false };
+    if let Some(rest) = name.strip_prefix(".env") {
+        let shown = ["example", "sample", "template", "dist", "defaults", "schema"];
+        return rest.is_empty()
+            || rest.strip_prefix('.').is_some_and(|kind| !shown.iter().any(|shown| kind.ends_with(shown)));
+    }
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, ""));
+    let key = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"].iter().any(|key| name.starts_with(key));
+    key && extension != "pub"
+        || matches!(extension, "pem" | "key" | "p12" | "pfx" | "kdbx")
+        || matches!(&*name, ".npmrc" | ".netrc" | "_netrc" | ".git-credentials" | ".pypirc" | ".pgpass" | "credentials")
+        || matches!(stem, "credentials" | ".credentials")
+            && matches!(extension, "json" | "toml" | "yml" | "yaml" | "ini" | "csv")
 }
 
 /// The folded parts of a path below somebody's home folder, by where homes are.
@@ -468,6 +322,7 @@ fn shown(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::files::fake::Table;
+    use super::super::{Access, Behavior, Mode, Query, RuleSet, decide};
     use super::*;
 
     #[test]
@@ -549,8 +404,70 @@ mod tests {
             ("/p/.env.local", true),
             ("/p/.env.example", false),
             ("/p/.environment", false),
+            ("/p/id_rsa", true),
+            ("/p/keys/id_ed25519_work", true),
+            ("/p/keys/id_rsa.pub", false),
+            ("/p/server.pem", true),
+            ("/p/tls/server.KEY", true),
+            ("/p/.npmrc", true),
+            ("/p/.netrc", true),
+            ("/p/.git-credentials", true),
+            ("/p/.aws/credentials", true),
+            ("/p/credentials.json", true),
+            ("/p/src/credentials.rs", false),
+            ("/p/docs/credentials.md", false),
         ] {
             assert_eq!(places.private(Path::new(path), &files).is_some(), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn accepted_edits_leave_hidden_files_alone() {
+        let places = Places { project: "/home/u/.local/p".into(), ..Places::for_tests() };
+        for (path, want) in [
+            (".devcontainer.json", true),
+            (".mise.local.toml", true),
+            ("mise.local.toml", true),
+            (".config/mise/config.toml", true),
+            (".tool-versions", true),
+            ("lefthook.yaml", true),
+            ("lefthook.toml", true),
+            ("lefthook-local.yml", true),
+            ("all.code-workspace", true),
+            (".nvim.lua", true),
+            (".emacs.d/init.el", true),
+            (".dir-locals-2.el", true),
+            (".pnpmfile.mjs", true),
+            ("bunfig.toml", true),
+            (".githooks/pre-commit", true),
+            (".cursor/rules/a.md", true),
+            (".codex/config.toml", true),
+            (".gemini/settings.json", true),
+            (".zshrc.local", true),
+            (".bashrc.d/a.sh", true),
+            (".prettierrc.js", true),
+            (".eslintrc.cjs", true),
+            (".github/workflows/ci.yml", true),
+            ("sub/.unheard-of", true),
+            (".PRETTIERRC.mjs", true),
+            ("a/../.githooks/x", true),
+            (".gitignore", false),
+            ("sub/.gitkeep", false),
+            (".dockerignore", false),
+            (".editorconfig", false),
+            (".prettierrc", false),
+            (".prettierrc.json", false),
+            (".github/CONTRIBUTING.md", false),
+            (".github/ISSUE_TEMPLATE/bug.md", false),
+            ("src/main.rs", false),
+            ("package.json", false),
+            ("a..b/c.d", false),
+        ] {
+            let (path, rules) = (places.project.join(path), RuleSet::default());
+            let access = Access::Write { path: path.clone() };
+            let query =
+                Query { tool: "Write", access: &access, mode: Mode::AcceptEdits, rules: &rules, places: &places };
+            assert_eq!(decide(&query, &Table(&[])).behavior == Behavior::Ask, want, "{}", path.display());
         }
     }
 
