@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::definition::{Definition, Source};
 use super::{Definitions, Diagnostic, fields};
 use crate::hooks;
-use crate::permission::{Trust, Use, trust};
+use crate::permission::{Bound, Trust, Use};
 use crate::stdx::ansi::shown;
 use crate::stdx::frontmatter::{FaultKind, Frontmatter};
 use crate::stdx::regular;
@@ -70,16 +70,17 @@ pub fn load(folders: Folders) -> Definitions {
 fn uses(definition: &Definition, project: &Path, others: &Definitions) -> Vec<Use> {
     let mut uses = Vec::new();
     let name = &definition.name;
-    let mut add = |what: &str, line: String, bound: String| {
-        uses.push(Use::new(format!("{what} of the agent {name}"), shown(&line), &bound));
-    };
     if let Some(hooks) = &definition.hooks {
         let (read, _) = hooks::Definitions::read(hooks);
         if !read.0.is_empty() {
-            let scripts: String = read.all().map(|(_, _, hook)| trust::scripts(project, &hook.command)).collect();
-            add("hooks", format!("the agent {name}: {}", read.lines().join("; ")), format!("{hooks}{scripts}"));
+            let runs = Bound::commands(project, read.all().map(|(_, _, hook)| hook.command.as_str()));
+            let line = shown(&format!("the agent {name}: {}", read.lines().join("; ")));
+            uses.push(Use::running(format!("hooks of the agent {name}"), line, &hooks.to_string(), &runs));
         }
     }
+    let mut add = |what: &str, line: String, bound: String| {
+        uses.push(Use::new(format!("{what} of the agent {name}"), shown(&line), &bound));
+    };
     if let Some(model) = &definition.model {
         add("model", format!("the agent {name}: the model {model}"), String::new());
     }

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::layer::{Layer, adds_up};
 use crate::hooks::Definitions;
-use crate::permission::{Trust, Use, trust};
+use crate::permission::{Bound, Trust, Use};
 use crate::stdx::ansi::shown;
 
 /// All that a project may say unasked: what only restricts.
@@ -41,18 +41,18 @@ pub(super) fn grant(place: Place, rule: &str) -> Use {
 
 fn of(place: Place, key: &str, value: &Value) -> Use {
     let name = place.name;
-    let (mut shown_value, mut bound) = (format!("{key} = {value}"), String::new());
+    let (mut shown_value, mut bound, mut runs) = (format!("{key} = {value}"), String::new(), Bound::default());
     if let Some(event) = key.strip_prefix("hooks.") {
         let group = Table::from_iter([(event.to_owned(), Value::Array(vec![value.clone()]))]);
         let hooks: Definitions = Value::Table(group).try_into().unwrap_or_default();
         // Commands that would run are told as a person can judge them; the rest of the group is bound all the same.
         shown_value = hooks.lines().join("; ");
         bound = value.to_string();
-        bound.extend(hooks.all().map(|(_, _, hook)| trust::scripts(place.project, &hook.command)));
+        runs = Bound::commands(place.project, hooks.all().map(|(_, _, hook)| hook.command.as_str()));
     } else if let Some(text) = value.as_str().filter(|_| key.starts_with("env.")) {
-        bound = trust::scripts(place.project, text);
+        runs = Bound::value(place.project, text);
     }
-    Use::new(format!("{key} ({name})"), shown(&format!("{shown_value} ({name})")), &bound)
+    Use::running(format!("{key} ({name})"), shown(&format!("{shown_value} ({name})")), &bound, &runs)
 }
 
 fn sift(table: &mut Table, prefix: &str, keep: &mut dyn FnMut(&str, &Value) -> bool) {

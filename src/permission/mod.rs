@@ -1,5 +1,6 @@
 //! Decides whether a tool call may run. Asks nobody; looks at nothing but where paths lead and what git would obey.
 
+pub mod bound;
 pub mod check;
 mod commands;
 pub mod decide;
@@ -29,6 +30,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+pub use bound::Bound;
 pub use commands::git::QUIET as QUIET_GIT;
 pub use commands::{Listed, listed_git_options, listed_options};
 pub use decide::{Decision, Query, decide};

@@ -1,15 +1,14 @@
 //! What a project brings along, and what of it the user agreed to: line by line, each bound to what was shown.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::Bound;
 use crate::stdx::hash::sha256_hex;
-use crate::stdx::regular;
 
-/// Most bytes of a script that are hashed; beyond them its length and its time count.
-const SCRIPT: u64 = 4 << 20;
+/// Most files that are remembered with what was agreed to, to say later which of them changed.
+const MAX_FILES: usize = 64;
 
 /// One thing of a project that executes, sends or grants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +19,9 @@ pub struct Use {
     pub line: String,
     /// Over the key, the line and everything else that it stands for.
     hash: String,
+    /// Files that it runs, with a hash of each; none when there are too many to keep.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    files: BTreeMap<String, String>,
 }
 
 impl Use {
@@ -28,7 +30,31 @@ impl Use {
         let (key, line) = (key.into(), line.into());
         // Lengths keep two fields from passing for one.
         let all = format!("{} {key}{} {line}{bound}", key.len(), line.len());
-        Use { hash: sha256_hex(all.as_bytes()), key, line }
+        Use { hash: sha256_hex(all.as_bytes()), key, line, files: BTreeMap::new() }
+    }
+
+    /// One that runs files of the project.
+    pub fn running(key: impl Into<String>, line: impl Into<String>, bound: &str, runs: &Bound) -> Use {
+        let line = format!("{}{}", line.into(), runs.note());
+        let files = if runs.files().len() > MAX_FILES { BTreeMap::new() } else { runs.files().clone() };
+        Use { files, ..Use::new(key, line, &format!("{bound}{}", runs.text())) }
+    }
+
+    /// What became another since, though the line is the same.
+    fn since(&self, old: &Use) -> String {
+        let names: BTreeSet<&String> = self.files.keys().chain(old.files.keys()).collect();
+        let changed: Vec<&str> = names
+            .into_iter()
+            .filter(|name| self.files.get(*name) != old.files.get(*name))
+            .map(String::as_str)
+            .collect();
+        match changed.as_slice() {
+            [] => "changed: something that this line leaves out".into(),
+            [first, second, third, rest @ ..] if !rest.is_empty() => {
+                format!("changed: the content of {first}, {second}, {third} and {} more", rest.len())
+            }
+            all => format!("changed: the content of {}", all.join(", ")),
+        }
     }
 }
 
@@ -92,7 +118,7 @@ impl Trust {
             let old = gone.iter().position(|old| old.key == used.key).map(|at| gone.remove(at));
             difference.new.push(match old {
                 Some(old) if old.line == used.line => {
-                    format!("{} – changed: what it runs or says in a file", used.line)
+                    format!("{} – {}", used.line, used.since(old))
                 }
                 Some(old) => format!("{} – changed, it was: {}", used.line, old.line),
                 None => used.line.clone(),
@@ -101,34 +127,4 @@ impl Trust {
         difference.gone = gone.into_iter().map(|old| old.line.clone()).collect();
         difference
     }
-}
-
-/// The hashes of all files of the project that a command line names: a script that is rewritten is another command.
-pub fn scripts(project: &Path, command: &str) -> String {
-    // What is only written is no part of it.
-    let plain = command.replace(['"', '\''], "").replace('>', " > ");
-    let mut words =
-        plain.split(|c: char| c.is_whitespace() || ";|&()<`=:,".contains(c)).filter(|word| !word.is_empty());
-    let mut hashes = String::new();
-    while let Some(word) = words.next() {
-        if word == ">" {
-            words.by_ref().find(|word| *word != ">");
-            continue;
-        }
-        let below = match word.strip_prefix('$') {
-            Some(rest) => rest.split_once('/').map_or("", |(_, below)| below),
-            None => word,
-        };
-        let near = project.join(below.trim_start_matches('/'));
-        let file = if Path::new(below).starts_with(project) { Path::new(below) } else { near.as_path() };
-        // A folder is none, and what cannot be read cannot be run.
-        let Ok(bytes) = regular::read(file, SCRIPT) else { continue };
-        hashes.push_str(&sha256_hex(&bytes));
-        if bytes.len() as u64 == SCRIPT
-            && let Ok(data) = file.metadata()
-        {
-            hashes.push_str(&format!("{} {:?}", data.len(), data.modified().ok()));
-        }
-    }
-    hashes
 }

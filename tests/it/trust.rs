@@ -82,6 +82,54 @@ fn every_setting_is_bound_to_what_was_shown() {
     }
 }
 
+/// Trusted once, then the script that runs becomes another: however the line spells it, that asks again, and says which file
+/// it is.
+#[test]
+fn a_line_is_bound_to_what_it_runs() {
+    for (line, file, wide) in [
+        ("./s/h.sh", "s/h.sh", false),
+        ("sh s/h.sh", "s/h.sh", false),
+        ("sh -c './s/h.sh'", "s/h.sh", false),
+        ("timeout 5 sh s/h.sh", "s/h.sh", false),
+        ("\"$CLAUDE_PROJECT_DIR\"/s/h.sh", "s/h.sh", false),
+        ("cat s/h.sh | jq .", "s/h.sh", false),
+        ("./s/h{.sh,}", "s/h.sh", false),
+        ("./s/h\\.sh", "s/h.sh", false),
+        ("'./s/h x.sh'", "s/h x.sh", false),
+        ("./s/a:b=c,d.sh", "s/a:b=c,d.sh", false),
+        ("npm test", "package.json", false),
+        ("make -C s", "s/Makefile", false),
+        ("cd s && ./h.sh", "s/h.sh", true),
+        ("cd s && sh h.txt", "s/h.txt", true),
+        ("sh -c \"cd s; ./h.sh\"", "s/h.sh", true),
+        ("./s/h.*", "s/h.sh", true),
+        ("run-parts s", "s/h", true),
+        ("X=s; ./$X/h.sh", "s/h.sh", true),
+        ("PATH=$PWD/s:$PATH h.sh", "s/h.sh", true),
+        ("python3 -m s.h", "s/h.py", true),
+        ("cat s/h.sh | sh", "s/h.sh", true),
+    ] {
+        let hook = serde_json::json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": line}]}]}});
+        let user = User::new().file(JSON, &hook.to_string()).file(file, "one").file("README.md", "one");
+        let mut trust = Trust::default();
+        trust.agree(&user.given(&trust).uses);
+        let user = user.file("README.md", "two");
+        assert_eq!(lines(&user, &trust), (0, vec![0, 1, 0]), "unchanged: {line}");
+        assert_eq!(trust.difference(&user.given(&trust).uses).kept[0].contains("any script"), wide, "{line}");
+        let user = user.file(file, "two");
+        let new = trust.difference(&user.given(&trust).uses).new;
+        let want = format!(" – changed: the content of ./{file}");
+        assert!(new.len() == 1 && new[0].ends_with(&want), "{line}: {new:?}");
+    }
+    for (name, value) in [("PATH", "./s:/usr/bin"), ("NODE_OPTIONS", "--require=./s/h.sh"), ("BASH_ENV", "s/h.sh")] {
+        let user = User::new().file(TOML, &format!("env.{name} = '{value}'")).file("s/h.sh", "one");
+        let mut trust = Trust::default();
+        trust.agree(&user.given(&trust).uses);
+        let user = user.file("s/h.sh", "two");
+        assert_eq!(lines(&user, &trust), (1, vec![1, 0, 0]), "{name}");
+    }
+}
+
 /// What the questions about the folder listed: new, known and gone.
 fn asked(ran: &Ran) -> Vec<(Vec<String>, usize, usize)> {
     let of = |event: &Event| match event {

@@ -6,7 +6,7 @@ use crate::agent::Agent;
 use crate::commands::expand;
 use crate::commands::{Skill, Source as From};
 use crate::hooks;
-use crate::permission::{Use, trust};
+use crate::permission::{Bound, Use};
 use crate::stdx::ansi::shown;
 
 impl Agent {
@@ -37,29 +37,30 @@ impl Agent {
         if skill.source != From::ProjectSettings {
             return uses;
         }
-        let mut add = |what: &str, line: String, bound: String| {
-            uses.push(Use::new(format!("{what} of {place}"), shown(&line), &bound));
+        let mut add = |what: &str, line: String, bound: String, runs: Bound| {
+            uses.push(Use::running(format!("{what} of {place}"), shown(&line), &bound, &runs));
         };
         if !skill.allowed_tools.is_empty() {
             let tools = skill.allowed_tools.join(", ");
-            add("tools", format!("allowed tools of /{}: {tools}", skill.name), place.clone());
+            add("tools", format!("allowed tools of /{}: {tools}", skill.name), place.clone(), Bound::default());
         }
         if let Some(model) = &skill.model {
-            add("model", format!("the model {model} for /{}", skill.name), place.clone());
+            add("model", format!("the model {model} for /{}", skill.name), place.clone(), Bound::default());
         }
         if let Some(given) = &skill.hooks {
             let given = Value::Object(given.clone());
             let (hooks, _) = hooks::Definitions::read(&given);
-            let mut bound = format!("{place}{given}");
-            bound.extend(hooks.all().map(|(_, _, hook)| trust::scripts(&self.policy.places.project, &hook.command)));
-            add("hooks", format!("hooks of /{} ({place}): {}", skill.name, hooks.lines().join("; ")), bound);
+            let commands = hooks.all().map(|(_, _, hook)| hook.command.as_str());
+            let runs = Bound::commands(&self.policy.places.project, commands);
+            let line = format!("hooks of /{} ({place}): {}", skill.name, hooks.lines().join("; "));
+            add("hooks", line, format!("{place}{given}"), runs);
         }
         // Its own folder in the project is read like any other; another place is opened with it.
         let own =
             skill.path().and_then(|path| path.parent()).filter(|own| own.starts_with(&self.policy.places.project));
         let real = skill.base().and_then(|base| base.canonicalize().ok());
         if let Some(real) = real.filter(|real| own.is_none_or(|own| !real.starts_with(own))) {
-            add("folder", format!("/{} reads {} unasked", skill.name, real.display()), place.clone());
+            add("folder", format!("/{} reads {} unasked", skill.name, real.display()), place.clone(), Bound::default());
         }
         uses
     }
@@ -68,10 +69,10 @@ impl Agent {
     fn run_by(&self, skill: &Skill, body: &str) -> Option<Use> {
         let commands = expand::commands(body);
         let place = skill.place();
-        let mut bound = format!("{place}{commands:?}");
-        bound.extend(commands.iter().map(|command| trust::scripts(&self.policy.places.project, command)));
+        let bound = format!("{place}{commands:?}");
+        let runs = Bound::commands(&self.policy.places.project, commands.iter().map(String::as_str));
         let line = format!("commands that /{} runs at once ({place}): {}", skill.name, commands.join("; "));
-        (!commands.is_empty()).then(|| Use::new(format!("commands of {place}"), shown(&line), &bound))
+        (!commands.is_empty()).then(|| Use::running(format!("commands of {place}"), shown(&line), &bound, &runs))
     }
 
     pub(super) fn trusts(&self, skill: &Skill) -> bool {
