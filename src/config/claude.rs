@@ -7,6 +7,7 @@ use toml::{Table, Value};
 
 use super::layer::{Layer, Problem, Source, read_text};
 use crate::hooks::Definitions;
+use crate::stdx::nearest::nearest;
 
 /// Reads a `settings.json`; none when it does not exist. The list is of values that are left out, with the reason.
 ///
@@ -32,6 +33,12 @@ fn parse(source: Source, file: &Path, text: &str) -> Result<(Layer, Vec<Problem>
                 let list = strings(list)
                     .ok_or_else(|| problem(format!("`permissions.{theirs}` must be a list of strings")))?;
                 permissions.insert(ours.into(), Value::Array(list));
+            }
+        }
+        let known = ["allow", "ask", "deny", "additionalDirectories", "defaultMode", "disableBypassPermissionsMode"];
+        for key in given.keys().filter(|key| !known.contains(&key.as_str())) {
+            if let Some(near) = nearest(key, known) {
+                left_out.push(problem(format!("`permissions.{key}` is ignored; did you mean `permissions.{near}`?")));
             }
         }
         match given.get("defaultMode").map(|mode| mode.as_str().unwrap_or_default()) {
@@ -188,6 +195,10 @@ mod tests {
     fn rules_that_cannot_be_read_break_the_file() {
         check("[]", "broken: s.json: must hold a JSON object");
         check(r#"{"permissions": {"deny": "Bash"}}"#, "broken: s.json: `permissions.deny` must be a list of strings");
+        check(
+            r#"{"permissions": {"denny": ["Bash"], "elsewhere": 1}}"#,
+            "s.json: `permissions.denny` is ignored; did you mean `permissions.deny`?",
+        );
         check(r#"{"permissions": {"deny": [1]}}"#, "broken: s.json: `permissions.deny` must be a list of strings");
         check("{\n\"a\": 1,\n}", "broken: s.json:3: not valid JSON: trailing comma at line 3 column 1");
     }

@@ -64,7 +64,10 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
                 state,
                 text: problem.to_string(),
             }));
-            if loaded.diagnostics.is_empty() {
+            let (_, rules) = super::open::rules(&loaded);
+            let clean = loaded.diagnostics.is_empty() && rules.is_empty();
+            findings.extend(rules.into_iter().map(|text| Finding { area: "settings", state: State::Limited, text }));
+            if clean {
                 findings.push(Finding { area: "settings", state: State::Good, text: "all files are valid".into() });
             }
             if !loaded.withheld.is_empty() {
@@ -284,6 +287,8 @@ mod tests {
         check(&[("LANG", "de_DE.ISO-8859-1")], "", &[(State::Limited, "set LANG=C.UTF-8")], key);
         check(&[("PATH", "/nowhere")], "", &[(State::Bad, "install bash")], key);
         check(&[], "tehme = 1", &[(State::Bad, "config.toml:1: unknown key `tehme`")], key);
+        check(&[], "permissions.deny = ['Bash(']", &[(State::Limited, "closing parenthesis")], "all files are valid");
+        check(&[], "permissions.deny = ['Raed(x)']", &[(State::Limited, "did you mean Read?")], "all files are valid");
         check(
             &[],
             "providers.openai.base_url = 'https://u:sk-very-secret@h/v1'",

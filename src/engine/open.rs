@@ -204,13 +204,16 @@ pub(super) fn source(source: RuleSource) -> Source {
 pub(super) fn rules(loaded: &Loaded) -> (RuleSet, Vec<String>) {
     let (mut rules, mut problems) = (RuleSet::default(), Vec::new());
     for text in &loaded.rules {
+        let place = text.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
         match Rule::parse(&text.text) {
-            Ok(rule) => rules.add(text.behavior, rule, source(text.source)),
+            Ok(rule) => {
+                problems.extend(rule.misspelt().map(|error| format!("{place}{error}")));
+                rules.add(text.behavior, rule, source(text.source));
+            }
             Err(error) => {
                 if text.behavior != permission::Behavior::Allow {
                     rules.mark_broken(source(text.source));
                 }
-                let place = text.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
                 problems.push(format!("{place}{error}"));
             }
         }
@@ -346,12 +349,17 @@ impl Engine {
         self.trust_asked = true;
         let uses = self.uses();
         let permission::trust::Difference { new, kept, gone } = self.agent.policy.trust.difference(&uses);
+        let refused = new.join(", ");
         let question = Question::Trust { folder: self.setup.project.clone(), uses: new, kept, gone };
         let desk = self.desk.clone();
         let cancel = desk.begin();
         let answer = inbox.attend(desk.ask(question, &cancel)).await;
         desk.end();
         if !matches!(answer, Some(Answer::Yes | Answer::Always { .. })) {
+            if answer.is_some() {
+                let text = format!("Not used from this folder: {refused}. The next start asks again.");
+                desk.emit(Event::Notice { text }).await;
+            }
             return;
         }
         self.agent.policy.trust.agree(&uses);

@@ -10,6 +10,7 @@ use super::Behavior;
 use super::files::{Files, lexical};
 use super::glob::{self, Case};
 use super::places::Places;
+use crate::stdx::nearest::nearest;
 
 /// A tool and what of it is meant. Displays as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -72,7 +73,44 @@ pub struct RuleError {
 /// Tools whose specifier is a path.
 const PATH_TOOLS: [&str; 8] = ["Read", "Edit", "Write", "NotebookEdit", "MultiEdit", "Grep", "Glob", "LS"];
 
+/// Names that rules write before their parentheses: our tools, and others that people bring along in their settings.
+const TOOLS: [&str; 22] = [
+    "Bash",
+    "BashOutput",
+    "KillShell",
+    "KillBash",
+    "Read",
+    "Edit",
+    "Write",
+    "MultiEdit",
+    "NotebookEdit",
+    "NotebookRead",
+    "Grep",
+    "Glob",
+    "LS",
+    "WebFetch",
+    "WebSearch",
+    "TodoWrite",
+    "Task",
+    "Agent",
+    "Skill",
+    "SlashCommand",
+    "ToolSearch",
+    "AskUserQuestion",
+];
+
 impl Rule {
+    /// What a rule that can be read probably got wrong: a name like that of a tool, but not quite.
+    pub fn misspelt(&self) -> Option<RuleError> {
+        let near =
+            nearest(&self.tool, TOOLS).filter(|_| !TOOLS.contains(&&*self.tool) && !self.tool.starts_with("mcp__"))?;
+        Some(RuleError {
+            rule: self.to_string(),
+            problem: format!("there is no tool named {}, so it matches nothing", self.tool),
+            fix: format!("did you mean {near}?"),
+        })
+    }
+
     /// Reads a rule.
     ///
     /// # Errors

@@ -218,6 +218,7 @@ async fn what_the_user_grants_is_not_asked_about_again() {
         .run()
         .await;
     assert_eq!(first.trace().matches("\nask Bash").count(), 1, "{}", first.trace());
+    assert!(first.trace().contains("Not used from this folder: env.A"), "{}", first.trace());
     let again = Harness::after(first).script(script).prompt("go").run().await;
     assert_eq!(count(&again), [(1, 1, 0)], "{}", again.trace());
     assert_eq!(again.trace().matches("\nask Bash").count(), 0, "{}", again.trace());
