@@ -367,6 +367,24 @@ fn git_that_passes_as_reading_runs_no_hooks() {
     }
 }
 
+/// The same where the line really runs; the hook does its work when nothing keeps git from it.
+#[tokio::test]
+async fn a_line_that_is_spelled_oddly_runs_no_hook() {
+    let script = "- reply: [tool: {name: Bash, input: {command: 'gi\"\"t status > out'}}]\n- reply: [text: Done.]";
+    let harness = Harness::new().mode(Mode::AcceptEdits).script(script);
+    let project = harness.project();
+    let setup = "git init -q . && echo one > a && git add a && git -c user.name=a -c user.email=a@b commit -qm one && \
+        printf '#!/bin/sh\\ntouch ran\\n' > .git/hooks/post-index-change && chmod +x .git/hooks/post-index-change && \
+        touch -d '1 hour ago' a";
+    Fixture::bash(&project, &project, setup, false);
+    let ran = harness.prompt("go").run().await;
+    let out = std::fs::read_to_string(project.join("out")).unwrap_or_default();
+    assert!(out.contains("On branch"), "{out}{}", ran.trace());
+    assert!(!project.join("ran").exists(), "{}", ran.trace());
+    Fixture::bash(&project, &project, "git status", false);
+    assert!(project.join("ran").exists());
+}
+
 #[test]
 fn an_ordinary_repository_is_read_without_a_question() {
     for (name, setup) in ORDINARY {
