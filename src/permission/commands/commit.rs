@@ -244,7 +244,7 @@ pub(super) fn acts(arguments: &[String]) -> Option<Vec<String>> {
     let start = start(&arguments);
     let (name, options) = start.rest.filter(|_| !start.configured)?.split_first()?;
     let subcommand = SUBCOMMANDS.iter().find(|subcommand| subcommand.name == name.text)?;
-    Some(subcommand.acting(options.iter().cloned().collect()))
+    Some(subcommand.acting(options.to_vec()))
 }
 
 /// The subcommand and the option that a rule like `Bash(git commit --amend:*)` speaks about.
