@@ -9,6 +9,7 @@ mod repeats;
 mod run;
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -41,6 +42,8 @@ struct Ready {
     call: ToolCall,
     tool: Arc<dyn Tool>,
     access: Access,
+    /// The file that it writes, links followed: what was decided about is what is written, or nothing is.
+    target: Option<PathBuf>,
     /// It provably changes nothing: plan mode would let it run. Then undo need not speak of it, and nothing has to be on disk
     /// first.
     reads: bool,
@@ -204,6 +207,7 @@ impl Agent {
         let above = self.family.above.clone();
         match &ready.access {
             Access::Write { path } => {
+                let path = ready.target.as_ref().unwrap_or(path);
                 return match above {
                     Some(above) => above.before_change(path).await,
                     None => self.session.before_change(path),

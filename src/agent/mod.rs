@@ -394,6 +394,7 @@ impl Agent {
         self.session.append(EntryKind::CommandRan { call: CallId(call.clone()), command: command.to_owned() })?;
         self.session.sync()?;
         let context = tools::Context {
+            target: None,
             call: &call,
             dirs: &dirs,
             sight: &crate::permission::Sight::default(),

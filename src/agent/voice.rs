@@ -180,6 +180,7 @@ impl Agent {
         let (dirs, host) = (self.dirs(), self.host(desk, &cancel));
         let (live, _) = tokio::sync::mpsc::unbounded_channel();
         let context = tools::Context {
+            target: None,
             call: "attachment",
             dirs: &dirs,
             sight: &crate::permission::Sight::default(),

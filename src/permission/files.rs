@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::{Component, Path, PathBuf};
 
 use super::repository;
+use crate::stdx::links::resolve_with;
 
 /// Resolves links.
 pub trait Files {
@@ -39,9 +40,6 @@ pub const MAX_NAMES: usize = 4096;
 /// The real file system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Disk;
-
-/// As many links as Linux follows.
-const MAX_LINKS: usize = 40;
 
 impl Files for Disk {
     fn link(&self, path: &Path) -> Option<PathBuf> {
@@ -148,37 +146,6 @@ impl Files for Remembered<'_> {
     }
 }
 
-/// Walks the path part by part and follows what `link` says is a link; dangling links are followed, too, since a write
-/// through one creates its target.
-pub(super) fn resolve_with(path: &Path, link: impl Fn(&Path) -> Option<PathBuf>) -> PathBuf {
-    let mut real = PathBuf::new();
-    let mut left: Vec<PathBuf> = parts(path);
-    let mut followed = 0;
-    while let Some(part) = left.pop() {
-        match part.components().next() {
-            Some(Component::CurDir) | None => {}
-            Some(Component::ParentDir) => {
-                real.pop();
-            }
-            Some(Component::Normal(_)) => {
-                let next = real.join(&part);
-                match link(&next) {
-                    Some(target) if followed < MAX_LINKS => {
-                        followed += 1;
-                        if target.is_absolute() {
-                            real = PathBuf::new();
-                        }
-                        left.extend(parts(&target));
-                    }
-                    _ => real = next,
-                }
-            }
-            Some(_) => real.push(&part),
-        }
-    }
-    real
-}
-
 /// What a walk does after it has looked at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
@@ -224,11 +191,6 @@ pub(super) fn walk(
         }
     }
     Walk::Done
-}
-
-/// The components, last first.
-fn parts(path: &Path) -> Vec<PathBuf> {
-    path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
 }
 
 /// Removes `.` and `..` by the text alone, as `cd` does.

@@ -30,6 +30,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::stdx::links;
+
 pub use bound::Bound;
 pub use commands::git::QUIET as QUIET_GIT;
 pub use commands::{Listed, listed_git_options, listed_options};
@@ -153,6 +155,16 @@ pub enum Access {
     WebSearch,
     /// Anything else; `specifier` is what stands between the parentheses of a rule (`Explore`, a skill's name).
     Other { specifier: Option<String>, read_only: bool },
+}
+
+impl Access {
+    /// The file that it writes, links followed. Taken before the decision: a write goes there or nowhere.
+    pub fn target(&self) -> Option<PathBuf> {
+        match self {
+            Access::Write { path } => Some(links::resolve(path)),
+            _ => None,
+        }
+    }
 }
 
 /// What is to happen with a call.

@@ -12,6 +12,7 @@ use super::session::Session;
 use crate::message::{BlobId, CallId};
 use crate::protocol::RewindWhat;
 use crate::stdx::hash::sha256_hex;
+use crate::stdx::links;
 use crate::stdx::replace::{self, Expected, Replacement, is_mixture};
 
 /// Largest file whose content is saved, in bytes.
@@ -52,12 +53,13 @@ pub struct Rewound {
 
 impl Session {
     /// Saves a file's content before our first change since the last prompt, and again when somebody else changed it in
-    /// between. Call it right before a tool changes `path`, which is absolute.
+    /// between. Call it right before a tool changes `path`, which is the real one, links followed.
     ///
     /// # Errors
     /// What the file system or the log says; the change must not go on then.
     pub fn before_change(&mut self, path: &Path) -> Result<(), Error> {
-        let path = resolve(path);
+        let path = path.to_owned();
+        links::still(&path).map_err(|error| Error::io("read", &path, error))?;
         let (blob, mode) = match fs::symlink_metadata(&path) {
             Err(error) if is_absent(&error) => (None, None),
             Err(error) => return Err(Error::io("read", &path, error)),
@@ -89,7 +91,7 @@ impl Session {
     /// # Errors
     /// What the log says; the change must not go on then.
     pub fn will_change(&mut self, path: &Path, blob: BlobId, temporary: PathBuf) -> Result<(), Error> {
-        let path = resolve(path);
+        let path = path.to_owned();
         if let Some(change) = self.changes.current(&path) {
             let mode = change.after().mode;
             self.append(EntryKind::FileAfter { path, blob: Some(blob), mode, temporary: Some(temporary) })?;
@@ -102,7 +104,7 @@ impl Session {
     /// # Errors
     /// What the log says.
     pub fn after_hook(&mut self, path: &Path) -> Result<(), Error> {
-        let path = resolve(path);
+        let path = path.to_owned();
         // What cannot be read now is refused when it is to be taken back.
         if let Some(change) = self.changes.current(&path)
             && let Ok((version, bytes)) = version_of(&path)
@@ -250,7 +252,7 @@ impl Session {
         save(&old).map_err(|error| format!("was left as it is: what it holds now cannot be saved: {error}"))?;
         let blob =
             save(&new).map_err(|error| format!("was left as it is: what it is to hold cannot be saved: {error}"))?;
-        let replacement = Replacement::of(&step.path).map_err(failed)?;
+        let replacement = Replacement::at(step.path.clone()).map_err(failed)?;
         let (path, temporary) = (step.path.clone(), replacement.temporary().to_owned());
         let file = Replaced { path, from, to: Version { blob, mode }, temporary };
         Ok(Some(Ready { file, replacement, old, new, kept }))
@@ -311,8 +313,10 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// What a file holds now, and the bytes themselves. Anything but a regular file, or none, is an error.
+/// What a file holds now, and the bytes themselves. Anything but a regular file, or none, is an error, and so is a link in
+/// its path.
 fn version_of(path: &Path) -> io::Result<(Version, Option<Vec<u8>>)> {
+    links::still(path).map_err(|error| io::Error::other(format!("was left as it is: {error}")))?;
     let meta = match fs::symlink_metadata(path) {
         Err(error) if is_absent(&error) => return Ok((Version { blob: None, mode: None }, None)),
         meta => meta?,
@@ -337,25 +341,6 @@ fn mode_of(_meta: &fs::Metadata) -> Option<u32> {
     None
 }
 
-/// Follows links, so that the file itself is saved and restored. A path that leads nowhere yet is followed as far as it
-/// goes.
-fn resolve(path: &Path) -> PathBuf {
-    let mut path = path.to_owned();
-    // As many links as a kernel follows.
-    for _ in 0..40 {
-        if let Ok(real) = fs::canonicalize(&path) {
-            return real;
-        }
-        let Some((folder, name)) = path.parent().zip(path.file_name()) else { return path };
-        let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-        match fs::read_link(&path) {
-            Ok(target) => path = folder.join(target),
-            Err(_) => return folder.join(name),
-        }
-    }
-    path
-}
-
 fn write_version(
     replacement: &Replacement,
     old: Option<&[u8]>,
@@ -364,6 +349,7 @@ fn write_version(
 ) -> Result<(), replace::Error> {
     let Some(new) = new else { return replacement.remove(old.unwrap_or_default()) };
     if let Some(folder) = replacement.path().parent() {
+        links::still(replacement.path())?;
         fs::create_dir_all(folder)?;
     }
     replacement.write(new, old.map_or(Expected::Absent, Expected::Content), mode)
@@ -407,7 +393,7 @@ mod tests {
 
         /// What a tool does; no text removes the file.
         fn change(&mut self, name: &str, text: Option<&str>) {
-            let path = self.path(name);
+            let path = links::resolve(&self.path(name));
             self.session.before_change(&path).unwrap();
             match text {
                 Some(text) => {
@@ -422,8 +408,8 @@ mod tests {
         }
 
         fn will_change(&mut self, name: &str, text: &str) -> Replacement {
-            let path = self.path(name);
-            let replacement = Replacement::of(&path).unwrap();
+            let path = links::resolve(&self.path(name));
+            let replacement = Replacement::at(path.clone()).unwrap();
             let blob = self.session.store().keep_blob(text.as_bytes()).unwrap();
             self.session.will_change(&path, blob, replacement.temporary().to_owned()).unwrap();
             replacement
@@ -638,9 +624,8 @@ mod tests {
         it.turn();
         it.change("d/a", None);
         it.change("b", Some("b2"));
-        // A link that leads nowhere: no folder can be made there.
         fs::remove_dir(it.path("d")).unwrap();
-        std::os::unix::fs::symlink("gone/folder", it.path("d")).unwrap();
+        fs::write(it.path("d"), "mine").unwrap();
         let done = it.session.undo().unwrap();
         assert!(done.refused[0].contains("could not be written"), "{:?}", done.refused);
         it.check(done, &["b"], &["a"], &[], &[]);
@@ -649,6 +634,44 @@ mod tests {
         fs::remove_file(it.path("d")).unwrap();
         let done = it.session.undo().unwrap();
         it.check(done, &["a"], &[], &[], &[]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_that_was_put_in_the_path_is_not_followed() {
+        let mut it = Fixture::new(&[]);
+        fs::create_dir(it.path("d")).unwrap();
+        fs::create_dir(it.path("out")).unwrap();
+        fs::write(it.path("d/a"), "a0").unwrap();
+        it.turn();
+        it.change("d/a", Some("a1"));
+        it.change("d/b", Some("b1"));
+        let swap = |it: &Fixture, texts: [&str; 2]| {
+            fs::rename(it.path("d"), it.path("aside")).unwrap();
+            std::os::unix::fs::symlink("out", it.path("d")).unwrap();
+            ["a", "b"].iter().zip(texts).for_each(|(name, text)| fs::write(it.path("out").join(name), text).unwrap());
+        };
+        let back = |it: &Fixture| {
+            fs::remove_file(it.path("d")).unwrap();
+            fs::rename(it.path("aside"), it.path("d")).unwrap();
+        };
+        let out = |it: &Fixture| ["out/a", "out/b"].map(|name| fs::read_to_string(it.path(name)).unwrap());
+        // What lies outside would fit.
+        swap(&it, ["a1", "b1"]);
+        let done = it.session.undo().unwrap();
+        assert!(done.refused.iter().all(|line| line.contains("changed in the meantime and now leads to")), "{done:?}");
+        assert_eq!((done.restored.len(), out(&it)), (0, ["a1".to_owned(), "b1".to_owned()]));
+        // A change is not even begun there.
+        assert!(it.session.before_change(&it.path("d/a")).is_err());
+        back(&it);
+        assert_eq!(it.session.undo().unwrap().refused, [""; 0]);
+        swap(&it, ["a0", "b0"]);
+        fs::remove_file(it.path("out/b")).unwrap();
+        let done = it.session.redo().unwrap();
+        assert_eq!((done.restored.len(), it.path("out/b").exists()), (0, false));
+        assert_eq!(fs::read_to_string(it.path("out/a")).unwrap(), "a0");
+        back(&it);
+        assert_eq!(it.session.redo().unwrap().restored.len(), 2);
     }
 
     #[test]

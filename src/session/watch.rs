@@ -147,7 +147,7 @@ mod tests {
         let mut session = Session::create(&home, temp.path(), "1", SystemTime::now);
         assert_eq!(session.watch().unwrap(), [""; 0]);
         say(&mut session, "one");
-        let file = temp.path().join("f");
+        let file = temp.path().canonicalize().unwrap().join("f");
         fs::write(&file, "old").unwrap();
         session.before_change(&file).unwrap();
         say(&mut session, "two");

@@ -9,6 +9,8 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
+use super::links;
+
 /// How the names of our temporary files begin.
 pub const TEMPORARY: &str = ".cocode-";
 
@@ -73,10 +75,24 @@ impl From<io::Error> for Beside {
 }
 
 impl Replacement {
+    /// Follows links, now and never again.
+    ///
     /// # Errors
     /// Links that lead in a circle, and a path without a folder.
     pub fn of(path: &Path) -> io::Result<Replacement> {
-        let path = follow(path)?;
+        let real = links::resolve(&std::path::absolute(path)?);
+        match fs::read_link(&real) {
+            Ok(_) => Err(io::Error::other("too many levels of symbolic links")),
+            Err(_) => Replacement::at(real),
+        }
+    }
+
+    /// The same for a path that `links::resolve` gave. Should a part of it be a link by the time of the writing, nothing is
+    /// written.
+    ///
+    /// # Errors
+    /// A path without a folder.
+    pub fn at(path: PathBuf) -> io::Result<Replacement> {
         let folder = path.parent().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "path has no folder"))?;
         let temporary = folder.join(format!("{TEMPORARY}{}", uuid::Uuid::new_v4().simple()));
         Ok(Replacement { path, temporary })
@@ -97,6 +113,7 @@ impl Replacement {
     /// # Errors
     /// What the file system says, or that the file is not as expected.
     pub fn write(&self, bytes: &[u8], expected: Expected<'_>, mode: Option<u32>) -> Result<(), Error> {
+        links::still(&self.path)?;
         let old = match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             old => Some(old?),
@@ -117,9 +134,11 @@ impl Replacement {
     /// # Errors
     /// As `write`.
     pub fn remove(&self, expected: &[u8]) -> Result<(), Error> {
+        links::still(&self.path)?;
         if fs::read(&self.path)? != expected {
             return Err(Error::Changed);
         }
+        links::still(&self.path)?;
         fs::rename(&self.path, &self.temporary)?;
         if fs::read(&self.temporary).is_ok_and(|found| found == expected) {
             return Ok(fs::remove_file(&self.temporary)?);
@@ -174,6 +193,8 @@ impl Replacement {
 
     /// Gives the temporary file the name, if what bears it is as expected.
     fn swap(&self, expected: Expected<'_>) -> Result<(), Beside> {
+        // Writing may have taken long.
+        links::still(&self.path)?;
         let want = match expected {
             Expected::Anything => return fs::rename(&self.temporary, &self.path).map_err(refused),
             Expected::Absent => {
@@ -225,6 +246,7 @@ impl Replacement {
             std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
         }
         let mut file = options.open(&self.path)?;
+        links::still(&self.path)?;
         let mut old = Vec::new();
         file.read_to_end(&mut old)?;
         match expected {
@@ -267,19 +289,6 @@ pub fn is_mixture(found: &[u8], old: &[u8], new: &[u8]) -> bool {
     let longest = old.len().max(new.len());
     let ours = |(at, byte): (usize, &u8)| old.get(at) == Some(byte) || new.get(at) == Some(byte);
     (old.len().min(new.len())..=longest).contains(&found.len()) && found.iter().enumerate().all(ours)
-}
-
-/// Follows symbolic links at the end of a path, dangling ones too.
-fn follow(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_path_buf();
-    // As many as Linux itself follows.
-    for _ in 0..40 {
-        match fs::read_link(&path) {
-            Ok(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
-            Err(_) => return Ok(path),
-        }
-    }
-    Err(io::Error::other("too many levels of symbolic links"))
 }
 
 /// What a folder says that takes no new files, or does not let this one go.

@@ -74,6 +74,14 @@ impl<T: ChangesFile> Tool for T {
     fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
         Box::pin(async move {
             let known = |path: &Path, before: &Snapshot| file::check_seen(path, before, context);
+            let named = input::parse::<T::Input>(&input);
+            let checked = named.and_then(|input| {
+                file::named(T::path(&input))?;
+                file::check_target(&context.dirs.absolute(T::path(&input), context.home), context.target)
+            });
+            if let Err(refusal) = checked {
+                return Output::error(refusal);
+            }
             let change = change::<T>(&input, context.dirs, context.home, &known);
             match change {
                 Ok(change) => change.make(context).await,

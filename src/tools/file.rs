@@ -9,6 +9,7 @@ use crate::permission::Access;
 use crate::session::store::Store;
 use crate::stdx::ansi::visible;
 use crate::stdx::hash::sha256_hex;
+use crate::stdx::links;
 use crate::stdx::regular;
 use crate::stdx::replace::{self, Expected, Replacement};
 
@@ -157,6 +158,9 @@ impl Change {
     /// Makes the change, after checking that the file is still the one that the model has seen. Once begun it is finished,
     /// also when the future is dropped.
     pub(super) async fn make(self, context: &Context<'_>) -> Output {
+        let Some(target) = context.target.map(Path::to_owned) else {
+            return Output::error("Not done: nothing was decided about this file.");
+        };
         if let Some(before) = &self.before
             && let Err(refusal) = check_seen(&self.path, before, context)
         {
@@ -166,24 +170,26 @@ impl Change {
             return interrupted();
         }
         let store = context.store.clone();
-        let prepared = tokio::task::spawn_blocking(move || self.prepare(&store)).await;
+        let prepared = tokio::task::spawn_blocking(move || self.prepare(&store, target)).await;
         let (change, replacement, blob) = match prepared {
             Ok(Ok(prepared)) => prepared,
             Ok(Err(refusal)) => return Output::error(refusal),
             Err(error) => return Output::error(format!("The tool failed: {error}.")),
         };
-        let noted = FileChange { path: change.path.clone(), blob, temporary: replacement.temporary().to_owned() };
+        let noted =
+            FileChange { path: replacement.path().to_owned(), blob, temporary: replacement.temporary().to_owned() };
         if let Err(error) = context.host.will_change(noted).await {
             return Output::error(format!("Not done, since it could not be undone: {error}."));
         }
         blocking(move || change.write(&replacement)).await
     }
 
-    fn prepare(self, store: &Store) -> Result<(Change, Replacement, BlobId), String> {
+    fn prepare(self, store: &Store, target: PathBuf) -> Result<(Change, Replacement, BlobId), String> {
         let cannot = |error: std::io::Error| format!("{} cannot be written: {error}.", self.path.display());
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
+        links::still(&target).map_err(cannot)?;
+        let folder = target.parent().unwrap_or(Path::new("/"));
         std::fs::create_dir_all(folder).map_err(cannot)?;
-        let replacement = Replacement::of(&self.path).map_err(cannot)?;
+        let replacement = Replacement::at(target).map_err(cannot)?;
         let blob = store.keep_blob(&self.after);
         let blob = blob.map_err(|error| format!("Not done, since it could not be undone: {error}."))?;
         Ok((self, replacement, blob))
@@ -219,6 +225,22 @@ pub(super) async fn blocking(work: impl FnOnce() -> Output + Send + 'static) -> 
     match tokio::task::spawn_blocking(work).await {
         Ok(output) => output,
         Err(error) => Output::error(format!("The tool failed: {error}.")),
+    }
+}
+
+/// Checks that a path still leads to the file that was decided about, before anything is read there.
+///
+/// # Errors
+/// A sentence for the model.
+pub(super) fn check_target(path: &Path, target: Option<&Path>) -> Result<(), String> {
+    let now = links::resolve(path);
+    match target {
+        Some(target) if target == now => links::still(target).map_err(|error| format!("Not done: {error}.")),
+        _ => Err(format!(
+            "{} changed in the meantime and now leads to {}; nothing was written. Repeat the call to ask again.",
+            path.display(),
+            now.display()
+        )),
     }
 }
 

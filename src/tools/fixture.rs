@@ -113,7 +113,10 @@ impl Fixture {
         let (live, mut sent) = mpsc::unbounded_channel();
         self.calls += 1;
         let call = format!("call_{}", self.calls);
+        let access = tool.access(&input, &self.dirs, Some(Path::new("/nonexistent")));
+        let target = access.ok().and_then(|access| access.target());
         let context = Context {
+            target: target.as_deref(),
             call: &call,
             dirs: &self.dirs,
             sight: &self.sight,

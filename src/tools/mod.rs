@@ -173,7 +173,7 @@ pub type NotedFuture<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Sen
 /// What a tool is about to leave in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
-    /// As the call names it, made absolute.
+    /// The real one, which was decided about.
     pub path: PathBuf,
     /// The new content, which is in the store.
     pub blob: BlobId,
@@ -217,6 +217,8 @@ pub struct Context<'a> {
     /// Our id of the call.
     pub call: &'a str,
     pub dirs: &'a Dirs,
+    /// The real path of the file that the call may write, as it was when it was decided. None: it may write none.
+    pub target: Option<&'a Path>,
     /// Which files a search may show.
     pub sight: &'a Sight,
     /// The user's home folder.

@@ -356,6 +356,40 @@ async fn undo_takes_back_what_a_formatter_made_of_a_change() {
     assert!(!ran.project().join("a.txt").exists(), "{}", ran.trace());
 }
 
+/// What a yes was said to is written, or nothing is: the folder, or the file, becomes a link while the question is open.
+#[cfg(unix)]
+#[tokio::test]
+async fn an_approved_path_is_the_path_that_is_written() {
+    const READ: &str = "[tool: {name: Read, input: {file_path: sub/x.txt}}]";
+    const EDIT: &str = "[tool: {name: Edit, input: {file_path: sub/x.txt, old_string: one, new_string: ONE}}]";
+    const MOVE: &str = "mv sub sub2; ln -s ../out sub";
+    let write = |path: &str| format!("[tool: {{name: Write, input: {{file_path: {path}, content: ours}}}}]");
+    for (calls, meanwhile) in [
+        ([READ.to_owned(), EDIT.to_owned()], MOVE),
+        ([READ.to_owned(), write("sub/new.txt")], MOVE),
+        ([READ.to_owned(), write("sub/deep/new.txt")], MOVE),
+        ([READ.to_owned(), write("gone/new.txt")], "ln -s .git/hooks gone"),
+        ([READ.to_owned(), write("new.txt")], "ln -s ../out/made.txt new.txt"),
+        ([READ.to_owned(), EDIT.to_owned()], "rm sub/x.txt; ln -s ../../out/x.txt sub/x.txt"),
+    ] {
+        let script =
+            calls.iter().map(|call| format!("- reply: {call}\n")).collect::<String>() + "- reply: [text: Done.]\n";
+        let harness = hooked("PermissionRequest", "Edit|Write", meanwhile)
+            .file("sub/x.txt", "one\n")
+            .file(".git/hooks/there", "")
+            .script(&script)
+            .answer(Answer::Yes);
+        let out = harness.project().parent().unwrap().join("out");
+        std::fs::create_dir_all(&out).unwrap();
+        std::fs::write(out.join("x.txt"), "one\n").unwrap();
+        let ran = harness.prompt("go").run().await;
+        assert!(ran.trace().contains("in the meantime"), "{meanwhile}: {}", ran.trace());
+        let names: Vec<_> = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!((names.len(), std::fs::read_to_string(out.join("x.txt")).unwrap().as_str()), (1, "one\n"));
+        assert_eq!(std::fs::read_dir(ran.project().join(".git/hooks")).unwrap().count(), 1, "{meanwhile}");
+    }
+}
+
 #[tokio::test]
 async fn a_prompt_that_is_erased_comes_back_and_is_in_no_log() {
     let guard = r#"grep -q secret && { echo no secrets >&2; exit 2; } || echo today is Monday"#;

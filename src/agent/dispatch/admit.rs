@@ -93,7 +93,8 @@ impl Agent {
             let rules = &RuleSet::default();
             self.decide_by(&call.name, &access, Mode::Plan, rules).behavior == Behavior::Allow
         };
-        Ready { call, tool, access, reads, quiet_git: false, said: None }
+        let target = access.target();
+        Ready { call, tool, access, target, reads, quiet_git: false, said: None }
     }
 
     /// A skill under its own name, however it was called, so that a rule against it holds. A rule may name an alias, too.

@@ -70,6 +70,7 @@ impl Confined {
             Ok(access) => access,
             Err(problem) => return ToolResult::of_text(id, Outcome::Error, problem),
         };
+        let target = access.target();
         // In plan mode nothing may be written but what is expressly free, whatever the session's own mode allows.
         let query = Query { tool: TOOL, access: &access, mode: Mode::Plan, rules: &self.rules, places: &self.places };
         let decision = permission::decide(&query, &Disk);
@@ -79,6 +80,7 @@ impl Confined {
         // Nobody listens to live output.
         let (live, _) = mpsc::unbounded_channel();
         let context = tools::Context {
+            target: target.as_deref(),
             call: id.as_str(),
             dirs: &self.dirs,
             sight: &Sight::default(),

@@ -32,8 +32,10 @@ pub(super) struct Watched(Vec<Call>);
 
 struct Call {
     call: ToolCall,
-    /// The file that it changed.
+    /// The file that it changed, as the call names it.
     path: Option<PathBuf>,
+    /// The same, links followed.
+    target: Option<PathBuf>,
     result: Option<ToolResult>,
 }
 
@@ -183,7 +185,7 @@ impl Agent {
         }
         let call = |ready: &Ready| {
             let path = if let Access::Write { path } = &ready.access { Some(path.clone()) } else { None };
-            Call { call: ready.call.clone(), path, result: None }
+            Call { call: ready.call.clone(), path, target: ready.target.clone(), result: None }
         };
         Watched(ready.iter().map(call).collect())
     }
@@ -218,7 +220,7 @@ impl Agent {
         let mut end = None;
         for ((call, occasion), outcome) in seen.into_iter().zip(outcomes) {
             self.report(&outcome, desk).await?;
-            if let Some(path) = call.path.filter(|_| !outcome.reports.is_empty()) {
+            if let Some(path) = call.target.filter(|_| !outcome.reports.is_empty()) {
                 // A formatter that ran as a hook belongs to the change: undo takes both back.
                 self.session.after_hook(&path)?;
             }

@@ -67,7 +67,7 @@ impl Agent {
                 (ready, sight, quiet)
             })
             .collect();
-        let runs = ready.into_iter().map(|(Ready { call, tool, .. }, sight, quiet)| {
+        let runs = ready.into_iter().map(|(Ready { call, tool, target, .. }, sight, quiet)| {
             let (dirs, seen, todos, store, settings, host, user_home) =
                 (&dirs, &seen, todos.as_slice(), &store, &*settings, &host, user_home.as_deref());
             let plan = plan.as_deref();
@@ -80,6 +80,7 @@ impl Agent {
                 let context = tools::Context {
                     call: call.id.as_str(),
                     dirs,
+                    target: target.as_deref(),
                     sight: &sight,
                     home: user_home,
                     seen,

@@ -1,0 +1,61 @@
+//! Where a path really leads, and whether it still leads there.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// As many links as Linux follows.
+const MAX_LINKS: usize = 40;
+
+/// The real path of the longest prefix that exists, with the rest appended. `path` is absolute.
+pub fn resolve(path: &Path) -> PathBuf {
+    resolve_with(path, |path| fs::read_link(path).ok())
+}
+
+/// Checks that a path that `resolve` gave still leads where it says: no part of it has become a link.
+///
+/// # Errors
+/// Where it leads now.
+pub fn still(real: &Path) -> io::Result<()> {
+    let now = resolve(real);
+    if now == real && fs::read_link(real).is_err() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("its path changed in the meantime and now leads to {}", now.display())))
+}
+
+/// Walks the path part by part and follows what `link` says is a link; dangling links are followed, too, since a write
+/// through one creates its target.
+pub fn resolve_with(path: &Path, link: impl Fn(&Path) -> Option<PathBuf>) -> PathBuf {
+    let mut real = PathBuf::new();
+    let mut left: Vec<PathBuf> = parts(path);
+    let mut followed = 0;
+    while let Some(part) = left.pop() {
+        match part.components().next() {
+            Some(Component::CurDir) | None => {}
+            Some(Component::ParentDir) => {
+                real.pop();
+            }
+            Some(Component::Normal(_)) => {
+                let next = real.join(&part);
+                match link(&next) {
+                    Some(target) if followed < MAX_LINKS => {
+                        followed += 1;
+                        if target.is_absolute() {
+                            real = PathBuf::new();
+                        }
+                        left.extend(parts(&target));
+                    }
+                    _ => real = next,
+                }
+            }
+            Some(_) => real.push(&part),
+        }
+    }
+    real
+}
+
+/// The components, last first.
+fn parts(path: &Path) -> Vec<PathBuf> {
+    path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
+}
