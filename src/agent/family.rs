@@ -61,6 +61,11 @@ pub(super) enum Word {
         change: FileChange,
         noted: oneshot::Sender<Result<(), session::Error>>,
     },
+    /// What `Change` told stands, or nothing of it was written.
+    Settled {
+        path: PathBuf,
+        noted: oneshot::Sender<Result<(), session::Error>>,
+    },
     /// A command is to run whose changes nobody sees; that waits, too.
     Command {
         call: CallId,
@@ -194,6 +199,9 @@ impl Agent {
             }
             Word::Change { change: FileChange { path, blob, temporary }, noted } => {
                 let _ = noted.send(self.session.will_change(&path, blob, temporary));
+            }
+            Word::Settled { path, noted } => {
+                let _ = noted.send(self.session.settled(&path));
             }
             Word::Command { call, command, noted } => {
                 let _ = noted.send(note_command(&mut self.session, call, command));

@@ -1,5 +1,6 @@
 //! What tools may ask of the agent: an answer of the user, a web search by the model's own provider.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
@@ -38,6 +39,13 @@ impl Host for AgentHost<'_> {
         Box::pin(async move {
             let Some(words) = &self.words else { return Ok(()) };
             note(words, |noted| Word::Change { change, noted }).await.map_err(|error| error.to_string())
+        })
+    }
+
+    fn settled(&self, path: PathBuf) -> NotedFuture<'_> {
+        Box::pin(async move {
+            let Some(words) = &self.words else { return Ok(()) };
+            note(words, |noted| Word::Settled { path, noted }).await.map_err(|error| error.to_string())
         })
     }
 

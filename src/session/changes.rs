@@ -15,6 +15,10 @@ pub(super) struct Change {
     /// Everything that we meant to leave there. The last one counts, unless the program was killed, or failed, before it
     /// was written.
     pub(super) left: Vec<Version>,
+    /// The last of them may be half written: nobody said that it was settled.
+    pub(super) open: bool,
+    /// What stood there once hooks had seen it: not ours for certain.
+    pub(super) touched: Option<BlobId>,
 }
 
 impl Change {
@@ -103,6 +107,8 @@ pub(super) struct Changes {
     undone: Vec<Undone>,
     /// The last undo, redo or rewind, while no change came after it.
     last: Option<(Restore, Vec<Replaced>)>,
+    /// Files of the last undo, redo or rewind that may be half written: nobody said that they were settled.
+    open: Vec<PathBuf>,
     /// Start and turn of the unit that the next change belongs to.
     start: Seq,
     turn: u64,
@@ -133,7 +139,13 @@ impl Changes {
                 }
                 let before = Version { blob: blob.clone(), mode: *mode };
                 if let Some(unit) = self.units.last_mut() {
-                    unit.files.push(Change { path: path.clone(), before, left: Vec::new() });
+                    unit.files.push(Change {
+                        path: path.clone(),
+                        before,
+                        left: Vec::new(),
+                        open: false,
+                        touched: None,
+                    });
                 }
             }
             EntryKind::FileAfter { path, blob, mode, temporary } => {
@@ -143,6 +155,19 @@ impl Changes {
                 let unit = self.units.last_mut().filter(|unit| unit.start == start);
                 if let Some(file) = unit.and_then(|unit| unit.files.iter_mut().rfind(|file| file.path == *path)) {
                     file.left.push(after);
+                    (file.open, file.touched) = (true, None);
+                }
+            }
+            EntryKind::FilesSettled { paths } => {
+                self.open.retain(|path| !paths.contains(path));
+                let changes = self.units.iter_mut().flat_map(|unit| &mut unit.files);
+                changes.filter(|file| paths.contains(&file.path)).for_each(|file| file.open = false);
+            }
+            EntryKind::FileTouched { path, blob } => {
+                let start = self.start;
+                let unit = self.units.last_mut().filter(|unit| unit.start == start);
+                if let Some(file) = unit.and_then(|unit| unit.files.iter_mut().rfind(|file| file.path == *path)) {
+                    file.touched.clone_from(blob);
                 }
             }
             EntryKind::FilesRestored { to, how, files, refused } => {
@@ -161,6 +186,9 @@ impl Changes {
                     }
                 }
                 self.last = Some((*how, files.clone()));
+                if !files.is_empty() {
+                    self.open = files.iter().map(|file| file.path.clone()).collect();
+                }
                 // A change after this one is a change of its own, also within the same turn.
                 self.start = self.start.max(seq);
             }
@@ -230,7 +258,7 @@ impl Changes {
     pub(super) fn unfinished(&self, redo: bool, still: impl Fn(&Replaced) -> bool) -> Option<Plan> {
         let (_, files) = self.last.as_ref().filter(|(how, _)| redo == (*how == Restore::Redo))?;
         let left = files.iter().filter(|file| file.from.blob != file.to.blob && still(file));
-        let steps: Vec<Step> = left.map(|file| step(file.clone(), false)).collect();
+        let steps: Vec<Step> = left.map(|file| self.step(file.clone(), false)).collect();
         (!steps.is_empty()).then_some(Plan { to: AGAIN, steps, commands: Vec::new() })
     }
 
@@ -238,7 +266,7 @@ impl Changes {
     pub(super) fn redo(&self) -> Option<Plan> {
         let undone = self.undone.last()?;
         let to = undone.units.last().map_or(0, |unit| unit.start + 1);
-        let steps = undone.files.iter().map(|file| step(file.clone(), true)).collect();
+        let steps = undone.files.iter().map(|file| self.step(file.clone(), true)).collect();
         Some(Plan { to, steps, commands: Vec::new() })
     }
 
@@ -271,11 +299,12 @@ impl Changes {
         }
         files
     }
-}
 
-/// Makes a replacement again, or takes it back.
-fn step(file: Replaced, back: bool) -> Step {
-    let Replaced { path, from, to, .. } = file;
-    let (before, left) = if back { (from, to) } else { (to, from) };
-    Step { path: path.clone(), chain: vec![Change { path, before, left: vec![left] }] }
+    /// Makes a replacement again, or takes it back.
+    fn step(&self, file: Replaced, back: bool) -> Step {
+        let Replaced { path, from, to, .. } = file;
+        let (before, left) = if back { (from, to) } else { (to, from) };
+        let open = self.open.contains(&path);
+        Step { path: path.clone(), chain: vec![Change { path, before, left: vec![left], open, touched: None }] }
+    }
 }

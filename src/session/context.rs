@@ -298,6 +298,8 @@ impl Context {
             EntryKind::Header(_)
             | EntryKind::FileBefore { .. }
             | EntryKind::FileAfter { .. }
+            | EntryKind::FilesSettled { .. }
+            | EntryKind::FileTouched { .. }
             | EntryKind::FilesRestored { .. }
             | EntryKind::CommandRan { .. }
             | EntryKind::ShellRan { .. }

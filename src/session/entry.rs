@@ -82,6 +82,16 @@ pub enum EntryKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         temporary: Option<PathBuf>,
     },
+    /// What the `FileAfter` or `FilesRestored` before it announced for these files was written to its end, or not begun:
+    /// nothing half written can stand there.
+    FilesSettled {
+        paths: Vec<PathBuf>,
+    },
+    /// What stood in a file once hooks had seen our change of it. They made it, or somebody who saved meanwhile.
+    FileTouched {
+        path: PathBuf,
+        blob: Option<BlobId>,
+    },
     /// Files are put back as they stood before entry `to`, by undo or rewind, or forward again by redo. Written before
     /// it is done.
     FilesRestored {
@@ -230,6 +240,11 @@ pub enum Restore {
     Undo,
     Redo,
     Rewind,
+}
+
+/// What is said of a command that no undo takes back.
+pub fn not_undone(command: &str) -> String {
+    format!("not undone, since a command did it: {command}")
 }
 
 impl Restore {

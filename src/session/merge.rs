@@ -47,6 +47,22 @@ pub(super) fn merge(base: Option<&[u8]>, ours: Option<&[u8]>, theirs: Option<&[u
     Some(Some(merged))
 }
 
+/// Whether what became of `left` is nothing but other wording of the lines that we put in the place of some of `before`: no
+/// line of anybody else's is touched, and none is added.
+pub(super) fn only_rewrites(before: &[u8], left: &[u8], found: &[u8]) -> bool {
+    if [before, left, found].iter().any(|bytes| bytes.contains(&0)) {
+        return false;
+    }
+    let [before, left, found] = [before, left, found].map(lines);
+    let ours = hunks(&before, &left);
+    hunks(&left, &found).into_iter().all(|theirs| {
+        let (was, is) = (left[theirs.old.clone()].concat(), found[theirs.new].concat());
+        let added = is.strip_prefix(&was[..]).or(is.strip_suffix(&was[..]));
+        added.is_none_or(|added| added.trim_ascii().is_empty())
+            && ours.iter().any(|ours| ours.new.start <= theirs.old.start && theirs.old.end <= ours.new.end)
+    })
+}
+
 /// Lines that take the place of others.
 struct Hunk {
     old: Range<usize>,

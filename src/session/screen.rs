@@ -227,6 +227,8 @@ impl Screen {
             EntryKind::Header(_)
             | EntryKind::FileBefore { .. }
             | EntryKind::FileAfter { .. }
+            | EntryKind::FilesSettled { .. }
+            | EntryKind::FileTouched { .. }
             | EntryKind::CommandRan { .. }
             | EntryKind::Title { .. }
             | EntryKind::ModeChanged { .. }

@@ -7,16 +7,19 @@ use std::path::{Path, PathBuf};
 use super::changes::{AGAIN, Change, Plan, Step};
 use super::entry::{EntryKind, Replaced, Restore, Seq, Version};
 use super::error::Error;
-use super::merge::merge;
+use super::merge::{merge, only_rewrites};
 use super::session::Session;
 use crate::message::{BlobId, CallId};
 use crate::protocol::RewindWhat;
 use crate::stdx::hash::sha256_hex;
 use crate::stdx::links;
-use crate::stdx::replace::{self, Expected, Replacement, is_mixture};
+use crate::stdx::replace::{self, Expected, Replacement, is_half_written};
 
 /// Largest file whose content is saved, in bytes.
 const LARGEST: u64 = 64 << 20;
+
+/// Most commands that are named where there is nothing to undo.
+const MOST_COMMANDS: usize = 10;
 
 /// In the place of a command that cannot be read any more.
 const LOST: &str = "(a command that the log no longer has)";
@@ -99,7 +102,17 @@ impl Session {
         self.sync()
     }
 
-    /// Notes what a hook made of a file that a tool changed: undo takes both back.
+    /// Notes that what was announced for a file stands there, or that nothing of it was written.
+    ///
+    /// # Errors
+    /// What the log says.
+    pub fn settled(&mut self, path: &Path) -> Result<(), Error> {
+        self.append(EntryKind::FilesSettled { paths: vec![path.to_owned()] }).map(drop)
+    }
+
+    /// Notes what a file holds once hooks have seen a tool's change of it. It may be a formatter's work, or what somebody
+    /// saved meanwhile, so undo takes it back only where it does nothing but rewrite our lines.
+    ///
     ///
     /// # Errors
     /// What the log says.
@@ -112,8 +125,7 @@ impl Session {
         {
             let kept = bytes.map(|bytes| self.store().keep_blob(&bytes)).transpose();
             kept.map_err(|error| Error::write(self.store().dir(), error))?;
-            let Version { blob, mode } = version;
-            self.append(EntryKind::FileAfter { path, blob, mode, temporary: None })?;
+            self.append(EntryKind::FileTouched { path, blob: version.blob })?;
         }
         Ok(())
     }
@@ -135,6 +147,12 @@ impl Session {
     pub fn redo(&mut self) -> Result<Restored, Error> {
         let plan = self.changes.unfinished(true, stands).or_else(|| self.changes.redo());
         self.carry_out(Restore::Redo, plan.ok_or(Error::Nothing("redo"))?)
+    }
+
+    /// The last commands that ran where there is nothing left to undo.
+    pub fn commands_left(&self) -> Vec<String> {
+        let commands = self.changes.rewind(0).commands;
+        self.command_lines(&commands[commands.len().saturating_sub(MOST_COMMANDS)..])
     }
 
     /// Goes back to before the prompt at `to`: files, conversation or both.
@@ -172,15 +190,18 @@ impl Session {
                 }
             }
         }
+        done.unseen = self.command_lines(&plan.commands);
         if ready.is_empty() && !refused.is_empty() {
             return Ok(done);
         }
         let files = ready.iter().map(|ready| ready.file.clone()).collect();
         self.append(EntryKind::FilesRestored { to: plan.to, how, files, refused })?;
         self.sync()?;
-        let mut failed = Vec::new();
+        let (mut failed, mut settled) = (Vec::new(), Vec::new());
         for Ready { file, replacement, old, new, kept } in ready {
-            match write_version(&replacement, old.as_deref(), new.as_deref(), file.to.mode) {
+            let written = write_version(&replacement, old.as_deref(), new.as_deref(), file.to.mode);
+            settled.extend((!matches!(written, Err(replace::Error::Torn { .. }))).then(|| file.path.clone()));
+            match written {
                 Ok(()) => {
                     done.merged.extend(kept.then(|| file.path.clone()));
                     done.restored.push(file.path);
@@ -191,11 +212,13 @@ impl Session {
                 }
             }
         }
+        if !settled.is_empty() {
+            self.append(EntryKind::FilesSettled { paths: settled })?;
+        }
         // The next redo tries those of a redo again without that, and so does what goes on after a kill.
         if !failed.is_empty() && how != Restore::Redo && plan.to != AGAIN {
             self.append(EntryKind::FilesRestored { to: AGAIN, how, files: Vec::new(), refused: failed })?;
         }
-        done.unseen = self.command_lines(&plan.commands);
         Ok(done)
     }
 
@@ -234,12 +257,26 @@ impl Session {
                 continue;
             }
             let before = change.before.blob.as_ref().map(|blob| self.saved(blob)).transpose()?;
-            mode = change.before.mode;
+            // Bits that somebody else set meanwhile stay.
+            if mode == change.after().mode || hash.is_none() || change.after().mode.is_none() {
+                mode = change.before.mode;
+            }
             if !change.explains(hash.as_ref()) && !self.is_half(change, new.as_deref()) {
                 let left = change.after().blob.as_ref().map(|blob| self.saved(blob)).transpose();
                 let left = left.map_err(|error| format!("was changed since; {error}"))?;
                 let merged = merge(left.as_deref(), new.as_deref(), before.as_deref());
-                new = merged.ok_or_else(|| apart(left.as_deref(), new.as_deref(), before.as_deref()))?;
+                let ours = || {
+                    hash.is_some() && hash == change.touched && {
+                        let [before, left, found] =
+                            [&before, &left, &new].map(|text| text.as_deref().unwrap_or_default());
+                        only_rewrites(before, left, found)
+                    }
+                };
+                new = match merged {
+                    Some(merged) => merged,
+                    None if ours() => before.clone(),
+                    None => return Err(apart(left.as_deref(), new.as_deref(), before.as_deref()).to_owned()),
+                };
                 kept = new != before;
             } else {
                 (new, kept) = (before, false);
@@ -271,11 +308,14 @@ impl Session {
 
     /// Whether the file holds what a kill left in the middle of our writing it in place: nobody else's bytes.
     fn is_half(&self, change: &Change, found: Option<&[u8]>) -> bool {
+        if !change.open {
+            return false;
+        }
         let bytes = |version: &Version| version.blob.as_ref().and_then(|blob| self.store().sound_blob(blob));
         let versions: Vec<&Version> = [&change.before].into_iter().chain(&change.left).rev().take(2).collect();
         let [new, old] = versions.as_slice() else { return false };
         match (found, bytes(old), bytes(new)) {
-            (Some(found), Some(old), Some(new)) => is_mixture(found, &old, &new),
+            (Some(found), Some(old), Some(new)) => is_half_written(found, &old, &new),
             _ => false,
         }
     }
@@ -402,9 +442,11 @@ mod tests {
                 }
                 None => {
                     fs::remove_file(&path).unwrap();
-                    self.session.after_hook(&path).unwrap();
+                    let gone = EntryKind::FileAfter { path: path.clone(), blob: None, mode: None, temporary: None };
+                    self.session.append(gone).unwrap();
                 }
             }
+            self.session.settled(&path).unwrap();
         }
 
         fn will_change(&mut self, name: &str, text: &str) -> Replacement {
@@ -723,7 +765,8 @@ mod tests {
         fs::set_permissions(it.path("real"), fs::Permissions::from_mode(0o600)).unwrap();
         let done = it.session.undo().unwrap();
         it.check(done, &["real", "new"], &[], &[], &["r0", "-"]);
-        assert_eq!(mode(it.path("real")), 0o750);
+        // The user's bits win over those from before; where they are ours still, those come back.
+        assert_eq!(mode(it.path("real")), 0o600);
         assert!(fs::read_link(it.path("a")).is_ok() && fs::read_link(it.path("b")).is_ok());
         let done = it.session.redo().unwrap();
         it.check(done, &["real", "new"], &[], &[], &["r1", "n1"]);
@@ -771,6 +814,49 @@ mod tests {
     }
 
     #[test]
+    fn what_a_hook_left_is_taken_back_only_where_it_rewrote_our_lines() {
+        for (made, left, found, want) in [
+            // A line that somebody saved while the hook ran, far away and right beside; for an own file, too.
+            (None, "x\n", "x\nmine\n", None),
+            (None, "x", "xmine\n", None),
+            (None, "x\n", "\nX\n", Some("-")),
+            (
+                Some("one\ntwo\nthree\n"),
+                "ONE\ntwo\nthree\n",
+                "ONE\ntwo\nthree\nmine\n",
+                Some("one\ntwo\nthree\nmine\n"),
+            ),
+            (Some("one\ntwo\nthree\n"), "ONE\ntwo\nthree\n", "ONE\nmine\ntwo\nthree\n", None),
+            (Some("one\ntwo\nthree\n"), "ONE\ntwo\nthree\n", "ONE\nmine\nthree\n", None),
+            // A formatter's work.
+            (Some("one\ntwo\nthree\n"), "ONE\ntwo\nthree\n", "O N\nE\ntwo\nthree\n", Some("one\ntwo\nthree\n")),
+            (Some("one\ntwo\nthree\n"), "ONE\ntwo\nthree\n", "ONE\ntwo\n three\n", Some("one\ntwo\n three\n")),
+            // Bytes that each are of before or after.
+            (Some("8080\n"), "9090\n", "9080\n", None),
+        ] {
+            for hooked in [true, false] {
+                let mut it = Fixture::new(&made.map(|text| ("a", text)).into_iter().collect::<Vec<_>>());
+                it.turn();
+                it.change("a", Some(left));
+                fs::write(it.path("a"), found).unwrap();
+                if hooked {
+                    it.session.after_hook(&it.path("a")).unwrap();
+                }
+                let done = it.session.undo().unwrap();
+                // Without a hook nothing but a merge takes anything back.
+                let merged = want.filter(|want| hooked || want.contains("mine") || want.contains(" three"));
+                let holds = match (found, hooked) {
+                    // Our hunk was rewritten: by the hook, as far as anybody can tell.
+                    ("9080\n", true) => "8080\n",
+                    _ => merged.unwrap_or(found),
+                };
+                assert_eq!(done.refused.is_empty(), holds != found, "{found:?} {hooked} {done:?}");
+                it.holds(&[holds]);
+            }
+        }
+    }
+
+    #[test]
     fn a_redo_after_a_merge_brings_back_exactly_what_was_there() {
         let mut it = Fixture::new(&[("a", &ten(&[]))]);
         it.turn();
@@ -814,8 +900,8 @@ mod tests {
     #[test]
     fn a_kill_at_any_point_of_a_change_leaves_it_undoable() {
         let (old, new) = (ten(&[]), ten(&[(0, "new"), (5, "longer than it was")]) + "more\n");
-        let half = |at: usize| format!("{}{}", &new[..at], &old[at..]);
         let tail = format!("{old}{}", &new[old.len()..]);
+        let half = |at: usize| format!("{}{}", &new[..at], &tail[at..]);
         // What the file holds when the program dies, and what the temporary file does.
         for (file, temporary) in [
             (&old, None),
@@ -826,9 +912,9 @@ mod tests {
             (&new, None),
             // Written in place.
             (&tail, None),
+            (&tail[..old.len() + 2].to_owned(), None),
             (&half(3), None),
             (&half(40), None),
-            (&format!("{}{}", &new[..40], &tail[40..]), None),
         ] {
             for earlier in [false, true] {
                 let mut it = Fixture::new(&[("a", if earlier { "first\n" } else { &old })]);

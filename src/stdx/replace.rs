@@ -284,11 +284,22 @@ impl Replacement {
     }
 }
 
-/// Whether a file can be what is left of replacing `old` by `new` in place when the process was killed in between.
-pub fn is_mixture(found: &[u8], old: &[u8], new: &[u8]) -> bool {
-    let longest = old.len().max(new.len());
-    let ours = |(at, byte): (usize, &u8)| old.get(at) == Some(byte) || new.get(at) == Some(byte);
-    (old.len().min(new.len())..=longest).contains(&found.len()) && found.iter().enumerate().all(ours)
+/// Whether a file can be what is left of replacing `old` by `new` in place when the process was killed in between, or could
+/// not put it back: a longer `new` begins with its tail, then its head goes over the old bytes from the start, then a longer
+/// `old` is cut.
+pub fn is_half_written(found: &[u8], old: &[u8], new: &[u8]) -> bool {
+    let head = old.len().min(new.len());
+    let Some((start, rest)) = found.split_at_checked(head) else { return false };
+    // Where new bytes stand: from the first place that differs from the old to the last one.
+    let differs = |at: &usize| start[*at] != old[*at];
+    let first = (0..head).find(differs);
+    let last = (0..head).rfind(differs);
+    let run = first.zip(last).is_none_or(|(first, last)| start[first..=last] == new[first..=last]);
+    let tail = match old.len() < new.len() {
+        true => rest == &new[head..] || first.is_none() && new[head..].starts_with(rest),
+        false => rest == &old[head..] || rest.is_empty() && start == new,
+    };
+    run && tail
 }
 
 /// What a folder says that takes no new files, or does not let this one go.
@@ -587,8 +598,14 @@ mod tests {
             ("b", "aaaa", "bb", false),
             ("aaaaa", "aaaa", "bb", false),
             ("axaa", "aaaa", "bb", false),
+            ("bab", "aaa", "bbb", false),
+            ("abaa", "aaaa", "bbbb", true),
+            ("aab", "aa", "bbbb", true),
+            ("bab", "aa", "bbbb", false),
+            ("babb", "aa", "bbbb", true),
+            ("ba", "aaaa", "bb", false),
         ] {
-            assert_eq!(is_mixture(found.as_bytes(), old.as_bytes(), new.as_bytes()), want, "{found}");
+            assert_eq!(is_half_written(found.as_bytes(), old.as_bytes(), new.as_bytes()), want, "{found}");
         }
     }
 }

@@ -181,7 +181,16 @@ impl Change {
         if let Err(error) = context.host.will_change(noted).await {
             return Output::error(format!("Not done, since it could not be undone: {error}."));
         }
-        blocking(move || change.write(&replacement)).await
+        let path = replacement.path().to_owned();
+        let (output, settled) = match tokio::task::spawn_blocking(move || change.write(&replacement)).await {
+            Ok(done) => done,
+            Err(error) => return Output::error(format!("The tool failed: {error}.")),
+        };
+        // Without this word undo takes the file for one that may be half written; the change stands all the same.
+        if settled && let Err(error) = context.host.settled(path).await {
+            tracing::warn!(%error, "that a file was written is not in the log");
+        }
+        output
     }
 
     fn prepare(self, store: &Store, target: PathBuf) -> Result<(Change, Replacement, BlobId), String> {
@@ -195,16 +204,20 @@ impl Change {
         Ok((self, replacement, blob))
     }
 
-    fn write(self, replacement: &Replacement) -> Output {
+    /// Also whether no half of it can stand in the file.
+    fn write(self, replacement: &Replacement) -> (Output, bool) {
         let expected = self.before.as_ref().map_or(Expected::Absent, |before| Expected::Content(&before.bytes));
         match replacement.write(&self.after, expected, None) {
             Ok(()) => {}
-            Err(replace::Error::Changed) => return Output::error(changed(&self.path)),
-            Err(error) => return Output::error(format!("{} cannot be written: {error}.", self.path.display())),
+            Err(replace::Error::Changed) => return (Output::error(changed(&self.path)), true),
+            Err(error) => {
+                let torn = matches!(error, replace::Error::Torn { .. });
+                return (Output::error(format!("{} cannot be written: {error}.", self.path.display())), !torn);
+            }
         }
         let diff = self.diff();
         let seen = Effect::Seen { path: self.path, sha256: sha256_hex(&self.after) };
-        Output { display: Some(Display::Diff(diff)), effects: vec![seen], ..Output::ok(self.told) }
+        (Output { display: Some(Display::Diff(diff)), effects: vec![seen], ..Output::ok(self.told) }, true)
     }
 }
 

@@ -195,6 +195,11 @@ pub trait Host: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
+    /// Notes that the change stands, or that nothing of it was written.
+    fn settled(&self, _path: PathBuf) -> NotedFuture<'_> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Whether the model may start this skill now.
     ///
     /// # Errors
