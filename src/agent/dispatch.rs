@@ -26,6 +26,7 @@ use crate::permission::{Access, Mode};
 use crate::protocol::{Answer, Event, Question, TurnEnd};
 use crate::session;
 use crate::session::entry::EntryKind;
+use crate::stdx::process;
 use crate::tools::{After, Tool};
 
 /// The same call with the same result, so many times in a row, asks whether to go on.
@@ -80,6 +81,7 @@ impl Agent {
         let mut calls = VecDeque::from(calls);
         let mut end = None;
         while let Some(call) = calls.pop_front() {
+            process::may_begin().await;
             if cancel.is_cancelled() {
                 end = Some(TurnEnd::Interrupted);
             }

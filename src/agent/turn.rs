@@ -18,6 +18,7 @@ use crate::protocol::{Event, Item, Turn, TurnEnd};
 use crate::provider::Request;
 use crate::session;
 use crate::session::entry::{EntryKind, Seq};
+use crate::stdx::process;
 
 /// What the model reads in place of an answer that ran out of room.
 const GO_ON: &str =
@@ -120,6 +121,7 @@ impl Agent {
         let (mut rounds, mut nudges, mut sent_on) = (0u32, 0usize, 0u32);
         self.repeats.clear();
         loop {
+            process::may_begin().await;
             if cancel.is_cancelled() {
                 return Ok(TurnEnd::Interrupted);
             }

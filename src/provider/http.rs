@@ -18,6 +18,7 @@ use super::failure::clip;
 use super::key::{Key, Secret};
 use super::settings::ProviderSettings;
 use super::{CompactedFuture, Error, Provider, ReplyStream, Request, StreamEvent, sse};
+use crate::stdx::process;
 
 /// Most bytes of a refusal that are read.
 const REFUSAL: usize = 1 << 20;
@@ -262,6 +263,7 @@ impl Shared {
             let header = reqwest::header::HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
             headers.insert(header, reqwest::header::HeaderValue::from_str(value).map_err(|_| wrong())?);
         }
+        process::may_begin().await;
         // The user's own headers replace ours.
         let sent = post.headers(headers).body(encoded.body).send();
         let idle = self.client.timeouts.idle;

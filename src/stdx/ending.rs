@@ -107,6 +107,7 @@ fn read(pipe: impl AsFd, until: Option<Instant>) -> Option<u8> {
 
 /// Ends everything at once, without a word from anybody else.
 fn force(ending: Ending, let_go: fn()) -> ! {
+    process::begin_nothing();
     let_go();
     process::end_all();
     if ending == Ending::Quit {

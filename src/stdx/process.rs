@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -16,6 +17,26 @@ mod tree;
 pub use child::{Child, Streams};
 pub use mark::Guest;
 pub use tree::{Tree, end_all};
+
+/// The program is being ended by force.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// From now on nothing begins any more: no process is started, no model asked, no call run. Say it before `end_all`, whose
+/// victims other threads wait for.
+pub fn begin_nothing() {
+    ENDING.store(true, Ordering::SeqCst);
+}
+
+pub fn begins_nothing() -> bool {
+    ENDING.load(Ordering::SeqCst)
+}
+
+/// Comes to nothing when nothing may begin any more: whoever waits ends with the program.
+pub async fn may_begin() {
+    if begins_nothing() {
+        std::future::pending::<()>().await;
+    }
+}
 
 /// A child in its own session. Dropping it kills its whole tree.
 #[derive(Debug)]
@@ -32,11 +53,17 @@ impl Running {
     /// # Errors
     /// What the system says: no such program, no such folder, arguments too long.
     pub fn spawn(command: &mut Command, streams: Streams) -> io::Result<Running> {
+        let ending = || io::Error::other("the program is ending");
+        if begins_nothing() {
+            return Err(ending());
+        }
         tree::adopt_orphans();
         let mark = mark::Mark::next();
         let child = Child::spawn(command.as_std(), streams, &mark)?;
         let tree = Tree::new(child.id(), mark);
-        Ok(Running { child, tree, ended: false })
+        let running = Running { child, tree, ended: false };
+        // Whoever ends them all may have looked a moment too early; dropping it ends it.
+        if begins_nothing() { Err(ending()) } else { Ok(running) }
     }
 
     pub fn tree(&self) -> &Tree {

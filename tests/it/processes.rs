@@ -185,6 +185,28 @@ fn signals_end_it_where_nobody_reads_the_terminal() {
     }
 }
 
+/// The call that the signal ends is answered in vain: no other call runs, and no other program starts.
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_begins_any_more_once_it_is_ended_by_force() {
+    for nth in 0..6 {
+        let word = format!("{}{nth}.{}", 6003, std::process::id());
+        let program = program();
+        let bash = |command: &str| json!({"tool": {"name": "Bash", "input": {"command": command}}});
+        let steps = json!([
+            {"reply": [bash(&format!("/bin/sleep {word}")), bash("touch same-reply")]},
+            {"reply": [{"tool": {"name": "Write", "input": {"file_path": "next-reply", "content": "x"}}}]},
+        ]);
+        let file = program.script("script.yaml", &steps.to_string());
+        let args = ["-p", "go", "--offline-script", &file, "--dangerously-skip-permissions"];
+        let mut child = heeding(&program, &args).spawn().unwrap();
+        wait_until("the call", || !alive(&word).is_empty());
+        end_by(Signal::QUIT, &mut child);
+        let made = ["same-reply", "next-reply"].map(|name| program.project().join(name).exists());
+        assert_eq!((made, alive(&word)), ([false, false], vec![]));
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn signals_end_it_where_nobody_reads_its_output() {

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::bounds::bounded;
 use super::{BlockStart, Error, Provider, ReplyStream, Request, StreamEvent};
 use crate::message::{StopReason, Usage, tokens};
+use crate::stdx::process;
 pub use assistant::reply;
 use script::{Failure, Part, Script, Step};
 
@@ -56,6 +57,9 @@ impl Provider for Offline {
     }
 
     fn stream(&self, request: Arc<Request>) -> ReplyStream {
+        if process::begins_nothing() {
+            return Box::pin(stream::pending());
+        }
         let step = match self.next(&request) {
             Ok(step) => step,
             Err(error) => return Box::pin(stream::iter([Err(error)])),
