@@ -18,6 +18,7 @@ use crate::hooks::Report;
 use crate::message::{Kind, Usage};
 use crate::permission::Mode;
 use crate::protocol::{Answer, Delivery, Event, Item, ListKind, Listed, ModeChange, Op, SessionInfo, Turn, TurnEnd};
+use crate::session::entry::not_undone;
 use lines::Typed;
 
 /// What goes to standard output.
@@ -388,15 +389,21 @@ impl Run<'_> {
                     self.line(&line)?;
                 }
             }
-            Item::FilesRestored { how, restored, merged, refused, unseen, .. } => {
+            Item::FilesRestored { how, turn, restored, merged, refused, unseen } => {
+                let refused_any = !refused.is_empty();
                 let mut lines: Vec<String> =
                     restored.iter().map(|path| format!("restored {}", path.display())).collect();
-                if lines.is_empty() {
-                    lines.push(how.nothing().to_owned());
+                let of = turn.map(|turn| format!(" from turn “{turn}”")).unwrap_or_default();
+                match lines.is_empty() {
+                    true => lines.push(format!("{}{of}", how.nothing())),
+                    false => lines.iter_mut().for_each(|line| line.push_str(&of)),
                 }
                 lines.extend(merged.iter().map(|path| format!("kept what others changed in {}", path.display())));
                 lines.extend(refused.into_iter().map(|text| format!("left alone: {text}")));
-                lines.extend(unseen.into_iter().map(|text| format!("cannot undo what this command changed: {text}")));
+                if refused_any {
+                    self.exit = Exit::Error;
+                }
+                lines.extend(unseen.into_iter().map(|text| not_undone(&text)));
                 told.push(lines.join("\n"));
             }
             _ => {}

@@ -9,7 +9,7 @@ use crate::hooks::{EndReason, StartSource};
 use crate::permission::{Behavior, Mode, Rule, Source};
 use crate::protocol::{Event, GrantScope, Item, RewindWhat};
 use crate::session::Restored;
-use crate::session::entry::{EntryKind, Restore, Seq};
+use crate::session::entry::{EntryKind, Restore, Seq, not_undone};
 use crate::session::index;
 use crate::{config, session};
 
@@ -285,7 +285,13 @@ impl Engine {
         };
         match done {
             Ok(restored) => self.told_restored(restored).await,
-            Err(session::Error::Nothing(what)) => self.tell(format!("There is nothing to {what}.")).await,
+            Err(session::Error::Nothing(what)) => {
+                let mut lines = vec![format!("There is nothing to {what}.")];
+                if how == Restore::Undo {
+                    lines.extend(self.agent.session.commands_left().iter().map(|command| not_undone(command)));
+                }
+                self.tell(lines.join("\n")).await;
+            }
             Err(error) => self.fail(error).await,
         }
     }
@@ -325,6 +331,9 @@ impl Engine {
         let text = if json { self.agent.session.to_json() } else { self.agent.session.to_markdown() };
         let written = text.map_err(|error| error.to_string()).and_then(|text| {
             let mut options = std::fs::OpenOptions::new();
+            // What was said may hold secrets.
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             let mut file = options
                 .write(true)
                 .create_new(true)

@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::message::{Block, CallId, Kind, Message, ToolResult};
 use crate::protocol::task::{Step, Task};
 use crate::protocol::{Compaction, Delta, Event, Item, Listed, SessionInfo, Thinking, Turn, TurnEnd};
-use crate::session::entry::{Restore, Seq};
+use crate::session::entry::{Restore, Seq, not_undone};
 use crate::tui::cell::call::{Call, Shell};
 use crate::tui::cell::compaction;
 use crate::tui::cell::note::{Note, Retry, Welcome};
@@ -249,21 +249,21 @@ impl Transcript {
                     Restore::Redo => "redone",
                     Restore::Rewind => "files put back",
                 };
-                let verb = turn.as_ref().map_or(verb.to_owned(), |turn| format!("{verb} from turn “{turn}”"));
+                let of = turn.as_ref().map(|turn| format!(" from turn “{turn}”")).unwrap_or_default();
                 let files: Vec<String> = restored.iter().map(|path| self.short(&path.to_string_lossy())).collect();
                 let mut refused = refused.iter().map(|refused| self.short(refused));
                 let mut lines = vec![match (files.is_empty(), how.nothing()) {
-                    (false, _) => format!("{verb}: {}", files.join(", ")),
+                    (false, _) => format!("{verb}{of}: {}", files.join(", ")),
                     (true, nothing) => {
                         let why = refused.next();
-                        format!("{nothing}: {}", why.as_deref().unwrap_or("the files already are as they would be"))
+                        format!("{nothing}{of}: {}", why.as_deref().unwrap_or("the files already are as they would be"))
                     }
                 }];
                 let kept =
                     |path: &PathBuf| format!("kept what others changed in {}", self.short(&path.to_string_lossy()));
                 lines.extend(merged.iter().map(kept));
                 lines.extend(refused.map(|refused| format!("left alone: {refused}")));
-                lines.extend(unseen.iter().map(|command| format!("not undone, since a command did it: {command}")));
+                lines.extend(unseen.iter().map(|command| not_undone(command)));
                 self.aside(lines.join("\n"));
             }
             Item::Rewound { prompt, .. } => {

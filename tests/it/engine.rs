@@ -63,6 +63,11 @@ async fn exports_are_written_once() {
         check(&["/export out.md", "/export out.md", "/export out.json"], &["The session is in", "error cannot write"])
             .await;
     assert!(run.read("out.md").contains("change it"));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(run.project().join("out.md").metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
     assert!(serde_json::from_str::<serde_json::Value>(&run.read("out.json")).is_ok());
 }
 
@@ -164,6 +169,30 @@ async fn broken_settings_of_the_folder_are_told_and_make_it_ask() {
         .await;
     assert!(run.trace().contains("config.toml: broken, and not used"), "{}", run.trace());
     assert!(run.trace().contains("\nask Bash"), "{}", run.trace());
+}
+
+/// A turn that only ran commands, and one that only they came after.
+#[tokio::test]
+async fn an_undo_that_changes_nothing_names_the_commands() {
+    let script = "- reply: [tool: {name: Bash, input: {command: mv a.txt b.txt}}]\n- reply: [text: Done.]\n";
+    let run =
+        Harness::new().file("a.txt", "one").script(script).mode(Mode::Bypass).prompt("go").prompt("/undo").run().await;
+    let want = "There is nothing to undo.⏎not undone, since a command did it: mv a.txt b.txt";
+    assert!(run.trace().contains(want), "{}", run.trace());
+    let run = Harness::new()
+        .file("a.txt", "one")
+        .script(&format!(
+            "{CHANGE}- reply: [tool: {{name: Bash, input: {{command: echo mine > a.txt}}}}]\n- reply: [text: Seen.]"
+        ))
+        .mode(Mode::Bypass)
+        .prompt("change it")
+        .prompt("and now")
+        .prompt("/undo")
+        .run()
+        .await;
+    let trace = run.trace();
+    assert!(trace.contains(r#""turn":"change it""#) && trace.contains(r#""unseen":["echo mine > a.txt"]"#), "{trace}");
+    assert!(trace.contains("was changed since"), "{trace}");
 }
 
 #[tokio::test]

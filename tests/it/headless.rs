@@ -290,3 +290,20 @@ fn permissions_are_checked_from_the_command_line() {
     check(&format!("no json\n{ls}\n"), 2, &["allow"]);
     assert_eq!(Program::new().run(&["permissions", "check"]).code, Some(2));
 }
+
+#[test]
+fn an_undo_that_refuses_a_file_is_a_failure() {
+    let program = Program::new().file("a.txt", "one\n");
+    let script = "- reply: [tool: {name: Read, input: {file_path: a.txt}}]\n\
+                  - reply: [tool: {name: Edit, input: {file_path: a.txt, old_string: one, new_string: ONE}}]\n\
+                  - reply: [text: Done.]\n";
+    let script = program.script("edit.yaml", script);
+    program.run(&["-p", "go", "--permission-mode", "acceptEdits", "--offline-script", &script]);
+    for (text, code, want) in
+        [("mine\n", 1, "Nothing was undone from turn “go”\nleft alone: "), ("ONE\n", 0, "a.txt from turn “go”")]
+    {
+        std::fs::write(program.project().join("a.txt"), text).unwrap();
+        let done = program.run(&["--continue", "-p", "/undo"]);
+        assert_eq!((done.code, done.out.contains(want) || done.err.contains(want)), (Some(code), true), "{done:?}");
+    }
+}
