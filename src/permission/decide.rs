@@ -1,6 +1,6 @@
 //! The decision about one tool call: rules first, then what the mode says.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::files::{Files, Remembered};
 use super::line;
@@ -30,11 +30,13 @@ pub struct Decision {
     pub suggestions: Vec<Rule>,
     /// Git is started in it and passes because it only reads: it runs with [`QUIET_GIT`](super::QUIET_GIT).
     pub quiet_git: bool,
+    /// The file whose writing was judged, links followed.
+    pub target: Option<PathBuf>,
 }
 
 impl Decision {
     fn new(behavior: Behavior, reason: impl Into<String>) -> Decision {
-        Decision { behavior, reasons: vec![reason.into()], suggestions: Vec::new(), quiet_git: false }
+        Decision { behavior, reasons: vec![reason.into()], suggestions: Vec::new(), quiet_git: false, target: None }
     }
 }
 
@@ -60,6 +62,9 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
         Access::Free => named(query, None, Unruled::Allow),
         Access::Other { specifier, read_only } => other(query, specifier.as_deref(), *read_only),
     };
+    if let Access::Write { path } = query.access {
+        decision.target = Some(files.resolve(path));
+    }
     if decision.behavior == Behavior::Allow
         && !query.rules.broken().is_empty()
         && !matches!(query.access, Access::Free)

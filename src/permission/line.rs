@@ -105,7 +105,7 @@ pub(super) fn suggestions(query: &Query, command: &str, cwd: &Path, files: &dyn 
 }
 
 fn answer(behavior: Behavior, reasons: Vec<String>) -> Decision {
-    Decision { behavior, reasons, suggestions: Vec::new(), quiet_git: false }
+    Decision { behavior, reasons, suggestions: Vec::new(), quiet_git: false, target: None }
 }
 
 fn shown(part: &Part) -> String {

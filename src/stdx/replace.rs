@@ -555,6 +555,33 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_was_put_in_the_path_is_not_followed() {
+        for (made, link) in [("d/a", "d"), ("d/a", "d/a"), ("d/new", "d"), ("d/new", "d/new")] {
+            let dir = tempfile::tempdir().unwrap();
+            let (at, text) = (|name: &str| dir.path().join(name), |name: &str| fs::read_to_string(name).unwrap());
+            fs::create_dir(at("d")).unwrap();
+            fs::create_dir(at("out")).unwrap();
+            [at("d/a"), at("out/a")].iter().for_each(|path| fs::write(path, "old").unwrap());
+            let it = replacement(&at(made));
+            let _ = fs::rename(at(link), at("aside"));
+            let to = if link == "d" { at("out") } else { at("out").join(at(made).file_name().unwrap()) };
+            symlink(&to, at(link)).unwrap();
+            let expected = if made == "d/a" { Expected::Content(b"old") } else { Expected::Absent };
+            let told =
+                [it.write(b"new", expected, None), it.write(b"new", Expected::Anything, None), it.remove(b"old")];
+            assert!(told.iter().all(|told| told.as_ref().is_err_and(|error| error.to_string().contains("meantime"))));
+            assert_eq!(
+                (names_in(&at("out")), text(at("out/a").to_str().unwrap())),
+                (vec!["a".to_owned()], "old".into())
+            );
+        }
+    }
+
+    fn names_in(folder: &Path) -> Vec<String> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
     fn other_names_stay_names_of_the_same_file() {
         let dir = tempfile::tempdir().unwrap();
         let (path, other) = (dir.path().join("a"), dir.path().join("b"));

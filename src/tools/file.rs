@@ -306,6 +306,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_what_was_decided_about_is_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::os::unix::fs::symlink("there", root.join("link")).unwrap();
+        let check = |path: &str, target: Option<&str>, want: bool| {
+            let target = target.map(|target| root.join(target));
+            assert_eq!(check_target(&root.join(path), target.as_deref()).is_ok(), want, "{path}");
+        };
+        check("link", Some("there"), true);
+        check("link", Some("elsewhere"), false);
+        check("link", Some("link"), false);
+        check("new/deep", Some("new/deep"), true);
+        check("new", None, false);
+    }
+
+    #[test]
     fn only_regular_files_open() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);

@@ -116,9 +116,20 @@ impl Agent {
         }
     }
 
+    /// The decision about a call. What was judged must be what the call will write: a link in the path may have come or gone
+    /// since the call was made.
+    pub(super) fn decide_ready(&self, ready: &Ready) -> Decision {
+        let mut decision = self.decide_said(ready);
+        if let Some(now) = decision.target.clone().filter(|now| ready.target.as_ref() != Some(now)) {
+            decision.behavior = Behavior::Deny;
+            decision.reasons = vec![format!("its path changed in the meantime and now leads to {}", now.display())];
+        }
+        decision
+    }
+
     /// The decision about a call, with what PreToolUse hooks said of it: their `ask` asks, their `allow` counts as an allow
     /// rule of the user's for this one call, which lifts no deny rule, no ask rule and no mode.
-    pub(super) fn decide_ready(&self, ready: &Ready) -> Decision {
+    fn decide_said(&self, ready: &Ready) -> Decision {
         match &ready.said {
             Some(Verdict { decision: hooks::Decision::Allow, .. }) => {
                 self.decide_with(ready, &with_allow(self.policy.rules.clone(), &ready.call.name))
