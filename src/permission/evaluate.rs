@@ -7,11 +7,16 @@ use super::wrapper;
 const ALWAYS: &str = "let eval . source exec builtin trap alias enable complete compgen bind mapfile readarray getopts \
     coproc fc hash shopt set declare typeset local readonly unset read export wait printf test [ [[";
 
+/// Whether it is one of these builtins, all of which the shell itself may take for its own in spite of a function.
+pub(super) fn is_builtin(name: &str) -> bool {
+    ALWAYS.split_ascii_whitespace().any(|known| known == name)
+}
+
 /// Why the builtin may evaluate what it is given; None when it is none of these, or surely does not.
 pub(super) fn evaluates(words: &[Word]) -> Option<String> {
     let (name, arguments) = words.split_first()?;
     let name = name.literal()?;
-    if !ALWAYS.split_ascii_whitespace().any(|known| known == name) {
+    if !is_builtin(&name) {
         return None;
     }
     let harmless = match name.as_str() {

@@ -19,8 +19,10 @@ pub(super) struct Values {
     given: HashMap<String, Vec<Word>>,
     /// Those that may hold what the line does not say, such as a secret of the environment.
     tainted: HashSet<String>,
-    /// The line defines functions, which have positional parameters of their own.
-    functions: bool,
+    /// How often the line defines each function; these have positional parameters of their own.
+    functions: HashMap<String, usize>,
+    /// A builtin may take functions away.
+    removes: bool,
     /// A builtin may set any of them.
     open: bool,
 }
@@ -56,6 +58,7 @@ impl Values {
                         touch::shell_state(&text) || matches!(text.as_str(), "printf" | "let" | "getopts" | "wait")
                     })
                 };
+                self.removes |= removes(&command.words);
                 // Behind `command` or `time`, too.
                 let printed = command.words.first().is_some_and(|name| name.literal().as_deref() == Some("printf"))
                     && command.words.get(1).is_some_and(|format| !format.prefix().starts_with('-'));
@@ -81,12 +84,17 @@ impl Values {
                 }
                 parts.iter().for_each(|node| self.collect(node));
             }
-            Node::Function { body, .. } => {
-                self.functions = true;
+            Node::Function { name, body } => {
+                *self.functions.entry(name.clone()).or_default() += 1;
                 self.collect(body);
             }
             Node::Redirected { body, .. } => body.iter().for_each(|body| self.collect(body)),
         }
+    }
+
+    /// Whether a function, once it is defined, stays what it is until the line ends.
+    pub(super) fn keeps_function(&self, name: &str) -> bool {
+        !self.removes && self.functions.get(name) == Some(&1)
     }
 
     /// What the expansion may become as pieces of its word; none when the line does not say.
@@ -155,7 +163,7 @@ impl Values {
         }
         let Some(name) = expansion.base() else { return false };
         if name.bytes().all(|b| b.is_ascii_digit()) || matches!(name, "@" | "*") {
-            return !self.functions && !self.open;
+            return self.functions.is_empty() && !self.open;
         }
         let common = COMMON.split_ascii_whitespace().any(|known| known == name) || wrapper::is_harmless(name);
         let own = self.given.contains_key(name) && wrapper::is_local(name);
@@ -176,6 +184,14 @@ impl Values {
             whole && self.says(expansion) || self.pieces(expansion, set).is_some()
         })
     }
+}
+
+/// Whether the command may take a function away, or something may go before it.
+fn removes(words: &[Word]) -> bool {
+    let plain = |text: &str| matches!(text, "export" | "local" | "read" | "readonly" | "set");
+    let before = |text: &str| matches!(text, "command" | "time") || text.starts_with('-');
+    let name = words.iter().map(Word::literal).find(|text| !text.as_deref().is_some_and(before));
+    name.is_some_and(|name| name.is_none_or(|name| touch::shell_state(&name) && !plain(&name)))
 }
 
 /// Variables that have a value of the line's behind the construct.

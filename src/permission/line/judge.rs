@@ -6,7 +6,7 @@ use super::super::commands;
 use super::super::decide::{Query, Verdict, because, read, write};
 use super::super::dynamic;
 use super::super::edit::Edits;
-use super::super::evaluate::evaluates;
+use super::super::evaluate::{evaluates, is_builtin};
 use super::super::files::{Files, lexical};
 use super::super::matching;
 use super::super::rule::Specifier;
@@ -25,6 +25,7 @@ pub(super) struct Judge<'a> {
     files: &'a dyn Files,
     /// Where the line starts.
     start: PathBuf,
+    /// Functions that surely exist by now in this very shell. What they run was judged where they are defined.
     functions: Vec<String>,
     /// Wrappers around the command that is being judged.
     wrappers: usize,
@@ -77,13 +78,13 @@ impl<'a> Judge<'a> {
                 let (then, failed) = self.walk(left, cwd);
                 let known = self.set.len();
                 self.set.extend(set_by(left));
-                let (then, otherwise) = self.walk(right, then);
+                let (then, otherwise) = self.walk_aside(right, then);
                 self.set.truncate(known);
                 (then, failed.or(otherwise))
             }
             Node::Or(left, right) => {
                 let (then, failed) = self.walk(left, cwd);
-                let (second, otherwise) = self.walk(right, failed);
+                let (second, otherwise) = self.walk_aside(right, failed);
                 (then.or(second), otherwise)
             }
             Node::Sequence(nodes) => {
@@ -101,7 +102,7 @@ impl<'a> Judge<'a> {
                 for (at, node) in nodes.iter().enumerate() {
                     let before = at.checked_sub(1).map(|at| &nodes[at]);
                     self.fed = before.filter(|_| !self.redirected && touch::is_piped(node)).and_then(touch::found);
-                    self.walk(node, cwd.clone());
+                    self.walk_aside(node, cwd.clone());
                     self.fed = None;
                 }
                 (cwd.clone(), cwd)
@@ -123,13 +124,13 @@ impl<'a> Judge<'a> {
                 let known = self.set.len();
                 self.set.extend(variable.clone());
                 for part in parts {
-                    self.walk(part, cwd.clone());
+                    self.walk_aside(part, cwd.clone());
                 }
                 self.set.truncate(known);
                 (cwd.clone(), cwd)
             }
             Node::Function { name, body } => {
-                if commands::is_known(name) || WRAPPERS.contains(&name.as_str()) {
+                if commands::is_known(name) || wrapper::carries(name) || is_builtin(name) {
                     self.push(
                         name.clone(),
                         Verdict::new(Behavior::Ask, "the function takes a known command's name"),
@@ -137,16 +138,20 @@ impl<'a> Judge<'a> {
                     );
                 }
                 self.unordered = true;
-                self.functions.push(name.clone());
                 // It runs wherever it is called.
-                self.walk(body, Cwd(None));
+                self.walk_aside(body, Cwd(None));
+                // Only now: in the body the name is another program's, or calls without an end.
+                if self.values.keeps_function(name) {
+                    self.functions.push(name.clone());
+                }
                 if touch::moves(body) { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
             }
             Node::Redirected { body, redirects } => {
                 let outer = self.redirected;
                 self.redirected |= redirects.iter().any(|redirect| redirect.kind != RedirectKind::Write);
                 let after = match body {
-                    Some(body) => self.walk(body, cwd.clone()),
+                    // Where a file cannot be opened, the body does not run.
+                    Some(body) => self.walk_aside(body, cwd.clone()),
                     None => (cwd.clone(), cwd.clone()),
                 };
                 self.redirected = outer;
@@ -158,6 +163,14 @@ impl<'a> Judge<'a> {
                 after
             }
         }
+    }
+
+    /// Walks what may not run, or runs in another shell: the functions that it defines are none behind it.
+    fn walk_aside(&mut self, node: &Node, cwd: Cwd) -> (Cwd, Cwd) {
+        let known = self.functions.len();
+        let after = self.walk(node, cwd);
+        self.functions.truncate(known);
+        after
     }
 
     fn simple(&mut self, command: &Simple, cwd: Cwd) -> (Cwd, Cwd) {
@@ -286,7 +299,11 @@ impl<'a> Judge<'a> {
         }
         match known[0].as_str() {
             "cd" if words[0].literal().is_some() => return self.change_folder(words, cwd),
-            name if words[0].literal().is_some() && self.functions.iter().any(|known| known == name) => {
+            // A wrapper starts the program of that name.
+            name if self.wrappers == 0
+                && words[0].literal().is_some()
+                && self.functions.iter().any(|known| known == name) =>
+            {
                 self.push(text, Verdict::new(Behavior::Allow, "its body was judged"), true);
                 return (cwd.clone(), cwd);
             }
@@ -446,7 +463,3 @@ impl<'a> Judge<'a> {
         (Cwd(Some(to)), cwd)
     }
 }
-
-/// Commands that run others, so that no function may take their names.
-const WRAPPERS: [&str; 10] =
-    ["timeout", "nice", "nohup", "time", "stdbuf", "command", "env", "builtin", "eval", "exec"];
