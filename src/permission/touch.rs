@@ -466,6 +466,7 @@ pub(super) fn moves(node: &Node) -> bool {
         }
         Node::And(left, right) | Node::Or(left, right) => moves(left) || moves(right),
         Node::Sequence(nodes) | Node::Apart(nodes) => nodes.iter().any(moves),
+        Node::Not(inner) => moves(inner),
         Node::Block { parts, .. } => parts.iter().any(moves),
         Node::Function { body, .. } => moves(body),
         Node::Redirected { body, .. } => body.as_ref().is_some_and(|body| moves(body)),

@@ -75,6 +75,7 @@ impl Values {
                 self.collect(right);
             }
             Node::Sequence(nodes) | Node::Apart(nodes) => nodes.iter().for_each(|node| self.collect(node)),
+            Node::Not(inner) => self.collect(inner),
             Node::Block { variable, words, parts } => {
                 if let Some(name) = variable {
                     if words.is_empty() {
@@ -200,7 +201,7 @@ pub(super) fn set_by(node: &Node) -> Vec<String> {
         Node::Simple(command) if command.words.is_empty() => {
             command.assignments.iter().map(|assignment| assignment.name.clone()).collect()
         }
-        Node::And(left, _) => set_by(left),
+        Node::And(inner, _) | Node::Not(inner) => set_by(inner),
         Node::Sequence(nodes) => nodes.iter().flat_map(set_by).collect(),
         _ => Vec::new(),
     }

@@ -87,6 +87,10 @@ impl<'a> Judge<'a> {
                 let (second, otherwise) = self.walk_aside(right, failed);
                 (then.or(second), otherwise)
             }
+            Node::Not(inner) => {
+                let (then, failed) = self.walk(inner, cwd);
+                (failed, then)
+            }
             Node::Sequence(nodes) => {
                 let mut state = (cwd.clone(), cwd);
                 let known = self.set.len();

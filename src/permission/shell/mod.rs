@@ -17,6 +17,8 @@ pub(super) enum Node {
     And(Box<Node>, Box<Node>),
     Or(Box<Node>, Box<Node>),
     Sequence(Vec<Node>),
+    /// `! …`: succeeds where the construct fails.
+    Not(Box<Node>),
     /// Runs beside us or in a copy of the shell: pipeline stages, `( … )`, `… &`.
     Apart(Vec<Node>),
     /// Any of the parts may run, any number of times: `if`, `case`, loops. `words` are patterns and list items.

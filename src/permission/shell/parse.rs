@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
                 let parts = self.parts(tree)?;
                 match parts.as_slice() {
                     [not, inner] if not.kind() == "!" && inner.start_byte() > not.end_byte() => {
-                        Ok(Node::Sequence(vec![self.statement(*inner, depth + 1)?]))
+                        Ok(Node::Not(Box::new(self.statement(*inner, depth + 1)?)))
                     }
                     _ => Err("an odd negation".into()),
                 }
