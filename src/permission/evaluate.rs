@@ -24,9 +24,14 @@ pub(super) fn evaluates(words: &[Word]) -> Option<String> {
         "printf" => prints_only(arguments),
         // Plain names alone, and values that are no code.
         "export" => arguments.iter().all(|word| {
-            let text = word.known();
-            let (variable, _) = text.split_once('=').unwrap_or((&text, ""));
-            !word.has_glob() && word.prefix().starts_with(variable) && wrapper::is_harmless(variable)
+            let (text, literal) = (word.known(), word.literal());
+            let value = literal.as_deref().and_then(|text| text.split_once('=')).map(|(_, value)| value);
+            let harmless = |name: &str| match text.contains('=') {
+                true => wrapper::sets_harmlessly(name, value),
+                false => wrapper::is_harmless(name),
+            };
+            let variable = text.split('=').next().unwrap_or_default();
+            !word.has_glob() && word.prefix().starts_with(variable) && harmless(variable)
         }),
         "unset" | "read" => arguments.iter().all(|word| {
             word.literal().is_some_and(|text| text == "-r" || wrapper::is_local(&text) && !text.is_empty())

@@ -2,12 +2,30 @@
 
 use super::shell::{Assignment, Word};
 
-/// Whether setting the variable for a command, or for the rest of the line, can run or redirect nothing.
+/// Whether setting the variable to the value, for a command or for the rest of the line, can run or redirect nothing.
+/// The value is None when only bash knows it.
+pub(super) fn sets_harmlessly(name: &str, value: Option<&str>) -> bool {
+    is_harmless(name) && (!is_locale(name) || value.is_some_and(keeps_ascii))
+}
+
+fn is_locale(name: &str) -> bool {
+    let category = |rest: &str| rest.bytes().all(|b| b.is_ascii_uppercase());
+    matches!(name, "LANG" | "LANGUAGE") || name.strip_prefix("LC_").is_some_and(category)
+}
+
+/// Whether the locale is one in which no ASCII character is part of another: in others, as in Big5, bash finds other ends
+/// of words and quotes in the next line than we do.
+fn keeps_ascii(locale: &str) -> bool {
+    let Some((language, charset)) = locale.split_once('.') else { return matches!(locale, "C" | "POSIX") };
+    !language.is_empty()
+        && language.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_')
+        && matches!(charset, "UTF-8" | "utf-8" | "UTF8" | "utf8")
+}
+
+/// Whether what the variable holds can neither run nor redirect anything, nor is a secret.
 pub(super) fn is_harmless(name: &str) -> bool {
-    name.starts_with("LC_")
+    is_locale(name)
         || [
-            "LANG",
-            "LANGUAGE",
             "TZ",
             "NO_COLOR",
             "FORCE_COLOR",
@@ -86,10 +104,10 @@ pub(super) fn unwrap(words: &[Word]) -> Option<Result<&[Word], String>> {
         "command" if matches!(text(1).as_deref(), Some("-v" | "-V")) => return None,
         "command" => {}
         "env" => {
-            while let Some((name, _)) =
+            while let Some((name, value)) =
                 text(at).as_deref().and_then(|text| text.split_once('=')).map(|(a, b)| (a.to_owned(), b.to_owned()))
             {
-                if !is_harmless(&name) {
+                if !sets_harmlessly(&name, Some(&value)) {
                     return Some(Err(format!("it sets {name} for the command")));
                 }
                 at += 1;
@@ -143,5 +161,7 @@ pub(super) fn carried(words: &[Word]) -> Option<usize> {
 
 /// The first assignment that could make a command do something else.
 pub(super) fn harmful(assignments: &[Assignment]) -> Option<&Assignment> {
-    assignments.iter().find(|assignment| !is_harmless(&assignment.name) || assignment.value.is_dynamic())
+    assignments.iter().find(|assignment| {
+        !sets_harmlessly(&assignment.name, assignment.value.literal().as_deref()) || assignment.value.is_dynamic()
+    })
 }
