@@ -243,35 +243,81 @@ const COLUMNS: &str = "%cpu %mem args bsdtime c cmd comm command cputime egid eg
     lstart lwp majflt minflt ni nice nlwp pcpu pgid pgrp pid pmem ppid pri psr rgid rgroup rss rssize ruid ruser s sess sid size \
     spid start start_time stat state stime sz thcount tid time times tname tpgid tt tty ucmd ucomm uid uname user vsize vsz wchan";
 
-/// Which processes there are, but not their environment, which may hold keys.
+/// Columns that every ps can sort by.
+const SORTED: &str = "pid ppid pcpu %cpu pmem %mem rss vsz time start_time user comm etime uid size cputime args cmd nice \
+    tty stat lstart";
+
+/// Which processes there are, but not their environment, which may hold keys. Where ps cannot use its options together, it
+/// reads the whole line anew without the dashes, and `e` shows the environment.
 fn ps(arguments: &[Word]) -> Result<Reads, String> {
     let mut rest = arguments.iter();
+    // What is asked for with a dash, and whether anything else is asked for that not every ps takes together with `-e`.
+    let (mut asked, mut odd) = (String::new(), false);
+    let (mut columns, mut sorted, mut forest) = (false, false, false);
+    let within = |known: &str, text: &str| known.split_ascii_whitespace().any(|known| known == text);
     while let Some(word) = rest.next() {
         let text = word.literal().ok_or("a glob in ps")?;
+        let (option, mut value) = match text.split_once('=') {
+            Some((option, value)) if text.starts_with("--") => (option, Some(value.to_owned())),
+            _ => (text.as_str(), None),
+        };
         let letters = |text: &str, known: &str| !text.is_empty() && text.chars().all(|c| known.contains(c));
-        match text.as_str() {
-            "-o" => {
-                let columns = rest.next().and_then(Word::literal).unwrap_or_default();
-                let name = |column: &str| column.split(['=', ':']).next().unwrap_or_default().to_owned();
-                if !columns.split([',', ' ']).all(|column| COLUMNS.split(' ').any(|known| known == name(column))) {
-                    return Err(format!("{columns:?} are not known harmless columns of ps"));
-                }
-            }
-            "-p" | "-C" | "-u" | "-t" | "--sort" | "--pid" | "--ppid" => {
-                // Where ps cannot use a value, it reads the whole line anew, and `-e` shows the environment.
-                let value = rest.next().and_then(Word::literal).ok_or("an option of ps without a plain value")?;
-                let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, ',' | '/' | '_' | '.' | '+' | '%');
-                if !value.starts_with(|c: char| c.is_ascii_alphanumeric()) || !value.chars().all(plain) {
-                    return Err(format!("{value} is no plain value for ps"));
-                }
-            }
-            "--forest" | "--no-headers" | "--no-heading" => {}
-            text if ["--sort=", "--pid=", "--ppid="].iter().any(|option| text.starts_with(option)) => {}
-            text if text.strip_prefix('-').is_some_and(|text| letters(text, "eAafFlwyjHL")) => {}
-            // With `e`, the letters without a dash show the environment.
-            text if letters(text, "auxwfjlr") => {}
-            text => return Err(format!("{text} is not a known harmless option of ps")),
+        let valued = match option {
+            "--sort" | "--pid" | "--ppid" => Some(option),
+            _ if option.starts_with("--") => None,
+            _ => option.strip_prefix('-').and_then(|letters| letters.get(letters.len().checked_sub(1)?..)),
+        };
+        let valued = valued.filter(|last| last.starts_with("--") || "opCut".contains(last));
+        if valued.is_some() && value.is_none() {
+            value = rest.next().and_then(Word::literal);
         }
+        let value = value.unwrap_or_default();
+        let known = match valued {
+            None => true,
+            Some("o") => {
+                columns = true;
+                value
+                    .split([',', ' '])
+                    .all(|column| within(COLUMNS, column.split(['=', ':']).next().unwrap_or_default()))
+            }
+            Some("--sort") => {
+                sorted = true;
+                value.split(',').all(|key| within(SORTED, key.strip_prefix(['-', '+']).unwrap_or(key)))
+            }
+            Some("p" | "--pid" | "--ppid") => letters(&value, "0123456789,"),
+            // Read anew, its letters are options.
+            Some(_) => {
+                odd = true;
+                let plain = |c: char| c.is_ascii_alphanumeric() && !matches!(c, 'e' | 'E') || ",/_.".contains(c);
+                value.starts_with(|c: char| c.is_ascii_alphanumeric()) && value.chars().all(plain)
+            }
+        };
+        if !known {
+            return Err(format!("{value:?} after {option} is not known to be harmless to ps"));
+        }
+        match option {
+            "--sort" | "--pid" | "--ppid" | "--no-headers" | "--no-heading" => {}
+            "--forest" => forest = true,
+            _ if option != text => return Err(format!("{text} is not a known harmless option of ps")),
+            _ => match text.strip_prefix('-') {
+                Some(cluster) => {
+                    let flags = if valued.is_some() { &cluster[..cluster.len() - 1] } else { cluster };
+                    if !flags.chars().all(|c| "eAafFlwyjHL".contains(c)) || cluster.is_empty() {
+                        return Err(format!("{text} is not a known harmless option of ps"));
+                    }
+                    asked.push_str(flags);
+                }
+                None if letters(&text, "auxwfjlr") => odd = true,
+                None => return Err(format!("{text} is not a known harmless option of ps")),
+            },
+        }
+    }
+    let format: String = asked.chars().filter(|c| !matches!(c, 'e' | 'A' | 'w' | 'H' | 'L')).collect();
+    let formatted = matches!(format.as_str(), "f" | "F" | "l" | "j" | "fl") && !columns || format.is_empty();
+    forest |= asked.contains('H');
+    let together = [sorted, forest, asked.contains('L')].into_iter().filter(|one| *one).count();
+    if asked.contains('e') && (odd || !formatted || together > 1) {
+        return Err("ps may not take these options together, and then e shows the environment".into());
     }
     Ok(Reads::default())
 }
