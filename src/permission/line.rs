@@ -240,6 +240,9 @@ mod tests {
         ("/p/holder/mounted", "/p/holder/mounted"),
         ("/p/dash/-ox", "/p/dash/-ox"),
         ("/p/dash/y", "/p/dash/y"),
+        ("/p/evil/a", "/outside"),
+        ("/p/kept/.env", "/p/kept/.env"),
+        ("/p/kept/secret.key", "/p/kept/secret.key"),
     ]);
 
     fn run(mode: Mode, rules: &RuleSet, command: &str) -> Decision {
