@@ -23,6 +23,8 @@ pub(super) struct Values {
     functions: HashMap<String, usize>,
     /// A builtin may take functions away.
     removes: bool,
+    /// An expansion may fail, and bash then goes on with the next line as if the rest of this one were not there.
+    breaks: bool,
     /// A builtin may set any of them.
     open: bool,
 }
@@ -47,9 +49,16 @@ impl Values {
         self.given.entry(name.to_owned()).or_default().push(value);
     }
 
+    fn look_at<'a>(&mut self, mut words: impl Iterator<Item = &'a Word>) {
+        self.breaks |= words.any(|word| word.expansions().any(may_fail));
+    }
+
     fn collect(&mut self, node: &Node) {
         match node {
             Node::Simple(command) => {
+                self.look_at(command.words.iter());
+                self.look_at(command.assignments.iter().map(|assignment| &assignment.value));
+                self.look_at(command.redirects.iter().map(|redirect| &redirect.target));
                 for assignment in &command.assignments {
                     self.give(&assignment.name, assignment.value.clone());
                 }
@@ -77,6 +86,7 @@ impl Values {
             Node::Sequence(nodes) | Node::Apart(nodes) => nodes.iter().for_each(|node| self.collect(node)),
             Node::Not(inner) => self.collect(inner),
             Node::Block { variable, words, parts } => {
+                self.look_at(words.iter());
                 if let Some(name) = variable {
                     if words.is_empty() {
                         self.open = true;
@@ -89,13 +99,16 @@ impl Values {
                 *self.functions.entry(name.clone()).or_default() += 1;
                 self.collect(body);
             }
-            Node::Redirected { body, .. } => body.iter().for_each(|body| self.collect(body)),
+            Node::Redirected { body, redirects } => {
+                self.look_at(redirects.iter().map(|redirect| &redirect.target));
+                body.iter().for_each(|body| self.collect(body));
+            }
         }
     }
 
     /// Whether a function, once it is defined, stays what it is until the line ends.
     pub(super) fn keeps_function(&self, name: &str) -> bool {
-        !self.removes && self.functions.get(name) == Some(&1)
+        !self.removes && !self.breaks && self.functions.get(name) == Some(&1)
     }
 
     /// What the expansion may become as pieces of its word; none when the line does not say.
@@ -185,6 +198,16 @@ impl Values {
             whole && self.says(expansion) || self.pieces(expansion, set).is_some()
         })
     }
+}
+
+/// Whether bash may refuse the expansion without ending: all but plain forms, such as a division by zero.
+fn may_fail(expansion: &Expansion) -> bool {
+    let source = expansion.source.as_str();
+    let substitutes = ["$(", "<(", ">(", "~"].iter().any(|start| source.starts_with(start));
+    let plain = substitutes || source.starts_with('{') && !source.contains('$') || expansion.base().is_some();
+    !plain
+        || ["$((", "$["].iter().any(|start| source.contains(start))
+        || source.starts_with("${") && source.contains('[')
 }
 
 /// Whether the command may take a function away, or something may go before it.
