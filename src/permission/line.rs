@@ -381,7 +381,7 @@ mod tests {
             "rm x: rm is not on the read-only list",
             "ls: it only reads",
             "npm test: allow rule Bash(npm test) (user settings)",
-            "> /dev/null: it may be used",
+            "> /dev/null: writing to /dev/null is harmless",
         ];
         assert_eq!(decision.reasons, want);
         assert_eq!(decision.suggestions, [Rule::parse("Bash(rm x)").unwrap()]);

@@ -354,7 +354,7 @@ const WRITERS: [&str; 28] = [
     "sponge",
 ];
 
-/// Judges the paths among the words of a command that is not known to only read: rules about paths, protected and private
+/// Judges the paths among the words of a command that is not known to be read-only: rules about paths, protected and private
 /// files. None when they stop nothing.
 pub(super) fn judge_words(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn Files) -> Option<Verdict> {
     let name = words.first()?.known();

@@ -326,13 +326,13 @@ fn ps(arguments: &[Word]) -> Result<Reads, String> {
 fn tar(arguments: &[Word]) -> Result<Reads, String> {
     let texts: Option<Vec<String>> = arguments.iter().map(Word::literal).collect();
     let texts = texts.ok_or("a glob in tar")?;
-    let [mode, archive, members @ ..] = texts.as_slice() else { return Err("tar is not known to only read".into()) };
+    let [mode, archive, members @ ..] = texts.as_slice() else { return Err("tar is not known to be read-only".into()) };
     let letters = mode.strip_prefix('-').unwrap_or(mode);
     let lists =
         letters.strip_suffix('f').is_some_and(|rest| rest.contains('t') && rest.chars().all(|c| "tvzjJ".contains(c)));
     // A colon names another host.
     if !lists || archive.contains(':') || members.iter().chain([archive]).any(|text| text.starts_with('-')) {
-        return Err("tar is not known to only read: write tar tf ARCHIVE".into());
+        return Err("tar is not known to be read-only: write tar tf ARCHIVE".into());
     }
     Ok(Reads { paths: vec![arguments[1].clone()], ..Reads::default() })
 }

@@ -225,7 +225,7 @@ impl<'a> Judge<'a> {
                 .unwrap_or_else(|| Verdict::new(Behavior::Ask, "nobody knows where it leads"));
             return self.push(text, verdict, false);
         };
-        let mut worst = Verdict::new(Behavior::Allow, "it may be used");
+        let mut worst = Verdict::new(Behavior::Allow, if writes { "it may be written" } else { "it only reads" });
         let mut file = false;
         for path in paths {
             let device = lexical(&path);
@@ -233,6 +233,9 @@ impl<'a> Judge<'a> {
                 .to_str()
                 .is_some_and(|path| matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/stdin"))
             {
+                if writes && worst.behavior == Behavior::Allow {
+                    worst.reason = format!("writing to {} is harmless", device.display());
+                }
                 continue;
             }
             if device.starts_with("/dev/tcp") || device.starts_with("/dev/udp") {
@@ -402,7 +405,7 @@ impl<'a> Judge<'a> {
 
     /// What `find … | xargs` reads: each name that find may print, and what its link leads to.
     fn reads_found(&self, words: &[Word], cwd: &Cwd) -> Result<commands::Reads, String> {
-        let refused = "xargs gives words to the command that nobody knows";
+        let refused = "xargs passes it arguments that are only known when it runs";
         let found = self.fed.as_ref().ok_or(refused)?;
         let inert = |word: &Word| word.literal().is_some_and(|name| dynamic::is_inert(&name));
         let (zero, inner) = match &words[1..] {
