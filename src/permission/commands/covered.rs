@@ -200,7 +200,9 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
         _ => Argument::of(word),
     };
     let found = options.acting(rest.iter().map(of).collect());
-    acting.extend(found.into_iter().map(|word| if one_dash { word[1..].to_owned() } else { word }));
+    // A word may be empty.
+    let written = |word: String| if one_dash { word.get(1..).unwrap_or_default().to_owned() } else { word };
+    acting.extend(found.into_iter().map(written));
     Some(acting)
 }
 
