@@ -20,6 +20,8 @@ pub enum Msg {
     /// Columns and rows of the screen.
     Resize(u16, u16),
     Focus(bool),
+    /// What the terminal sends was cut in two: what comes next may not be what somebody pressed.
+    Torn,
     /// The terminal has said what its background is like.
     Background {
         light: bool,

@@ -259,6 +259,7 @@ impl<O: Output> Front<O> {
                 self.surface.resize(size);
                 Msg::Resize(size.width, size.height)
             }
+            Some(Input::Torn) => Msg::Torn,
             Some(Input::Focus(focused)) => Msg::Focus(focused),
             Some(Input::Report(report)) => {
                 self.surface.report(&report)?;

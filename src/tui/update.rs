@@ -26,8 +26,10 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
         Msg::Paste { text, image } => paste(app, &text, image, now),
         Msg::Resize(columns, rows) => {
             app.size = (columns, rows);
-            // Somebody is at it; and the screen below comes to rest before another one covers it.
+            // Somebody is at it; the screen below comes to rest before another one covers it; and what was read of an
+            // open question may have left the screen.
             app.asks.pressed(now);
+            app.asks.hidden();
             match app.pager.as_ref().map(|pager| pager.page().cloned()) {
                 Some(None) => vec![Effect::RenderTranscript],
                 Some(Some(page)) => {
@@ -36,6 +38,10 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
                 }
                 None => Vec::new(),
             }
+        }
+        Msg::Torn => {
+            app.asks.hidden();
+            Vec::new()
         }
         Msg::Focus(focused) => {
             app.focused = focused;

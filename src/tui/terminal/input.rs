@@ -31,6 +31,8 @@ pub enum Input {
     /// Pasted text with `\n` line ends and no control characters but tabs.
     Paste(String),
     Resize(Size),
+    /// A sequence stands still in its middle: what comes may be the rest of it.
+    Torn,
     /// The terminal's window got (true) or lost the focus.
     Focus(bool),
     /// An answer of the terminal, for `Surface::report`.

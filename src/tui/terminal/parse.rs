@@ -14,6 +14,10 @@ mod bulk;
 const REST_TIME: Duration = Duration::from_millis(50);
 /// The same for an answer that is under way, which a slow line may tear.
 const ANSWER_REST_TIME: Duration = Duration::from_millis(500);
+/// How long the tail of a torn sequence is still its own: every byte of it would be a key otherwise.
+const TAIL_TIME: Duration = Duration::from_secs(1);
+/// Longest tail of a torn sequence.
+const TAIL_BYTES: usize = 64;
 /// How long a paste may stand still before what has come of it is passed on.
 const PASTE_TIME: Duration = Duration::from_secs(1);
 /// Longest paste; the rest of it is dropped.
@@ -28,6 +32,8 @@ const KEY_BYTES: usize = 8;
 pub(super) struct Parser {
     queries: Queries,
     buffer: Vec<u8>,
+    /// The sequence in the buffer stood still after so many bytes.
+    torn: Option<usize>,
     paste: Option<Paste>,
     burst: Burst,
 }
@@ -51,7 +57,7 @@ enum Token {
 
 impl Parser {
     pub(super) fn new(queries: Queries) -> Parser {
-        Parser { queries, buffer: Vec::new(), paste: None, burst: Burst::default() }
+        Parser { queries, buffer: Vec::new(), torn: None, paste: None, burst: Burst::default() }
     }
 
     /// Longest wait for the next bytes before `flush`; none waits for ever.
@@ -59,8 +65,9 @@ impl Parser {
         match (&self.paste, self.buffer.as_slice()) {
             (Some(paste), _) => (!paste.stalled).then_some(PASTE_TIME),
             (None, []) => self.burst.open().then_some(bulk::GAP),
+            (None, _) if self.torn.is_some() => Some(TAIL_TIME),
             (None, [0x1b]) if !self.queries.waiting() => Some(Duration::ZERO),
-            (None, [0x1b, b']' | b'P', ..]) if self.queries.waiting() => Some(ANSWER_REST_TIME),
+            (None, [0x1b, b'[' | b']' | b'P', ..]) if self.queries.waiting() => Some(ANSWER_REST_TIME),
             (None, _) => Some(REST_TIME),
         }
     }
@@ -69,6 +76,12 @@ impl Parser {
     pub(super) fn feed(&mut self, bytes: &[u8], emit: &mut impl FnMut(Input)) {
         if self.paste.as_ref().is_some_and(|paste| paste.stalled && bytes.len() <= KEY_BYTES && bytes != PASTE_END) {
             self.paste = None;
+        }
+        if let Some(length) = self.torn
+            && !is_tail(&self.buffer[..length], &self.buffer[length..], bytes)
+        {
+            self.buffer.clear();
+            self.torn = None;
         }
         self.buffer.extend_from_slice(bytes);
         self.advance(emit);
@@ -90,14 +103,21 @@ impl Parser {
                 self.buffer.clear();
                 emit(key(KeyCode::Esc, KeyModifiers::NONE));
             }
-            // A sequence that was only its beginning is Alt and a letter.
-            [0x1b, letter @ (b'[' | b']' | b'O' | b'P' | b'X' | b'^' | b'_')] => {
-                let letter = char::from(*letter);
-                self.buffer.clear();
-                emit(with_alt(character(letter)));
+            // Nothing came behind it for a while: the rest is lost, and what comes next is a key.
+            [0x1b, ..] if self.torn.take().is_some() => self.buffer.clear(),
+            // More of it may be under way, so it stays; all the same, a beginning alone is Alt and a letter.
+            [0x1b, rest @ ..] => {
+                let letter = match rest {
+                    [letter] => Some(char::from(*letter)),
+                    _ => None,
+                };
+                self.torn = Some(self.buffer.len());
+                if let Some(letter) = letter {
+                    emit(with_alt(character(letter)));
+                }
+                emit(Input::Torn);
+                return;
             }
-            // Longer ones are torn answers or keys of no known meaning.
-            [0x1b, ..] => self.buffer.clear(),
             // Half a character: another encoding than UTF-8.
             [first, ..] => {
                 let first = *first;
@@ -148,6 +168,9 @@ impl Parser {
                 Token::Partial => break,
             }
         }
+        if start > 0 {
+            self.torn = None;
+        }
         buffer.drain(..start);
         self.buffer = buffer;
     }
@@ -172,6 +195,21 @@ impl Paste {
             self.bytes.extend_from_slice(&tail);
         }
         None
+    }
+}
+
+/// Whether a read goes on with a torn sequence, of which `tail` has come since it was torn.
+fn is_tail(head: &[u8], tail: &[u8], read: &[u8]) -> bool {
+    if tail.len() >= TAIL_BYTES {
+        return false;
+    }
+    match (head, tail, read.first()) {
+        // What was typed behind Alt and such a letter is not what the terminal says.
+        ([0x1b, b'O'], [], Some(&byte)) => byte == b'M' || letter_key(byte).is_some(),
+        ([0x1b, b']' | b'P' | b'X' | b'^' | b'_'], [], Some(byte)) => (b'!'..b'@').contains(byte),
+        // Ctrl+C and Enter are keys wherever they come.
+        ([0x1b, b']' | b'P' | b'X' | b'^' | b'_', ..], _, Some(byte)) => *byte >= b' ' || matches!(byte, 0x07 | 0x1b),
+        _ => true,
     }
 }
 
@@ -653,18 +691,56 @@ mod tests {
         assert_eq!(lengths, [PASTE_BYTES, 1]);
     }
 
+    /// Reads with so long a pause between them that what has begun is flushed.
+    fn paused(parser: &mut Parser, reads: &[&[u8]]) -> String {
+        let mut inputs = Vec::new();
+        for read in reads {
+            inputs.extend(parse(parser, &[read]));
+            parser.flush(&mut |input| inputs.push(input));
+        }
+        inputs.iter().map(name).collect::<Vec<_>>().join(" ")
+    }
+
     #[test]
-    fn half_sequences_are_let_go() {
+    fn a_torn_sequence_keeps_its_tail() {
+        for (reads, want) in [
+            (&[&b"\x1b[?62;"[..], b"1;2c", b"1"][..], "Torn Report(Attributes) 1"),
+            (&[b"\x1b]11;rgb:0000/0000/", b"1111\x1b\\", b"y"], "Torn Report(Background(0, 0, 17)) y"),
+            (&[b"\x1b]11;rgb:0000/", b"0000/1111\x07y"], "Torn Report(Background(0, 0, 17)) y"),
+            (&[b"\x1bP>|tmux", b" 3.3a\x1b\\1"], "Torn Report(Version(\"tmux 3.3a\")) 1"),
+            (&[b"\x1b[<0;", b"12;5My"], "Torn y"),
+            (&[b"\x1b[", b"1"], "A-[ Torn"),
+            (&[b"\x1b[", b"1;5B"], "A-[ Torn C-Down"),
+            (&[b"\x1b[1", b"3u"], "Torn Enter"),
+            (&[b"\x1bO", b"B"], "A-S-O Torn Down"),
+            (&[b"\x1b[200", b"~1\ry\x1b[201~"], "Torn Paste(\"1\\ny\")"),
+            // The rest never comes.
+            (&[b"\x1b[?62;", b"", b"1"], "Torn 1"),
+            (&[b"\x1b]11;rgb", b"", b"y"], "Torn y"),
+            (&[b"\x1b]11;rgb", b"\x03"], "Torn C-c"),
+            (&[b"\x1b]11;rgb", b"\ry"], "Torn Enter y"),
+            (&[b"\x1b[12", b"\x03"], "Torn C-c"),
+            // Typed by somebody, one after the other.
+            (&[b"\x1b", b"[", b"1"], "Esc [ 1"),
+            (&[b"\x1bO", b"k"], "A-S-O Torn k"),
+            (&[b"\x1b]", b"y"], "A-] Torn y"),
+            (&[b"\x1bP", b"yes"], "A-S-P Torn y e s"),
+            (&[b"\xc3", b"x"], "S-Ã x"),
+        ] {
+            let mut parser = Parser::new(Queries::default());
+            assert_eq!(paused(&mut parser, reads), want, "{reads:?}");
+        }
+    }
+
+    #[test]
+    fn a_tail_without_an_end_is_let_go() {
         let mut parser = Parser::new(Queries::default());
-        let mut inputs = parse(&mut parser, &[b"\x1b["]);
+        let mut inputs = parse(&mut parser, &[b"\x1b]11;rgb:"]);
         assert_eq!(parser.patience(), Some(REST_TIME));
         parser.flush(&mut |input| inputs.push(input));
-        inputs.extend(parse(&mut parser, &[b"\x1b]11;rgb:1"]));
-        parser.flush(&mut |input| inputs.push(input));
-        inputs.extend(parse(&mut parser, &[b"\xc3"]));
-        parser.flush(&mut |input| inputs.push(input));
-        assert_eq!(inputs.iter().map(name).collect::<Vec<_>>(), ["A-[", "S-Ã"]);
-        assert_eq!(parser.patience(), None);
+        assert_eq!(parser.patience(), Some(TAIL_TIME));
+        inputs.extend(parse(&mut parser, &[b"x".as_slice(); TAIL_BYTES + 2]));
+        assert_eq!(inputs.iter().map(name).collect::<Vec<_>>(), ["Torn", "x", "x"]);
     }
 
     proptest::proptest! {

@@ -239,6 +239,22 @@ fn what_else_had_the_screen_starts_the_half_second_again() {
 }
 
 #[test]
+fn what_may_have_left_the_screen_or_come_torn_has_to_be_read_again() {
+    for size in SIZES {
+        for question in kinds() {
+            for msg in [Msg::Torn, Msg::Resize(size.0, size.1)] {
+                let mut run = Run::new(size.0, size.1);
+                run.question(1, question.clone()).live().msg(msg.clone());
+                run.wait(60_000).frame().keys("<enter>").wait(499).keys("<enter>");
+                assert_eq!(run.answers(), Vec::<String>::new(), "{size:?} {question:?} {msg:?}");
+                run.wait(1);
+                assert!(run.app.asks.live(), "{size:?} {question:?} {msg:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn tab_looks_now_where_it_means_nothing_else() {
     let check = |before: &str, opens: bool| {
         let mut run = Run::new(80, 24);
