@@ -24,6 +24,9 @@ pub const QUIET: Duration = Duration::from_secs(1);
 /// So long after it can be read, no key answers it.
 pub const ASLEEP: Duration = Duration::from_millis(500);
 
+/// A letter or digit chooses when no other key came for so long: else it is the beginning of a text.
+pub const ALONE: Duration = Duration::from_millis(50);
+
 /// How far the question in front has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -45,13 +48,15 @@ enum Stage {
 pub struct Asks {
     dialogs: VecDeque<Dialog>,
     stage: Stage,
+    /// What was pressed to choose, until it is clear that it stands alone.
+    held: Option<(KeyEvent, Instant)>,
     /// How many are done since there were none.
     done: usize,
 }
 
 impl Default for Asks {
     fn default() -> Asks {
-        Asks { dialogs: VecDeque::new(), stage: Stage::Unread, done: 0 }
+        Asks { dialogs: VecDeque::new(), stage: Stage::Unread, held: None, done: 0 }
     }
 }
 
@@ -133,6 +138,7 @@ impl Asks {
     /// When it goes on by itself.
     pub fn wake(&self) -> Option<Instant> {
         match self.stage {
+            Stage::Live => self.held.map(|(_, until)| until),
             Stage::Waiting { until } | Stage::Asleep { until } if !self.is_empty() => Some(until),
             _ => None,
         }
@@ -147,6 +153,7 @@ impl Asks {
 
     /// Back into the line.
     fn wait(&mut self, now: Instant) {
+        self.held = None;
         self.stage = Stage::Waiting { until: now + QUIET };
     }
 
@@ -162,8 +169,15 @@ impl Asks {
     /// Something else had the screen: an open question has to be read again.
     pub(super) fn hidden(&mut self) {
         if self.open().is_some() {
+            self.held = None;
             self.stage = Stage::Unread;
         }
+    }
+
+    /// Whether what was pressed has not done anything yet.
+    #[cfg(test)]
+    pub(super) fn holds(&self) -> bool {
+        self.held.is_some()
     }
 
     /// A frame with what is open has been written to its end. True when the next one looks different for that.
@@ -207,6 +221,47 @@ pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Ins
         Stage::Asleep { .. } if answers(key) => return Some(Vec::new()),
         Stage::Waiting { .. } | Stage::Unread | Stage::Asleep { .. } => return back_to_the_prompt(app, now),
     }
+    if app.asks.front().is_some_and(|dialog| dialog.chooses(key)) {
+        app.asks.held = Some((key, now + ALONE));
+        return Some(Vec::new());
+    }
+    press(app, key, action, now)
+}
+
+/// Moves on what is due.
+pub(super) fn tick(app: &mut App, now: Instant) -> Vec<Effect> {
+    if let Some((key, _)) = app.asks.held.take_if(|(_, until)| *until <= now) {
+        let action = app.options.keymap.action(key);
+        return press(app, key, action, now).unwrap_or_else(|| update::key_below(app, key, now));
+    }
+    app.asks.tick(now);
+    Vec::new()
+}
+
+/// Text comes in one go: no part of it chooses, and the question waits where it has no field for it.
+pub(super) fn written(app: &mut App, now: Instant) -> Vec<Effect> {
+    if app.pager.is_some() || app.asks.open().is_none_or(|dialog| app.asks.live() && dialog.writing()) {
+        return Vec::new();
+    }
+    let held = app.asks.held.take();
+    app.asks.wait(now);
+    held.map_or_else(Vec::new, |(key, _)| update::key_below(app, key, now))
+}
+
+/// Another key comes behind one that is held: both are a text, unless the second leads somewhere else.
+pub(super) fn let_go(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
+    if app.asks.held.is_none() {
+        return Vec::new();
+    }
+    if writes(key) || matches!(key.code, KeyCode::Enter | KeyCode::Tab) {
+        return written(app, now);
+    }
+    app.asks.held = None;
+    Vec::new()
+}
+
+/// A key at a question that can be answered.
+fn press(app: &mut App, key: KeyEvent, action: Option<Action>, now: Instant) -> Option<Vec<Effect>> {
     let size = (app.size.0, view::dialog_rows(app));
     let dialog = app.asks.front_mut()?;
     let id = dialog.id();
@@ -245,14 +300,8 @@ pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Ins
 }
 
 /// Takes pasted text: into the field that is being written in, else it is the prompt's. True when it is done with.
-pub(super) fn paste(app: &mut App, text: &str, now: Instant) -> bool {
-    if app.asks.live() && app.asks.front_mut().is_some_and(|dialog| dialog.paste(text)) {
-        return true;
-    }
-    if app.asks.open().is_some() {
-        app.asks.wait(now);
-    }
-    false
+pub(super) fn paste(app: &mut App, text: &str) -> bool {
+    app.asks.live() && app.asks.front_mut().is_some_and(|dialog| dialog.paste(text))
 }
 
 /// The line of a question that waits.

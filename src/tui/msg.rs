@@ -12,6 +12,8 @@ use crate::protocol::{AskId, Event, ListKind, Op};
 #[expect(clippy::large_enum_variant, reason = "one lives at a time; boxing would cost an allocation for each delta")]
 pub enum Msg {
     Key(KeyEvent),
+    /// A key that came at once with others: it is part of a text, and no choice.
+    Written(KeyEvent),
     /// Pasted text; `image` is the file that it names, when it is an image that exists.
     Paste {
         text: String,

@@ -251,6 +251,7 @@ impl<O: Output> Front<O> {
     fn input(&mut self, input: Option<Input>) -> io::Result<()> {
         let msg = match input {
             Some(Input::Key(key)) => Msg::Key(key),
+            Some(Input::Written(key)) => Msg::Written(key),
             Some(Input::Paste(text)) => {
                 let image = chip::image_path(&text).map(|path| self.host.cwd().join(path));
                 Msg::Paste { image: image.filter(|path| path.is_file()), text }

@@ -120,6 +120,10 @@ impl Run {
                 }
             };
             self.msg(Msg::Key(key));
+            // One key after the other, as a person presses them.
+            if self.app.asks.holds() {
+                self.wait(50);
+            }
         }
         self
     }

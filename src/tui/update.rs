@@ -23,6 +23,11 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
     let mut effects = match msg {
         Msg::Key(key) if key.kind == KeyEventKind::Release => return Vec::new(),
         Msg::Key(key) => key_pressed(app, key, now),
+        Msg::Written(key) => {
+            let mut effects = asks::written(app, now);
+            effects.extend(key_pressed(app, key, now));
+            effects
+        }
         Msg::Paste { text, image } => paste(app, &text, image, now),
         Msg::Resize(columns, rows) => {
             app.size = (columns, rows);
@@ -79,9 +84,10 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
         Msg::Engine(event) => app.apply(event, now),
         Msg::Tick => {
             if app.pager.is_none() {
-                app.asks.tick(now);
+                asks::tick(app, now)
+            } else {
+                Vec::new()
             }
-            Vec::new()
         }
         Msg::Files { query, paths } => {
             app.composer.listed(&query, paths);
@@ -150,9 +156,14 @@ fn key_pressed(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
         let want = app.pager.as_mut().and_then(|pager| pager.take_want(app.size.1));
         return want.map(Effect::ReadLog).into_iter().collect();
     }
-    if let Some(effects) = asks::key(app, key, action, now) {
-        return effects;
-    }
+    let mut effects = asks::let_go(app, key, now);
+    effects.extend(asks::key(app, key, action, now).unwrap_or_else(|| key_below(app, key, now)));
+    effects
+}
+
+/// A key that is not a question's.
+pub(super) fn key_below(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
+    let action = app.options.keymap.action(key);
     if app.picker.is_some() {
         return key_in_picker(app, key, action);
     }
@@ -270,15 +281,17 @@ fn paste(app: &mut App, text: &str, image: Option<std::path::PathBuf>, now: Inst
         return Vec::new();
     }
     app.asks.pressed(now);
-    if asks::paste(app, text, now) {
-        return Vec::new();
+    let mut effects = asks::written(app, now);
+    if asks::paste(app, text) {
+        return effects;
     }
     if let Some(picker) = &mut app.picker {
         picker.paste(text);
-        return Vec::new();
+        return effects;
     }
     let reaction = app.composer.paste(text, image, &app.options.commands);
-    react(app, reaction, now)
+    effects.extend(react(app, reaction, now));
+    effects
 }
 
 /// Esc with nothing open: interrupts, or opens the rewind list when pressed twice on an empty prompt.

@@ -88,6 +88,23 @@ fn a_sentence_in_a_terminal_answers_nothing_and_loses_no_letter() {
 }
 
 #[test]
+fn a_text_that_comes_at_once_is_the_prompts() {
+    for text in ["yes please", "yyyy", "2nd one"] {
+        let program = Program::new();
+        let script = "- reply: [tool: {name: Bash, input: {command: touch made}}]\n- reply: [text: The end.]\n";
+        let screen = scripted(&program, (80, 24), script);
+        screen.send("go\r");
+        screen.wait_live("1. Yes");
+        screen.send(text);
+        screen.wait_text(&format!("> {text}"));
+        screen.wait_live("1. Yes");
+        assert!(!program.project().join("made").exists(), "{text}");
+        screen.send("y");
+        screen.wait_text("you allowed once: touch made");
+    }
+}
+
+#[test]
 fn the_question_about_a_folder_waits_like_any_other() {
     let program = Program::new().file(".claude/settings.json", r#"{"permissions":{"allow":["Bash(touch:*)"]}}"#);
     let script = program.script("script.yaml", "- reply: [text: x]\n");

@@ -78,6 +78,10 @@ impl Form {
         Form { pages: questions.into_iter().map(Page::new).collect(), at: 0, scroll: None }
     }
 
+    pub(super) fn writing(&self) -> bool {
+        self.pages.get(self.at).is_some_and(Page::in_own)
+    }
+
     /// Pasted text goes into the user's own words, where they are being written.
     pub(super) fn paste(&mut self, text: &str) -> bool {
         let Some(page) = self.pages.get_mut(self.at).filter(|page| page.in_own()) else { return false };

@@ -9,7 +9,7 @@ mod question;
 use std::path::{Path, PathBuf};
 
 use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::KeyEvent;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
@@ -124,6 +124,24 @@ impl Dialog {
             Panel::Plan(review) => review.key(key, size, theme),
             Panel::Choices(form) => form.key(key, size, theme),
         }
+    }
+
+    /// Whether words are being written in it.
+    pub fn writing(&self) -> bool {
+        match &self.panel {
+            Panel::Plain(plain) => plain.writing(),
+            Panel::Plan(review) => review.writing(),
+            Panel::Choices(form) => form.writing(),
+        }
+    }
+
+    /// Whether a key may be a choice by its letter or digit, and so might be the beginning of a text as well.
+    pub fn chooses(&self, key: KeyEvent) -> bool {
+        let letters = matches!(self.panel, Panel::Plain(_));
+        let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        plain
+            && !self.writing()
+            && matches!(key.code, KeyCode::Char(c) if c.is_ascii_digit() || letters && c.is_alphabetic())
     }
 
     /// It stands on the screen as it was last settled. True when it looks different for that.

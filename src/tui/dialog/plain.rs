@@ -149,6 +149,10 @@ impl Plain {
         Outcome::Open
     }
 
+    pub(super) fn writing(&self) -> bool {
+        matches!(self.stage, Stage::Feedback(_))
+    }
+
     /// Takes pasted text. False when there is no field for it.
     pub(super) fn paste(&mut self, text: &str) -> bool {
         match &mut self.stage {

@@ -62,6 +62,10 @@ impl Review {
         self.laid = None;
     }
 
+    pub(super) fn writing(&self) -> bool {
+        self.feedback.is_some()
+    }
+
     pub(super) fn paste(&mut self, text: &str) -> bool {
         match &mut self.feedback {
             Some(field) => {

@@ -28,6 +28,8 @@ const LAST_ANSWER: Duration = Duration::from_millis(150);
 pub enum Input {
     /// A key was pressed or repeats; releases are left out.
     Key(KeyEvent),
+    /// The same for a key of a text that came at once, as nobody presses keys: it is written, and chooses nothing.
+    Written(KeyEvent),
     /// Pasted text with `\n` line ends and no control characters but tabs.
     Paste(String),
     Resize(Size),

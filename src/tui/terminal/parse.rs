@@ -84,7 +84,16 @@ impl Parser {
             self.torn = None;
         }
         self.buffer.extend_from_slice(bytes);
-        self.advance(emit);
+        let mut inputs = Vec::new();
+        self.advance(&mut |input| inputs.push(input));
+        let text = inputs.iter().filter(|input| is_text(input)).count();
+        let written = text > 1 && inputs.iter().any(is_character);
+        for input in inputs {
+            emit(match input {
+                Input::Key(event) if written && is_text(&input) => Input::Written(event),
+                input => input,
+            });
+        }
     }
 
     /// Nothing came for as long as `patience` says: what is there is all there is.
@@ -211,6 +220,18 @@ fn is_tail(head: &[u8], tail: &[u8], read: &[u8]) -> bool {
         ([0x1b, b']' | b'P' | b'X' | b'^' | b'_', ..], _, Some(byte)) => *byte >= b' ' || matches!(byte, 0x07 | 0x1b),
         _ => true,
     }
+}
+
+/// Whether it belongs to what somebody writes: a character, or what ends or mends a line.
+fn is_text(input: &Input) -> bool {
+    is_character(input)
+        || matches!(input, Input::Key(event) if event.modifiers.is_empty()
+            && matches!(event.code, KeyCode::Enter | KeyCode::Tab | KeyCode::Backspace))
+}
+
+fn is_character(input: &Input) -> bool {
+    let shift = KeyModifiers::SHIFT;
+    matches!(input, Input::Key(event) if matches!(event.code, KeyCode::Char(_)) && shift.contains(event.modifiers))
 }
 
 fn clean_paste(bytes: &[u8]) -> String {
@@ -507,6 +528,13 @@ mod tests {
     use super::*;
 
     fn parse(parser: &mut Parser, reads: &[&[u8]]) -> Vec<Input> {
+        marked(parser, reads)
+            .into_iter()
+            .map(|input| if let Input::Written(event) = input { Input::Key(event) } else { input })
+            .collect()
+    }
+
+    fn marked(parser: &mut Parser, reads: &[&[u8]]) -> Vec<Input> {
         let mut inputs = Vec::new();
         for read in reads {
             parser.feed(read, &mut |input| inputs.push(input));
@@ -689,6 +717,36 @@ mod tests {
             })
             .collect();
         assert_eq!(lengths, [PASTE_BYTES, 1]);
+    }
+
+    #[test]
+    fn text_that_comes_at_once_is_marked() {
+        for (reads, want) in [
+            (&["yes please"][..], "wwwwwwwwww"),
+            (&["1+1\r"], "wwww"),
+            (&["y\r"], "ww"),
+            (&["\ry"], "ww"),
+            (&["yy"], "ww"),
+            (&["y\x1b[By"], "wkw"),
+            (&["\x1b[121u\x1b[121u"], "ww"),
+            (&["é日"], "ww"),
+            (&["y", "y"], "kk"),
+            (&["y"], "k"),
+            (&["\r"], "k"),
+            // One key, in as many bytes as it takes; and keys that repeat while the reader was away.
+            (&["日", "\x1b[B", "\x1by", "\x1b[121u"], "kkkk"),
+            (&["\x1b[B\x1b[B\r", "\x7f\x7f", "\x1b\x1b"], "kkkkkkk"),
+            (&["\x03y"], "kk"),
+        ] {
+            let mut parser = Parser::new(Queries::default());
+            let reads: Vec<&[u8]> = reads.iter().map(|read| read.as_bytes()).collect();
+            let kind = |input: &Input| match input {
+                Input::Key(_) => 'k',
+                Input::Written(_) => 'w',
+                _ => '?',
+            };
+            assert_eq!(marked(&mut parser, &reads).iter().map(kind).collect::<String>(), want, "{reads:?}");
+        }
     }
 
     /// Reads with so long a pause between them that what has begun is flushed.

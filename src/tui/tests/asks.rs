@@ -1,6 +1,7 @@
 //! Questions come up while somebody writes, reads or waits: what is typed is never an answer, and never lost.
 
 use insta::assert_snapshot;
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use serde_json::json;
 
 use super::{Run, ask};
@@ -239,6 +240,68 @@ fn what_else_had_the_screen_starts_the_half_second_again() {
 }
 
 #[test]
+fn text_that_comes_at_once_chooses_nothing_and_loses_no_letter() {
+    let key = |c: char| KeyEvent::from(if c == '\r' { KeyCode::Enter } else { KeyCode::Char(c) });
+    for size in SIZES {
+        for question in kinds() {
+            for text in ["yes please", "yarn test", "yyyy", "1+1\r", "y\r", "2nd one", "nn", "a1", "1 2"] {
+                // In one read; or in several that follow each other at once.
+                for gap in [None, Some(0), Some(49)] {
+                    let mut run = Run::new(size.0, size.1);
+                    run.busy().question(1, question.clone()).live();
+                    let what = format!("{size:?} {question:?} {text:?} {gap:?}");
+                    // Whoever writes at such a question writes the answer.
+                    if gap.is_some() && matches!(question, Question::Choices { .. }) {
+                        continue;
+                    }
+                    for c in text.chars() {
+                        match gap {
+                            None => run.msg(Msg::Written(key(c))),
+                            Some(gap) => run.msg(Msg::Key(key(c))).wait(gap),
+                        };
+                    }
+                    run.wait(60);
+                    let done = run.sent();
+                    assert!(!done.contains(r#""answer""#), "{what}: {done}");
+                    let (want, sent) = text.strip_suffix('\r').map_or((text, false), |line| (line, true));
+                    if sent {
+                        assert!(
+                            done.contains(r#""op":"prompt""#) && done.contains(&format!(r#""{want}""#)),
+                            "{what}: {done}"
+                        );
+                    } else {
+                        assert_eq!(run.app.draft(), want, "{what}");
+                    }
+                    assert!(run.app.asks.waiting().is_some(), "{what}");
+                }
+            }
+        }
+    }
+    // Where words are being written, it is part of them.
+    let mut run = Run::new(80, 24);
+    run.event(ask(1, "ls", &[])).live().keys("n");
+    "use fd\r".chars().for_each(|c| drop(run.msg(Msg::Written(key(c)))));
+    assert_eq!(run.answers(), [r#"{"op":"answer","id":1,"answer":{"type":"no","feedback":"use fd"}}"#]);
+}
+
+#[test]
+fn a_letter_chooses_when_it_stands_alone() {
+    let yes = r#"{"op":"answer","id":1,"answer":{"type":"yes"}}"#;
+    let y = || Msg::Key(KeyEvent::from(KeyCode::Char('y')));
+    let mut run = Run::new(80, 24);
+    run.event(ask(1, "ls", &[])).live().msg(y());
+    assert_eq!(run.app.wake(run.now), Some(run.now + crate::tui::asks::ALONE));
+    assert_eq!(run.wait(49).answers(), Vec::<String>::new());
+    assert_eq!(run.wait(1).answers(), [yes]);
+    // What leads elsewhere takes its place; what takes the screen away takes the key as well.
+    for msg in [Msg::Key(KeyEvent::from(KeyCode::Down)), Msg::Torn, Msg::Resize(80, 24)] {
+        let mut run = Run::new(80, 24);
+        run.event(ask(1, "ls", &[])).live().msg(y()).msg(msg).wait(60);
+        assert_eq!((run.answers(), run.app.draft().as_str()), (Vec::new(), ""));
+    }
+}
+
+#[test]
 fn what_may_have_left_the_screen_or_come_torn_has_to_be_read_again() {
     for size in SIZES {
         for question in kinds() {
@@ -277,7 +340,7 @@ fn a_resize_moves_nothing_on() {
     run.app.drawn((80, 24), run.now);
     run.wait(500).keys("<enter>");
     assert_eq!(run.answers(), Vec::<String>::new());
-    run.live().msg(Msg::Resize(80, 24)).keys("1");
+    run.live().msg(Msg::Resize(80, 24)).frame().wait(500).keys("1");
     assert_eq!(run.answers(), [r#"{"op":"answer","id":1,"answer":{"type":"yes"}}"#]);
 }
 

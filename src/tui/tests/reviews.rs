@@ -56,7 +56,7 @@ fn a_plan_is_reviewed_at_every_size() {
       4. No, keep planning
     1–6 of 300 · e edit · c copy · Esc no ·…
     ");
-    run.msg(Msg::Resize(80, 24)).keys("<pgdn>");
+    run.msg(Msg::Resize(80, 24)).frame().wait(500).keys("<pgdn>");
     assert_snapshot!(over(&run), @r"
     ── Plan · /home/ada/.cocode/plans/brave-otter-humming.md ───
     • step 14 of the plan
@@ -288,7 +288,7 @@ fn questions_have_room_on_large_screens() {
     ↑↓ Enter choose · ← → · Esc declines
     default · … · ? keys
     ");
-    run.msg(Msg::Resize(200, 60)).keys("<tab>1");
+    run.msg(Msg::Resize(200, 60)).frame().wait(500).keys("<tab>1");
     assert_snapshot!(run.screen(), @r"
     ───
     ☐ Storage → ☑ Checks → ☐ Name → Send
