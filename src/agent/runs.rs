@@ -83,9 +83,22 @@ pub(super) struct Runs {
 /// What a skill took for its run.
 struct Run {
     skill: Arc<Skill>,
+    /// The user's words behind its name.
+    said: String,
     hooks: Option<Registration>,
     /// The model and limits before, when the skill has others.
     before: Option<(Model, Arc<tools::Settings>)>,
+}
+
+/// Whether the user's words reach as far as a rule of a skill that ships with the program: nothing is staged unasked.
+fn asked_for(skill: &Skill, rule: &str, said: &str) -> bool {
+    let mut words = said.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).filter(|word| !word.is_empty());
+    match rule {
+        _ if skill.source != From::Bundled => true,
+        "Bash(git add --all)" => words.any(|word| word == "all" || word == "everything"),
+        "Bash(git add --:*)" => words.next().is_some(),
+        _ => true,
+    }
 }
 
 impl Runs {
@@ -163,7 +176,7 @@ impl Agent {
         self.runs.turn += 1;
         let Some(call) = skill else { return Ok(None) };
         let skill = self.runs.view().find(&call.name, Caller::User)?;
-        self.begin_run(&skill, desk).await;
+        self.begin_run(&skill, &call.args, desk).await;
         Ok(Some(skill))
     }
 
@@ -180,7 +193,7 @@ impl Agent {
         match self.runs.view().find(&call.name, Caller::Model) {
             Ok(skill) => {
                 let before = self.model.clone();
-                self.begin_run(&skill, desk).await;
+                self.begin_run(&skill, "", desk).await;
                 if self.model.name() != before.name() {
                     // What was answered until now counts for the model that did.
                     self.turn_usage.settle(&before.spec);
@@ -192,9 +205,9 @@ impl Agent {
         }
     }
 
-    /// Takes lock, rules, hooks and model for the run.
-    async fn begin_run(&mut self, skill: &Arc<Skill>, desk: &Desk) {
-        for (behavior, text) in self.rules_of(skill) {
+    /// Takes lock, rules, hooks and model for the run; `said` is what the user, not the model, wants of it.
+    async fn begin_run(&mut self, skill: &Arc<Skill>, said: &str, desk: &Desk) {
+        for (behavior, text) in self.rules_of(skill, said) {
             match Rule::parse(text) {
                 Ok(rule) => self.policy.rules.add(behavior, rule, Source::Skill),
                 Err(problem) => {
@@ -203,7 +216,7 @@ impl Agent {
                 }
             }
         }
-        let mut run = Run { skill: skill.clone(), hooks: None, before: None };
+        let mut run = Run { skill: skill.clone(), said: said.to_owned(), hooks: None, before: None };
         if let Some(hooks) = skill.hooks.clone().filter(|_| self.trusts(skill)) {
             let origin = Origin::Skill(skill.name.clone());
             let base = skill.base().map(PathBuf::from);
@@ -234,8 +247,8 @@ impl Agent {
     }
 
     /// What a run of the skill grants and forbids.
-    fn rules_of<'a>(&self, skill: &'a Skill) -> Vec<(Behavior, &'a str)> {
-        let granted = skill.allowed_tools.iter().filter(|_| self.trusts(skill));
+    fn rules_of<'a>(&self, skill: &'a Skill, said: &str) -> Vec<(Behavior, &'a str)> {
+        let granted = skill.allowed_tools.iter().filter(|text| self.trusts(skill) && asked_for(skill, text, said));
         let granted = granted.map(|text| (Behavior::Allow, text.as_str()));
         granted.chain(skill.disallowed_tools.iter().map(|text| (Behavior::Deny, text.as_str()))).collect()
     }
@@ -271,9 +284,10 @@ impl Agent {
             before = run.before.or(before);
         }
         self.policy.rules.clear(Source::Skill);
-        let left: Vec<Arc<Skill>> = self.runs.running.iter().map(|run| run.skill.clone()).collect();
-        for skill in left {
-            for (behavior, text) in self.rules_of(&skill) {
+        let left: Vec<(Arc<Skill>, String)> =
+            self.runs.running.iter().map(|run| (run.skill.clone(), run.said.clone())).collect();
+        for (skill, said) in left {
+            for (behavior, text) in self.rules_of(&skill, &said) {
                 // What is no rule was told when the run began.
                 if let Ok(rule) = Rule::parse(text) {
                     self.policy.rules.add(behavior, rule, Source::Skill);

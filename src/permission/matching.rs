@@ -53,11 +53,13 @@ pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool) -> bool {
         return false;
     }
     let known: Vec<String> = words.iter().map(Word::known).collect();
-    danger::dangers(&known).iter().all(|option| {
-        named.iter().any(|word| {
-            word.len() > 1 && (word == option || word.starts_with('-') && option.starts_with(word.as_str()))
+    let possible: Vec<String> = words.iter().map(Word::possible).collect();
+    !commands::commit::exceeds(&named, &possible)
+        && danger::dangers(&known).iter().all(|option| {
+            named.iter().any(|word| {
+                word.len() > 1 && (word == option || word.starts_with('-') && option.starts_with(word.as_str()))
+            })
         })
-    })
 }
 
 /// Whether the rule speaks about a command with these words, or about one that they may start.

@@ -1,6 +1,6 @@
 //! Rules that a dialog may offer: narrow enough that "don't ask again" means what it shows.
 
-use super::commands::danger;
+use super::commands::{commit, danger};
 use super::decide::Query;
 use super::files::Files;
 use super::rule::{Entry, Rule, Strictness};
@@ -135,7 +135,11 @@ pub(super) fn command(words: &[Word]) -> Option<String> {
         let mut wanted = narrow.split(' ');
         texts.iter().zip(&mut wanted).all(|(text, want)| text == want) && wanted.next().is_none()
     };
-    if let Some(narrow) = NARROW.iter().find(begins).filter(|_| danger::dangers(&texts).is_empty()) {
+    let covers = |narrow: &&&str| {
+        let named: Vec<String> = narrow.split(' ').map(str::to_owned).collect();
+        danger::dangers(&texts).is_empty() && !commit::exceeds(&named, &texts)
+    };
+    if let Some(narrow) = NARROW.iter().find(begins).filter(covers) {
         return Some(format!("Bash({narrow}:*)"));
     }
     let line = Simple::canonical(words);
@@ -151,6 +155,7 @@ mod tests {
     fn suggestions_are_narrow() {
         for (line, want) in [
             ("git commit -m x", Some("Bash(git commit -m:*)")),
+            ("git commit -m x -a", Some("Bash(git commit -m x -a)")),
             ("git commit --amend", Some("Bash(git commit --amend)")),
             ("git commit --amend -m x", Some("Bash(git commit --amend -m x)")),
             ("git push --force", Some("Bash(git push --force)")),

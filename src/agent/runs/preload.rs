@@ -57,7 +57,7 @@ impl Agent {
             }
         };
         // One that is none is told where the skill is checked. A skill that runs as this agent may have brought the same.
-        let rules = self.rules_of(skill).into_iter();
+        let rules = self.rules_of(skill, "").into_iter();
         let entries: Vec<Entry> = rules
             .filter_map(|(behavior, text)| {
                 Some(Entry { behavior, rule: Rule::parse(text).ok()?, source: Source::Skill })

@@ -1,5 +1,7 @@
 //! `git commit` and `git add`, with their options read as git reads them: clusters, abbreviations, values.
 
+use std::path::Path;
+
 use super::super::rule::ShellPattern;
 use super::super::shell::{MANY, ONE};
 
@@ -27,6 +29,10 @@ const SUBCOMMANDS: [Subcommand; 2] = [
             pathspec-from-file=! pathspec-file-nul",
     },
 ];
+
+/// Options of `git commit` that neither choose what is committed nor whose and from when it is.
+const MESSAGE: &str = "message quiet verbose signoff cleanup no-edit status no-status dry-run short branch porcelain long \
+    trailer verify allow-empty allow-empty-message";
 
 /// Subcommands that git has itself, which no alias can be: behind another word there may be a commit with any option.
 const BUILT_IN: &str = "add am annotate apply archive bisect blame branch bundle cat-file check-attr check-ignore checkout \
@@ -63,7 +69,7 @@ struct Choice {
     acts: bool,
 }
 
-/// An option in a line: its long name, and the word that holds it.
+/// An option in a line: its long name, `--` for an operand, and the word that holds it.
 struct Found {
     name: String,
     acts: bool,
@@ -118,6 +124,7 @@ impl Subcommand {
     /// The word of which nobody knows what it is.
     fn read(&self, arguments: &[Argument]) -> Result<Vec<Found>, String> {
         let mut found = Vec::new();
+        let operand = |argument: &Argument| Found { name: "--".into(), acts: false, written: argument.text.clone() };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let text = argument.text.as_str();
@@ -131,6 +138,7 @@ impl Subcommand {
             };
             if let Some(long) = text.strip_prefix("--") {
                 if long.is_empty() && !argument.open {
+                    found.extend(rest.map(operand));
                     break;
                 }
                 let (name, inline) = long.split_once('=').map_or((long, false), |(name, _)| (name, true));
@@ -167,6 +175,8 @@ impl Subcommand {
                         }
                     }
                 }
+            } else {
+                found.push(operand(argument));
             }
         }
         Ok(found)
@@ -245,6 +255,28 @@ pub(super) fn acts(arguments: &[String]) -> Option<Vec<String>> {
     let (name, options) = start.rest.filter(|_| !start.configured)?.split_first()?;
     let subcommand = SUBCOMMANDS.iter().find(|subcommand| subcommand.name == name.text)?;
     Some(subcommand.acting(options.to_vec()))
+}
+
+/// Whether a line does more than an allowing rule that begins with `named` says: `git commit -m` commits what is staged,
+/// `git add --` stages what is named.
+pub(in crate::permission) fn exceeds(named: &[String], words: &[String]) -> bool {
+    let [git, name, first, ..] = named else { return false };
+    let arguments: Vec<Argument> = words.iter().skip(2).map(|word| Argument::of(word)).collect();
+    match (git.as_str(), name.as_str(), first.as_str()) {
+        ("git", "commit", "-m") => SUBCOMMANDS[0].read(&arguments).map_or(true, |found| {
+            found.iter().any(|option| !MESSAGE.split_whitespace().any(|known| known == option.name))
+        }),
+        ("git", "add", "--") => arguments.iter().skip(1).any(|argument| argument.open || !names_one(&argument.text)),
+        _ => false,
+    }
+}
+
+/// Whether a path of git's names one file or folder below the working directory, which it is not itself.
+fn names_one(path: &str) -> bool {
+    use std::path::Component::{CurDir, Normal};
+    let within = || Path::new(path).components().all(|part| matches!(part, Normal(_) | CurDir));
+    let somewhere = || Path::new(path).components().any(|part| matches!(part, Normal(_)));
+    !path.starts_with([':', '~']) && !path.contains(['*', '?', '[', '\\']) && within() && somewhere()
 }
 
 /// The subcommand and the option that a rule like `Bash(git commit --amend:*)` speaks about.
