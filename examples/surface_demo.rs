@@ -44,17 +44,17 @@ async fn demo() -> std::io::Result<()> {
         rows.clear();
         let Some(input) = inputs.recv().await else { break };
         match input {
-            Input::Key(key) if surface.in_overlay() => {
+            Input::Key(key) | Input::Written(key) if surface.in_overlay() => {
                 log = format!("{:?} closed the pager", key.code);
                 surface.leave_overlay()?;
             }
-            Input::Key(key) if key.modifiers.contains(KeyModifiers::CONTROL) => match key.code {
+            Input::Key(key) | Input::Written(key) if key.modifiers.contains(KeyModifiers::CONTROL) => match key.code {
                 KeyCode::Char('d') => break,
                 KeyCode::Char('l') => surface.redraw(),
                 KeyCode::Char('z') => away(&mut surface, &session, &keyboard, stop)??,
                 code => log = format!("ctrl {code:?}"),
             },
-            Input::Key(key) => match key.code {
+            Input::Key(key) | Input::Written(key) => match key.code {
                 KeyCode::Char(c) => text.push(c),
                 KeyCode::Enter => {
                     let line = std::mem::take(&mut text);
@@ -71,6 +71,7 @@ async fn demo() -> std::io::Result<()> {
             },
             Input::Paste(paste) => log = format!("pasted {} bytes", paste.len()),
             Input::Resize(size) => surface.resize(size),
+            Input::Torn => log = "torn".to_owned(),
             Input::Focus(focus) => log = format!("focus {focus}"),
             Input::Report(report) => surface.report(&report)?,
             Input::Signal(Signal::Continue) => {

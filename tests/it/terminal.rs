@@ -449,13 +449,17 @@ fn a_plan_is_reviewed_with_each_choice() {
         ("1", "accept edits", "Something came of it."),
         ("2", "default", "Something came of it."),
         ("3", "default", "Something came of it."),
-        ("4use c.txt\r", "plan", "Something came of it."),
+        ("4", "plan", "Something came of it."),
         (ESC, "plan", "ExitPlanMode"),
     ] {
         let program = Program::new();
         let mut screen = scripted(&program, (80, 24), yaml);
         screen.send("/plan write b.txt\r");
         answer(&screen, "Write b.txt", keys);
+        if keys == "4" {
+            screen.wait_text("What should change?");
+            screen.send("use c.txt\r");
+        }
         screen.wait_text(shown);
         screen.wait_for("the composer", |text| text.contains(READY) && text.contains(mode));
         leave(&mut screen);
