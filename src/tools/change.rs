@@ -67,6 +67,10 @@ impl<T: ChangesFile> Tool for T {
         change::<T>(input, dirs, home, &|_, _| Ok(())).ok().map(|change| change.diff())
     }
 
+    fn hopeless(&self, input: &Value, dirs: &Dirs, home: Option<&Path>) -> Option<String> {
+        change::<T>(input, dirs, home, &|_, _| Ok(())).err()
+    }
+
     fn clearable(&self) -> bool {
         T::CLEARABLE
     }

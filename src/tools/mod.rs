@@ -266,6 +266,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Why the call must fail as the files are now, so that nobody is asked about it. The text may tell of the file.
+    fn hopeless(&self, _input: &Value, _dirs: &Dirs, _home: Option<&Path>) -> Option<String> {
+        None
+    }
+
     /// Compaction may clear this tool's old results.
     fn clearable(&self) -> bool {
         true

@@ -189,6 +189,32 @@ async fn every_decision_leaves_one_line() {
 }
 
 #[tokio::test]
+async fn an_edit_that_cannot_be_made_fails_before_anybody_is_asked() {
+    for (path, old, asks) in [
+        ("a.txt", "one", true),
+        ("a.txt", "two", false),
+        ("a.txt", "o", false),
+        ("none.txt", "one", false),
+        // What the model may not read without a question tells it nothing without one.
+        ("/etc/hostname", "what is not in there", true),
+    ] {
+        let input = format!("{{file_path: {path}, old_string: {old}, new_string: x}}");
+        let ran = Harness::new()
+            .file("a.txt", "one\nor\n")
+            .mode(Mode::Default)
+            .script(&format!(
+                "- reply: [tool: {{name: Read, input: {{file_path: a.txt}}}}]\n\
+                 - reply: [tool: {{name: Edit, input: {input}}}]\n- reply: [text: Done.]\n"
+            ))
+            .answer(Answer::No { feedback: Some("no".into()) })
+            .prompt("go")
+            .run()
+            .await;
+        assert_eq!(ran.trace().contains("\nask "), asks, "{path} {old}: {}", ran.trace());
+    }
+}
+
+#[tokio::test]
 async fn all_edits_are_accepted_by_one_answer_and_nothing_else_is() {
     let call = |name: &str, input: &str| format!("tool: {{name: {name}, input: {{{input}}}}}");
     let calls = [

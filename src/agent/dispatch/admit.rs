@@ -141,6 +141,13 @@ impl Agent {
         let decision = self.decide_ready(&ready);
         let ready = Ready { quiet_git: decision.quiet_git, ..ready };
         let dirs = self.dirs();
+        // What it says of the file is the model's to know only where it may read it.
+        if let Access::Write { path } = &ready.access
+            && self.decide("Read", &Access::Read { path: path.clone() }).behavior == Behavior::Allow
+            && let Some(problem) = ready.tool.hopeless(&ready.call.input, &dirs, self.settings.user_home.as_deref())
+        {
+            return Ok(Admission::Refused(ToolResult::of_text(ready.call.id.clone(), Outcome::Error, problem)));
+        }
         let mut diff = ready.tool.preview(&ready.call.input, &dirs, self.settings.user_home.as_deref());
         if let Some(diff) = &mut diff
             && let Ok(below) = Path::new(&diff.path).strip_prefix(&dirs.project)
