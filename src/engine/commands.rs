@@ -206,13 +206,13 @@ impl Engine {
                 self.tell(lines.join("\n")).await;
             }
             "test" => {
-                let command = rest.trim().trim_matches('"');
+                let command = unquoted(rest);
                 if command.is_empty() {
                     return self.fail("Which command? As in `/permissions test \"git push\"`.").await;
                 }
                 self.tell(self.agent.explain(command)).await;
             }
-            "revoke" => self.revoke(rest.trim()).await,
+            "revoke" => self.revoke(unquoted(rest)).await,
             other => {
                 self.fail(format!("`/permissions {other}` does nothing: `test \"command\"` and `revoke rule` do."))
                     .await
@@ -413,6 +413,13 @@ impl Engine {
         }
         text
     }
+}
+
+/// An argument as it may be written for a shell: without the quotes around it.
+fn unquoted(text: &str) -> &str {
+    let text = text.trim();
+    let within = |quote| text.strip_prefix(quote)?.strip_suffix(quote).filter(|text| !text.contains(quote));
+    within('"').or_else(|| within('\'')).unwrap_or(text)
 }
 
 /// A count with its thousands apart: `28,949`.

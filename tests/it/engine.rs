@@ -78,7 +78,7 @@ async fn a_granted_rule_can_be_revoked() {
         .folder(".claude")
         .folder("project")
         .file("../.claude/settings.json", ALLOW)
-        .prompt("/permissions revoke Bash(touch:*)")
+        .prompt("/permissions revoke 'Bash(touch:*)'")
         .prompt("/permissions")
         .run()
         .await;
