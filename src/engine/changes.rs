@@ -19,6 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const READ: usize = 1 << 20;
 /// Largest file that is compared.
 const LARGEST: u64 = 8 << 20;
+/// Most files unknown to git that are named.
+const NAMES: usize = 50;
 
 impl Engine {
     /// Gathers what changed.
@@ -39,7 +41,7 @@ impl Engine {
         match uncommitted.as_deref() {
             None => {}
             Some([]) => text.push_str("\ngit: nothing to commit.\n"),
-            Some(files) => section(&mut text, "Not committed, says git", files),
+            Some(files) => section(&mut text, "Not committed", files),
         }
         text
     }
@@ -110,15 +112,42 @@ fn read(path: &PathBuf) -> Result<Option<Vec<u8>>, String> {
 
 /// What `git diff HEAD` says; none outside of a repository, or when git does not answer.
 async fn uncommitted(project: &Path, secrets: &[String]) -> Option<Vec<FileDiff>> {
-    let (folder, secrets) = (project.to_owned(), secrets.to_vec());
-    let mut git = match tokio::task::spawn_blocking(move || repository::git(&folder, &secrets)).await.ok()? {
+    let git = || {
+        let (folder, secrets) = (project.to_owned(), secrets.to_vec());
+        tokio::task::spawn_blocking(move || repository::git(&folder, &secrets))
+    };
+    let mut diff = match git().await.ok()? {
         Ok(git) => git,
         Err(reason) => return Some(vec![remark("git", &format!("not started: {reason}"))]),
     };
     let options = ["--no-color", "--no-ext-diff", "--no-textconv", "--no-prefix", "--relative", "--", "."];
-    git.args(["diff", "HEAD"]).args(options);
-    let captured = run_captured(git, b"", PATIENCE, READ).await.ok()?;
-    (captured.code == Some(0)).then(|| parse(&String::from_utf8_lossy(&captured.stdout)))
+    diff.args(["diff", "HEAD"]).args(options);
+    let captured = run_captured(diff, b"", PATIENCE, READ).await.ok()?;
+    if captured.code != Some(0) {
+        return None;
+    }
+    let mut files = parse(&String::from_utf8_lossy(&captured.stdout));
+    if let Ok(Ok(mut list)) = git().await {
+        list.args(["ls-files", "--others", "--exclude-standard", "-z", "--", "."]);
+        let captured = run_captured(list, b"", PATIENCE, READ).await.ok()?;
+        files.extend(untracked(&String::from_utf8_lossy(&captured.stdout)));
+    }
+    Some(files)
+}
+
+/// The files that git does not know, as one row with their names.
+fn untracked(names: &str) -> Option<FileDiff> {
+    let names: Vec<&str> = names.split('\0').filter(|name| !name.is_empty()).collect();
+    let mut unified: String = names.iter().take(NAMES).map(|name| format!("… {}\n", visible(name))).collect();
+    if names.len() > NAMES {
+        let _ = writeln!(unified, "… and {} more", names.len() - NAMES);
+    }
+    let path = match names.len() {
+        0 => return None,
+        1 => "1 untracked file".to_owned(),
+        count => format!("{count} untracked files"),
+    };
+    Some(FileDiff { path, unified, added: 0, removed: 0, created: false })
 }
 
 /// Splits what git says by files.
@@ -179,6 +208,17 @@ mod tests {
             ]
         );
         assert_eq!(parse(""), []);
+    }
+
+    #[test]
+    fn files_unknown_to_git_are_counted_and_named() {
+        let names: String = (1..=60).map(|n| format!("{n}.txt\0")).collect();
+        assert_eq!(untracked(""), None);
+        let one = untracked("a b\0").unwrap();
+        assert_eq!((one.path.as_str(), one.unified.as_str()), ("1 untracked file", "… a b\n"));
+        let many = untracked(&names).unwrap();
+        assert_eq!(many.path, "60 untracked files");
+        assert!(many.unified.starts_with("… 1.txt\n") && many.unified.ends_with("… 50.txt\n… and 10 more\n"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(super) fn rows(app: &App, changes: &Changes) -> Vec<Row> {
     section(&mut rows, "Changed in this session", &changes.session, width, theme);
     if let Some(files) = &changes.uncommitted {
         rows.push(Row::from(Line::default()));
-        section(&mut rows, "Not committed, says git", files, width, theme);
+        section(&mut rows, "Not committed", files, width, theme);
     }
     rows
 }
