@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::decided;
@@ -67,6 +69,10 @@ struct State {
     /// Rules that were granted to another agent of the session.
     granted: Vec<(String, Source)>,
     cancel: Option<CancellationToken>,
+    /// Since when questions have been open without a gap, and how many are.
+    asking: Option<(Instant, usize)>,
+    /// How long a person was waited for.
+    waited: Duration,
     /// What was decided and stands in no log yet.
     decided: Vec<Decided>,
     /// What the turn under way is to answer.
@@ -104,6 +110,8 @@ impl Desk {
             state.ids += 1;
             let id = AskId(state.ids);
             state.asks.insert(id, send);
+            let (since, open) = state.asking.unwrap_or((Instant::now(), 0));
+            state.asking = Some((since, open + 1));
             id
         };
         // What a sub-agent asked stands in its own log first.
@@ -118,10 +126,23 @@ impl Desk {
         {
             let mut state = self.state();
             state.asks.remove(&id);
+            match state.asking {
+                Some((since, open @ 2..)) => state.asking = Some((since, open - 1)),
+                Some((since, _)) => {
+                    state.waited += since.elapsed();
+                    state.asking = None;
+                }
+                None => {}
+            }
             state.decided.extend(decided);
         }
         self.emit(Event::AskClosed { id }).await;
         answer
+    }
+
+    /// How long a person was waited for since the last call.
+    pub(super) fn take_waited(&self) -> Duration {
+        std::mem::take(&mut self.state().waited)
     }
 
     pub(super) fn take_decided(&self) -> Vec<Decided> {
@@ -262,5 +283,29 @@ impl Desk {
     pub fn take_next(&self) -> Option<Prompt> {
         let mut state = self.state();
         (!state.queue.is_empty()).then(|| state.queue.remove(0).1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn questions_that_overlap_are_waited_for_once() {
+        let (events, _open) = mpsc::channel(9);
+        let (desk, cancel) = (Desk::new(events), CancellationToken::new());
+        let ask = || desk.ask(Question::EnterPlan { reason: None }, &cancel);
+        let answer = |id, seconds| async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            id
+        };
+        tokio::join!(ask(), ask(), async {
+            let first = answer(AskId(1), 10).await;
+            desk.answer(first, Answer::Yes);
+            let second = answer(AskId(2), 5).await;
+            desk.answer(second, Answer::Yes);
+        });
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!((desk.take_waited().as_secs(), desk.take_waited()), (15, Duration::ZERO));
     }
 }

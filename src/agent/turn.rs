@@ -30,6 +30,7 @@ impl Agent {
     /// Runs one turn from a prompt to its end, and tells everything on the way. Never fails: a failure is how it ends.
     pub async fn turn(&mut self, prompt: Prompt, desk: &Desk, cancel: &CancellationToken) -> TurnEnd {
         let started = (self.clock)();
+        desk.take_waited();
         self.turn_usage = TurnUsage::default();
         desk.emit(Event::Turn(Turn::Started)).await;
         let text = prompt.text.clone();
@@ -42,7 +43,9 @@ impl Agent {
             }
         };
         self.finish_turn(end, desk).await;
-        let millis = u64::try_from((self.clock)().duration_since(started).as_millis()).unwrap_or(u64::MAX);
+        // Whoever thinks about a question does not keep the agent at work.
+        let worked = (self.clock)().duration_since(started).saturating_sub(desk.take_waited());
+        let millis = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
         let usage = self.turn_usage.total();
         let cost_usd = self.turn_cost();
         self.end_runs(desk).await;
