@@ -256,7 +256,7 @@ impl Transcript {
                     (false, _) => format!("{verb}{of}: {}", files.join(", ")),
                     (true, nothing) => {
                         let why = refused.next();
-                        format!("{nothing}{of}: {}", why.as_deref().unwrap_or("the files already are as they would be"))
+                        format!("{nothing}{of}: {}", why.as_deref().unwrap_or("the files already match"))
                     }
                 }];
                 let kept =

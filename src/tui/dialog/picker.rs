@@ -249,7 +249,7 @@ impl Picker {
         match self.kind {
             _ if !self.items.is_empty() => "nothing matches",
             Some(ListKind::Sessions) => "no earlier session of this folder",
-            Some(ListKind::Rules) => "no rule is set: what is not known to only read asks",
+            Some(ListKind::Rules) => "no rules yet: anything not known to be read-only asks",
             Some(ListKind::Prompts) => "no prompt yet",
             Some(ListKind::Skills) => "no skill yet: `cocode skills new <name>` begins one",
             _ => "nothing there",

@@ -63,6 +63,7 @@ pub(super) fn title(question: &Question) -> String {
             format!("{tool} wants to {what} {title} (+{} −{})", diff.added, diff.removed)
         }
         Question::Permission { tool, .. } if tool == "Bash" => "Bash wants to run a command".to_owned(),
+        Question::Permission { tool, title, .. } if tool == "Read" => format!("Read wants to read {title}"),
         Question::Permission { tool, .. } => format!("{tool} asks for permission"),
         Question::Trust { .. } => "Do you trust this folder?".to_owned(),
         Question::LocalServer { .. } => "A local model server was found".to_owned(),
