@@ -280,7 +280,9 @@ fn text_that_comes_at_once_chooses_nothing_and_loses_no_letter() {
     // Where words are being written, it is part of them.
     let mut run = Run::new(80, 24);
     run.event(ask(1, "ls", &[])).live().keys("n");
-    "use fd\r".chars().for_each(|c| drop(run.msg(Msg::Written(key(c)))));
+    for c in "use fd\r".chars() {
+        run.msg(Msg::Written(key(c)));
+    }
     assert_eq!(run.answers(), [r#"{"op":"answer","id":1,"answer":{"type":"no","feedback":"use fd"}}"#]);
 }
 
