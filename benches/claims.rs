@@ -365,6 +365,7 @@ fn grep(bencher: Bencher<'_, '_>, who: &str) {
             call: "1",
             dirs: &dirs,
             home: None,
+            target: None,
             seen: &seen,
             sight: &sight,
             todos: &[],

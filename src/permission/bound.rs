@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use super::commands;
 use super::files::lexical;
-use super::shell::{self, Node, Piece, RedirectKind, Simple, Word};
+use super::shell::{self, Assignment, Node, Piece, RedirectKind, Simple, Word};
 use super::wrapper;
 use crate::stdx::hash::sha256_hex;
 use crate::stdx::regular;
@@ -182,6 +182,7 @@ impl Walk {
     fn node(&mut self, node: &Node, depth: usize) {
         match node {
             Node::Simple(command) => self.simple(command, depth),
+            Node::Not(node) => self.node(node, depth),
             Node::And(left, right) | Node::Or(left, right) => {
                 self.node(left, depth);
                 self.node(right, depth);
@@ -204,8 +205,10 @@ impl Walk {
 
     fn simple(&mut self, command: &Simple, depth: usize) {
         command.redirects.iter().for_each(|redirect| self.redirect(redirect.kind, &redirect.target));
-        let plain = |name: &str| wrapper::is_harmless(name) || wrapper::is_local(name);
-        self.all |= command.assignments.iter().any(|assignment| !plain(&assignment.name));
+        let plain = |set: &Assignment| {
+            wrapper::sets_harmlessly(&set.name, set.value.literal().as_deref()) || wrapper::is_local(&set.name)
+        };
+        self.all |= command.assignments.iter().any(|set| !plain(set));
         self.words(&command.words, depth);
     }
 
