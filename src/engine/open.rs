@@ -356,7 +356,8 @@ impl Engine {
         let answer = inbox.attend(desk.ask(question, &cancel)).await;
         desk.end();
         if !matches!(answer, Some(Answer::Yes | Answer::Always { .. })) {
-            if answer.is_some() {
+            // A front end without a person says so with words, and has told what is not used in its own way.
+            if matches!(answer, Some(Answer::No { feedback: None })) {
                 let text = format!("Not used from this folder: {refused}. The next start asks again.");
                 desk.emit(Event::Notice { text }).await;
             }

@@ -27,7 +27,7 @@ impl Run<'_> {
                     if kept.is_empty() { "" } else { " with what is new in it" },
                     uses.join(", ")
                 );
-                Answer::No { feedback: None }
+                Answer::No { feedback: Some("nobody is there to ask".into()) }
             }
             Question::LocalServer { .. }
             | Question::Repeated { .. }

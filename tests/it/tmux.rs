@@ -145,7 +145,7 @@ fn a_resize_leaves_no_copy_and_takes_nothing() {
         tmux.wait_until("the question takes keys", live);
         for size in sizes {
             tmux.resize(*size);
-            tmux.wait_for("Write wants to create");
+            tmux.wait_until("the question takes keys again", live);
         }
         tmux.keys(&["1"]);
         tmux.wait_for("Written.");
