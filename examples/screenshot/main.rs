@@ -48,10 +48,13 @@ const SCENES: &[Scene] = &[
             Keys("fix the failing test"),
             Keys("\r"),
             Wait("Bash wants to run"),
+            // It takes keys from then on.
+            Wait("Esc no"),
             Shot("command"),
             // Not to be asked about this command again in this session.
             Keys("2"),
             Wait("Edit wants to change"),
+            Wait("Esc no"),
             Picture("edit"),
             Keys("1"),
             Wait("what is there"),

@@ -24,7 +24,7 @@ const TELLING: [&str; 10] = [
 pub(super) fn repository(situation: &Situation) -> Vec<Part> {
     let Some(top) = situation.of_tool("LS").next() else {
         return vec![
-            say("I look at the layout first, then at the documents that say what this is."),
+            say("Let me look at the layout, then the docs."),
             tool("LS", json!({ "path": "." })),
             tool("Glob", json!({ "pattern": "**/*" })),
         ];

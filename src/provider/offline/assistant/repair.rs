@@ -23,7 +23,7 @@ const TRIES: usize = 8;
 /// Finds the test command and runs it; then the caller goes on with the result.
 fn tested<'s, 'a>(situation: &'s Situation<'a>) -> Result<&'s Step<'a>, Vec<Part>> {
     let Some(found) = situation.of_tool("LS").next() else {
-        return Err(vec![say("I look for how this project is tested."), tool("LS", json!({ "path": "." }))]);
+        return Err(vec![say("Looking for how this project runs its tests."), tool("LS", json!({ "path": "." }))]);
     };
     let names = listed(&found.text());
     let command =
@@ -36,7 +36,7 @@ fn tested<'s, 'a>(situation: &'s Situation<'a>) -> Result<&'s Step<'a>, Vec<Part
     situation
         .of_tool("Bash")
         .next()
-        .ok_or_else(|| vec![say(format!("`{command}` is the way here.")), bash(command, "Run the tests")])
+        .ok_or_else(|| vec![say(format!("This project runs its tests with `{command}`.")), bash(command, "Run the tests")])
 }
 
 pub(super) fn test(situation: &Situation) -> Vec<Part> {
@@ -76,7 +76,7 @@ pub(super) fn fix(situation: &Situation) -> Vec<Part> {
     let runs = situation.of_tool("Bash").count();
     // Each try is an edit and a run; a failed one is taken back by a second edit before the next.
     match (edits.len(), situation.steps.last().map(|step| step.call.name.as_str())) {
-        (0, _) => attempt(&path, &changes, 0, "A small change could do it"),
+        (0, _) => attempt(&path, &changes, 0, "One small edit should fix it"),
         (_, Some("Edit")) => {
             let last = edits[edits.len() - 1];
             if !last.ok() {
@@ -102,10 +102,10 @@ pub(super) fn fix(situation: &Situation) -> Vec<Part> {
             }
             match changes.get((edits.len() - 1) / 2) {
                 Some(change) if runs <= TRIES => {
-                    vec![say("That was not it; taking it back."), edit(&path, &change.new_context, &change.old_context)]
+                    vec![say("That was not it. Undoing it."), edit(&path, &change.new_context, &change.old_context)]
                 }
                 _ => vec![say(
-                    "None of my small changes mends it. The last one still stands: `/undo` takes it back. This one needs a real model.",
+                    "None of my small edits fixes it. The last one is still in place: `/undo` takes it back. This one needs a real model.",
                 )],
             }
         }
