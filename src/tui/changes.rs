@@ -40,7 +40,11 @@ fn section(rows: &mut Vec<Row>, title: &str, files: &[FileDiff], width: usize, t
 
 fn file(rows: &mut Vec<Row>, file: &FileDiff, width: usize, theme: &Theme) {
     let name = super::paint::cut(&file.path, width.saturating_sub(12));
-    let spans = vec![Span::styled(name, theme.accent), Span::styled(format!("  {}", diff::summary(file)), theme.dim)];
+    let mut spans = vec![Span::styled(name, theme.accent)];
+    // Untracked files and changes of the mode alone have no lines to count.
+    if file.created || file.added + file.removed > 0 {
+        spans.push(Span::styled(format!("  {}", diff::summary(file)), theme.dim));
+    }
     rows.push(Row::from(Line::from(spans)));
     rows.extend(diff::rows(file, width, theme, None));
 }

@@ -33,10 +33,9 @@ fn tested<'s, 'a>(situation: &'s Situation<'a>) -> Result<&'s Step<'a>, Vec<Part
             "I found no manifest that tells how to test this project. Tell me the command: ``run `<command>` ``.",
         )]);
     };
-    situation
-        .of_tool("Bash")
-        .next()
-        .ok_or_else(|| vec![say(format!("This project runs its tests with `{command}`.")), bash(command, "Run the tests")])
+    situation.of_tool("Bash").next().ok_or_else(|| {
+        vec![say(format!("This project runs its tests with `{command}`.")), bash(command, "Run the tests")]
+    })
 }
 
 pub(super) fn test(situation: &Situation) -> Vec<Part> {
