@@ -46,7 +46,7 @@ pub(super) fn decide(query: &Query, command: &str, cwd: &Path, files: &dyn Files
         Ok(line) => line,
         Err(reason) => return unparsable(query, command, reason, cwd, files),
     };
-    let parts = all_parts(query, line, cwd, files);
+    let parts = all_parts(query, command, line, cwd, files);
     let quiet_git = git::quiet(&parts);
     let decision = ruled(query, &raw, &parts).unwrap_or_else(|| conclude(query, parts, command));
     Decision { quiet_git, ..decision }
@@ -68,8 +68,8 @@ fn ruled(query: &Query, raw: &str, parts: &[Part]) -> Option<Decision> {
     })
 }
 
-fn all_parts(query: &Query, line: &shell::Line, cwd: &Path, files: &dyn Files) -> Vec<Part> {
-    let mut judge = Judge::new(query, files, cwd.to_owned(), Values::of(&line.node));
+fn all_parts(query: &Query, text: &str, line: &shell::Line, cwd: &Path, files: &dyn Files) -> Vec<Part> {
+    let mut judge = Judge::new(query, files, cwd.to_owned(), Values::of(&line.node, text));
     judge.walk(&line.node, Cwd(Some(vec![cwd.to_owned()])));
     judge.finish()
 }
@@ -82,7 +82,7 @@ pub(super) fn suggestions(query: &Query, command: &str, cwd: &Path, files: &dyn 
         return Vec::new();
     }
     let mut rules: Vec<String> = Vec::new();
-    for part in all_parts(query, &line, cwd, files) {
+    for part in all_parts(query, command, &line, cwd, files) {
         if part.verdict.behavior == Behavior::Allow {
             continue;
         }

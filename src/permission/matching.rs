@@ -382,8 +382,15 @@ fn matches_from(pattern: &ShellPattern, words: &[String], starts: &[usize]) -> b
         text.split_whitespace().take_while(|word| !wildcard || !word.contains('*')).map(str::to_owned).collect();
     let last = words.iter().rposition(|word| is_open(word));
     let unknown = starts.iter().any(|at| {
+        let aliased = || match head.as_slice() {
+            [git, sub, ..] if git == "git" && same_name(git, &words[*at]) => {
+                commands::commit::may_alias(sub, &words[*at + 1..])
+            }
+            _ => false,
+        };
         last.is_some_and(|last| *at <= last)
             && head.split_first().is_none_or(|(want, rest)| begins(want, rest, &words[*at..]))
+            || aliased()
     });
     if unknown {
         return true;
@@ -413,7 +420,10 @@ fn matches_from(pattern: &ShellPattern, words: &[String], starts: &[usize]) -> b
 
 /// Whether the words may begin with a name and what follows it.
 fn begins(want: &str, rest: &[String], words: &[String]) -> bool {
-    same_name(want, &words[0]) && (words[0].contains(MANY) || follows(rest, &words[1..]))
+    same_name(want, &words[0])
+        && (words[0].contains(MANY)
+            || follows(rest, &words[1..])
+            || want == "git" && rest.first().is_some_and(|sub| commands::commit::may_alias(sub, &words[1..])))
 }
 
 /// Most words that are looked at for the next word of a rule.

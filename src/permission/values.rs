@@ -30,9 +30,12 @@ pub(super) struct Values {
 }
 
 impl Values {
-    pub(super) fn of(node: &Node) -> Values {
+    /// Reads the line `text` with the construct `node`.
+    pub(super) fn of(node: &Node, text: &str) -> Values {
         let mut values = Values::default();
         values.collect(node);
+        // Where there is no next line, nothing runs after a failed expansion.
+        values.breaks &= text.contains('\n');
         loop {
             let says =
                 |name: &String| values.given[name].iter().all(|value| value.expansions().all(|one| values.says(one)));
@@ -114,7 +117,8 @@ impl Values {
     /// What the expansion may become as pieces of its word; none when the line does not say.
     fn pieces(&self, expansion: &Expansion, set: &[String]) -> Option<Vec<&[Piece]>> {
         let name = expansion.variable().filter(|name| wrapper::is_local(name) && set.iter().any(|set| set == name))?;
-        let values = self.given.get(name).filter(|values| !self.open && values.len() <= MAX_ALTERNATIVES)?;
+        let values =
+            self.given.get(name).filter(|values| !self.open && !self.breaks && values.len() <= MAX_ALTERNATIVES)?;
         let plain = |piece: &Piece| match piece {
             // Unquoted, it is split and its stars mean something.
             Piece::Text(text) => {
@@ -130,6 +134,7 @@ impl Values {
     /// surely have one of the line's values by now. None when it says nothing, or too much.
     pub(super) fn alternatives(&self, words: &[Word], set: &[String]) -> Option<Vec<Vec<Word>>> {
         if self.open
+            || self.breaks
             || set.is_empty()
             || !words.iter().any(|word| word.expansions().any(|one| self.pieces(one, set).is_some()))
         {

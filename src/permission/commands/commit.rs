@@ -41,7 +41,7 @@ const BUILT_IN: &str = "add am annotate apply archive bisect blame branch bundle
     maintenance merge merge-base merge-tree mv name-rev notes pack-refs prune pull push range-diff read-tree rebase reflog \
     remote repack replace request-pull rerere reset restore rev-list rev-parse revert rm shortlog show show-branch show-ref \
     sparse-checkout stash status submodule switch symbolic-ref tag unpack-objects update-index update-ref var verify-commit \
-    verify-tag version whatchanged worktree write-tree";
+    verify-tag version worktree write-tree";
 
 /// A word as far as it is known: how it surely begins, and whether bash puts something behind that.
 #[derive(Clone)]
@@ -311,7 +311,16 @@ pub(in crate::permission) fn touches(
         let holds = |found: Vec<Found>| found.iter().any(|found| found.name == option);
         return Some(git.contains(MANY) || set || start.configured || found.map_or(true, holds));
     }
-    // Behind another word there may be an alias.
-    let alias = name.text != "commit" && !BUILT_IN.split_whitespace().any(|known| known == name.text);
-    Some(git.contains(MANY) || alias && !git.contains(ONE))
+    Some(git.contains(MANY) || is_alias(name) && !git.contains(ONE))
+}
+
+/// Whether the subcommand may be an alias of a user's, and so any other.
+fn is_alias(name: &Argument) -> bool {
+    !name.open && name.text != "commit" && !BUILT_IN.split_whitespace().any(|known| known == name.text)
+}
+
+/// Whether the subcommand behind `git` may be an alias for what a rule forbids, which begins with `git` and `wanted`.
+pub(in crate::permission) fn may_alias(wanted: &str, arguments: &[String]) -> bool {
+    let arguments: Vec<Argument> = arguments.iter().map(|word| Argument::of(word)).collect();
+    start(&arguments).rest.and_then(<[Argument]>::first).is_some_and(|name| name.text != wanted && is_alias(name))
 }

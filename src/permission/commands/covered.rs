@@ -29,7 +29,7 @@ const fn within(command: &'static str, options: &'static str) -> Covered {
 
 const CARGO: &str = "quiet/q verbose/v color= locked offline frozen jobs=/j keep-going release/r profile= features=/F \
     all-features no-default-features package=/p workspace all exclude= lib bin= bins example= examples test= tests bench= \
-    benches all-targets message-format= no-run no-fail-fast doc target= ignore-rust-version future-incompat-report help/h \
+    benches all-targets message-format= no-run no-fail-fast doc ignore-rust-version future-incompat-report help/h \
     no-deps document-private-items check";
 
 const GO: &str = "v race cover short json failfast benchmem x n a run= skip= count= timeout= tags= p= bench= benchtime= \

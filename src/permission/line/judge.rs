@@ -9,8 +9,8 @@ use super::super::edit::Edits;
 use super::super::evaluate::{evaluates, is_builtin};
 use super::super::files::{Files, lexical};
 use super::super::matching;
-use super::super::rule::Specifier;
-use super::super::shell::{Node, Redirect, RedirectKind, Simple, Word};
+use super::super::rule::{Rule, Specifier};
+use super::super::shell::{self, Node, Redirect, RedirectKind, Simple, Word};
 use super::super::touch::{self, Cwd, Found};
 use super::super::values::{Values, set_by};
 use super::super::wrapper;
@@ -289,9 +289,11 @@ impl<'a> Judge<'a> {
 
     fn known_command(&mut self, text: String, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
         let known: Vec<String> = words.iter().map(Word::known).collect();
-        let possible: Vec<String> = words.iter().map(Word::possible).collect();
+        let mut possible: Vec<Vec<String>> = vec![words.iter().map(Word::possible).collect()];
+        possible.extend(given_to_shells(words));
         for behavior in [Behavior::Deny, Behavior::Ask] {
-            if let Some(entry) = self.query.entries(behavior).find(|entry| matching::touches(&entry.rule, &possible)) {
+            let touches = |rule: &Rule| possible.iter().any(|words| matching::touches(rule, words));
+            if let Some(entry) = self.query.entries(behavior).find(|entry| touches(&entry.rule)) {
                 let read_only = self.only_reads(&commands::reads(words), &cwd);
                 self.parts.push(Part {
                     text,
@@ -470,4 +472,24 @@ impl<'a> Judge<'a> {
         });
         (Cwd(Some(to)), cwd)
     }
+}
+
+const SHELLS: [&str; 6] = ["bash", "sh", "dash", "ash", "zsh", "ksh"];
+
+/// The commands of scripts in the words, as in `sudo bash -c 'git "$1"' - push`: a rule that forbids reads them with
+/// positional parameters as unknown words.
+fn given_to_shells(words: &[Word]) -> Vec<Vec<String>> {
+    let is_shell = |word: &Word| word.literal().is_some_and(|name| SHELLS.contains(&name.rsplit('/').next().unwrap()));
+    let mut commands = Vec::new();
+    for at in (0..words.len()).filter(|at| is_shell(&words[*at])) {
+        let options = words[at + 1..].iter().take_while(|word| word.prefix().starts_with(['-', '+'])).count();
+        let script = words.get(at + 1 + options).filter(|_| options > 0).and_then(Word::literal);
+        if let Some(line) = script.and_then(|script| shell::parse(&script).ok()) {
+            line.node.for_each_simple(&mut |command| {
+                commands.push(command.words.iter().map(Word::possible).collect::<Vec<_>>());
+            });
+        }
+    }
+    commands.retain(|words| !words.is_empty());
+    commands
 }

@@ -37,6 +37,24 @@ pub(super) enum Node {
     },
 }
 
+impl Node {
+    /// Visits every simple command of the construct, in the order of the text.
+    pub(super) fn for_each_simple(&self, visit: &mut impl FnMut(&Simple)) {
+        match self {
+            Node::Simple(command) => visit(command),
+            Node::Not(inner) | Node::Function { body: inner, .. } => inner.for_each_simple(visit),
+            Node::And(left, right) | Node::Or(left, right) => {
+                left.for_each_simple(visit);
+                right.for_each_simple(visit);
+            }
+            Node::Sequence(nodes) | Node::Apart(nodes) | Node::Block { parts: nodes, .. } => {
+                nodes.iter().for_each(|node| node.for_each_simple(visit));
+            }
+            Node::Redirected { body, .. } => body.iter().for_each(|body| body.for_each_simple(visit)),
+        }
+    }
+}
+
 /// One simple command: `A=1 name argument… >file`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Simple {
