@@ -2,10 +2,13 @@
 
 use super::shell::{Expansion, Piece, Word};
 
-/// Programs that neither write nor execute anything, whatever options they are given.
-const INERT: &str = "echo true false : cat tac rev head tail wc grep egrep fgrep ls stat du df cut tr nl fold expand paste \
-    comm cmp join basename dirname realpath readlink pwd which seq sleep whoami id uname nproc md5sum sha1sum sha224sum \
-    sha256sum sha384sum sha512sum b2sum cksum printf test [ [[";
+/// Programs that neither write, execute nor open anything, whatever options they are given.
+const INERT: &str = "echo true false : ls stat du df tr basename dirname realpath readlink pwd which seq sleep whoami id uname \
+    nproc printf test [ [[";
+
+/// Programs that neither write nor execute anything either, and show what stands in files.
+const SHOWING: &str = "cat tac rev head tail wc grep egrep fgrep cut nl fold expand paste comm cmp join md5sum sha1sum \
+    sha224sum sha256sum sha384sum sha512sum b2sum cksum";
 
 /// Options whose next word is their value, by program and, where it has them, subcommand.
 const VALUED: &[(&str, &str)] = &[
@@ -26,8 +29,17 @@ const VALUED: &[(&str, &str)] = &[
     ("kubectl get", "-n --namespace -l --selector"),
 ];
 
+/// Programs whose arguments hold programs: what bash adds to one is run.
+const SCRIPTED: &str = "awk gawk mawk nawk sed perl python python2 python3 node deno bun ruby php lua tclsh sqlite3 psql mysql \
+    jq yq bc dc gdb lldb expect ed ex vi vim nvim emacs osascript R Rscript";
+
 pub(super) fn is_inert(name: &str) -> bool {
-    INERT.split_ascii_whitespace().any(|known| known == name)
+    INERT.split_ascii_whitespace().any(|known| known == name) || shows_files(name)
+}
+
+/// Whether it neither writes nor executes anything, and shows what stands in files.
+pub(super) fn shows_files(name: &str) -> bool {
+    SHOWING.split_ascii_whitespace().any(|known| known == name)
 }
 
 /// The first argument that bash may make options of: a word that only it will know is settled as the value of a known
@@ -38,6 +50,16 @@ pub(super) fn unsettled(words: &[Word], globbed: impl Fn(&Word) -> bool) -> Opti
     let name = name.literal()?;
     if is_inert(&name) {
         return None;
+    }
+    if SCRIPTED.split_ascii_whitespace().any(|known| known == name) {
+        // A word that is nothing but text to its end is the program; behind it come files.
+        let script = rest.iter().position(|word| word.literal().is_some_and(|text| !text.starts_with('-')));
+        let (before, behind) = rest.split_at(script.map_or(rest.len(), |at| at + 1));
+        let code = |word: &&Word| word.prefix().starts_with('-') || !is_settled(word);
+        return before
+            .iter()
+            .find(|word| word.is_dynamic())
+            .or_else(|| behind.iter().filter(|word| word.is_dynamic()).find(code));
     }
     let mut valued = "";
     if let Some((_, options)) = VALUED.iter().find(|(known, _)| *known == name) {

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::repository;
 use crate::stdx::links::resolve_with;
+use crate::stdx::regular;
 
 /// Resolves links.
 pub trait Files {
@@ -27,6 +28,11 @@ pub trait Files {
     /// Whether another file system is mounted on the folder.
     fn is_mount(&self, folder: &Path) -> bool;
 
+    /// The patterns of an ignore file that show again what is ignored or hidden.
+    fn negated(&self, _file: &Path) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether git may be started in the folder without a question.
     ///
     /// # Errors
@@ -36,6 +42,9 @@ pub trait Files {
 
 /// Most names of a folder that a glob is tried on; a folder with more makes the glob ask.
 pub const MAX_NAMES: usize = 4096;
+
+/// Largest ignore file that is read, in bytes.
+const MAX_IGNORE: u64 = 1 << 16;
 
 /// The real file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -69,6 +78,13 @@ impl Files for Disk {
     #[cfg(not(unix))]
     fn is_mount(&self, _: &Path) -> bool {
         false
+    }
+
+    fn negated(&self, file: &Path) -> Vec<String> {
+        // What is too large to be read may show everything.
+        let Ok(bytes) = regular::read(file, MAX_IGNORE) else { return vec!["*".to_owned()] };
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        text.lines().filter_map(|line| line.strip_prefix('!')).map(|line| line.trim_end().to_owned()).collect()
     }
 
     fn repository(&self, folder: &Path) -> Result<(), String> {
@@ -138,6 +154,10 @@ impl Files for Remembered<'_> {
 
     fn is_mount(&self, folder: &Path) -> bool {
         self.files.is_mount(folder)
+    }
+
+    fn negated(&self, file: &Path) -> Vec<String> {
+        self.files.negated(file)
     }
 
     fn repository(&self, folder: &Path) -> Result<(), String> {
@@ -257,7 +277,7 @@ mod tests {
         check("/p/link/../b", "/q/b");
         check("/p/rel/y", "/p/sub/x/y");
         check("/p/dangling", "/etc/new");
-        check("/p/loop", "/p/loop");
+        check("/p/loop", "/");
         check("/../..", "/");
     }
 

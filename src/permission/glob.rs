@@ -53,8 +53,17 @@ impl<'a> Tails<'a> {
     }
 }
 
+/// Whether a pattern of bash's, of git's or of a search may stand for one part of a path. Of `?` and of classes anything is
+/// believed: what they match depends on the locale, on the shell and on how many bytes a letter has.
+pub(super) fn may_fit(pattern: &str, text: &str, case: Case) -> bool {
+    let class = pattern.find('[').filter(|open| pattern[*open..].contains(']'));
+    let plain = &pattern[..class.unwrap_or(pattern.len())];
+    let rest = if plain.len() < pattern.len() { "*" } else { "" };
+    component(&format!("{}{rest}", plain.replace('?', "*")), text, case)
+}
+
 /// Whether one part of a path fits `*`, `?` and `[…]`.
-pub(super) fn component(pattern: &str, text: &str, case: Case) -> bool {
+fn component(pattern: &str, text: &str, case: Case) -> bool {
     let fold = |text: &str| match case {
         Case::Exact => text.to_owned(),
         Case::Ignored => text.to_lowercase(),
@@ -213,6 +222,25 @@ mod tests {
             ("é*é", "éaé", true),
         ] {
             assert_eq!(wildcard(pattern, text), want, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn classes_may_be_anything() {
+        for (pattern, text, want) in [
+            (".en[v]", ".env", true),
+            (".[!A-Z]nv", ".env", true),
+            (".[Z-f]nv", ".env", true),
+            (".en[[:lower:]]", ".env", true),
+            (".en[[=v=]]", ".env", true),
+            (".en[]v]", ".env", true),
+            (".en[", ".env", false),
+            ("src[[:lower:]]", ".env", false),
+            ("??", "\u{e9}", true),
+            (".e*v", ".env", true),
+            (".e*w", ".env", false),
+        ] {
+            assert_eq!(may_fit(pattern, text, Case::Ignored), want, "{pattern} {text}");
         }
     }
 

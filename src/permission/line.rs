@@ -1,7 +1,9 @@
 //! Judges a shell line: its parts, the text of it that no grammar reads, and what the mode makes of them.
 
+mod folder;
 mod git;
 mod judge;
+mod scripts;
 
 use std::path::Path;
 
@@ -26,6 +28,8 @@ struct Part {
     edit: bool,
     /// It is a redirection that writes a file.
     writes: bool,
+    /// It passes because of what the files that it reads are, or the repository: by no rule.
+    looks: bool,
     /// The command, for suggestions.
     words: Vec<Word>,
     git: Git,
@@ -176,7 +180,7 @@ fn conclude(query: &Query, mut parts: Vec<Part>, command: &str) -> Decision {
         for behavior in [Behavior::Deny, Behavior::Ask] {
             let ruled = query
                 .entries(behavior)
-                .find(|entry| entry.rule.tool() == "Bash" && matching::touches_tokens(&entry.rule, command));
+                .find(|entry| entry.rule.tool() == "Bash" && matching::touches_held(&entry.rule, command));
             if let Some(entry) = ruled.filter(|_| behavior == Behavior::Deny || query.mode != Mode::Plan) {
                 return answer(behavior, vec![because(entry), "an interpreter may run it".into()]);
             }

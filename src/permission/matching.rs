@@ -89,6 +89,12 @@ pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
     if words.iter().any(|word| base(word) == "xargs") {
         given.push(MANY.to_string());
     }
+    // A program runs what some of its variables say.
+    let set = words.iter().take_while(|word| is_assignment(word)).filter_map(|word| word.split_once('='));
+    let mut set = set.filter(|(name, value)| !wrapper::is_local(name) && may_hold_line(value));
+    if set.any(|(_, value)| all_segments(value).iter().any(|words| matches_from(pattern, words, &reach(words).0))) {
+        return true;
+    }
     matches_from(pattern, &given, starts)
         || holds_lines
             && words.iter().filter(|word| may_hold_line(word)).any(|word| {
@@ -166,9 +172,17 @@ pub(super) fn interprets(words: &[String]) -> bool {
         && words.iter().any(|word| INTERPRETERS.contains(&base(word)))
 }
 
-/// Whether the rule's words stand next to each other anywhere in the text, whatever is between them: for programs in
-/// languages of their own.
-pub(super) fn touches_tokens(rule: &Rule, text: &str) -> bool {
+/// Whether the rule speaks about anything in a text that an interpreter may run, in whatever language.
+pub(super) fn touches_held(rule: &Rule, text: &str) -> bool {
+    touches_tokens(rule, text)
+        || match rule.specifier() {
+            Specifier::Shell(pattern) => all_segments(text).iter().any(|words| matches_from(pattern, words, &[0])),
+            _ => false,
+        }
+}
+
+/// Whether the rule's words stand next to each other anywhere in the text, whatever is between them.
+fn touches_tokens(rule: &Rule, text: &str) -> bool {
     let want: Vec<&str> = match rule.specifier() {
         Specifier::Shell(ShellPattern::Prefix(prefix)) => prefix.iter().map(String::as_str).collect(),
         Specifier::Shell(ShellPattern::Exact(text) | ShellPattern::Wildcard(text)) => {
@@ -304,7 +318,10 @@ fn reach(words: &[String]) -> (Vec<usize>, bool) {
         && !finds
         && danger::dangers(&words[at..]).is_empty();
     // A redirection before the name leaves its target as the first word, so an unknown first word is looked behind anyway.
-    if data { (vec![0, at], false) } else { ((0..words.len()).collect(), true) }
+    // A subscript in what such a builtin is given runs commands.
+    let evaluates =
+        super::evaluate::is_builtin(name) && words.iter().any(|word| word.contains("$(") || word.contains('`'));
+    if data { (vec![0, at], evaluates) } else { ((0..words.len()).collect(), true) }
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -342,7 +359,7 @@ fn is_open(word: &str) -> bool {
 
 /// Whether the word, with whatever bash puts into it, may be the one that is wanted.
 fn may_be(word: &str, want: &str, case: Case) -> bool {
-    word.contains(['*', '?', '[', ONE, MANY]) && glob::component(&word.replace([ONE, MANY], "*"), want, case)
+    word.contains(['*', '?', '[', ONE, MANY]) && glob::may_fit(&word.replace([ONE, MANY], "*"), want, case)
 }
 
 fn base(name: &str) -> &str {

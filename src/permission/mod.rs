@@ -8,6 +8,7 @@ mod dynamic;
 mod edit;
 mod evaluate;
 pub mod files;
+mod found;
 mod glob;
 mod line;
 mod matching;

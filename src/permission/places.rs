@@ -223,7 +223,7 @@ impl Places {
             .iter()
             .chain(PROFILES.iter())
             .chain([".ssh", ".config"].iter())
-            .any(|name| glob::component(part, name, Case::Ignored) && !part.starts_with(['*', '?']))
+            .any(|name| glob::may_fit(part, name, Case::Ignored) && !part.starts_with(['*', '?']))
     }
 
     #[cfg(test)]

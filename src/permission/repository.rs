@@ -170,40 +170,34 @@ fn settings(own: &Path, common: &Path) -> Result<Vec<config::Setting>, String> {
     Ok(all)
 }
 
-/// Parts of a repository that git follows links through.
-const PARTS: [&str; 19] = [
-    "HEAD",
-    "config",
-    "config.worktree",
-    "commondir",
-    "index",
-    "packed-refs",
-    "shallow",
-    "info",
-    "info/exclude",
-    "info/attributes",
-    "info/grafts",
-    "info/sparse-checkout",
-    "logs",
-    "refs",
-    "refs/heads",
-    "objects",
-    "objects/info",
-    "objects/pack",
-    "modules",
-];
+/// Most names in a repository's own folders that are looked at.
+const MAX_NAMES: usize = 16_384;
 
 /// Whether the repository's parts are its own: no links and no alternates that lead out of it.
 fn stays(own: &Path, common: &Path) -> Result<(), String> {
     let inside = |path: &Path| path.starts_with(own) || path.starts_with(common);
-    for folder in [own, common] {
-        for path in PARTS.map(|part| folder.join(part)) {
-            if let Some(real) = Disk.link(&path).map(|_| Disk.resolve(&path)).filter(|real| !inside(real)) {
-                return Err(format!("{} leads to {}", path.display(), real.display()));
+    let tops = if own.starts_with(common) { vec![common] } else { vec![own, common] };
+    let (mut left, mut seen): (Vec<PathBuf>, usize) = (tops.iter().map(|top| top.to_path_buf()).collect(), 0);
+    while let Some(folder) = left.pop() {
+        let unreadable = |error: std::io::Error| format!("{} cannot be read: {error}", folder.display());
+        let entries = match std::fs::read_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            entries => entries.map_err(unreadable)?,
+        };
+        for entry in entries {
+            let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?))).map_err(unreadable)?;
+            seen += 1;
+            if seen > MAX_NAMES {
+                return Err(format!("{} holds more names than anybody looks at", common.display()));
             }
-        }
-        if own == common {
-            break;
+            if kind.is_symlink() {
+                let real = Disk.resolve(&path);
+                if !inside(&real) {
+                    return Err(format!("{} leads to {}", path.display(), real.display()));
+                }
+            } else if kind.is_dir() && !holds_objects(&path) {
+                left.push(path);
+            }
         }
     }
     let file = common.join("objects/info/alternates");
@@ -213,6 +207,13 @@ fn stays(own: &Path, common: &Path) -> Result<(), String> {
         return Err(format!("{} names objects that are kept elsewhere", file.display()));
     }
     Ok(())
+}
+
+/// Whether the folder holds nothing but files named by what they hold, which git checks.
+fn holds_objects(folder: &Path) -> bool {
+    let name = |path: Option<&Path>| path.and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_owned);
+    let fan = |name: String| name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
+    name(folder.parent()).is_some_and(|name| name == "objects") && name(Some(folder)).is_some_and(fan)
 }
 
 /// Whether anything stands at the path, be it a link that leads nowhere.

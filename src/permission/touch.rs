@@ -3,15 +3,14 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::commands::find::Tests;
-use super::commands::{self, Reach, Reads};
+use super::commands::{Reach, Reads};
 use super::decide::{Query, Verdict, read};
 use super::files::{Files, MAX_NAMES, Step, Walk, walk};
 use super::glob::{self, Case};
 use super::places::{Places, holds_keys};
 use super::rule::{Specifier, Strictness};
 use super::shell::loose::{all_segments, may_hold_line};
-use super::shell::{Node, Piece, RedirectKind, Word};
+use super::shell::{Node, Piece, Word};
 use super::{Behavior, Mode};
 
 /// Where the shell may be by now; None when nobody knows.
@@ -41,6 +40,10 @@ pub(super) fn path_text(word: &Word, places: &Places) -> Option<String> {
         match piece {
             Piece::Text(part) => text.push_str(part),
             Piece::Tilde => text.push_str(places.home.as_deref()?.to_str()?),
+            // A line that sets it asks.
+            Piece::Dynamic(expansion) if text.is_empty() && expansion.variable() == Some("HOME") => {
+                text.push_str(places.home.as_deref()?.to_str()?);
+            }
             Piece::Glob(_) | Piece::Dynamic(_) => return None,
         }
     }
@@ -88,10 +91,11 @@ pub(super) fn paths(word: &Word, cwd: &Cwd, places: &Places, files: &dyn Files) 
             next.extend(
                 names
                     .iter()
-                    .filter(|name| (hidden || !name.starts_with('.')) && glob::component(part, name, Case::Ignored))
+                    .filter(|name| (hidden || !name.starts_with('.')) && glob::may_fit(part, name, Case::Ignored))
                     .map(|name| folder.join(name)),
             );
-            if next.len() > MAX_NAMES {
+            // A name that is no text cannot be looked up.
+            if next.len() > MAX_NAMES || next.iter().any(|path| is_no_text(path)) {
                 return None;
             }
         }
@@ -129,7 +133,14 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
                 }
                 all.extend(paths);
             }
-            None => worse(&mut worst, Verdict::new(Behavior::Ask, format!("nobody knows where {} leads", word.source))),
+            None => {
+                let reason = format!("nobody knows where {} leads", word.source);
+                // It may be what a rule about files forbids.
+                let firm = [Behavior::Deny, Behavior::Ask]
+                    .into_iter()
+                    .any(|behavior| query.entries(behavior).any(|entry| entry.rule.tool() == "Read"));
+                worse(&mut worst, Verdict { behavior: Behavior::Ask, reason, firm });
+            }
         }
     }
     if reads.reach > Reach::Entered && reads.paths.is_empty() {
@@ -185,17 +196,36 @@ fn judge_shown(query: &Query, reads: &Reads, reach: Reach, tops: Vec<PathBuf>, f
         return Verdict::new(Behavior::Ask, format!("{} holds too many files to tell what is shown", top.display()));
     }
     let tops = tops.iter().map(|top| files.resolve(top)).collect();
+    let (mut hidden, mut shown_again): (Vec<PathBuf>, Vec<String>) = (Vec::new(), Vec::new());
     walk(tops, MAX_SHOWN, files, |path, link| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if is_no_text(path) {
+            let reason = format!("{} has a name that cannot be judged", path.display());
+            worse(&mut worst, Verdict::new(Behavior::Ask, reason));
+            return Step::Stop;
+        }
         if reach == Reach::Visible && name.starts_with('.') {
+            if matches!(&*name, ".gitignore" | ".ignore" | ".rgignore") {
+                shown_again.extend(files.negated(path));
+            } else if holds_keys(path) {
+                hidden.push(path.to_owned());
+            }
             return Step::Past;
         }
-        let fits = |globs: &Vec<String>| globs.iter().any(|glob| glob::component(glob, &name, Case::Ignored));
+        let fits = |globs: &Vec<String>| globs.iter().any(|glob| glob::may_fit(glob, &name, Case::Ignored));
         if !link && holds_keys(path) && reads.only.as_ref().is_none_or(fits) {
             worse(&mut worst, read(query, "Read", path, files));
         }
         if worst.behavior == Behavior::Allow { Step::Into } else { Step::Stop }
     });
+    // An ignore file may show again what a search passes over because its name starts with a dot.
+    for path in hidden {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let last = |pattern: &String| pattern.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
+        if shown_again.iter().any(|pattern| glob::may_fit(&last(pattern), &name, Case::Ignored)) {
+            worse(&mut worst, read(query, "Read", &path, files));
+        }
+    }
     worst
 }
 
@@ -235,7 +265,7 @@ fn may_be_ruled(query: &Query, paths: &[PathBuf], files: &dyn Files) -> Option<V
     [Behavior::Deny, Behavior::Ask].into_iter().find_map(|behavior| {
         let entry = query.entries(behavior).find(|entry| {
             entry.rule.last_part().is_some_and(|last| {
-                glob::component(name, last, Case::Ignored)
+                glob::may_fit(name, last, Case::Ignored)
                     && (name.starts_with('.') || !last.starts_with('.'))
                     && entry.rule.covers_path("Read", &folder.join(last), Strictness::Possible, query.places, files)
             })
@@ -265,10 +295,10 @@ const MAX_FOLLOWED: usize = 4 * MAX_NAMES;
 
 /// Everything below the folders without what lies behind links, each with whether it is one; None when there is too much to
 /// tell, or a name that nobody can write.
-fn below(tops: Vec<PathBuf>, files: &dyn Files) -> Option<Vec<(PathBuf, bool)>> {
+pub(super) fn below(tops: Vec<PathBuf>, files: &dyn Files) -> Option<Vec<(PathBuf, bool)>> {
     let mut all = Vec::new();
     let end = walk(tops, MAX_FOLLOWED, files, |path, link| {
-        if path.to_string_lossy().contains(char::REPLACEMENT_CHARACTER) {
+        if is_no_text(path) {
             return Step::Stop;
         }
         all.push((path.to_owned(), link));
@@ -277,67 +307,16 @@ fn below(tops: Vec<PathBuf>, files: &dyn Files) -> Option<Vec<(PathBuf, bool)>> 
     (end == Walk::Done).then_some(all)
 }
 
+/// Whether the path was read with a name in it that is no text: it is not the path that was meant.
+fn is_no_text(path: &Path) -> bool {
+    path.to_string_lossy().contains(char::REPLACEMENT_CHARACTER)
+}
+
 /// Whether a link somewhere below the folder leads out of it, or there is too much to tell.
 fn leads_out(top: &Path, files: &dyn Files) -> bool {
     let top = files.resolve(top);
     below(vec![top.clone()], files)
         .is_none_or(|all| all.iter().any(|(path, link)| *link && !files.resolve(path).starts_with(&top)))
-}
-
-/// Names that a find prints for the next command of its pipeline.
-#[derive(Debug, Clone)]
-pub(super) struct Found {
-    pub(super) reads: Reads,
-    /// Each ends with a NUL.
-    pub(super) zero: bool,
-    tests: Tests,
-}
-
-/// Whether it is one command that reads from its pipe.
-pub(super) fn is_piped(node: &Node) -> bool {
-    matches!(node, Node::Simple(command) if command.redirects.iter().all(|redirect| redirect.kind == RedirectKind::Write))
-}
-
-/// What the construct finds; None when it is no find that prints just names, which start with what it was given.
-pub(super) fn found(node: &Node) -> Option<Found> {
-    let Node::Simple(command) = node else { return None };
-    // What it complains of is no name.
-    is_piped(node).then_some(())?;
-    let (name, arguments) = command.words.split_first()?;
-    let texts: Vec<String> = arguments.iter().map(Word::literal).collect::<Option<_>>()?;
-    if name.literal()? != "find" || texts.iter().any(|text| matches!(text.as_str(), "-printf" | "-ls" | "-print")) {
-        return None;
-    }
-    let mut reads = commands::reads(&command.words).ok()?;
-    if reads.paths.is_empty() {
-        reads.paths.push(commands::plain("."));
-    }
-    let zero = texts.iter().any(|text| text == "-print0");
-    Some(Found { reads, zero, tests: Tests::of(&texts) })
-}
-
-impl Found {
-    /// Every path that find may print, as one word each; None when there are too many to tell, or one of them may be more
-    /// than one word for xargs.
-    pub(super) fn names(&self, cwd: &Cwd, places: &Places, files: &dyn Files) -> Option<Vec<Word>> {
-        let splits = |text: &str| text.contains(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '\\'));
-        let mut all = self.reads.paths.clone();
-        for word in &self.reads.paths {
-            if !self.zero && splits(&word.known()) {
-                return None;
-            }
-            for (path, link) in below(paths(word, cwd, places, files)?, files)? {
-                let name = path.file_name()?.to_str()?;
-                if !self.zero && splits(name) {
-                    return None;
-                }
-                if self.tests.may_pass(name, link) {
-                    all.push(commands::plain(path.to_str()?));
-                }
-            }
-        }
-        Some(all)
-    }
 }
 
 /// Keeps the stricter of two.
@@ -365,6 +344,11 @@ pub(super) fn judge_words(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn 
         let text = path_text(word, query.places).unwrap_or_else(|| word.known());
         if word.has_glob() && text.split('/').any(Places::glob_may_be_protected) {
             worse(&mut worst, Verdict::firm(format!("{} may reach a protected file", word.source)));
+        }
+        // What it names now. Where nobody can look, the mode and the rules decide by the text.
+        let named = if word.has_glob() { paths(word, cwd, query.places, files) } else { None };
+        for path in named.into_iter().flatten().filter(|path| judged.insert(path.clone())).collect::<Vec<_>>() {
+            worse(&mut worst, judge_touched(query, &name, &path, files));
         }
         for text in candidates(&text) {
             for path in joined(&text, cwd, query).into_iter().filter(|path| judged.insert(path.clone())) {
@@ -411,6 +395,8 @@ fn candidates(word: &str) -> Vec<String> {
     all.extend(word.split_once('=').map(|(_, value)| value.to_owned()));
     all.extend(word.strip_prefix('-').and_then(|rest| rest.get(1..)).map(str::to_owned));
     all.extend(word.split(':').skip(1).map(str::to_owned));
+    // The file of `-d @file`, `-F name=<file;type=…`.
+    all.extend(word.split(['@', '<', '=', ';', ',']).skip(1).map(str::to_owned));
     if may_hold_line(word) {
         all.extend(all_segments(word).into_iter().flatten());
     }

@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// As many links as Linux follows.
-const MAX_LINKS: usize = 40;
+/// More links than any system follows: a path that starts in a folder behind links has those beside its own.
+const MAX_LINKS: usize = 256;
 
 /// The real path of the longest prefix that exists, with the rest appended. `path` is absolute.
 pub fn resolve(path: &Path) -> PathBuf {
@@ -39,14 +39,16 @@ pub fn resolve_with(path: &Path, link: impl Fn(&Path) -> Option<PathBuf>) -> Pat
             Some(Component::Normal(_)) => {
                 let next = real.join(&part);
                 match link(&next) {
-                    Some(target) if followed < MAX_LINKS => {
+                    // Nobody knows where it leads: not to a place that anybody meant.
+                    Some(_) if followed == MAX_LINKS => return PathBuf::from("/"),
+                    Some(target) => {
                         followed += 1;
                         if target.is_absolute() {
                             real = PathBuf::new();
                         }
                         left.extend(parts(&target));
                     }
-                    _ => real = next,
+                    None => real = next,
                 }
             }
             Some(_) => real.push(&part),

@@ -66,6 +66,10 @@ const TABLE: &[Covered] = &[
          shallow-since= upload-pack=/u! config=/c! template=! separate-git-dir=!",
     ),
     covered(
+        "git ls-remote",
+        "heads branches/b tags/t refs quiet/q exit-code get-url sort= symref server-option=/o! upload-pack=!",
+    ),
+    covered(
         "git checkout",
         "quiet/q new=/b reset=/B track?/t no-track guess no-guess detach/d orphan= ours/2 theirs/3 force/f merge/m conflict= \
          progress no-progress overlay no-overlay l/l patch/p!",
@@ -171,6 +175,15 @@ const TABLE: &[Covered] = &[
     covered("gh", GH),
 ];
 
+/// Subcommands of git's that speak to another repository.
+const TRANSFERS: [&str; 5] = ["git push", "git fetch", "git pull", "git clone", "git ls-remote"];
+
+/// Whether these words make git speak to another repository, which an operand may name.
+pub(in crate::permission) fn transfers(words: &[String]) -> bool {
+    words.first().is_some_and(|name| name == "git")
+        && words.iter().skip(1).any(|word| TRANSFERS.iter().any(|known| known.strip_prefix("git ") == Some(word)))
+}
+
 /// The words that such a rule does not cover; None for a program of which there is no table.
 pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
     let speaks = |covered: &&Covered| {
@@ -189,7 +202,8 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
     if let Some(bundle) = bundle.filter(|bundle| !bundle.chars().all(|letter| options.has(letter))) {
         acting.push(bundle.clone());
     }
-    let end = rest.iter().position(|word| word == "--").unwrap_or(rest.len());
+    // Behind `-args` come arguments of the tests.
+    let end = rest.iter().position(|word| name == "go" && word == "-args").unwrap_or(rest.len());
     acting.extend(rest[..end].iter().filter(|word| covered.leaves(word)).cloned());
     // The options of go have one dash.
     let one_dash = name == "go";
@@ -214,9 +228,28 @@ impl Covered {
             path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..")
         };
         match self.operands {
-            Operands::Any => self.command == "curl" && word.contains("%output{"),
+            Operands::Any if self.command == "curl" => word.contains("%output{") || is_odd_address(word),
+            // The file of another machine's, which tar starts a shell to reach.
+            Operands::Any if self.command == "tar" => word.split('/').next().is_some_and(|start| start.contains(':')),
+            // A transport that runs a command, such as `ext::`, or a repository whose hooks would run.
+            Operands::Any if TRANSFERS.contains(&self.command) => {
+                let path = word.rsplit('=').next().unwrap_or_default();
+                word.contains("::")
+                    || path.starts_with(['.', '/', '~'])
+                    || path.to_ascii_lowercase().starts_with("file:")
+            }
+            Operands::Any => false,
             Operands::Inside => leads(),
             Operands::Targets => leads() || word.contains('='),
         }
     }
+}
+
+/// Whether the word, or the value that it holds, is the address of something else than a web server: a file, of which the
+/// address may be spelled in many ways.
+fn is_odd_address(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    let scheme = lower.split("://").next().filter(|scheme| *scheme != lower);
+    let odd = scheme.and_then(|text| text.rsplit(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).next());
+    odd.is_some_and(|scheme| !matches!(scheme, "http" | "https")) || lower.contains("file:")
 }

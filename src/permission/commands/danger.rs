@@ -22,8 +22,9 @@ const TABLE: &[Danger] = &[
     danger(
         "git",
         "",
-        "config-env exec-path upload-pack receive-pack exec output output-directory ext-diff textconv open-files-in-pager extcmd git-dir work-tree template upload-archive",
-        "-c -O -x -u config filter-branch difftool mergetool foreach daemon instaweb send-email credential hook run",
+        "config-env exec-path upload-pack receive-pack exec output output-directory ext-diff textconv open-files-in-pager \
+         extcmd git-dir work-tree template upload-archive index-output",
+        "-c -O -x -u foreach run",
     ),
     danger("man", "PH", "pager html", ""),
     danger("less", "oO", "log-file LOG-FILE", ""),
@@ -45,9 +46,26 @@ const TABLE: &[Danger] = &[
     danger("env", "S", "split-string", ""),
     danger("gcc", "", "", "-wrapper"),
     danger("vim", "cS", "cmd", ""),
-    danger("node", "", "require import loader experimental-loader eval", "-r -e -p"),
+    danger("node", "", "require import loader experimental-loader eval print run env-file", "-r -e -p -pe -i"),
     danger("ps", "", "", ""),
 ];
+
+/// Subcommands of git's that a rule for all of git covers, besides those of which the options are known. The others run what
+/// they are given, read commands or write where they are told.
+const OF_GIT: &str = "am apply bisect clean gc init lfs notes prune reflog remote repack rerere sparse-checkout submodule \
+    symbolic-ref update-index update-ref";
+
+/// The subcommand of git's, unless such a rule covers it.
+fn odd_subcommand(arguments: &[String]) -> Option<&String> {
+    let value = |at: usize| at > 0 && matches!(arguments[at - 1].as_str(), "-C" | "-c");
+    let mut words = (0..arguments.len()).filter(|at| !arguments[*at].starts_with('-') && !value(*at));
+    let at = words.next()?;
+    let known = OF_GIT.split_whitespace().any(|known| known == arguments[at])
+        || covered::acts("git", &arguments[at..]).is_some()
+        || commit::acts(&arguments[at..]).is_some()
+        || super::unlisted("git", &arguments[at..]).is_some();
+    (!known).then(|| &arguments[at])
+}
 
 /// The options by which the command may execute or write; empty when there are none, or none is known.
 pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
@@ -73,7 +91,9 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
         return one("a command behind +");
     }
     let table = TABLE.iter().find(|danger| danger.name == name);
-    arguments.iter().filter(|word| table.is_some_and(|danger| danger.holds(word))).cloned().collect()
+    let odd = odd_subcommand(arguments).filter(|_| name == "git");
+    let other = arguments.iter().filter(|word| table.is_some_and(|danger| danger.holds(word)));
+    odd.into_iter().chain(other).cloned().collect()
 }
 
 impl Danger {

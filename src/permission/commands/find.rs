@@ -152,6 +152,6 @@ impl Tests {
 
     /// Whether a name may pass.
     pub(in crate::permission) fn may_pass(&self, name: &str, link: bool) -> bool {
-        !(link && self.files) && self.names.iter().all(|pattern| glob::component(pattern, name, Case::Ignored))
+        !(link && self.files) && self.names.iter().all(|pattern| glob::may_fit(pattern, name, Case::Ignored))
     }
 }

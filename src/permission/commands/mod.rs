@@ -1,7 +1,7 @@
 //! What is known of commands: which only read, and which options make a command execute or write.
 
 pub(super) mod commit;
-mod covered;
+pub(super) mod covered;
 pub(super) mod danger;
 pub(super) mod find;
 pub(super) mod git;
@@ -28,6 +28,31 @@ pub(super) struct Reads {
     pub(super) git: Option<Vec<Word>>,
 }
 
+impl Reads {
+    /// Whether it shows what stands in files: links that came meanwhile would show others.
+    pub(super) fn shows_contents(&self) -> bool {
+        !self.paths.is_empty() && self.reach != Reach::Names || self.reach > Reach::Names
+    }
+}
+
+/// Commands that make neither links nor repositories of what they are given, or that run the folder's own code anyway: who
+/// allowed these allowed more than a link can do.
+const PLACES_NOTHING: &str = "cargo rustc go npm npx pnpm yarn bun deno node make just pytest python python3 ruff black mypy \
+    eslint prettier tsc jest vitest gradle mvn dotnet bundle rake rspec swift zig mkdir touch rm rmdir chmod kill";
+
+/// The same of git's subcommands.
+const GIT_PLACES_NOTHING: &str = "add commit push tag branch fetch remote notes gc";
+
+/// Whether the command, which a rule lets run, may put a link or a repository where the line then reads.
+pub(super) fn may_place(words: &[Word]) -> bool {
+    let known = |list: &str, word: Option<&Word>| {
+        word.and_then(Word::literal).is_some_and(|name| list.split_whitespace().any(|known| known == name))
+    };
+    let script = words.first().and_then(Word::literal).is_some_and(|name| name.starts_with("./"));
+    let git = known("git", words.first()) && known(GIT_PLACES_NOTHING, words.get(1));
+    !(script || git || known(PLACES_NOTHING, words.first()))
+}
+
 /// Whether the command only reads, and what.
 ///
 /// # Errors
@@ -41,6 +66,9 @@ pub(super) fn reads(words: &[Word]) -> Result<Reads, String> {
     if tells_version(&name, arguments) {
         return Ok(Reads::default());
     }
+    if name == "set" && super::evaluate::evaluates(words).is_none() {
+        return Ok(Reads::default());
+    }
     if let Some(result) = special::reads(&name, arguments) {
         return result;
     }
@@ -52,6 +80,17 @@ pub(super) fn reads(words: &[Word]) -> Result<Reads, String> {
             None => Err(format!("{name} is not on the read-only list")),
         },
     }
+}
+
+/// What a search may show at most, with options that are not known; None for another command.
+pub(super) fn searches(words: &[Word]) -> Option<Reads> {
+    let name = words.first()?.literal()?;
+    if !["grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "diff"].contains(&name.as_str()) {
+        return None;
+    }
+    let paths = words[1..].iter().filter(|word| !word.is_dynamic() && !word.prefix().starts_with('-'));
+    let paths = paths.skip(usize::from(name != "diff")).cloned().collect();
+    Some(Reads { paths, reach: Reach::Everything, ..Reads::default() })
 }
 
 /// Programs that tell their version before they read anything of the folder. What a project pins is not here: what starts

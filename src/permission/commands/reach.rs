@@ -111,7 +111,7 @@ mod tests {
     /// Every secret that ripgrep shows for a type is a name that we say it shows.
     #[test]
     fn types_stand_for_their_names() {
-        use super::super::super::glob::{Case, component};
+        use super::super::super::glob::{Case, may_fit};
         let mut builder = ignore::types::TypesBuilder::new();
         builder.add_defaults();
         let ends: Vec<String> = builder
@@ -125,7 +125,7 @@ mod tests {
             let types = builder.select(kind).build().unwrap();
             for name in &ends {
                 let shown = types.matched(name, false).is_whitelist();
-                let told = globs.iter().any(|glob| component(glob, name, Case::Ignored));
+                let told = globs.iter().any(|glob| may_fit(glob, name, Case::Ignored));
                 assert!(told || !shown, "{kind} {name}");
             }
             builder = ignore::types::TypesBuilder::new();

@@ -8,21 +8,23 @@ use super::super::dynamic;
 use super::super::edit::Edits;
 use super::super::evaluate::{evaluates, is_builtin};
 use super::super::files::{Files, lexical};
+use super::super::found::{self, Found};
 use super::super::matching;
 use super::super::rule::{Rule, Specifier};
-use super::super::shell::{self, Node, Redirect, RedirectKind, Simple, Word};
-use super::super::touch::{self, Cwd, Found};
+use super::super::shell::{Node, Redirect, RedirectKind, Simple, Word};
+use super::super::touch::{self, Cwd};
 use super::super::values::{Values, set_by};
 use super::super::wrapper;
 use super::super::{Behavior, Mode};
 use super::Part;
 use super::git::{self, Git};
+use super::scripts;
 
 /// Most wrappers around one command that are looked behind, as in `nice timeout 5 env A=1 ls`.
 const MAX_WRAPPERS: usize = 16;
 pub(super) struct Judge<'a> {
-    query: &'a Query<'a>,
-    files: &'a dyn Files,
+    pub(super) query: &'a Query<'a>,
+    pub(super) files: &'a dyn Files,
     /// Where the line starts.
     start: PathBuf,
     /// Functions that surely exist by now in this very shell. What they run was judged where they are defined.
@@ -39,7 +41,7 @@ pub(super) struct Judge<'a> {
     fed: Option<Found>,
     /// Something else than a pipe may be what the commands read.
     redirected: bool,
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
 }
 
 impl<'a> Judge<'a> {
@@ -51,13 +53,18 @@ impl<'a> Judge<'a> {
         Judge { query, files, start, functions, wrappers: 0, values, edits, unordered, set, fed, redirected, parts }
     }
 
-    /// The parts in their order. What a rule lets run may have changed where a file's name leads, so that nothing is
-    /// written behind or beside it unasked.
+    /// The parts in their order. What a rule lets run may have changed where a file's name leads and what a repository
+    /// names, so that behind or beside it nothing is written unasked, nor read without a rule.
     pub(super) fn finish(mut self) -> Vec<Part> {
         let acts = |part: &Part| !part.words.is_empty() && !part.read_only && !part.edit;
         for at in 0..self.parts.len() {
             let until = if self.unordered { self.parts.len() } else { at };
-            if self.parts[at].writes && self.parts[..until].iter().any(acts) {
+            let part = &self.parts[at];
+            let (writes, looks) = (part.writes, part.looks);
+            let before = &self.parts[..until];
+            if writes && before.iter().any(acts)
+                || looks && before.iter().any(|part| acts(part) && commands::may_place(&part.words))
+            {
                 let reason = "a command of the line may have changed where it leads";
                 touch::worse(&mut self.parts[at].verdict, Verdict::new(Behavior::Ask, reason));
             }
@@ -67,7 +74,8 @@ impl<'a> Judge<'a> {
     }
 
     fn push(&mut self, text: String, verdict: Verdict, read_only: bool) {
-        self.parts.push(Part { text, verdict, read_only, edit: false, writes: false, words: Vec::new(), git: Git::No });
+        let (words, git) = (Vec::new(), Git::No);
+        self.parts.push(Part { text, verdict, read_only, edit: false, writes: false, looks: false, words, git });
     }
 
     /// Judges a construct; returns where the shell may be after it succeeded and after it failed.
@@ -105,7 +113,7 @@ impl<'a> Judge<'a> {
                 self.unordered = true;
                 for (at, node) in nodes.iter().enumerate() {
                     let before = at.checked_sub(1).map(|at| &nodes[at]);
-                    self.fed = before.filter(|_| !self.redirected && touch::is_piped(node)).and_then(touch::found);
+                    self.fed = before.filter(|_| !self.redirected && found::is_piped(node)).and_then(found::found);
                     self.walk_aside(node, cwd.clone());
                     self.fed = None;
                 }
@@ -134,7 +142,12 @@ impl<'a> Judge<'a> {
                 (cwd.clone(), cwd)
             }
             Node::Function { name, body } => {
-                if commands::is_known(name) || wrapper::carries(name) || is_builtin(name) {
+                // The names with dashes below are of the shell that we start ourselves.
+                if commands::is_known(name)
+                    || wrapper::carries(name)
+                    || is_builtin(name)
+                    || name.starts_with("__cocode")
+                {
                     self.push(
                         name.clone(),
                         Verdict::new(Behavior::Ask, "the function takes a known command's name"),
@@ -204,6 +217,11 @@ impl<'a> Judge<'a> {
     fn redirect(&mut self, redirect: &Redirect, cwd: &Cwd) {
         let target = &redirect.target;
         let writes = match redirect.kind {
+            // Others may be open for what the shell around the line reports.
+            RedirectKind::Duplicate if !matches!(target.literal().as_deref(), Some("0" | "1" | "2" | "-" | "")) => {
+                let reason = "it writes to an open file of the shell";
+                return self.push(format!(">&{}", target.source), Verdict::new(Behavior::Ask, reason), false);
+            }
             RedirectKind::Duplicate => return,
             RedirectKind::Data if target.is_dynamic() => {
                 return self.push(
@@ -266,6 +284,7 @@ impl<'a> Judge<'a> {
             read_only,
             edit: false,
             writes: file,
+            looks: false,
             words: Vec::new(),
             git: Git::No,
         });
@@ -290,7 +309,7 @@ impl<'a> Judge<'a> {
     fn known_command(&mut self, text: String, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
         let known: Vec<String> = words.iter().map(Word::known).collect();
         let mut possible: Vec<Vec<String>> = vec![words.iter().map(Word::possible).collect()];
-        possible.extend(given_to_shells(words));
+        possible.extend(scripts::given(words));
         for behavior in [Behavior::Deny, Behavior::Ask] {
             let touches = |rule: &Rule| possible.iter().any(|words| matching::touches(rule, words));
             if let Some(entry) = self.query.entries(behavior).find(|entry| touches(&entry.rule)) {
@@ -301,6 +320,7 @@ impl<'a> Judge<'a> {
                     read_only,
                     edit: false,
                     writes: false,
+                    looks: false,
                     words: words.to_vec(),
                     git: git::kind(self.query, words, &cwd, self.files, || false),
                 });
@@ -314,7 +334,10 @@ impl<'a> Judge<'a> {
                 && words[0].literal().is_some()
                 && self.functions.iter().any(|known| known == name) =>
             {
-                self.push(text, Verdict::new(Behavior::Allow, "its body was judged"), true);
+                // What it is given, its body may read.
+                let touched = touch::judge_words(self.query, words, &cwd, self.files);
+                let verdict = touched.unwrap_or_else(|| Verdict::new(Behavior::Allow, "its body was judged"));
+                self.push(text, verdict, true);
                 return (cwd.clone(), cwd);
             }
             _ => {}
@@ -336,9 +359,14 @@ impl<'a> Judge<'a> {
             _ => None,
         };
         let (verdict, read_only, edit) = self.judge(words, &cwd, unlooked);
-        let moved = touch::shell_state(&known[0]) || words[0].literal().is_none();
+        let moved = words[0].literal().is_none() || touch::shell_state(&known[0]) && (known[0] != "set" || !read_only);
         let git = git::kind(self.query, words, &cwd, self.files, || self.is_allowed(words, &cwd));
-        self.parts.push(Part { text, verdict, read_only, edit, writes: false, words: words.to_vec(), git });
+        let names_only =
+            matches!(known[0].as_str(), "ls" | "stat" | "du" | "realpath" | "readlink" | "test" | "[" | "[[");
+        let shows = || !names_only && commands::reads(words).is_ok_and(|reads| reads.shows_contents());
+        let looks = git != Git::No || shows() && !self.is_allowed(words, &cwd);
+        let looks = looks && read_only && verdict.behavior == Behavior::Allow;
+        self.parts.push(Part { text, verdict, read_only, edit, writes: false, looks, words: words.to_vec(), git });
         if moved { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
     }
 
@@ -349,6 +377,15 @@ impl<'a> Judge<'a> {
         let name = words.first()?.literal()?;
         let relative = name.contains('/') && !name.starts_with('/');
         let here = cwd.0.as_deref() == Some(std::slice::from_ref(&self.start));
+        // A repository in the folder brings hooks of its own.
+        let known: Vec<String> = words.iter().map(Word::known).collect();
+        let folder = |word: &Word| {
+            let paths = touch::paths(word, cwd, self.query.places, self.files);
+            paths.is_none_or(|paths| paths.iter().any(|path| !self.files.names(path).is_empty()))
+        };
+        if commands::covered::transfers(&known) && words[2..].iter().any(|word| !word.is_dynamic() && folder(word)) {
+            return None;
+        }
         self.query
             .entries(Behavior::Allow)
             .find(|entry| {
@@ -386,6 +423,15 @@ impl<'a> Judge<'a> {
                 if let Some(verdict) = touch::judge_words(self.query, words, cwd, self.files) {
                     return (verdict, false, false);
                 }
+                if let Some(reason) = self.may_be_forbidden(words) {
+                    return (Verdict::firm(reason), false, false);
+                }
+                if let Some(reads) = commands::searches(words) {
+                    let verdict = touch::judge_reads(self.query, &reads, cwd, self.files);
+                    if verdict.firm {
+                        return (verdict, false, false);
+                    }
+                }
                 let unfit = git::unfit(self.query, words, cwd, self.files);
                 if let Some(reason) = unfit.filter(|_| self.query.mode != Mode::Bypass) {
                     return (Verdict::firm(reason), false, false);
@@ -403,6 +449,15 @@ impl<'a> Judge<'a> {
             return (Verdict::new(Behavior::Allow, "mode acceptEdits"), false, true);
         }
         (Verdict::new(Behavior::Ask, reason), only_reads, false)
+    }
+
+    /// Where rules about files forbid or ask, what a reading command shows must be known.
+    fn may_be_forbidden(&self, words: &[Word]) -> Option<String> {
+        let word = words.iter().skip(1).find(|word| word.is_dynamic())?;
+        let reads = words[0].literal().is_some_and(|name| dynamic::shows_files(&name));
+        let mut rules = [Behavior::Deny, Behavior::Ask].into_iter().flat_map(|behavior| self.query.entries(behavior));
+        let ruled = reads && rules.any(|entry| entry.rule.tool() == "Read");
+        ruled.then(|| format!("{} may be a file that a rule speaks about", word.source))
     }
 
     /// What `find … | xargs` reads: each name that find may print, and what its link leads to.
@@ -423,73 +478,4 @@ impl<'a> Judge<'a> {
         let reads = evaluates(&words).map_or_else(|| commands::reads(&words), Err)?;
         Ok(commands::Reads { reach: reads.reach.max(commands::Reach::Names), ..reads })
     }
-
-    fn change_folder(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
-        let text = Simple::canonical(words);
-        let places = self.query.places;
-        let arguments = match &words[1..] {
-            [first, rest @ ..] if first.literal().as_deref() == Some("--") => rest,
-            all => all,
-        };
-        let target = match arguments {
-            [] => places.home.as_ref().and_then(|home| home.to_str()).map(str::to_owned),
-            [one] if one.literal().as_deref() != Some("-") && !one.prefix().starts_with('-') => {
-                touch::path_text(one, places)
-            }
-            _ => None,
-        };
-        let (Some(target), Some(from)) = (target, cwd.0.clone()) else {
-            let verdict = Verdict::new(Behavior::Ask, "nobody knows where it goes");
-            self.parts.push(Part {
-                text,
-                verdict,
-                read_only: true,
-                edit: false,
-                writes: false,
-                words: words.to_vec(),
-                git: Git::No,
-            });
-            return (Cwd(None), Cwd(None));
-        };
-        let to: Vec<PathBuf> = from.iter().map(|from| lexical(&from.join(&target))).collect();
-        let mut worst = Verdict::new(Behavior::Allow, "it stays in the workspace");
-        for path in &to {
-            if !places.inside(path, self.files) || !places.inside(&self.files.resolve(path), self.files) {
-                touch::worse(
-                    &mut worst,
-                    Verdict::new(Behavior::Ask, format!("{} is outside the workspace", path.display())),
-                );
-            }
-        }
-        self.parts.push(Part {
-            text,
-            verdict: worst,
-            read_only: true,
-            edit: false,
-            writes: false,
-            words: words.to_vec(),
-            git: Git::No,
-        });
-        (Cwd(Some(to)), cwd)
-    }
-}
-
-const SHELLS: [&str; 6] = ["bash", "sh", "dash", "ash", "zsh", "ksh"];
-
-/// The commands of scripts in the words, as in `sudo bash -c 'git "$1"' - push`: a rule that forbids reads them with
-/// positional parameters as unknown words.
-fn given_to_shells(words: &[Word]) -> Vec<Vec<String>> {
-    let is_shell = |word: &Word| word.literal().is_some_and(|name| SHELLS.contains(&name.rsplit('/').next().unwrap()));
-    let mut commands = Vec::new();
-    for at in (0..words.len()).filter(|at| is_shell(&words[*at])) {
-        let options = words[at + 1..].iter().take_while(|word| word.prefix().starts_with(['-', '+'])).count();
-        let script = words.get(at + 1 + options).filter(|_| options > 0).and_then(Word::literal);
-        if let Some(line) = script.and_then(|script| shell::parse(&script).ok()) {
-            line.node.for_each_simple(&mut |command| {
-                commands.push(command.words.iter().map(Word::possible).collect::<Vec<_>>());
-            });
-        }
-    }
-    commands.retain(|words| !words.is_empty());
-    commands
 }

@@ -188,6 +188,11 @@ impl Lexer {
                     }
                     self.end_word();
                 }
+                // Any of the words that it stands for.
+                '{' if self.unknown == Unknown::Marked && brace_expansion(&chars[at..]).is_some() => {
+                    self.push(MANY);
+                    at += brace_expansion(&chars[at..]).unwrap_or_default();
+                }
                 '{' => {
                     self.braces += 1;
                     if self.word.is_none() {
@@ -243,6 +248,13 @@ impl Lexer {
         }
         at + 1
     }
+}
+
+/// How many characters behind the `{` belong to a brace expansion; None where there is none.
+fn brace_expansion(behind: &[char]) -> Option<usize> {
+    let end = behind.iter().position(|c| *c == '}' || c.is_whitespace())?;
+    let several = behind[..end].contains(&',') || behind[..end].windows(2).any(|two| two == ['.', '.']);
+    (behind[end] == '}' && several).then_some(end + 1)
 }
 
 #[cfg(test)]

@@ -1,0 +1,64 @@
+//! What a find prints for the next command of its pipeline.
+
+use super::commands::find::Tests;
+use super::commands::{self, Reads};
+use super::files::Files;
+use super::places::Places;
+use super::shell::{Node, RedirectKind, Word};
+use super::touch::{Cwd, below, paths};
+
+/// Names that a find prints for the next command of its pipeline.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) reads: Reads,
+    /// Each ends with a NUL.
+    pub(super) zero: bool,
+    tests: Tests,
+}
+
+/// Whether it is one command that reads from its pipe.
+pub(super) fn is_piped(node: &Node) -> bool {
+    matches!(node, Node::Simple(command) if command.redirects.iter().all(|redirect| redirect.kind == RedirectKind::Write))
+}
+
+/// What the construct finds; None when it is no find that prints just names, which start with what it was given.
+pub(super) fn found(node: &Node) -> Option<Found> {
+    let Node::Simple(command) = node else { return None };
+    // What it complains of is no name.
+    is_piped(node).then_some(())?;
+    let (name, arguments) = command.words.split_first()?;
+    let texts: Vec<String> = arguments.iter().map(Word::literal).collect::<Option<_>>()?;
+    if name.literal()? != "find" || texts.iter().any(|text| matches!(text.as_str(), "-printf" | "-ls" | "-print")) {
+        return None;
+    }
+    let mut reads = commands::reads(&command.words).ok()?;
+    if reads.paths.is_empty() {
+        reads.paths.push(commands::plain("."));
+    }
+    let zero = texts.iter().any(|text| text == "-print0");
+    Some(Found { reads, zero, tests: Tests::of(&texts) })
+}
+
+impl Found {
+    /// Every path that find may print, as one word each; None when there are too many to tell, or one of them may be more
+    /// than one word for xargs.
+    pub(super) fn names(&self, cwd: &Cwd, places: &Places, files: &dyn Files) -> Option<Vec<Word>> {
+        let splits = |text: &str| text.contains(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '\\'));
+        let mut all = self.reads.paths.clone();
+        for word in &self.reads.paths {
+            if !self.zero && splits(&word.known()) {
+                return None;
+            }
+            for (path, link) in below(paths(word, cwd, places, files)?, files)? {
+                let name = path.file_name()?.to_str()?;
+                if !self.zero && splits(name) {
+                    return None;
+                }
+                if self.tests.may_pass(name, link) {
+                    all.push(commands::plain(path.to_str()?));
+                }
+            }
+        }
+        Some(all)
+    }
+}

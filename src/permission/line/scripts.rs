@@ -1,0 +1,28 @@
+//! Scripts that a command gives to a shell.
+
+use super::super::shell::{self, Word};
+
+const SHELLS: [&str; 6] = ["bash", "sh", "dash", "ash", "zsh", "ksh"];
+
+/// The commands of scripts in the words, as in `sudo bash -c 'git "$1"' - push`: a rule that forbids reads them with
+/// positional parameters as unknown words.
+pub(super) fn given(words: &[Word]) -> Vec<Vec<String>> {
+    let is_shell =
+        |word: &Word| word.literal().is_some_and(|name| SHELLS.contains(&name.rsplit('/').next().unwrap_or_default()));
+    let mut scripts = Vec::new();
+    if let Some(at) = words.iter().position(|word| word.literal().as_deref() == Some("eval")) {
+        scripts.extend(words[at + 1..].iter().map(Word::literal).collect::<Option<Vec<_>>>().map(|all| all.join(" ")));
+    }
+    for at in (0..words.len()).filter(|at| is_shell(&words[*at])) {
+        let options = words[at + 1..].iter().take_while(|word| word.prefix().starts_with(['-', '+'])).count();
+        scripts.extend(words.get(at + 1 + options).filter(|_| options > 0).and_then(Word::literal));
+    }
+    let mut commands = Vec::new();
+    for line in scripts.iter().filter_map(|script| shell::parse(script).ok()) {
+        line.node.for_each_simple(&mut |command| {
+            commands.push(command.words.iter().map(Word::possible).collect::<Vec<_>>());
+        });
+    }
+    commands.retain(|words| !words.is_empty());
+    commands
+}
