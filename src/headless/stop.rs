@@ -22,7 +22,7 @@ pub(super) fn listen() -> io::Result<mpsc::UnboundedReceiver<Exit>> {
             let _ = send.send(match ending {
                 Ending::Interrupt => Exit::Interrupted,
                 Ending::Hangup => Exit::HungUp,
-                Ending::Terminate | Ending::Quit => Exit::Terminated,
+                Ending::Terminate | Ending::Quit | Ending::Abort => Exit::Terminated,
             });
         };
         ending::watch(tell, || {})?;

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, IntoRawFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -21,12 +22,14 @@ pub enum Ending {
     Terminate,
     Hangup,
     Quit,
+    Abort,
 }
 
 impl Ending {
+    const ALL: [Ending; 5] = [Ending::Interrupt, Ending::Terminate, Ending::Hangup, Ending::Quit, Ending::Abort];
+
     fn of(signal: u8) -> Option<Ending> {
-        let all = [Ending::Interrupt, Ending::Terminate, Ending::Hangup, Ending::Quit];
-        all.into_iter().find(|ending| ending.signal().as_raw() == i32::from(signal))
+        Ending::ALL.into_iter().find(|ending| ending.signal().as_raw() == i32::from(signal))
     }
 
     fn signal(self) -> Signal {
@@ -35,7 +38,13 @@ impl Ending {
             Ending::Terminate => Signal::TERM,
             Ending::Hangup => Signal::HUP,
             Ending::Quit => Signal::QUIT,
+            Ending::Abort => Signal::ABORT,
         }
+    }
+
+    /// Whether it wants a core file: the program dies of it, and nobody is told before.
+    fn dumps(self) -> bool {
+        matches!(self, Ending::Quit | Ending::Abort)
     }
 
     /// What the program exits with, by custom.
@@ -44,6 +53,7 @@ impl Ending {
             Ending::Hangup => 129,
             Ending::Interrupt => 130,
             Ending::Quit => 131,
+            Ending::Abort => 134,
             Ending::Terminate => 143,
         }
     }
@@ -51,6 +61,9 @@ impl Ending {
 
 /// Where the handler says which signal came.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
+
+/// What gives back what must be given back, for the handler of an abort.
+static LET_GO: OnceLock<fn()> = OnceLock::new();
 
 /// From now on the signals that end a program are told. If it has not ended within the grace after the first, `let_go` gives
 /// back what must be given back, which may not wait for anybody; then all processes that were started are ended, and so are
@@ -67,7 +80,7 @@ pub fn watch(mut tell: impl FnMut(Ending) + Send + 'static, let_go: fn()) -> io:
         loop {
             let came = read(&reader, until.map(|(until, _)| until));
             match (came.and_then(Ending::of), until) {
-                (Some(Ending::Quit), _) => force(Ending::Quit, let_go),
+                (Some(ending), _) if ending.dumps() => force(ending, let_go),
                 (Some(ending), _) => {
                     until.get_or_insert((Instant::now() + GRACE, ending));
                     tell(ending);
@@ -78,10 +91,11 @@ pub fn watch(mut tell: impl FnMut(Ending) + Send + 'static, let_go: fn()) -> io:
         }
     };
     std::thread::Builder::new().name("signals".into()).stack_size(256 * 1024).spawn(watch)?;
-    // For the handler, to the end of the process.
+    // For the handlers, to the end of the process.
+    LET_GO.get_or_init(|| let_go);
     WAKE.store(writer.into_raw_fd(), Ordering::Release);
-    for ending in [Ending::Interrupt, Ending::Terminate, Ending::Hangup, Ending::Quit] {
-        handle(ending.signal().as_raw(), on_signal)?;
+    for ending in Ending::ALL {
+        handle(ending.signal().as_raw(), if ending == Ending::Abort { on_abort } else { on_signal })?;
     }
     Ok(())
 }
@@ -110,7 +124,7 @@ fn force(ending: Ending, let_go: fn()) -> ! {
     process::begin_nothing();
     let_go();
     process::end_all();
-    if ending == Ending::Quit {
+    if ending.dumps() {
         die_of(ending.signal().as_raw());
     }
     // SAFETY: ends the process; nothing is run that could wait.
@@ -118,7 +132,7 @@ fn force(ending: Ending, let_go: fn()) -> ! {
 }
 
 /// Ends this process by a signal, as if it had never been handled.
-pub fn die_of(signal: i32) {
+fn die_of(signal: i32) {
     // SAFETY: resets one signal and sends it to this thread; all of it is allowed in a handler.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
@@ -131,10 +145,7 @@ pub fn die_of(signal: i32) {
 }
 
 /// Handles a signal, unless it is switched off. Only what is allowed in a handler may be called from it.
-///
-/// # Errors
-/// When the system knows no such signal.
-pub fn handle(signal: i32, handler: extern "C" fn(i32)) -> io::Result<()> {
+fn handle(signal: i32, handler: extern "C" fn(i32)) -> io::Result<()> {
     // SAFETY: both values live through the calls; the handler is a plain function.
     unsafe {
         let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed().assume_init();
@@ -163,6 +174,22 @@ extern "C" fn on_signal(signal: i32) {
         libc::write(WAKE.load(Ordering::Acquire), byte.as_ptr().cast(), 1);
         *errno = before;
     }
+}
+
+/// Whoever aborts may hold any lock, so another thread ends what was started. Should it need that very lock, or be the one that
+/// aborts, the program dies without it.
+extern "C" fn on_abort(signal: i32) {
+    if let Some(let_go) = LET_GO.get() {
+        let_go();
+    }
+    on_signal(signal);
+    let step = i32::try_from(GRACE.as_millis() / 10).unwrap_or_default();
+    // Another signal ends a wait early.
+    for _ in 0..10 {
+        // SAFETY: waits for nothing but the time.
+        unsafe { libc::poll(std::ptr::null_mut(), 0, step) };
+    }
+    die_of(signal);
 }
 
 #[cfg(any(target_os = "linux", target_os = "emscripten"))]

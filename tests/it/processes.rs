@@ -165,7 +165,7 @@ fn end_by(signal: Signal, child: &mut Child) -> (std::process::ExitStatus, Durat
 #[cfg(target_os = "linux")]
 #[test]
 fn signals_end_it_where_nobody_reads_the_terminal() {
-    for (nth, (signal, code)) in ENDS.into_iter().chain([(Signal::QUIT, -1)]).enumerate() {
+    for (nth, (signal, code)) in ENDS.into_iter().chain([(Signal::QUIT, -1), (Signal::ABORT, -1)]).enumerate() {
         let word = format!("{}{nth}.{}", 6002, std::process::id());
         let program = program();
         let text: String = (0..20_000).map(|n| format!("row {n} of many\n\n")).collect();

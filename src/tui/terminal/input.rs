@@ -304,7 +304,7 @@ pub fn signals(
         // The loop may have ended already.
         let _ = ends.send(Input::Signal(match ending {
             Ending::Interrupt => Signal::Interrupt,
-            Ending::Terminate | Ending::Quit => Signal::Terminate,
+            Ending::Terminate | Ending::Quit | Ending::Abort => Signal::Terminate,
             Ending::Hangup => Signal::Hangup,
         }));
     };

@@ -11,8 +11,6 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Signal, kill_current_process_group};
 use rustix::termios::{Action, OptionalActions, QueueSelector, Termios, tcflow, tcflush, tcgetattr, tcsetattr};
 
-use crate::stdx::ending;
-
 /// The surface has switched its modes on.
 pub(super) const ACTIVE: u8 = 1;
 /// The terminal reports keys by the kitty protocol.
@@ -97,8 +95,6 @@ impl Session {
         // Both are kept for good: a handler may be reading them.
         COOKED.store(Box::into_raw(Box::new(cooked.clone())), Ordering::Release);
         TTY.store(way_back.into_raw_fd(), Ordering::Release);
-        // Whatever aborts the program, or asks it for a core file: the terminal comes first.
-        ending::handle(Signal::ABORT.as_raw(), on_abort)?;
         Ok(Session { tty, cooked })
     }
 
@@ -137,11 +133,6 @@ fn opened_again(tty: &OwnedFd) -> Option<OwnedFd> {
 /// the second time. A signal handler may call it.
 pub(super) fn let_go() {
     give_back(HURRY);
-}
-
-extern "C" fn on_abort(signal: i32) {
-    let_go();
-    ending::die_of(signal);
 }
 
 /// Brings the terminal back to what it was, with the cursor below the last live row, once. Allocates nothing and takes no
