@@ -192,6 +192,12 @@ impl Changes {
                 // A change after this one is a change of its own, also within the same turn.
                 self.start = self.start.max(seq);
             }
+            // What cannot be read leaves what is known.
+            EntryKind::FilesKnown { changes } => {
+                if let Ok(known) = serde_json::from_value(changes.clone()) {
+                    *self = known;
+                }
+            }
             EntryKind::CommandRan { .. } => self.commands.push(seq),
             _ => {}
         }

@@ -300,6 +300,7 @@ impl Context {
             | EntryKind::FileAfter { .. }
             | EntryKind::FilesSettled { .. }
             | EntryKind::FileTouched { .. }
+            | EntryKind::FilesKnown { .. }
             | EntryKind::FilesRestored { .. }
             | EntryKind::CommandRan { .. }
             | EntryKind::ShellRan { .. }

@@ -103,6 +103,10 @@ pub enum EntryKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         refused: Vec<PathBuf>,
     },
+    /// What stands of all file changes before it, in the place of entries that were lost.
+    FilesKnown {
+        changes: serde_json::Value,
+    },
     /// A command ran whose changes undo cannot see.
     CommandRan {
         call: CallId,

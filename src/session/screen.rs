@@ -229,6 +229,7 @@ impl Screen {
             | EntryKind::FileAfter { .. }
             | EntryKind::FilesSettled { .. }
             | EntryKind::FileTouched { .. }
+            | EntryKind::FilesKnown { .. }
             | EntryKind::CommandRan { .. }
             | EntryKind::Title { .. }
             | EntryKind::ModeChanged { .. }

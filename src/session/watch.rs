@@ -73,7 +73,9 @@ impl Session {
             self.context.entries().map(|(seq, message)| (seq, EntryKind::Message { message: message.clone() })),
         );
         kinds.retain(|(seq, kind)| *seq >= next || matches!(kind, EntryKind::Header(_)));
-        kinds.extend([title, mode, model].into_iter().flatten().map(|kind| (self.next_seq, kind)));
+        let changes = serde_json::to_value(&self.changes).map_err(|error| failed(error.into()))?;
+        let changes = Some(EntryKind::FilesKnown { changes });
+        kinds.extend([title, mode, model, changes].into_iter().flatten().map(|kind| (self.next_seq, kind)));
         for (seq, kind) in kinds {
             let (id, ts) = (uuid::Uuid::now_v7().to_string(), self.now());
             let entry = Entry { v: VERSION, seq: seq.max(next), id, ts, kind };
@@ -166,6 +168,8 @@ mod tests {
         let read = Session::open_read_only(&home, session.id(), SystemTime::now).unwrap();
         assert_eq!((read.context().messages(), read.notices()), (session.context().messages(), &[][..]));
         assert_eq!((read.title(), read.next_seq()), (session.title(), session.next_seq()));
+        let changes = |session: &Session| serde_json::to_value(&session.changes).unwrap();
+        assert_eq!(changes(&read), changes(&session));
         let seqs = |session: &Session| session.context().entries().map(|(seq, _)| seq).collect::<Vec<_>>();
         assert_eq!(seqs(&read), seqs(&session));
     }
