@@ -1,6 +1,6 @@
 //! Where a path really leads, and whether it still leads there.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -21,7 +21,28 @@ pub fn still(real: &Path) -> io::Result<()> {
     if now == real && fs::read_link(real).is_err() {
         return Ok(());
     }
-    Err(io::Error::other(format!("its path changed in the meantime and now leads to {}", now.display())))
+    Err(changed(&now))
+}
+
+/// Checks that a file that was opened is the one at the path that `resolve` gave, whatever stood there before and since.
+///
+/// # Errors
+/// Where it is instead.
+pub fn opened(file: &File, real: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if let Ok(found) = fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file))) {
+        // Saved anew since.
+        let mut gone = real.as_os_str().to_owned();
+        gone.push(" (deleted)");
+        let same = found == real || found.as_os_str() == gone;
+        return if same { Ok(()) } else { Err(changed(&found)) };
+    }
+    let _ = file;
+    still(real)
+}
+
+fn changed(now: &Path) -> io::Error {
+    io::Error::other(format!("its path changed in the meantime and now leads to {}", now.display()))
 }
 
 /// Walks the path part by part and follows what `link` says is a link; dangling links are followed, too, since a write

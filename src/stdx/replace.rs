@@ -11,6 +11,10 @@ use std::path::{Path, PathBuf};
 
 use super::links;
 
+mod inherit;
+
+use inherit::inherit;
+
 /// How the names of our temporary files begin.
 pub const TEMPORARY: &str = ".cocode-";
 
@@ -113,7 +117,54 @@ impl Replacement {
     /// # Errors
     /// What the file system says, or that the file is not as expected.
     pub fn write(&self, bytes: &[u8], expected: Expected<'_>, mode: Option<u32>) -> Result<(), Error> {
-        links::still(&self.path)?;
+        Held::of(self)?.write(bytes, expected, mode)
+    }
+
+    /// Removes the file. It is taken aside first, so that what somebody saved a moment ago comes back.
+    ///
+    /// # Errors
+    /// As `write`.
+    pub fn remove(&self, expected: &[u8]) -> Result<(), Error> {
+        Held::of(self)?.remove(expected)
+    }
+}
+
+/// A replacement under way, whose folder is held open: a link that takes the folder's name meanwhile leads nothing astray,
+/// and what is left to be removed is found.
+struct Held<'a> {
+    of: &'a Replacement,
+    /// The file and the temporary one, below the open folder where the system can say so.
+    path: PathBuf,
+    temporary: PathBuf,
+    _folder: Option<File>,
+}
+
+impl Held<'_> {
+    #[cfg(target_os = "linux")]
+    fn of(of: &Replacement) -> io::Result<Held<'_>> {
+        use rustix::fs::{Mode, OFlags};
+        let (Some(parent), Some(name), Some(other)) = (of.path.parent(), of.path.file_name(), of.temporary.file_name())
+        else {
+            return Err(ErrorKind::InvalidInput.into());
+        };
+        let folder =
+            File::from(rustix::fs::open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?);
+        links::opened(&folder, parent)?;
+        let here = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&folder)));
+        match here.is_dir() {
+            true => Ok(Held { of, path: here.join(name), temporary: here.join(other), _folder: Some(folder) }),
+            // Without /proc.
+            false => Ok(Held { of, path: of.path.clone(), temporary: of.temporary.clone(), _folder: None }),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn of(of: &Replacement) -> io::Result<Held<'_>> {
+        Ok(Held { of, path: of.path.clone(), temporary: of.temporary.clone(), _folder: None })
+    }
+
+    fn write(&self, bytes: &[u8], expected: Expected<'_>, mode: Option<u32>) -> Result<(), Error> {
+        links::still(&self.of.path)?;
         let old = match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             old => Some(old?),
@@ -129,23 +180,19 @@ impl Replacement {
         }
     }
 
-    /// Removes the file. It is taken aside first, so that what somebody saved a moment ago comes back.
-    ///
-    /// # Errors
-    /// As `write`.
-    pub fn remove(&self, expected: &[u8]) -> Result<(), Error> {
-        links::still(&self.path)?;
+    fn remove(&self, expected: &[u8]) -> Result<(), Error> {
+        links::still(&self.of.path)?;
         if fs::read(&self.path)? != expected {
             return Err(Error::Changed);
         }
-        links::still(&self.path)?;
+        links::still(&self.of.path)?;
         fs::rename(&self.path, &self.temporary)?;
         if fs::read(&self.temporary).is_ok_and(|found| found == expected) {
             return Ok(fs::remove_file(&self.temporary)?);
         }
         match take_name(&self.temporary, &self.path) {
             Ok(()) => Err(Error::Changed),
-            Err(_) => Err(Error::Kept { kept: self.temporary.clone() }),
+            Err(_) => Err(Error::Kept { kept: self.of.temporary.clone() }),
         }
     }
 
@@ -194,7 +241,7 @@ impl Replacement {
     /// Gives the temporary file the name, if what bears it is as expected.
     fn swap(&self, expected: Expected<'_>) -> Result<(), Beside> {
         // Writing may have taken long.
-        links::still(&self.path)?;
+        links::still(&self.of.path)?;
         let want = match expected {
             Expected::Anything => return fs::rename(&self.temporary, &self.path).map_err(refused),
             Expected::Absent => {
@@ -222,7 +269,7 @@ impl Replacement {
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(gone(error)),
             Err(error) => return Err(refused(error)),
         }
-        let kept = || Beside::Failed(Error::Kept { kept: self.temporary.clone() });
+        let kept = || Beside::Failed(Error::Kept { kept: self.of.temporary.clone() });
         let ours = identity(&self.path);
         if fs::read(&self.temporary).is_ok_and(|found| found == want) {
             fs::remove_file(&self.temporary)?;
@@ -246,7 +293,7 @@ impl Replacement {
             std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
         }
         let mut file = options.open(&self.path)?;
-        links::still(&self.path)?;
+        links::still(&self.of.path)?;
         let mut old = Vec::new();
         file.read_to_end(&mut old)?;
         match expected {
@@ -383,68 +430,6 @@ fn is_mount(_path: &Path) -> bool {
     false
 }
 
-/// Gives the new file the owner, the group and the extended attributes of the old one, access lists among them.
-#[cfg(unix)]
-fn inherit(path: &Path, old: &Metadata, new: &File) -> io::Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    let made = new.metadata()?;
-    let other = |old: u32, made: u32| (old != made).then_some(old);
-    let (owner, group) = (other(old.uid(), made.uid()), other(old.gid(), made.gid()));
-    if owner.is_some() || group.is_some() {
-        std::os::unix::fs::fchown(new, owner, group)?;
-    }
-    #[cfg(target_os = "linux")]
-    inherit_attributes(path, new)?;
-    #[cfg(not(target_os = "linux"))]
-    let _ = path;
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn inherit(_path: &Path, _old: &Metadata, _new: &File) -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(target_os = "linux")]
-fn inherit_attributes(path: &Path, new: &File) -> io::Result<()> {
-    use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr, getxattr, listxattr};
-    use rustix::io::Errno;
-    /// Speaks of the old bytes.
-    const OF_CONTENT: &[&str] = &["security.capability", "security.ima", "security.evm"];
-    fn grown(read: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Result<Option<Vec<u8>>> {
-        let mut bytes = vec![0; 1 << 16];
-        match read(&mut bytes) {
-            Ok(len) => {
-                bytes.truncate(len);
-                Ok(Some(bytes))
-            }
-            Err(Errno::NODATA | Errno::NOTSUP) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-    let names = |list: Option<Vec<u8>>| -> Vec<String> {
-        let list = String::from_utf8_lossy(&list.unwrap_or_default()).into_owned();
-        let names = list.split('\0').filter(|name| !name.is_empty() && !OF_CONTENT.contains(name));
-        names.map(str::to_owned).collect()
-    };
-    let wanted = names(grown(|bytes| listxattr(path, bytes))?);
-    for name in names(grown(|bytes| flistxattr(new, bytes))?) {
-        // A folder may give an access list to what is made in it.
-        if !wanted.contains(&name) && name.starts_with("system.") {
-            fremovexattr(new, name.as_str())?;
-        }
-    }
-    for name in &wanted {
-        let value = grown(|bytes| getxattr(path, name.as_str(), bytes))?;
-        if let Some(value) = value
-            .filter(|value| grown(|bytes| fgetxattr(new, name.as_str(), bytes)).ok().flatten().as_ref() != Some(value))
-        {
-            fsetxattr(new, name.as_str(), &value, XattrFlags::empty())?;
-        }
-    }
-    Ok(())
-}
-
 /// Takes room for so many bytes, where the file system can promise it. The length stays.
 #[cfg(target_os = "linux")]
 fn reserve(file: &File, len: u64) -> io::Result<()> {
@@ -545,7 +530,7 @@ mod tests {
         let it = replacement(&path);
         fs::write(it.temporary(), "new").unwrap();
         fs::write(&path, "mine").unwrap();
-        assert!(matches!(it.exchange(b"old"), Err(Beside::Failed(Error::Changed))));
+        assert!(matches!(Held::of(&it).unwrap().exchange(b"old"), Err(Beside::Failed(Error::Changed))));
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
         // A removal looks, too.
         fs::remove_file(it.temporary()).unwrap();
@@ -575,6 +560,25 @@ mod tests {
                 (vec!["a".to_owned()], "old".into())
             );
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_was_begun_in_a_folder_ends_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().canonicalize().unwrap().join(name);
+        [at("d"), at("out")].iter().for_each(|folder| fs::create_dir(folder).unwrap());
+        fs::write(at("d/a"), "old").unwrap();
+        let it = replacement(&at("d/a"));
+        let held = Held::of(&it).unwrap();
+        fs::write(&held.temporary, "half").unwrap();
+        fs::rename(at("d"), at("aside")).unwrap();
+        symlink("out", at("d")).unwrap();
+        // Neither what lies there already nor what is made now is left behind, or leaves the folder.
+        fs::remove_file(&held.temporary).unwrap();
+        let old = fs::metadata(at("aside/a")).unwrap();
+        assert!(held.beside(Some(&old), b"new", Expected::Content(b"old"), None).is_err());
+        assert_eq!((names_in(&at("aside")), names_in(&at("out"))), (vec!["a".to_owned()], vec![]));
     }
 
     fn names_in(folder: &Path) -> Vec<String> {
