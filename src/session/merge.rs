@@ -47,20 +47,49 @@ pub(super) fn merge(base: Option<&[u8]>, ours: Option<&[u8]>, theirs: Option<&[u
     Some(Some(merged))
 }
 
-/// Whether what became of `left` is nothing but other wording of the lines that we put in the place of some of `before`: no
-/// line of anybody else's is touched, and none is added.
-pub(super) fn only_rewrites(before: &[u8], left: &[u8], found: &[u8]) -> bool {
+/// Whether what became of `left` is what a formatter makes of the lines that we put in the place of some of `before`: the same
+/// words in another layout, and no line of anybody else's is touched.
+pub(super) fn only_formats(before: &[u8], left: &[u8], found: &[u8]) -> bool {
     if [before, left, found].iter().any(|bytes| bytes.contains(&0)) {
         return false;
     }
     let [before, left, found] = [before, left, found].map(lines);
     let ours = hunks(&before, &left);
-    hunks(&left, &found).into_iter().all(|theirs| {
-        let (was, is) = (left[theirs.old.clone()].concat(), found[theirs.new].concat());
-        let added = is.strip_prefix(&was[..]).or(is.strip_suffix(&was[..]));
-        added.is_none_or(|added| added.trim_ascii().is_empty())
-            && ours.iter().any(|ours| ours.new.start <= theirs.old.start && theirs.old.end <= ours.new.end)
-    })
+    // What became of each of our changes, however many pieces it was touched in: lines may have moved within it.
+    let mut pieces: Vec<(Vec<&[u8]>, Vec<&[u8]>)> = vec![Default::default(); ours.len()];
+    for theirs in hunks(&left, &found) {
+        let holds = |ours: &Hunk| ours.new.start <= theirs.old.start && theirs.old.end <= ours.new.end;
+        let Some(at) = ours.iter().position(holds) else { return false };
+        pieces[at].0.extend(&left[theirs.old]);
+        pieces[at].1.extend(&found[theirs.new]);
+    }
+    pieces.iter().all(|(was, is)| same_words(was, is))
+}
+
+/// Whether lines differ in nothing but their order, or white space, line breaks, the kind of quotes, commas and semicolons.
+fn same_words(was: &[&[u8]], is: &[&[u8]]) -> bool {
+    let words = |lines: &[&[u8]]| -> Vec<Vec<u8>> {
+        let bare = lines.iter().map(|line| {
+            line.iter().copied().filter(|byte| !byte.is_ascii_whitespace() && !b"'\"`,;".contains(byte)).collect()
+        });
+        bare.filter(|line: &Vec<u8>| !line.is_empty()).collect()
+    };
+    let (mut was, mut is) = (words(was), words(is));
+    was.concat() == is.concat() || {
+        was.sort_unstable();
+        is.sort_unstable();
+        was == is
+    }
+}
+
+/// Where `found` and `wanted` first changed the same lines of `left`: the lines of `found`, as an editor counts them.
+pub(super) fn meeting(left: &[u8], found: &[u8], wanted: &[u8]) -> Option<String> {
+    let [left, found, wanted] = [left, found, wanted].map(lines);
+    let ours = hunks(&left, &wanted);
+    let theirs =
+        hunks(&left, &found).into_iter().find(|theirs| ours.iter().any(|ours| touch(&ours.old, &theirs.old)))?;
+    let (first, last) = (theirs.new.start + 1, theirs.new.end);
+    Some(if first < last { format!("lines {first} to {last}") } else { format!("line {first}") })
 }
 
 /// Lines that take the place of others.

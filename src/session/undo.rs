@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::changes::{AGAIN, Change, Plan, Step};
 use super::entry::{EntryKind, Replaced, Restore, Seq, Version};
 use super::error::Error;
-use super::merge::{merge, only_rewrites};
+use super::merge::{meeting, merge, only_formats};
 use super::session::Session;
 use crate::message::{BlobId, CallId};
 use crate::protocol::RewindWhat;
@@ -110,9 +110,8 @@ impl Session {
         self.append(EntryKind::FilesSettled { paths: vec![path.to_owned()] }).map(drop)
     }
 
-    /// Notes what a file holds once hooks have seen a tool's change of it. It may be a formatter's work, or what somebody
-    /// saved meanwhile, so undo takes it back only where it does nothing but rewrite our lines.
-    ///
+    /// Notes what a file holds once hooks have seen a tool's change of it. Who wrote it cannot be known, so undo takes back
+    /// only what loses nobody's words: a formatter's layout of our own lines.
     ///
     /// # Errors
     /// What the log says.
@@ -269,13 +268,13 @@ impl Session {
                     hash.is_some() && hash == change.touched && {
                         let [before, left, found] =
                             [&before, &left, &new].map(|text| text.as_deref().unwrap_or_default());
-                        only_rewrites(before, left, found)
+                        only_formats(before, left, found)
                     }
                 };
                 new = match merged {
                     Some(merged) => merged,
                     None if ours() => before.clone(),
-                    None => return Err(apart(left.as_deref(), new.as_deref(), before.as_deref()).to_owned()),
+                    None => return Err(apart(left.as_deref(), new.as_deref(), before.as_deref())),
                 };
                 kept = new != before;
             } else {
@@ -322,16 +321,22 @@ impl Session {
 }
 
 /// Why what somebody made of a file cannot be merged: we left `left`, it holds `found` and was to become `wanted`.
-fn apart(left: Option<&[u8]>, found: Option<&[u8]>, wanted: Option<&[u8]>) -> &'static str {
-    match (left, found, wanted) {
+fn apart(left: Option<&[u8]>, found: Option<&[u8]>, wanted: Option<&[u8]>) -> String {
+    let text = match (left, found, wanted) {
         (_, None, _) => "was deleted since; bring it back, then try again",
         (None, _, _) => "was created since; move it away, then try again",
         (_, _, None) => "was changed since, and removing it would lose that change",
         (Some(left), Some(found), Some(wanted)) if [left, found, wanted].iter().any(|bytes| bytes.contains(&0)) => {
             "was changed since; binary files cannot be merged"
         }
-        _ => "was changed since, in or right beside the same lines; take that change out, then try again",
-    }
+        (Some(left), Some(found), Some(wanted)) => {
+            let at = meeting(left, found, wanted).map(|lines| format!(" at {lines}")).unwrap_or_default();
+            return format!(
+                "was changed since{at}, on or right next to what the agent changed; revert that first, then try again"
+            );
+        }
+    };
+    text.to_owned()
 }
 
 /// A file whose new content is worked out and saved.
@@ -560,8 +565,8 @@ mod tests {
     #[test]
     fn what_is_refused_stays_to_be_undone() {
         for (mine, why) in [
-            (Some("mine\n"), "was changed since, in or right beside the same lines"),
-            (Some("a1\n# by hand\n"), "was changed since, in or right beside the same lines"),
+            (Some("mine\n"), "was changed since at line 1, on or right next to what the agent changed"),
+            (Some("a1\n# by hand\n"), "was changed since at line 2, on or right next to what the agent changed"),
             (Some("a\0"), "was changed since; binary files cannot be merged"),
             (None, "was deleted since; "),
         ] {
@@ -814,12 +819,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hook_left_is_taken_back_only_where_it_rewrote_our_lines() {
+    fn what_a_hook_left_is_taken_back_only_where_it_laid_our_lines_out() {
         for (made, left, found, want) in [
             // A line that somebody saved while the hook ran, far away and right beside; for an own file, too.
             (None, "x\n", "x\nmine\n", None),
             (None, "x", "xmine\n", None),
-            (None, "x\n", "\nX\n", Some("-")),
+            (None, "x\n", "\nX\n", None),
+            (None, "x\n", "\n x\n", Some("-")),
             (
                 Some("one\ntwo\nthree\n"),
                 "ONE\ntwo\nthree\n",
@@ -828,7 +834,13 @@ mod tests {
             ),
             (Some("one\ntwo\nthree\n"), "ONE\ntwo\nthree\n", "ONE\nmine\ntwo\nthree\n", None),
             (Some("one\ntwo\nthree\n"), "ONE\ntwo\nthree\n", "ONE\nmine\nthree\n", None),
+            // A line that somebody put in the place of ours meanwhile.
+            (Some("one\ntwo\nthree\n"), "one\nTWO by agent\nthree\n", "one\nmy own precious sentence\nthree\n", None),
+            (Some("one\ntwo\n"), "one\nTWO\n", "one\nTWO = 2\n", None),
+            (Some("one\ntwo\n"), "one\nb\na\n", "one\na\nB\n", None),
             // A formatter's work.
+            (Some("one\ntwo\n"), "one\nb\na\n", "one\na\nb\n", Some("one\ntwo\n")),
+            (Some("one\ntwo\n"), "one\nf('a', b)\n", "one\nf(\n    \"a\",\n    b,\n);\n", Some("one\ntwo\n")),
             (Some("one\ntwo\nthree\n"), "ONE\ntwo\nthree\n", "O N\nE\ntwo\nthree\n", Some("one\ntwo\nthree\n")),
             (Some("one\ntwo\nthree\n"), "ONE\ntwo\nthree\n", "ONE\ntwo\n three\n", Some("one\ntwo\n three\n")),
             // Bytes that each are of before or after.
@@ -845,11 +857,7 @@ mod tests {
                 let done = it.session.undo().unwrap();
                 // Without a hook nothing but a merge takes anything back.
                 let merged = want.filter(|want| hooked || want.contains("mine") || want.contains(" three"));
-                let holds = match (found, hooked) {
-                    // Our hunk was rewritten: by the hook, as far as anybody can tell.
-                    ("9080\n", true) => "8080\n",
-                    _ => merged.unwrap_or(found),
-                };
+                let holds = merged.unwrap_or(found);
                 assert_eq!(done.refused.is_empty(), holds != found, "{found:?} {hooked} {done:?}");
                 it.holds(&[holds]);
             }

@@ -345,15 +345,15 @@ async fn undo_takes_back_what_a_formatter_made_of_a_change() {
 - reply: [tool: {name: Write, input: {file_path: a.txt, content: x}}]
 - reply: [text: Done.]
 ";
-    let ran = hooked("PostToolUse", "Write", "echo formatted > a.txt")
-        .mode(Mode::AcceptEdits)
-        .script(script)
-        .prompt("go")
-        .run()
-        .await;
-    assert_eq!(ran.read("a.txt"), "formatted\n");
-    let ran = Harness::after(ran).prompt("/undo").run().await;
-    assert!(!ran.project().join("a.txt").exists(), "{}", ran.trace());
+    // What somebody saved while the hook ran looks like the hook's work: other words stay.
+    for (made, undone) in [("'  x;'", true), ("'my own precious sentence'", false)] {
+        let hook = hooked("PostToolUse", "Write", &format!("echo {made} > a.txt"));
+        let ran = hook.mode(Mode::AcceptEdits).script(script).prompt("go").run().await;
+        assert_eq!(ran.read("a.txt"), format!("{}\n", made.trim_matches('\'')));
+        let ran = Harness::after(ran).prompt("/undo").run().await;
+        assert_eq!(ran.project().join("a.txt").exists(), !undone, "{}", ran.trace());
+        assert_eq!(ran.trace().contains("removing it would lose that change"), !undone, "{}", ran.trace());
+    }
 }
 
 /// What a yes was said to is written, or nothing is: the folder, or the file, becomes a link while the question is open.
