@@ -10,11 +10,9 @@ use super::commands;
 use super::files::lexical;
 use super::shell::{self, Assignment, Node, Piece, RedirectKind, Simple, Word};
 use super::wrapper;
-use crate::stdx::hash::sha256_hex;
 use crate::stdx::regular;
+use crate::stdx::sealed::{Content, Sealed, content};
 
-/// Most bytes of a script that are hashed; beyond them its length and its time count.
-const SCRIPT: u64 = 4 << 20;
 /// Most names below a project that are looked at for scripts.
 const MAX_NAMES: usize = 20_000;
 /// Most scripts of a project, and most bytes of all of them.
@@ -23,12 +21,14 @@ const MAX_BYTES: usize = 64 << 20;
 /// Deepest nesting of lines in lines, as in `sh -c "sh -c …"`.
 const MAX_DEPTH: usize = 4;
 
+/// Shells whose scripts our parser reads.
+const READABLE: [&str; 3] = ["sh", "bash", "dash"];
 /// Shells that run the file that comes first, or the line behind `-c`.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "fish"];
 /// Programs that run the file that comes first.
 const INTERPRETERS: [&str; 9] = ["python", "python3", "node", "ruby", "perl", "php", "lua", "tsx", "Rscript"];
 /// Programs that run nothing of what they are given.
-const INERT: [&str; 25] = [
+const INERT: [&str; 30] = [
     "echo",
     "printf",
     "true",
@@ -54,12 +54,19 @@ const INERT: [&str; 25] = [
     "afplay",
     "paplay",
     "date",
+    ":",
+    "set",
+    "shift",
+    "read",
+    "return",
 ];
-/// Programs that run what a file of the folder tells them, which has one of the names below.
-const BUILDERS: [&str; 24] = [
+/// Programs that run what a file of the folder tells them, which has one of the names below, and whatever that names in turn.
+const BUILDERS: [&str; 17] = [
     "make", "just", "task", "npm", "npx", "pnpm", "yarn", "bun", "deno", "cargo", "go", "uv", "poetry", "pytest",
-    "prettier", "eslint", "biome", "tsc", "ruff", "black", "gofmt", "rustfmt", "mvn", "git",
+    "prettier", "eslint", "mvn",
 ];
+/// Programs whose settings in the folder run nothing else there.
+const FORMATTERS: [&str; 7] = ["biome", "tsc", "ruff", "black", "gofmt", "rustfmt", "git"];
 const BUILD_FILES: [&str; 22] = [
     "makefile",
     "gnumakefile",
@@ -84,15 +91,17 @@ const BUILD_FILES: [&str; 22] = [
     "eslint.config.js",
     "prettier.config.js",
 ];
-const SCRIPT_ENDINGS: [&str; 22] = [
-    "sh", "bash", "zsh", "fish", "ksh", "py", "js", "mjs", "cjs", "ts", "mts", "tsx", "rb", "pl", "php", "lua", "r",
-    "awk", "sed", "ps1", "bat", "cmd",
+const SCRIPT_ENDINGS: [&str; 28] = [
+    "sh", "bash", "zsh", "fish", "ksh", "py", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "rb", "pl", "php",
+    "lua", "r", "awk", "sed", "ps1", "bat", "cmd", "mk", "just", "cmake", "gradle",
 ];
 
 /// Files of a project, by name with a hash of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bound {
     files: BTreeMap<String, String>,
+    /// Those of them that the commands name and run: a change takes effect at once.
+    runs: Sealed,
     reach: Reach,
 }
 
@@ -111,25 +120,25 @@ enum Reach {
 impl Bound {
     /// What the lines run, as the shell in `project` reads them.
     pub fn commands<'a>(project: &Path, lines: impl IntoIterator<Item = &'a str>) -> Bound {
-        let mut walk = Walk { project: lexical(project), bound: Bound::default(), all: false };
-        let lines: Vec<&str> = lines.into_iter().collect();
-        lines.iter().for_each(|line| walk.line(line, 0));
+        let mut walk = Walk::new(project);
+        lines.into_iter().for_each(|line| walk.line(line, 0));
         if walk.all {
             let top = walk.project.clone();
-            walk.everything(&top, &lines);
+            walk.everything(&top);
         }
         walk.bound
     }
 
     /// What a variable names: files, and folders with the scripts in them.
     pub fn value(project: &Path, value: &str) -> Bound {
-        let mut walk = Walk { project: lexical(project), bound: Bound::default(), all: false };
+        let mut walk = Walk::new(project);
         let split = value.split(|c: char| c.is_whitespace() || ":=,;".contains(c));
         for text in std::iter::once(value).chain(split).filter(|text| !text.is_empty()) {
             let path = walk.path(text);
             match path.is_dir() && path.starts_with(&walk.project) && path != walk.project {
-                true => walk.everything(&path, &[]),
-                false => walk.file(text),
+                true => walk.everything(&path),
+                false if path.is_file() => drop(walk.seal(&path)),
+                false => {}
             }
         }
         walk.bound
@@ -162,6 +171,11 @@ impl Bound {
     pub(super) fn files(&self) -> &BTreeMap<String, String> {
         &self.files
     }
+
+    /// The files that the commands name and run, to be compared again before they do.
+    pub fn runs(&self) -> &Sealed {
+        &self.runs
+    }
 }
 
 struct Walk {
@@ -169,10 +183,17 @@ struct Walk {
     bound: Bound,
     /// Whether a command may run what nobody can name.
     all: bool,
+    /// Every line and script that was read.
+    lines: Vec<String>,
 }
 
 impl Walk {
+    fn new(project: &Path) -> Walk {
+        Walk { project: lexical(project), bound: Bound::default(), all: false, lines: Vec::new() }
+    }
+
     fn line(&mut self, line: &str, depth: usize) {
+        self.lines.push(line.to_owned());
         match shell::parse(line) {
             Ok(line) if depth <= MAX_DEPTH => self.node(&line.node, depth),
             _ => self.all = true,
@@ -188,7 +209,10 @@ impl Walk {
                 self.node(right, depth);
             }
             Node::Sequence(nodes) | Node::Apart(nodes) => nodes.iter().for_each(|node| self.node(node, depth)),
-            Node::Block { parts, .. } => parts.iter().for_each(|node| self.node(node, depth)),
+            Node::Block { words, parts, .. } => {
+                self.all |= words.iter().any(substitutes);
+                parts.iter().for_each(|node| self.node(node, depth));
+            }
             Node::Function { .. } => self.all = true,
             Node::Redirected { body, redirects } => {
                 redirects.iter().for_each(|redirect| self.redirect(redirect.kind, &redirect.target));
@@ -198,6 +222,7 @@ impl Walk {
     }
 
     fn redirect(&mut self, kind: RedirectKind, target: &Word) {
+        self.all |= substitutes(target);
         if matches!(kind, RedirectKind::Read | RedirectKind::ReadWrite) {
             self.operands(std::slice::from_ref(target));
         }
@@ -208,7 +233,8 @@ impl Walk {
         let plain = |set: &Assignment| {
             wrapper::sets_harmlessly(&set.name, set.value.literal().as_deref()) || wrapper::is_local(&set.name)
         };
-        self.all |= command.assignments.iter().any(|set| !plain(set));
+        self.all |= command.assignments.iter().any(|set| !plain(set) || substitutes(&set.value));
+        self.all |= command.words.iter().any(substitutes);
         self.words(&command.words, depth);
     }
 
@@ -216,8 +242,8 @@ impl Walk {
         let Some((name, arguments)) = words.split_first() else { return };
         let Some(name) = self.literal(name) else { return self.all = true };
         if name.contains('/') && self.path(&name).starts_with(&self.project) {
-            self.file(&name);
-            return self.operands(arguments);
+            self.operands(arguments);
+            return self.script(&name, None, depth);
         }
         let name = name.rsplit('/').next().unwrap_or_default();
         match wrapper::unwrap(words) {
@@ -236,20 +262,47 @@ impl Walk {
             }
             (name, Some(first))
                 if (SHELLS.contains(&name) || INTERPRETERS.contains(&name) || matches!(name, "." | "source"))
-                    && self.path(&first).is_file()
                     && !first.starts_with('-')
                     && (first.contains('/') || !matches!(name, "." | "source")) =>
             {
                 self.operands(arguments);
+                self.script(&first, Some(name), depth);
             }
             (name, _) if INERT.contains(&name) || commands::reads(words).is_ok() => self.operands(arguments),
-            (name, _) if BUILDERS.contains(&name) && arguments.iter().all(|word| self.literal(word).is_some()) => {
+            (name, _) if BUILDERS.contains(&name) || FORMATTERS.contains(&name) => {
+                let texts: Vec<String> = arguments.iter().filter_map(|word| self.literal(word)).collect();
+                self.all |= BUILDERS.contains(&name) || texts.len() < arguments.len();
                 self.operands(arguments);
                 self.build_files(&self.project.clone());
-                let texts: Vec<String> = arguments.iter().filter_map(|word| self.literal(word)).collect();
                 for text in &texts {
                     self.build_files(&self.path(text.split_once('=').map_or(text, |(_, value)| value)));
                 }
+            }
+            _ => self.all = true,
+        }
+    }
+
+    /// Binds a script that `by` runs, or the kernel: of a shell's what it runs in turn, of another's all that it could.
+    fn script(&mut self, text: &str, by: Option<&str>, depth: usize) {
+        let path = self.path(text);
+        if !path.starts_with(&self.project) || self.bound.runs.holds(&path) {
+            return;
+        }
+        let bytes = self.seal(&path).map(|content| content.bytes).unwrap_or_default();
+        if by.is_none() && bytes.contains(&0) {
+            return;
+        }
+        let first = bytes.split(|byte| *byte == b'\n').next().and_then(|line| line.strip_prefix(b"#!"));
+        let asked = first.map(|line| String::from_utf8_lossy(line).into_owned());
+        let asked = asked.as_deref().and_then(|line| {
+            let mut words = line.split_ascii_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
+            words.find(|word| *word != "env")
+        });
+        // Without a first line that names another, a shell reads it.
+        let reader = by.or(asked).unwrap_or("sh");
+        match String::from_utf8(bytes) {
+            Ok(text) if !text.is_empty() && (READABLE.contains(&reader) || matches!(reader, "." | "source")) => {
+                self.line(&text, depth + 1);
             }
             _ => self.all = true,
         }
@@ -286,11 +339,23 @@ impl Walk {
     /// Binds the file; a folder is none, what lies elsewhere is not the project's, and what cannot be read cannot be run.
     fn file(&mut self, text: &str) {
         let path = self.path(text);
-        let Ok(name) = path.strip_prefix(&self.project) else { return };
-        let name = format!("./{}", name.display());
-        if let Ok(bytes) = regular::read(&path, SCRIPT) {
-            self.bound.files.insert(name, hash(&path, &bytes));
+        self.bind(&path);
+    }
+
+    fn bind(&mut self, path: &Path) -> Option<Content> {
+        let name = format!("./{}", path.strip_prefix(&self.project).ok()?.display());
+        let content = content(path)?;
+        self.bound.files.insert(name, content.hash.clone());
+        Some(content)
+    }
+
+    /// Binds a file that is run as soon as a command is, whether it is there or not.
+    fn seal(&mut self, path: &Path) -> Option<Content> {
+        let content = self.bind(path);
+        if path.starts_with(&self.project) {
+            self.bound.runs.add(path, content.as_ref());
         }
+        content
     }
 
     fn build_files(&mut self, folder: &Path) {
@@ -299,14 +364,26 @@ impl Walk {
         }
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let known = entry.file_name().to_str().is_some_and(|name| BUILD_FILES.contains(&&*name.to_lowercase()));
-            if let Some(path) = entry.path().to_str().filter(|_| known) {
-                self.file(path);
+            if let Some(content) = known.then(|| self.seal(&entry.path())).flatten() {
+                self.included(folder, &content.bytes);
+            }
+        }
+    }
+
+    /// Binds what a build file names after `include` or `import`.
+    fn included(&mut self, folder: &Path, text: &[u8]) {
+        for line in String::from_utf8_lossy(text).lines() {
+            let mut words = line.split_ascii_whitespace();
+            if words.next().is_some_and(|word| matches!(word.trim_start_matches(['-', 's']), "include" | "import")) {
+                let paths = words.map(|word| lexical(&folder.join(word.trim_matches(['\'', '"']))));
+                paths.for_each(|path| drop(self.seal(&path)));
             }
         }
     }
 
     /// Binds every script below the folder, and whatever else the lines name.
-    fn everything(&mut self, top: &Path, lines: &[&str]) {
+    fn everything(&mut self, top: &Path) {
+        let lines = std::mem::take(&mut self.lines);
         self.bound.reach = self.bound.reach.max(Reach::Folder);
         let (mut left, mut seen, mut size) = (vec![top.to_owned()], 0, 0);
         while let Some(folder) = left.pop() {
@@ -317,12 +394,15 @@ impl Walk {
                 if kind.is_dir() {
                     // Nothing writes there unasked.
                     left.extend((name != ".git").then_some(path));
-                } else if is_script(&path, &name) || lines.iter().any(|line| line.contains(&name)) {
-                    let Ok(bytes) = regular::read(&path, SCRIPT) else { continue };
-                    size += bytes.len();
-                    let below = path.strip_prefix(&self.project).unwrap_or(&path);
-                    self.bound.files.insert(format!("./{}", below.display()), hash(&path, &bytes));
+                    continue;
                 }
+                let (script, named) = (is_script(&path, &name), lines.iter().any(|line| line.contains(&name)));
+                let content = match script {
+                    true if named && lines.iter().any(|line| has_word(line, &name)) => self.seal(&path),
+                    _ if script || named => self.bind(&path),
+                    _ => None,
+                };
+                size += content.map_or(0, |content| content.bytes.len());
                 if seen > MAX_NAMES || self.bound.files.len() > MAX_SCRIPTS || size > MAX_BYTES {
                     self.bound.reach = Reach::Session;
                     return;
@@ -332,14 +412,24 @@ impl Walk {
     }
 }
 
-fn hash(path: &Path, bytes: &[u8]) -> String {
-    let mut hash = sha256_hex(bytes);
-    if bytes.len() as u64 == SCRIPT
-        && let Ok(data) = path.metadata()
-    {
-        let _ = write!(hash, "{} {:?}", data.len(), data.modified().ok());
-    }
-    hash
+/// Whether a word holds a command of its own, such as `$(…)`.
+fn substitutes(word: &Word) -> bool {
+    word.pieces.iter().any(|piece| match piece {
+        Piece::Dynamic(expansion) => {
+            let source = expansion.source.replace("$((", "");
+            ["$(", "`", "<(", ">("].iter().any(|opening| source.contains(opening))
+        }
+        _ => false,
+    })
+}
+
+/// Whether a line names a file by the whole of its name.
+fn has_word(line: &str, name: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    line.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&line[..at], &line[at + name.len()..]);
+        !before.ends_with(part) && !after.starts_with(part)
+    })
 }
 
 /// Whether a shell, or another interpreter, could be meant to run the file.

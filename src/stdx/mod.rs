@@ -16,5 +16,6 @@ pub mod panics;
 pub mod process;
 pub mod regular;
 pub mod replace;
+pub mod sealed;
 pub mod secrecy;
 pub mod text;

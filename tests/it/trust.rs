@@ -97,8 +97,17 @@ fn a_line_is_bound_to_what_it_runs() {
         ("./s/h\\.sh", "s/h.sh", false),
         ("'./s/h x.sh'", "s/h x.sh", false),
         ("./s/a:b=c,d.sh", "s/a:b=c,d.sh", false),
-        ("npm test", "package.json", false),
-        ("make -C s", "s/Makefile", false),
+        ("gofmt -l .", "package.json", false),
+        ("npm test", "package.json", true),
+        ("npm test", "s/tools/x.js", true),
+        ("make -C s", "s/Makefile", true),
+        ("make -C s", "s/rules.mk", true),
+        ("python3 s/h.py", "s/other.py", true),
+        ("echo $(sh s/h.sh)", "s/h.sh", true),
+        ("sh tools/includes.sh", "s/lib.sh", false),
+        ("tools/runs.sh", "s/h.sh", false),
+        ("sh tools/builds.sh", "s/rules.mk", true),
+        ("sh tools/moves.sh", "s/h.sh", true),
         ("cd s && ./h.sh", "s/h.sh", true),
         ("cd s && sh h.txt", "s/h.txt", true),
         ("sh -c \"cd s; ./h.sh\"", "s/h.sh", true),
@@ -110,13 +119,16 @@ fn a_line_is_bound_to_what_it_runs() {
         ("cat s/h.sh | sh", "s/h.sh", true),
     ] {
         let hook = serde_json::json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": line}]}]}});
-        let user = User::new().file(JSON, &hook.to_string()).file(file, "one").file("README.md", "one");
+        let user = User::new().file(JSON, &hook.to_string()).file(file, "echo one").file("README.md", "one");
+        let user = user.file("tools/includes.sh", "#!/usr/bin/env bash\nset -e\n. ./s/lib.sh\n");
+        let user = user.file("tools/runs.sh", "sh s/h.sh \"$1\" || exit 1\n");
+        let user = user.file("tools/builds.sh", "make -C s\n").file("tools/moves.sh", "cd s && ./h.sh\n");
         let mut trust = Trust::default();
         trust.agree(&user.given(&trust).uses);
         let user = user.file("README.md", "two");
         assert_eq!(lines(&user, &trust), (0, vec![0, 1, 0]), "unchanged: {line}");
         assert_eq!(trust.difference(&user.given(&trust).uses).kept[0].contains("any script"), wide, "{line}");
-        let user = user.file(file, "two");
+        let user = user.file(file, "echo two");
         let new = trust.difference(&user.given(&trust).uses).new;
         let want = format!(" – changed: the content of ./{file}");
         assert!(new.len() == 1 && new[0].ends_with(&want), "{line}: {new:?}");
