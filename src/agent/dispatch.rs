@@ -43,7 +43,7 @@ struct Ready {
     call: ToolCall,
     tool: Arc<dyn Tool>,
     access: Access,
-    /// The file that it writes, links followed: what was decided about is what is written, or nothing is.
+    /// The file or folder that it names, links followed: what was decided about is what is read or written, or nothing is.
     target: Option<PathBuf>,
     /// It provably changes nothing: plan mode would let it run. Then undo need not speak of it, and nothing has to be on disk
     /// first.
@@ -52,6 +52,8 @@ struct Ready {
     quiet_git: bool,
     /// What PreToolUse hooks said of it.
     said: Option<Verdict>,
+    /// Nobody was asked.
+    unasked: bool,
 }
 
 /// A call that ran, or will not.
@@ -140,7 +142,13 @@ impl Agent {
             }
         }
         let mut able = Vec::with_capacity(ready.len());
+        let several = order.len() > 1;
         for call in ready {
+            // A question about another call may have been open for long.
+            if several && let Some(refused) = self.no_longer(&call) {
+                done.push(refused.into());
+                continue;
+            }
             match self.before(&call).await {
                 Ok(()) => able.push(call),
                 // What is there cannot be read, so it could not be put back: the model may go another way.

@@ -30,7 +30,7 @@ pub struct Decision {
     pub suggestions: Vec<Rule>,
     /// Git is started in it and passes because it only reads: it runs with [`QUIET_GIT`](super::QUIET_GIT).
     pub quiet_git: bool,
-    /// The file whose writing was judged, links followed.
+    /// The file or folder that was judged, links followed.
     pub target: Option<PathBuf>,
 }
 
@@ -62,9 +62,7 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
         Access::Free => named(query, None, Unruled::Allow),
         Access::Other { specifier, read_only } => other(query, specifier.as_deref(), *read_only),
     };
-    if let Access::Write { path } = query.access {
-        decision.target = Some(files.resolve(path));
-    }
+    decision.target = query.access.path().map(|path| files.resolve(path));
     if decision.behavior == Behavior::Allow
         && !query.rules.broken().is_empty()
         && !matches!(query.access, Access::Free)

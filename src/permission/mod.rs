@@ -26,7 +26,7 @@ mod vast;
 mod wrapper;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -159,12 +159,17 @@ pub enum Access {
 }
 
 impl Access {
-    /// The file that it writes, links followed. Taken before the decision: a write goes there or nowhere.
-    pub fn target(&self) -> Option<PathBuf> {
+    /// The file or folder that it names.
+    pub(crate) fn path(&self) -> Option<&Path> {
         match self {
-            Access::Write { path } => Some(links::resolve(path)),
+            Access::Read { path } | Access::Search { root: path } | Access::Write { path } => Some(path),
             _ => None,
         }
+    }
+
+    /// The same, links followed. Taken before the decision: the call goes there or nowhere.
+    pub fn target(&self) -> Option<PathBuf> {
+        self.path().map(links::resolve)
     }
 }
 

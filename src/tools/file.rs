@@ -18,18 +18,26 @@ use super::{Context, Dirs, FileChange, Output, diff};
 /// Largest file that can be edited, and whose content is remembered as seen.
 pub(super) const EDITABLE: u64 = 64 * 1024 * 1024;
 
-/// Opens a regular file for reading. Never waits for a writer, a device or a terminal.
+/// As `open_at`, wherever the path leads now.
+pub(super) fn open(path: &Path) -> Result<(File, Metadata), String> {
+    open_at(path, &links::resolve(path))
+}
+
+/// Opens the regular file that `path` led to, links followed, when it was decided about. Never waits for a writer, a device
+/// or a terminal.
 ///
 /// # Errors
 /// A sentence for the model that says what stands there and what to do instead.
-pub(super) fn open(path: &Path) -> Result<(File, Metadata), String> {
+pub(super) fn open_at(path: &Path, real: &Path) -> Result<(File, Metadata), String> {
     let shown = path.display();
     // Looked at before it is opened: opening alone has effects on some devices.
-    let before = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
+    let before = std::fs::metadata(real).map_err(|error| cannot_read(path, &error))?;
     if let Some(refusal) = refuse_kind(path, &before) {
         return Err(refusal);
     }
-    let file = regular::open(path).map_err(|error| cannot_read(path, &error))?;
+    let file = regular::open(real).map_err(|error| cannot_read(path, &error))?;
+    links::opened(&file, real)
+        .map_err(|error| format!("{shown} was not read: {error}. Repeat the call to ask again."))?;
     let metadata = file.metadata().map_err(|error| format!("{shown} cannot be read: {error}."))?;
     match refuse_kind(path, &metadata) {
         Some(refusal) => Err(refusal),
@@ -250,11 +258,16 @@ pub(super) fn check_target(path: &Path, target: Option<&Path>) -> Result<(), Str
     match target {
         Some(target) if target == now => links::still(target).map_err(|error| format!("Not done: {error}.")),
         _ => Err(format!(
-            "{} changed in the meantime and now leads to {}; nothing was written. Repeat the call to ask again.",
+            "{} changed in the meantime and now leads to {}; nothing was done. Repeat the call to ask again.",
             path.display(),
             now.display()
         )),
     }
+}
+
+/// The same for a place that is only looked at. Without a target nothing was asked, or decided.
+pub(super) fn check_place(path: &Path, context: &Context<'_>) -> Result<(), String> {
+    context.target.map_or(Ok(()), |target| check_target(path, Some(target)))
 }
 
 /// Declares a write of the path that a parameter names.

@@ -74,6 +74,9 @@ impl Tool for Glob {
             let (root, pattern) = input.place(context.dirs, context.home);
             let cwd = context.dirs.cwd.clone();
             let sight = context.sight.clone();
+            if let Err(refusal) = file::check_place(&root, context) {
+                return Output::error(refusal);
+            }
             search::run(context, move |stop| find(&root, &pattern, &cwd, &sight, &stop)).await
         })
     }

@@ -110,6 +110,9 @@ impl Tool for Grep {
             let root = context.dirs.absolute(input.path.as_deref().unwrap_or("."), context.home);
             let cwd = context.dirs.cwd.clone();
             let sight = context.sight.clone();
+            if let Err(refusal) = file::check_place(&root, context) {
+                return Output::error(refusal);
+            }
             search::run(context, move |stop| grep(&input, &root, &cwd, &sight, &stop)).await
         })
     }

@@ -49,6 +49,9 @@ impl Tool for Ls {
                 Ok(input) => context.dirs.absolute(&input.path, context.home),
                 Err(error) => return Output::error(error),
             };
+            if let Err(refusal) = file::check_place(&path, context) {
+                return Output::error(refusal);
+            }
             let sight = context.sight.clone();
             file::blocking(move || list(&path, &sight).unwrap_or_else(Output::error)).await
         })

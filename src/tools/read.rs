@@ -12,6 +12,7 @@ use crate::message::{Display, Effect, tokens};
 use crate::permission::Access;
 use crate::provider::ToolSpec;
 use crate::session::store::Store;
+use crate::stdx::links;
 
 use super::limit::Room;
 use super::{Context, Dirs, Output, Running, Tool, file, input, media, notebook};
@@ -63,8 +64,10 @@ impl Tool for Read {
             if let Err(error) = file::named(&input.file_path) {
                 return Output::error(error);
             }
+            let path = context.dirs.absolute(&input.file_path, context.home);
             let job = Job {
-                path: context.dirs.absolute(&input.file_path, context.home),
+                real: context.target.map_or_else(|| links::resolve(&path), Path::to_owned),
+                path,
                 from: input.offset.unwrap_or(1).max(1),
                 limit: input.limit.unwrap_or(u64::MAX).max(1),
                 room: Room::beside_notice(context.settings),
@@ -81,6 +84,8 @@ impl Tool for Read {
 /// One reading, apart from the session that it is for.
 struct Job {
     path: PathBuf,
+    /// Where it led when it was decided about.
+    real: PathBuf,
     from: u64,
     limit: u64,
     room: Room,
@@ -90,7 +95,7 @@ struct Job {
 
 impl Job {
     fn run(&self) -> Result<Output, String> {
-        let (mut file, metadata) = file::open(&self.path)?;
+        let (mut file, metadata) = file::open_at(&self.path, &self.real)?;
         let mut start = vec![0; 16 * 1024];
         let count = fill(&mut file, &mut start).map_err(|error| self.failed(&error))?;
         start.truncate(count);

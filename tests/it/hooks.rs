@@ -356,6 +356,38 @@ async fn undo_takes_back_what_a_formatter_made_of_a_change() {
     }
 }
 
+/// What was read without a question, or was approved, is read, or nothing is: it becomes a link while a question is open.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_is_read_where_it_was_decided_about() {
+    const ENV: &str = "tool: {name: Read, input: {file_path: .env}}";
+    for (first, meanwhile) in [
+        ("tool: {name: Read, input: {file_path: ../out/a.txt}}", "rm ../out/a.txt; ln -s key ../out/a.txt"),
+        ("tool: {name: Read, input: {file_path: n.txt}}", "rm n.txt; ln -s ../out/key n.txt"),
+        ("tool: {name: Read, input: {file_path: d/key}}", "mv d d2; ln -s ../out d"),
+        ("tool: {name: LS, input: {path: d}}", "mv d d2; ln -s ../out d"),
+        ("tool: {name: Glob, input: {path: d, pattern: '*'}}", "mv d d2; ln -s ../out d"),
+        ("tool: {name: Grep, input: {path: d, pattern: '.', output_mode: content}}", "mv d d2; ln -s ../out d"),
+    ] {
+        let script = format!("- reply: [{first}, {ENV}]\n- reply: [text: Done.]\n");
+        let harness = hooked("PermissionRequest", "Read", &format!("[ -e gone ] || {{ touch gone; {meanwhile}; }}"))
+            .file("n.txt", "mine\n")
+            .file("d/key", "mine\n")
+            .file(".env", "A=1\n")
+            .script(&script)
+            .answer(Answer::Yes)
+            .answer(Answer::Yes);
+        let out = harness.project().parent().unwrap().join("out");
+        std::fs::create_dir_all(&out).unwrap();
+        for (name, text) in [("a.txt", "mine"), ("key", "PRIVATE of mine"), ("secret-name", "")] {
+            std::fs::write(out.join(name), text).unwrap();
+        }
+        let trace = harness.prompt("go").run().await.trace();
+        let told = trace.contains("in the meantime") || trace.contains("came to need approval");
+        assert!(told && !trace.contains("PRIVATE") && !trace.contains("secret-name"), "{first}: {trace}");
+    }
+}
+
 /// What a yes was said to is written, or nothing is: the folder, or the file, becomes a link while the question is open.
 #[cfg(unix)]
 #[tokio::test]

@@ -77,7 +77,7 @@ impl Agent {
         let decision = self.decide_ready(&ready);
         tracing::debug!(tool = %ready.call.name, behavior = ?decision.behavior, "decided");
         match decision.behavior {
-            Behavior::Allow => Ok(Admission::Run(Ready { quiet_git: decision.quiet_git, ..ready })),
+            Behavior::Allow => Ok(Admission::Run(Ready { quiet_git: decision.quiet_git, unasked: true, ..ready })),
             Behavior::Deny => Ok(self.denied(&ready, &decision)),
             Behavior::Ask => match self.answered_by_hooks(ready, desk, cancel).await? {
                 // Its input may be another one now.
@@ -94,7 +94,7 @@ impl Agent {
             self.decide_by(&call.name, &access, Mode::Plan, rules).behavior == Behavior::Allow
         };
         let target = access.target();
-        Ready { call, tool, access, target, reads, quiet_git: false, said: None }
+        Ready { call, tool, access, target, reads, quiet_git: false, said: None, unasked: false }
     }
 
     /// A skill under its own name, however it was called, so that a rule against it holds. A rule may name an alias, too.

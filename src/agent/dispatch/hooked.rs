@@ -116,7 +116,7 @@ impl Agent {
         }
     }
 
-    /// The decision about a call. What was judged must be what the call will write: a link in the path may have come or gone
+    /// The decision about a call. What was judged must be what the call will touch: a link in the path may have come or gone
     /// since the call was made.
     pub(super) fn decide_ready(&self, ready: &Ready) -> Decision {
         let mut decision = self.decide_said(ready);
@@ -125,6 +125,25 @@ impl Agent {
             decision.reasons = vec![format!("its path changed in the meantime and now leads to {}", now.display())];
         }
         decision
+    }
+
+    /// Why a call does not run any more that was let through; none when it does.
+    pub(super) fn no_longer(&self, ready: &Ready) -> Option<ToolResult> {
+        let decision = self.decide_ready(ready);
+        match decision.behavior {
+            Behavior::Deny => match self.denied(ready, &decision) {
+                Admission::Refused(result) => Some(result),
+                _ => None,
+            },
+            Behavior::Ask if ready.unasked => {
+                let why = decision.reasons.into_iter().next().unwrap_or_default();
+                let text = format!(
+                    "Not run: while another call was waiting, this one came to need approval ({why}). Make it again."
+                );
+                Some(ToolResult::of_text(ready.call.id.clone(), Ended::Error, text))
+            }
+            _ => None,
+        }
     }
 
     /// The decision about a call, with what PreToolUse hooks said of it: their `ask` asks, their `allow` counts as an allow
@@ -196,7 +215,8 @@ impl Agent {
         }
         let call = |ready: &Ready| {
             let path = if let Access::Write { path } = &ready.access { Some(path.clone()) } else { None };
-            Call { call: ready.call.clone(), path, target: ready.target.clone(), result: None }
+            let target = ready.target.clone().filter(|_| path.is_some());
+            Call { call: ready.call.clone(), path, target, result: None }
         };
         Watched(ready.iter().map(call).collect())
     }
