@@ -220,7 +220,8 @@ impl Agent {
         if let Some(hooks) = skill.hooks.clone().filter(|_| self.trusts(skill)) {
             let origin = Origin::Skill(skill.name.clone());
             let base = skill.base().map(PathBuf::from);
-            let (registration, problems) = self.hooking.hooks.register(origin, base, &Value::Object(hooks));
+            let (hooks, sealed) = (Value::Object(hooks), self.hooks_run(skill));
+            let (registration, problems) = self.hooking.hooks.register(origin, base, &hooks, &sealed);
             run.hooks = Some(registration);
             for problem in problems {
                 desk.emit(Event::Notice { text: format!("`/{}` {}: {problem}", skill.name, skill.place()) }).await;

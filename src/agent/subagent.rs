@@ -279,7 +279,7 @@ impl Launcher {
         }
         let origin = hooks::Origin::Agent(definition.name.clone());
         // They end with the branch that they are registered in.
-        let (_registration, problems) = hooks.register(origin, None, &given.into());
+        let (_registration, problems) = hooks.register(origin, None, &given.into(), &definition.sealed);
         for problem in problems {
             tracing::warn!(agent = %definition.name, problem, "hooks of a definition");
         }

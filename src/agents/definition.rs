@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::permission::Mode;
+use crate::stdx::sealed::Sealed;
 use crate::thinking::Level;
 
 /// Where a definition comes from.
@@ -47,6 +48,8 @@ pub struct Definition {
     pub skills: Vec<String>,
     /// Hooks that are alive while it runs, in the shape of settings files.
     pub hooks: Option<Value>,
+    /// Files of the project that its hooks run, as they were when it was read.
+    pub sealed: Sealed,
     /// Its system prompt.
     pub prompt: Arc<str>,
 }
@@ -67,6 +70,7 @@ pub(super) fn builtin() -> Vec<Definition> {
         max_turns: None,
         skills: Vec::new(),
         hooks: None,
+        sealed: Sealed::default(),
         prompt: prompt.trim().into(),
     };
     let reading = ["Read", "Grep", "Glob", "LS", "Bash", "WebFetch", "WebSearch", "TodoWrite"];

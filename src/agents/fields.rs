@@ -83,6 +83,7 @@ pub(super) fn definition(
         max_turns: fields.max_turns(),
         skills: fields.names("skills"),
         hooks: fields.hooks(),
+        sealed: crate::stdx::sealed::Sealed::default(),
         prompt: prompt.into(),
     }
 }

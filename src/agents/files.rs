@@ -12,6 +12,7 @@ use crate::permission::{Bound, Trust, Use};
 use crate::stdx::ansi::shown;
 use crate::stdx::frontmatter::{FaultKind, Frontmatter};
 use crate::stdx::regular;
+use crate::stdx::sealed::Sealed;
 
 /// Largest file that is read, in bytes.
 const LARGEST: u64 = 256 << 10;
@@ -52,7 +53,8 @@ pub fn load(folders: Folders) -> Definitions {
     let mut all = Definitions { diagnostics: project.diagnostics, ..Definitions::default() };
     let mut last = Vec::new();
     for mut definition in project.all {
-        let uses = uses(&definition, folders.project, &found);
+        let (uses, sealed) = uses(&definition, folders.project, &found);
+        definition.sealed = sealed;
         if uses.iter().all(|used| folders.trust.covers(used)) {
             all.all.push(definition);
         } else {
@@ -67,13 +69,15 @@ pub fn load(folders: Folders) -> Definitions {
 }
 
 /// What of a project's definition needs the user's word: all that runs, that sends elsewhere, or that takes another's place.
-fn uses(definition: &Definition, project: &Path, others: &Definitions) -> Vec<Use> {
-    let mut uses = Vec::new();
+/// Also the files that its hooks run.
+fn uses(definition: &Definition, project: &Path, others: &Definitions) -> (Vec<Use>, Sealed) {
+    let (mut uses, mut sealed) = (Vec::new(), Sealed::default());
     let name = &definition.name;
     if let Some(hooks) = &definition.hooks {
         let (read, _) = hooks::Definitions::read(hooks);
         if !read.0.is_empty() {
             let runs = Bound::commands(project, read.all().map(|(_, _, hook)| hook.command.as_str()));
+            sealed = runs.runs().clone();
             let line = shown(&format!("the agent {name}: {}", read.lines().join("; ")));
             uses.push(Use::running(format!("hooks of the agent {name}"), line, &hooks.to_string(), &runs));
         }
@@ -90,7 +94,7 @@ fn uses(definition: &Definition, project: &Path, others: &Definitions) -> Vec<Us
         let bound = format!("{description}{tools:?}{disallowed:?}{mode:?}{thinking:?}{max_turns:?}{skills:?}{prompt}");
         add("place", format!("the agent {name} of the folder, in place of yours"), bound);
     }
-    uses
+    (uses, sealed)
 }
 
 /// The folder itself and those above it up to the one that holds `.git`; the folder alone outside of repositories.

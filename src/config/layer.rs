@@ -17,6 +17,7 @@ use crate::hooks::Definitions;
 use crate::stdx::ansi::shown;
 use crate::stdx::nearest::nearest;
 use crate::stdx::regular;
+use crate::stdx::sealed::Sealed;
 
 /// Where settings come from; later ones win over earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,6 +67,8 @@ pub(crate) struct Layer {
     pub source: Source,
     pub file: Option<PathBuf>,
     pub table: Table,
+    /// Files of the project that what it sets runs, by command or key.
+    pub runs: BTreeMap<String, Sealed>,
     places: BTreeMap<String, Place>,
 }
 
@@ -78,7 +81,7 @@ enum Place {
 impl Layer {
     /// A layer without a file.
     pub(crate) fn new(source: Source, table: Table) -> Layer {
-        let mut layer = Layer { source, file: None, table, places: BTreeMap::new() };
+        let mut layer = Layer { source, file: None, table, runs: BTreeMap::new(), places: BTreeMap::new() };
         layer.resolve();
         layer
     }

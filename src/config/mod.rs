@@ -29,6 +29,7 @@ pub use settings::Config;
 use crate::hooks::{Given, Origin, Switch};
 use crate::permission::{Behavior, Trust, Use};
 use crate::stdx::ansi::shown;
+use crate::stdx::sealed::Sealed;
 use layer::{Layer, adds_up, leaves, merge, path_of};
 use paths::{Env, Paths};
 use shape::Shape;
@@ -198,6 +199,12 @@ impl Loaded {
         Loaded { broken, uses, withheld, ..loaded }
     }
 
+    /// Files of the project that what the user agreed to runs.
+    pub fn runs(&self) -> Vec<PathBuf> {
+        let files = self.layers.iter().flat_map(|layer| layer.runs.values()).flat_map(Sealed::paths);
+        files.map(Path::to_owned).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+    }
+
     /// Every key that somebody set: none of them a table, in the order of their names.
     pub fn given_keys(&self) -> Vec<String> {
         let mut keys = std::collections::BTreeSet::new();
@@ -243,7 +250,7 @@ impl Loaded {
             };
             // What cannot be read has been told, and the file was left out.
             let definitions = layer.hooks().unwrap_or_default();
-            (!definitions.0.is_empty()).then_some(Given { origin, root: None, definitions })
+            (!definitions.0.is_empty()).then_some(Given { origin, root: None, definitions, sealed: layer.runs.clone() })
         };
         let policy = self.layers.iter().filter(|layer| layer.source == Source::Policy);
         let off = policy.into_iter().any(|layer| layer.table.get("disable_all_hooks") == Some(&Value::Boolean(true)));

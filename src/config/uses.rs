@@ -24,10 +24,15 @@ pub(super) struct Place<'a> {
 
 /// Takes everything out of a layer that the user has not agreed to. Returns all that needs it, whether agreed to or not.
 pub(super) fn withhold(layer: &mut Layer, place: Place, trust: &Trust) -> Vec<Use> {
-    let mut uses = Vec::new();
+    let (mut uses, runs) = (Vec::new(), &mut layer.runs);
     sift(&mut layer.table, "", &mut |key, value| {
-        let used = of(place, key, value);
+        let (used, bound, commands) = of(place, key, value);
         let keep = trust.covers(&used);
+        if keep {
+            for what in commands.into_iter().chain([key.to_owned()]) {
+                runs.entry(what).or_default().join(bound.runs());
+            }
+        }
         uses.push(used);
         keep
     });
@@ -36,11 +41,12 @@ pub(super) fn withhold(layer: &mut Layer, place: Place, trust: &Trust) -> Vec<Us
 
 /// The rule that a project's file would grant.
 pub(super) fn grant(place: Place, rule: &str) -> Use {
-    of(place, "permissions.allow", &Value::String(rule.to_owned()))
+    of(place, "permissions.allow", &Value::String(rule.to_owned())).0
 }
 
-fn of(place: Place, key: &str, value: &Value) -> Use {
-    let name = place.name;
+/// Also what of the project it runs, and the commands that do.
+fn of(place: Place, key: &str, value: &Value) -> (Use, Bound, Vec<String>) {
+    let (name, mut commands) = (place.name, Vec::new());
     let (mut shown_value, mut bound, mut runs) = (format!("{key} = {value}"), String::new(), Bound::default());
     if let Some(event) = key.strip_prefix("hooks.") {
         let group = Table::from_iter([(event.to_owned(), Value::Array(vec![value.clone()]))]);
@@ -48,11 +54,13 @@ fn of(place: Place, key: &str, value: &Value) -> Use {
         // Commands that would run are told as a person can judge them; the rest of the group is bound all the same.
         shown_value = hooks.lines().join("; ");
         bound = value.to_string();
-        runs = Bound::commands(place.project, hooks.all().map(|(_, _, hook)| hook.command.as_str()));
+        commands.extend(hooks.all().map(|(_, _, hook)| hook.command.clone()));
+        runs = Bound::commands(place.project, commands.iter().map(String::as_str));
     } else if let Some(text) = value.as_str().filter(|_| key.starts_with("env.")) {
         runs = Bound::value(place.project, text);
     }
-    Use::running(format!("{key} ({name})"), shown(&format!("{shown_value} ({name})")), &bound, &runs)
+    let used = Use::running(format!("{key} ({name})"), shown(&format!("{shown_value} ({name})")), &bound, &runs);
+    (used, runs, commands)
 }
 
 fn sift(table: &mut Table, prefix: &str, keep: &mut dyn FnMut(&str, &Value) -> bool) {

@@ -95,8 +95,7 @@ impl Engine {
         self.agent.policy.trust.join(remembered);
         self.loaded = self.setup.loaded.with_project(&self.setup.project, &self.agent.policy.trust);
         let (rules, problems) = super::open::rules(&self.loaded);
-        let folders = &self.loaded.config.permissions.additional_directories;
-        let places = super::open::places(&self.setup.paths, &self.setup.project, folders);
+        let places = super::open::places_with(&self.setup, &self.loaded);
         self.agent.take_rules(rules, places);
         let (given, switch) = self.loaded.hooks();
         self.agent.hooking.hooks.reconfigure(given, switch);

@@ -54,11 +54,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let definitions = definitions(&setup.paths, &setup.project, &trust);
     let toolbox = toolbox(&setup, &definitions)?;
     let (rules, problems) = rules(&loaded);
-    let policy = agent::Policy {
-        rules,
-        places: places(&setup.paths, &setup.project, &loaded.config.permissions.additional_directories),
-        trust,
-    };
+    let policy = agent::Policy { rules, places: places_with(&setup, &loaded), trust };
     let settings = agent::Settings {
         tools: Arc::new(loaded.config.tool_settings(&model.spec)),
         max_tries: loaded.config.network.max_retries.saturating_add(1).min(10),
@@ -174,6 +170,12 @@ pub fn root() -> Root {
     Root::No
 }
 
+/// Where work may happen under these settings, and what is protected.
+pub(super) fn places_with(setup: &Setup, loaded: &Loaded) -> Places {
+    let added = &loaded.config.permissions.additional_directories;
+    Places { run: loaded.runs(), ..places(&setup.paths, &setup.project, added) }
+}
+
 /// Where work may happen, and what is protected, for a project with further folders.
 pub fn places(paths: &Paths, project: &Path, added: &[PathBuf]) -> Places {
     Places {
@@ -183,6 +185,7 @@ pub fn places(paths: &Paths, project: &Path, added: &[PathBuf]) -> Places {
         home: paths.user_home.clone(),
         cocode_home: paths.home.clone(),
         own: vec![paths.config_dir.clone(), paths.state_dir.clone(), paths.managed_dir.clone()],
+        run: Vec::new(),
         free_reads: Vec::new(),
         free_writes: Vec::new(),
     }

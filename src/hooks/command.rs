@@ -40,6 +40,13 @@ pub(super) struct Ran {
     pub(super) millis: u64,
 }
 
+impl Ran {
+    /// Of a hook that did not start, and why.
+    pub(super) fn none(why: String) -> Ran {
+        Ran { end: End::NotStarted(why), stdout: String::new(), stderr: String::new(), millis: 0 }
+    }
+}
+
 /// Runs a hook to its end. A dropped future leaves no process behind.
 pub(super) async fn run(
     line: &str,

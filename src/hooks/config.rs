@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::event::Event;
 use super::matcher::Matcher;
 use crate::stdx::nearest::nearest;
+use crate::stdx::sealed::Sealed;
 
 /// Longest timeout that a hook may ask for, in seconds.
 const MAX_TIMEOUT: f64 = 86_400.0;
@@ -96,6 +97,8 @@ pub struct Given {
     /// The folder of the plugin or skill, for `CLAUDE_PLUGIN_ROOT`.
     pub root: Option<PathBuf>,
     pub definitions: Definitions,
+    /// Files that commands run, and that must hold what they held when the user agreed to them.
+    pub sealed: BTreeMap<String, Sealed>,
 }
 
 impl Definitions {

@@ -19,6 +19,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use crate::stdx::hash::sha256_hex;
+use crate::stdx::sealed::Sealed;
 
 pub use command::Settings;
 pub use config::{Definition, Definitions, Given, Group, Kind, Origin};
@@ -26,6 +27,7 @@ pub use event::{EndReason, Event, Occasion, Place, StartSource, Trigger};
 pub use outcome::{Decision, Outcome, Verdict};
 pub use report::{Ended, Report};
 
+use command::Ran;
 use matcher::Matcher;
 
 /// How long a hook may run when it does not say.
@@ -60,6 +62,7 @@ struct Hook {
     beside: bool,
     origin: Origin,
     root: Option<PathBuf>,
+    sealed: Sealed,
 }
 
 /// What is remembered of the runs of a session.
@@ -129,13 +132,21 @@ impl Hooks {
         }
     }
 
-    /// Adds the hooks of a frontmatter until `remove`. The second part names what of it cannot be used.
+    /// Adds the hooks of a frontmatter until `remove`; each runs while the `sealed` files are as they were. The second part
+    /// names what of it cannot be used.
     #[must_use = "the hooks stay until they are removed"]
-    pub fn register(&mut self, origin: Origin, root: Option<PathBuf>, hooks: &Value) -> (Registration, Vec<String>) {
+    pub fn register(
+        &mut self,
+        origin: Origin,
+        root: Option<PathBuf>,
+        hooks: &Value,
+        sealed: &Sealed,
+    ) -> (Registration, Vec<String>) {
         let (definitions, problems) = Definitions::read(hooks);
+        let sealed = definitions.all().map(|(_, _, hook)| (hook.command.clone(), sealed.clone())).collect();
         let registration = Registration(self.next);
         self.next += 1;
-        self.registered.push((registration, hooks_of(Given { origin, root, definitions })));
+        self.registered.push((registration, hooks_of(Given { origin, root, definitions, sealed })));
         (registration, problems)
     }
 
@@ -253,9 +264,19 @@ async fn run_all(
     }
     let (input, name) = (occasion.input(place), occasion.name());
     let usual = if occasion.event == Event::SessionEnd { TIMEOUT_AT_END } else { TIMEOUT };
-    let runs = chosen.iter().map(|hook| {
-        let timeout = hook.timeout.unwrap_or(usual);
-        command::run(&hook.command, hook.root.as_deref(), timeout, &input, place, settings)
+    let input = &input;
+    let runs = chosen.iter().map(|hook| async move {
+        if let Some(file) = hook.sealed.broken() {
+            let file = file.strip_prefix(&place.project).unwrap_or(file).display();
+            return Ran::none(format!(
+                "not run: {file} changed since you trusted this folder; the next start asks again"
+            ));
+        }
+        // What a folder's line runs was looked up from there.
+        let of_project = matches!(hook.origin, Origin::Project(_)) || !hook.sealed.is_empty();
+        let cwd = if of_project { &place.project } else { &place.cwd };
+        let (timeout, place) = (hook.timeout.unwrap_or(usual), Place { cwd: cwd.clone(), ..place.clone() });
+        command::run(&hook.command, hook.root.as_deref(), timeout, input, &place, settings).await
     });
     let all = join_all(runs).await;
     for (hook, ran) in chosen.iter().zip(all) {
@@ -273,7 +294,7 @@ async fn run_all(
 
 /// The hooks of one source; those that cannot run were named when it was read.
 fn hooks_of(given: Given) -> Vec<Arc<Hook>> {
-    let Given { origin, root, definitions } = given;
+    let Given { origin, root, definitions, sealed } = given;
     let hook = |(event, matcher, definition): (Event, Option<&str>, &Definition)| {
         let identity = format!("{event}\0{}\0{}\0{origin}", matcher.unwrap_or_default(), definition.command);
         Some(Arc::new(Hook {
@@ -287,6 +308,7 @@ fn hooks_of(given: Given) -> Vec<Arc<Hook>> {
             beside: definition.beside,
             origin: origin.clone(),
             root: root.clone(),
+            sealed: sealed.get(&definition.command).cloned().unwrap_or_default(),
         }))
     };
     definitions.all().filter_map(hook).collect()

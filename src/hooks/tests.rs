@@ -9,7 +9,7 @@ use super::*;
 fn given(origin: Origin, hooks: Value) -> Given {
     let (definitions, problems) = Definitions::read(&hooks);
     assert_eq!(problems, [] as [String; 0]);
-    Given { origin, root: None, definitions }
+    Given { origin, root: None, definitions, sealed: Default::default() }
 }
 
 fn user(hooks: Value) -> Hooks {
@@ -75,7 +75,8 @@ async fn once_is_once_in_a_session() {
 async fn registered_hooks_last_until_they_are_removed() {
     let mut hooks = Hooks::default();
     let raw = json!({ "Stop": [group("", &["echo ${CLAUDE_PLUGIN_ROOT}"])], "Halt": [] });
-    let (registration, problems) = hooks.register(Origin::Skill("x".into()), Some("/skill".into()), &raw);
+    let (registration, problems) =
+        hooks.register(Origin::Skill("x".into()), Some("/skill".into()), &raw, &Sealed::default());
     assert_eq!(problems, ["`hooks.Halt` is ignored: there is no such event"]);
     assert_eq!(run(&hooks, &Occasion::stop(false)).await, ["/skill"]);
     let branch = hooks.branch();

@@ -24,6 +24,8 @@ pub struct Places {
     pub cocode_home: PathBuf,
     /// Our config and log folders and other files of ours: written only after a question, and read only after one.
     pub own: Vec<PathBuf>,
+    /// Files of the project that hooks and settings run which the user agreed to.
+    pub run: Vec<PathBuf>,
     /// Read without a question: this session's `tool-results/` and `blobs/`, the plan file, invoked skills' folders. Real
     /// paths: a link that takes the place of one later opens nothing.
     pub free_reads: Vec<PathBuf>,
@@ -81,7 +83,8 @@ impl Places {
                 return Some(format!("{} is our own or the shell's", shown(path)));
             }
         }
-        None
+        let run = self.run.iter().any(|file| under(&lexical, file) || under(&real, &files.resolve(file)));
+        run.then(|| format!("{} is run by a hook or a setting of this folder", shown(path)))
     }
 
     /// Whether the path has a hidden part in the workspace, and is none of the few such files that configure nothing.
@@ -235,6 +238,7 @@ impl Places {
             home: Some("/home/u".into()),
             cocode_home: "/home/u/.claude".into(),
             own: vec!["/home/u/.config/cocode".into(), "/home/u/.local/state/cocode".into()],
+            run: vec!["/p/tools/hook.sh".into()],
             free_reads: vec!["/home/u/.claude/0192f0c1-2345-7000-8000-000000000001/tool-results".into()],
             free_writes: vec!["/home/u/.claude/plans/plan.md".into()],
         }
@@ -367,6 +371,9 @@ mod tests {
             ("/p/.gitignore", false),
             ("/p/src/git/config", false),
             ("/p/src/main.rs", false),
+            ("/p/tools/hook.sh", true),
+            ("/p/Tools/../tools/HOOK.sh", true),
+            ("/p/tools/other.sh", false),
         ] {
             assert_eq!(places.protected(Path::new(path), &files).is_some(), want, "{path}");
         }

@@ -388,6 +388,46 @@ async fn a_file_is_read_where_it_was_decided_about() {
     }
 }
 
+/// What a folder's hook runs is what was trusted, to the end of the session: changing it asks in every mode, and what
+/// changed all the same does not run.
+#[tokio::test]
+async fn a_folders_hook_runs_what_was_trusted_and_nothing_else() {
+    let settings = json!({ "hooks": hook("PostToolUse", "Read", "sh ./hook.sh") }).to_string();
+    let read = |file: &str| format!("- reply: [tool: {{name: Read, input: {{file_path: {file}}}}}]\n");
+    let edit = |file: &str| {
+        let input = format!("{{file_path: {file}, old_string: old, new_string: new}}");
+        format!("- reply: [tool: {{name: Edit, input: {input}}}]\n")
+    };
+    let bash = |line: &str| format!("- reply: [tool: {{name: Bash, input: {{command: \"{line}\"}}}}]\n");
+    for (change, asks, ran) in [
+        (edit("hook.sh"), 1, "old\nlib\n"),
+        (bash("sed -i s/old/new/ hook.sh"), 1, "old\nlib\n"),
+        (bash("cp n.txt lib.sh"), 1, "old\nlib\n"),
+        (bash("cp n.txt other.sh"), 0, "old\nlib\nold\nlib\n"),
+        // A file of the same name elsewhere is not what was trusted.
+        (bash("cd sub"), 0, "old\nlib\nold\nlib\n"),
+    ] {
+        let done = Harness::new()
+            .file(".claude/settings.json", &settings)
+            .file("hook.sh", "#!/bin/sh\necho old >> ran.txt\n. ./lib.sh\n")
+            .file("lib.sh", "echo lib >> ran.txt\n")
+            .file("n.txt", "echo new >> ran.txt\n")
+            .file("sub/n.txt", "")
+            .file("sub/hook.sh", "echo new >> ran.txt\n")
+            .mode(Mode::AcceptEdits)
+            .script(&(read("hook.sh") + &change + &read("n.txt") + "- reply: [text: Done.]\n"))
+            .answer(Answer::Yes)
+            .answer(Answer::Yes)
+            .prompt("go")
+            .run()
+            .await;
+        let trace = done.trace();
+        assert_eq!(lines(&trace, &["ask Edit", "ask Bash"]).len(), asks, "{change}{trace}");
+        assert_eq!(done.read("ran.txt"), ran, "{change}{trace}");
+        assert_eq!(trace.contains("changed since you trusted"), asks > 0, "{change}{trace}");
+    }
+}
+
 /// What a yes was said to is written, or nothing is: the folder, or the file, becomes a link while the question is open.
 #[cfg(unix)]
 #[tokio::test]

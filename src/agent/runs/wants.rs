@@ -8,6 +8,7 @@ use crate::commands::{Skill, Source as From};
 use crate::hooks;
 use crate::permission::{Bound, Use};
 use crate::stdx::ansi::shown;
+use crate::stdx::sealed::Sealed;
 
 impl Agent {
     /// What a skill of the project needs the user's word for and has not got.
@@ -47,11 +48,7 @@ impl Agent {
         if let Some(model) = &skill.model {
             add("model", format!("the model {model} for /{}", skill.name), place.clone(), Bound::default());
         }
-        if let Some(given) = &skill.hooks {
-            let given = Value::Object(given.clone());
-            let (hooks, _) = hooks::Definitions::read(&given);
-            let commands = hooks.all().map(|(_, _, hook)| hook.command.as_str());
-            let runs = Bound::commands(&self.policy.places.project, commands);
+        if let Some((given, hooks, runs)) = self.hooks_of(skill) {
             let line = format!("hooks of /{} ({place}): {}", skill.name, hooks.lines().join("; "));
             add("hooks", line, format!("{place}{given}"), runs);
         }
@@ -63,6 +60,21 @@ impl Agent {
             add("folder", format!("/{} reads {} unasked", skill.name, real.display()), place.clone(), Bound::default());
         }
         uses
+    }
+
+    /// The hooks of a skill, as written and as read, and what of the project they run.
+    fn hooks_of(&self, skill: &Skill) -> Option<(Value, hooks::Definitions, Bound)> {
+        let given = Value::Object(skill.hooks.clone()?);
+        let (hooks, _) = hooks::Definitions::read(&given);
+        let commands = hooks.all().map(|(_, _, hook)| hook.command.as_str());
+        let runs = Bound::commands(&self.policy.places.project, commands);
+        Some((given, hooks, runs))
+    }
+
+    /// Files that must stay as they are while the hooks of a project's skill run.
+    pub(super) fn hooks_run(&self, skill: &Skill) -> Sealed {
+        let runs = self.hooks_of(skill).filter(|_| skill.source == From::ProjectSettings);
+        runs.map(|(_, _, bound)| bound.runs().clone()).unwrap_or_default()
     }
 
     /// The commands in the text of a skill.
