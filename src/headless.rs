@@ -12,7 +12,7 @@ use std::pin::Pin;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::commands::{Kind as CommandKind, Parsed, Registry};
+use crate::commands::{Parsed, Registry};
 use crate::engine::{self, Handle};
 use crate::hooks::Report;
 use crate::message::{Kind, Usage};
@@ -225,8 +225,10 @@ impl Run<'_> {
         mut stopped: Pin<&mut impl Future<Output = Exit>>,
     ) -> io::Result<bool> {
         let Typed { text, piped, thinking } = typed;
+        // A skill is a prompt, and so is a task to plan: they end with their turn.
+        let mut reports = false;
         let op = match self.registry.parse_line(&text) {
-            Parsed::Command { command, .. } if piped && command.kind != CommandKind::Prompt => {
+            Parsed::Command { command, args } if piped && !command.makes_turn(args) => {
                 return self.wrong(&format!("/{} reads nothing from standard input: add `< /dev/null`", command.name));
             }
             Parsed::Message => {
@@ -236,18 +238,16 @@ impl Run<'_> {
                 let text = format!("`thinking` goes with a message, not with /{}: use --thinking", command.name);
                 return self.wrong(&text);
             }
-            Parsed::Command { command, args } if command.headless => {
+            Parsed::Command { command, .. } if command.needs_terminal() => {
+                return self.wrong(&format!("/{} needs a terminal", command.name));
+            }
+            Parsed::Command { command, args } => {
+                reports = !command.makes_turn(args);
                 Op::Command { name: command.name.clone(), args: args.to_owned() }
             }
-            Parsed::Command { command, .. } => return self.wrong(&format!("/{} needs a terminal", command.name)),
-            Parsed::Unknown { name, nearest } => {
-                let hint = nearest.map(|nearest| format!("; did you mean /{nearest}?")).unwrap_or_default();
-                return self.wrong(&format!("there is no command /{name}{hint}"));
-            }
+            Parsed::Unknown { name } => return self.wrong(&self.registry.unknown(name)),
         };
-        // A skill is a prompt, and so is a task to plan: they end with their turn.
-        let skill = |name: &str| self.registry.find(name).is_some_and(|found| found.kind == CommandKind::Prompt);
-        let command = matches!(&op, Op::Command { name, args } if !skill(name) && !engine::plans(name, args));
+        let command = reports;
         let mut begun = command || matches!(op, Op::Prompt { .. });
         (self.answer, self.failed, self.rounds) = (String::new(), None, 0);
         if handle.ops.send(op).await.is_err() {

@@ -15,13 +15,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use self::rows::{AgentLog, Changes, Earlier, MemoryRow, ModelRow, Part, PromptRow, Queued, RuleRow, SessionRow};
-use crate::commands::Registry;
 use crate::commands::report::SkillRow;
+use crate::commands::{Builtin, Registry};
 use crate::hooks::Report;
 use crate::message::{CallId, Message, Todo, Usage};
 use crate::permission::Mode;
 use crate::session::entry::{Restore, Seq};
 
+pub use crate::commands::ListKind;
 use crate::thinking::{Level, Override};
 pub use task::{Asker, Task};
 pub use thinking::{Thinking, ThinkingInfo};
@@ -116,22 +117,11 @@ pub enum Op {
     Shutdown,
 }
 
-/// Lists that only the engine can gather.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ListKind {
-    Sessions,
-    Models,
-    Rules,
-    /// Files that every session of the folder begins with.
-    Memory,
-    /// The user messages that `Op::Rewind` can go back to.
-    Prompts,
-    /// What was typed in this project before, oldest first.
-    History,
-    Skills,
-    /// What the session changed in files, and what is not committed.
-    Changes,
+impl Op {
+    /// A command of the program.
+    pub fn builtin(builtin: Builtin, args: impl Into<String>) -> Op {
+        Op::Command { name: builtin.name().to_owned(), args: args.into() }
+    }
 }
 
 impl ListKind {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use super::builtin::Builtin;
 use super::diagnostic::{Diagnostic, Severity};
 use super::discover::{Folders, Stamps, discover};
 use super::registry::{Command, Registry, Standing};
@@ -50,7 +51,7 @@ struct State {
     /// The old commands were named.
     named_legacy: bool,
     /// Built-ins that work when typed, but are not listed.
-    hidden: &'static [&'static str],
+    hidden: &'static [Builtin],
     /// Front ends have not heard of `now`.
     news: bool,
 }
@@ -147,11 +148,11 @@ impl Catalog {
     }
 
     /// From now on lists and completion leave these built-ins out, and only these.
-    pub fn hide(&self, names: &'static [&'static str]) {
+    pub fn hide(&self, hidden: &'static [Builtin]) {
         let mut state = self.state();
-        if state.hidden != names {
-            state.hidden = names;
-            Arc::make_mut(&mut state.now).registry.hide(names);
+        if state.hidden != hidden {
+            state.hidden = hidden;
+            Arc::make_mut(&mut state.now).registry.hide(hidden);
             state.news = true;
         }
     }
@@ -272,7 +273,7 @@ mod tests {
         check("bundled:a", None);
         check("project:help", Some("own help"));
         check("help", None);
-        assert_eq!(now.registry.find("help").unwrap().source, crate::commands::Source::Builtin);
+        assert_eq!(now.registry.find("help").unwrap().builtin(), Some(Builtin::Help));
         let standings: Vec<_> = now
             .skills
             .iter()
@@ -292,7 +293,7 @@ mod tests {
         let model: Vec<&str> = now
             .registry
             .model_invocable()
-            .filter(|row| row.source != Source::Bundled)
+            .filter(|row| row.source() != Some(&Source::Bundled))
             .map(|row| row.name.as_str())
             .collect();
         assert_eq!(model, ["a", "project:help"]);
@@ -313,7 +314,7 @@ mod tests {
         }
         let (now, _) = catalog(dir.path()).refresh();
         let names = |rows: Vec<&Command>| {
-            let own = rows.iter().filter(|row| row.source != Source::Bundled);
+            let own = rows.iter().filter(|row| row.source() != Some(&Source::Bundled));
             own.map(|row| row.name.clone()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(names(now.registry.model_invocable().collect()), "hidden plain when");

@@ -1,5 +1,6 @@
 //! Slash commands and skills: one list of them, whatever they come from.
 
+mod builtin;
 pub mod catalog;
 mod complete;
 pub mod diagnostic;
@@ -11,6 +12,7 @@ pub mod report;
 pub mod skill;
 pub mod usage;
 
+pub use builtin::{Builtin, ListKind, Screen, Server};
 pub use catalog::Catalog;
 pub use complete::Completion;
 pub use diagnostic::{Diagnostic, Severity};

@@ -7,28 +7,25 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 
 use super::Completion;
+use super::builtin::{Builtin, Needs, Row};
 use super::complete::complete;
 use super::interface::Interface;
 use super::skill::Skill;
 use crate::stdx::nearest::nearest;
 
-/// What running a command means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// What runs a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Runs here; its result is text.
-    Local,
-    /// Becomes a user message.
-    Prompt,
-    /// Opens a dialog. With arguments, or without a screen, it answers with text.
-    Ui,
+    Builtin(Builtin),
+    /// A skill from there: it becomes a user message.
+    Skill(Source),
 }
 
-/// Who provides a command.
+/// Who provides a skill.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    Builtin,
     /// Shipped with the program.
     Bundled,
     /// `/etc/cocode`: the administrator.
@@ -48,7 +45,6 @@ impl Source {
     /// What stands before the colon in `/user:name`, and behind a command in lists.
     pub fn tag(&self) -> &str {
         match self {
-            Source::Builtin => "built-in",
             Source::Bundled => "bundled",
             Source::PolicySettings => "managed",
             Source::UserSettings => "user",
@@ -59,11 +55,10 @@ impl Source {
     }
 }
 
-/// What a command was made from.
+/// What a skill was made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadedFrom {
-    Builtin,
     /// A folder of skills.
     Skills,
     Plugin,
@@ -89,44 +84,31 @@ pub struct Command {
     /// What may follow the name, such as `[id]`.
     pub argument_hint: Option<String>,
     pub kind: Kind,
-    pub source: Source,
-    pub loaded_from: LoadedFrom,
-    /// False: as if it were not there.
-    pub enabled: bool,
     /// Works when typed, but is neither completed nor listed.
     pub hidden: bool,
     /// False: it is refused when typed.
     pub user_invocable: bool,
     /// False: the model may not call it.
     pub for_model: bool,
-    /// Works without a screen (`cocode -p "/cost"`).
-    pub headless: bool,
-    /// Works while a turn runs. A prompt waits for the turn's end by itself.
-    pub while_busy: bool,
     pub interface: Option<Interface>,
     /// How much it was used lately, in thousandths.
     pub score: u64,
 }
 
 impl Command {
-    fn builtin(kind: Kind, name: &str, description: &str) -> Command {
+    fn of_row(row: &Row) -> Command {
         Command {
-            name: name.into(),
-            aliases: Vec::new(),
+            name: row.name.into(),
+            aliases: row.aliases.iter().map(|alias| (*alias).to_owned()).collect(),
             qualified: None,
-            description: description.into(),
+            description: row.about.into(),
             has_description: true,
             when_to_use: None,
-            argument_hint: None,
-            kind,
-            source: Source::Builtin,
-            loaded_from: LoadedFrom::Builtin,
-            enabled: true,
+            argument_hint: Some(row.hint.to_owned()).filter(|hint| !hint.is_empty()),
+            kind: Kind::Builtin(row.builtin()),
             hidden: false,
             user_invocable: true,
             for_model: false,
-            headless: false,
-            while_busy: false,
             interface: None,
             score: 0,
         }
@@ -142,15 +124,10 @@ impl Command {
             has_description: skill.has_description,
             when_to_use: skill.when_to_use.clone(),
             argument_hint: skill.argument_hint.clone(),
-            kind: Kind::Prompt,
-            source: skill.source.clone(),
-            loaded_from: skill.loaded_from,
-            enabled: true,
+            kind: Kind::Skill(skill.source.clone()),
             hidden: !skill.user_invocable,
             user_invocable: skill.user_invocable,
             for_model: !skill.disable_model_invocation,
-            headless: true,
-            while_busy: false,
             interface: skill.interface.clone(),
             score: 0,
         }
@@ -167,24 +144,30 @@ impl Command {
         short.unwrap_or(&self.description)
     }
 
-    fn hint(mut self, hint: &str) -> Command {
-        self.argument_hint = Some(hint.into());
-        self
+    /// Which of the program's own it is; none for a skill.
+    pub fn builtin(&self) -> Option<Builtin> {
+        match self.kind {
+            Kind::Builtin(builtin) => Some(builtin),
+            Kind::Skill(_) => None,
+        }
     }
 
-    fn alias(mut self, alias: &str) -> Command {
-        self.aliases.push(alias.into());
-        self
+    /// Where a skill is from; none for a command of the program.
+    pub fn source(&self) -> Option<&Source> {
+        match &self.kind {
+            Kind::Builtin(_) => None,
+            Kind::Skill(source) => Some(source),
+        }
     }
 
-    fn headless(mut self) -> Command {
-        self.headless = true;
-        self
+    /// Of no use without a terminal.
+    pub fn needs_terminal(&self) -> bool {
+        self.builtin().is_some_and(|builtin| builtin.row().needs == Needs::Terminal)
     }
 
-    fn while_busy(mut self) -> Command {
-        self.while_busy = true;
-        self
+    /// Whether it makes a turn, as every skill does.
+    pub fn makes_turn(&self, args: &str) -> bool {
+        self.builtin().is_none_or(|builtin| builtin.makes_turn(args))
     }
 }
 
@@ -197,10 +180,9 @@ pub enum Parsed<'a> {
         command: &'a Command,
         args: &'a str,
     },
-    /// Looks like a command and is none; never reaches the model.
+    /// Looks like a command, but there is none of that name; it never reaches the model.
     Unknown {
         name: &'a str,
-        nearest: Option<&'a str>,
     },
 }
 
@@ -225,54 +207,15 @@ pub enum Standing {
 impl Registry {
     /// The commands that are part of the program.
     pub fn builtin() -> Registry {
-        let local = |name, description| Command::builtin(Kind::Local, name, description);
-        let ui = |name, description| Command::builtin(Kind::Ui, name, description);
-        let commands = vec![
-            local("help", "Lists commands and keys").alias("?").headless().while_busy(),
-            local("clear", "Starts a new, empty session").alias("new"),
-            ui("model", "Shows or switches the model").hint("[provider/]id").headless(),
-            local("thinking", "Shows or chooses how hard the model thinks")
-                .hint("[none | deep | ultra | auto]")
-                .alias("effort")
-                .headless(),
-            ui("permissions", "Lists, tests and revokes permission rules")
-                .hint("[test \"command\" | revoke rule]")
-                .headless(),
-            ui("resume", "Goes on with an earlier session").hint("[id or search words]").alias("continue"),
-            local("rename", "Gives the session a title").hint("title").headless(),
-            ui("rewind", "Goes back to an earlier message: conversation, files, or both"),
-            local("undo", "Puts the files back that the last turn changed").headless(),
-            local("redo", "Makes undone file changes again").headless(),
-            local("export", "Writes the conversation to a file").hint("[file.md | file.json]").headless(),
-            local("copy", "Copies the last answer, or one of its code blocks")
-                .hint("[number of the block]")
-                .while_busy(),
-            local("compact", "Summarises the conversation to make room in the window")
-                .hint("[what to keep in mind | micro [tokens] | undo]")
-                .headless(),
-            local("context", "Draws what fills the window: prompt, tools, memory, skills, messages, room left")
-                .headless(),
-            local("cost", "Shows tokens and cost of the session").headless(),
-            local("config", "Shows settings with their sources, or changes one").hint("[key [value]]").headless(),
-            ui("diff", "Shows what the session changed in files, and what is not committed").headless(),
-            local("todos", "Shows the agent's todo list").headless(),
-            local("doctor", "Says what works here, and what does not").headless(),
-            local("bug-report", "Writes what a maintainer needs to know into a file; sends nothing").headless(),
-            local("hooks", "Lists the hooks with their sources and last results").headless(),
-            local("status", "Shows version, model, folders and settings in use").headless(),
-            ui("skills", "Lists the skills, or loads them anew").hint("[reload]").headless(),
-            local("agents", "Lists the sub-agents with their sources and tools").headless(),
-            local("memory", "Lists the memory files, or opens one in $EDITOR").hint("[number]").headless(),
-            local("plan", "Plans before anything is changed; `exit` goes back").hint("[task | exit]").headless(),
-            local("exit", "Ends the session").alias("quit").while_busy(),
-        ];
-        Registry { commands }
+        Registry { commands: Builtin::rows().iter().map(Command::of_row).collect() }
     }
 
     /// Lists and completion leave these built-ins out, and no others.
-    pub fn hide(&mut self, names: &[&str]) {
-        for command in self.commands.iter_mut().filter(|command| command.source == Source::Builtin) {
-            command.hidden = names.contains(&command.name.as_str());
+    pub fn hide(&mut self, hidden: &[Builtin]) {
+        for command in &mut self.commands {
+            if let Kind::Builtin(builtin) = command.kind {
+                command.hidden = hidden.contains(&builtin);
+            }
         }
     }
 
@@ -320,7 +263,7 @@ impl Registry {
             standings.push(standing);
         }
         // An alias never takes a name, and the stronger skill has it.
-        for command in registry.commands.iter_mut().filter(|command| command.kind == Kind::Prompt) {
+        for command in registry.commands.iter_mut().filter(|command| command.source().is_some()) {
             command.aliases.retain(|alias| match taken.entry(alias.to_lowercase()) {
                 Entry::Occupied(_) => false,
                 Entry::Vacant(free) => {
@@ -334,29 +277,22 @@ impl Registry {
 
     /// Commands that the model may call: with a description of the author's, and not kept from it.
     pub fn model_invocable(&self) -> impl Iterator<Item = &Command> {
-        self.all().filter(|command| {
-            command.kind == Kind::Prompt
-                && command.source != Source::Builtin
-                && command.for_model
-                && command.described()
-        })
+        self.all().filter(|command| command.source().is_some() && command.for_model && command.described())
     }
 
     /// Skills that `/help` lists: with a description of the author's, and not hidden.
     pub fn user_visible(&self) -> impl Iterator<Item = &Command> {
-        self.all().filter(|command| {
-            command.kind == Kind::Prompt && command.source != Source::Builtin && !command.hidden && command.described()
-        })
+        self.all().filter(|command| command.source().is_some() && !command.hidden && command.described())
     }
 
     /// The built-ins that are listed.
     fn listed_builtins(&self) -> impl Iterator<Item = &Command> {
-        self.all().filter(|command| command.source == Source::Builtin && !command.hidden)
+        self.all().filter(|command| command.source().is_none() && !command.hidden)
     }
 
-    /// Every enabled command, hidden ones too.
+    /// Every command, hidden ones too.
     pub fn all(&self) -> impl Iterator<Item = &Command> {
-        self.commands.iter().filter(|command| command.enabled)
+        self.commands.iter()
     }
 
     /// Looks a command up by name or alias, without slash; letter case does not count.
@@ -367,6 +303,14 @@ impl Registry {
         let alias = || self.all().find(|command| command.aliases.iter().any(|alias| named(alias)));
         let full = || self.all().find(|command| command.qualified.as_deref().is_some_and(named));
         exact.or_else(alias).or_else(full)
+    }
+
+    /// What is said of a name that means nothing.
+    pub fn unknown(&self, name: &str) -> String {
+        match self.nearest(name) {
+            Some(near) => format!("there is no command /{name}: did you mean /{near}?"),
+            None => format!("there is no command /{name}: /help lists them"),
+        }
     }
 
     /// The name that was probably meant.
@@ -384,7 +328,7 @@ impl Registry {
             return Parsed::Command { command, args: args.trim() };
         }
         let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'));
-        if plain { Parsed::Unknown { name, nearest: self.nearest(name) } } else { Parsed::Message }
+        if plain { Parsed::Unknown { name } } else { Parsed::Message }
     }
 
     /// Rows of the popup for what stands after the slash, best first.
@@ -402,12 +346,15 @@ impl Registry {
             let _ = writeln!(text, "- `/{}{hint}` — {}{tag}", command.name, first_sentence(command.summary()));
         };
         self.listed_builtins().for_each(|command| {
-            let tag = if command.headless { "" } else { " (needs a terminal)" };
+            let tag = if command.needs_terminal() { " (needs a terminal)" } else { "" };
             row(&mut text, command, tag);
         });
         if self.user_visible().next().is_some() {
             text.push_str("\nSkills; `/skills` says where each is.\n\n");
-            self.user_visible().for_each(|command| row(&mut text, command, &format!(" ({})", command.source.tag())));
+            self.user_visible().for_each(|command| {
+                let tag = command.source().map(|source| format!(" ({})", source.tag()));
+                row(&mut text, command, &tag.unwrap_or_default());
+            });
         }
         text
     }
@@ -420,7 +367,7 @@ impl Registry {
                 command.argument_hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default().replace('|', "\\|");
             let aliases: Vec<String> = command.aliases.iter().map(|alias| format!("`/{alias}`")).collect();
             let also = if aliases.is_empty() { String::new() } else { format!(" (also {})", aliases.join(", ")) };
-            let headless = if command.headless { "yes" } else { "" };
+            let headless = if command.needs_terminal() { "" } else { "yes" };
             let _ = writeln!(text, "| `/{}{hint}` | {}{also} | {headless} |", command.name, command.description);
         }
         text
@@ -452,7 +399,7 @@ mod tests {
             let shown = match registry.parse_line(line) {
                 Parsed::Message => "message".to_owned(),
                 Parsed::Command { command, args } => format!("{} <{args}>", command.name),
-                Parsed::Unknown { name, nearest } => format!("unknown {name}, {nearest:?}"),
+                Parsed::Unknown { name } => registry.unknown(name),
             };
             assert_eq!(shown, want, "{line}");
         }
@@ -473,10 +420,10 @@ mod tests {
         check("/rename  my  title ", "rename <my  title>");
         check("/model\topenai/gpt-5", "model <openai/gpt-5>");
         check("/export\nx", "export <x>");
-        check("/hlep", "unknown hlep, Some(\"help\")");
-        check("/qiut now", "unknown qiut, Some(\"quit\")");
-        check("/frobnicate", "unknown frobnicate, None");
-        check("/user:name", "unknown user:name, None");
+        check("/hlep", "there is no command /hlep: did you mean /help?");
+        check("/qiut now", "there is no command /qiut: did you mean /quit?");
+        check("/frobnicate", "there is no command /frobnicate: /help lists them");
+        check("/user:name", "there is no command /user:name: /help lists them");
     }
 
     #[test]

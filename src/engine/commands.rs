@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use super::skills::Called;
 use super::{Begin, Engine, Inbox, open, skills};
 use crate::agent::Model;
-use crate::commands::Parsed;
+use crate::commands::Builtin;
 use crate::hooks::{EndReason, StartSource};
 use crate::permission::{Behavior, Mode, Rule, Source};
 use crate::protocol::{Event, GrantScope, Item, RewindWhat};
@@ -23,53 +24,44 @@ impl Engine {
     }
 
     pub(super) async fn command(&mut self, name: &str, args: &str, inbox: &mut Inbox) {
-        if let Some(prompt) = skills::prompt(&self.catalog, name, args) {
-            return self.turn(prompt, inbox).await;
-        }
-        let registry = &self.catalog.current().registry;
-        let line = format!("/{name} {args}");
-        let name = match registry.parse_line(line.trim_end()) {
-            Parsed::Command { command, .. } => command.name.clone(),
-            Parsed::Unknown { nearest, .. } => {
-                let hint = nearest.map(|nearest| format!(" Did you mean `/{nearest}`?")).unwrap_or_default();
-                return self.fail(format!("There is no command `/{name}`.{hint} `/help` lists them.")).await;
-            }
-            Parsed::Message => return self.fail(format!("`{line}` is no command.")).await,
+        let builtin = match skills::called(&self.catalog, name, args) {
+            Ok(Called::Builtin(builtin)) => builtin,
+            Ok(Called::Skill(prompt)) => return self.turn(prompt, inbox).await,
+            Err(unknown) => return self.fail(unknown).await,
         };
-        match name.as_str() {
-            "help" => self.tell(registry.help()).await,
-            "clear" => self.clear(inbox).await,
-            "model" => self.model(args).await,
-            "thinking" => self.thinking(args).await,
-            "permissions" => self.permissions(args).await,
-            "resume" => self.resume(args, inbox).await,
-            "rename" => self.rename(args).await,
-            "rewind" => self.list_prompts().await,
-            "undo" => self.put_back(Restore::Undo).await,
-            "redo" => self.put_back(Restore::Redo).await,
-            "export" => self.export(args).await,
-            "compact" => self.compact(args, inbox).await,
-            "context" => {
+        match builtin {
+            Builtin::Help => self.tell(self.catalog.current().registry.help()).await,
+            Builtin::Clear => self.clear(inbox).await,
+            Builtin::Model => self.model(args).await,
+            Builtin::Thinking => self.thinking(args).await,
+            Builtin::Permissions => self.permissions(args).await,
+            Builtin::Resume => self.resume(args, inbox).await,
+            Builtin::Rename => self.rename(args).await,
+            Builtin::Rewind => self.list_prompts().await,
+            Builtin::Undo => self.put_back(Restore::Undo).await,
+            Builtin::Redo => self.put_back(Restore::Redo).await,
+            Builtin::Export => self.export(args).await,
+            Builtin::Compact => self.compact(args, inbox).await,
+            Builtin::Context => {
                 let text = self.agent.window_report();
                 self.tell(text).await;
             }
-            "cost" => match self.agent.collect_notes() {
+            Builtin::Cost => match self.agent.collect_notes() {
                 Ok(()) => self.tell(self.cost()).await,
                 Err(error) => self.fail(error).await,
             },
-            "config" => self.configure(args).await,
-            "diff" => self.tell(self.changes_report().await).await,
-            "todos" => self.tell(self.todos_report()).await,
-            "doctor" => self.doctor().await,
-            "bug-report" => self.bug_report().await,
-            "hooks" => self.tell(self.hooks_report()).await,
-            "status" => self.tell(self.status()).await,
-            "plan" => self.plan(args, inbox).await,
-            "skills" => self.skills(args).await,
-            "agents" => self.tell(self.agent.agents_report()).await,
-            "memory" => self.tell(self.agent.memory_report()).await,
-            // Front ends do these themselves; headless mode lists them as not for it.
-            _ => self.fail(format!("`/{name}` needs a terminal.")).await,
+            Builtin::Config => self.configure(args).await,
+            Builtin::Diff => self.tell(self.changes_report().await).await,
+            Builtin::Todos => self.tell(self.todos_report()).await,
+            Builtin::Doctor => self.doctor().await,
+            Builtin::BugReport => self.bug_report().await,
+            Builtin::Hooks => self.tell(self.hooks_report()).await,
+            Builtin::Status => self.tell(self.status()).await,
+            Builtin::Plan => self.plan(args, inbox).await,
+            Builtin::Skills => self.skills(args).await,
+            Builtin::Agents => self.tell(self.agent.agents_report()).await,
+            Builtin::Memory => self.tell(self.agent.memory_report()).await,
+            Builtin::Copy | Builtin::Exit => self.fail(format!("/{name} needs a terminal")).await,
         }
     }
 

@@ -3,13 +3,13 @@
 use super::{Engine, Inbox};
 use crate::agent::extraction::Presence;
 use crate::agent::{Compacted, Reminders};
-use crate::commands::Catalog;
+use crate::commands::{Builtin, Catalog};
 use crate::compact::receipt;
 use crate::config::Config;
 
 /// Keeps `/compact` from lists and completion where nothing compacts; typed, it still says so.
 pub(super) fn hide(catalog: &Catalog, config: &Config) {
-    catalog.hide(if config.compact.enabled { &[] } else { &["compact"] });
+    catalog.hide(if config.compact.enabled { &[] } else { &[Builtin::Compact] });
 }
 
 impl Engine {

@@ -38,7 +38,7 @@ use crate::stdx::clock::Clocks;
 use crate::stdx::{panics, process};
 use models::Models;
 pub use open::{places, root};
-pub use plan::plans;
+use skills::Called;
 pub use skills::snapshot as skills;
 
 /// Ops that wait while the engine is busy.
@@ -262,6 +262,23 @@ impl Inbox {
         }
     }
 
+    async fn command_while_busy(&self, name: &str, args: &str) {
+        let desk = &self.desk;
+        let text = match skills::called(&self.catalog, name, args) {
+            Ok(Called::Skill(prompt)) => {
+                desk.enqueue(prompt, Delivery::AfterTurn);
+                return desk.emit(desk.queue()).await;
+            }
+            Ok(Called::Builtin(builtin)) if builtin.runs_while_busy(args) => {
+                return desk.emit(Event::Notice { text: self.catalog.current().registry.help() }).await;
+            }
+            Ok(Called::Builtin(_)) => format!("`/{name}` waits until the turn has ended; Esc interrupts it."),
+            Err(unknown) => unknown,
+        };
+        let restore = Some(format!("/{name} {args}").trim_end().to_owned());
+        desk.emit(Event::Error { text, restore }).await;
+    }
+
     async fn busy(&mut self, op: Op) {
         let desk = self.desk.clone();
         match op {
@@ -295,22 +312,7 @@ impl Inbox {
                 desk.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
             }
             Op::Commands => skills::publish(&self.catalog, &desk).await,
-            Op::Command { name, .. }
-                if self.catalog.current().registry.find(&name).is_some_and(|command| command.name == "help") =>
-            {
-                desk.emit(Event::Notice { text: self.catalog.current().registry.help() }).await;
-            }
-            Op::Command { name, args } if self.catalog.current().named(&name).is_some() => {
-                if let Some(prompt) = skills::prompt(&self.catalog, &name, &args) {
-                    desk.enqueue(prompt, Delivery::AfterTurn);
-                    desk.emit(desk.queue()).await;
-                }
-            }
-            Op::Command { name, args } => {
-                let line = if args.is_empty() { format!("/{name}") } else { format!("/{name} {args}") };
-                let text = format!("`/{name}` waits until the turn has ended; Esc interrupts it.");
-                desk.emit(Event::Error { text, restore: Some(line) }).await;
-            }
+            Op::Command { name, args } => self.command_while_busy(&name, &args).await,
             Op::List { what } => {
                 let listed = self.list(what);
                 desk.emit(Event::Listed(listed.unwrap_or_else(|| what.empty()))).await;

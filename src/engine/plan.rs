@@ -2,23 +2,16 @@
 
 use super::{Engine, Inbox};
 use crate::agent::desk::Prompt;
+use crate::commands::Builtin;
 use crate::permission::Mode;
-
-/// Whether a command is `/plan` with a task: that is a turn.
-pub fn plans(name: &str, args: &str) -> bool {
-    name == "plan" && !args.trim().is_empty() && !is_exit(args)
-}
-
-fn is_exit(args: &str) -> bool {
-    args.trim().eq_ignore_ascii_case("exit")
-}
 
 impl Engine {
     /// `/plan` enters plan mode, or shows where the plan is; `/plan exit` goes back to the mode before; anything else is
     /// the task to plan.
     pub(super) async fn plan(&mut self, args: &str, inbox: &mut Inbox) {
         let planning = self.agent.mode() == Mode::Plan;
-        if is_exit(args) {
+        let task = Builtin::Plan.makes_turn(args);
+        if !task && !args.is_empty() {
             if !planning {
                 return self.tell("Plan mode is not on.").await;
             }
@@ -31,7 +24,7 @@ impl Engine {
                 return;
             }
         }
-        if !args.is_empty() {
+        if task {
             return self.turn(Prompt::new(args), inbox).await;
         }
         let Some(file) = self.agent.plan_file() else { return };

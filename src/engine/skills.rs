@@ -14,7 +14,7 @@ use crate::commands::catalog::{Legacy, Snapshot, Tracking};
 use crate::commands::discover::Folders;
 use crate::commands::skill::Verbosity;
 use crate::commands::usage::Usage;
-use crate::commands::{Catalog, Standing, report};
+use crate::commands::{Builtin, Catalog, Kind, Standing, report};
 use crate::config::paths::{Env, Paths};
 use crate::config::settings::ReminderVerbosity;
 use crate::config::{Config, Loaded};
@@ -112,11 +112,26 @@ pub(super) async fn publish(catalog: &Catalog, desk: &Desk) {
     }
 }
 
-/// A typed command as a prompt, when it stands for a skill.
-pub(super) fn prompt(catalog: &Catalog, name: &str, args: &str) -> Option<Prompt> {
-    catalog.refresh().0.named(name)?;
-    let skill = Invocation { name: name.to_owned(), args: args.to_owned() };
-    Some(Prompt { skill: Some(skill.clone()), ..Prompt::new(skill.line()) })
+/// What the name of a command stands for.
+pub(super) enum Called {
+    Builtin(Builtin),
+    /// A skill, as the prompt that runs it.
+    Skill(Prompt),
+}
+
+/// Looks a command up, among the skills as they are now.
+///
+/// # Errors
+/// There is none of that name; the text may know a near one.
+pub(super) fn called(catalog: &Catalog, name: &str, args: &str) -> Result<Called, String> {
+    let registry = &catalog.refresh().0.registry;
+    match &registry.find(name).ok_or_else(|| registry.unknown(name))?.kind {
+        Kind::Builtin(builtin) => Ok(Called::Builtin(*builtin)),
+        Kind::Skill(_) => {
+            let skill = Invocation { name: name.to_owned(), args: args.to_owned() };
+            Ok(Called::Skill(Prompt { skill: Some(skill.clone()), ..Prompt::new(skill.line()) }))
+        }
+    }
 }
 
 impl Engine {

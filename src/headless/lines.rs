@@ -28,7 +28,7 @@ pub(super) struct Typed {
 /// The first line: what the session is, and what may be typed in it.
 pub(super) fn init(session: Option<&SessionInfo>, registry: &Registry) -> Value {
     let commands: Vec<&str> =
-        registry.all().filter(|command| command.headless).map(|command| command.name.as_str()).collect();
+        registry.all().filter(|command| !command.needs_terminal()).map(|command| command.name.as_str()).collect();
     json!({
         "type": "system",
         "subtype": "init",

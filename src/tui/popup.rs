@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 
 use super::paint;
 use super::theme::Theme;
-use crate::commands::{self, Command, Registry, Source};
+use crate::commands::{Command, Registry};
 
 /// Most rows that a popup takes.
 const ROWS: usize = 8;
@@ -144,16 +144,15 @@ pub fn commands(query: &str, registry: &Registry, kind: Kind) -> Vec<Item> {
             None | Some("") => summary,
             Some(hint) => format!("{hint}  {summary}"),
         };
-        let own = command.source == Source::Builtin;
         Item {
             name: command.name.clone(),
             detail,
-            tag: if own { String::new() } else { command.source.tag().to_owned() },
+            tag: command.source().map(|source| source.tag().to_owned()).unwrap_or_default(),
             colour: interface.and_then(|interface| interface.brand_color),
             placeholder: interface.and_then(|interface| interface.default_prompt.clone()),
         }
     };
-    let fits = |command: &Command| kind != Kind::Skills || command.kind == commands::Kind::Prompt;
+    let fits = |command: &Command| kind != Kind::Skills || command.source().is_some();
     registry
         .complete(query)
         .into_iter()

@@ -412,8 +412,7 @@ fn skills_pop_up_as_they_want_to_look() {
     };
     let skill = Command {
         name: "write-notes".into(),
-        kind: crate::commands::Kind::Prompt,
-        source: crate::commands::Source::UserSettings,
+        kind: crate::commands::Kind::Skill(crate::commands::Source::UserSettings),
         interface: Some(interface),
         ..Registry::builtin().find("cost").unwrap().clone()
     };
@@ -444,7 +443,7 @@ fn commands_pop_up() {
     ───
     > /czz▏
     ───
-    there is no /czz; /help lists them
+    there is no command /czz: /help lists them
     ");
 }
 

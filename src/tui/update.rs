@@ -12,7 +12,7 @@ use super::keymap::Action;
 use super::msg::{Effect, Msg};
 use super::pager::{self, Page, Pager};
 use super::thinking;
-use crate::commands::Registry;
+use crate::commands::{Builtin, Parsed, Screen, Server};
 use crate::protocol::{Delivery, Event, ListKind, Listed, Op};
 
 /// Takes one message and returns what shall be done, in order.
@@ -176,13 +176,12 @@ fn key_in_picker(app: &mut App, key: KeyEvent, action: Option<Action>) -> Vec<Ef
         return Vec::new();
     }
     let Some(picker) = &mut app.picker else { return Vec::new() };
-    let command = |name: &str, args: String| vec![Effect::Send(Op::Command { name: name.into(), args })];
     let choice = match picker.key(key) {
         picker::Outcome::Open | picker::Outcome::Ignored => return Vec::new(),
         picker::Outcome::Closed => Choice::Nothing,
         picker::Outcome::Test(line) => {
             app.picker = None;
-            return command("permissions", format!("test {line}"));
+            return vec![Effect::Send(Op::builtin(Builtin::Permissions, format!("test {line}")))];
         }
         picker::Outcome::Chosen(choice) => choice,
     };
@@ -191,7 +190,6 @@ fn key_in_picker(app: &mut App, key: KeyEvent, action: Option<Action>) -> Vec<Ef
 
 /// Does what a row of a list stands for.
 fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
-    let command = |name: &str, args: String| vec![Effect::Send(Op::Command { name: name.into(), args })];
     app.picker = match &choice {
         Choice::Prompt(seq) => Some(Picker::rewind(*seq)),
         Choice::Rule(rule) => Some(Picker::revoke(rule)),
@@ -199,10 +197,12 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
     };
     match choice {
         Choice::Session(session) => vec![Effect::Send(Op::Resume { session })],
-        Choice::Model(model) => command("model", model),
+        Choice::Model(model) => vec![Effect::Send(Op::builtin(Builtin::Model, model))],
         Choice::Rewind(to, what) => vec![Effect::Send(Op::Rewind { to, what })],
         Choice::File(path) => vec![Effect::EditFile(path)],
-        Choice::Revoke(rule) => command("permissions", format!("revoke {rule}")),
+        Choice::Revoke(rule) => {
+            vec![Effect::Send(Op::builtin(Builtin::Permissions, format!("revoke {rule}")))]
+        }
         Choice::Prompt(_) | Choice::Rule(_) | Choice::Nothing => Vec::new(),
     }
 }
@@ -353,23 +353,26 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
         effects.push(Effect::Send(Op::Shell { command }));
         return effects;
     }
-    if let Some((name, _)) = command_line(text, &app.options.commands) {
-        let Some(known) = app.options.commands.find(name) else {
-            let near = app.options.commands.nearest(name);
-            let near = near.map_or("/help lists them".to_owned(), |near| format!("did you mean /{near}?"));
-            app.tell(format!("there is no /{name}; {near}"), now);
+    let known = match app.options.commands.parse_line(text) {
+        Parsed::Message => None,
+        Parsed::Unknown { name } => {
+            let text = app.options.commands.unknown(name);
+            app.tell(text, now);
             return Vec::new();
-        };
-        let name = known.name.clone();
-        if app.spinner.in_turn() && opens_list(&name) {
+        }
+        Parsed::Command { command, args } => Some((command.name.clone(), command.builtin(), args.to_owned())),
+    };
+    if let Some((name, builtin, args)) = known {
+        if app.spinner.in_turn() && builtin.is_some_and(|builtin| opens_list(builtin, &args)) {
             let key = app.options.keymap.hint(Action::Cancel);
             app.tell(format!("/{name} waits until the turn has ended; {key} interrupts it"), now);
             return Vec::new();
         }
         let sent = app.composer.take().0.expanded();
         let mut effects = remember(app, sent.trim());
-        let args = command_line(sent.trim(), &app.options.commands).map_or("", |(_, args)| args).to_owned();
-        effects.extend(command(app, &name, args));
+        // What was pasted stands in the place of its chip now.
+        let args = sent.trim().split_once(char::is_whitespace).map_or("", |(_, args)| args.trim()).to_owned();
+        effects.extend(command(app, name, builtin, args));
         return effects;
     }
     let (draft, _) = app.composer.take();
@@ -379,46 +382,38 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
     effects
 }
 
-/// Splits `/name args`; none for a text that merely begins with a path.
-fn command_line<'a>(text: &'a str, commands: &Registry) -> Option<(&'a str, &'a str)> {
-    let line = text.strip_prefix('/')?;
-    let (name, args) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let fits = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'));
-    (fits || commands.find(name).is_some()).then_some((name, args.trim()))
-}
-
-/// Commands with a list that only an idle agent can give.
-fn opens_list(name: &str) -> bool {
-    matches!(name, "diff" | "resume" | "model" | "permissions" | "rewind" | "memory" | "skills")
+/// Whether a screen answers with a list that only an idle agent can give.
+fn opens_list(builtin: Builtin, args: &str) -> bool {
+    matches!(builtin.row().server, Server::List(_)) && !builtin.runs_while_busy(args)
 }
 
 /// Commands that open something run here, the rest in the engine.
-fn command(app: &mut App, name: &str, args: String) -> Vec<Effect> {
-    if let ("thinking", true, Some(effects)) = (name, app.spinner.in_turn(), thinking::chosen(app, &args)) {
+fn command(app: &mut App, name: String, builtin: Option<Builtin>, args: String) -> Vec<Effect> {
+    if let (Some(Builtin::Thinking), true, Some(effects)) =
+        (builtin, app.spinner.in_turn(), thinking::chosen(app, &args))
+    {
         return effects;
     }
     let mut list = |kind| {
         app.picker = Some(Picker::waiting(kind));
         vec![Effect::List(kind)]
     };
-    match (name, args.as_str()) {
-        ("exit", _) => app.quit(),
-        ("resume", "") => list(ListKind::Sessions),
-        ("model", "") => list(ListKind::Models),
-        ("permissions", "") => list(ListKind::Rules),
-        ("skills", "") => list(ListKind::Skills),
-        ("memory", number) => {
+    let server = builtin.map_or(Server::Engine, |builtin| builtin.row().server);
+    match (server, args.as_str()) {
+        (Server::Screen(Screen::Exit), _) => app.quit(),
+        (Server::Screen(Screen::Copy), _) => vec![Effect::Copy(args)],
+        (Server::List(ListKind::Changes), _) => vec![Effect::List(ListKind::Changes)],
+        (Server::List(ListKind::Memory), number) => {
             app.wanted = number.parse().ok();
             list(ListKind::Memory)
         }
-        ("diff", _) => vec![Effect::List(ListKind::Changes)],
-        ("rewind", "") => {
+        (Server::List(ListKind::Prompts), "") => {
             app.picker = Some(Picker::prompts(&app.prompts));
             Vec::new()
         }
-        ("resume", _) => vec![Effect::Send(Op::Resume { session: args })],
-        ("copy", _) => vec![Effect::Copy(args)],
-        _ => vec![Effect::Send(Op::Command { name: name.into(), args })],
+        (Server::List(kind), "") => list(kind),
+        (Server::List(ListKind::Sessions), _) => vec![Effect::Send(Op::Resume { session: args })],
+        (Server::List(_) | Server::Engine, _) => vec![Effect::Send(Op::Command { name, args })],
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::commands::{Kind, Registry};
+use crate::commands::Registry;
 
 /// Where they stand, found anew when text or skills are others than before.
 #[derive(Debug, Clone, Default)]
@@ -17,7 +17,7 @@ pub(super) struct Mentions {
 impl Mentions {
     /// Takes over the names of all skills that can be typed.
     pub(super) fn learn(&mut self, commands: &Registry) {
-        let skills = commands.all().filter(|command| command.kind == Kind::Prompt && command.user_invocable);
+        let skills = commands.all().filter(|command| command.source().is_some() && command.user_invocable);
         self.names = skills
             .flat_map(|command| command.aliases.iter().chain([&command.name]).chain(&command.qualified))
             .map(|name| name.to_lowercase())

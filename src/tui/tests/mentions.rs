@@ -8,8 +8,7 @@ fn run() -> Run {
     let skill = Command {
         name: "commit".into(),
         description: "Commits the work".into(),
-        kind: crate::commands::Kind::Prompt,
-        source: crate::commands::Source::Bundled,
+        kind: crate::commands::Kind::Skill(crate::commands::Source::Bundled),
         ..Registry::builtin().find("cost").unwrap().clone()
     };
     let builtins = run.app.options.commands.all().cloned();

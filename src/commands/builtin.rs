@@ -1,0 +1,269 @@
+//! The commands that are part of the program: one row each. Whoever serves them matches the enum, never a name.
+
+use serde::{Deserialize, Serialize};
+
+/// A command of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Builtin {
+    Help,
+    Clear,
+    Model,
+    Thinking,
+    Permissions,
+    Resume,
+    Rename,
+    Rewind,
+    Undo,
+    Redo,
+    Export,
+    Copy,
+    Compact,
+    Context,
+    Cost,
+    Config,
+    Diff,
+    Todos,
+    Doctor,
+    BugReport,
+    Hooks,
+    Status,
+    Skills,
+    Agents,
+    Memory,
+    Plan,
+    Exit,
+}
+
+/// Who does what a command says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    Engine,
+    /// The screen alone; without one there is nothing to do.
+    Screen(Screen),
+    /// A screen shows this list where no argument says what to do. Everything else is the engine's.
+    List(ListKind),
+}
+
+/// What only a screen does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Screen {
+    Copy,
+    Exit,
+}
+
+/// Lists that only the engine can gather.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListKind {
+    Sessions,
+    Models,
+    Rules,
+    /// Files that every session of the folder begins with.
+    Memory,
+    /// The user messages that a rewind can go back to.
+    Prompts,
+    /// What was typed in this project before, oldest first.
+    History,
+    Skills,
+    /// What the session changed in files, and what is not committed.
+    Changes,
+}
+
+/// What a command needs to be of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    Nothing,
+    /// A person in front of a terminal: `cocode -p` refuses it.
+    Terminal,
+}
+
+/// One command, and all that is known of it before it runs.
+#[derive(Debug)]
+pub struct Row {
+    is: Builtin,
+    /// Without the slash.
+    pub name: &'static str,
+    pub aliases: &'static [&'static str],
+    /// What may follow the name; empty: nothing.
+    pub hint: &'static str,
+    pub about: &'static str,
+    pub server: Server,
+    pub needs: Needs,
+    /// Whether it runs with these arguments while the agent works.
+    while_busy: fn(&str) -> bool,
+    /// Whether these arguments make a turn of it.
+    makes_turn: fn(&str) -> bool,
+}
+
+impl Builtin {
+    /// In the order of `/help`.
+    pub fn rows() -> &'static [Row] {
+        &ROWS
+    }
+
+    pub fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Whether it runs with these arguments while the agent works.
+    pub fn runs_while_busy(self, args: &str) -> bool {
+        (self.row().while_busy)(args.trim())
+    }
+
+    /// Whether these arguments make a turn of it.
+    pub fn makes_turn(self, args: &str) -> bool {
+        (self.row().makes_turn)(args.trim())
+    }
+}
+
+impl Row {
+    pub fn builtin(&self) -> Builtin {
+        self.is
+    }
+
+    const fn new(is: Builtin, name: &'static str, about: &'static str) -> Row {
+        Row {
+            is,
+            name,
+            aliases: &[],
+            hint: "",
+            about,
+            server: Server::Engine,
+            needs: Needs::Nothing,
+            while_busy: never,
+            makes_turn: never,
+        }
+    }
+
+    const fn hint(self, hint: &'static str) -> Row {
+        Row { hint, ..self }
+    }
+
+    const fn also(self, aliases: &'static [&'static str]) -> Row {
+        Row { aliases, ..self }
+    }
+
+    const fn list(self, list: ListKind) -> Row {
+        Row { server: Server::List(list), ..self }
+    }
+
+    const fn screen(self, screen: Screen) -> Row {
+        Row { server: Server::Screen(screen), while_busy: always, ..self }.terminal()
+    }
+
+    const fn terminal(self) -> Row {
+        Row { needs: Needs::Terminal, ..self }
+    }
+
+    /// Runs while the agent works, where these arguments only look.
+    const fn looks(self, while_busy: fn(&str) -> bool) -> Row {
+        Row { while_busy, ..self }
+    }
+
+    const fn turn(self, makes_turn: fn(&str) -> bool) -> Row {
+        Row { makes_turn, ..self }
+    }
+}
+
+const fn always(_: &str) -> bool {
+    true
+}
+
+const fn never(_: &str) -> bool {
+    false
+}
+
+/// Whether `/plan` is given a task.
+fn is_task(args: &str) -> bool {
+    !args.is_empty() && !args.eq_ignore_ascii_case("exit")
+}
+
+/// A command without a row does not compile: `Exit` is the last one, and the place of a row is that of its variant.
+const ROWS: [Row; Builtin::Exit as usize + 1] = {
+    use Builtin::*;
+    [
+        Row::new(Help, "help", "Lists commands and keys").also(&["?"]).looks(always),
+        Row::new(Clear, "clear", "Starts a new, empty session").also(&["new"]).terminal(),
+        Row::new(Model, "model", "Shows or switches the model").hint("[provider/]id").list(ListKind::Models),
+        Row::new(Thinking, "thinking", "Shows or chooses how hard the model thinks")
+            .hint("[none | deep | ultra | auto]")
+            .also(&["effort"]),
+        Row::new(Permissions, "permissions", "Lists, tests and revokes permission rules")
+            .hint("[test \"command\" | revoke rule]")
+            .list(ListKind::Rules),
+        Row::new(Resume, "resume", "Goes on with an earlier session")
+            .hint("[id or search words]")
+            .also(&["continue"])
+            .list(ListKind::Sessions)
+            .terminal(),
+        Row::new(Rename, "rename", "Gives the session a title").hint("title"),
+        Row::new(Rewind, "rewind", "Goes back to an earlier message: conversation, files, or both")
+            .list(ListKind::Prompts)
+            .terminal(),
+        Row::new(Undo, "undo", "Puts the files back that the last turn changed"),
+        Row::new(Redo, "redo", "Makes undone file changes again"),
+        Row::new(Export, "export", "Writes the conversation to a file").hint("[file.md | file.json]"),
+        Row::new(Copy, "copy", "Copies the last answer, or one of its code blocks")
+            .hint("[number of the block]")
+            .screen(Screen::Copy),
+        Row::new(Compact, "compact", "Summarises the conversation to make room in the window")
+            .hint("[what to keep in mind | micro [tokens] | undo]"),
+        Row::new(Context, "context", "Draws what fills the window: prompt, tools, memory, skills, messages, room left"),
+        Row::new(Cost, "cost", "Shows tokens and cost of the session"),
+        Row::new(Config, "config", "Shows settings with their sources, or changes one").hint("[key [value]]"),
+        Row::new(Diff, "diff", "Shows what the session changed in files, and what is not committed")
+            .list(ListKind::Changes),
+        Row::new(Todos, "todos", "Shows the agent's todo list"),
+        Row::new(Doctor, "doctor", "Says what works here, and what does not"),
+        Row::new(BugReport, "bug-report", "Writes what a maintainer needs to know into a file; sends nothing"),
+        Row::new(Hooks, "hooks", "Lists the hooks with their sources and last results"),
+        Row::new(Status, "status", "Shows version, model, folders and settings in use"),
+        Row::new(Skills, "skills", "Lists the skills, or loads them anew").hint("[reload]").list(ListKind::Skills),
+        Row::new(Agents, "agents", "Lists the sub-agents with their sources and tools"),
+        Row::new(Memory, "memory", "Lists the memory files, or opens one in $EDITOR")
+            .hint("[number]")
+            .list(ListKind::Memory),
+        Row::new(Plan, "plan", "Plans before anything is changed; `exit` goes back")
+            .hint("[task | exit]")
+            .turn(is_task),
+        Row::new(Exit, "exit", "Ends the session").also(&["quit"]).screen(Screen::Exit),
+    ]
+};
+
+const _: () = {
+    let mut at = 0;
+    while at < ROWS.len() {
+        assert!(ROWS[at].is as usize == at, "rows stand in the order of their variants");
+        at += 1;
+    }
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_say_whether_a_command_is_a_turn() {
+        for (builtin, args, want) in [
+            (Builtin::Plan, "", false),
+            (Builtin::Plan, " exit ", false),
+            (Builtin::Plan, "EXIT", false),
+            (Builtin::Plan, "a parser", true),
+            (Builtin::Compact, "the parser", false),
+        ] {
+            assert_eq!(builtin.makes_turn(args), want, "{builtin:?} {args}");
+        }
+    }
+
+    #[test]
+    fn what_the_screen_does_needs_one() {
+        for row in Builtin::rows() {
+            assert!(!matches!(row.server, Server::Screen(_)) || row.needs == Needs::Terminal, "{}", row.name);
+        }
+    }
+}
