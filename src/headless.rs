@@ -17,7 +17,7 @@ use crate::engine::{self, Handle};
 use crate::hooks::Report;
 use crate::message::{Kind, Usage};
 use crate::permission::Mode;
-use crate::protocol::{Answer, Delivery, Event, Item, ListKind, Listed, ModeChange, Op, SessionInfo, Turn, TurnEnd};
+use crate::protocol::{Answer, Delivery, Event, Item, ModeChange, Op, SessionInfo, Turn, TurnEnd};
 use crate::session::entry::not_undone;
 use lines::Typed;
 
@@ -193,7 +193,7 @@ impl Run<'_> {
                 Event::Error { text, .. } => {
                     self.failed = Some(text);
                     self.exit = Exit::Error;
-                    self.finish(0, false)?;
+                    self.finish(0)?;
                     return Ok(false);
                 }
                 Event::Ask(ask) => {
@@ -225,7 +225,8 @@ impl Run<'_> {
         mut stopped: Pin<&mut impl Future<Output = Exit>>,
     ) -> io::Result<bool> {
         let Typed { text, piped, thinking } = typed;
-        // A skill is a prompt, and so is a task to plan: they end with their turn.
+        (self.answer, self.failed, self.rounds) = (String::new(), None, 0);
+        // What a skill has to say, or a task to plan, is the answer of its turn.
         let mut reports = false;
         let op = match self.registry.parse_line(&text) {
             Parsed::Command { command, args } if piped && !command.makes_turn(args) => {
@@ -247,16 +248,10 @@ impl Run<'_> {
             }
             Parsed::Unknown { name } => return self.wrong(&self.registry.unknown(name)),
         };
-        let command = reports;
-        let mut begun = command || matches!(op, Op::Prompt { .. });
-        (self.answer, self.failed, self.rounds) = (String::new(), None, 0);
-        if handle.ops.send(op).await.is_err() {
+        if handle.ops.send(op.clone()).await.is_err() {
             return self.wrong("the engine has ended");
         }
-        if command {
-            // Ops are served in order: what the command had to say comes before the list.
-            let _ = handle.ops.send(Op::List { what: ListKind::Rules }).await;
-        }
+        let (mut millis, mut ended) = (0, None);
         let mut told = Vec::new();
         loop {
             let event = tokio::select! {
@@ -268,7 +263,7 @@ impl Run<'_> {
                     // Not only this turn: a prompt that still waits for the start must not be sent, either.
                     let _ = handle.ops.send(Op::Shutdown).await;
                     let millis = self.drain(handle).await?;
-                    self.finish(millis, command)?;
+                    self.finish(millis)?;
                     return Ok(false);
                 }
                 event = handle.events.recv() => event,
@@ -276,15 +271,20 @@ impl Run<'_> {
             match event {
                 None | Some(Event::Closed) => {
                     self.answer = told.join("\n\n");
-                    self.finish(0, command)?;
+                    self.finish(0)?;
                     return Ok(false);
                 }
-                Some(Event::Listed(Listed::Rules(_))) if command => {
-                    self.answer = told.join("\n\n");
-                    self.finish(0, command)?;
-                    return Ok(self.failed.is_none());
+                Some(Event::Done { op: done }) if done == op => {
+                    if reports {
+                        self.answer = told.join("\n\n");
+                    }
+                    self.finish(millis)?;
+                    return Ok(match ended {
+                        Some(end) => matches!(end, TurnEnd::Done | TurnEnd::Stopped | TurnEnd::Refused),
+                        None => self.failed.is_none(),
+                    });
                 }
-                Some(Event::Notice { text }) if command => told.push(text),
+                Some(Event::Notice { text }) if reports => told.push(text),
                 Some(Event::Notice { text }) => writeln!(self.err, "{text}")?,
                 Some(Event::Retrying { attempt, of, delay_ms, reason }) => {
                     writeln!(
@@ -293,15 +293,9 @@ impl Run<'_> {
                         delay_ms as f64 / 1000.0
                     )?;
                 }
-                Some(Event::Turn(Turn::Started)) => begun = true,
                 Some(Event::Error { text, .. }) => {
                     self.failed = Some(text);
                     self.exit = Exit::Error;
-                    if !begun {
-                        // The skill was refused: there is no turn to wait for.
-                        self.finish(0, true)?;
-                        return Ok(false);
-                    }
                 }
                 Some(Event::Commands { registry }) => self.registry = registry,
                 Some(Event::Mode(change)) => match change {
@@ -310,7 +304,7 @@ impl Run<'_> {
                             session.mode = mode;
                         }
                     }
-                    ModeChange::PlanExited { .. } if command => told.push("Plan mode is off.".into()),
+                    ModeChange::PlanExited { .. } if reports => told.push("Plan mode is off.".into()),
                     ModeChange::PlanEntered { .. } | ModeChange::PlanExited { .. } => {}
                 },
                 Some(Event::Ask(ask)) => {
@@ -332,7 +326,8 @@ impl Run<'_> {
                 }
                 Some(Event::Item(item)) => self.item(item, &mut told)?,
                 Some(Event::Hook { ran }) => self.hook(&ran)?,
-                Some(Event::Turn(Turn::Ended { end, usage, cost_usd, millis })) => {
+                Some(Event::Turn(Turn::Ended { end, usage, cost_usd, millis: took })) => {
+                    (millis, ended) = (took, Some(end));
                     self.usage = usage;
                     self.cost = cost_usd;
                     let planned = self.plan.take().map(|plan| self.answer = plan).is_some()
@@ -350,8 +345,6 @@ impl Run<'_> {
                         }
                         TurnEnd::Interrupted => Exit::Interrupted,
                     };
-                    self.finish(millis, command)?;
-                    return Ok(matches!(end, TurnEnd::Done | TurnEnd::Stopped | TurnEnd::Refused));
                 }
                 Some(_) => {}
             }
@@ -414,7 +407,7 @@ impl Run<'_> {
     fn wrong(&mut self, text: &str) -> io::Result<bool> {
         self.failed = Some(text.to_owned());
         self.exit = Exit::Usage;
-        self.finish(0, true)?;
+        self.finish(0)?;
         Ok(false)
     }
 
@@ -428,7 +421,7 @@ impl Run<'_> {
     }
 
     /// Writes what the format says about the end of a prompt.
-    fn finish(&mut self, millis: u64, command: bool) -> io::Result<()> {
+    fn finish(&mut self, millis: u64) -> io::Result<()> {
         let failed =
             matches!(self.exit, Exit::Error | Exit::Usage | Exit::HungUp | Exit::Interrupted | Exit::Terminated);
         if let Some(text) = &self.failed {
@@ -457,7 +450,7 @@ impl Run<'_> {
             "subtype": subtype,
             "is_error": failed,
             "duration_ms": millis,
-            "num_turns": if command { 0 } else { self.rounds },
+            "num_turns": self.rounds,
             "result": self.failed.as_ref().filter(|_| failed).unwrap_or(&self.answer),
             "session_id": self.session_id(),
             "total_cost_usd": self.cost.unwrap_or(0.0),

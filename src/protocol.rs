@@ -118,6 +118,14 @@ pub enum Op {
 }
 
 impl Op {
+    /// Whether `Event::Done` tells its end.
+    pub fn is_work(&self) -> bool {
+        matches!(
+            self,
+            Op::Prompt { .. } | Op::Command { .. } | Op::Shell { .. } | Op::Rewind { .. } | Op::Resume { .. }
+        )
+    }
+
     /// A command of the program.
     pub fn builtin(builtin: Builtin, args: impl Into<String>) -> Op {
         Op::Command { name: builtin.name().to_owned(), args: args.into() }
@@ -222,6 +230,11 @@ pub enum Event {
     Task(Task),
     /// What `Op::List` asked for.
     Listed(Listed),
+    /// An op was served to its end, or refused: a prompt, a command, a `!` line, a rewind, another session. A prompt that
+    /// steered a turn ends with that turn.
+    Done {
+        op: Op,
+    },
     /// The engine has ended.
     Closed,
 }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::decided;
 use super::runs::Invocation;
 use crate::permission::{Mode, Source};
-use crate::protocol::{Answer, Ask, AskId, Asker, Delivery, Event, Question, QueueId, Queued};
+use crate::protocol::{Answer, Ask, AskId, Asker, Delivery, Event, Op, Question, QueueId, Queued};
 use crate::session::entry::Decided;
 use crate::thinking::{Level, Override};
 
@@ -173,8 +173,7 @@ impl Desk {
     /// What was to be answered when everything came to an end: the prompt of the turn, and those that wait.
     pub fn unanswered(&self) -> Option<String> {
         let prompt = self.state().prompt.take();
-        let waiting = std::iter::from_fn(|| self.take_next()).map(|prompt| prompt.text);
-        let all: Vec<String> = prompt.into_iter().chain(waiting).collect();
+        let all: Vec<String> = prompt.into_iter().chain(self.take_texts()).collect();
         (!all.is_empty()).then(|| all.join("\n\n"))
     }
 
@@ -279,10 +278,22 @@ impl Desk {
         }
     }
 
-    /// Takes the oldest prompt that waits, whatever it waits for.
-    pub fn take_next(&self) -> Option<Prompt> {
+    /// Takes the oldest prompt that waits, whatever it waits for, as the op that brought it.
+    pub fn take_next(&self) -> Option<Op> {
         let mut state = self.state();
-        (!state.queue.is_empty()).then(|| state.queue.remove(0).1)
+        let (_, prompt, delivery) = (!state.queue.is_empty()).then(|| state.queue.remove(0))?;
+        Some(match prompt.skill {
+            Some(Invocation { name, args }) => Op::Command { name, args },
+            None => {
+                let Prompt { text, attachments, thinking, .. } = prompt;
+                Op::Prompt { text, attachments, delivery, thinking }
+            }
+        })
+    }
+
+    /// Takes the words of all that waits, oldest first.
+    pub fn take_texts(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().queue).into_iter().map(|(_, prompt, _)| prompt.text).collect()
     }
 }
 

@@ -1,7 +1,6 @@
 //! `/compact`: with instructions or without, of old results alone, and back.
 
 use super::{Engine, Inbox};
-use crate::agent::extraction::Presence;
 use crate::agent::{Compacted, Reminders};
 use crate::commands::{Builtin, Catalog};
 use crate::compact::receipt;
@@ -45,10 +44,7 @@ impl Engine {
         let cancel = desk.begin();
         let instructions = Some(instructions.trim().to_owned()).filter(|text| !text.is_empty());
         let compacting = Box::pin(self.agent.compact(instructions, &desk, &cancel));
-        let done = match self.setup.presence {
-            Presence::Attended => inbox.attend(compacting).await,
-            Presence::Unattended => inbox.attend_to_the_end(compacting).await,
-        };
+        let done = inbox.attend(compacting).await;
         desk.end();
         match done {
             Ok(Compacted::Done(receipt)) => {

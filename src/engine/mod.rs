@@ -228,28 +228,6 @@ impl Inbox {
         }
     }
 
-    /// As `attend`, for what a script asked for and wants to hear of: an end that is asked for meanwhile waits.
-    async fn attend_to_the_end<T>(&mut self, work: impl Future<Output = T>) -> T {
-        tokio::pin!(work);
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut work => return done,
-                op = self.ops.recv() => match op {
-                    None => {
-                        self.closed = true;
-                        self.desk.interrupt();
-                        return work.await;
-                    }
-                    Some(Op::Shutdown) => self.closed = true,
-                    // Whoever asks for a list behind a command waits for the command.
-                    Some(op @ Op::List { .. }) => self.held.push_back(op),
-                    Some(op) => self.busy(op).await,
-                },
-            }
-        }
-    }
-
     /// What can be listed without the agent.
     fn list(&self, what: ListKind) -> Option<Listed> {
         (what == ListKind::History).then(|| Listed::History(self.history.load(&self.project, lists::HISTORY)))
@@ -262,21 +240,26 @@ impl Inbox {
         }
     }
 
-    async fn command_while_busy(&self, name: &str, args: &str) {
+    /// Serves a command beside what runs, or says that it has to wait.
+    async fn command(&self, name: String, args: String) {
         let desk = &self.desk;
-        let text = match skills::called(&self.catalog, name, args) {
+        let problem = match skills::called(&self.catalog, &name, &args) {
             Ok(Called::Skill(prompt)) => {
                 desk.enqueue(prompt, Delivery::AfterTurn);
                 return desk.emit(desk.queue()).await;
             }
-            Ok(Called::Builtin(builtin)) if builtin.runs_while_busy(args) => {
-                return desk.emit(Event::Notice { text: self.catalog.current().registry.help() }).await;
+            Ok(Called::Builtin(builtin)) if builtin.runs_while_busy(&args) => {
+                desk.emit(Event::Notice { text: self.catalog.current().registry.help() }).await;
+                None
             }
-            Ok(Called::Builtin(_)) => format!("`/{name}` waits until the turn has ended; Esc interrupts it."),
-            Err(unknown) => unknown,
+            Ok(Called::Builtin(_)) => Some(format!("`/{name}` waits until the turn has ended; Esc interrupts it.")),
+            Err(unknown) => Some(unknown),
         };
-        let restore = Some(format!("/{name} {args}").trim_end().to_owned());
-        desk.emit(Event::Error { text, restore }).await;
+        if let Some(text) = problem {
+            let restore = Some(format!("/{name} {args}").trim_end().to_owned());
+            desk.emit(Event::Error { text, restore }).await;
+        }
+        desk.emit(Event::Done { op: Op::Command { name, args } }).await;
     }
 
     async fn busy(&mut self, op: Op) {
@@ -310,15 +293,17 @@ impl Inbox {
             Op::Shell { command } => {
                 let text = format!("! {command}\nCommands of your own run when the turn has ended; Esc interrupts it.");
                 desk.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
+                desk.emit(Event::Done { op: Op::Shell { command } }).await;
             }
             Op::Commands => skills::publish(&self.catalog, &desk).await,
-            Op::Command { name, args } => self.command_while_busy(&name, &args).await,
+            Op::Command { name, args } => self.command(name, args).await,
             Op::List { what } => {
                 let listed = self.list(what);
                 desk.emit(Event::Listed(listed.unwrap_or_else(|| what.empty()))).await;
             }
             Op::Rewind { .. } | Op::Resume { .. } => {
                 desk.emit(Event::Notice { text: "First the turn has to end; Esc interrupts it.".into() }).await;
+                desk.emit(Event::Done { op }).await;
             }
             Op::Remember { text } => self.remember(&text),
             Op::Agent { id } => match &self.transcripts {
@@ -339,15 +324,17 @@ impl Engine {
         let mut worked = false;
         loop {
             // What was queued while the engine was busy comes first; when it is to end, nothing more is begun.
-            if !inbox.closed
-                && let Some(prompt) = self.desk.take_next()
-            {
-                self.desk.emit(self.desk.queue()).await;
-                self.turn(prompt, inbox).await;
-                worked = true;
-                continue;
-            }
-            let Some(op) = self.next_op(inbox, worked).await else { break };
+            let waited = if inbox.closed { None } else { self.desk.take_next() };
+            let op = match waited {
+                Some(op) => {
+                    self.desk.emit(self.desk.queue()).await;
+                    op
+                }
+                None => match self.next_op(inbox, worked).await {
+                    Some(op) => op,
+                    None => break,
+                },
+            };
             worked = matches!(op, Op::Prompt { .. });
             Box::pin(self.serve(op, inbox)).await;
         }
@@ -361,6 +348,7 @@ impl Engine {
     }
 
     async fn serve(&mut self, op: Op, inbox: &mut Inbox) {
+        let done = op.is_work().then(|| op.clone());
         match op {
             Op::Prompt { text, attachments, thinking, .. } => {
                 self.turn(Prompt { attachments, thinking, ..Prompt::new(text) }, inbox).await;
@@ -393,6 +381,9 @@ impl Engine {
             // Nothing runs, nothing is queued: there is nothing to stop or take back.
             Op::Interrupt | Op::Unqueue { .. } | Op::Shutdown => {}
         }
+        if let Some(op) = done {
+            self.desk.emit(Event::Done { op }).await;
+        }
     }
 
     async fn turn(&mut self, prompt: Prompt, inbox: &mut Inbox) {
@@ -421,7 +412,7 @@ impl Engine {
         }
         if end == TurnEnd::Failed {
             // The next prompts were written for a conversation that did not happen: they come back, too.
-            let waiting: Vec<String> = std::iter::from_fn(|| desk.take_next()).map(|prompt| prompt.text).collect();
+            let waiting = desk.take_texts();
             if !waiting.is_empty() {
                 desk.emit(desk.queue()).await;
                 let text = "What waited was not sent, since the turn before it failed.".into();

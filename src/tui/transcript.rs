@@ -142,7 +142,8 @@ impl Transcript {
             Event::Ask(_) | Event::AskClosed { .. } | Event::Mode(_) | Event::Usage(_) | Event::Listed(_) => {}
             Event::Thinking(Thinking::Complete { tokens }) => self.thought(*tokens, now),
             Event::Thinking(Thinking::Level(_)) => {}
-            Event::Todos { .. } | Event::Queue { .. } | Event::Commands { .. } | Event::Closed => {}
+            Event::Todos { .. } | Event::Queue { .. } | Event::Commands { .. } | Event::Done { .. } | Event::Closed => {
+            }
         }
     }
 

@@ -399,6 +399,7 @@ async fn definitions_are_listed() {
         .await;
     let told = lines(&ran, &["notice"]).replace('⏎', "\n");
     insta::assert_snapshot!(told, @r"
+        notice Not used from this folder: the agent Explore: the model haiku, the agent Explore of the folder, in place of yours. The next start asks again.
         notice Agents that the model can launch with the Task tool:
 
         - **general-purpose** — Works on a task of several steps on its own: searching where you do not know the place, changing code, checking it.

@@ -50,7 +50,7 @@ async fn commands_answer() {
         (&["/permissions frobnicate"], &["does nothing"]),
         (&["/undo", "/undo"], &["\"how\":\"undo\"", "There is nothing to undo."]),
         (&["/undo", "/redo", "/redo"], &["\"how\":\"redo\"", "There is nothing to redo."]),
-        (&["/exprot"], &["Did you mean `/export`?"]),
+        (&["/exprot"], &["error there is no command /exprot: did you mean /export?"]),
         (&["/copy"], &["needs a terminal"]),
     ] {
         check(commands, want).await;

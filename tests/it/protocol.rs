@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cocode::commands::Registry;
 use cocode::commands::report::SkillRow;
+use cocode::commands::{Builtin, Registry};
 use cocode::hooks::{Ended, Origin, Report};
 use cocode::message::{CallId, Message, Todo, TodoStatus, Usage};
 use cocode::permission::{Behavior, Mode};
@@ -218,6 +218,7 @@ fn events() {
                 note: None,
             },
         },
+        Event::Done { op: Op::builtin(Builtin::Compact, "undo") },
         Event::Closed,
     ];
     let task = |step| {

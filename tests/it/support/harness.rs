@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cocode::agent::extraction::Presence;
-use cocode::commands::Registry;
 use cocode::config::paths::{Env, Paths};
 use cocode::engine::{self, Begin, Handle, Setup};
 use cocode::message::{Block, Effect};
 use cocode::permission::{Mode, Sandbox};
 use cocode::protocol::task::Step;
-use cocode::protocol::{Answer, Compaction, Delivery, Delta, Event, Item, ModeChange, Op, Question, Turn, TurnEnd};
+use cocode::protocol::{Answer, Compaction, Delivery, Delta, Event, Item, ModeChange, Op, Question, Turn};
 use cocode::session::Session;
 use cocode::stdx::clock::Clocks;
 
@@ -220,30 +219,27 @@ impl Harness {
         let Handle { ops, mut events, task } = engine::start(self.setup());
         let mut seen = Vec::new();
         let mut prompts = VecDeque::from(std::mem::take(&mut self.prompts));
-        let (mut begun, mut queued, mut asked, mut compacting, mut under_way) = (false, 0, false, false, false);
-        let builtin = Registry::builtin();
+        let (mut begun, mut queued) = (false, 0);
+        let mut sent: Option<Op> = None;
         loop {
             let event = tokio::time::timeout(PATIENCE, events.recv()).await;
             let event =
                 event.unwrap_or_else(|_| panic!("nothing happens any more after\n{}", trace(&seen, &self.project())));
             let Some(event) = event else { break };
             let row = line(&event, &self.project());
-            match &event {
-                Event::Queue { items } => queued = items.len(),
-                Event::Turn(Turn::Started) => asked = false,
-                Event::Compaction(Compaction::Started { .. }) => under_way = true,
-                Event::Compaction(Compaction::Completed { .. } | Compaction::Failed { .. }) => under_way = false,
-                _ => {}
-            }
-            // A skill that was refused makes no turn, and what waits makes one of its own.
-            let refused = asked && matches!(event, Event::Error { .. });
-            let ended = match &event {
-                // What waited behind a failure comes back.
-                Event::Turn(Turn::Ended { end, .. }) => queued == 0 || *end == TurnEnd::Failed,
+            // What was queued meanwhile makes a turn of its own, before the next prompt.
+            let ready = match &event {
+                Event::Queue { items } => {
+                    queued = items.len();
+                    false
+                }
+                Event::Usage(_) => !begun,
+                Event::Done { op } => {
+                    sent.take_if(|sent| sent == op);
+                    begun && sent.is_none() && queued == 0
+                }
                 _ => false,
             };
-            let told = compacting && !under_way && matches!(event, Event::Notice { .. } | Event::Error { .. });
-            let ready = ended || refused || told || (matches!(event, Event::Usage(_)) && !begun);
             let begins =
                 |(start, _): &mut (String, Op)| row.as_ref().is_some_and(|row| row.starts_with(start.as_str()));
             // What happens at a question happens before its answer.
@@ -263,20 +259,6 @@ impl Harness {
             seen.push(event);
             if ready {
                 begun = true;
-                // Ops are served in order: a command needs no word that it has ended.
-                (asked, compacting) = (false, false);
-                while let Some(line) =
-                    prompts.pop_front_if(|text| text.starts_with('/') && !begins_turn(text) && !asked && !compacting)
-                {
-                    // Any name but a built-in's is a skill's, which makes a turn.
-                    let name = line[1..].split(' ').next().unwrap_or_default();
-                    asked = builtin.find(name).is_none();
-                    compacting = summarises(&line);
-                    ops.send(command(&line)).await.unwrap();
-                }
-                if asked || compacting {
-                    continue;
-                }
                 let op = match prompts.pop_front() {
                     Some(line) if line.starts_with('/') => command(&line),
                     Some(text) => Op::Prompt {
@@ -287,6 +269,7 @@ impl Harness {
                     },
                     None => Op::Shutdown,
                 };
+                sent = Some(op.clone());
                 // After `Closed` nobody listens any more.
                 let _ = ops.send(op).await;
             }
@@ -370,7 +353,8 @@ fn line(event: &Event, project: &Path) -> Option<String> {
         | Event::Closed
         | Event::Model(_)
         | Event::Commands { .. }
-        | Event::Listed(_) => return None,
+        | Event::Listed(_)
+        | Event::Done { .. } => return None,
         Event::Item(Item::Message { message, .. }) => {
             let parts: Vec<String> = message
                 .blocks
@@ -454,16 +438,6 @@ fn line(event: &Event, project: &Path) -> Option<String> {
 fn command(line: &str) -> Op {
     let (name, args) = line[1..].split_once(' ').unwrap_or((&line[1..], ""));
     Op::Command { name: name.into(), args: args.into() }
-}
-
-/// Whether the command takes its time, so that what follows would interrupt it.
-fn summarises(line: &str) -> bool {
-    line.strip_prefix("/compact").is_some_and(|args| !matches!(args.split(' ').nth(1), Some("undo" | "micro")))
-}
-
-/// Whether the command leads to a turn, whose end has to be waited for.
-fn begins_turn(line: &str) -> bool {
-    line.strip_prefix("/plan ").is_some_and(|task| task != "exit")
 }
 
 /// The text with `$PLAN` in the place of a plan's path, which has a random name.
