@@ -70,8 +70,8 @@ pub(crate) fn draw(screen: &Screen, title: &str) -> String {
         escape(title)
     );
     for row in 0..rows {
-        for (column, cells, text, look) in stretches(screen, row, columns) {
-            stretch(&mut svg, (column, row), cells, &text, &look);
+        for stretch in stretches(screen, row, columns) {
+            stretch.draw(&mut svg, row);
         }
     }
     if !screen.hide_cursor() {
@@ -89,65 +89,78 @@ pub(crate) fn draw(screen: &Screen, title: &str) -> String {
     svg
 }
 
-/// The row's stretches of one look: first column, number of cells, text. A wide character stands alone, so that a font
-/// that draws it narrower moves nothing.
-fn stretches(screen: &Screen, row: u16, columns: u16) -> Vec<(u16, u16, String, Look)> {
-    let mut found: Vec<(u16, u16, String, Look)> = Vec::new();
-    let mut alone = true;
+/// Neighbouring cells of one look.
+struct Stretch<'a> {
+    look: Look,
+    /// First column, and the one behind the last.
+    columns: (u16, u16),
+    /// What can be seen: column, cells, text.
+    glyphs: Vec<(u16, u16, &'a str)>,
+}
+
+fn stretches(screen: &Screen, row: u16, columns: u16) -> Vec<Stretch<'_>> {
+    let mut found: Vec<Stretch> = Vec::new();
     for column in 0..columns {
         let Some(cell) = screen.cell(row, column).filter(|cell| !cell.is_wide_continuation()) else { continue };
-        let look = Look::of(cell);
-        let text = if cell.has_contents() { cell.contents() } else { " " };
-        let cells = if cell.is_wide() { 2 } else { 1 };
-        match found.last_mut() {
-            Some((_, length, last, same)) if !alone && !cell.is_wide() && *same == look => {
-                *length += cells;
-                last.push_str(text);
-            }
-            _ => found.push((column, cells, text.to_owned(), look)),
+        let (look, cells) = (Look::of(cell), if cell.is_wide() { 2 } else { 1 });
+        if found.last().is_none_or(|last| last.look != look) {
+            found.push(Stretch { look, columns: (column, column), glyphs: Vec::new() });
         }
-        alone = cell.is_wide();
+        let Some(stretch) = found.last_mut() else { continue };
+        stretch.columns.1 = column + cells;
+        if !cell.contents().trim().is_empty() {
+            stretch.glyphs.push((column, cells, cell.contents()));
+        }
     }
     found
 }
 
-fn stretch(svg: &mut String, at: (u16, u16), cells: u16, text: &str, look: &Look) {
-    let (x, y) = corner(at);
-    if look.background != BACKGROUND {
-        let width = f32::from(cells) * CELL.0;
-        let fill = hex(look.background);
-        // A hair more, or the seams between rows show.
-        let height = CELL.1 + 0.3;
-        let _ =
-            writeln!(svg, "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height}\" fill=\"{fill}\"/>");
-    }
-    let shown = text.trim_end();
-    let inner = shown.trim_start();
-    if inner.is_empty() {
-        return;
-    }
-    let leading = (shown.chars().count() - inner.chars().count()) as f32;
-    let length = if cells == 2 && inner.chars().count() == 1 { 2.0 } else { inner.chars().count() as f32 };
-    let mut style = String::new();
-    for (set, attribute) in [
-        (look.bold, " font-weight=\"bold\""),
-        (look.italic, " font-style=\"italic\""),
-        (look.underline, " text-decoration=\"underline\""),
-        (look.dim, " opacity=\"0.6\""),
-    ] {
-        if set {
-            style.push_str(attribute);
+impl Stretch<'_> {
+    /// Centers each character in its own cells. A text of several would drift in a viewer whose font has another width.
+    fn draw(&self, svg: &mut String, row: u16) {
+        let ((x, y), look) = (corner((self.columns.0, row)), &self.look);
+        if look.background != BACKGROUND {
+            // A hair taller, or the seams between rows show.
+            rectangle(svg, (x, y), (width(self.columns.1 - self.columns.0), CELL.1 + 0.3), look.background);
         }
+        let mut text = String::new();
+        for &(column, cells, glyph) in &self.glyphs {
+            let (left, middle) = (corner((column, row)).0, corner((column, row)).0 + width(cells) / 2.0);
+            match glyph {
+                // Fonts leave gaps between these.
+                "─" => rectangle(svg, (left, y + CELL.1 / 2.0 - 0.5), (CELL.0, 1.2), look.foreground),
+                "█" => rectangle(svg, (left, y + 2.0), (CELL.0 + 0.1, CELL.1 - 4.0), look.foreground),
+                _ => drop(write!(text, "<tspan x=\"{middle:.1}\">{}</tspan>", escape(glyph))),
+            }
+        }
+        if text.is_empty() {
+            return;
+        }
+        let mut style = String::new();
+        for (set, attribute) in [
+            (look.bold, " font-weight=\"bold\""),
+            (look.italic, " font-style=\"italic\""),
+            (look.underline, " text-decoration=\"underline\""),
+            (look.dim, " opacity=\"0.6\""),
+        ] {
+            if set {
+                style.push_str(attribute);
+            }
+        }
+        let (y, fill) = (y + CELL.1 * 0.75, hex(look.foreground));
+        let _ = writeln!(svg, "<text y=\"{y:.1}\" text-anchor=\"middle\" fill=\"{fill}\"{style}>{text}</text>");
     }
-    let _ = writeln!(
-        svg,
-        "<text x=\"{:.1}\" y=\"{:.1}\" textLength=\"{:.1}\" lengthAdjust=\"spacingAndGlyphs\" fill=\"{}\"{style} xml:space=\"preserve\">{}</text>",
-        x + leading * CELL.0,
-        y + CELL.1 * 0.75,
-        length * CELL.0,
-        hex(look.foreground),
-        escape(inner)
-    );
+}
+
+fn rectangle(svg: &mut String, (x, y): (f32, f32), (width, height): (f32, f32), fill: u32) {
+    let fill = hex(fill);
+    let _ =
+        writeln!(svg, "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{fill}\"/>");
+}
+
+/// Width of so many cells, in pixels.
+fn width(cells: u16) -> f32 {
+    f32::from(cells) * CELL.0
 }
 
 /// Upper left corner of a cell.

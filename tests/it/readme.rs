@@ -118,3 +118,20 @@ fn flags_and_pictures_exist() {
         assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(target).exists(), "there is no {target}");
     }
 }
+
+#[test]
+fn pictures_place_every_cell() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/screenshots");
+    for file in fs::read_dir(folder).unwrap() {
+        let file = file.unwrap().path();
+        let picture = fs::read_to_string(&file).unwrap();
+        let mut cells = 0;
+        for span in picture.split("<tspan x=\"").skip(1) {
+            let text = span.split(['>', '<']).nth(1).unwrap();
+            let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+            assert_eq!(text.chars().count(), 1, "{}: `{text}` drifts in another font", file.display());
+            cells += 1;
+        }
+        assert!(cells > 500, "{}: only {cells} cells are placed", file.display());
+    }
+}
