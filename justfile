@@ -11,7 +11,7 @@ check:
 snap:
     cargo insta review
 
-# Write the README's generated tables and its pictures anew.
+# Regenerate the tables in docs/ and the pictures of the README.
 readme:
     COCODE_REGENERATE=1 cargo test --test it readme
     cargo build

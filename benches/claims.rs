@@ -1,4 +1,4 @@
-//! Measures what the README claims about speed. `cargo bench --bench claims -- --sample-count 1` only tries it out.
+//! Measures what docs/figures.md claims about speed. `cargo bench --bench claims -- --sample-count 1` only tries it out.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};

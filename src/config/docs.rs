@@ -1,4 +1,4 @@
-//! What `default.toml` says of its settings, as data: for the README's table and the JSON schema.
+//! What `default.toml` says of its settings, as data: for the table in docs/ and the JSON schema.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
