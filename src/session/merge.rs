@@ -56,7 +56,7 @@ pub(super) fn only_formats(before: &[u8], left: &[u8], found: &[u8]) -> bool {
     let [before, left, found] = [before, left, found].map(lines);
     let ours = hunks(&before, &left);
     // What became of each of our changes, however many pieces it was touched in: lines may have moved within it.
-    let mut pieces: Vec<(Vec<&[u8]>, Vec<&[u8]>)> = vec![Default::default(); ours.len()];
+    let mut pieces = vec![(Vec::new(), Vec::new()); ours.len()];
     for theirs in hunks(&left, &found) {
         let holds = |ours: &Hunk| ours.new.start <= theirs.old.start && theirs.old.end <= ours.new.end;
         let Some(at) = ours.iter().position(holds) else { return false };
