@@ -10,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::dispatch::Confined;
 use super::{Agent, Model, asking, thinking};
+use crate::compact::excerpt;
 use crate::compact::memory::{self, Metadata, Notes, Pause};
-use crate::message::{Block, Kind, Message, Outcome, Usage, tokens};
+use crate::message::{Message, Outcome, Usage, tokens};
 use crate::provider::{Purpose, Request, Thinking};
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
@@ -122,11 +123,7 @@ impl Agent {
         let confined = self.confined(notes.file(), &text, cancel.clone())?;
         let (model, mut request) = self.request_beside();
         request.purpose = Purpose::Memory;
-        request.messages.push(Arc::new(Message {
-            kind: Kind::Attachment,
-            blocks: vec![Block::text(memory::instruction(&notes.file(), &text, limit))],
-            ..Message::reminder("")
-        }));
+        request.messages.push(excerpt::asks(memory::instruction(&notes.file(), &text, limit)));
         let spent = Arc::new(Mutex::new(Usage::default()));
         let name = model.name();
         self.used.insert(name.clone(), model.spec.clone());

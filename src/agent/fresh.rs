@@ -29,7 +29,7 @@ impl Agent {
             let messages: Vec<&Arc<Message>> = self.session.context().entries().map(|(_, message)| message).collect();
             request(&messages)
         };
-        let mut attachments = vec![Arc::new(reminders::noted(PlanNote::Exit, &told))];
+        let mut attachments = vec![Arc::new(reminders::noted(PlanNote::Exit, &path, &told))];
         attachments.extend(request);
         let mut boundary = Boundary {
             trigger: Trigger::Plan,

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::desk::{Desk, Prompt};
 use super::{Agent, Failure};
 use crate::hooks::{self, EndReason, Event as Hook, Hooks, Occasion, Outcome, Place, StartSource};
-use crate::message::Message;
+use crate::message::{Attachment, Message};
 use crate::protocol::Event;
 use crate::session;
 use crate::session::entry::EntryKind;
@@ -30,7 +30,7 @@ pub struct Hooking {
     /// What SessionStart and `async` hooks printed: it joins the conversation with the next prompt.
     pending: Vec<(Hook, String)>,
     /// What PreToolUse hooks added: it follows the results of the round.
-    pub(super) beside_calls: Vec<String>,
+    pub(super) beside_calls: Vec<Message>,
     /// Notifications that nobody waits for.
     beside: JoinSet<Outcome>,
     /// What SessionStart hooks set for the commands of the session.
@@ -65,9 +65,9 @@ pub(super) enum Heard {
     Interrupted,
 }
 
-/// Text of a hook for the model.
-pub(super) fn told(event: Hook, text: &str) -> String {
-    format!("From a {event} hook of the user:\n\n{text}")
+/// What a hook says to the model.
+pub(super) fn told(event: Hook, text: &str) -> Message {
+    Message::attachment(Attachment::Hook, &format!("From a {event} hook of the user:\n\n{text}"))
 }
 
 impl Agent {
@@ -210,7 +210,7 @@ impl Agent {
     pub(super) async fn deliver_pending(&mut self, desk: &Desk) -> Result<(), session::Error> {
         self.hear_beside(desk).await?;
         for (event, text) in std::mem::take(&mut self.hooking.pending) {
-            self.push(Message::reminder(&told(event, &text)), desk).await?;
+            self.push(told(event, &text), desk).await?;
         }
         Ok(())
     }
@@ -243,7 +243,7 @@ impl Agent {
     ) -> Result<(), session::Error> {
         self.say(prompt, desk).await?;
         for text in context {
-            self.push(Message::reminder(&told(Hook::UserPromptSubmit, &text)), desk).await?;
+            self.push(told(Hook::UserPromptSubmit, &text), desk).await?;
         }
         Ok(())
     }
@@ -287,7 +287,7 @@ impl Agent {
             return Ok(false);
         }
         *sent_on += 1;
-        self.push(Message::reminder(&format!("{}\n\nDo that now.", told(event, &reason))), desk).await?;
+        self.push(told(event, &format!("{reason}\n\nDo that now.")), desk).await?;
         Ok(true)
     }
 

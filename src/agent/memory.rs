@@ -225,9 +225,6 @@ fn imports(text: &str) -> Vec<String> {
     found
 }
 
-/// How the message begins that brings the memory files of a folder that was read in.
-pub(super) const NESTED: &str = "Memory files for the folder of";
-
 /// Renders loaded files for the model.
 pub fn render(files: &[MemoryFile]) -> String {
     let mut text = String::new();

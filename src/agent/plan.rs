@@ -188,7 +188,7 @@ pub(super) fn restored(agent: &Agent, most: u64) -> Option<Message> {
         true => format!("# Plan\n{state} It is in {shown}.\n\n{text}"),
         false => format!("# Plan\n{state} It is too long to be shown here: read {shown}."),
     };
-    Some(reminders::noted(note, &text))
+    Some(reminders::noted(note, &file, &text))
 }
 
 fn plans(places: &Places) -> PathBuf {

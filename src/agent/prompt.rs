@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::memory;
-use crate::message::{Kind, Message};
+use crate::message::{Attachment, Kind, Message};
 use crate::permission::repository;
 use crate::stdx::process::run_captured;
 
@@ -88,21 +88,15 @@ fn printable(line: &str) -> String {
     line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// How the first message begins.
-const OPENING: &str = "# Environment";
-
-/// What stands before the memory files in it.
-pub(super) const MEMORY: &str = "# Memory files";
-
-/// Whether a message is the one that `opening` rendered.
+/// Whether a message is one that `opening` made.
 pub fn opens(message: &Message) -> bool {
-    message.kind == Kind::Attachment && message.text().starts_with(&format!("<system-reminder>\n{OPENING}\n"))
+    matches!(message.kind, Kind::Attachment(Attachment::Opening { .. }))
 }
 
-/// Renders the first message: environment, then memory files.
-pub fn opening(environment: &Environment, files: &[memory::MemoryFile]) -> String {
+/// The first message: environment, then memory files.
+pub fn opening(environment: &Environment, files: &[memory::MemoryFile]) -> Message {
     let list = |folders: &[PathBuf]| folders.iter().map(|folder| show(folder)).collect::<Vec<_>>().join(", ");
-    let mut text = format!("{OPENING}\nWorking directory: {}\n", show(&environment.cwd));
+    let mut text = format!("# Environment\nWorking directory: {}\n", show(&environment.cwd));
     if !environment.added.is_empty() {
         text.push_str(&format!("Also open to you: {}\n", list(&environment.added)));
     }
@@ -112,13 +106,12 @@ pub fn opening(environment: &Environment, files: &[memory::MemoryFile]) -> Strin
         Some(status) => text.push_str(&format!("Git status when the session began:\n{status}\n")),
         None => text.push_str("Not a git repository.\n"),
     }
+    let memory = text.len();
     if !files.is_empty() {
-        text.push('\n');
-        text.push_str(MEMORY);
-        text.push_str("\nThe user's standing instructions. They bind you where they fit the task.\n\n");
+        text.push_str("\n# Memory files\nThe user's standing instructions. They bind you where they fit the task.\n\n");
         text.push_str(&memory::render(files));
     }
-    text
+    Message::attachment(Attachment::Opening { memory }, &text)
 }
 
 fn show(path: &Path) -> String {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::message::{Kind, Message, Todo, TodoStatus};
+use crate::message::{Attachment, Kind, Message, Todo, TodoStatus};
 use crate::stdx::hash::sha256_hex;
 
 /// Replies without a TodoWrite after which open todos are recalled.
@@ -63,29 +63,26 @@ pub(super) fn changed_files(paths: &[PathBuf]) -> String {
 }
 
 /// Recalls open todos when the model has not touched the list for a while.
-pub(super) fn todos(messages: &[Arc<Message>], todos: &[Todo]) -> Option<String> {
+pub(super) fn todos(messages: &[Arc<Message>], todos: &[Todo]) -> Option<Message> {
     if !todos.iter().any(|todo| todo.status != TodoStatus::Completed) {
         return None;
     }
     let mut replies = 0;
     for message in messages.iter().rev() {
-        if message.kind == Kind::Attachment && message.text().contains(TODO_OPENING)
-            || message.calls().any(|call| call.name == "TodoWrite")
-        {
+        if message.kind == Kind::Attachment(Attachment::Todos) || message.calls().any(|call| call.name == "TodoWrite") {
             break;
         }
         replies += usize::from(message.kind == Kind::Reply);
         if replies >= TODO_PATIENCE {
-            return Some(format!(
-                "{TODO_OPENING} a while ago. Bring it up to date if it still matters; say nothing of this reminder.\n{}",
+            let text = format!(
+                "The todo list was last touched a while ago. Bring it up to date if it still matters; say nothing of this reminder.\n{}",
                 Todo::checklist(todos)
-            ));
+            );
+            return Some(Message::attachment(Attachment::Todos, &text));
         }
     }
     None
 }
-
-const TODO_OPENING: &str = "The todo list was last touched";
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use super::{Agent, Reminders, hooking, plan};
 use crate::compact::restore::{self, Found, Restored, Sources};
 use crate::hooks::{Event as Hook, Occasion, StartSource, Trigger as HookTrigger};
 use crate::message::tokens::Load;
-use crate::message::{CallId, Message, tokens};
+use crate::message::{CallId, tokens};
 use crate::permission::{Access, Behavior};
 use crate::protocol::{Compaction, Event, FailureReason, Receipt, Trigger};
 use crate::session;
@@ -127,7 +127,7 @@ impl Agent {
         }
         let most = self.room.driver.limits().hooks;
         let text = crate::compact::trim::shortened(&outcome.context.join("\n\n"), most);
-        let message = Message::reminder(&hooking::told(Hook::SessionStart, &text));
+        let message = hooking::told(Hook::SessionStart, &text);
         boundary.post_tokens += tokens::message(&message);
         boundary.attachments.push(Arc::new(message));
         Ok(true)

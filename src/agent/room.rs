@@ -318,7 +318,7 @@ impl Agent {
                     Kind::ToolResult | Kind::ToolResultArchived | Kind::ToolSummary => "tool results",
                     Kind::CompactSummary => "the summary",
                     Kind::Skill => "a skill",
-                    Kind::Attachment | Kind::Notice => "an attachment",
+                    Kind::Attachment(_) | Kind::Notice => "an attachment",
                 };
                 (shown.load.total(), what.to_owned())
             })

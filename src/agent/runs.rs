@@ -18,7 +18,7 @@ use crate::commands::expand::{self, Piece, Values};
 use crate::commands::skill::{RunsIn, Verbosity};
 use crate::commands::{Catalog, Skill, Source as From};
 use crate::hooks::{Origin, Registration};
-use crate::message::{Message, Outcome};
+use crate::message::{Attachment, Message, Outcome};
 use crate::permission::{Access, Behavior, Disk, Rule, Source};
 use crate::protocol::Event;
 use crate::session::entry::EntryKind;
@@ -428,10 +428,10 @@ impl Agent {
         places.free_reads.extend(self.opens(skill));
         let access = Access::Read { path: file.clone() };
         if self.decide_in(&places, "Read", &access).behavior != Behavior::Allow {
-            return Some(Message::reminder(&format!(
-                "{} was not attached: reading it needs a question. Read it if you need it.",
-                file.display()
-            )));
+            return Some(Message::attachment(
+                Attachment::File,
+                &format!("{} was not attached: reading it needs a question. Read it if you need it.", file.display()),
+            ));
         }
         Some(self.attached_text(&file, desk).await)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::desk::Desk;
 use super::{Agent, Reminders};
 use crate::commands::{Command, Registry};
-use crate::message::{Kind, Message};
+use crate::message::{Attachment, Effect, Message};
 use crate::session;
 
 const OPENING: &str = "# Skills\nInstructions for tasks of a kind. When one fits what is asked, call it with the Skill tool before you begin; the user starts one as /name.";
@@ -73,33 +73,22 @@ fn line(command: &Command, most: usize) -> String {
     format!("- {}{colon}{about}", command.name)
 }
 
-/// Whether a text tells the model of skills.
-pub(super) fn lists(text: &str) -> bool {
-    let text = text.strip_prefix("<system-reminder>\n").unwrap_or(text);
-    [OPENING, CHANGED, GONE].iter().any(|start| text.starts_with(start))
-}
-
-/// What the model was told, read back from the conversation; none when it was told nothing.
-fn told<'a>(reminders: impl Iterator<Item = &'a str>) -> Option<BTreeMap<String, String>> {
-    let mut told = None;
-    for text in reminders {
-        let Some(text) = text.strip_prefix("<system-reminder>\n") else { continue };
-        if text.starts_with(OPENING) {
-            told = Some(BTreeMap::new());
-        } else if !text.starts_with(CHANGED) && !text.starts_with(GONE) {
-            continue;
-        }
-        let known: &mut BTreeMap<String, String> = told.get_or_insert_default();
-        for row in text.lines() {
-            if let Some(names) = row.strip_prefix(GONE) {
-                names.split(", ").for_each(|name| drop(known.remove(name)));
-            } else if let Some(rest) = row.strip_prefix("- ") {
-                let name = rest.split(": ").next().unwrap_or(rest);
-                known.insert(name.to_owned(), row.to_owned());
-            }
-        }
+/// What the model was told, by what each list or change of it said; none when it was told nothing.
+fn told<'a>(effects: impl Iterator<Item = &'a Effect>) -> Option<BTreeMap<&'a str, &'a str>> {
+    let mut told: Option<BTreeMap<&str, &str>> = None;
+    for effect in effects {
+        let Effect::Skills { lines, gone } = effect else { continue };
+        let known = told.get_or_insert_default();
+        known.extend(lines.iter().map(|(name, line)| (name.as_str(), line.as_str())));
+        known.retain(|name, _| !gone.iter().any(|gone| gone == name));
     }
     told
+}
+
+/// What tells the model of these skills: a whole list, or what changed in one.
+fn message(lines: BTreeMap<String, String>, gone: Vec<String>, text: &str) -> Message {
+    let effects = vec![Effect::Skills { lines, gone }];
+    Message { effects, ..Message::attachment(Attachment::SkillList, text) }
 }
 
 impl Agent {
@@ -114,21 +103,19 @@ impl Agent {
         }
         let (now, _) = self.runs.settings.catalog.refresh();
         let lines = list(&now.registry, self.runs.settings.list_budget).lines;
-        let text = match self.told_skills() {
+        let message = match self.told_skills() {
             None if lines.is_empty() => return Ok(()),
             None => whole(lines),
             Some(known) => {
+                let gone: Vec<String> =
+                    known.keys().filter(|name| !lines.contains_key(**name)).map(|name| (*name).to_owned()).collect();
                 // Use changes what is shortened; that alone is no news.
-                let news: Vec<&str> = lines
-                    .iter()
-                    .filter(|(name, line)| known.get(*name).is_none_or(|old| !same(old, line)))
-                    .map(|(_, line)| line.as_str())
-                    .collect();
-                let gone: Vec<&str> =
-                    known.keys().filter(|name| !lines.contains_key(*name)).map(String::as_str).collect();
+                let is_news = |name: &str, line: &str| known.get(name).is_none_or(|old| !same(old, line));
+                let mut news = lines;
+                news.retain(|name, line| is_news(name, line));
                 let mut parts = Vec::new();
                 if !news.is_empty() {
-                    parts.push(format!("{CHANGED}\n{}", news.join("\n")));
+                    parts.push(format!("{CHANGED}\n{}", rows(&news)));
                 }
                 if !gone.is_empty() {
                     parts.push(format!("{GONE}{}", gone.join(", ")));
@@ -136,23 +123,15 @@ impl Agent {
                 if parts.is_empty() {
                     return Ok(());
                 }
-                parts.join("\n")
+                message(news, gone, &parts.join("\n"))
             }
         };
-        self.push(Message::reminder(&text), desk).await
+        self.push(message, desk).await
     }
 
     /// What the conversation says of skills.
-    fn told_skills(&self) -> Option<BTreeMap<String, String>> {
-        let attachments: Vec<String> = self
-            .session
-            .context()
-            .entries()
-            .filter(|(_, message)| message.kind == Kind::Attachment)
-            .map(|(_, message)| message.text())
-            .filter(|text| text.contains("kills") || text.contains(GONE))
-            .collect();
-        told(attachments.iter().map(String::as_str))
+    fn told_skills(&self) -> Option<BTreeMap<&str, &str>> {
+        told(self.session.context().entries().flat_map(|(_, message)| &message.effects))
     }
 
     /// The list as a boundary brings it along, where the model was told of skills.
@@ -160,12 +139,17 @@ impl Agent {
         self.told_skills()?;
         let (now, _) = self.runs.settings.catalog.refresh();
         let lines = list(&now.registry, self.runs.settings.list_budget).lines;
-        (!lines.is_empty()).then(|| Message::reminder(&whole(lines)))
+        (!lines.is_empty()).then(|| whole(lines))
     }
 }
 
-fn whole(lines: BTreeMap<String, String>) -> String {
-    format!("{OPENING}\n{}", lines.into_values().collect::<Vec<_>>().join("\n"))
+fn whole(lines: BTreeMap<String, String>) -> Message {
+    let text = format!("{OPENING}\n{}", rows(&lines));
+    message(lines, Vec::new(), &text)
+}
+
+fn rows(lines: &BTreeMap<String, String>) -> String {
+    lines.values().map(String::as_str).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether two lines say the same, one of them perhaps shortened.
@@ -211,12 +195,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_is_read_back() {
-        let first = format!("<system-reminder>\n{OPENING}\n- a: one\n- b\n</system-reminder>");
-        let later = format!("<system-reminder>\n{CHANGED}\n- c: three: 3\n{GONE}a, b\n</system-reminder>");
-        assert_eq!(told(["nothing"].into_iter()), None);
-        let known = told([first.as_str(), "else", later.as_str()].into_iter()).unwrap();
-        assert_eq!(known, BTreeMap::from([("c".to_owned(), "- c: three: 3".to_owned())]));
+    fn what_was_told_adds_up() {
+        let lines = |rows: &[(&str, &str)]| -> BTreeMap<String, String> {
+            rows.iter().map(|(name, line)| ((*name).to_owned(), (*line).to_owned())).collect()
+        };
+        let first = whole(lines(&[("a", "- a: one"), ("b", "- b")]));
+        let later = message(lines(&[("c", "- c: three: 3")]), vec!["a".into(), "b".into()], "in any words");
+        assert_eq!(told([].iter()), None);
+        let known = told(first.effects.iter().chain(&later.effects)).unwrap();
+        assert_eq!(known, BTreeMap::from([("c", "- c: three: 3")]));
         assert!(same("- a: one…", "- a: one two") && same("- a", "- a: one") && !same("- a: one", "- a: two"));
     }
 }

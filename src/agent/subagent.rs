@@ -292,7 +292,7 @@ impl Agent {
         if let Some(Worker { id, kind, .. }) = self.hooking.worker.clone() {
             let fired = self.fire(Occasion::subagent_start(&id, &kind), desk, cancel).await;
             for text in fired.ok().flatten().map(|outcome| outcome.context).unwrap_or_default() {
-                let reminder = Message::reminder(&told(hooks::Event::SubagentStart, &text));
+                let reminder = told(hooks::Event::SubagentStart, &text);
                 // A log that cannot be written ends the turn, which says so.
                 let _ = self.push(reminder, desk).await;
             }

@@ -221,8 +221,8 @@ impl Agent {
             self.push(Message::reminder(&reminder::changed_files(&changed)), desk).await?;
         }
         let recall = reminder::todos(&self.session.context().messages(), self.session.context().todos());
-        if let Some(text) = recall {
-            self.push(Message::reminder(&text), desk).await?;
+        if let Some(recall) = recall {
+            self.push(recall, desk).await?;
         }
         self.remind_of_skills(desk).await?;
         Ok(())

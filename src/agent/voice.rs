@@ -8,7 +8,7 @@ use super::Agent;
 use super::desk::{Desk, Prompt};
 use super::memory::{self, Memory};
 use super::prompt::{self, opens};
-use crate::message::{Block, CallId, Content, Effect, Kind, MemoryCause, Message, Outcome};
+use crate::message::{Attachment, Block, CallId, Content, Effect, Kind, MemoryCause, Message, Outcome};
 use crate::permission::{self, Access, Behavior, Disk, Mode, Query};
 use crate::protocol::{Answer, Event, Question};
 use crate::session;
@@ -48,7 +48,7 @@ impl Agent {
             model: self.model.id.clone(),
         };
         let effects = vec![Effect::Memory { files: real(files), because: None }];
-        Message { effects, ..Message::reminder(&prompt::opening(&environment, files)) }
+        Message { effects, ..prompt::opening(&environment, files) }
     }
 
     /// Loads memory files as far as the permission engine lets them be read, as any file.
@@ -108,10 +108,11 @@ impl Agent {
         let Some(folder) = files.first().and_then(|file| file.path.parent()?.canonicalize().ok()) else {
             return Ok(());
         };
-        let text = format!("{} {}:\n\n{}", super::memory::NESTED, read.display(), super::memory::render(&files));
+        let files_read = super::memory::render(&files);
+        let text = format!("Memory files for the folder of {}:\n\n{files_read}", read.display());
         let because = Some(MemoryCause { call, folder });
         let effects = vec![Effect::Memory { files: real(&files), because }];
-        self.push(Message { effects, ..Message::reminder(&text) }, desk).await
+        self.push(Message { effects, ..Message::attachment(Attachment::Memory, &text) }, desk).await
     }
 
     /// Adds what the user typed, then what they attached to it: a rewind to the prompt takes both.
@@ -123,7 +124,7 @@ impl Agent {
             if let Err(reason) = self.may_attach(path) {
                 let text = format!("{} was not attached: {reason}", path.display());
                 desk.emit(Event::Notice { text: text.clone() }).await;
-                attached.push(Message::reminder(&text));
+                attached.push(Message::attachment(Attachment::File, &text));
                 continue;
             }
             match self.attach(path, desk).await {
@@ -133,14 +134,17 @@ impl Agent {
                             Content::Media(media) => blocks.push(Block::Media(media)),
                             Content::Text { text } => {
                                 let text = format!("The user attached {}:\n\n{text}", path.display());
-                                attached.push(Message { effects: effects.clone(), ..Message::reminder(&text) });
+                                attached.push(Message {
+                                    effects: effects.clone(),
+                                    ..Message::attachment(Attachment::File, &text)
+                                });
                             }
                         }
                     }
                 }
                 Err(problem) => {
                     let text = format!("The user attached {}, but it could not be read: {problem}", path.display());
-                    attached.push(Message::reminder(&text));
+                    attached.push(Message::attachment(Attachment::File, &text));
                 }
             }
         }
@@ -167,9 +171,11 @@ impl Agent {
         match self.attach(path, desk).await {
             Ok((content, effects)) => {
                 let text = format!("{}:\n\n{}", path.display(), text_of(&content));
-                Message { effects, ..Message::reminder(&text) }
+                Message { effects, ..Message::attachment(Attachment::File, &text) }
             }
-            Err(problem) => Message::reminder(&format!("{} could not be read: {problem}", path.display())),
+            Err(problem) => {
+                Message::attachment(Attachment::File, &format!("{} could not be read: {problem}", path.display()))
+            }
         }
     }
 

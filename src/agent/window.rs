@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Agent, memory, prompt, room, skill_list};
+use super::{Agent, room};
 use crate::compact::window::{Duplicate, Part, Report};
 use crate::message::tokens;
-use crate::message::{CallId, Kind, Message, Outcome};
+use crate::message::{Attachment, CallId, Kind, Outcome};
 use crate::session::Context;
 
 /// Tokens of what a conversation holds, estimated.
@@ -31,25 +31,17 @@ impl Shares {
                 Kind::ToolResult | Kind::ToolResultArchived | Kind::ToolSummary => shares.results += total,
                 Kind::CompactSummary => shares.summary += total,
                 Kind::Skill => shares.skills += total,
-                Kind::Attachment | Kind::Notice => shares.attachment(shown.message, total),
+                Kind::Attachment(Attachment::Memory) => shares.memory += total,
+                Kind::Attachment(Attachment::SkillList) => shares.skills += total,
+                Kind::Attachment(Attachment::Opening { memory }) => {
+                    let files = shown.message.attached().get(memory..).map_or(0, tokens::text).min(total);
+                    shares.memory += files;
+                    shares.reminders += total - files;
+                }
+                Kind::Attachment(_) | Kind::Notice => shares.reminders += total,
             }
         }
         shares
-    }
-
-    fn attachment(&mut self, message: &Message, total: u64) {
-        let text = message.text();
-        let body = text.strip_prefix("<system-reminder>\n").unwrap_or(&text);
-        if body.starts_with(memory::NESTED) {
-            self.memory += total;
-        } else if skill_list::lists(&text) {
-            self.skills += total;
-        } else {
-            let files = prompt::opens(message).then(|| text.find(&format!("\n{}\n", prompt::MEMORY))).flatten();
-            let files = files.map_or(0, |at| tokens::text(&text[at..])).min(total);
-            self.memory += files;
-            self.reminders += total - files;
-        }
     }
 
     fn messages(self) -> u64 {

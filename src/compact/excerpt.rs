@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::digest::clipped;
-use crate::message::{Block, CallId, Content, Kind, Message, Role, ToolResult, tokens};
+use crate::message::{Attachment, Block, CallId, Content, Kind, Message, Role, ToolResult, tokens};
 
 /// Where a configured instruction wants the conversation: as text, in its own place.
 const PLACE: &str = "{messages}";
@@ -74,7 +74,8 @@ impl Excerpt {
 
 /// The message that asks for a summary.
 pub fn asks(text: String) -> Arc<Message> {
-    let message = Message { kind: Kind::Attachment, user_visible: false, ..Message::prompt(text) };
+    let message =
+        Message { kind: Kind::Attachment(Attachment::Instruction), user_visible: false, ..Message::prompt(text) };
     Arc::new(message)
 }
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::fixture::{Talk, clearable, driver};
 use super::{Driver, apply, micro, rounds, summary, trim};
-use crate::message::{CallId, Kind, Message, Role};
+use crate::message::{CallId, Message, Role};
 use crate::protocol::Trigger;
 use crate::session::Context;
 use crate::session::entry::{Boundary, EntryKind, Seq};
@@ -118,7 +118,7 @@ proptest! {
     fn whatever_happens_the_context_stays_whole(all in prop::collection::vec(happens(), 1..40)) {
         let driver = driver(8_192, |_| {});
         let (mut talk, mut prompts) = (Talk::new(), Vec::new());
-        talk.push(Message { kind: Kind::Attachment, ..Message::prompt("environment") });
+        talk.push(Message::reminder("environment"));
         for what in &all {
             perform(&mut talk, &driver, &mut prompts, what);
             assert_paired(talk.context());

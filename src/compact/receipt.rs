@@ -17,7 +17,7 @@ pub fn of(context: &Context, boundary: &Boundary) -> Receipt {
             Kind::Prompt => &mut dropped.prompts,
             Kind::Reply => &mut dropped.replies,
             Kind::ToolResult | Kind::ToolResultArchived => &mut dropped.results,
-            Kind::ToolSummary | Kind::CompactSummary | Kind::Attachment | Kind::Skill | Kind::Notice => {
+            Kind::ToolSummary | Kind::CompactSummary | Kind::Attachment(_) | Kind::Skill | Kind::Notice => {
                 &mut dropped.others
             }
         };

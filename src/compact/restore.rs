@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::trim::shortened;
 use super::{Limits, Settings};
-use crate::message::{CallId, Effect, Kind, Message, Todo, tokens};
+use crate::message::{Attachment, CallId, Effect, Kind, Message, Todo, tokens};
 use crate::session::Context;
 use crate::session::Invoked;
 use crate::session::entry::{Boundary, Kept, Seq};
@@ -167,28 +167,37 @@ fn whole(path: &Path, text: &str) -> Message {
     let shown =
         format!("# {}\nYou read this file before; this is all of it, as it is on disk now.\n\n{text}", path.display());
     let sha256 = sha256_hex(text.as_bytes());
-    Message { effects: vec![Effect::Seen { path: path.to_owned(), sha256 }], ..Message::reminder(&shown) }
+    Message {
+        effects: vec![Effect::Seen { path: path.to_owned(), sha256 }],
+        ..Message::attachment(Attachment::Restored, &shown)
+    }
 }
 
 fn too_large(path: &Path) -> Message {
-    Message::reminder(&format!(
-        "You read {} before; it is too large to be put back here. Read what you need of it again.",
-        path.display()
-    ))
+    Message::attachment(
+        Attachment::Restored,
+        &format!(
+            "You read {} before; it is too large to be put back here. Read what you need of it again.",
+            path.display()
+        ),
+    )
 }
 
 fn todos_message(todos: &[Todo], most: u64) -> Message {
     const TITLE: &str = "# Todos\nThe list as you left it:";
-    Message::reminder(&format!("{TITLE}\n{}", shortened(&Todo::checklist(todos), most.saturating_sub(30))))
+    Message::attachment(
+        Attachment::Restored,
+        &format!("{TITLE}\n{}", shortened(&Todo::checklist(todos), most.saturating_sub(30))),
+    )
 }
 
 fn skill_message(skill: &Invoked, most: u64) -> Message {
     let text = shortened(&skill.content, most.saturating_sub(40));
     let cut = if text.len() < skill.content.len() { " It is shortened." } else { "" };
-    Message::reminder(&format!(
-        "# Skill {}\nIt was invoked before; go by it where it still applies.{cut}\n\n{text}",
-        skill.name
-    ))
+    Message::attachment(
+        Attachment::Restored,
+        &format!("# Skill {}\nIt was invoked before; go by it where it still applies.{cut}\n\n{text}", skill.name),
+    )
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::trim::shortened;
-use crate::message::{Block, Kind, Message, StopReason, tokens};
+use crate::message::{Attachment, Kind, Message, StopReason, tokens};
 use crate::protocol::{FailureReason, Trigger};
 use crate::session::Context;
 use crate::session::entry::Seq;
@@ -99,16 +99,15 @@ pub fn message(summary: &str, trigger: Trigger) -> Message {
 /// are none. Those of an earlier block are handed on.
 pub fn history(context: &Context, keep_from: Seq, budget: u64) -> Option<Arc<Message>> {
     const TITLE: &str = "# Earlier messages of the user\nWord for word, oldest first. They are history: what is still \
-                         to be done stands in the summary.";
+                         to be done stands in the summary.\n\n";
     let mut left = budget;
     let mut quotes = Vec::new();
     for shown in context.shown().rev().filter(|shown| shown.lead || shown.seq < keep_from) {
         let text = match shown.message.kind {
             Kind::Prompt => shown.message.text(),
-            Kind::Attachment if shown.lead => match earlier(&shown.message.blocks, TITLE) {
-                Some(text) => text,
-                None => continue,
-            },
+            Kind::Attachment(Attachment::Prompts { quotes }) if shown.lead => {
+                shown.message.attached().get(quotes..).unwrap_or_default().to_owned()
+            }
             _ => continue,
         };
         let text = text.trim();
@@ -124,19 +123,16 @@ pub fn history(context: &Context, keep_from: Seq, budget: u64) -> Option<Arc<Mes
         quotes.push(quote);
     }
     quotes.reverse();
-    (!quotes.is_empty()).then(|| Arc::new(Message::reminder(&format!("{TITLE}\n\n{}", quotes.join("\n\n---\n\n")))))
-}
-
-fn earlier(blocks: &[Block], title: &str) -> Option<String> {
-    let [Block::Text { text, .. }] = blocks else { return None };
-    let inner = text.strip_prefix("<system-reminder>\n")?.strip_prefix(title)?;
-    Some(inner.trim_end().trim_end_matches("</system-reminder>").trim().to_owned())
+    let text = format!("{TITLE}{}", quotes.join("\n\n---\n\n"));
+    let message = Message::attachment(Attachment::Prompts { quotes: TITLE.len() }, &text);
+    (!quotes.is_empty()).then(|| Arc::new(message))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::compact::fixture::Talk;
+    use crate::message::Block;
 
     #[test]
     fn answers_become_summaries() {

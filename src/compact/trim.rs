@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn a_note_that_weighs_more_than_what_it_stands_for_is_not_written() {
         let mut talk = Talk::new();
-        talk.push(Message { kind: Kind::Attachment, ..Message::prompt("environment") });
+        talk.push(Message::reminder("environment"));
         talk.prompt(167).prompt(100).reply(6);
         let driver = driver(8_192, |_| {});
         let plan = plan(talk.context(), driver.terms(&clearable), &[], 200);
@@ -396,7 +396,7 @@ mod tests {
         check(
             chat,
             8_192,
-            "attachment compactsummary prompt reply prompt reply prompt reply prompt reply prompt reply prompt reply",
+            "attachment(reminder) compactsummary prompt reply prompt reply prompt reply prompt reply prompt reply prompt reply",
         );
         // Arguments cannot be cut: the round goes as a whole.
         check(
@@ -407,7 +407,7 @@ mod tests {
                 talk.prompt(10);
             },
             8_192,
-            "attachment compactsummary prompt",
+            "attachment(reminder) compactsummary prompt",
         );
         check(
             |talk| {

@@ -1,7 +1,7 @@
 //! The user's own `!` lines: run at once, without asking; line and output join the context.
 
 use super::{Engine, Inbox};
-use crate::message::{Display, Message, Outcome};
+use crate::message::{Attachment, Display, Message, Outcome};
 use crate::protocol::{Event, Item};
 use crate::session::entry::EntryKind;
 
@@ -42,7 +42,7 @@ impl Engine {
         // Logged before it is shown, once for the model and once for the screen.
         let told = format!("The user ran a command of their own, {how}:\n$ {command}\n{text}");
         let ran = EntryKind::ShellRan { command: command.clone(), output: text.clone(), code };
-        let logged = match self.agent.note(Message::reminder(&told), &desk).await {
+        let logged = match self.agent.note(Message::attachment(Attachment::Shell, &told), &desk).await {
             Ok(()) => self.agent.session.append(ran).map(drop),
             failed => failed,
         };

@@ -2,12 +2,16 @@
 //!
 //! One vocabulary serves the model, the session log, the screen and headless output.
 
+mod attachment;
 pub mod tokens;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use attachment::Attachment;
 
 /// Names one tool call, unique in its session. Ours, never the provider's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -55,12 +59,13 @@ pub enum Kind {
     ToolSummary,
     /// What compaction left of an earlier conversation.
     CompactSummary,
-    /// A system reminder or attached file.
-    Attachment,
     /// The instructions of a skill that was invoked; the conversation shows them folded.
     Skill,
     /// For the user only.
     Notice,
+    /// Joined the conversation beside prompts and replies. Flat in JSON: `"kind": "hook"`.
+    #[serde(untagged)]
+    Attachment(Attachment),
 }
 
 /// What only one provider's codec understands, kept to be replayed byte for byte (a signature, an encrypted
@@ -154,8 +159,14 @@ pub enum Effect {
     Cwd { path: PathBuf },
     /// The whole todo list as it is now.
     Todos { items: Vec<Todo> },
-    /// What the model was told of plan mode.
-    Plan { note: PlanNote },
+    /// What the model was told of plan mode, and of which plan file.
+    Plan {
+        note: PlanNote,
+        #[serde(default)]
+        file: PathBuf,
+    },
+    /// The skills that the model was told of, by name with their lines, and those that it was told are gone.
+    Skills { lines: BTreeMap<String, String>, gone: Vec<String> },
     /// The message holds these memory files (real paths).
     Memory {
         files: Vec<PathBuf>,
@@ -410,12 +421,6 @@ impl Message {
     /// What the user typed, with attached media after the text.
     pub fn prompt(text: impl Into<String>) -> Message {
         Message::plain(Role::User, Kind::Prompt, vec![Block::text(text)])
-    }
-
-    /// A system reminder: the model sees it, the conversation does not show it.
-    pub fn reminder(text: &str) -> Message {
-        let text = format!("<system-reminder>\n{}\n</system-reminder>", text.trim_end());
-        Message { user_visible: false, ..Message::plain(Role::User, Kind::Attachment, vec![Block::text(text)]) }
     }
 
     /// The instructions of an invoked skill.

@@ -390,7 +390,7 @@ impl Context {
             Effect::Cwd { path } => self.cwd.clone_from(path),
             Effect::Todos { items } => self.todos.clone_from(items),
             // Whoever reminds the model looks through the messages.
-            Effect::Plan { .. } => {}
+            Effect::Plan { .. } | Effect::Skills { .. } => {}
             Effect::Memory { files, because } => self.memory.add(self.items.len(), files, because.as_ref()),
         }
     }

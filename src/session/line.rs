@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::entry::{Entry, EntryKind, Seq, VERSION};
+use super::untold;
 use crate::message::{Kind, Message, Role};
 
 /// Highest `seq` that is believed; a larger one is damage, and would leave no room to count on.
@@ -187,6 +188,12 @@ fn tag_of(kind: &str, rest: &[u8]) -> Option<Tag> {
 
 /// Parses a line whole. What a newer version wrote and this one cannot read is `Unknown`. None: the line is damaged.
 pub(super) fn parse(line: &[u8]) -> Option<Entry> {
+    let mut entry = as_written(line)?;
+    untold::tell(&mut entry.kind);
+    Some(entry)
+}
+
+fn as_written(line: &[u8]) -> Option<Entry> {
     if let Some(envelope) = envelope(line)
         && envelope.kind == "message"
         && let Some(message) = envelope.rest.strip_prefix(b",\"message\":").and_then(|rest| rest.strip_suffix(b"}"))

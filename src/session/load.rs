@@ -221,6 +221,7 @@ fn state_after(message: &Message, todos: &mut Option<Vec<crate::message::Todo>>,
             | Effect::Cwd { .. }
             | Effect::Seen { .. }
             | Effect::Plan { .. }
+            | Effect::Skills { .. }
             | Effect::Memory { .. } => {}
         }
     }

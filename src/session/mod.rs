@@ -26,6 +26,7 @@ mod tests;
 mod timeline;
 pub mod transcripts;
 mod undo;
+mod untold;
 mod watch;
 
 pub use context::Context;

@@ -140,7 +140,7 @@ impl Fixture {
             match effect {
                 Effect::Seen { path, sha256 } => drop(self.seen.insert(path.clone(), sha256.clone())),
                 Effect::Cwd { path } => self.dirs.cwd.clone_from(path),
-                Effect::Todos { .. } | Effect::Plan { .. } | Effect::Memory { .. } => {}
+                Effect::Todos { .. } | Effect::Plan { .. } | Effect::Skills { .. } | Effect::Memory { .. } => {}
             }
         }
         output

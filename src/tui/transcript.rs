@@ -300,7 +300,7 @@ impl Transcript {
             Kind::Notice if message.user_visible => self.push(Cell::Note(Note::Notice(message.text()))),
             Kind::CompactSummary | Kind::ToolSummary if message.user_visible => self.aside(message.text()),
             Kind::Prompt | Kind::Notice | Kind::CompactSummary | Kind::ToolSummary => {}
-            Kind::ToolResultArchived | Kind::Attachment | Kind::Skill => {}
+            Kind::ToolResultArchived | Kind::Attachment(_) | Kind::Skill => {}
         }
     }
 

@@ -1,7 +1,10 @@
 //! What a compaction keeps and brings back, in which order; and how it is shown when the session goes on.
 
+use std::path::Path;
+
 use cocode::permission::Mode;
 use cocode::protocol::{Event, HistoryItem, Op, RewindWhat};
+use serde_json::Value;
 
 use super::support::harness::{Harness, Ran};
 
@@ -24,9 +27,9 @@ fn reads(run: &Ran) -> Vec<String> {
     rows
 }
 
-#[tokio::test]
-async fn everything_comes_back_in_its_place() {
-    let run = Harness::new()
+/// A session with an attachment of every kind, compacted once, and a prompt later.
+async fn everything() -> Ran {
+    Harness::new()
         .file("AGENTS.md", "Be brief.")
         .file("a.txt", "alpha\n")
         .home("skills/tidy/SKILL.md", "---\ndescription: tidies\n---\nTidy everything up.")
@@ -49,8 +52,73 @@ async fn everything_comes_back_in_its_place() {
         .prompt("/compact")
         .prompt("go on")
         .run()
-        .await;
-    insta::assert_snapshot!(reads(&run).join("\n"));
+        .await
+}
+
+#[tokio::test]
+async fn everything_comes_back_in_its_place() {
+    insta::assert_snapshot!(reads(&everything().await).join("\n"));
+}
+
+/// Changes every attachment of a log.
+fn rewrite(log: &Path, change: fn(&mut Value)) {
+    let text = std::fs::read_to_string(log).unwrap();
+    let changed = text.lines().map(|line| {
+        let mut entry: Value = serde_json::from_str(line).unwrap();
+        let is_attachment = |message: &&mut Value| message["user_visible"] == false && message["role"] == "user";
+        let single = entry.get_mut("message").into_iter();
+        single.filter(is_attachment).for_each(change);
+        for part in ["opening", "attachments"] {
+            let many = entry.get_mut(part).and_then(Value::as_array_mut).into_iter().flatten();
+            many.filter(is_attachment).for_each(change);
+        }
+        entry.to_string() + "\n"
+    });
+    std::fs::write(log, changed.collect::<String>()).unwrap();
+}
+
+/// Other words of the same length; what is quoted in them stays.
+fn reword(message: &mut Value) {
+    let quotes = message["kind"]["prompts"]["quotes"].as_u64();
+    let Some(Value::String(text)) = message["blocks"][0].get_mut("text") else { return };
+    let open = "<system-reminder>\n".len();
+    let words = text[open..].char_indices().map(|(at, c)| match quotes.is_some_and(|quotes| at as u64 >= quotes) {
+        false if c.is_ascii_alphabetic() => 'x',
+        _ => c,
+    });
+    *text = text[..open].chars().chain(words).collect();
+}
+
+/// As attachments were written before they carried their kind.
+fn without_kind(message: &mut Value) {
+    message["kind"] = "attachment".into();
+    if let Some(effects) = message.get_mut("effects").and_then(Value::as_array_mut) {
+        effects.retain(|effect| effect["type"] != "skills");
+        effects.iter_mut().filter_map(Value::as_object_mut).for_each(|effect| drop(effect.remove("file")));
+    }
+}
+
+/// What is read of a session that goes on over a changed log, and is compacted again.
+async fn read_after(change: fn(&mut Value)) -> Vec<String> {
+    let run = everything().await;
+    rewrite(&run.log(), change);
+    let script = "
+- reply: [text: more, usage: {input: 60000, output: 5}]
+- {for: summary, reply: [text: '<summary>T</summary>']}
+- reply: [text: done]
+";
+    let harness = Harness::after(run).set("compact = { keep_recent_tokens = 0 }").script(script);
+    reads(&harness.prompt("more").prompt("/compact").prompt("the end").run().await)
+}
+
+#[tokio::test]
+async fn what_stays_does_not_hang_on_the_words() {
+    let want = read_after(|_| {}).await;
+    for kept in ["# Environment", "# Skills", "# Earlier messages of the user", "# Plan"] {
+        assert_eq!(want.iter().filter(|row| *row == kept).count(), 1, "{want:#?}");
+    }
+    assert_eq!(read_after(reword).await, want);
+    assert_eq!(read_after(without_kind).await, want);
 }
 
 /// Reads of fourteen files, one a round, in a window that keeps most of them.

@@ -28,7 +28,7 @@ fn approve(how: Approval) -> Answer {
 pub(crate) fn notes(run: &Ran) -> Vec<PlanNote> {
     let note = |message: &Message| {
         message.effects.iter().find_map(|effect| match effect {
-            Effect::Plan { note } => Some(*note),
+            Effect::Plan { note, .. } => Some(*note),
             _ => None,
         })
     };

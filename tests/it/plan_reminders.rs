@@ -17,7 +17,7 @@ fn cadence(run: &Ran) -> String {
     let session = run.session();
     let letter = |message: &cocode::message::Message| {
         let note = message.effects.iter().find_map(|effect| match effect {
-            Effect::Plan { note } => Some(*note),
+            Effect::Plan { note, .. } => Some(*note),
             _ => None,
         });
         match note {

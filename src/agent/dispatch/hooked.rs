@@ -13,7 +13,7 @@ use crate::agent::decided;
 use crate::agent::desk::Desk;
 use crate::agent::hooking::told;
 use crate::hooks::{self, Event as Hook, Occasion, Outcome, Verdict};
-use crate::message::{Message, Outcome as Ended, ToolCall, ToolResult};
+use crate::message::{Outcome as Ended, ToolCall, ToolResult};
 use crate::permission::{Access, Behavior, Decision, Mode, Rule, RuleSet, Source};
 use crate::protocol::TurnEnd;
 use crate::session;
@@ -257,7 +257,7 @@ impl Agent {
             }
             for text in outcome.block.into_iter().chain(outcome.context) {
                 let text = format!("About the {} call {}:\n\n{text}", call.call.name, call.call.id);
-                self.push(Message::reminder(&told(occasion.event, &text)), desk).await?;
+                self.push(told(occasion.event, &text), desk).await?;
             }
             if let Some(reason) = outcome.stop {
                 self.tell_stop(&reason, desk).await;
@@ -269,8 +269,8 @@ impl Agent {
 
     /// Hands on what PreToolUse hooks added, now that the results of the round are in the log.
     async fn deliver_context(&mut self, desk: &Desk) -> Result<(), session::Error> {
-        for text in std::mem::take(&mut self.hooking.beside_calls) {
-            self.push(Message::reminder(&text), desk).await?;
+        for message in std::mem::take(&mut self.hooking.beside_calls) {
+            self.push(message, desk).await?;
         }
         Ok(())
     }

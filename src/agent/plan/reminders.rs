@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::message::{Block, Effect, Kind, Message, PlanNote};
+use crate::message::{Attachment, Block, Effect, Kind, Message, PlanNote};
 use crate::session::entry::Seq;
 
 /// Replies after which the model is reminded again.
@@ -39,12 +39,17 @@ pub(super) enum Written {
     No,
 }
 
-/// What a message says of plan mode.
-pub(in crate::agent) fn note(message: &Message) -> Option<PlanNote> {
+/// What a message says of plan mode, and of which plan file.
+fn said(message: &Message) -> Option<(PlanNote, &Path)> {
     message.effects.iter().find_map(|effect| match effect {
-        Effect::Plan { note } => Some(*note),
+        Effect::Plan { note, file } => Some((*note, file.as_path())),
         _ => None,
     })
+}
+
+/// What a message says of plan mode.
+pub(in crate::agent) fn note(message: &Message) -> Option<PlanNote> {
+    said(message).map(|(note, _)| note)
 }
 
 /// A reply that said or did something; thinking alone does not count.
@@ -60,7 +65,6 @@ pub(super) fn due<'a>(
     written: Written,
     file: &Path,
 ) -> Vec<PlanNote> {
-    let file = file.to_string_lossy();
     // What the model was told last, wherever that stands.
     let mut told = None;
     // Since the last exit or boundary: reminders that say that it is on, and replies since the last one. None: no reminder.
@@ -75,12 +79,12 @@ pub(super) fn due<'a>(
         if speaks(message) {
             replies = replies.map(|replies| replies + 1);
         }
-        let Some(note) = note(message) else { continue };
+        let Some((note, of)) = said(message) else { continue };
         told = Some(note);
         match note {
             PlanNote::Exit => (count, replies) = (0, None),
             PlanNote::Restored => {}
-            _ if !message.text().contains(&*file) => {}
+            _ if of != file => {}
             PlanNote::Reentry => replies = Some(0),
             PlanNote::Full | PlanNote::Sparse => {
                 count += 1;
@@ -115,17 +119,18 @@ pub(super) fn message(note: PlanNote, file: &Path, written: Written, settings: S
         .replace("{left}", left)
         .replace("{explore}", &settings.explore_agents.to_string())
         .replace("{plan}", &settings.plan_agents.to_string());
-    noted(note, &fill(&text, file))
+    noted(note, file, &fill(&text, file))
 }
 
 /// What a sub-agent is told whose parent plans; it has a plan file of its own.
 pub fn sub_agent(file: &Path) -> Message {
-    noted(PlanNote::Full, &fill(SUB_AGENT, file))
+    noted(PlanNote::Full, file, &fill(SUB_AGENT, file))
 }
 
-/// A reminder that counts as this note.
-pub(in crate::agent) fn noted(note: PlanNote, text: &str) -> Message {
-    Message { effects: vec![Effect::Plan { note }], ..Message::reminder(text) }
+/// A reminder that counts as this note about this plan file.
+pub(in crate::agent) fn noted(note: PlanNote, file: &Path, text: &str) -> Message {
+    let effects = vec![Effect::Plan { note, file: file.to_owned() }];
+    Message { effects, ..Message::attachment(Attachment::Plan, text) }
 }
 
 fn fill(text: &str, file: &Path) -> String {
@@ -174,7 +179,7 @@ mod tests {
                         other => panic!("{other:?}"),
                     });
                     for note in notes {
-                        entries.push((next, noted(note, file)));
+                        entries.push((next, noted(note, Path::new(file), "told")));
                         next += 1;
                     }
                 }
@@ -217,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_plan_that_was_put_back_counts_as_told_but_not_as_a_reminder() {
-        let restored = [(3, noted(PlanNote::Restored, "x"))];
+        let restored = [(3, noted(PlanNote::Restored, Path::new("x"), "x"))];
         let of = |planning| {
             due(restored.iter().map(|(seq, message)| (*seq, message)), planning, Written::Yes, Path::new("x"))
         };

@@ -14,7 +14,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::message::{Block, Content, Kind, StopReason};
+use crate::message::{Attachment, Block, Content, Effect, Kind, StopReason};
 use crate::provider::{Purpose, Request};
 
 /// A conversation that is played step by step.
@@ -164,17 +164,17 @@ impl Script {
     }
 }
 
-/// Where the plan goes, as the reminder of plan mode says.
+/// Where the plan goes, as plan mode said last.
 pub(super) fn plan_file(request: &Request) -> Option<String> {
-    let attachments = request.messages.iter().rev().filter(|message| message.kind == Kind::Attachment);
-    attachments
-        .map(|message| message.text())
-        .find_map(|text| text.lines().find_map(|line| line.strip_prefix("Plan file: ").map(str::to_owned)))
+    let effects = request.messages.iter().rev().flat_map(|message| &message.effects);
+    let mut files = effects.filter_map(|effect| if let Effect::Plan { file, .. } = effect { Some(file) } else { None });
+    files.next().map(|file| file.to_string_lossy().into_owned())
 }
 
 /// Where the session's notes are, as the message says that asks for them.
 pub(super) fn notes_file(request: &Request) -> Option<String> {
-    let asked = request.messages.iter().rev().find(|message| message.kind == Kind::Attachment)?.text();
+    let asked =
+        request.messages.iter().rev().find(|message| message.kind == Kind::Attachment(Attachment::Instruction))?.text();
     let line = asked.lines().find_map(|line| line.strip_prefix("The notes are in "))?;
     line.split_once(", which you").map(|(file, _)| file.to_owned())
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use cocode::agent::extraction::Presence;
 use cocode::config::paths::{Env, Paths};
 use cocode::engine::{self, Begin, Handle, Setup};
-use cocode::message::{Block, Effect};
+use cocode::message::{Attachment, Block, Effect, Kind};
 use cocode::permission::{Mode, Sandbox};
 use cocode::protocol::task::Step;
 use cocode::protocol::{Answer, Compaction, Delivery, Delta, Event, Item, ModeChange, Op, Question, Turn};
@@ -367,18 +367,21 @@ fn line(event: &Event, project: &Path) -> Option<String> {
                     Block::Media(media) => media.media_type.clone(),
                 })
                 .collect();
-            let kind = format!("{:?}", message.kind).to_lowercase();
+            let kind = match message.kind {
+                Kind::Attachment(_) => "attachment".to_owned(),
+                kind => format!("{kind:?}").to_lowercase(),
+            };
             let plan = message.effects.iter().find_map(|effect| match effect {
-                Effect::Plan { note } => Some(note),
+                Effect::Plan { note, .. } => Some(note),
                 _ => None,
             });
             if let Some(note) = plan {
                 return Some(format!("reminder plan {note:?}"));
             }
-            if kind == "attachment" && parts[0].contains("# Environment") {
+            if matches!(message.kind, Kind::Attachment(Attachment::Opening { .. })) {
                 return None;
             }
-            if kind == "attachment"
+            if message.kind == Kind::Attachment(Attachment::SkillList)
                 && let Some((_, list)) = parts[0].split_once("# Skills⏎")
             {
                 // What the shipped ones say of themselves is no part of any trace.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::script::{Part, notes_file};
 use super::tool;
-use crate::message::{Kind, Message, Outcome};
+use crate::message::{Attachment, Kind, Message, Outcome};
 use crate::provider::Request;
 
 /// Prompts that are named as what was asked for, newest last.
@@ -14,7 +14,8 @@ const LONGEST: usize = 200;
 
 /// Brings the notes up to date with one edit.
 pub(super) fn update(request: &Request) -> Vec<Part> {
-    let Some(asked) = request.messages.last().filter(|last| last.kind == Kind::Attachment) else {
+    let Some(asked) = request.messages.last().filter(|last| last.kind == Kind::Attachment(Attachment::Instruction))
+    else {
         return vec![Part::Text("Noted.".into())];
     };
     let asked = asked.text();

@@ -11,7 +11,7 @@ use crate::provider::offline::script::{Part, plan_file};
 /// The plan file, while the model was last told that plan mode is on.
 pub(super) fn planning(request: &Request) -> Option<String> {
     let mut notes = request.messages.iter().flat_map(|message| &message.effects).filter_map(|effect| match effect {
-        Effect::Plan { note } => Some(*note),
+        Effect::Plan { note, .. } => Some(*note),
         _ => None,
     });
     notes.next_back().filter(|note| *note != PlanNote::Exit).and_then(|_| plan_file(request))
