@@ -1,8 +1,8 @@
 //! Every decision leaves a trace: in the log, and as one line on the screen.
 
 use super::Agent;
-use super::desk::Desk;
 use super::extraction::Presence;
+use super::mailbox::Mailbox;
 use crate::message::ToolCall;
 use crate::protocol::{Answer, Approval, Event, GrantScope, Item, Question};
 use crate::session;
@@ -67,15 +67,15 @@ pub(super) fn decided(matter: Matter, yes: bool, what: &str) -> Decided {
 
 impl Agent {
     /// Logs and shows what was decided since the last time.
-    pub(super) async fn note_decided(&mut self, desk: &Desk) -> Result<(), session::Error> {
-        for decided in desk.take_decided() {
-            self.decided(decided, desk).await?;
+    pub(super) async fn note_decided(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
+        for decided in mailbox.take_decided() {
+            self.decided(decided, mailbox).await?;
         }
         Ok(())
     }
 
     /// Logs a decision and shows it.
-    pub(super) async fn decided(&mut self, mut decided: Decided, desk: &Desk) -> Result<(), session::Error> {
+    pub(super) async fn decided(&mut self, mut decided: Decided, mailbox: &Mailbox) -> Result<(), session::Error> {
         let alone = self.family.above.is_none() && self.extraction.presence() == Presence::Unattended;
         if alone && decided.by == Decider::User {
             decided.by = Decider::Nobody;
@@ -85,7 +85,7 @@ impl Agent {
         match &self.family.above {
             // The user looks at the conversation above.
             Some(above) => above.decided(decided),
-            None => desk.emit(Event::Item(Item::Note { text })).await,
+            None => mailbox.emit(Event::Item(Item::Note { text })).await,
         }
         Ok(())
     }
@@ -95,8 +95,8 @@ impl Agent {
         &mut self,
         (yes, by, lasts): (bool, Decider, Lasts),
         what: &str,
-        desk: &Desk,
+        mailbox: &Mailbox,
     ) -> Result<(), session::Error> {
-        self.decided(Decided { by, lasts, ..decided(Matter::Call, yes, what) }, desk).await
+        self.decided(Decided { by, lasts, ..decided(Matter::Call, yes, what) }, mailbox).await
     }
 }

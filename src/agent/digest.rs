@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Agent, asking};
+use super::{Agent, side_request};
 use crate::compact::{Summary, digest};
 use crate::message::{Message, Usage};
 use crate::provider::{Purpose, Request, Thinking};
@@ -55,7 +55,7 @@ impl Agent {
         let (reply, usage) = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(None),
-            asked = asking::ask(&model, request, 0) => asked,
+            asked = side_request::send(&model, request, 0) => asked,
         };
         if usage != Usage::default() {
             self.spend_of("digest of tool results", model.name(), &model.spec, usage)?;

@@ -18,8 +18,8 @@ use self::admit::Admission;
 pub(super) use self::confined::Confined;
 pub(super) use self::repeats::Repeats;
 use super::Agent;
-use super::desk::Desk;
-use super::runs::Invocation;
+use super::mailbox::Mailbox;
+use super::skill_runs::Invocation;
 use crate::hooks::Verdict;
 use crate::message::{CallId, Effect, Message, Outcome, ToolCall, ToolResult};
 use crate::permission::{Access, Mode};
@@ -77,7 +77,7 @@ impl Agent {
     pub(super) async fn dispatch_all(
         &mut self,
         calls: Vec<ToolCall>,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Flow, session::Error> {
         let mut calls = VecDeque::from(calls);
@@ -92,7 +92,7 @@ impl Agent {
                     TurnEnd::Interrupted => "Interrupted by the user before it ran.",
                     _ => "Not run: the turn was stopped before it.",
                 };
-                self.answer(ToolResult::of_text(call.id, Outcome::Interrupted, text), desk).await?;
+                self.answer(ToolResult::of_text(call.id, Outcome::Interrupted, text), mailbox).await?;
                 continue;
             }
             let mut group = vec![call];
@@ -101,11 +101,11 @@ impl Agent {
                     group.extend(calls.pop_front());
                 }
             }
-            if let Some(stop) = self.round(group, desk, cancel).await? {
+            if let Some(stop) = self.round(group, mailbox, cancel).await? {
                 end = Some(stop);
             }
         }
-        self.begin_anew(desk).await?;
+        self.restart_with_plan(mailbox).await?;
         Ok(end.map_or(Flow::Continue, Flow::End))
     }
 
@@ -117,7 +117,7 @@ impl Agent {
     async fn round(
         &mut self,
         group: Vec<ToolCall>,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Option<TurnEnd>, session::Error> {
         let (mut order, mut ready, mut done, mut end) = (Vec::new(), Vec::new(), Vec::new(), None);
@@ -128,7 +128,7 @@ impl Agent {
                 done.push(Done::from(ToolResult::of_text(call.id, Outcome::Interrupted, text)));
                 continue;
             }
-            match self.admit(call, desk, cancel).await? {
+            match self.admit(call, mailbox, cancel).await? {
                 Admission::Run(call) => ready.push(call),
                 Admission::Refused(result) => done.push(result.into()),
                 Admission::Stopped(result) => {
@@ -163,7 +163,7 @@ impl Agent {
         let accesses: Vec<(CallId, Access)> =
             ready.iter().map(|ready| (ready.call.id.clone(), ready.access.clone())).collect();
         let mut watched = self.watch_calls(&ready);
-        done.extend(self.run_all(ready, desk, cancel).await?);
+        done.extend(self.run_all(ready, mailbox, cancel).await?);
         for (id, name, input) in order {
             let Some(at) = done.iter().position(|done| done.result.id == id) else { continue };
             let Done { result, after } = done.swap_remove(at);
@@ -174,39 +174,39 @@ impl Agent {
                 _ => None,
             };
             watched.note(&result);
-            self.answer(result, desk).await?;
+            self.answer(result, mailbox).await?;
             for after in after {
                 match after {
-                    After::EnterPlan => self.set_mode(Mode::Plan, desk).await?,
-                    After::PlanApproved { how, plan } => self.approve_plan(how, plan, desk).await?,
-                    After::Skill { name, args } => self.run_skill(Invocation { name, args }, desk, cancel).await?,
+                    After::EnterPlan => self.set_mode(Mode::Plan, mailbox).await?,
+                    After::PlanApproved { how, plan } => self.approve_plan(how, plan, mailbox).await?,
+                    After::Skill { name, args } => self.run_skill(Invocation { name, args }, mailbox, cancel).await?,
                     After::End(stop) => end = end.or(Some(stop)),
                 }
             }
             if let Some((call, path)) = read {
-                self.nested_memory(call, &path, desk, cancel).await?;
+                self.nested_memory(call, &path, mailbox, cancel).await?;
             }
             if again >= REPEATS && end.is_none() {
                 self.repeats.clear();
                 let question = Question::Repeated { tool: name, title: input, times: again };
-                if !matches!(desk.ask(question, cancel).await, Some(Answer::Yes)) {
+                if !matches!(mailbox.ask(question, cancel).await, Some(Answer::Yes)) {
                     end = Some(if cancel.is_cancelled() { TurnEnd::Interrupted } else { TurnEnd::Repeated });
                 }
             }
         }
-        let stopped = self.after_calls(watched, desk, cancel).await?;
+        let stopped = self.after_calls(watched, mailbox, cancel).await?;
         Ok(end.or(stopped))
     }
 
     /// Logs a result and shows it.
-    async fn answer(&mut self, result: ToolResult, desk: &Desk) -> Result<(), session::Error> {
+    async fn answer(&mut self, result: ToolResult, mailbox: &Mailbox) -> Result<(), session::Error> {
         let todos = result.effects.iter().find_map(|effect| match effect {
             Effect::Todos { items } => Some(items.clone()),
             _ => None,
         });
-        self.push(Message::tool_results(vec![result]), desk).await?;
+        self.push(Message::tool_results(vec![result]), mailbox).await?;
         if let Some(items) = todos {
-            desk.emit(Event::Todos { items }).await;
+            mailbox.emit(Event::Todos { items }).await;
         }
         Ok(())
     }

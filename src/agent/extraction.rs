@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::dispatch::Confined;
-use super::{Agent, Model, asking, thinking};
+use super::{Agent, Model, side_request, thinking};
 use crate::compact::excerpt;
 use crate::compact::memory::{self, Metadata, Notes, Pause};
 use crate::message::{Message, Outcome, Usage, tokens};
@@ -90,7 +90,7 @@ impl Agent {
         if self.extraction.began.is_some_and(|began| now.duration_since(began) < cooldown) {
             return Ok(());
         }
-        let (context, driver) = (self.session.context(), &self.room.driver);
+        let (context, driver) = (self.session.context(), &self.compaction.driver);
         // Cheap figures first: this is asked after every reply.
         if driver.used(context) < settings.session_memory.first_tokens.min(driver.marks().available / 4) {
             return Ok(());
@@ -118,7 +118,7 @@ impl Agent {
             messages_summarized: messages,
         };
         let text = notes.begin().inspect_err(|error| tracing::warn!(%error, "the session's notes")).ok()?;
-        let limit = memory::limit(&self.settings.compact, self.room.driver.marks());
+        let limit = memory::limit(&self.settings.compact, self.compaction.driver.marks());
         let cancel = CancellationToken::new();
         let confined = self.confined(notes.file(), &text, cancel.clone())?;
         let (model, mut request) = self.request_beside();
@@ -266,7 +266,7 @@ impl Fork {
     async fn run(mut self, metadata: Metadata) -> Result<(), String> {
         let mut changed = false;
         for _ in 0..MOST_ROUNDS {
-            let (reply, usage) = asking::ask(&self.model, self.request.clone(), self.first_call).await;
+            let (reply, usage) = side_request::send(&self.model, self.request.clone(), self.first_call).await;
             self.spent.lock().unwrap_or_else(PoisonError::into_inner).add(&usage);
             let reply = reply.map_err(|error| error.to_string())?;
             let mut results = Vec::new();

@@ -32,12 +32,12 @@ impl Agent {
         if std::fs::metadata(&file).is_ok_and(|meta| meta.len() > 0) {
             let set = set_by(&file, &self.hook_settings(), self.session.context().cwd()).await;
             self.hooking.env.extend(set);
-            self.lend_env();
+            self.apply_hook_env();
         }
     }
 
     /// Adds the variables of hooks to those that commands get.
-    pub(super) fn lend_env(&mut self) {
+    pub(super) fn apply_hook_env(&mut self) {
         if !self.hooking.env.is_empty() {
             Arc::make_mut(&mut self.settings.tools).env.extend(self.hooking.env.clone());
         }

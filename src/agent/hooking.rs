@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::desk::{Desk, Prompt};
+use super::mailbox::{Mailbox, Prompt};
 use super::{Agent, Failure};
 use crate::hooks::{self, EndReason, Event as Hook, Hooks, Occasion, Outcome, Place, StartSource};
 use crate::message::{Attachment, Message};
@@ -16,7 +16,7 @@ use crate::session;
 use crate::session::entry::EntryKind;
 
 /// How often in one turn hooks may send the agent on that had nothing more to do.
-const MOST_SENT_ON: u32 = 20;
+const MOST_CONTINUED: u32 = 20;
 
 /// How long `async` hooks may go on when the session ends.
 const LATER: Duration = Duration::from_secs(5);
@@ -57,7 +57,7 @@ impl Hooking {
 }
 
 /// What became of a prompt.
-pub(super) enum Heard {
+pub(super) enum Submitted {
     /// It goes on, with what joins it.
     Yes(Vec<String>),
     /// A hook erased it, and why.
@@ -78,7 +78,7 @@ impl Agent {
     pub async fn fire(
         &mut self,
         occasion: Occasion,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Option<Outcome>, session::Error> {
         if !self.hooking.hooks.listens(occasion.event) {
@@ -91,7 +91,7 @@ impl Agent {
             () = cancel.cancelled() => return Ok(None),
             outcome = self.hooking.hooks.run(&occasion, &place, &settings) => outcome,
         };
-        self.report(&outcome, desk).await?;
+        self.report(&outcome, mailbox).await?;
         Ok(Some(outcome))
     }
 
@@ -113,12 +113,12 @@ impl Agent {
     }
 
     /// Tells what became of hooks that nobody waited for, and keeps what they add.
-    pub(super) async fn hear_beside(&mut self, desk: &Desk) -> Result<(), session::Error> {
+    pub(super) async fn collect_background_hooks(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         let hooking = &mut self.hooking;
         let next = || hooking.beside.try_join_next().or_else(|| hooking.later.try_join_next());
         let done: Vec<Outcome> = std::iter::from_fn(next).filter_map(Result::ok).collect();
         for outcome in done {
-            self.report(&outcome, desk).await?;
+            self.report(&outcome, mailbox).await?;
             let event = outcome.reports.first().map_or(Hook::Notification, |report| report.event);
             self.hooking.pending.extend(outcome.context.into_iter().map(|text| (event, text)));
         }
@@ -145,9 +145,9 @@ impl Agent {
         hooks::Settings { secret_env: tools.secret_env.clone(), env }
     }
 
-    pub(super) async fn report(&mut self, outcome: &Outcome, desk: &Desk) -> Result<(), session::Error> {
+    pub(super) async fn report(&mut self, outcome: &Outcome, mailbox: &Mailbox) -> Result<(), session::Error> {
         for report in &outcome.reports {
-            desk.emit(Event::Hook { ran: report.clone() }).await;
+            mailbox.emit(Event::Hook { ran: report.clone() }).await;
         }
         for hook in &outcome.once {
             if !self.session.read_only() {
@@ -164,12 +164,12 @@ impl Agent {
     pub async fn session_started(
         &mut self,
         source: StartSource,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
         let file = if self.hooking.hooks.listens(Hook::SessionStart) { self.env_file() } else { None };
         self.hooking.env_file = file.as_ref().map(|file| file.to_path_buf());
-        let outcome = self.fire(Occasion::session_start(source), desk, cancel).await;
+        let outcome = self.fire(Occasion::session_start(source), mailbox, cancel).await;
         self.hooking.env_file = None;
         if let Some(file) = file {
             self.take_env(file).await;
@@ -177,7 +177,7 @@ impl Agent {
         if let Some(outcome) = outcome? {
             self.hooking.pending.extend(outcome.context.into_iter().map(|text| (Hook::SessionStart, text)));
             if let Some(reason) = outcome.stop.filter(|reason| !reason.is_empty()) {
-                desk.emit(Event::Notice { text: reason }).await;
+                mailbox.emit(Event::Notice { text: reason }).await;
             }
         }
         Ok(())
@@ -187,10 +187,10 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub async fn session_ended(&mut self, reason: EndReason, desk: &Desk) -> Result<(), session::Error> {
-        self.hear_beside(desk).await?;
+    pub async fn session_ended(&mut self, reason: EndReason, mailbox: &Mailbox) -> Result<(), session::Error> {
+        self.collect_background_hooks(mailbox).await?;
         self.hooking.beside.shutdown().await;
-        self.fire(Occasion::session_end(reason), desk, &CancellationToken::new()).await?;
+        self.fire(Occasion::session_end(reason), mailbox, &CancellationToken::new()).await?;
         let rest = async {
             let mut done = Vec::new();
             while let Some(outcome) = self.hooking.later.join_next().await {
@@ -199,7 +199,7 @@ impl Agent {
             done
         };
         for outcome in tokio::time::timeout(LATER, rest).await.unwrap_or_default() {
-            self.report(&outcome, desk).await?;
+            self.report(&outcome, mailbox).await?;
         }
         self.hooking.later.shutdown().await;
         self.hooking.pending.clear();
@@ -207,97 +207,97 @@ impl Agent {
     }
 
     /// Puts what SessionStart and `async` hooks printed in front of the next prompt.
-    pub(super) async fn deliver_pending(&mut self, desk: &Desk) -> Result<(), session::Error> {
-        self.hear_beside(desk).await?;
+    pub(super) async fn deliver_pending(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
+        self.collect_background_hooks(mailbox).await?;
         for (event, text) in std::mem::take(&mut self.hooking.pending) {
-            self.push(told(event, &text), desk).await?;
+            self.push(told(event, &text), mailbox).await?;
         }
         Ok(())
     }
 
     /// Lets UserPromptSubmit hooks see a prompt before anything else does.
-    pub(super) async fn hear(
+    pub(super) async fn submit_hooks(
         &mut self,
         prompt: &Prompt,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
-    ) -> Result<Heard, session::Error> {
+    ) -> Result<Submitted, session::Error> {
         if self.hooking.worker.is_some() {
-            return Ok(Heard::Yes(Vec::new()));
+            return Ok(Submitted::Yes(Vec::new()));
         }
-        let outcome = self.fire(Occasion::user_prompt_submit(&prompt.text), desk, cancel).await?;
-        let Some(outcome) = outcome else { return Ok(Heard::Interrupted) };
+        let outcome = self.fire(Occasion::user_prompt_submit(&prompt.text), mailbox, cancel).await?;
+        let Some(outcome) = outcome else { return Ok(Submitted::Interrupted) };
         Ok(match outcome.stop.or(outcome.block) {
-            Some(reason) if reason.is_empty() => Heard::Erased("a UserPromptSubmit hook stopped it".into()),
-            Some(reason) => Heard::Erased(reason),
-            None => Heard::Yes(outcome.context),
+            Some(reason) if reason.is_empty() => Submitted::Erased("a UserPromptSubmit hook stopped it".into()),
+            Some(reason) => Submitted::Erased(reason),
+            None => Submitted::Yes(outcome.context),
         })
     }
 
     /// Says a prompt of the turn's start, or why there is none to say.
-    pub(super) async fn say_heard(
+    pub(super) async fn push_submitted(
         &mut self,
         prompt: Prompt,
         context: Vec<String>,
-        desk: &Desk,
+        mailbox: &Mailbox,
     ) -> Result<(), session::Error> {
-        self.say(prompt, desk).await?;
+        self.push_prompt(prompt, mailbox).await?;
         for text in context {
-            self.push(told(Hook::UserPromptSubmit, &text), desk).await?;
+            self.push(told(Hook::UserPromptSubmit, &text), mailbox).await?;
         }
         Ok(())
     }
 
     /// Says a prompt that joins a turn under way; one that a hook erases goes back to where it was typed.
-    pub(super) async fn say_steer(&mut self, prompt: Prompt, desk: &Desk) -> Result<(), session::Error> {
-        let text = match self.hear(&prompt, desk, &desk.token()).await? {
-            Heard::Yes(context) => return self.say_heard(prompt, context, desk).await,
-            Heard::Erased(reason) => Failure::Erased { reason }.to_string(),
-            Heard::Interrupted => INTERRUPTED.to_owned(),
+    pub(super) async fn push_steer(&mut self, prompt: Prompt, mailbox: &Mailbox) -> Result<(), session::Error> {
+        let text = match self.submit_hooks(&prompt, mailbox, &mailbox.token()).await? {
+            Submitted::Yes(context) => return self.push_submitted(prompt, context, mailbox).await,
+            Submitted::Erased(reason) => Failure::Erased { reason }.to_string(),
+            Submitted::Interrupted => INTERRUPTED.to_owned(),
         };
-        desk.emit(Event::Error { text, restore: Some(prompt.text) }).await;
+        mailbox.emit(Event::Error { text, restore: Some(prompt.text) }).await;
         Ok(())
     }
 
-    /// The agent has nothing more to do: whether hooks send it on. `sent_on` counts how often they did in this turn.
-    pub(super) async fn sent_on(
+    /// The agent has nothing more to do: whether hooks send it on. `continued` counts how often they did in this turn.
+    pub(super) async fn stop_hooks_continue(
         &mut self,
-        sent_on: &mut u32,
-        desk: &Desk,
+        continued: &mut u32,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<bool, session::Error> {
-        let active = *sent_on > 0;
+        let active = *continued > 0;
         let occasion = match &self.hooking.worker {
             Some(worker) => Occasion::subagent_stop(&worker.id, &worker.kind, &worker.transcript, active),
             None => Occasion::stop(active),
         };
         let event = occasion.event;
-        let Some(outcome) = self.fire(occasion, desk, cancel).await? else {
+        let Some(outcome) = self.fire(occasion, mailbox, cancel).await? else {
             // The turn's loop sees the interrupt.
             return Ok(true);
         };
         if let Some(reason) = outcome.stop {
-            self.tell_stop(&reason, desk).await;
+            self.tell_stop(&reason, mailbox).await;
             return Ok(false);
         }
         let Some(reason) = outcome.block else { return Ok(false) };
-        if *sent_on >= MOST_SENT_ON {
-            let text = format!("A {event} hook sent the agent on {MOST_SENT_ON} times; that is enough for one turn.");
-            desk.emit(Event::Notice { text }).await;
+        if *continued >= MOST_CONTINUED {
+            let text = format!("A {event} hook sent the agent on {MOST_CONTINUED} times; that is enough for one turn.");
+            mailbox.emit(Event::Notice { text }).await;
             return Ok(false);
         }
-        *sent_on += 1;
-        self.push(told(event, &format!("{reason}\n\nDo that now.")), desk).await?;
+        *continued += 1;
+        self.push(told(event, &format!("{reason}\n\nDo that now.")), mailbox).await?;
         Ok(true)
     }
 
     /// Says that a hook ended the turn.
-    pub(super) async fn tell_stop(&self, reason: &str, desk: &Desk) {
+    pub(super) async fn tell_stop(&self, reason: &str, mailbox: &Mailbox) {
         let text = match reason {
             "" => "A hook stopped the turn.".to_owned(),
             reason => format!("A hook stopped the turn: {reason}"),
         };
-        desk.emit(Event::Notice { text }).await;
+        mailbox.emit(Event::Notice { text }).await;
     }
 
     /// The user is wanted.

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::desk::Desk;
-use super::family::{Word, note};
-use super::runs::{Caller, View};
+use super::mailbox::Mailbox;
+use super::parent_child::{Word, note};
+use super::skill_runs::{Caller, View};
 use super::subagent::Launcher;
-use super::{Model, asking};
+use super::{Model, side_request};
 use crate::message::{Message, Usage};
 use crate::protocol::Question;
 use crate::provider::{Purpose, Request, Thinking, WebSearch};
@@ -21,7 +21,7 @@ pub(super) struct AgentHost<'a> {
     pub(super) model: Model,
     /// What searches of this round cost.
     pub(super) spent: Mutex<Vec<Usage>>,
-    pub(super) desk: &'a Desk,
+    pub(super) mailbox: &'a Mailbox,
     pub(super) cancel: &'a CancellationToken,
     pub(super) skills: View,
     /// None where no agent can be launched.
@@ -32,7 +32,7 @@ pub(super) struct AgentHost<'a> {
 
 impl Host for AgentHost<'_> {
     fn ask(&self, question: Question) -> AskFuture<'_> {
-        Box::pin(self.desk.ask(question, self.cancel))
+        Box::pin(self.mailbox.ask(question, self.cancel))
     }
 
     fn will_change(&self, change: FileChange) -> NotedFuture<'_> {
@@ -56,7 +56,7 @@ impl Host for AgentHost<'_> {
     fn spawn_agent<'a>(&'a self, launch: Launch<'a>) -> ReportFuture<'a> {
         Box::pin(async move {
             match &self.launcher {
-                Some(launcher) => Box::pin(launcher.launch(launch, self.desk, self.cancel)).await,
+                Some(launcher) => Box::pin(launcher.launch(launch, self.mailbox, self.cancel)).await,
                 None => Err("A sub-agent cannot launch further agents: do the work yourself.".into()),
             }
         })
@@ -79,7 +79,7 @@ impl Host for AgentHost<'_> {
                 cache_key: String::new(),
                 web_search: Some(WebSearch { allowed_domains: allowed.to_vec(), blocked_domains: blocked.to_vec() }),
             };
-            let (reply, usage) = asking::ask(&self.model, request, 0).await;
+            let (reply, usage) = side_request::send(&self.model, request, 0).await;
             if usage != Usage::default() {
                 self.spent.lock().unwrap_or_else(PoisonError::into_inner).push(usage);
             }

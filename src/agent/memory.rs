@@ -71,7 +71,7 @@ impl Loader {
 
     /// Takes these for what is loaded: what a rewind, a boundary or clearing took away comes again, what a resumed session
     /// holds does not.
-    pub fn heed<'a>(&mut self, held: impl Iterator<Item = &'a Path>) {
+    pub fn set_loaded<'a>(&mut self, held: impl Iterator<Item = &'a Path>) {
         let before = std::mem::take(&mut self.seen);
         self.seen = held.map(|path| (path.to_path_buf(), before.get(path).copied().unwrap_or(0))).collect();
     }

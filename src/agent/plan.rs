@@ -5,7 +5,7 @@ mod slug;
 
 use std::path::{Path, PathBuf};
 
-use super::desk::Desk;
+use super::mailbox::Mailbox;
 use super::{Agent, Bypass};
 use crate::message::{Message, PlanNote, tokens};
 use crate::permission::{Behavior, Decision, Disk, Mode, Places, in_real_folder};
@@ -36,10 +36,10 @@ impl Agent {
     }
 
     /// A sub-agent is told once of plan mode, and only where the agent above plans.
-    async fn remind_below(&mut self, desk: &Desk) -> Result<(), session::Error> {
+    async fn remind_below(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         let told = self.session.context().messages().iter().any(|message| reminders::note(message).is_some());
         match self.open_plan().filter(|_| !told) {
-            Some(file) => self.push(reminders::sub_agent(&file), desk).await,
+            Some(file) => self.push(reminders::sub_agent(&file), mailbox).await,
             None => Ok(()),
         }
     }
@@ -81,25 +81,30 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub async fn tell_plan_mode(&mut self, desk: &Desk) -> Result<(), session::Error> {
+    pub async fn tell_plan_mode(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         if self.mode() != Mode::Plan || self.session.read_only() || self.family.above.is_some() {
             return Ok(());
         }
         let plan_file = self.name_plan()?;
-        desk.emit(Event::Mode(ModeChange::PlanEntered { plan_file })).await;
+        mailbox.emit(Event::Mode(ModeChange::PlanEntered { plan_file })).await;
         Ok(())
     }
 
     /// Writes the mode down and tells everyone, and what it means for planning.
-    pub(super) async fn enter_mode(&mut self, mode: Mode, leave: Leave, desk: &Desk) -> Result<(), session::Error> {
+    pub(super) async fn enter_mode(
+        &mut self,
+        mode: Mode,
+        leave: Leave,
+        mailbox: &Mailbox,
+    ) -> Result<(), session::Error> {
         let before = self.mode();
         self.session.append(EntryKind::ModeChanged { mode })?;
         self.family.set_mode(mode);
-        desk.emit(Event::Mode(ModeChange::Changed { mode })).await;
+        mailbox.emit(Event::Mode(ModeChange::Changed { mode })).await;
         if before == Mode::Plan && mode != Mode::Plan {
-            desk.emit(Event::Mode(ModeChange::PlanExited { approved: leave == Leave::Approved })).await;
+            mailbox.emit(Event::Mode(ModeChange::PlanExited { approved: leave == Leave::Approved })).await;
         }
-        self.tell_plan_mode(desk).await
+        self.tell_plan_mode(mailbox).await
     }
 
     /// Carries out what the user chose in the review.
@@ -107,14 +112,14 @@ impl Agent {
         &mut self,
         how: Approval,
         plan: String,
-        desk: &Desk,
+        mailbox: &Mailbox,
     ) -> Result<(), session::Error> {
         let mode = match how {
             Approval::AcceptEdits => Mode::AcceptEdits,
             Approval::AskEach | Approval::FreshContext => Mode::Default,
         };
         if mode != self.mode() {
-            self.enter_mode(mode, Leave::Approved, desk).await?;
+            self.enter_mode(mode, Leave::Approved, mailbox).await?;
         }
         if how == Approval::FreshContext {
             self.fresh = Some(plan);
@@ -133,9 +138,9 @@ impl Agent {
     }
 
     /// Reminds the model of plan mode where that is due.
-    pub(super) async fn remind_of_plan(&mut self, desk: &Desk) -> Result<(), session::Error> {
+    pub(super) async fn remind_of_plan(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         if self.family.above.is_some() {
-            return self.remind_below(desk).await;
+            return self.remind_below(mailbox).await;
         }
         let planning = if self.mode() == Mode::Plan { Planning::On } else { Planning::Off };
         let file = match planning {
@@ -153,7 +158,7 @@ impl Agent {
         let entries = self.session.context().entries().map(|(seq, message)| (seq, &**message));
         for note in reminders::due(entries, planning, written, &file) {
             let message = reminders::message(note, &file, written, self.settings.plan);
-            self.push(message, desk).await?;
+            self.push(message, mailbox).await?;
         }
         Ok(())
     }

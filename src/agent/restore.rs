@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::desk::Desk;
+use super::mailbox::Mailbox;
 use super::tiers::Wish;
 use super::{Agent, Reminders, hooking, plan};
 use crate::compact::restore::{self, Found, Restored, Sources};
@@ -32,7 +32,7 @@ impl Agent {
         if self.settings.reminders == Reminders::Off {
             return Restored::default();
         }
-        let (driver, context) = (&self.room.driver, self.session.context());
+        let (driver, context) = (&self.compaction.driver, self.session.context());
         // At most a third of what there is, or a short conversation would grow.
         let all: Load = context.shown().map(|shown| shown.load).sum();
         let counted = driver.used(context).saturating_sub(driver.meter.request(Load::default()));
@@ -64,7 +64,7 @@ impl Agent {
         if self.decide("Read", &access).behavior != Behavior::Allow {
             return None;
         }
-        let most = self.room.driver.limits().file.saturating_mul(BYTES_PER_TOKEN);
+        let most = self.compaction.driver.limits().file.saturating_mul(BYTES_PER_TOKEN);
         let text = match meta.len() <= most {
             true => Some(String::from_utf8(std::fs::read(path).ok()?).ok()?),
             false => None,
@@ -73,10 +73,10 @@ impl Agent {
     }
 
     /// Says that the hooks of a compaction are waited for.
-    async fn tell_hooks(&self, event: Hook, desk: &Desk) {
+    async fn tell_hooks(&self, event: Hook, mailbox: &Mailbox) {
         if self.hooking.hooks.listens(event) {
             let phase = format!("Running {event} hooks…");
-            desk.emit(Event::Compaction(Compaction::Progress { phase, received: 0 })).await;
+            mailbox.emit(Event::Compaction(Compaction::Progress { phase, received: 0 })).await;
         }
     }
 
@@ -87,13 +87,13 @@ impl Agent {
     pub(super) async fn before_compaction(
         &mut self,
         wish: Wish,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Result<Wish, (FailureReason, String)>, session::Error> {
         let Some(trigger) = of_hooks(wish.trigger) else { return Ok(Ok(wish)) };
-        self.tell_hooks(Hook::PreCompact, desk).await;
+        self.tell_hooks(Hook::PreCompact, mailbox).await;
         let own = wish.instructions.as_deref().unwrap_or_default();
-        let Some(outcome) = self.fire(Occasion::pre_compact(trigger, own), desk, cancel).await? else {
+        let Some(outcome) = self.fire(Occasion::pre_compact(trigger, own), mailbox, cancel).await? else {
             return Ok(Err((FailureReason::Interrupted, "it was interrupted".into())));
         };
         if let Some(reason) = outcome.block.or(outcome.stop) {
@@ -113,19 +113,19 @@ impl Agent {
     pub(super) async fn hooks_join(
         &mut self,
         boundary: &mut Boundary,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<bool, session::Error> {
-        self.tell_hooks(Hook::SessionStart, desk).await;
+        self.tell_hooks(Hook::SessionStart, mailbox).await;
         let occasion = Occasion::session_start(StartSource::Compact);
-        let Some(outcome) = self.fire(occasion, desk, cancel).await? else { return Ok(false) };
+        let Some(outcome) = self.fire(occasion, mailbox, cancel).await? else { return Ok(false) };
         if let Some(reason) = outcome.stop.filter(|reason| !reason.is_empty()) {
-            desk.emit(Event::Notice { text: reason }).await;
+            mailbox.emit(Event::Notice { text: reason }).await;
         }
         if outcome.context.is_empty() {
             return Ok(true);
         }
-        let most = self.room.driver.limits().hooks;
+        let most = self.compaction.driver.limits().hooks;
         let text = crate::compact::trim::shortened(&outcome.context.join("\n\n"), most);
         let message = hooking::told(Hook::SessionStart, &text);
         boundary.post_tokens += tokens::message(&message);
@@ -140,12 +140,12 @@ impl Agent {
     pub(super) async fn after_compaction(
         &mut self,
         receipt: &Receipt,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
         let Some(trigger) = of_hooks(receipt.trigger) else { return Ok(()) };
         let occasion = Occasion::post_compact(trigger, &receipt.tier, receipt.before, receipt.after);
-        self.fire(occasion, desk, cancel).await.map(drop)
+        self.fire(occasion, mailbox, cancel).await.map(drop)
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
-use super::desk::Desk;
+use super::mailbox::Mailbox;
 use crate::message::{Message, Origin, Usage, tokens};
 use crate::protocol::{Delta, Event, Thinking};
 use crate::provider::reply::Fold;
@@ -48,12 +48,12 @@ impl Agent {
     pub(super) async fn sample(
         &mut self,
         request: Arc<Request>,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Sampled, session::Error> {
         let mut attempt = 0;
         loop {
-            let (error, shown, usage) = match self.stream_once(request.clone(), desk, cancel).await? {
+            let (error, shown, usage) = match self.stream_once(request.clone(), mailbox, cancel).await? {
                 Try::Reply(message) => return Ok(Sampled::Reply(message)),
                 Try::Interrupted(message) => return Ok(Sampled::Interrupted(message)),
                 Try::Failed { error, shown, usage } => (error, shown, usage),
@@ -65,14 +65,15 @@ impl Agent {
             if shown {
                 let reason = error.to_string();
                 self.session.append(EntryKind::ReplyDiscarded { reason: reason.clone() })?;
-                desk.emit(Event::Delta(Delta::Discarded { reason })).await;
+                mailbox.emit(Event::Delta(Delta::Discarded { reason })).await;
             }
             if let Some(usage) = usage {
                 self.spend("discarded answer", usage)?;
             }
             let Some(delay) = delay else { return Ok(Sampled::Failed(error)) };
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-            desk.emit(Event::Retrying { attempt, of: self.settings.max_tries, delay_ms, reason: error.to_string() })
+            mailbox
+                .emit(Event::Retrying { attempt, of: self.settings.max_tries, delay_ms, reason: error.to_string() })
                 .await;
             let wait = tokio::time::sleep(delay);
             tokio::pin!(wait);
@@ -80,7 +81,7 @@ impl Agent {
                 tokio::select! {
                     biased;
                     () = cancel.cancelled() => return Ok(Sampled::Interrupted(None)),
-                    () = desk.changed() => self.take_mode(desk).await?,
+                    () = mailbox.changed() => self.take_mode(mailbox).await?,
                     () = &mut wait => break,
                 }
             }
@@ -90,7 +91,7 @@ impl Agent {
     async fn stream_once(
         &mut self,
         request: Arc<Request>,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Try, session::Error> {
         let origin = Origin { provider: self.model.provider_name.clone(), model: request.model.clone() };
@@ -104,11 +105,11 @@ impl Agent {
                 biased;
                 () = cancel.cancelled() => {
                     drop(stream);
-                    self.flush(&mut frame, desk).await?;
+                    self.flush(&mut frame, mailbox).await?;
                     return Ok(Try::Interrupted(fold.interrupted(origin)));
                 }
-                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.flush(&mut frame, desk).await?,
-                () = desk.changed() => self.take_mode(desk).await?,
+                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.flush(&mut frame, mailbox).await?,
+                () = mailbox.changed() => self.take_mode(mailbox).await?,
                 event = stream.next() => match event {
                     Some(Ok(event)) => {
                         ended |= matches!(event, StreamEvent::End(_));
@@ -123,7 +124,7 @@ impl Agent {
                 },
             }
         }
-        self.flush(&mut frame, desk).await?;
+        self.flush(&mut frame, mailbox).await?;
         Ok(match error {
             Some(error) => Try::Failed { error, shown: frame.shown, usage: fold.usage() },
             None if !ended => Try::Failed { error: Error::EndedEarly, shown: frame.shown, usage: fold.usage() },
@@ -132,23 +133,23 @@ impl Agent {
     }
 
     /// Logs what has arrived since the last frame, then shows it.
-    async fn flush(&mut self, frame: &mut Frame, desk: &Desk) -> Result<(), session::Error> {
+    async fn flush(&mut self, frame: &mut Frame, mailbox: &Mailbox) -> Result<(), session::Error> {
         let (text, thinking) = (std::mem::take(&mut frame.text), std::mem::take(&mut frame.thinking));
         if !(text.is_empty() && thinking.is_empty()) {
             self.session.append(EntryKind::ReplyPart { text: text.clone(), thinking: thinking.clone() })?;
             frame.shown = true;
             if !thinking.is_empty() {
-                desk.emit(Event::Delta(Delta::Thinking { text: thinking })).await;
+                mailbox.emit(Event::Delta(Delta::Thinking { text: thinking })).await;
             }
         }
         if let Some(tokens) = frame.thought.take() {
-            desk.emit(Event::Thinking(Thinking::Complete { tokens })).await;
+            mailbox.emit(Event::Thinking(Thinking::Complete { tokens })).await;
         }
         if !text.is_empty() {
-            desk.emit(Event::Delta(Delta::Text { text })).await;
+            mailbox.emit(Event::Delta(Delta::Text { text })).await;
         }
         if let Some((name, bytes)) = frame.args.take() {
-            desk.emit(Event::Delta(Delta::ToolArgs { name, bytes })).await;
+            mailbox.emit(Event::Delta(Delta::ToolArgs { name, bytes })).await;
         }
         frame.last = Some(Instant::now());
         frame.dirty = false;
@@ -156,12 +157,12 @@ impl Agent {
     }
 
     /// Adds up what a reply cost and tells the front ends where the window stands.
-    pub(super) async fn report_usage(&mut self, usage: Usage, desk: &Desk) {
+    pub(super) async fn report_usage(&mut self, usage: Usage, mailbox: &Mailbox) {
         self.turn_usage.answered = true;
         self.turn_usage.replies.add(&usage);
         self.counted(&usage);
         let info = self.usage_info();
-        desk.emit(Event::Usage(info)).await;
+        mailbox.emit(Event::Usage(info)).await;
     }
 }
 

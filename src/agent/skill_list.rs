@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::desk::Desk;
+use super::mailbox::Mailbox;
 use super::{Agent, Reminders};
 use crate::commands::{Command, Registry};
 use crate::message::{Attachment, Effect, Message};
@@ -96,7 +96,7 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(super) async fn list_skills(&mut self, desk: &Desk) -> Result<(), session::Error> {
+    pub(super) async fn list_skills(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         // A sub-agent without the tool could not call one.
         if self.settings.reminders == Reminders::Off || self.toolbox.get("Skill").is_none() {
             return Ok(());
@@ -126,7 +126,7 @@ impl Agent {
                 message(news, gone, &parts.join("\n"))
             }
         };
-        self.push(message, desk).await
+        self.push(message, mailbox).await
     }
 
     /// What the conversation says of skills.

@@ -10,11 +10,11 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::desk::{Desk, Prompt};
 use super::extraction::Presence;
-use super::family::{Above, Standing, Word};
 use super::hooking::{Hooking, Worker, told};
-use super::{Agent, Grants, Model, Parts, Policy, Settings, plan, prompt, runs};
+use super::mailbox::{Mailbox, Prompt};
+use super::parent_child::{Above, Standing, Word};
+use super::{Agent, Grants, Model, Parts, Policy, Settings, plan, prompt, skill_runs};
 use crate::agents::{Definition, Definitions};
 use crate::hooks::{self, Hooks, Occasion};
 use crate::message::{CallId, Kind, Message};
@@ -54,7 +54,7 @@ pub(super) struct Launcher {
     /// What the conversation above opens with: environment and memory files, as they were told there.
     opening: Option<Arc<Message>>,
     definitions: Arc<Definitions>,
-    skills: runs::Settings,
+    skills: skill_runs::Settings,
     seats: Arc<Semaphore>,
     standing: watch::Receiver<Standing>,
     words: mpsc::UnboundedSender<Word>,
@@ -106,7 +106,7 @@ impl Launcher {
     pub(super) async fn launch(
         &self,
         launch: Launch<'_>,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Report, String> {
         let definition = self.definition(launch.agent)?;
@@ -132,10 +132,10 @@ impl Launcher {
 
         let cancel = cancel.child_token();
         let (events, inbox) = mpsc::channel(EVENTS);
-        let below = Desk::new(events);
+        let below = Mailbox::new(events);
         let mut watch = Watch {
             launcher: self,
-            desk,
+            mailbox,
             below: &below,
             asks: FuturesUnordered::new(),
             open: Vec::new(),
@@ -288,18 +288,24 @@ impl Launcher {
 
 impl Agent {
     /// One turn of a sub-agent, with the hooks before it and the skills that it begins with.
-    async fn work(&mut self, prompt: Prompt, skills: &[String], desk: &Desk, cancel: &CancellationToken) -> TurnEnd {
+    async fn work(
+        &mut self,
+        prompt: Prompt,
+        skills: &[String],
+        mailbox: &Mailbox,
+        cancel: &CancellationToken,
+    ) -> TurnEnd {
         if let Some(Worker { id, kind, .. }) = self.hooking.worker.clone() {
-            let fired = self.fire(Occasion::subagent_start(&id, &kind), desk, cancel).await;
+            let fired = self.fire(Occasion::subagent_start(&id, &kind), mailbox, cancel).await;
             for text in fired.ok().flatten().map(|outcome| outcome.context).unwrap_or_default() {
                 let reminder = told(hooks::Event::SubagentStart, &text);
                 // A log that cannot be written ends the turn, which says so.
-                let _ = self.push(reminder, desk).await;
+                let _ = self.push(reminder, mailbox).await;
             }
         }
         // A log that cannot be written ends the turn, too.
-        let _ = self.preload(skills, desk, cancel).await;
-        self.turn(prompt, desk, cancel).await
+        let _ = self.preload(skills, mailbox, cancel).await;
+        self.turn(prompt, mailbox, cancel).await
     }
 
     /// Puts mode, thinking and opening into a sub-agent's log where they do not stand there yet.
@@ -326,9 +332,9 @@ impl Agent {
 struct Watch<'a> {
     launcher: &'a Launcher,
     /// Of the agent above.
-    desk: &'a Desk,
+    mailbox: &'a Mailbox,
     /// Of the sub-agent.
-    below: &'a Desk,
+    below: &'a Mailbox,
     asks: FuturesUnordered<BoxFuture<'a, (AskId, Option<Answer>)>>,
     /// Questions that wait, with what takes them back.
     open: Vec<(AskId, CancellationToken)>,
@@ -388,7 +394,7 @@ impl<'a> Watch<'a> {
         self.task.step = step;
         let elapsed = (self.launcher.clock)().duration_since(self.started);
         self.task.millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        self.desk.emit(Event::Task(self.task.clone())).await;
+        self.mailbox.emit(Event::Task(self.task.clone())).await;
     }
 
     fn spent(&self, model: String, usage: crate::message::Usage) {
@@ -437,9 +443,9 @@ impl<'a> Watch<'a> {
             Event::Error { text, .. } => self.failure = Some(text),
             Event::Notice { text } => {
                 let text = format!("{}: {text}", self.task.agent);
-                self.desk.emit(Event::Notice { text }).await;
+                self.mailbox.emit(Event::Notice { text }).await;
             }
-            hook @ Event::Hook { .. } => self.desk.emit(hook).await,
+            hook @ Event::Hook { .. } => self.mailbox.emit(hook).await,
             _ => {}
         }
     }
@@ -455,7 +461,7 @@ impl<'a> Watch<'a> {
         let asker = Asker { agent: self.task.agent.clone(), description: self.task.description.clone() };
         let token = CancellationToken::new();
         self.open.push((id, token.clone()));
-        let desk = self.desk;
-        self.asks.push(Box::pin(async move { (id, desk.ask_as(Some(asker), question, &token).await) }));
+        let mailbox = self.mailbox;
+        self.asks.push(Box::pin(async move { (id, mailbox.ask_as(Some(asker), question, &token).await) }));
     }
 }

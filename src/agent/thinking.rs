@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Agent;
-use super::desk::{Desk, Prompt};
+use super::mailbox::{Mailbox, Prompt};
 use crate::message::{Block, Kind, Message, Role, Wire};
 use crate::protocol::{self, Event, ThinkingInfo};
 use crate::provider::Thinking as Parameter;
@@ -38,7 +38,7 @@ impl Thinking {
 impl Agent {
     /// Looks for keywords in what the user typed, and at what came with it. A prompt that steers takes the place of the
     /// earlier one.
-    pub(super) fn heed(&mut self, prompt: &Prompt) {
+    pub(super) fn note_thinking(&mut self, prompt: &Prompt) {
         if let Some(found) = self.settings.thinking.keywords.find(prompt.typed()) {
             self.thinking.keyword = Some(found);
         }
@@ -93,20 +93,20 @@ impl Agent {
     }
 
     /// Tells the front ends how hard the next prompt is thought about.
-    pub async fn tell_thinking(&self, desk: &Desk) {
-        desk.emit(Event::Thinking(protocol::Thinking::Level(self.thinking_info()))).await;
+    pub async fn tell_thinking(&self, mailbox: &Mailbox) {
+        mailbox.emit(Event::Thinking(protocol::Thinking::Level(self.thinking_info()))).await;
     }
 
     /// Chooses a level for the session, or takes the choice back, and says so.
     ///
     /// # Errors
     /// The log cannot be written.
-    pub async fn set_thinking(&mut self, level: Option<Level>, desk: &Desk) -> Result<(), session::Error> {
+    pub async fn set_thinking(&mut self, level: Option<Level>, mailbox: &Mailbox) -> Result<(), session::Error> {
         if level != self.session.facts().thinking {
             self.session.append(EntryKind::ThinkingChanged { level })?;
         }
         self.family.set_thinking(level);
-        self.tell_thinking(desk).await;
+        self.tell_thinking(mailbox).await;
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
-use super::desk::Desk;
+use super::mailbox::Mailbox;
 use crate::compact::{Candidate, candidate, digest, summary};
 use crate::message::{Message, Usage, tokens};
 use crate::protocol::{FailureReason, Trigger};
@@ -45,16 +45,16 @@ impl Agent {
     pub(super) async fn propose(
         &mut self,
         wish: &Wish,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Proposal, session::Error> {
         if let Some(candidate) = self.propose_notes(wish, cancel).await? {
             return Ok(Proposal::Candidate(Box::new(candidate)));
         }
-        if let Some(candidate) = self.propose_remote(wish, desk, cancel).await? {
+        if let Some(candidate) = self.propose_remote(wish, mailbox, cancel).await? {
             return Ok(Proposal::Candidate(Box::new(candidate)));
         }
-        self.propose_full(wish, desk, cancel).await
+        self.propose_full(wish, mailbox, cancel).await
     }
 
     /// What stands before a summary, and what both weigh with what is put back at most.
@@ -97,7 +97,7 @@ impl Agent {
     /// The user's own words that leave with a boundary, as many as fit beside so many tokens that it brings along.
     fn quotes(&self, keep_from: Seq, brought: u64) -> Option<Arc<Message>> {
         let context = self.session.context();
-        summary::history(context, keep_from, candidate::words(context, &self.room.driver, brought, keep_from))
+        summary::history(context, keep_from, candidate::words(context, &self.compaction.driver, brought, keep_from))
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::desk::{Desk, Prompt};
 use super::dispatch::Flow;
-use super::hooking::Heard;
+use super::hooking::Submitted;
+use super::mailbox::{Mailbox, Prompt};
 use super::sample::Sampled;
 use super::spending::TurnUsage;
 use super::{Agent, Failure, Reminders, hooking, reminder, thinking};
@@ -28,34 +28,34 @@ const MOST_NUDGES: usize = 3;
 
 impl Agent {
     /// Runs one turn from a prompt to its end, and tells everything on the way. Never fails: a failure is how it ends.
-    pub async fn turn(&mut self, prompt: Prompt, desk: &Desk, cancel: &CancellationToken) -> TurnEnd {
+    pub async fn turn(&mut self, prompt: Prompt, mailbox: &Mailbox, cancel: &CancellationToken) -> TurnEnd {
         let started = (self.clock)();
-        desk.take_waited();
+        mailbox.take_waited();
         self.turn_usage = TurnUsage::default();
-        desk.emit(Event::Turn(Turn::Started)).await;
+        mailbox.emit(Event::Turn(Turn::Started)).await;
         let text = prompt.text.clone();
         let before = self.session.next_seq();
-        let end = match Box::pin(self.run_turn(prompt, desk, cancel)).await {
+        let end = match Box::pin(self.run_turn(prompt, mailbox, cancel)).await {
             Ok(end) => end,
             Err(failure) => {
-                self.give_up(&failure, before, text, desk).await;
+                self.give_up(&failure, before, text, mailbox).await;
                 TurnEnd::Failed
             }
         };
-        self.finish_turn(end, desk).await;
+        self.finish_turn(end, mailbox).await;
         // Whoever thinks about a question does not keep the agent at work.
-        let worked = (self.clock)().duration_since(started).saturating_sub(desk.take_waited());
+        let worked = (self.clock)().duration_since(started).saturating_sub(mailbox.take_waited());
         let millis = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
         let usage = self.turn_usage.total();
         let cost_usd = self.turn_cost();
-        self.end_runs(desk).await;
-        desk.emit(Event::Turn(Turn::Ended { end, usage, cost_usd, millis })).await;
+        self.end_runs(mailbox).await;
+        mailbox.emit(Event::Turn(Turn::Ended { end, usage, cost_usd, millis })).await;
         end
     }
 
     /// Says why the turn failed. When nothing came of it, its prompts go back to the composer and leave the conversation:
     /// they must not be typed twice, nor sent twice.
-    async fn give_up(&mut self, failure: &Failure, before: Seq, typed: String, desk: &Desk) {
+    async fn give_up(&mut self, failure: &Failure, before: Seq, typed: String, mailbox: &Mailbox) {
         let advice = failure.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
         let since: Vec<_> = self.session.context().entries().filter(|(seq, _)| *seq >= before).collect();
         let answered = self.turn_usage.answered;
@@ -68,21 +68,21 @@ impl Agent {
             // A log that cannot be written keeps the prompt, which does less harm than the failure to say why.
             if self.session.append(EntryKind::Rewind { to }).is_ok() {
                 let text = "not answered; the prompt left the conversation".into();
-                desk.emit(Event::Item(Item::Note { text })).await;
+                mailbox.emit(Event::Item(Item::Note { text })).await;
             }
         }
-        desk.emit(Event::Error { text: format!("{failure}{advice}"), restore }).await;
+        mailbox.emit(Event::Error { text: format!("{failure}{advice}"), restore }).await;
     }
 
     /// Says what became of the session on disk.
-    async fn watch_session(&mut self, desk: &Desk) -> Result<(), session::Error> {
+    async fn watch_session(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         for text in self.session.watch()? {
-            desk.emit(Event::Notice { text }).await;
+            mailbox.emit(Event::Notice { text }).await;
         }
         Ok(())
     }
 
-    async fn finish_turn(&mut self, end: TurnEnd, desk: &Desk) {
+    async fn finish_turn(&mut self, end: TurnEnd, mailbox: &Mailbox) {
         let name =
             serde_json::to_value(end).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
         let closed = self
@@ -90,38 +90,43 @@ impl Agent {
             .append(EntryKind::TurnEnded { end: name, usage: self.turn_usage.replies })
             .and_then(|_| self.session.sync());
         let closed = match closed {
-            Ok(()) => self.watch_session(desk).await,
+            Ok(()) => self.watch_session(mailbox).await,
             Err(error) => Err(error),
         };
         if let Err(error) = closed
             && end != TurnEnd::Failed
         {
-            desk.emit(Event::Error { text: error.to_string(), restore: None }).await;
+            mailbox.emit(Event::Error { text: error.to_string(), restore: None }).await;
         }
     }
 
-    async fn run_turn(&mut self, prompt: Prompt, desk: &Desk, cancel: &CancellationToken) -> Result<TurnEnd, Failure> {
-        self.watch_session(desk).await?;
-        let context = match self.hear(&prompt, desk, cancel).await? {
-            Heard::Yes(context) => context,
-            Heard::Erased(reason) => return Err(Failure::Erased { reason }),
-            Heard::Interrupted => {
-                desk.emit(Event::Error { text: hooking::INTERRUPTED.into(), restore: Some(prompt.text) }).await;
+    async fn run_turn(
+        &mut self,
+        prompt: Prompt,
+        mailbox: &Mailbox,
+        cancel: &CancellationToken,
+    ) -> Result<TurnEnd, Failure> {
+        self.watch_session(mailbox).await?;
+        let context = match self.submit_hooks(&prompt, mailbox, cancel).await? {
+            Submitted::Yes(context) => context,
+            Submitted::Erased(reason) => return Err(Failure::Erased { reason }),
+            Submitted::Interrupted => {
+                mailbox.emit(Event::Error { text: hooking::INTERRUPTED.into(), restore: Some(prompt.text) }).await;
                 return Ok(TurnEnd::Interrupted);
             }
         };
-        let skill = self.take_up(prompt.skill.as_ref(), desk).await.map_err(Failure::Skill)?;
+        let skill = self.start_skill(prompt.skill.as_ref(), mailbox).await.map_err(Failure::Skill)?;
         let args = prompt.skill.as_ref().map(|call| call.args.clone()).unwrap_or_default();
         self.open_turn()?;
-        self.open_conversation(desk, cancel).await?;
-        self.list_skills(desk).await?;
-        self.deliver_pending(desk).await?;
+        self.open_conversation(mailbox, cancel).await?;
+        self.list_skills(mailbox).await?;
+        self.deliver_pending(mailbox).await?;
         self.thinking.begin();
-        self.say_heard(prompt, context, desk).await?;
+        self.push_submitted(prompt, context, mailbox).await?;
         if let Some(skill) = skill {
-            self.read_out(&skill, &args, desk, cancel).await?;
+            self.push_skill(&skill, &args, mailbox, cancel).await?;
         }
-        let (mut rounds, mut nudges, mut sent_on) = (0u32, 0usize, 0u32);
+        let (mut rounds, mut nudges, mut continued) = (0u32, 0usize, 0u32);
         self.repeats.clear();
         loop {
             process::may_begin().await;
@@ -132,24 +137,24 @@ impl Agent {
                 return Ok(TurnEnd::MaxTurns);
             }
             rounds += 1;
-            self.boundary(desk).await?;
-            if let Some(end) = self.make_room(desk, cancel).await? {
+            self.boundary(mailbox).await?;
+            if let Some(end) = self.make_room(mailbox, cancel).await? {
                 return Ok(end);
             }
             let request = Arc::new(self.request());
-            let reply = match self.sample(request, desk, cancel).await? {
+            let reply = match self.sample(request, mailbox, cancel).await? {
                 Sampled::Reply(reply) => reply,
                 Sampled::Interrupted(reply) => {
                     if let Some(reply) = reply {
                         let calls: Vec<ToolCall> = reply.calls().cloned().collect();
                         let usage = reply.usage.unwrap_or_default();
-                        self.push(reply, desk).await?;
-                        self.report_usage(usage, desk).await;
-                        Box::pin(self.dispatch_all(calls, desk, cancel)).await?;
+                        self.push(reply, mailbox).await?;
+                        self.report_usage(usage, mailbox).await;
+                        Box::pin(self.dispatch_all(calls, mailbox, cancel)).await?;
                     }
                     return Ok(TurnEnd::Interrupted);
                 }
-                Sampled::Failed(error) if self.recover(&error, desk).await => {
+                Sampled::Failed(error) if self.recover(&error, mailbox).await => {
                     rounds -= 1;
                     continue;
                 }
@@ -161,12 +166,12 @@ impl Agent {
             // An empty reply is logged for what it cost; the context leaves it out.
             let empty = reply.blocks.is_empty();
             let calls: Vec<ToolCall> = reply.calls().cloned().collect();
-            self.push(reply, desk).await?;
-            self.report_usage(usage, desk).await;
+            self.push(reply, mailbox).await?;
+            self.report_usage(usage, mailbox).await;
             if calls.is_empty() {
                 let unfinished = match stop {
                     Some(StopReason::Refusal(word)) => {
-                        desk.emit(Event::Notice { text: format!("The provider refused to go on ({word}).") }).await;
+                        mailbox.emit(Event::Notice { text: format!("The provider refused to go on ({word}).") }).await;
                         None
                     }
                     Some(StopReason::MaxTokens) => Some("The answer was cut off at the output limit again and again."),
@@ -178,25 +183,25 @@ impl Agent {
                     nudges += 1;
                     if nudges <= MOST_NUDGES {
                         if cut {
-                            self.push(Message::reminder(GO_ON), desk).await?;
+                            self.push(Message::reminder(GO_ON), mailbox).await?;
                         }
                         continue;
                     }
-                    desk.emit(Event::Notice { text: notice.into() }).await;
+                    mailbox.emit(Event::Notice { text: notice.into() }).await;
                 }
-                let steers = desk.take_steers();
+                let steers = mailbox.take_steers();
                 if steers.is_empty() {
-                    if self.sent_on(&mut sent_on, desk, cancel).await? {
+                    if self.stop_hooks_continue(&mut continued, mailbox, cancel).await? {
                         continue;
                     }
                     self.consider_notes(Pause::Reply)?;
                     return Ok(TurnEnd::Done);
                 }
-                self.deliver(steers, desk).await?;
+                self.deliver(steers, mailbox).await?;
                 continue;
             }
             nudges = 0;
-            match Box::pin(self.dispatch_all(calls, desk, cancel)).await? {
+            match Box::pin(self.dispatch_all(calls, mailbox, cancel)).await? {
                 Flow::Continue => {
                     self.digest_results(cancel).await?;
                     self.consider_notes(Pause::Round)?;
@@ -207,37 +212,37 @@ impl Agent {
     }
 
     /// What happens between two requests: steered prompts, mode changes, reminders.
-    async fn boundary(&mut self, desk: &Desk) -> Result<(), Failure> {
-        self.take_mode(desk).await?;
-        self.hear_beside(desk).await?;
-        let steers = desk.take_steers();
-        self.deliver(steers, desk).await?;
+    async fn boundary(&mut self, mailbox: &Mailbox) -> Result<(), Failure> {
+        self.take_mode(mailbox).await?;
+        self.collect_background_hooks(mailbox).await?;
+        let steers = mailbox.take_steers();
+        self.deliver(steers, mailbox).await?;
         if self.settings.reminders == Reminders::Off {
             return Ok(());
         }
-        self.remind_of_plan(desk).await?;
+        self.remind_of_plan(mailbox).await?;
         let changed = self.watch.changed(self.session.context().seen());
         if !changed.is_empty() {
-            self.push(Message::reminder(&reminder::changed_files(&changed)), desk).await?;
+            self.push(Message::reminder(&reminder::changed_files(&changed)), mailbox).await?;
         }
         let recall = reminder::todos(&self.session.context().messages(), self.session.context().todos());
         if let Some(recall) = recall {
-            self.push(recall, desk).await?;
+            self.push(recall, mailbox).await?;
         }
-        self.remind_of_skills(desk).await?;
+        self.remind_of_skills(mailbox).await?;
         Ok(())
     }
 
-    async fn deliver(&mut self, steers: Vec<Prompt>, desk: &Desk) -> Result<(), Failure> {
+    async fn deliver(&mut self, steers: Vec<Prompt>, mailbox: &Mailbox) -> Result<(), Failure> {
         if steers.is_empty() {
             return Ok(());
         }
-        desk.emit(desk.queue()).await;
+        mailbox.emit(mailbox.queue()).await;
         let mut steers = VecDeque::from(steers);
         while let Some(prompt) = steers.pop_front() {
-            if let Err(error) = self.say_steer(prompt.clone(), desk).await {
+            if let Err(error) = self.push_steer(prompt.clone(), mailbox).await {
                 steers.push_front(prompt);
-                desk.put_back(steers.into());
+                mailbox.put_back(steers.into());
                 return Err(error.into());
             }
         }
@@ -258,28 +263,28 @@ impl Agent {
     }
 
     /// Puts a message into the log, then on the screen.
-    pub(super) async fn push(&mut self, message: Message, desk: &Desk) -> Result<(), session::Error> {
+    pub(super) async fn push(&mut self, message: Message, mailbox: &Mailbox) -> Result<(), session::Error> {
         let message = Arc::new(message);
         let seq = self.session.append(EntryKind::Message { message: message.clone() })?;
-        desk.emit(Event::Item(Item::Message { seq, message })).await;
-        self.note_decided(desk).await
+        mailbox.emit(Event::Item(Item::Message { seq, message })).await;
+        self.note_decided(mailbox).await
     }
 
     /// Takes over a change of mode or thinking that was asked for meanwhile, and rules that were granted.
     ///
     /// # Errors
     /// The log cannot be written.
-    pub async fn take_mode(&mut self, desk: &Desk) -> Result<(), session::Error> {
-        if let Some(level) = desk.take_thinking() {
-            self.set_thinking(level, desk).await?;
+    pub async fn take_mode(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
+        if let Some(level) = mailbox.take_thinking() {
+            self.set_thinking(level, mailbox).await?;
         }
-        for (rule, source) in desk.take_granted() {
+        for (rule, source) in mailbox.take_granted() {
             if let Ok(rule) = Rule::parse(&rule) {
                 self.policy.rules.add(Behavior::Allow, rule, source);
             }
         }
-        match desk.take_mode() {
-            Some(mode) => self.set_mode(mode, desk).await,
+        match mailbox.take_mode() {
+            Some(mode) => self.set_mode(mode, mailbox).await,
             None => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Agent, room};
+use super::{Agent, compaction};
 use crate::compact::window::{Duplicate, Part, Report};
 use crate::message::tokens;
 use crate::message::{Attachment, CallId, Kind, Outcome};
@@ -59,7 +59,7 @@ impl Agent {
         let inner = |name, tokens| Part { name, tokens, inner: true };
         let parts = vec![
             part("system prompt", tokens::text(&self.system)),
-            part("tools", self.tool_specs.iter().map(room::weight).sum()),
+            part("tools", self.tool_specs.iter().map(compaction::weight).sum()),
             part("memory files", shares.memory),
             part("skills", shares.skills),
             part("messages", shares.messages()),
@@ -71,10 +71,10 @@ impl Agent {
         ];
         Report {
             model: &self.model.name(),
-            window: self.room.driver.window().tokens,
+            window: self.compaction.driver.window().tokens,
             used: self.used(),
             messages: context.len(),
-            marks: *self.room.driver.marks(),
+            marks: *self.compaction.driver.marks(),
             auto: self.settings.compact.enabled && self.settings.compact.auto,
             parts,
             duplicates: duplicates(context),

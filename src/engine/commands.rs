@@ -16,11 +16,11 @@ use crate::{config, session};
 
 impl Engine {
     pub(super) async fn tell(&self, text: impl Into<String>) {
-        self.desk.emit(Event::Notice { text: text.into() }).await;
+        self.mailbox.emit(Event::Notice { text: text.into() }).await;
     }
 
     pub(super) async fn fail(&self, text: impl ToString) {
-        self.desk.emit(Event::Error { text: text.to_string(), restore: None }).await;
+        self.mailbox.emit(Event::Error { text: text.to_string(), restore: None }).await;
     }
 
     pub(super) async fn command(&mut self, name: &str, args: &str, inbox: &mut Inbox) {
@@ -118,8 +118,8 @@ impl Engine {
                 if let Some(model) = model.and_then(|name| self.models.earlier(&name)) {
                     let tools = self.loaded.config.tool_settings(&model.spec);
                     self.agent.set_model(model, tools);
-                    self.desk.emit(Event::Model(self.agent.model.info())).await;
-                    self.agent.tell_thinking(&self.desk).await;
+                    self.mailbox.emit(Event::Model(self.agent.model.info())).await;
+                    self.agent.tell_thinking(&self.mailbox).await;
                 }
                 self.session_started(StartSource::Resume, inbox).await;
             }
@@ -178,9 +178,9 @@ impl Engine {
         }
         let tools = self.loaded.config.tool_settings(&model.spec);
         self.agent.set_model(model, tools);
-        self.desk.emit(Event::Model(self.model_info())).await;
-        self.agent.tell_thinking(&self.desk).await;
-        self.desk.emit(Event::Usage(self.agent.usage_info())).await;
+        self.mailbox.emit(Event::Model(self.model_info())).await;
+        self.agent.tell_thinking(&self.mailbox).await;
+        self.mailbox.emit(Event::Usage(self.agent.usage_info())).await;
     }
 
     async fn permissions(&mut self, args: &str) {
@@ -266,7 +266,7 @@ impl Engine {
 
     async fn list_prompts(&self) {
         let listed = self.list(crate::protocol::ListKind::Prompts);
-        self.desk.emit(Event::Listed(listed)).await;
+        self.mailbox.emit(Event::Listed(listed)).await;
     }
 
     async fn put_back(&mut self, how: Restore) {
@@ -290,7 +290,7 @@ impl Engine {
 
     async fn told_restored(&self, restored: Restored) {
         let Restored { how, turn, restored, merged, refused, unseen } = restored;
-        self.desk.emit(Event::Item(Item::FilesRestored { how, turn, restored, merged, refused, unseen })).await;
+        self.mailbox.emit(Event::Item(Item::FilesRestored { how, turn, restored, merged, refused, unseen })).await;
     }
 
     pub(super) async fn rewind(&mut self, to: Seq, what: RewindWhat) {
@@ -300,10 +300,10 @@ impl Engine {
                     self.told_restored(files).await;
                 }
                 if rewound.conversation {
-                    self.desk.emit(Event::Item(Item::Rewound { to, prompt: rewound.prompt })).await;
-                    self.desk.emit(Event::Todos { items: self.agent.session.context().todos().to_vec() }).await;
+                    self.mailbox.emit(Event::Item(Item::Rewound { to, prompt: rewound.prompt })).await;
+                    self.mailbox.emit(Event::Todos { items: self.agent.session.context().todos().to_vec() }).await;
                 }
-                self.desk.emit(Event::Usage(self.agent.usage_info())).await;
+                self.mailbox.emit(Event::Usage(self.agent.usage_info())).await;
             }
             Err(error) => self.fail(error).await,
         }

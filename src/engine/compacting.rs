@@ -26,10 +26,10 @@ impl Engine {
         }
         let (verb, rest) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
         let done = match (verb, rest.trim()) {
-            ("undo", "") => self.agent.compact_undo(&self.desk).await,
-            ("micro", "") => self.agent.compact_micro(None, &self.desk).await,
+            ("undo", "") => self.agent.compact_undo(&self.mailbox).await,
+            ("micro", "") => self.agent.compact_micro(None, &self.mailbox).await,
             ("micro", tokens) if tokens.parse::<u64>().is_ok() => {
-                self.agent.compact_micro(tokens.parse().ok(), &self.desk).await
+                self.agent.compact_micro(tokens.parse().ok(), &self.mailbox).await
             }
             _ => return self.summarize(args, inbox).await,
         };
@@ -40,12 +40,12 @@ impl Engine {
     }
 
     async fn summarize(&mut self, instructions: &str, inbox: &mut Inbox) {
-        let desk = self.desk.clone();
-        let cancel = desk.begin();
+        let mailbox = self.mailbox.clone();
+        let cancel = mailbox.begin();
         let instructions = Some(instructions.trim().to_owned()).filter(|text| !text.is_empty());
-        let compacting = Box::pin(self.agent.compact(instructions, &desk, &cancel));
+        let compacting = Box::pin(self.agent.compact(instructions, &mailbox, &cancel));
         let done = inbox.attend(compacting).await;
-        desk.end();
+        mailbox.end();
         match done {
             Ok(Compacted::Done(receipt)) => {
                 let mut text = receipt::words(&receipt);

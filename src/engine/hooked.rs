@@ -20,10 +20,10 @@ impl Engine {
         if !self.agent.hooking.hooks.listens(Hook::SessionStart) {
             return;
         }
-        let desk = self.desk.clone();
-        let cancel = desk.begin();
-        let told = inbox.attend(self.agent.session_started(source, &desk, &cancel)).await;
-        desk.end();
+        let mailbox = self.mailbox.clone();
+        let cancel = mailbox.begin();
+        let told = inbox.attend(self.agent.session_started(source, &mailbox, &cancel)).await;
+        mailbox.end();
         if let Err(error) = told {
             self.fail(error).await;
         }
@@ -31,8 +31,8 @@ impl Engine {
 
     /// Runs the hooks of a session that ends.
     pub(super) async fn session_ended(&mut self, reason: EndReason) {
-        let desk = self.desk.clone();
-        if let Err(error) = self.agent.session_ended(reason, &desk).await {
+        let mailbox = self.mailbox.clone();
+        if let Err(error) = self.agent.session_ended(reason, &mailbox).await {
             self.fail(error).await;
         }
     }

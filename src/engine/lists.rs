@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::Engine;
-use crate::agent::desk::Desk;
+use crate::agent::mailbox::Mailbox;
 use crate::commands::report;
 use crate::permission::Source;
 use crate::protocol::{AgentLog, Earlier, Event, ListKind, Listed, MemoryRow, Part, PromptRow, RuleRow, SessionRow};
@@ -16,21 +16,21 @@ pub(super) const HISTORY: usize = 1_000;
 const PAGE: usize = 250;
 
 /// Tells the front ends what a sub-agent did. Of one without a log there is nothing to tell.
-pub(super) async fn tell_agent(transcripts: &Transcripts, id: String, desk: &Desk) {
+pub(super) async fn tell_agent(transcripts: &Transcripts, id: String, mailbox: &Mailbox) {
     let items = transcripts.history(&id).unwrap_or_else(|error| {
         tracing::warn!(%error, id, "the log of a sub-agent");
         Vec::new()
     });
-    desk.emit(Event::Listed(Listed::Agent(AgentLog { id, items }))).await;
+    mailbox.emit(Event::Listed(Listed::Agent(AgentLog { id, items }))).await;
 }
 
 /// Tells the front ends what stands in a part of the log.
-pub(super) async fn tell_earlier(transcripts: &Transcripts, part: Part, desk: &Desk) {
+pub(super) async fn tell_earlier(transcripts: &Transcripts, part: Part, mailbox: &Mailbox) {
     let earlier = session::read_part(&transcripts.session_log(), part, PAGE).unwrap_or_else(|error| {
         tracing::warn!(%error, "an earlier part of the session");
         Earlier { items: Vec::new(), from: 0, until: 0, older: 0, newer: 0 }
     });
-    desk.emit(Event::Listed(Listed::Earlier(earlier))).await;
+    mailbox.emit(Event::Listed(Listed::Earlier(earlier))).await;
 }
 
 impl Engine {

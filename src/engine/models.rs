@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::agent::Model;
-use crate::agent::runs::Lookup;
+use crate::agent::skill_runs::Lookup;
 use crate::config::Config;
 use crate::config::paths::{Env, Paths};
 use crate::message::Usage;

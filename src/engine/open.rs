@@ -35,7 +35,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
         Some(file) => Some(play(file)?),
         None => None,
     };
-    let desk = inbox.desk.clone();
+    let mailbox = inbox.mailbox.clone();
     let mut trust = config::trust::of(&setup.paths, &setup.project);
     let mut loaded = setup.loaded.with_project(&setup.project, &trust);
     if setup.trust {
@@ -93,11 +93,11 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     if mode != agent.mode() && !agent.session.read_only() {
         agent.session.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
     }
-    let mut engine = Engine { agent, models, loaded, setup, desk, probing, catalog, trust_asked: false };
+    let mut engine = Engine { agent, models, loaded, setup, mailbox, probing, catalog, trust_asked: false };
     engine.announce().await;
     // A panic in there leaves the built-ins.
     let _ = loading.await;
-    skills::publish(&engine.catalog, &engine.desk).await;
+    skills::publish(&engine.catalog, &engine.mailbox).await;
     engine.tell_problems(problems).await;
     engine.settle_trust(inbox).await;
     let source = if engine.setup.begin.earlier() { StartSource::Resume } else { StartSource::Startup };
@@ -277,10 +277,10 @@ pub(super) async fn open_or_ask(setup: &Setup, id: &str, inbox: &mut Inbox) -> R
     match Session::open(home, id, setup.clocks.wall) {
         Ok(session) => Ok(session),
         Err(error @ session::Error::Locked { .. }) => {
-            let desk = inbox.desk.clone();
-            let cancel = desk.begin();
-            let answer = inbox.attend(desk.ask(Question::Locked { session: id.to_owned() }, &cancel)).await;
-            desk.end();
+            let mailbox = inbox.mailbox.clone();
+            let cancel = mailbox.begin();
+            let answer = inbox.attend(mailbox.ask(Question::Locked { session: id.to_owned() }, &cancel)).await;
+            mailbox.end();
             match answer {
                 Some(Answer::Fork | Answer::Yes) => Session::fork(home, id, None, setup.clocks.wall),
                 Some(Answer::ReadOnly) => Session::open_read_only(home, id, setup.clocks.wall),
@@ -297,7 +297,7 @@ impl Engine {
     async fn tell_problems(&self, rules: Vec<String>) {
         let settings = self.loaded.diagnostics.iter().map(ToString::to_string);
         for text in rules.into_iter().chain(settings) {
-            self.desk.emit(Event::Notice { text }).await;
+            self.mailbox.emit(Event::Notice { text }).await;
         }
         if !self.loaded.broken.is_empty() {
             let files: Vec<String> = self.loaded.broken.iter().map(|file| file.display().to_string()).collect();
@@ -305,7 +305,7 @@ impl Engine {
                 "{}: broken, and not used until mended; what its rules could have denied is asked",
                 files.join(", ")
             );
-            self.desk.emit(Event::Error { text, restore: None }).await;
+            self.mailbox.emit(Event::Error { text, restore: None }).await;
         }
     }
 
@@ -334,7 +334,7 @@ impl Engine {
         let gone = trust.difference(&uses).gone;
         if !gone.is_empty() {
             let text = format!("The folder no longer brings along what you trusted: {}", gone.join(", "));
-            self.desk.emit(Event::Notice { text }).await;
+            self.mailbox.emit(Event::Notice { text }).await;
             let left: Vec<Use> = uses.into_iter().filter(|used| !waits(used)).collect();
             self.remember_trust(Extent::All, &left).await;
         }
@@ -343,7 +343,7 @@ impl Engine {
     async fn remember_trust(&self, extent: Extent, uses: &[Use]) {
         if let Err(error) = config::trust::remember(&self.setup.paths, &self.setup.project, extent, uses) {
             let text = format!("The trust holds for this session only: {error}");
-            self.desk.emit(Event::Notice { text }).await;
+            self.mailbox.emit(Event::Notice { text }).await;
         }
     }
 
@@ -354,15 +354,15 @@ impl Engine {
         let permission::trust::Difference { new, kept, gone } = self.agent.policy.trust.difference(&uses);
         let refused = new.join(", ");
         let question = Question::Trust { folder: self.setup.project.clone(), uses: new, kept, gone };
-        let desk = self.desk.clone();
-        let cancel = desk.begin();
-        let answer = inbox.attend(desk.ask(question, &cancel)).await;
-        desk.end();
+        let mailbox = self.mailbox.clone();
+        let cancel = mailbox.begin();
+        let answer = inbox.attend(mailbox.ask(question, &cancel)).await;
+        mailbox.end();
         if !matches!(answer, Some(Answer::Yes | Answer::Always { .. })) {
             // A front end without a person says so with words, and has told what is not used in its own way.
             if matches!(answer, Some(Answer::No { feedback: None })) {
                 let text = format!("Not used from this folder: {refused}. The next start asks again.");
-                desk.emit(Event::Notice { text }).await;
+                mailbox.emit(Event::Notice { text }).await;
             }
             return;
         }
@@ -373,7 +373,7 @@ impl Engine {
             self.agent.set_definitions(definitions);
         }
         for text in self.take_settings() {
-            desk.emit(Event::Notice { text }).await;
+            mailbox.emit(Event::Notice { text }).await;
         }
         match choose_model(&self.setup, &self.loaded, &self.models, &self.agent.session) {
             Ok(Some(model)) => {
@@ -382,11 +382,11 @@ impl Engine {
             }
             // The limits of the tools may be the project's.
             Ok(None) => self.take_model(self.agent.model.clone()).await,
-            Err(text) => desk.emit(Event::Error { text, restore: None }).await,
+            Err(text) => mailbox.emit(Event::Error { text, restore: None }).await,
         }
         match start_mode(&self.setup, &self.loaded, &self.agent.session) {
             Ok(mode) if self.agent.session.is_empty() => {
-                if let Err(error) = self.agent.set_mode(mode, &desk).await {
+                if let Err(error) = self.agent.set_mode(mode, &mailbox).await {
                     self.fail(error).await;
                 }
             }
@@ -396,17 +396,17 @@ impl Engine {
 
     /// Looks for a local server, and asks before its first use.
     async fn look_for_server(&mut self, inbox: &mut Inbox) {
-        let desk = self.desk.clone();
+        let mailbox = self.mailbox.clone();
         let found = inbox.attend(self.models.probe()).await;
         if let Some(found) = found {
             let known = known_servers(&self.setup.paths);
-            let cancel = desk.begin();
+            let cancel = mailbox.begin();
             let agreed = known.lines().any(|line| line == found.base_url) || {
                 let question = Question::LocalServer { url: found.base_url.clone(), model: found.model.clone() };
-                let answer = inbox.attend(desk.ask(question, &cancel)).await;
+                let answer = inbox.attend(mailbox.ask(question, &cancel)).await;
                 matches!(answer, Some(Answer::Yes | Answer::Always { .. }))
             };
-            desk.end();
+            mailbox.end();
             if agreed {
                 remember_server(&self.setup.paths, &known, &found.base_url);
                 let model = self.models.use_local(&found);
@@ -417,7 +417,7 @@ impl Engine {
         }
         if self.probing {
             self.probing = false;
-            desk.emit(Event::Model(self.model_info())).await;
+            mailbox.emit(Event::Model(self.model_info())).await;
         }
     }
 

@@ -1,7 +1,7 @@
 //! `/plan`: into plan mode, with a task or without, and out of it again.
 
 use super::{Engine, Inbox};
-use crate::agent::desk::Prompt;
+use crate::agent::mailbox::Prompt;
 use crate::commands::Builtin;
 use crate::permission::Mode;
 
@@ -37,8 +37,8 @@ impl Engine {
     }
 
     async fn change_mode(&mut self, mode: Mode) {
-        let desk = self.desk.clone();
-        if let Err(error) = self.agent.set_mode(mode, &desk).await {
+        let mailbox = self.mailbox.clone();
+        if let Err(error) = self.agent.set_mode(mode, &mailbox).await {
             self.fail(error).await;
         }
     }

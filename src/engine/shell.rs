@@ -9,20 +9,20 @@ impl Engine {
     pub(super) async fn shell(&mut self, command: String, inbox: &mut Inbox) {
         if self.agent.session.read_only() {
             let text = "This session is open to read only; the command was not run.".into();
-            self.desk.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
+            self.mailbox.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
             return;
         }
-        let desk = self.desk.clone();
-        desk.emit(Event::Item(Item::ShellStarted { command: command.clone() })).await;
-        let cancel = desk.begin();
-        let output = inbox.attend(self.agent.user_command(&command, &cancel, &desk)).await;
-        desk.end();
+        let mailbox = self.mailbox.clone();
+        mailbox.emit(Event::Item(Item::ShellStarted { command: command.clone() })).await;
+        let cancel = mailbox.begin();
+        let output = inbox.attend(self.agent.user_command(&command, &cancel, &mailbox)).await;
+        mailbox.end();
         let output = match output {
             Ok(output) => output,
             Err(error) => {
                 let restore = Some(format!("!{command}"));
-                desk.emit(Event::Item(Item::ShellDone { command, output: String::new(), code: None })).await;
-                return desk.emit(Event::Error { text: error.to_string(), restore }).await;
+                mailbox.emit(Event::Item(Item::ShellDone { command, output: String::new(), code: None })).await;
+                return mailbox.emit(Event::Error { text: error.to_string(), restore }).await;
             }
         };
         let text = output.content.iter().filter_map(|part| match part {
@@ -42,13 +42,13 @@ impl Engine {
         // Logged before it is shown, once for the model and once for the screen.
         let told = format!("The user ran a command of their own, {how}:\n$ {command}\n{text}");
         let ran = EntryKind::ShellRan { command: command.clone(), output: text.clone(), code };
-        let logged = match self.agent.note(Message::attachment(Attachment::Shell, &told), &desk).await {
+        let logged = match self.agent.note(Message::attachment(Attachment::Shell, &told), &mailbox).await {
             Ok(()) => self.agent.session.append(ran).map(drop),
             failed => failed,
         };
         if let Err(error) = logged {
-            desk.emit(Event::Error { text: error.to_string(), restore: None }).await;
+            mailbox.emit(Event::Error { text: error.to_string(), restore: None }).await;
         }
-        desk.emit(Event::Item(Item::ShellDone { command, output: text, code })).await;
+        mailbox.emit(Event::Item(Item::ShellDone { command, output: text, code })).await;
     }
 }

@@ -7,9 +7,9 @@ use std::time::SystemTime;
 use super::doctor::Here;
 use super::models::Models;
 use super::{Engine, Inbox, Setup};
-use crate::agent::desk::{Desk, Prompt};
-use crate::agent::runs::{self, Invocation, Named};
+use crate::agent::mailbox::{Mailbox, Prompt};
 use crate::agent::skill_list;
+use crate::agent::skill_runs::{self, Invocation, Named};
 use crate::commands::catalog::{Legacy, Snapshot, Tracking};
 use crate::commands::discover::Folders;
 use crate::commands::skill::Verbosity;
@@ -86,9 +86,9 @@ pub(super) fn load(catalog: &Arc<Catalog>, loaded: &Loaded) -> tokio::task::Join
 }
 
 /// What the agent needs.
-pub(super) fn settings(catalog: &Arc<Catalog>, loaded: &Loaded, models: &Models) -> runs::Settings {
+pub(super) fn settings(catalog: &Arc<Catalog>, loaded: &Loaded, models: &Models) -> skill_runs::Settings {
     let skills = &loaded.config.skills;
-    runs::Settings {
+    skill_runs::Settings {
         catalog: catalog.clone(),
         models: models.lookup(),
         verbosity: match skills.verbosity {
@@ -102,13 +102,13 @@ pub(super) fn settings(catalog: &Arc<Catalog>, loaded: &Loaded, models: &Models)
 }
 
 /// Looks for changes, and tells the front ends of them; and what is to be said once.
-pub(super) async fn publish(catalog: &Catalog, desk: &Desk) {
+pub(super) async fn publish(catalog: &Catalog, mailbox: &Mailbox) {
     catalog.refresh();
     if let Some(now) = catalog.take_news() {
-        desk.emit(Event::Commands { registry: now.registry.clone() }).await;
+        mailbox.emit(Event::Commands { registry: now.registry.clone() }).await;
     }
     for text in catalog.take_notices() {
-        desk.emit(Event::Notice { text }).await;
+        mailbox.emit(Event::Notice { text }).await;
     }
 }
 
@@ -140,7 +140,7 @@ impl Engine {
         let Some(skill) = &prompt.skill else { return true };
         if let Some(text) = self.agent.refuses_skill(&skill.name) {
             let restore = Some(prompt.text.clone());
-            self.desk.emit(Event::Error { text, restore }).await;
+            self.mailbox.emit(Event::Error { text, restore }).await;
             return false;
         }
         // One question a session: a no that was said to all of it holds.
@@ -155,7 +155,7 @@ impl Engine {
             "" => self.tell(report::markdown(&self.catalog.refresh().0)).await,
             "reload" => {
                 let now = self.catalog.reload();
-                publish(&self.catalog, &self.desk.clone()).await;
+                publish(&self.catalog, &self.mailbox.clone()).await;
                 let (count, errors) = (now.skills.len(), now.errors());
                 self.tell(format!("{count} skills were loaded anew; {errors} errors.")).await;
             }

@@ -7,7 +7,7 @@ use crate::thinking::{Level, Source};
 impl Engine {
     /// Chooses a level for the session; none takes the choice back.
     pub(super) async fn set_thinking(&mut self, level: Option<Level>) {
-        if let Err(error) = self.agent.set_thinking(level, &self.desk).await {
+        if let Err(error) = self.agent.set_thinking(level, &self.mailbox).await {
             self.fail(error).await;
         }
     }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::Behavior;
 use super::decide::{Query, Verdict, read, write};
 use super::files::Files;
+use super::paths::Cwd;
 use super::shell::Word;
-use super::touch::Cwd;
 
 /// Flags of the commands that it lets run. `cp` copies what a link leads to, never the link.
 const EDITS: [(&str, &str); 6] =

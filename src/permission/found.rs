@@ -3,9 +3,9 @@
 use super::commands::find::Tests;
 use super::commands::{self, Reads};
 use super::files::Files;
+use super::paths::{Cwd, below, paths};
 use super::places::Places;
 use super::shell::{Node, RedirectKind, Word};
-use super::touch::{Cwd, below, paths};
 
 /// Names that a find prints for the next command of its pipeline.
 #[derive(Debug, Clone)]

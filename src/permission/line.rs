@@ -12,8 +12,8 @@ use self::judge::Judge;
 use super::decide::{Decision, Query, Verdict, because};
 use super::files::Files;
 use super::matching;
+use super::paths::{self, Cwd};
 use super::shell::{self, Word};
-use super::touch::{self, Cwd};
 use super::values::Values;
 use super::{Behavior, Mode, suggest, vast};
 
@@ -156,7 +156,7 @@ fn unparsable(query: &Query, command: &str, reason: &str, cwd: &Path, files: &dy
     if let Some(entry) = deny {
         return answer(Behavior::Deny, vec![because(entry), format!("the line was read as text: {reason}")]);
     }
-    let touched = touch::judge_raw(query, command, cwd, files);
+    let touched = paths::judge_raw(query, command, cwd, files);
     if let Some(verdict) = touched.as_ref().filter(|verdict| verdict.behavior == Behavior::Deny) {
         return answer(Behavior::Deny, vec![verdict.reason.clone()]);
     }

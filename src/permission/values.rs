@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::paths;
 use super::shell::{Expansion, Node, Piece, Word};
-use super::touch;
 use super::wrapper;
 
 /// Most commands that one with variables may stand for.
@@ -67,7 +67,7 @@ impl Values {
                 }
                 let sets = |word: &Word| {
                     word.literal().is_none_or(|text| {
-                        touch::shell_state(&text) || matches!(text.as_str(), "printf" | "let" | "getopts" | "wait")
+                        paths::shell_state(&text) || matches!(text.as_str(), "printf" | "let" | "getopts" | "wait")
                     })
                 };
                 self.removes |= removes(&command.words);
@@ -220,7 +220,7 @@ fn removes(words: &[Word]) -> bool {
     let plain = |text: &str| matches!(text, "export" | "local" | "read" | "readonly" | "set");
     let before = |text: &str| matches!(text, "command" | "time") || text.starts_with('-');
     let name = words.iter().map(Word::literal).find(|text| !text.as_deref().is_some_and(before));
-    name.is_some_and(|name| name.is_none_or(|name| touch::shell_state(&name) && !plain(&name)))
+    name.is_some_and(|name| name.is_none_or(|name| paths::shell_state(&name) && !plain(&name)))
 }
 
 /// Variables that have a value of the line's behind the construct.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::error::Error;
-use super::screen::read_history;
+use super::history_view::read_history;
 use super::session::Session;
 use crate::message::{Block, Display, Kind, Message, Outcome, Role};
 use crate::protocol::{HistoryItem, Receipt};

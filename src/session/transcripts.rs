@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::entry::{EntryKind, Header};
 use super::error::Error;
-use super::screen::read_history;
+use super::history_view::read_history;
 use super::session::{Clock, Session};
 use super::store::Store;
 use crate::protocol::HistoryItem;

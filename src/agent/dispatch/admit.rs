@@ -9,7 +9,7 @@ use super::Ready;
 use super::hooked::Hooked;
 use crate::agent::Agent;
 use crate::agent::decided;
-use crate::agent::desk::Desk;
+use crate::agent::mailbox::Mailbox;
 use crate::message::{Display, Outcome, ToolCall, ToolResult};
 use crate::permission::{self, Access, Behavior, Decision, Disk, Mode, Places, Query, RuleSet};
 use crate::protocol::{Answer, Event, Question};
@@ -45,7 +45,7 @@ impl Agent {
     pub(super) async fn admit(
         &mut self,
         call: ToolCall,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Admission, session::Error> {
         let refuse =
@@ -69,19 +69,19 @@ impl Agent {
             Ok(access) => access,
             Err(problem) => return refuse(Outcome::Error, problem),
         };
-        let ready = match self.before_call(self.ready(call, tool, access), desk, cancel).await? {
+        let ready = match self.before_call(self.ready(call, tool, access), mailbox, cancel).await? {
             Hooked::On(ready) => ready,
             Hooked::Settled(admission) => return Ok(admission),
         };
-        self.take_mode(desk).await?;
+        self.take_mode(mailbox).await?;
         let decision = self.decide_ready(&ready);
         tracing::debug!(tool = %ready.call.name, behavior = ?decision.behavior, "decided");
         match decision.behavior {
             Behavior::Allow => Ok(Admission::Run(Ready { quiet_git: decision.quiet_git, unasked: true, ..ready })),
             Behavior::Deny => Ok(self.denied(&ready, &decision)),
-            Behavior::Ask => match self.answered_by_hooks(ready, desk, cancel).await? {
+            Behavior::Ask => match self.answered_by_hooks(ready, mailbox, cancel).await? {
                 // Its input may be another one now.
-                Hooked::On(ready) => self.ask(ready, desk, cancel).await,
+                Hooked::On(ready) => self.ask(ready, mailbox, cancel).await,
                 Hooked::Settled(admission) => Ok(admission),
             },
         }
@@ -135,7 +135,7 @@ impl Agent {
     async fn ask(
         &mut self,
         ready: Ready,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Admission, session::Error> {
         let decision = self.decide_ready(&ready);
@@ -173,7 +173,7 @@ impl Agent {
             display: Some(Display::Line { text: words.to_owned() }),
             ..result(Outcome::Denied, text)
         };
-        let answer = match self.wait(&ready, question, desk, cancel).await? {
+        let answer = match self.wait(&ready, question, mailbox, cancel).await? {
             Waited::Answer(answer) => answer,
             Waited::Decided(decision) if decision.behavior == Behavior::Allow => {
                 return Ok(Admission::Run(Ready { quiet_git: decision.quiet_git, ..ready }));
@@ -186,17 +186,17 @@ impl Agent {
             answer => answer,
         });
         if answer.as_ref().is_some_and(|answer| !allows(answer)) {
-            self.decided_call((false, Decider::User, Lasts::Once), &what, desk).await?;
+            self.decided_call((false, Decider::User, Lasts::Once), &what, mailbox).await?;
         }
         Ok(match answer {
             None => Admission::Stopped(result(Outcome::Interrupted, "Interrupted by the user before it ran.")),
             Some(Answer::Yes) => {
-                self.decided_call((true, Decider::User, Lasts::Once), &what, desk).await?;
+                self.decided_call((true, Decider::User, Lasts::Once), &what, mailbox).await?;
                 Admission::Run(ready)
             }
             Some(Answer::AllEdits) => {
-                self.decided_call((true, Decider::User, Lasts::Session), "all edits", desk).await?;
-                self.accept_edits(desk).await?;
+                self.decided_call((true, Decider::User, Lasts::Session), "all edits", mailbox).await?;
+                self.accept_edits(mailbox).await?;
                 Admission::Run(ready)
             }
             Some(Answer::Always { rules, scope }) => {
@@ -204,11 +204,12 @@ impl Agent {
                 for rule in &rules {
                     if let Err(problem) = self.grant(rule, scope)? {
                         lasts = Lasts::Session;
-                        desk.emit(Event::Notice { text: format!("`{rule}` holds for this session only: {problem}") })
+                        mailbox
+                            .emit(Event::Notice { text: format!("`{rule}` holds for this session only: {problem}") })
                             .await;
                     }
                 }
-                self.decided_call((true, Decider::User, lasts), &rules.join(", "), desk).await?;
+                self.decided_call((true, Decider::User, lasts), &rules.join(", "), mailbox).await?;
                 Admission::Run(ready)
             }
             Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => Admission::Refused(refused(
@@ -229,20 +230,20 @@ impl Agent {
         &mut self,
         ready: &Ready,
         question: Question,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Waited, session::Error> {
         self.notify("permission_prompt", &format!("cocode needs your permission to use {}", ready.call.name));
         let open = cancel.child_token();
-        let asked = desk.ask(question, &open);
+        let asked = mailbox.ask(question, &open);
         tokio::pin!(asked);
         loop {
             let answer = tokio::select! {
                 biased;
-                () = desk.changed() => None,
+                () = mailbox.changed() => None,
                 answer = &mut asked => Some(answer),
             };
-            self.take_mode(desk).await?;
+            self.take_mode(mailbox).await?;
             let decision = self.decide_ready(ready);
             match answer {
                 // A yes in the old mode is none in the new one.

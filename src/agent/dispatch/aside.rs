@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::admit::Admission;
 use crate::agent::Agent;
-use crate::agent::desk::Desk;
+use crate::agent::mailbox::Mailbox;
 use crate::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult};
 use crate::session;
 
@@ -19,29 +19,29 @@ impl Agent {
         &mut self,
         tool: &str,
         input: Value,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<ToolResult, session::Error> {
         let id = CallId::nth(self.session.next_call());
         let call = ToolCall { id: id.clone(), name: tool.into(), input, invalid: None, wire: None };
         let shown = Message::reply(vec![Block::ToolCall(call.clone())]);
-        self.push(Message { agent_visible: false, ..shown }, desk).await?;
-        let result = match self.admit(call, desk, cancel).await? {
+        self.push(Message { agent_visible: false, ..shown }, mailbox).await?;
+        let result = match self.admit(call, mailbox, cancel).await? {
             Admission::Run(ready) => {
                 self.before(&ready).await?;
                 let ready = vec![ready];
                 let mut watched = self.watch_calls(&ready);
-                let done = self.run_all(ready, desk, cancel).await?;
+                let done = self.run_all(ready, mailbox, cancel).await?;
                 let none = || ToolResult::of_text(id, Outcome::Interrupted, "It did not run.");
                 let result = done.into_iter().next().map_or_else(none, |done| done.result);
                 watched.note(&result);
-                self.after_calls(watched, desk, cancel).await?;
+                self.after_calls(watched, mailbox, cancel).await?;
                 result
             }
             Admission::Refused(result) | Admission::Stopped(result) | Admission::Halted(result) => result,
         };
         let shown = Message::tool_results(vec![result.clone()]);
-        self.push(Message { agent_visible: false, ..shown }, desk).await?;
+        self.push(Message { agent_visible: false, ..shown }, mailbox).await?;
         Ok(result)
     }
 }

@@ -10,8 +10,8 @@ use super::Ready;
 use super::admit::Admission;
 use crate::agent::Agent;
 use crate::agent::decided;
-use crate::agent::desk::Desk;
 use crate::agent::hooking::told;
+use crate::agent::mailbox::Mailbox;
 use crate::hooks::{self, Event as Hook, Occasion, Outcome, Verdict};
 use crate::message::{Outcome as Ended, ToolCall, ToolResult};
 use crate::permission::{Access, Behavior, Decision, Mode, Rule, RuleSet, Source};
@@ -53,15 +53,15 @@ impl Agent {
     pub(super) async fn before_call(
         &mut self,
         ready: Ready,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Hooked, session::Error> {
         let Ready { call, .. } = &ready;
         let occasion = Occasion::pre_tool_use(&call.name, &call.input, call.id.as_str());
-        let Some(outcome) = self.fire(occasion, desk, cancel).await? else { return Ok(interrupted(&ready)) };
+        let Some(outcome) = self.fire(occasion, mailbox, cancel).await? else { return Ok(interrupted(&ready)) };
         self.hooking.beside_calls.extend(outcome.context.iter().map(|text| told(Hook::PreToolUse, text)));
         if let Some(reason) = &outcome.stop {
-            self.tell_stop(reason, desk).await;
+            self.tell_stop(reason, mailbox).await;
             return Ok(stopped(&ready));
         }
         if let Some(Verdict { decision: hooks::Decision::Deny, reason }) = &outcome.verdict {
@@ -78,20 +78,20 @@ impl Agent {
     pub(super) async fn answered_by_hooks(
         &mut self,
         ready: Ready,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Hooked, session::Error> {
         let Ready { call, .. } = &ready;
         let occasion = Occasion::permission_request(&call.name, &call.input, call.id.as_str());
-        let Some(outcome) = self.fire(occasion, desk, cancel).await? else { return Ok(interrupted(&ready)) };
+        let Some(outcome) = self.fire(occasion, mailbox, cancel).await? else { return Ok(interrupted(&ready)) };
         let what = decided::subject(call, &ready.tool.title(&call.input));
         match outcome.verdict {
             _ if outcome.stop.is_some() => {
-                self.tell_stop(&outcome.stop.unwrap_or_default(), desk).await;
+                self.tell_stop(&outcome.stop.unwrap_or_default(), mailbox).await;
                 Ok(stopped(&ready))
             }
             Some(Verdict { decision: hooks::Decision::Deny, reason }) => {
-                self.decided_call((false, Decider::Hook, Lasts::Once), &what, desk).await?;
+                self.decided_call((false, Decider::Hook, Lasts::Once), &what, mailbox).await?;
                 Ok(refused(&ready, Hook::PermissionRequest, &reason))
             }
             Some(Verdict { decision: hooks::Decision::Allow, .. }) => {
@@ -100,14 +100,14 @@ impl Agent {
                     Hooked::On(ready) => Ready { said, ..ready },
                     settled @ Hooked::Settled(_) => return Ok(settled),
                 };
-                self.take_mode(desk).await?;
+                self.take_mode(mailbox).await?;
                 let decision = self.decide_ready(&ready);
                 Ok(match decision.behavior {
                     Behavior::Deny => Hooked::Settled(self.denied(&ready, &decision)),
                     Behavior::Ask if !self.hooks_may_answer(&ready) => Hooked::On(ready),
                     Behavior::Allow | Behavior::Ask => {
                         let what = decided::subject(&ready.call, &ready.tool.title(&ready.call.input));
-                        self.decided_call((true, Decider::Hook, Lasts::Once), &what, desk).await?;
+                        self.decided_call((true, Decider::Hook, Lasts::Once), &what, mailbox).await?;
                         Hooked::Settled(Admission::Run(Ready { quiet_git: decision.quiet_git, ..ready }))
                     }
                 })
@@ -225,7 +225,7 @@ impl Agent {
     pub(super) async fn after_calls(
         &mut self,
         watched: Watched,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Option<TurnEnd>, session::Error> {
         let seen: Vec<(Call, Occasion)> = watched
@@ -235,7 +235,7 @@ impl Agent {
             .map(|(occasion, call)| (call, occasion))
             .collect();
         if seen.is_empty() {
-            return self.deliver_context(desk).await.map(|()| None);
+            return self.deliver_context(mailbox).await.map(|()| None);
         }
         let (place, settings) = (self.hook_place(), self.hook_settings());
         seen.iter().for_each(|(_, occasion)| self.fire_later(occasion, &place, &settings));
@@ -247,20 +247,20 @@ impl Agent {
                 outcomes = join_all(runs) => outcomes,
             }
         };
-        self.deliver_context(desk).await?;
+        self.deliver_context(mailbox).await?;
         let mut end = None;
         for ((call, occasion), outcome) in seen.into_iter().zip(outcomes) {
-            self.report(&outcome, desk).await?;
+            self.report(&outcome, mailbox).await?;
             if let Some(path) = call.target.filter(|_| !outcome.reports.is_empty()) {
                 // A formatter that ran as a hook belongs to the change: undo takes both back.
                 self.session.after_hook(&path)?;
             }
             for text in outcome.block.into_iter().chain(outcome.context) {
                 let text = format!("About the {} call {}:\n\n{text}", call.call.name, call.call.id);
-                self.push(told(occasion.event, &text), desk).await?;
+                self.push(told(occasion.event, &text), mailbox).await?;
             }
             if let Some(reason) = outcome.stop {
-                self.tell_stop(&reason, desk).await;
+                self.tell_stop(&reason, mailbox).await;
                 end = Some(TurnEnd::Stopped);
             }
         }
@@ -268,9 +268,9 @@ impl Agent {
     }
 
     /// Hands on what PreToolUse hooks added, now that the results of the round are in the log.
-    async fn deliver_context(&mut self, desk: &Desk) -> Result<(), session::Error> {
+    async fn deliver_context(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         for message in std::mem::take(&mut self.hooking.beside_calls) {
-            self.push(message, desk).await?;
+            self.push(message, mailbox).await?;
         }
         Ok(())
     }

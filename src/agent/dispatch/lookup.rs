@@ -8,7 +8,7 @@ use super::Ready;
 use super::admit::Admission;
 use super::hooked::Hooked;
 use crate::agent::Agent;
-use crate::agent::desk::Desk;
+use crate::agent::mailbox::Mailbox;
 use crate::message::{CallId, Outcome, ToolCall, ToolResult};
 use crate::permission::Behavior;
 use crate::provider::ToolSpec;
@@ -52,9 +52,9 @@ impl Agent {
         };
         // Nobody watches, and what hooks add is no part of the conversation.
         let (unheard, _) = mpsc::channel(1);
-        let desk = Desk::new(unheard);
+        let mailbox = Mailbox::new(unheard);
         let beside = std::mem::take(&mut self.hooking.beside_calls);
-        let hooked = self.before_call(self.ready(call.clone(), tool, access), &desk, cancel).await;
+        let hooked = self.before_call(self.ready(call.clone(), tool, access), &mailbox, cancel).await;
         self.hooking.beside_calls = beside;
         let ready = match hooked? {
             Hooked::On(ready) => ready,
@@ -68,7 +68,7 @@ impl Agent {
             return Ok(refused("Refused: the user would have to be asked, and nobody is while a summary is written."));
         }
         let ready = Ready { quiet_git: decision.quiet_git, ..ready };
-        let done = self.run_all(vec![ready], &desk, cancel).await?;
+        let done = self.run_all(vec![ready], &mailbox, cancel).await?;
         let missing = || ToolResult::of_text(CallId(call.id.0.clone()), Outcome::Interrupted, "It did not run.");
         Ok(done.into_iter().next().map_or_else(missing, |done| done.result))
     }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Done, Ready};
 use crate::agent::Agent;
-use crate::agent::desk::Desk;
+use crate::agent::mailbox::Mailbox;
 use crate::message::ToolResult;
 use crate::permission::{Access, Disk, QUIET_GIT, Query, Sight};
 use crate::protocol::{Delta, Event, Item};
@@ -43,7 +43,7 @@ impl Agent {
     pub(super) async fn run_all(
         &mut self,
         ready: Vec<Ready>,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Vec<Done>, session::Error> {
         // The runs own what they look at, so that the session can be written while they go on.
@@ -54,7 +54,7 @@ impl Agent {
         let (store, settings, mut host, user_home) = (
             self.session.store().clone(),
             self.settings.tools.clone(),
-            self.host(desk, cancel),
+            self.host(mailbox, cancel),
             self.settings.user_home.clone(),
         );
         host.words = Some(self.family.above.as_ref().map_or_else(|| words.clone(), |above| above.words.clone()));
@@ -74,7 +74,8 @@ impl Agent {
             async move {
                 let settings = quiet.as_ref().unwrap_or(settings);
                 let title = tool.title(&call.input);
-                desk.emit(Event::Item(Item::CallStarted { call: call.id.clone(), tool: call.name.clone(), title }))
+                mailbox
+                    .emit(Event::Item(Item::CallStarted { call: call.id.clone(), tool: call.name.clone(), title }))
                     .await;
                 let (live, mut output) = mpsc::unbounded_channel();
                 let context = tools::Context {
@@ -98,7 +99,7 @@ impl Agent {
                     tokio::select! {
                         finished = &mut running => break finished,
                         Some(text) = output.recv() => {
-                            desk.emit(Event::Delta(Delta::ToolOutput { call: call.id.clone(), text })).await;
+                            mailbox.emit(Event::Delta(Delta::ToolOutput { call: call.id.clone(), text })).await;
                         }
                     }
                 };
@@ -123,13 +124,13 @@ impl Agent {
                 biased;
                 results = &mut all => {
                     while let Ok(word) = heard.try_recv() {
-                        self.take_word(word, desk).await?;
+                        self.take_word(word, mailbox).await?;
                     }
                     self.record_searches(&host)?;
                     return Ok(results);
                 }
-                () = desk.changed() => self.take_mode(desk).await?,
-                Some(word) = heard.recv() => self.take_word(word, desk).await?,
+                () = mailbox.changed() => self.take_mode(mailbox).await?,
+                Some(word) = heard.recv() => self.take_word(word, mailbox).await?,
             }
         }
     }

@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 
 use super::{Proposal, Quotes, Wish};
-use crate::agent::desk::Desk;
+use crate::agent::mailbox::Mailbox;
 use crate::agent::{Agent, Model, thinking};
 use crate::compact::excerpt::{self, Excerpt};
 use crate::compact::summary::{self, Reader};
@@ -84,13 +84,13 @@ impl Agent {
     pub(super) async fn propose_full(
         &mut self,
         wish: &Wish,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Proposal, session::Error> {
         let mut bill = Bill::default();
         let phase = PHASE.to_owned();
-        desk.emit(Event::Compaction(Compaction::Progress { phase, received: 0 })).await;
-        let text = self.ask_full(wish, &mut bill, desk, cancel).await?;
+        mailbox.emit(Event::Compaction(Compaction::Progress { phase, received: 0 })).await;
+        let text = self.ask_full(wish, &mut bill, mailbox, cancel).await?;
         let (spent, cost_usd) = (bill.total(), bill.cost());
         for (model, usage) in bill.0 {
             self.used.insert(model.name(), model.spec.clone());
@@ -102,7 +102,7 @@ impl Agent {
         };
         let summary = summary::message(&text, wish.trigger);
         let (opening, brought) = self.brings(&summary).await;
-        let (keep_from, _) = candidate::cut(self.session.context(), &self.room.driver, brought);
+        let (keep_from, _) = candidate::cut(self.session.context(), &self.compaction.driver, brought);
         let mut candidate = self.candidate(TIER, wish, keep_from, opening, summary, Quotes::Opening);
         candidate.boundary.receipt.cost_usd = cost_usd;
         Ok(Proposal::Candidate(Box::new(Candidate { spent, ..candidate })))
@@ -113,7 +113,7 @@ impl Agent {
         &mut self,
         wish: &Wish,
         bill: &mut Bill,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Result<String, Failed>, session::Error> {
         let mut form = match self.model_of_summaries() {
@@ -121,7 +121,7 @@ impl Agent {
             Ok(None) => self.own_form(wish),
             Err(problem) => {
                 let text = format!("`compact.summarization_model` cannot be asked, the one in use is: {problem}");
-                desk.emit(Event::Notice { text }).await;
+                mailbox.emit(Event::Notice { text }).await;
                 self.own_form(wish)
             }
         };
@@ -130,7 +130,7 @@ impl Agent {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let answered = self.ask_in(&mut form, wish, bill, desk, cancel).await?;
+            let answered = self.ask_in(&mut form, wish, bill, mailbox, cancel).await?;
             let read = answered
                 .and_then(|reply| summary::read(&reply).map_err(|(reason, text)| Failed { reason, text, error: None }));
             let failed = match read {
@@ -150,7 +150,7 @@ impl Agent {
                 // Whoever was to summarise cannot be asked: the model of the conversation can.
                 None if others => {
                     let text = format!("The model for summaries failed, the one in use is asked: {}", failed.text);
-                    desk.emit(Event::Notice { text }).await;
+                    mailbox.emit(Event::Notice { text }).await;
                     form = self.own_form(wish);
                     Duration::ZERO
                 }
@@ -168,8 +168,8 @@ impl Agent {
     fn own_form(&mut self, wish: &Wish) -> Form {
         let inline = self.settings.compact.compact_prompt.as_deref().is_some_and(Excerpt::inline);
         let instruction = self.instruction(wish, Reader::Conversation);
-        let fits = self.used() + tokens::text(&instruction) <= self.room.driver.marks().available;
-        if inline || !fits || self.room.driver.overflowed() || !self.model.spec.caches() {
+        let fits = self.used() + tokens::text(&instruction) <= self.compaction.driver.marks().available;
+        if inline || !fits || self.compaction.driver.overflowed() || !self.model.spec.caches() {
             return self.excerpt_for(self.model.clone(), wish);
         }
         let mut request = self.request();
@@ -183,7 +183,7 @@ impl Agent {
         let toolbox = self.toolbox.clone();
         let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
         let plan = match self.settings.features.micro_compact {
-            true => micro::plan(context, self.room.driver.terms(&clearable), micro::Trigger::Summary),
+            true => micro::plan(context, self.compaction.driver.terms(&clearable), micro::Trigger::Summary),
             false => None,
         };
         let cleared: HashSet<CallId> = plan.into_iter().flat_map(|plan| plan.clear).map(|clear| clear.call).collect();
@@ -196,7 +196,7 @@ impl Agent {
     fn instruction(&self, wish: &Wish, reader: Reader) -> String {
         let own = self.settings.compact.compact_prompt.as_deref();
         let text = summary::instruction(own, wish.instructions.as_deref(), reader);
-        let most = self.room.driver.limits().summary;
+        let most = self.compaction.driver.limits().summary;
         match most < self.settings.compact.max_summary_tokens {
             true => format!("{text}\n\n{}", summary::length(most)),
             false => text,
@@ -209,16 +209,16 @@ impl Agent {
         form: &mut Form,
         wish: &Wish,
         bill: &mut Bill,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Result<Message, Failed>, session::Error> {
         if let Form::Whole(request) = &*form {
             let model = self.model.clone();
-            let mut answered = stream(&model, (**request).clone(), 0, bill, desk, cancel).await;
+            let mut answered = stream(&model, (**request).clone(), 0, bill, mailbox, cancel).await;
             // Tools are there for the cache's sake alone; an answer that calls one is asked again without.
             if answered.as_ref().is_ok_and(|reply| reply.calls().next().is_some()) {
                 let bare = Request { tools: Arc::new([]), ..(**request).clone() };
-                answered = stream(&model, bare, 0, bill, desk, cancel).await;
+                answered = stream(&model, bare, 0, bill, mailbox, cancel).await;
             }
             match answered {
                 Err(Failed { reason: FailureReason::PromptTooLong, .. }) => {
@@ -229,7 +229,7 @@ impl Agent {
         }
         loop {
             let Form::Excerpt { model, excerpt } = &mut *form else { return Ok(Err(Failed::none())) };
-            let asked = self.ask_excerpt(model, excerpt, bill, desk, cancel).await?;
+            let asked = self.ask_excerpt(model, excerpt, bill, mailbox, cancel).await?;
             let too_long = matches!(asked, Err(Failed { reason: FailureReason::PromptTooLong, .. }));
             match excerpt.shorter().filter(|_| too_long && !cancel.is_cancelled()) {
                 Some(shorter) => *excerpt = shorter,
@@ -244,7 +244,7 @@ impl Agent {
         model: &Model,
         excerpt: &mut Excerpt,
         bill: &mut Bill,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Result<Message, Failed>, session::Error> {
         let settings = &self.settings.compact;
@@ -292,7 +292,7 @@ impl Agent {
             if round == most_rounds {
                 request.tools = Arc::new([]);
             }
-            let reply = match stream(model, request, first_call + calls_made, bill, desk, cancel).await {
+            let reply = match stream(model, request, first_call + calls_made, bill, mailbox, cancel).await {
                 Ok(reply) => reply,
                 Err(failed) => return Ok(Err(failed)),
             };
@@ -327,7 +327,7 @@ async fn stream(
     request: Request,
     first_call: u64,
     bill: &mut Bill,
-    desk: &Desk,
+    mailbox: &Mailbox,
     cancel: &CancellationToken,
 ) -> Result<Message, Failed> {
     let origin = Origin { provider: model.provider_name.clone(), model: request.model.clone() };
@@ -365,7 +365,7 @@ async fn stream(
         if received >= told + 50 {
             told = received;
             let phase = PHASE.to_owned();
-            desk.emit(Event::Compaction(Compaction::Progress { phase, received })).await;
+            mailbox.emit(Event::Compaction(Compaction::Progress { phase, received })).await;
         }
     }
     bill.add(model, fold.usage());

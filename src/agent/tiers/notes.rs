@@ -35,7 +35,7 @@ impl Agent {
     }
 
     async fn noted(&mut self, wish: &Wish) -> Result<Candidate, Unusable> {
-        let (text, mark) = extraction::notes(&self.session).load(self.room.driver.limits())?;
+        let (text, mark) = extraction::notes(&self.session).load(self.compaction.driver.limits())?;
         let boundary = self.session.last_boundary().and_then(|seq| self.session.entry(seq));
         let noted = boundary
             .is_some_and(|entry| matches!(entry.kind, EntryKind::CompactBoundary(boundary) if boundary.tier == TIER));
@@ -45,9 +45,9 @@ impl Agent {
         let summary = summary::message(&memory::summary(&text), wish.trigger);
         let (opening, brought) = self.brings(&summary).await;
         let context = self.session.context();
-        let (recent, _) = candidate::cut(context, &self.room.driver, brought);
+        let (recent, _) = candidate::cut(context, &self.compaction.driver, brought);
         let keep_from = memory::keep_from(context, mark.seq, noted, recent).ok_or(Unusable::Unmarked)?;
         let candidate = self.candidate(TIER, wish, keep_from, opening, summary, Quotes::Opening);
-        memory::check(self.session.context(), &self.room.driver, candidate)
+        memory::check(self.session.context(), &self.compaction.driver, candidate)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Quotes, Wish};
-use crate::agent::desk::Desk;
+use crate::agent::mailbox::Mailbox;
 use crate::agent::{Agent, prompt};
 use crate::compact::{Candidate, candidate};
 use crate::message::{Block, Kind, Message, Origin, Usage};
@@ -29,14 +29,14 @@ impl Agent {
     pub(super) async fn propose_remote(
         &mut self,
         wish: &Wish,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Option<Candidate>, session::Error> {
         if !self.settings.features.remote_compaction || wish.instructions.is_some() || cancel.is_cancelled() {
             return Ok(None);
         }
         // How long the provider's items are is not known yet.
-        let (keep_from, _) = candidate::cut(self.session.context(), &self.room.driver, self.most_restored());
+        let (keep_from, _) = candidate::cut(self.session.context(), &self.compaction.driver, self.most_restored());
         let request = self.request();
         let messages = self.leaving(keep_from, request.messages);
         if messages.is_empty() {
@@ -45,7 +45,7 @@ impl Agent {
         let request = Request { messages, purpose: Purpose::Summary, ..request };
         let Some(asked) = self.model.provider.compact(Arc::new(request)) else { return Ok(None) };
         let phase = "Compacting at the provider…".to_owned();
-        desk.emit(Event::Compaction(Compaction::Progress { phase, received: 0 })).await;
+        mailbox.emit(Event::Compaction(Compaction::Progress { phase, received: 0 })).await;
         let answer = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(None),
@@ -75,7 +75,7 @@ impl Agent {
         let (opening, _) = self.brings(&summary).await;
         let candidate = self.candidate(TIER, wish, keep_from, opening, summary, Quotes::Summary);
         let candidate = Candidate { spent, ..candidate };
-        Ok(match self.room.driver.judge(self.session.context(), candidate.clone()) {
+        Ok(match self.compaction.driver.judge(self.session.context(), candidate.clone()) {
             Ok(_) => Some(candidate),
             Err(why) => {
                 tracing::info!(%why, "what the provider made of the conversation is not used");

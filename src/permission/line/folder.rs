@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::super::Behavior;
 use super::super::decide::Verdict;
 use super::super::files::lexical;
+use super::super::paths::{self, Cwd};
 use super::super::shell::{Simple, Word};
-use super::super::touch::{self, Cwd};
 use super::Part;
 use super::git::Git;
 use super::judge::Judge;
@@ -22,7 +22,7 @@ impl Judge<'_> {
         let target = match arguments {
             [] => places.home.as_ref().and_then(|home| home.to_str()).map(str::to_owned),
             [one] if one.literal().as_deref() != Some("-") && !one.prefix().starts_with('-') => {
-                touch::path_text(one, places)
+                paths::path_text(one, places)
             }
             _ => None,
         };
@@ -44,7 +44,7 @@ impl Judge<'_> {
         let mut worst = Verdict::new(Behavior::Allow, "it stays in the workspace");
         for path in &to {
             if !places.inside(path, self.files) || !places.inside(&self.files.resolve(path), self.files) {
-                touch::worse(
+                paths::worse(
                     &mut worst,
                     Verdict::new(Behavior::Ask, format!("{} is outside the workspace", path.display())),
                 );

@@ -4,8 +4,8 @@ use super::super::Behavior;
 use super::super::commands;
 use super::super::decide::{Query, Verdict};
 use super::super::files::Files;
+use super::super::paths::{self, Cwd};
 use super::super::shell::Word;
-use super::super::touch::{self, Cwd};
 use super::super::wrapper;
 use super::Part;
 
@@ -24,7 +24,7 @@ pub(super) enum Git {
 pub(super) fn kind(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn Files, ruled: impl FnOnce() -> bool) -> Git {
     let Some(words) = inner(words) else { return Git::No };
     match commands::reads(&words) {
-        Ok(reads) if touch::gate(query, &reads, cwd, files).is_ok() => Git::Reads { ruled: ruled() },
+        Ok(reads) if paths::gate(query, &reads, cwd, files).is_ok() => Git::Reads { ruled: ruled() },
         Ok(_) => Git::No,
         Err(_) => Git::Changes,
     }
@@ -45,7 +45,7 @@ pub(super) fn unfit(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn Files)
     let words = inner(words)?;
     let option = |at: usize| words[at].prefix().starts_with('-') || at > 1 && words[at - 1].known() == "-C";
     let subcommand = (1..words.len()).find(|at| !option(*at))?;
-    touch::gate(query, &commands::reads(&words[..=subcommand]).ok()?, cwd, files).err()
+    paths::gate(query, &commands::reads(&words[..=subcommand]).ok()?, cwd, files).err()
 }
 
 /// Beside a git command that changes something, one that reads would run hooks, too: that asks, or a rule allows it.
@@ -53,7 +53,7 @@ pub(super) fn beside(parts: &mut [Part]) {
     if parts.iter().any(|part| part.git == Git::Changes) {
         for part in parts.iter_mut().filter(|part| part.git == Git::Reads { ruled: false }) {
             let reason = "beside a git command that may change something, it runs the repository's hooks, too";
-            touch::worse(&mut part.verdict, Verdict::new(Behavior::Ask, reason));
+            paths::worse(&mut part.verdict, Verdict::new(Behavior::Ask, reason));
         }
     }
 }

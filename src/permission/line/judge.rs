@@ -10,9 +10,9 @@ use super::super::evaluate::{evaluates, is_builtin};
 use super::super::files::{Files, lexical};
 use super::super::found::{self, Found};
 use super::super::matching;
+use super::super::paths::{self, Cwd};
 use super::super::rule::{Rule, Specifier};
 use super::super::shell::{Node, Redirect, RedirectKind, Simple, Word};
-use super::super::touch::{self, Cwd};
 use super::super::values::{Values, set_by};
 use super::super::wrapper;
 use super::super::{Behavior, Mode};
@@ -66,7 +66,7 @@ impl<'a> Judge<'a> {
                 || looks && before.iter().any(|part| acts(part) && commands::may_place(&part.words))
             {
                 let reason = "a command of the line may have changed where it leads";
-                touch::worse(&mut self.parts[at].verdict, Verdict::new(Behavior::Ask, reason));
+                paths::worse(&mut self.parts[at].verdict, Verdict::new(Behavior::Ask, reason));
             }
         }
         git::beside(&mut self.parts);
@@ -131,7 +131,7 @@ impl<'a> Judge<'a> {
                         false,
                     );
                 }
-                let cwd = if parts.iter().any(touch::moves) { Cwd(None) } else { cwd };
+                let cwd = if parts.iter().any(paths::moves) { Cwd(None) } else { cwd };
                 self.unordered = true;
                 let known = self.set.len();
                 self.set.extend(variable.clone());
@@ -161,7 +161,7 @@ impl<'a> Judge<'a> {
                 if self.values.keeps_function(name) {
                     self.functions.push(name.clone());
                 }
-                if touch::moves(body) { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
+                if paths::moves(body) { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
             }
             Node::Redirected { body, redirects } => {
                 let outer = self.redirected;
@@ -235,11 +235,11 @@ impl<'a> Judge<'a> {
             RedirectKind::Write | RedirectKind::ReadWrite => true,
         };
         let text = format!("{} {}", if writes { ">" } else { "<" }, target.source);
-        let paths = if target.has_glob() { None } else { touch::paths(target, cwd, self.query.places, self.files) };
+        let paths = if target.has_glob() { None } else { paths::paths(target, cwd, self.query.places, self.files) };
         let Some(paths) = paths else {
             // The name alone may already be one that is ruled or protected.
             let words = [commands::plain("tee"), target.clone()];
-            let verdict = touch::judge_words(self.query, &words, cwd, self.files)
+            let verdict = paths::judge_words(self.query, &words, cwd, self.files)
                 .unwrap_or_else(|| Verdict::new(Behavior::Ask, "nobody knows where it leads"));
             return self.push(text, verdict, false);
         };
@@ -257,7 +257,7 @@ impl<'a> Judge<'a> {
                 continue;
             }
             if device.starts_with("/dev/tcp") || device.starts_with("/dev/udp") {
-                touch::worse(&mut worst, Verdict::firm("it opens a network connection"));
+                paths::worse(&mut worst, Verdict::firm("it opens a network connection"));
                 continue;
             }
             let verdict = if writes {
@@ -265,16 +265,16 @@ impl<'a> Judge<'a> {
             } else {
                 read(self.query, "Read", &path, self.files)
             };
-            touch::worse(&mut worst, verdict);
+            paths::worse(&mut worst, verdict);
             file |= writes;
             if writes && self.edits.lead_through(&path, self.files) {
-                touch::worse(
+                paths::worse(
                     &mut worst,
                     Verdict::new(Behavior::Ask, "the line changes a folder that it leads through"),
                 );
             }
             if redirect.kind == RedirectKind::ReadWrite {
-                touch::worse(&mut worst, read(self.query, "Read", &path, self.files));
+                paths::worse(&mut worst, read(self.query, "Read", &path, self.files));
             }
         }
         let read_only = !writes || worst.behavior == Behavior::Allow;
@@ -335,7 +335,7 @@ impl<'a> Judge<'a> {
                 && self.functions.iter().any(|known| known == name) =>
             {
                 // What it is given, its body may read.
-                let touched = touch::judge_words(self.query, words, &cwd, self.files);
+                let touched = paths::judge_words(self.query, words, &cwd, self.files);
                 let verdict = touched.unwrap_or_else(|| Verdict::new(Behavior::Allow, "its body was judged"));
                 self.push(text, verdict, true);
                 return (cwd.clone(), cwd);
@@ -359,7 +359,7 @@ impl<'a> Judge<'a> {
             _ => None,
         };
         let (verdict, read_only, edit) = self.judge(words, &cwd, unlooked);
-        let moved = words[0].literal().is_none() || touch::shell_state(&known[0]) && (known[0] != "set" || !read_only);
+        let moved = words[0].literal().is_none() || paths::shell_state(&known[0]) && (known[0] != "set" || !read_only);
         let git = git::kind(self.query, words, &cwd, self.files, || self.is_allowed(words, &cwd));
         let names_only =
             matches!(known[0].as_str(), "ls" | "stat" | "du" | "realpath" | "readlink" | "test" | "[" | "[[");
@@ -371,7 +371,7 @@ impl<'a> Judge<'a> {
     }
 
     fn allow_rule(&self, words: &[Word], cwd: &Cwd) -> Option<String> {
-        let globbed = |word: &Word| touch::may_become_option(word, cwd, self.query.places, self.files);
+        let globbed = |word: &Word| paths::may_become_option(word, cwd, self.query.places, self.files);
         let settled = evaluates(words).is_none() && dynamic::unsettled(words, globbed).is_none();
         // A relative program is another one in another folder.
         let name = words.first()?.literal()?;
@@ -380,7 +380,7 @@ impl<'a> Judge<'a> {
         // A repository in the folder brings hooks of its own.
         let known: Vec<String> = words.iter().map(Word::known).collect();
         let folder = |word: &Word| {
-            let paths = touch::paths(word, cwd, self.query.places, self.files);
+            let paths = paths::paths(word, cwd, self.query.places, self.files);
             paths.is_none_or(|paths| paths.iter().any(|path| !self.files.names(path).is_empty()))
         };
         if commands::covered::transfers(&known) && words[2..].iter().any(|word| !word.is_dynamic() && folder(word)) {
@@ -400,7 +400,7 @@ impl<'a> Judge<'a> {
     }
 
     fn only_reads(&self, reads: &Result<commands::Reads, String>, cwd: &Cwd) -> bool {
-        reads.as_ref().is_ok_and(|reads| !touch::may_be_options(reads, cwd, self.query.places, self.files))
+        reads.as_ref().is_ok_and(|reads| !paths::may_be_options(reads, cwd, self.query.places, self.files))
     }
 
     /// The verdict, whether the command only reads, and whether acceptEdits let it pass.
@@ -413,21 +413,21 @@ impl<'a> Judge<'a> {
         let only_reads = self.only_reads(&reads, cwd);
         let reason = match &reads {
             Ok(reads) => {
-                let verdict = touch::judge_reads(self.query, reads, cwd, self.files);
+                let verdict = paths::judge_reads(self.query, reads, cwd, self.files);
                 if verdict.behavior != Behavior::Ask || verdict.firm {
                     return (verdict, only_reads, false);
                 }
                 verdict.reason
             }
             Err(reason) => {
-                if let Some(verdict) = touch::judge_words(self.query, words, cwd, self.files) {
+                if let Some(verdict) = paths::judge_words(self.query, words, cwd, self.files) {
                     return (verdict, false, false);
                 }
                 if let Some(reason) = self.may_be_forbidden(words) {
                     return (Verdict::firm(reason), false, false);
                 }
                 if let Some(reads) = commands::searches(words) {
-                    let verdict = touch::judge_reads(self.query, &reads, cwd, self.files);
+                    let verdict = paths::judge_reads(self.query, &reads, cwd, self.files);
                     if verdict.firm {
                         return (verdict, false, false);
                     }

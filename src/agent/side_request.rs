@@ -10,7 +10,7 @@ use crate::provider::reply::Fold;
 use crate::provider::{Error, Request, StreamEvent};
 
 /// Asks once. The usage counts whether an answer came or not. Calls are numbered from `first_call`.
-pub(super) async fn ask(model: &Model, request: Request, first_call: u64) -> (Result<Message, Error>, Usage) {
+pub(super) async fn send(model: &Model, request: Request, first_call: u64) -> (Result<Message, Error>, Usage) {
     let origin = Origin { provider: model.provider_name.clone(), model: request.model.clone() };
     let (mut fold, mut ended) = (Fold::new(first_call), false);
     let mut stream = model.provider.stream(Arc::new(request));

@@ -25,8 +25,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::agent::Agent;
-use crate::agent::desk::{Desk, Prompt};
 use crate::agent::extraction::Presence;
+use crate::agent::mailbox::{Mailbox, Prompt};
 use crate::commands::Catalog;
 use crate::config::Loaded;
 use crate::config::paths::{Env, Paths};
@@ -102,18 +102,18 @@ pub fn start(setup: Setup) -> Handle {
     let (sender, ops) = mpsc::channel(OPS);
     let (outbox, events) = mpsc::channel(EVENTS);
     process::outlive_size_limits();
-    let desk = Arc::new(Desk::new(outbox));
+    let mailbox = Arc::new(Mailbox::new(outbox));
     let task = tokio::spawn(async move {
         // What it worked on is gone after a panic; nothing of it is used again.
-        let ran = AssertUnwindSafe(Box::pin(work(setup, ops, desk.clone()))).catch_unwind().await;
+        let ran = AssertUnwindSafe(Box::pin(work(setup, ops, mailbox.clone()))).catch_unwind().await;
         if let Err(panic) = &ran {
             let text = format!(
                 "cocode crashed: {}; the session is saved: `cocode --continue` goes on with it",
                 panicked(panic.as_ref())
             );
-            desk.emit(Event::Error { text, restore: desk.unanswered() }).await;
+            mailbox.emit(Event::Error { text, restore: mailbox.unanswered() }).await;
         }
-        desk.emit(Event::Closed).await;
+        mailbox.emit(Event::Closed).await;
         if let Err(panic) = ran {
             // Whoever waits for the task learns how it ended.
             resume_unwind(panic);
@@ -132,7 +132,7 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
     text.unwrap_or("no reason was given").to_owned()
 }
 
-async fn work(setup: Setup, ops: mpsc::Receiver<Op>, desk: Arc<Desk>) {
+async fn work(setup: Setup, ops: mpsc::Receiver<Op>, mailbox: Arc<Mailbox>) {
     let history = History::new(&setup.paths.home);
     let catalog = skills::catalog(&setup);
     let mut inbox = Inbox {
@@ -140,7 +140,7 @@ async fn work(setup: Setup, ops: mpsc::Receiver<Op>, desk: Arc<Desk>) {
         opening: true,
         held: VecDeque::new(),
         closed: false,
-        desk: desk.clone(),
+        mailbox: mailbox.clone(),
         project: setup.project.clone(),
         history,
         catalog,
@@ -152,7 +152,7 @@ async fn work(setup: Setup, ops: mpsc::Receiver<Op>, desk: Arc<Desk>) {
             Box::pin(engine.run(&mut inbox)).await;
         }
         Err(text) => {
-            desk.emit(Event::Error { text, restore: None }).await;
+            mailbox.emit(Event::Error { text, restore: None }).await;
         }
     }
 }
@@ -164,7 +164,7 @@ struct Engine {
     /// With the project's settings.
     loaded: Loaded,
     setup: Setup,
-    desk: Arc<Desk>,
+    mailbox: Arc<Mailbox>,
     /// A local server is still looked for.
     probing: bool,
     catalog: Arc<Catalog>,
@@ -180,7 +180,7 @@ struct Inbox {
     held: VecDeque<Op>,
     /// The front end is gone, or asked to end.
     closed: bool,
-    desk: Arc<Desk>,
+    mailbox: Arc<Mailbox>,
     project: PathBuf,
     history: History,
     catalog: Arc<Catalog>,
@@ -211,7 +211,7 @@ impl Inbox {
         loop {
             if self.closed {
                 // Nobody is left to answer or to wait for.
-                self.desk.interrupt();
+                self.mailbox.interrupt();
                 return work.await;
             }
             tokio::select! {
@@ -220,7 +220,7 @@ impl Inbox {
                 op = self.ops.recv() => match op {
                     None | Some(Op::Shutdown) => {
                         self.closed = true;
-                        self.desk.interrupt();
+                        self.mailbox.interrupt();
                     }
                     Some(op) => self.busy(op).await,
                 },
@@ -242,14 +242,14 @@ impl Inbox {
 
     /// Serves a command beside what runs, or says that it has to wait.
     async fn command(&self, name: String, args: String) {
-        let desk = &self.desk;
+        let mailbox = &self.mailbox;
         let problem = match skills::called(&self.catalog, &name, &args) {
             Ok(Called::Skill(prompt)) => {
-                desk.enqueue(prompt, Delivery::AfterTurn);
-                return desk.emit(desk.queue()).await;
+                mailbox.enqueue(prompt, Delivery::AfterTurn);
+                return mailbox.emit(mailbox.queue()).await;
             }
             Ok(Called::Builtin(builtin)) if builtin.runs_while_busy(&args) => {
-                desk.emit(Event::Notice { text: self.catalog.current().registry.help() }).await;
+                mailbox.emit(Event::Notice { text: self.catalog.current().registry.help() }).await;
                 None
             }
             Ok(Called::Builtin(_)) => Some(format!("`/{name}` waits until the turn has ended; Esc interrupts it.")),
@@ -257,13 +257,13 @@ impl Inbox {
         };
         if let Some(text) = problem {
             let restore = Some(format!("/{name} {args}").trim_end().to_owned());
-            desk.emit(Event::Error { text, restore }).await;
+            mailbox.emit(Event::Error { text, restore }).await;
         }
-        desk.emit(Event::Done { op: Op::Command { name, args } }).await;
+        mailbox.emit(Event::Done { op: Op::Command { name, args } }).await;
     }
 
     async fn busy(&mut self, op: Op) {
-        let desk = self.desk.clone();
+        let mailbox = self.mailbox.clone();
         match op {
             Op::Shell { .. }
             | Op::Command { .. }
@@ -277,41 +277,41 @@ impl Inbox {
             }
             Op::List { what } if self.opening && what != ListKind::History => self.held.push_back(op),
             Op::Interrupt => {
-                desk.interrupt();
+                mailbox.interrupt();
             }
-            Op::Answer { id, answer } => desk.answer(id, answer),
+            Op::Answer { id, answer } => mailbox.answer(id, answer),
             Op::Prompt { text, attachments, delivery, thinking } => {
-                desk.enqueue(Prompt { attachments, thinking, ..Prompt::new(text) }, delivery);
-                desk.emit(desk.queue()).await;
+                mailbox.enqueue(Prompt { attachments, thinking, ..Prompt::new(text) }, delivery);
+                mailbox.emit(mailbox.queue()).await;
             }
             Op::Unqueue { id } => {
-                desk.unqueue(id);
-                desk.emit(desk.queue()).await;
+                mailbox.unqueue(id);
+                mailbox.emit(mailbox.queue()).await;
             }
-            Op::SetMode { mode } => desk.set_mode(mode),
-            Op::SetThinking { level } => desk.set_thinking(level),
+            Op::SetMode { mode } => mailbox.set_mode(mode),
+            Op::SetThinking { level } => mailbox.set_thinking(level),
             Op::Shell { command } => {
                 let text = format!("! {command}\nCommands of your own run when the turn has ended; Esc interrupts it.");
-                desk.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
-                desk.emit(Event::Done { op: Op::Shell { command } }).await;
+                mailbox.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
+                mailbox.emit(Event::Done { op: Op::Shell { command } }).await;
             }
-            Op::Commands => skills::publish(&self.catalog, &desk).await,
+            Op::Commands => skills::publish(&self.catalog, &mailbox).await,
             Op::Command { name, args } => self.command(name, args).await,
             Op::List { what } => {
                 let listed = self.list(what);
-                desk.emit(Event::Listed(listed.unwrap_or_else(|| what.empty()))).await;
+                mailbox.emit(Event::Listed(listed.unwrap_or_else(|| what.empty()))).await;
             }
             Op::Rewind { .. } | Op::Resume { .. } => {
-                desk.emit(Event::Notice { text: "First the turn has to end; Esc interrupts it.".into() }).await;
-                desk.emit(Event::Done { op }).await;
+                mailbox.emit(Event::Notice { text: "First the turn has to end; Esc interrupts it.".into() }).await;
+                mailbox.emit(Event::Done { op }).await;
             }
             Op::Remember { text } => self.remember(&text),
             Op::Agent { id } => match &self.transcripts {
-                Some(transcripts) => lists::tell_agent(transcripts, id, &desk).await,
+                Some(transcripts) => lists::tell_agent(transcripts, id, &mailbox).await,
                 None => self.held.push_back(Op::Agent { id }),
             },
             Op::Earlier { part } => match &self.transcripts {
-                Some(transcripts) => lists::tell_earlier(transcripts, part, &desk).await,
+                Some(transcripts) => lists::tell_earlier(transcripts, part, &mailbox).await,
                 None => self.held.push_back(Op::Earlier { part }),
             },
             Op::Shutdown => {}
@@ -324,10 +324,10 @@ impl Engine {
         let mut worked = false;
         loop {
             // What was queued while the engine was busy comes first; when it is to end, nothing more is begun.
-            let waited = if inbox.closed { None } else { self.desk.take_next() };
+            let waited = if inbox.closed { None } else { self.mailbox.take_next() };
             let op = match waited {
                 Some(op) => {
-                    self.desk.emit(self.desk.queue()).await;
+                    self.mailbox.emit(self.mailbox.queue()).await;
                     op
                 }
                 None => match self.next_op(inbox, worked).await {
@@ -355,34 +355,34 @@ impl Engine {
             }
             Op::Shell { command } => self.shell(command, inbox).await,
             Op::Command { name, args } => self.command(&name, &args, inbox).await,
-            Op::Answer { id, answer } => self.desk.answer(id, answer),
+            Op::Answer { id, answer } => self.mailbox.answer(id, answer),
             Op::SetMode { mode } => {
-                if let Err(error) = self.agent.set_mode(mode, &self.desk).await {
+                if let Err(error) = self.agent.set_mode(mode, &self.mailbox).await {
                     self.fail(error).await;
                 }
             }
             Op::SetThinking { level } => self.set_thinking(level).await,
             Op::Rewind { to, what } => self.rewind(to, what).await,
-            Op::Commands => skills::publish(&self.catalog, &self.desk).await,
+            Op::Commands => skills::publish(&self.catalog, &self.mailbox).await,
             Op::Resume { session } => self.resume(&session, inbox).await,
             Op::Remember { text } => inbox.remember(&text),
-            Op::Agent { id } => lists::tell_agent(&self.agent.session.transcripts(), id, &self.desk).await,
+            Op::Agent { id } => lists::tell_agent(&self.agent.session.transcripts(), id, &self.mailbox).await,
             Op::Earlier { part } => {
-                lists::tell_earlier(&self.agent.session.transcripts(), part, &self.desk).await;
+                lists::tell_earlier(&self.agent.session.transcripts(), part, &self.mailbox).await;
             }
             Op::List { what: ListKind::Changes } => {
                 let changes = self.changes().await;
-                self.desk.emit(Event::Listed(Listed::Changes(changes))).await;
+                self.mailbox.emit(Event::Listed(Listed::Changes(changes))).await;
             }
             Op::List { what } => {
                 let listed = inbox.list(what).unwrap_or_else(|| self.list(what));
-                self.desk.emit(Event::Listed(listed)).await;
+                self.mailbox.emit(Event::Listed(listed)).await;
             }
             // Nothing runs, nothing is queued: there is nothing to stop or take back.
             Op::Interrupt | Op::Unqueue { .. } | Op::Shutdown => {}
         }
         if let Some(op) = done {
-            self.desk.emit(Event::Done { op }).await;
+            self.mailbox.emit(Event::Done { op }).await;
         }
     }
 
@@ -394,29 +394,29 @@ impl Engine {
         if self.agent.session.read_only() {
             let text =
                 "This session is open to read only: another process writes it. `/clear` starts one of your own.".into();
-            self.desk.emit(Event::Error { text, restore: Some(prompt.text) }).await;
+            self.mailbox.emit(Event::Error { text, restore: Some(prompt.text) }).await;
             return;
         }
         if !self.can_run(&prompt, inbox).await {
             return;
         }
-        let desk = self.desk.clone();
-        let cancel = desk.begin_with(&prompt.text);
+        let mailbox = self.mailbox.clone();
+        let cancel = mailbox.begin_with(&prompt.text);
         inbox.transcripts = Some(self.agent.session.transcripts());
-        let end = inbox.attend(self.agent.turn(prompt, &desk, &cancel)).await;
+        let end = inbox.attend(self.agent.turn(prompt, &mailbox, &cancel)).await;
         inbox.transcripts = None;
-        desk.end();
+        mailbox.end();
         // What was asked for in the last moment of the turn must not wait until it undoes a later wish.
-        if let Err(error) = self.agent.take_mode(&desk).await {
+        if let Err(error) = self.agent.take_mode(&mailbox).await {
             self.fail(error).await;
         }
         if end == TurnEnd::Failed {
             // The next prompts were written for a conversation that did not happen: they come back, too.
-            let waiting = desk.take_texts();
+            let waiting = mailbox.take_texts();
             if !waiting.is_empty() {
-                desk.emit(desk.queue()).await;
+                mailbox.emit(mailbox.queue()).await;
                 let text = "What waited was not sent, since the turn before it failed.".into();
-                desk.emit(Event::Error { text, restore: Some(waiting.join("\n\n")) }).await;
+                mailbox.emit(Event::Error { text, restore: Some(waiting.join("\n\n")) }).await;
             }
         }
     }
@@ -425,19 +425,19 @@ impl Engine {
     async fn announce(&mut self) {
         let info = self.session_info();
         let (mode, todos) = (info.mode, self.agent.session.context().todos().to_vec());
-        self.desk.emit(Event::Session(info)).await;
-        self.desk.emit(Event::Mode(ModeChange::Changed { mode })).await;
-        self.agent.tell_thinking(&self.desk).await;
-        let desk = self.desk.clone();
-        if let Err(error) = self.agent.tell_plan_mode(&desk).await {
+        self.mailbox.emit(Event::Session(info)).await;
+        self.mailbox.emit(Event::Mode(ModeChange::Changed { mode })).await;
+        self.agent.tell_thinking(&self.mailbox).await;
+        let mailbox = self.mailbox.clone();
+        if let Err(error) = self.agent.tell_plan_mode(&mailbox).await {
             self.fail(error).await;
         }
-        self.desk.emit(Event::Usage(self.agent.usage_info())).await;
+        self.mailbox.emit(Event::Usage(self.agent.usage_info())).await;
         if !todos.is_empty() {
-            self.desk.emit(Event::Todos { items: todos }).await;
+            self.mailbox.emit(Event::Todos { items: todos }).await;
         }
         for notice in self.agent.session.notices() {
-            self.desk.emit(Event::Notice { text: notice.clone() }).await;
+            self.mailbox.emit(Event::Notice { text: notice.clone() }).await;
         }
     }
 

@@ -12,14 +12,14 @@ mod found;
 mod glob;
 mod line;
 mod matching;
+mod paths;
 pub mod places;
 pub mod repository;
 pub mod rule;
+pub mod search_filter;
 pub mod settings;
 mod shell;
-pub mod sight;
 mod suggest;
-mod touch;
 pub mod trust;
 mod values;
 mod vast;
@@ -40,8 +40,8 @@ pub use decide::{Decision, Query, decide};
 pub use files::{Disk, Files};
 pub use places::{Places, in_real_folder};
 pub use rule::{Entry, Rule, RuleError, RuleSet, Source};
+pub use search_filter::Sight;
 pub use settings::PermissionSettings;
-pub use sight::Sight;
 pub use trust::{Trust, Use};
 
 /// How much runs without asking.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::desk::Desk;
+use super::mailbox::Mailbox;
 use super::plan::reminders;
 use super::{Agent, reminder};
 use crate::message::{Kind, Message, PlanNote, tokens};
@@ -18,7 +18,7 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(super) async fn begin_anew(&mut self, desk: &Desk) -> Result<(), session::Error> {
+    pub(super) async fn restart_with_plan(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         let Some(plan) = self.fresh.take() else { return Ok(()) };
         let path = self.plan_file().unwrap_or_default();
         let told = format!(
@@ -48,8 +48,8 @@ impl Agent {
         self.repeats.clear();
         self.watch = reminder::Watch::default();
         let text = "the conversation begins anew with the approved plan".into();
-        desk.emit(Event::Item(Item::Note { text })).await;
-        desk.emit(Event::Usage(self.usage_info())).await;
+        mailbox.emit(Event::Item(Item::Note { text })).await;
+        mailbox.emit(Event::Usage(self.usage_info())).await;
         Ok(())
     }
 }

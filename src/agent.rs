@@ -1,38 +1,38 @@
 //! The agent: one session, one model, one toolbox, and the turn that ties them together.
 
-mod asking;
+mod compaction;
 mod decided;
-pub mod desk;
 mod digest;
 mod dispatch;
 pub mod extraction;
 mod failure;
-mod family;
-mod forks;
-mod fresh;
+mod forked_skills;
+mod fresh_context;
 mod hook_env;
 pub mod hooking;
 mod host;
+mod intake;
+pub mod mailbox;
 mod media;
 pub mod memory;
+mod parent_child;
 pub mod plan;
 pub mod prompt;
 mod reminder;
 mod restore;
-mod room;
-pub mod runs;
 mod sample;
+mod side_request;
 pub mod skill_list;
+pub mod skill_runs;
 mod spending;
 mod subagent;
 pub mod thinking;
 mod tiers;
 mod turn;
-mod voice;
 mod window;
 
+pub use compaction::Compacted;
 pub use failure::Failure;
-pub use room::Compacted;
 pub use subagent::tools_below;
 
 use std::collections::HashMap;
@@ -159,13 +159,13 @@ pub struct Agent {
     thinking: thinking::Thinking,
     /// The plan that was approved with a fresh context, until that is made.
     fresh: Option<String>,
-    runs: runs::Runs,
-    room: room::Room,
+    runs: skill_runs::Runs,
+    compaction: compaction::Compaction,
     extraction: extraction::Extraction,
     grants: Arc<dyn Grants>,
     git: prompt::GitStatus,
     turn_usage: spending::TurnUsage,
-    family: family::Family,
+    family: parent_child::Family,
     /// Models that were in use, by name, for their prices.
     used: HashMap<String, ModelSpec>,
     date: String,
@@ -176,7 +176,7 @@ pub struct Agent {
 fn free_reads(session: &Session) -> Vec<PathBuf> {
     let dir = session.store().dir();
     let own = [dir.join("tool-results"), dir.join("blobs")];
-    own.iter().map(|folder| Disk.resolve(folder)).chain(runs::opened(session)).collect()
+    own.iter().map(|folder| Disk.resolve(folder)).chain(skill_runs::opened(session)).collect()
 }
 
 /// What an agent is made of besides its session.
@@ -187,7 +187,7 @@ pub struct Parts {
     pub toolbox: Arc<Toolbox>,
     pub grants: Arc<dyn Grants>,
     pub hooks: Hooks,
-    pub skills: runs::Settings,
+    pub skills: skill_runs::Settings,
     pub git: prompt::GitStatus,
     /// Today, as the model is told.
     pub date: String,
@@ -201,7 +201,7 @@ pub struct Parts {
 impl Agent {
     pub fn new(session: Session, parts: Parts) -> Agent {
         let Parts { model, mut policy, settings, toolbox, grants, hooks, skills, git, date, clock, .. } = parts;
-        let family = family::Family::new(parts.definitions, parts.seats, &session);
+        let family = parent_child::Family::new(parts.definitions, parts.seats, &session);
         hooks.restart(&session.facts().hooks);
         for text in &session.facts().grants {
             if let Ok(rule) = Rule::parse(text) {
@@ -215,7 +215,7 @@ impl Agent {
         }
         policy.places.free_reads = free_reads(&session);
         let tool_specs = toolbox.specs();
-        let room = room::Room::new(&settings, &model);
+        let compaction = compaction::Compaction::new(&settings, &model);
         let extraction = extraction::Extraction::new(settings.presence);
         Agent {
             memory: memory::Loader::new(
@@ -235,8 +235,8 @@ impl Agent {
             repeats: dispatch::Repeats::default(),
             thinking: thinking::Thinking::default(),
             fresh: None,
-            runs: runs::Runs::new(skills),
-            room,
+            runs: skill_runs::Runs::new(skills),
+            compaction,
             extraction,
             grants,
             git,
@@ -287,7 +287,7 @@ impl Agent {
         let places = &mut self.policy.places;
         places.free_reads = free_reads(&session);
         self.memory = self.fresh_memory();
-        self.room.driver.reset();
+        self.compaction.driver.reset();
         self.watch = reminder::Watch::default();
         self.git = git;
         self.hooking.hooks.restart(&session.facts().hooks);
@@ -311,25 +311,25 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub async fn set_mode(&mut self, mode: Mode, desk: &desk::Desk) -> Result<(), session::Error> {
+    pub async fn set_mode(&mut self, mode: Mode, mailbox: &mailbox::Mailbox) -> Result<(), session::Error> {
         if mode == self.mode() {
             return Ok(());
         }
         if mode == Mode::Bypass && self.settings.bypass == Bypass::Never {
             let text =
                 "Bypass can only be switched on at the start, with `--permission-mode bypassPermissions`.".into();
-            desk.emit(Event::Error { text, restore: None }).await;
+            mailbox.emit(Event::Error { text, restore: None }).await;
             // A front end that ran ahead of the answer learns what holds.
-            desk.emit(Event::Mode(ModeChange::Changed { mode: self.mode() })).await;
+            mailbox.emit(Event::Mode(ModeChange::Changed { mode: self.mode() })).await;
             return Ok(());
         }
-        self.enter_mode(mode, plan::Leave::Chosen, desk).await
+        self.enter_mode(mode, plan::Leave::Chosen, mailbox).await
     }
 
     /// Asks another model from the next request on; `tools` are the limits that fit its window.
     pub fn set_model(&mut self, model: Model, tools: tools::Settings) {
         self.settings.tools = Arc::new(tools);
-        self.lend_env();
+        self.apply_hook_env();
         self.used.insert(model.name(), model.spec.clone());
         self.thinking.forget();
         self.model = model;
@@ -383,12 +383,12 @@ impl Agent {
         &mut self,
         command: &str,
         cancel: &CancellationToken,
-        desk: &desk::Desk,
+        mailbox: &mailbox::Mailbox,
     ) -> Result<tools::Output, session::Error> {
         let Some(tool) = self.toolbox.get("Bash").cloned() else {
             return Ok(tools::Output::error("the Bash tool is switched off"));
         };
-        let (dirs, host) = (self.dirs(), self.host(desk, cancel));
+        let (dirs, host) = (self.dirs(), self.host(mailbox, cancel));
         let (live, mut output) = tokio::sync::mpsc::unbounded_channel();
         let call = format!("user_{}", self.session.next_seq());
         self.session.append(EntryKind::CommandRan { call: CallId(call.clone()), command: command.to_owned() })?;
@@ -415,7 +415,7 @@ impl Agent {
             tokio::select! {
                 finished = &mut running => break finished,
                 Some(text) = output.recv() => {
-                    desk.emit(Event::Delta(Delta::ToolOutput { call: id.clone(), text })).await;
+                    mailbox.emit(Event::Delta(Delta::ToolOutput { call: id.clone(), text })).await;
                 }
             }
         };
@@ -426,14 +426,14 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub async fn note(&mut self, message: Message, desk: &desk::Desk) -> Result<(), session::Error> {
-        self.push(message, desk).await
+    pub async fn note(&mut self, message: Message, mailbox: &mailbox::Mailbox) -> Result<(), session::Error> {
+        self.push(message, mailbox).await
     }
 
-    fn host<'a>(&self, desk: &'a desk::Desk, cancel: &'a CancellationToken) -> host::AgentHost<'a> {
+    fn host<'a>(&self, mailbox: &'a mailbox::Mailbox, cancel: &'a CancellationToken) -> host::AgentHost<'a> {
         let skills = self.runs.view();
         let (model, spent) = (self.model.clone(), Mutex::default());
-        host::AgentHost { model, spent, desk, cancel, skills, launcher: None, words: None }
+        host::AgentHost { model, spent, mailbox, cancel, skills, launcher: None, words: None }
     }
 
     /// Grants a rule from now on; the inner error says why it could not be kept beyond the session.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
-use super::desk::{Desk, Prompt};
+use super::mailbox::{Mailbox, Prompt};
 use super::memory::{self, Memory};
 use super::prompt::{self, opens};
 use crate::message::{Attachment, Block, CallId, Content, Effect, Kind, MemoryCause, Message, Outcome};
@@ -18,7 +18,7 @@ impl Agent {
     /// Puts environment and memory files in front of the first prompt; later turns find them there.
     pub(super) async fn open_conversation(
         &mut self,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
         // A `!` line may stand there already; the summary of a compacted conversation brings the opening along.
@@ -27,9 +27,9 @@ impl Agent {
         }
         let mut memory = self.load(|loader, project, judge| loader.start(project, judge));
         let mut files = std::mem::take(&mut memory.files);
-        files.extend(self.imports(memory, desk, cancel).await);
+        files.extend(self.imports(memory, mailbox, cancel).await);
         let opening = self.opening_with(&files).await;
-        self.push(opening, desk).await
+        self.push(opening, mailbox).await
     }
 
     /// The opening once more, with memory files as they are now; imports that were allowed before are loaded unasked.
@@ -75,17 +75,17 @@ impl Agent {
     async fn imports(
         &mut self,
         memory: Memory,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Vec<super::memory::MemoryFile> {
         let mut files = Vec::new();
         for (file, reason) in memory.denied {
             let text = format!("{} was not read as a memory file: {reason}", file.display());
-            desk.emit(Event::Notice { text }).await;
+            mailbox.emit(Event::Notice { text }).await;
         }
         for (file, import) in memory.outside {
             let question = Question::Import { file, import: import.clone() };
-            if matches!(desk.ask(question, cancel).await, Some(Answer::Yes | Answer::Always { .. })) {
+            if matches!(mailbox.ask(question, cancel).await, Some(Answer::Yes | Answer::Always { .. })) {
                 files.append(&mut self.load(|loader, _, judge| loader.import(&import, judge)).files);
             }
         }
@@ -97,13 +97,13 @@ impl Agent {
         &mut self,
         call: CallId,
         read: &Path,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
-        self.memory.heed(self.session.context().memory_files());
+        self.memory.set_loaded(self.session.context().memory_files());
         let mut memory = self.load(|loader, _, judge| loader.below(read, judge));
         let mut files = std::mem::take(&mut memory.files);
-        files.extend(self.imports(memory, desk, cancel).await);
+        files.extend(self.imports(memory, mailbox, cancel).await);
         // The first file is the outermost: the others lie below its folder, or are its imports.
         let Some(folder) = files.first().and_then(|file| file.path.parent()?.canonicalize().ok()) else {
             return Ok(());
@@ -112,22 +112,22 @@ impl Agent {
         let text = format!("Memory files for the folder of {}:\n\n{files_read}", read.display());
         let because = Some(MemoryCause { call, folder });
         let effects = vec![Effect::Memory { files: real(&files), because }];
-        self.push(Message { effects, ..Message::attachment(Attachment::Memory, &text) }, desk).await
+        self.push(Message { effects, ..Message::attachment(Attachment::Memory, &text) }, mailbox).await
     }
 
     /// Adds what the user typed, then what they attached to it: a rewind to the prompt takes both.
-    pub(super) async fn say(&mut self, prompt: Prompt, desk: &Desk) -> Result<(), session::Error> {
-        self.heed(&prompt);
+    pub(super) async fn push_prompt(&mut self, prompt: Prompt, mailbox: &Mailbox) -> Result<(), session::Error> {
+        self.note_thinking(&prompt);
         let mut blocks = vec![Block::text(prompt.text.clone())];
         let mut attached = Vec::new();
         for path in &prompt.attachments {
             if let Err(reason) = self.may_attach(path) {
                 let text = format!("{} was not attached: {reason}", path.display());
-                desk.emit(Event::Notice { text: text.clone() }).await;
+                mailbox.emit(Event::Notice { text: text.clone() }).await;
                 attached.push(Message::attachment(Attachment::File, &text));
                 continue;
             }
-            match self.attach(path, desk).await {
+            match self.attach(path, mailbox).await {
                 Ok((content, effects)) => {
                     for part in content {
                         match part {
@@ -148,9 +148,9 @@ impl Agent {
                 }
             }
         }
-        self.push(Message { blocks, ..Message::prompt("") }, desk).await?;
+        self.push(Message { blocks, ..Message::prompt("") }, mailbox).await?;
         for message in attached {
-            self.push(message, desk).await?;
+            self.push(message, mailbox).await?;
         }
         Ok(())
     }
@@ -167,8 +167,8 @@ impl Agent {
     }
 
     /// A text file as a message of its own, or why there is none.
-    pub(super) async fn attached_text(&self, path: &PathBuf, desk: &Desk) -> Message {
-        match self.attach(path, desk).await {
+    pub(super) async fn attached_text(&self, path: &PathBuf, mailbox: &Mailbox) -> Message {
+        match self.attach(path, mailbox).await {
             Ok((content, effects)) => {
                 let text = format!("{}:\n\n{}", path.display(), text_of(&content));
                 Message { effects, ..Message::attachment(Attachment::File, &text) }
@@ -180,10 +180,10 @@ impl Agent {
     }
 
     /// Reads an attachment through the Read tool, so that its limits hold. Nobody is asked here.
-    async fn attach(&self, path: &PathBuf, desk: &Desk) -> Result<(Vec<Content>, Vec<Effect>), String> {
+    async fn attach(&self, path: &PathBuf, mailbox: &Mailbox) -> Result<(Vec<Content>, Vec<Effect>), String> {
         let tool = self.toolbox.get("Read").ok_or("the Read tool is switched off")?;
         let cancel = CancellationToken::new();
-        let (dirs, host) = (self.dirs(), self.host(desk, &cancel));
+        let (dirs, host) = (self.dirs(), self.host(mailbox, &cancel));
         let (live, _) = tokio::sync::mpsc::unbounded_channel();
         let context = tools::Context {
             target: None,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::Agent;
-use super::desk::Desk;
-use super::runs::Caller;
+use super::mailbox::Mailbox;
+use super::skill_runs::Caller;
 use crate::agents::Definitions;
 use crate::message::{CallId, Usage};
 use crate::permission::{Behavior, Mode, Rule, Source};
@@ -181,17 +181,17 @@ impl Agent {
     }
 
     /// Lets edits of the whole session run from now on. What else was chosen meanwhile stays.
-    pub(super) async fn accept_edits(&mut self, desk: &Desk) -> Result<(), session::Error> {
+    pub(super) async fn accept_edits(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         match &self.family.above {
             Some(above) => above.accept_edits(),
-            None if self.mode() == Mode::Default => self.set_mode(Mode::AcceptEdits, desk).await?,
+            None if self.mode() == Mode::Default => self.set_mode(Mode::AcceptEdits, mailbox).await?,
             None => {}
         }
         Ok(())
     }
 
     /// Does what a sub-agent says.
-    pub(super) async fn take_word(&mut self, word: Word, desk: &Desk) -> Result<(), session::Error> {
+    pub(super) async fn take_word(&mut self, word: Word, mailbox: &Mailbox) -> Result<(), session::Error> {
         match word {
             // The one who asks may have been cancelled meanwhile.
             Word::Before { path, noted } => {
@@ -215,12 +215,12 @@ impl Agent {
                 }
                 self.family.granted(rule, source);
             }
-            Word::Decided(decided) => self.decided(decided, desk).await?,
-            Word::AcceptEdits => self.accept_edits(desk).await?,
+            Word::Decided(decided) => self.decided(decided, mailbox).await?,
+            Word::AcceptEdits => self.accept_edits(mailbox).await?,
             Word::Spent { what, model, spec, usage } => {
                 self.used.entry(model.clone()).or_insert_with(|| spec.clone());
                 self.spend_of(&what, model, &spec, usage)?;
-                desk.emit(Event::Usage(self.usage_info())).await;
+                mailbox.emit(Event::Usage(self.usage_info())).await;
             }
         }
         Ok(())

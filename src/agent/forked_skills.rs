@@ -4,7 +4,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
-use super::desk::Desk;
+use super::mailbox::Mailbox;
 use crate::commands::Skill;
 use crate::message::{Message, Outcome};
 use crate::session;
@@ -23,14 +23,14 @@ impl Agent {
         skill: &Skill,
         text: String,
         attached: Vec<Message>,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<String, session::Error> {
         let agent = skill.agent.as_deref().unwrap_or(USUAL);
         let prompt = attached.iter().fold(text, |prompt, message| format!("{prompt}\n\n{}", message.text()));
         let input = json!({ "description": format!("/{}", skill.name), "prompt": prompt, "subagent_type": agent });
-        let result = self.aside("Task", input, desk, cancel).await?;
-        self.end_run(skill, desk).await;
+        let result = self.aside("Task", input, mailbox, cancel).await?;
+        self.end_run(skill, mailbox).await;
         let how = match result.outcome {
             Outcome::Ok => "ran as a sub-agent; the user has not seen its report",
             Outcome::Error => "ran as a sub-agent, which failed",

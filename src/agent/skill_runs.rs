@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub(super) use self::view::{Caller, View};
-use super::desk::Desk;
+use super::mailbox::Mailbox;
 use super::{Agent, Model};
 use crate::commands::expand::{self, Piece, Values};
 use crate::commands::skill::{RunsIn, Verbosity};
@@ -168,15 +168,15 @@ impl Agent {
     ///
     /// # Errors
     /// The inner error says why the skill cannot run.
-    pub(super) async fn take_up(
+    pub(super) async fn start_skill(
         &mut self,
         skill: Option<&Invocation>,
-        desk: &Desk,
+        mailbox: &Mailbox,
     ) -> Result<Option<Arc<Skill>>, String> {
         self.runs.turn += 1;
         let Some(call) = skill else { return Ok(None) };
         let skill = self.runs.view().find(&call.name, Caller::User)?;
-        self.begin_run(&skill, &call.args, desk).await;
+        self.begin_run(&skill, &call.args, mailbox).await;
         Ok(Some(skill))
     }
 
@@ -187,32 +187,32 @@ impl Agent {
     pub(super) async fn run_skill(
         &mut self,
         call: Invocation,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
         match self.runs.view().find(&call.name, Caller::Model) {
             Ok(skill) => {
                 let before = self.model.clone();
-                self.begin_run(&skill, "", desk).await;
+                self.begin_run(&skill, "", mailbox).await;
                 if self.model.name() != before.name() {
                     // What was answered until now counts for the model that did.
                     self.turn_usage.settle(&before.spec);
                     self.session.append(self.model_entry())?;
                 }
-                self.read_out(&skill, &call.args, desk, cancel).await
+                self.push_skill(&skill, &call.args, mailbox, cancel).await
             }
-            Err(problem) => self.push(Message::reminder(&problem), desk).await,
+            Err(problem) => self.push(Message::reminder(&problem), mailbox).await,
         }
     }
 
     /// Takes lock, rules, hooks and model for the run; `said` is what the user, not the model, wants of it.
-    async fn begin_run(&mut self, skill: &Arc<Skill>, said: &str, desk: &Desk) {
+    async fn begin_run(&mut self, skill: &Arc<Skill>, said: &str, mailbox: &Mailbox) {
         for (behavior, text) in self.rules_of(skill, said) {
             match Rule::parse(text) {
                 Ok(rule) => self.policy.rules.add(behavior, rule, Source::Skill),
                 Err(problem) => {
                     let text = format!("`/{}` {}: {problem}. The rule is left out.", skill.name, skill.place());
-                    desk.emit(Event::Notice { text }).await;
+                    mailbox.emit(Event::Notice { text }).await;
                 }
             }
         }
@@ -224,7 +224,7 @@ impl Agent {
             let (registration, problems) = self.hooking.hooks.register(origin, base, &hooks, &sealed);
             run.hooks = Some(registration);
             for problem in problems {
-                desk.emit(Event::Notice { text: format!("`/{}` {}: {problem}", skill.name, skill.place()) }).await;
+                mailbox.emit(Event::Notice { text: format!("`/{}` {}: {problem}", skill.name, skill.place()) }).await;
             }
         }
         if let Some(name) = skill.model.as_ref().filter(|_| self.trusts(skill)) {
@@ -232,7 +232,7 @@ impl Agent {
                 Ok((model, tools)) if model.name() != self.model.name() => {
                     run.before = Some((self.model.clone(), self.settings.tools.clone()));
                     self.set_model(model, tools);
-                    desk.emit(Event::Model(self.model.info())).await;
+                    mailbox.emit(Event::Model(self.model.info())).await;
                 }
                 Ok(_) => {}
                 Err(problem) => {
@@ -240,7 +240,7 @@ impl Agent {
                         "`/{}` asks for the model `{name}`, but {problem}. The session's model is asked.",
                         skill.name
                     );
-                    desk.emit(Event::Notice { text }).await;
+                    mailbox.emit(Event::Notice { text }).await;
                 }
             }
         }
@@ -255,9 +255,9 @@ impl Agent {
     }
 
     /// Ends the run of a skill before the turn ends: the last that began. Those before it go on.
-    pub(super) async fn end_run(&mut self, skill: &Skill, desk: &Desk) {
+    pub(super) async fn end_run(&mut self, skill: &Skill, mailbox: &Mailbox) {
         let Some(at) = self.runs.running.iter().rposition(|run| run.skill.name == skill.name) else { return };
-        self.end_from(at, desk).await;
+        self.end_from(at, mailbox).await;
     }
 
     /// The model that is asked from now on, as the log has it.
@@ -267,12 +267,12 @@ impl Agent {
     }
 
     /// Ends all runs with the turn, however it ended.
-    pub(super) async fn end_runs(&mut self, desk: &Desk) {
-        self.end_from(0, desk).await;
+    pub(super) async fn end_runs(&mut self, mailbox: &Mailbox) {
+        self.end_from(0, mailbox).await;
     }
 
     /// Gives back what these runs took.
-    async fn end_from(&mut self, first: usize, desk: &Desk) {
+    async fn end_from(&mut self, first: usize, mailbox: &Mailbox) {
         let ended = self.runs.running.split_off(first);
         if ended.is_empty() {
             return;
@@ -297,7 +297,7 @@ impl Agent {
         }
         if let Some((model, tools)) = before {
             self.set_model(model, Arc::unwrap_or_clone(tools));
-            desk.emit(Event::Model(self.model.info())).await;
+            mailbox.emit(Event::Model(self.model.info())).await;
             if let Err(error) = self.session.append(self.model_entry()) {
                 tracing::error!(%error, "the model of the session could not be noted");
             }
@@ -308,25 +308,25 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(super) async fn read_out(
+    pub(super) async fn push_skill(
         &mut self,
         skill: &Arc<Skill>,
         args: &str,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
         let (text, attached) = match skill.body() {
-            Ok(body) => self.skill_text(skill, &body, args, desk, cancel).await?,
+            Ok(body) => self.skill_text(skill, &body, args, mailbox, cancel).await?,
             Err(problem) => (format!("[The skill's text cannot be read: {problem}]"), Vec::new()),
         };
         self.note_invoked(skill, &text)?;
         if skill.context == RunsIn::Fork {
-            let report = self.fork_skill(skill, text, attached, desk, cancel).await?;
-            self.push(Message::skill(report), desk).await?;
+            let report = self.fork_skill(skill, text, attached, mailbox, cancel).await?;
+            self.push(Message::skill(report), mailbox).await?;
         } else {
-            self.push(Message::skill(text), desk).await?;
+            self.push(Message::skill(text), mailbox).await?;
             for message in attached {
-                self.push(message, desk).await?;
+                self.push(message, mailbox).await?;
             }
         }
         self.runs.settings.catalog.record(&skill.name);
@@ -334,7 +334,7 @@ impl Agent {
         self.runs.recent.retain(|(recent, _)| recent.name != skill.name);
         self.runs.recent.push((skill.clone(), turn));
         if let Some(now) = self.runs.settings.catalog.take_news() {
-            desk.emit(Event::Commands { registry: now.registry.clone() }).await;
+            mailbox.emit(Event::Commands { registry: now.registry.clone() }).await;
         }
         Ok(())
     }
@@ -361,7 +361,7 @@ impl Agent {
         skill: &Skill,
         body: &str,
         args: &str,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<(String, Vec<Message>), session::Error> {
         let session = self.session.id().to_owned();
@@ -385,11 +385,11 @@ impl Agent {
                         "[`{command}` was not run: the user has not agreed to what this skill runs]"
                     ));
                 }
-                Piece::Shell { command } => text.push_str(&self.command_output(&command, desk, cancel).await?),
+                Piece::Shell { command } => text.push_str(&self.command_output(&command, mailbox, cancel).await?),
                 Piece::File { path } => {
                     text.push('@');
                     text.push_str(&path);
-                    attached.extend(self.named_file(skill, &path, desk).await);
+                    attached.extend(self.named_file(skill, &path, mailbox).await);
                 }
             }
         }
@@ -400,11 +400,11 @@ impl Agent {
     async fn command_output(
         &mut self,
         command: &str,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<String, session::Error> {
         let input = serde_json::json!({ "command": command, "description": "for a skill" });
-        let result = self.aside("Bash", input, desk, cancel).await?;
+        let result = self.aside("Bash", input, mailbox, cancel).await?;
         let output = result.text();
         let output = output.trim_end();
         let end = output.char_indices().nth(OUTPUT).map_or(output.len(), |(at, _)| at);
@@ -419,7 +419,7 @@ impl Agent {
     }
 
     /// A file that the body names as `@path`, when there is one and reading it needs no question.
-    async fn named_file(&mut self, skill: &Skill, path: &str, desk: &Desk) -> Option<Message> {
+    async fn named_file(&mut self, skill: &Skill, path: &str, mailbox: &Mailbox) -> Option<Message> {
         let dirs = self.dirs();
         let own = skill.base().map(|base| base.join(path));
         let near = dirs.absolute(path, self.settings.user_home.as_deref());
@@ -433,14 +433,14 @@ impl Agent {
                 &format!("{} was not attached: reading it needs a question. Read it if you need it.", file.display()),
             ));
         }
-        Some(self.attached_text(&file, desk).await)
+        Some(self.attached_text(&file, mailbox).await)
     }
 
     /// Lets skills recall themselves: those that run or ran lately, once a turn.
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(super) async fn remind_of_skills(&mut self, desk: &Desk) -> Result<(), session::Error> {
+    pub(super) async fn remind_of_skills(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         let turn = self.runs.turn;
         if std::mem::replace(&mut self.runs.reminded, turn) == turn {
             return Ok(());
@@ -460,7 +460,7 @@ impl Agent {
             })
             .collect();
         for text in texts {
-            self.push(Message::reminder(&text), desk).await?;
+            self.push(Message::reminder(&text), mailbox).await?;
         }
         Ok(())
     }

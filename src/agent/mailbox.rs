@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::decided;
-use super::runs::Invocation;
+use super::skill_runs::Invocation;
 use crate::permission::{Mode, Source};
 use crate::protocol::{Answer, Ask, AskId, Asker, Delivery, Event, Op, Question, QueueId, Queued};
 use crate::session::entry::Decided;
@@ -52,7 +52,7 @@ impl Prompt {
 }
 
 /// Shared by the op loop and the turn; the lock is never held over an await.
-pub struct Desk {
+pub struct Mailbox {
     events: mpsc::Sender<Event>,
     state: Mutex<State>,
     changed: Notify,
@@ -79,9 +79,9 @@ struct State {
     prompt: Option<String>,
 }
 
-impl Desk {
-    pub fn new(events: mpsc::Sender<Event>) -> Desk {
-        Desk { events, state: Mutex::default(), changed: Notify::new() }
+impl Mailbox {
+    pub fn new(events: mpsc::Sender<Event>) -> Mailbox {
+        Mailbox { events, state: Mutex::default(), changed: Notify::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -304,19 +304,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn questions_that_overlap_are_waited_for_once() {
         let (events, _open) = mpsc::channel(9);
-        let (desk, cancel) = (Desk::new(events), CancellationToken::new());
-        let ask = || desk.ask(Question::EnterPlan { reason: None }, &cancel);
+        let (mailbox, cancel) = (Mailbox::new(events), CancellationToken::new());
+        let ask = || mailbox.ask(Question::EnterPlan { reason: None }, &cancel);
         let answer = |id, seconds| async move {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
             id
         };
         tokio::join!(ask(), ask(), async {
             let first = answer(AskId(1), 10).await;
-            desk.answer(first, Answer::Yes);
+            mailbox.answer(first, Answer::Yes);
             let second = answer(AskId(2), 5).await;
-            desk.answer(second, Answer::Yes);
+            mailbox.answer(second, Answer::Yes);
         });
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!((desk.take_waited().as_secs(), desk.take_waited()), (15, Duration::ZERO));
+        assert_eq!((mailbox.take_waited().as_secs(), mailbox.take_waited()), (15, Duration::ZERO));
     }
 }

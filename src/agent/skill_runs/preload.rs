@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Caller;
 use crate::agent::Agent;
-use crate::agent::desk::Desk;
+use crate::agent::mailbox::Mailbox;
 use crate::commands::Skill;
 use crate::message::Message;
 use crate::permission::{Entry, Rule, Source};
@@ -23,15 +23,15 @@ impl Agent {
     pub(in crate::agent) async fn preload(
         &mut self,
         names: &[String],
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
         for name in names {
             match self.runs.view().find(name, Caller::Model) {
                 Ok(skill) if self.knows(&skill) => {}
-                Ok(skill) => self.preload_one(&skill, desk, cancel).await?,
+                Ok(skill) => self.preload_one(&skill, mailbox, cancel).await?,
                 Err(problem) => {
-                    desk.emit(Event::Notice { text: format!("`skills` of its definition: {problem}") }).await;
+                    mailbox.emit(Event::Notice { text: format!("`skills` of its definition: {problem}") }).await;
                 }
             }
         }
@@ -45,13 +45,14 @@ impl Agent {
     async fn preload_one(
         &mut self,
         skill: &Arc<Skill>,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
         let body = match skill.body() {
             Ok(body) => body,
             Err(problem) => {
-                desk.emit(Event::Notice { text: format!("the skill `{}` cannot be read: {problem}", skill.name) })
+                mailbox
+                    .emit(Event::Notice { text: format!("the skill `{}` cannot be read: {problem}", skill.name) })
                     .await;
                 return Ok(());
             }
@@ -67,15 +68,15 @@ impl Agent {
         for Entry { behavior, rule, source } in entries.clone() {
             self.policy.rules.add(behavior, rule, source);
         }
-        let told = self.skill_text(skill, &body, "", desk, cancel).await;
+        let told = self.skill_text(skill, &body, "", mailbox, cancel).await;
         for Entry { behavior, rule, source } in &entries {
             self.policy.rules.remove(*behavior, rule, *source);
         }
         let (text, attached) = told?;
         self.note_invoked(skill, &text)?;
-        self.push(Message::skill(text), desk).await?;
+        self.push(Message::skill(text), mailbox).await?;
         for message in attached {
-            self.push(message, desk).await?;
+            self.push(message, mailbox).await?;
         }
         Ok(())
     }

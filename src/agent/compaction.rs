@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::desk::Desk;
+use super::mailbox::Mailbox;
 use super::tiers::{Proposal, Wish};
 use super::{Agent, Failure};
 use crate::compact::{self, Candidate, Driver, Step, Summarized, Surroundings, Window, apply, receipt, trim};
 use crate::message::{Kind, Message, tokens};
-use crate::protocol::{Compaction, Event, FailureReason, Fullness, Receipt, Trigger, TurnEnd};
+use crate::protocol::{self, Event, FailureReason, Fullness, Receipt, Trigger, TurnEnd};
 use crate::provider::{self, ToolSpec};
 use crate::session;
 use crate::session::context::Count;
@@ -17,7 +17,7 @@ use crate::session::entry::{Boundary, EntryKind, Kept, Seq};
 use crate::stdx::text::short;
 
 /// Compaction of the agent's session.
-pub(super) struct Room {
+pub(super) struct Compaction {
     pub(super) driver: Driver,
     /// What the driver's overhead was last reckoned from.
     overhead: Option<(Arc<str>, Arc<[ToolSpec]>)>,
@@ -33,11 +33,11 @@ pub enum Compacted {
     Refused(String),
 }
 
-impl Room {
-    pub(super) fn new(settings: &super::Settings, model: &super::Model) -> Room {
+impl Compaction {
+    pub(super) fn new(settings: &super::Settings, model: &super::Model) -> Compaction {
         let window = window(settings, model);
         let driver = Driver::new(settings.compact.clone(), settings.features, window);
-        Room { driver, overhead: None, sent: Count::default() }
+        Compaction { driver, overhead: None, sent: Count::default() }
     }
 }
 
@@ -49,28 +49,28 @@ fn window(settings: &super::Settings, model: &super::Model) -> Window {
 impl Agent {
     /// The model changed: what does not fit its window any more is compacted before the next request.
     pub(super) fn fit_window(&mut self) {
-        self.room.driver.set_window(window(&self.settings, &self.model));
+        self.compaction.driver.set_window(window(&self.settings, &self.model));
     }
 
     /// Takes over what the settings say of compaction now.
     pub fn set_compaction(&mut self, compact: compact::Settings, features: compact::Features) {
         (self.settings.compact, self.settings.features) = (compact.clone(), features);
         let window = window(&self.settings, &self.model);
-        self.room.driver.set_settings(compact, features, window);
+        self.compaction.driver.set_settings(compact, features, window);
         // The meter is a new one.
-        self.room.overhead = None;
+        self.compaction.overhead = None;
     }
 
     /// Tokens of the next request as far as they are known.
     pub(super) fn used(&self) -> u64 {
-        self.room.driver.used(self.session.context())
+        self.compaction.driver.used(self.session.context())
     }
 
     /// Most tokens of an answer: as many as the model can give and the window has left.
     pub(super) fn room_for_output(&self) -> u32 {
         const LEAST: u64 = 1_024;
         let most = self.model.spec.max_output;
-        match self.room.driver.window().tokens {
+        match self.compaction.driver.window().tokens {
             Some(tokens) => {
                 let left = tokens.saturating_sub(self.used()).max(LEAST);
                 most.min(u32::try_from(left).unwrap_or(u32::MAX))
@@ -81,7 +81,7 @@ impl Agent {
 
     /// How much room is left, in percent, and whether that is something to worry about.
     pub(super) fn fullness(&self) -> (u8, Fullness) {
-        let (used, marks) = (self.used(), self.room.driver.marks());
+        let (used, marks) = (self.used(), self.compaction.driver.marks());
         let fullness = match used {
             used if used >= marks.blocking => Fullness::Blocking,
             used if used >= marks.error.max(1) => Fullness::Error,
@@ -94,13 +94,13 @@ impl Agent {
     /// Reckons what goes with every request beside the messages, when that changed.
     pub(super) fn weigh_overhead(&mut self) {
         let same =
-            self.room.overhead.as_ref().is_some_and(|(system, specs)| {
+            self.compaction.overhead.as_ref().is_some_and(|(system, specs)| {
                 Arc::ptr_eq(system, &self.system) && Arc::ptr_eq(specs, &self.tool_specs)
             });
         if !same {
             let text = tokens::text(&self.system) + self.tool_specs.iter().map(weight).sum::<u64>();
-            self.room.driver.meter.set_overhead(tokens::Load { text, images: 0 });
-            self.room.overhead = Some((self.system.clone(), self.tool_specs.clone()));
+            self.compaction.driver.meter.set_overhead(tokens::Load { text, images: 0 });
+            self.compaction.overhead = Some((self.system.clone(), self.tool_specs.clone()));
         }
     }
 
@@ -110,11 +110,11 @@ impl Agent {
     /// The log cannot be written, or compaction is switched off and the request does not fit.
     pub(super) async fn make_room(
         &mut self,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Option<TurnEnd>, Failure> {
         self.weigh_overhead();
-        self.room.driver.prepare();
+        self.compaction.driver.prepare();
         loop {
             if cancel.is_cancelled() {
                 return Ok(Some(TurnEnd::Interrupted));
@@ -122,18 +122,18 @@ impl Agent {
             let toolbox = self.toolbox.clone();
             let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
             let around = Surroundings { clearable: &clearable, prices: self.model.spec.prices };
-            match self.room.driver.step(self.session.context(), around) {
+            match self.compaction.driver.step(self.session.context(), around) {
                 Step::Send => {
-                    self.room.sent = self.session.context().count();
+                    self.compaction.sent = self.session.context().count();
                     return Ok(None);
                 }
                 Step::Clear(plan) => {
                     let cleared = apply::clear(&mut self.session, &plan)?;
-                    self.tell_cleared(cleared, desk).await?;
+                    self.tell_cleared(cleared, mailbox).await?;
                 }
                 Step::Summarize => {
                     let wish = Wish { trigger: Trigger::Auto, instructions: None };
-                    let what = match Box::pin(self.summarize(wish, desk, cancel)).await? {
+                    let what = match Box::pin(self.summarize(wish, mailbox, cancel)).await? {
                         Ok(_) => Summarized::Committed,
                         Err((FailureReason::Blocked, _)) => Summarized::Blocked,
                         Err((FailureReason::Interrupted, _)) => Summarized::Interrupted,
@@ -141,35 +141,35 @@ impl Agent {
                     };
                     let interrupted = what == Summarized::Interrupted;
                     if what == Summarized::Committed {
-                        self.tell_close_runs(desk).await;
+                        self.tell_close_runs(mailbox).await;
                     }
-                    if self.room.driver.summarized(what) {
+                    if self.compaction.driver.summarized(what) {
                         let text = "Summarising failed several times in a row: it is off for this session. What must \
                                     go to fit is still trimmed; `/compact` tries again.";
-                        desk.emit(Event::Notice { text: text.into() }).await;
+                        mailbox.emit(Event::Notice { text: text.into() }).await;
                     }
                     if interrupted {
                         return Ok(Some(TurnEnd::Interrupted));
                     }
                 }
-                Step::Trim { target } => self.trim(target, &clearable, desk, cancel).await?,
+                Step::Trim { target } => self.trim(target, &clearable, mailbox, cancel).await?,
                 Step::Refuse { used, blocking } => return Err(Failure::Full { used, blocking }),
             }
         }
     }
 
     /// After a request that the provider found too long: whether it is worth another try.
-    pub(super) async fn recover(&mut self, error: &provider::Error, desk: &Desk) -> bool {
+    pub(super) async fn recover(&mut self, error: &provider::Error, mailbox: &Mailbox) -> bool {
         let provider::Error::ContextTooLong { limit, .. } = error else { return false };
-        if !self.room.driver.too_long(self.session.context(), *limit) {
+        if !self.compaction.driver.too_long(self.session.context(), *limit) {
             return false;
         }
         let text = "The provider finds the conversation too long: it is compacted, then asked again.";
-        desk.emit(Event::Notice { text: text.into() }).await;
+        mailbox.emit(Event::Notice { text: text.into() }).await;
         true
     }
 
-    async fn tell_cleared(&mut self, cleared: apply::Cleared, desk: &Desk) -> Result<(), session::Error> {
+    async fn tell_cleared(&mut self, cleared: apply::Cleared, mailbox: &Mailbox) -> Result<(), session::Error> {
         if cleared.results == 0 {
             return Ok(());
         }
@@ -178,12 +178,13 @@ impl Agent {
              file, or run the call again, if you still need it.",
             cleared.results
         );
-        self.push(Message::reminder(&text), desk).await?;
-        desk.emit(Event::Compaction(Compaction::MicroApplied {
-            removed_results: cleared.results as u64,
-            saved_tokens: cleared.tokens,
-        }))
-        .await;
+        self.push(Message::reminder(&text), mailbox).await?;
+        mailbox
+            .emit(Event::Compaction(protocol::Compaction::MicroApplied {
+                removed_results: cleared.results as u64,
+                saved_tokens: cleared.tokens,
+            }))
+            .await;
         Ok(())
     }
 
@@ -191,14 +192,14 @@ impl Agent {
         &mut self,
         target: u64,
         clearable: &(dyn Fn(&str) -> bool + Sync),
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
         let started = (self.clock)();
         let opening = self.reopening().await;
         let context = self.session.context();
-        let before = self.room.driver.used(context);
-        let mut plan = trim::plan(context, self.room.driver.terms(clearable), &opening, target);
+        let before = self.compaction.driver.used(context);
+        let mut plan = trim::plan(context, self.compaction.driver.terms(clearable), &opening, target);
         if plan.is_empty() {
             return Ok(());
         }
@@ -215,10 +216,10 @@ impl Agent {
         (receipt.before, receipt.after) = (before, self.used());
         receipt.millis = millis((self.clock)().duration_since(started));
         let summary = plan.drop.and_then(|drop| drop.summary).map(|note| note.text()).unwrap_or_default();
-        desk.emit(Event::Compaction(Compaction::Completed { receipt: receipt.clone(), summary })).await;
+        mailbox.emit(Event::Compaction(protocol::Compaction::Completed { receipt: receipt.clone(), summary })).await;
         crate::stdx::memory::give_back();
-        self.after_compaction(&receipt, desk, cancel).await?;
-        self.tell_close_runs(desk).await;
+        self.after_compaction(&receipt, mailbox, cancel).await?;
+        self.tell_close_runs(mailbox).await;
         Ok(())
     }
 
@@ -226,16 +227,16 @@ impl Agent {
     pub(super) async fn summarize(
         &mut self,
         wish: Wish,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Result<Receipt, (FailureReason, String)>, session::Error> {
         let started = (self.clock)();
         let (tokens, trigger) = (self.used(), wish.trigger);
-        desk.emit(Event::Compaction(Compaction::Started { trigger, tokens })).await;
-        let judged = match self.before_compaction(wish, desk, cancel).await? {
-            Ok(wish) => match self.propose(&wish, desk, cancel).await? {
+        mailbox.emit(Event::Compaction(protocol::Compaction::Started { trigger, tokens })).await;
+        let judged = match self.before_compaction(wish, mailbox, cancel).await? {
+            Ok(wish) => match self.propose(&wish, mailbox, cancel).await? {
                 Proposal::Candidate(candidate) => self
-                    .room
+                    .compaction
                     .driver
                     .judge(self.session.context(), *candidate)
                     .map_err(|rejected| (FailureReason::NoProgress, rejected.to_string())),
@@ -246,13 +247,15 @@ impl Agent {
         let Candidate { mut boundary, spent, restored } = match judged {
             Ok(candidate) => candidate,
             Err((reason, text)) => {
-                desk.emit(Event::Compaction(Compaction::Failed { trigger, reason, text: text.clone() })).await;
+                mailbox
+                    .emit(Event::Compaction(protocol::Compaction::Failed { trigger, reason, text: text.clone() }))
+                    .await;
                 return Ok(Err((reason, text)));
             }
         };
-        if !self.hooks_join(&mut boundary, desk, cancel).await? {
+        if !self.hooks_join(&mut boundary, mailbox, cancel).await? {
             let (reason, text) = (FailureReason::Interrupted, "it was interrupted".to_owned());
-            desk.emit(Event::Compaction(Compaction::Failed { trigger, reason, text: text.clone() })).await;
+            mailbox.emit(Event::Compaction(protocol::Compaction::Failed { trigger, reason, text: text.clone() })).await;
             return Ok(Err((reason, text)));
         }
         let mut receipt = receipt::of(self.session.context(), &boundary);
@@ -265,21 +268,23 @@ impl Agent {
         self.session.sync()?;
         self.after_boundary();
         let summary_tokens = tokens::text(&summary);
-        desk.emit(Event::Compaction(Compaction::Completed { receipt: receipt.clone(), summary })).await;
+        mailbox.emit(Event::Compaction(protocol::Compaction::Completed { receipt: receipt.clone(), summary })).await;
         crate::stdx::memory::give_back();
         if receipt.tier == compact::memory::TIER {
             let saved_tokens = receipt.before.saturating_sub(receipt.after);
-            desk.emit(Event::Compaction(Compaction::SessionMemoryApplied { saved_tokens, summary_tokens })).await;
+            mailbox
+                .emit(Event::Compaction(protocol::Compaction::SessionMemoryApplied { saved_tokens, summary_tokens }))
+                .await;
         } else {
             self.forget_notes();
         }
-        let (tokens, target) = (self.used(), self.room.driver.marks().target);
+        let (tokens, target) = (self.used(), self.compaction.driver.marks().target);
         if tokens >= target {
-            desk.emit(Event::Compaction(Compaction::ThresholdExceeded { tokens, target })).await;
+            mailbox.emit(Event::Compaction(protocol::Compaction::ThresholdExceeded { tokens, target })).await;
         }
         let info = self.usage_info();
-        desk.emit(Event::Usage(info)).await;
-        self.after_compaction(&receipt, desk, cancel).await?;
+        mailbox.emit(Event::Usage(info)).await;
+        self.after_compaction(&receipt, mailbox, cancel).await?;
         Ok(Ok(receipt))
     }
 
@@ -303,8 +308,8 @@ impl Agent {
     }
 
     /// Two automatic runs close together: says what fills the window.
-    async fn tell_close_runs(&mut self, desk: &Desk) {
-        if !self.room.driver.ran() {
+    async fn tell_close_runs(&mut self, mailbox: &Mailbox) {
+        if !self.compaction.driver.ran() {
             return;
         }
         let mut large: Vec<(u64, String)> = self
@@ -331,7 +336,7 @@ impl Agent {
              larger window, or smaller pieces of work, would help.",
             parts.join(", ")
         );
-        desk.emit(Event::Notice { text }).await;
+        mailbox.emit(Event::Notice { text }).await;
     }
 
     /// `/compact`, with the user's own instructions where there are any.
@@ -341,7 +346,7 @@ impl Agent {
     pub async fn compact(
         &mut self,
         instructions: Option<String>,
-        desk: &Desk,
+        mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Compacted, session::Error> {
         self.weigh_overhead();
@@ -356,9 +361,9 @@ impl Agent {
             return Ok(Compacted::Refused("Not enough messages to compact.".into()));
         }
         let wish = Wish { trigger: Trigger::Manual, instructions };
-        Ok(match self.summarize(wish, desk, cancel).await? {
+        Ok(match self.summarize(wish, mailbox, cancel).await? {
             Ok(receipt) => {
-                self.room.driver.summarized(Summarized::Committed);
+                self.compaction.driver.summarized(Summarized::Committed);
                 Compacted::Done(Box::new(receipt))
             }
             Err((FailureReason::Interrupted, _)) => Compacted::Refused("Compaction canceled.".into()),
@@ -370,7 +375,7 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub async fn compact_micro(&mut self, target: Option<u64>, desk: &Desk) -> Result<String, session::Error> {
+    pub async fn compact_micro(&mut self, target: Option<u64>, mailbox: &Mailbox) -> Result<String, session::Error> {
         if !self.settings.compact.enabled {
             return Ok(OFF.into());
         }
@@ -382,12 +387,12 @@ impl Agent {
         let toolbox = self.toolbox.clone();
         let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
         let trigger = compact::micro::Trigger::Asked { target };
-        let plan = compact::micro::plan(self.session.context(), self.room.driver.terms(&clearable), trigger);
+        let plan = compact::micro::plan(self.session.context(), self.compaction.driver.terms(&clearable), trigger);
         let Some(plan) = plan else { return Ok("There are no old tool results to clear.".into()) };
         let cleared = apply::clear(&mut self.session, &plan)?;
-        self.tell_cleared(cleared, desk).await?;
+        self.tell_cleared(cleared, mailbox).await?;
         let info = self.usage_info();
-        desk.emit(Event::Usage(info)).await;
+        mailbox.emit(Event::Usage(info)).await;
         let kept = match cleared.kept {
             0 => String::new(),
             kept => format!(" {kept} stay, since their files could not be written."),
@@ -399,7 +404,7 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be read or written.
-    pub async fn compact_undo(&mut self, desk: &Desk) -> Result<String, session::Error> {
+    pub async fn compact_undo(&mut self, mailbox: &Mailbox) -> Result<String, session::Error> {
         self.weigh_overhead();
         if !self.settings.compact.enabled {
             return Ok(OFF.into());
@@ -409,7 +414,7 @@ impl Agent {
         };
         let undone = EntryKind::BoundaryUndone { seq };
         let preview = self.session.preview(&undone)?;
-        let (after, marks) = (self.room.driver.used(&preview), *self.room.driver.marks());
+        let (after, marks) = (self.compaction.driver.used(&preview), *self.compaction.driver.marks());
         if after >= marks.blocking {
             return Ok(format!(
                 "The compaction stays: without it the conversation would have about {} tokens, and {} fit.",
@@ -419,9 +424,9 @@ impl Agent {
         }
         self.session.append(undone)?;
         self.after_boundary();
-        self.room.driver.undone();
+        self.compaction.driver.undone();
         let info = self.usage_info();
-        desk.emit(Event::Usage(info)).await;
+        mailbox.emit(Event::Usage(info)).await;
         Ok(format!("Compaction undone. The conversation is back to about {} tokens.", short(after)))
     }
 
@@ -432,7 +437,7 @@ impl Agent {
 
     /// Takes note of what the provider counted of the request that was sent last.
     pub(super) fn counted(&mut self, usage: &crate::message::Usage) {
-        self.room.driver.answered(self.room.sent, usage);
+        self.compaction.driver.answered(self.compaction.sent, usage);
     }
 
     /// The entry of the last boundary that counts.

@@ -36,7 +36,7 @@ use shape::Shape;
 use uses::Place;
 
 /// Every default, commented.
-pub const DEFAULTS: &str = include_str!("../../config/default.toml");
+pub const DEFAULTS: &str = include_str!("../config/default.toml");
 
 /// A permission rule as it stands in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
