@@ -1,5 +1,7 @@
-//! What the compiler does not check: levels, file lengths, module docs, leftovers, the number of dependencies.
+//! What the compiler does not check: levels, file names and lengths, module docs, leftovers, how far the methods of a type
+//! spread, the number of dependencies.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +47,66 @@ fn sources_are_tidy() {
         }
     }
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+/// Most files in which one type has methods: what needs more is several states.
+const MAX_IMPL_FILES: usize = 4;
+
+/// Types that are still spread wider, with their files. The numbers only fall.
+const SPREAD: &[(&str, usize)] = &[
+    ("agent::Agent", 34),
+    ("engine::Engine", 13),
+    ("session::context::Context", 5),
+    ("session::session::Session", 7),
+    ("tui::transcript::Transcript", 7),
+];
+
+#[test]
+fn methods_of_a_type_stay_together() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sources = rust_files(&root.join("src")).into_iter().filter_map(|file| {
+        let module = module_of(file.strip_prefix(root).unwrap().to_str().unwrap())?;
+        Some((module, fs::read_to_string(&file).unwrap()))
+    });
+    let wide: Vec<(String, usize)> =
+        impl_files(&sources.collect::<Vec<_>>()).into_iter().filter(|(_, files)| *files > MAX_IMPL_FILES).collect();
+    let wide: Vec<(&str, usize)> = wide.iter().map(|(name, files)| (name.as_str(), *files)).collect();
+    assert_eq!(wide, SPREAD, "split the state of a type that spreads; lower the number of one that shrinks");
+}
+
+/// In how many files each type has methods of its own; `sources` are modules with their texts.
+fn impl_files(sources: &[(String, String)]) -> BTreeMap<String, usize> {
+    let mut defined: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (module, text) in sources {
+        for name in names_after(text, &["struct", "enum"]) {
+            defined.entry(name).or_default().push(module);
+        }
+    }
+    let mut files: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for (module, text) in sources {
+        for name in names_after(text, &["impl"]) {
+            // Several types may have the name: the one nearest in the tree is meant.
+            let near = |home: &&&str| home.split("::").zip(module.split("::")).take_while(|(a, b)| a == b).count();
+            let Some(home) = defined.get(name).and_then(|homes| homes.iter().max_by_key(near)) else { continue };
+            files.entry(format!("{home}::{name}")).or_default().insert(module);
+        }
+    }
+    files.into_iter().map(|(name, files)| (name, files.len())).collect()
+}
+
+/// The names behind these words where they begin an item of the file, `pub` and generics left out, and `impl … for …` too.
+fn names_after<'a>(text: &'a str, words: &[&str]) -> Vec<&'a str> {
+    let name = |line: &'a str| {
+        let line = match line.strip_prefix("pub(") {
+            Some(rest) => rest.split_once(") ")?.1,
+            None => line.strip_prefix("pub ").unwrap_or(line),
+        };
+        let rest = words.iter().find_map(|word| line.strip_prefix(word))?;
+        let rest = if rest.starts_with('<') { rest.split_once("> ")?.1 } else { rest.strip_prefix(' ')? };
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        (!rest.contains(" for ")).then_some(&rest[..end])
+    };
+    text.split("\nmod tests").next().unwrap_or(text).lines().filter_map(name).collect()
 }
 
 #[test]
@@ -181,6 +243,19 @@ fn paths(text: &str) -> Vec<String> {
         }
     }
     found
+}
+
+#[test]
+fn methods_are_counted_by_file() {
+    let source = |module: &str, text: &str| (module.to_owned(), text.to_owned());
+    let sources = [
+        source("a", "pub(super) struct Wide<'a> {\n}\nimpl<'a> Wide<'a> {\n}\nimpl Drop for Wide<'_> {}\nenum Own {}"),
+        source("a::b", "impl Wide<'_> {}\nimpl<T: Into<String>> From<T> for Wide<'_> {}"),
+        source("a::c", "pub enum Own {}\nimpl Own {}\n#[cfg(test)]\nmod tests {\n}\nimpl Wide<'_> {}"),
+        source("a::c::d", "impl Own {}"),
+    ];
+    let want = [("a::Wide", 2), ("a::c::Own", 2)].map(|(name, files)| (name.to_owned(), files));
+    assert_eq!(impl_files(&sources), BTreeMap::from(want));
 }
 
 #[test]
