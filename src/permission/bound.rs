@@ -136,7 +136,11 @@ impl Bound {
         for text in std::iter::once(value).chain(split).filter(|text| !text.is_empty()) {
             let path = walk.path(text);
             match path.is_dir() && path.starts_with(&walk.project) && path != walk.project {
-                true => walk.everything(&path),
+                true => {
+                    walk.everything(&path);
+                    // For what comes to lie there.
+                    walk.bound.runs.add(&path, None);
+                }
                 false if path.is_file() => drop(walk.seal(&path)),
                 false => {}
             }

@@ -56,14 +56,14 @@ pub(super) fn only_formats(before: &[u8], left: &[u8], found: &[u8]) -> bool {
     let [before, left, found] = [before, left, found].map(lines);
     let ours = hunks(&before, &left);
     // What became of each of our changes, however many pieces it was touched in: lines may have moved within it.
-    let mut pieces = vec![(Vec::new(), Vec::new()); ours.len()];
+    let (mut was, mut is) = (vec![Vec::new(); ours.len()], vec![Vec::new(); ours.len()]);
     for theirs in hunks(&left, &found) {
         let holds = |ours: &Hunk| ours.new.start <= theirs.old.start && theirs.old.end <= ours.new.end;
         let Some(at) = ours.iter().position(holds) else { return false };
-        pieces[at].0.extend(&left[theirs.old]);
-        pieces[at].1.extend(&found[theirs.new]);
+        was[at].extend_from_slice(&left[theirs.old]);
+        is[at].extend_from_slice(&found[theirs.new]);
     }
-    pieces.iter().all(|(was, is)| same_words(was, is))
+    was.iter().zip(&is).all(|(was, is)| same_words(was, is))
 }
 
 /// Whether lines differ in nothing but their order, or white space, line breaks, the kind of quotes, commas and semicolons.

@@ -137,6 +137,8 @@ fn a_line_is_bound_to_what_it_runs() {
         let user = User::new().file(TOML, &format!("env.{name} = '{value}'")).file("s/h.sh", "one");
         let mut trust = Trust::default();
         trust.agree(&user.given(&trust).uses);
+        let runs = user.given(&trust).runs();
+        assert!(runs.iter().any(|run| run.ends_with("s") || run.ends_with("s/h.sh")), "{name}: {runs:?}");
         let user = user.file("s/h.sh", "two");
         assert_eq!(lines(&user, &trust), (1, vec![1, 0, 0]), "{name}");
     }
