@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::paths;
+use super::paths::{self, Cwd};
+use super::places::Places;
 use super::shell::{Expansion, Node, Piece, Word};
 use super::wrapper;
 
@@ -114,6 +115,47 @@ impl Values {
         !self.removes && !self.breaks && self.functions.get(name) == Some(&1)
     }
 
+    /// The words with what every shell knows for `$HOME` and `$PWD`, where the line does not set them; None when there is
+    /// nothing to tell.
+    pub(super) fn told(&self, words: &[Word], cwd: &Cwd, places: &Places) -> Option<Vec<Word>> {
+        let value = |expansion: &Expansion| {
+            let path = match expansion.variable().filter(|name| !self.open && !self.given.contains_key(*name))? {
+                "HOME" => places.home.as_deref()?,
+                "PWD" => match cwd.0.as_deref()? {
+                    [one] => one.as_path(),
+                    _ => return None,
+                },
+                _ => return None,
+            };
+            let plain = |c: char| c.is_alphanumeric() || "/._-".contains(c);
+            path.to_str().filter(|path| path.chars().all(plain)).map(str::to_owned)
+        };
+        let known = |piece: &Piece| matches!(piece, Piece::Dynamic(expansion) if value(expansion).is_some());
+        words.iter().any(|word| word.pieces.iter().any(known)).then(|| {
+            let tell = |piece: &Piece| match piece {
+                Piece::Dynamic(expansion) => value(expansion).map_or_else(|| piece.clone(), Piece::Text),
+                _ => piece.clone(),
+            };
+            let told = |word: &Word| word.with_pieces(word.pieces.iter().map(tell).collect());
+            words.iter().map(told).collect()
+        })
+    }
+
+    /// Whether the expansion is a word of the line or the name of a file that one of its globs stands for.
+    fn is_name(&self, expansion: &Expansion, set: &[String]) -> bool {
+        let plain = |piece: &Piece| match piece {
+            Piece::Text(text) => {
+                !text.starts_with(['/', '~']) && !text.contains(['*', '?', '[', '\\']) && !text.contains("..")
+            }
+            Piece::Glob(_) => true,
+            Piece::Tilde | Piece::Dynamic(_) => false,
+        };
+        let named = |value: &Word| value.pieces.iter().all(plain);
+        let known = |name: &&str| wrapper::is_local(name) && set.iter().any(|set| set == name);
+        let values = expansion.variable().filter(known).and_then(|name| self.given.get(name));
+        !self.open && !self.breaks && values.is_some_and(|values| values.iter().all(named))
+    }
+
     /// What the expansion may become as pieces of its word; none when the line does not say.
     fn pieces(&self, expansion: &Expansion, set: &[String]) -> Option<Vec<&[Piece]>> {
         let name = expansion.variable().filter(|name| wrapper::is_local(name) && set.iter().any(|set| set == name))?;
@@ -200,7 +242,7 @@ impl Values {
             // Unquoted, what it says is expanded once more.
             let common = |name: &str| COMMON.split_ascii_whitespace().any(|known| known == name);
             let whole = expansion.is_one() || expansion.variable().is_some_and(common);
-            whole && self.says(expansion) || self.pieces(expansion, set).is_some()
+            whole && self.says(expansion) || self.pieces(expansion, set).is_some() || self.is_name(expansion, set)
         })
     }
 }

@@ -159,7 +159,11 @@ fn address(rest: &mut Rest) -> Option<bool> {
 /// Whether an awk program only prints what it computes from its input: no command, no other file, no environment.
 pub(super) fn awk_only_prints(program: &str) -> bool {
     // What compares or joins conditions is no redirection and no pipe; anything else with these letters may be one.
-    let rest = program.replace(">=", " ").replace("||", " ");
+    let mut rest = program.replace(">=", " ").replace("||", " ");
+    // Only what prints is redirected.
+    if !program.contains("print") {
+        rest = rest.replace('>', " ");
+    }
     calls_known(program)
         && !rest.contains(['|', '>', '@', '`'])
         && !program.contains("\\\n")
@@ -289,7 +293,8 @@ mod tests {
             ("BEGIN{ARGV[1]=\"/etc/passwd\"; ARGC=2} {print}", false),
             ("BEGIN{f=\"sys\" \"tem\"; @f(\"id\")}", false),
             ("@load \"x\"", false),
-            ("$1 > 5", false),
+            ("$1 > 5", true),
+            ("$1 > 5 {print}", false),
         ] {
             assert_eq!(awk_only_prints(program), want, "{program:?}");
         }

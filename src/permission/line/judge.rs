@@ -57,13 +57,14 @@ impl<'a> Judge<'a> {
     /// names, so that behind or beside it nothing is written unasked, nor read without a rule.
     pub(super) fn finish(mut self) -> Vec<Part> {
         let acts = |part: &Part| !part.words.is_empty() && !part.read_only && !part.edit;
+        let passes = |part: &Part| part.verdict.behavior == Behavior::Allow;
         for at in 0..self.parts.len() {
             let until = if self.unordered { self.parts.len() } else { at };
             let part = &self.parts[at];
             let (writes, looks) = (part.writes, part.looks);
             let before = &self.parts[..until];
             if writes && before.iter().any(acts)
-                || looks && before.iter().any(|part| acts(part) && commands::may_place(&part.words))
+                || looks && before.iter().any(|part| acts(part) && passes(part) && commands::may_place(&part.words))
             {
                 let reason = "a command of the line may have changed where it leads";
                 paths::worse(&mut self.parts[at].verdict, Verdict::new(Behavior::Ask, reason));
@@ -291,6 +292,8 @@ impl<'a> Judge<'a> {
     }
 
     fn command(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
+        let told = self.values.told(words, &cwd, self.query.places);
+        let words = told.as_deref().unwrap_or(words);
         // Between brackets of two nothing is split.
         let compares = words.first().is_some_and(|name| matches!(name.literal().as_deref(), Some("test" | "[" | "[[")));
         let shown =

@@ -103,6 +103,18 @@ enum Unit {
 }
 
 impl Word {
+    /// The same word made of other pieces; text beside text is one.
+    pub(in crate::permission) fn with_pieces(&self, pieces: Vec<Piece>) -> Word {
+        let mut joined: Vec<Piece> = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            match (joined.last_mut(), piece) {
+                (Some(Piece::Text(before)), Piece::Text(text)) => before.push_str(&text),
+                (_, piece) => joined.push(piece),
+            }
+        }
+        Word { source: self.source.clone(), pieces: joined }
+    }
+
     /// The value, where nothing in it is left to bash.
     pub(in crate::permission) fn literal(&self) -> Option<String> {
         let mut text = String::new();
