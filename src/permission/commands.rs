@@ -40,17 +40,41 @@ impl Reads {
 const PLACES_NOTHING: &str = "cargo rustc go npm npx pnpm yarn bun deno node make just pytest python python3 ruff black mypy \
     eslint prettier tsc jest vitest gradle mvn dotnet bundle rake rspec swift zig mkdir touch rm rmdir chmod kill";
 
-/// The same of git's subcommands.
+/// Subcommands of git's that change no file of the work tree.
 const GIT_PLACES_NOTHING: &str = "add commit push tag branch fetch remote notes gc";
 
-/// Whether the command, which a rule lets run, may put a link or a repository where the line then reads.
-pub(super) fn may_place(words: &[Word]) -> bool {
-    let known = |list: &str, word: Option<&Word>| {
-        word.and_then(Word::literal).is_some_and(|name| list.split_whitespace().any(|known| known == name))
-    };
-    let script = words.first().and_then(Word::literal).is_some_and(|name| name.starts_with("./"));
-    let git = known("git", words.first()) && known(GIT_PLACES_NOTHING, words.get(1));
-    !(script || git || known(PLACES_NOTHING, words.first()))
+/// Subcommands of git's that bring a repository or another folder of one. All others leave configuration and hooks alone.
+const GIT_REPOSITORIES: &str = "clone init submodule worktree";
+
+/// What a command that a rule lets run may put where the line then reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Places {
+    Nothing,
+    Links,
+    /// And repositories, with what they name.
+    Repositories,
+}
+
+/// What the command may put somewhere.
+pub(super) fn places(words: &[Word]) -> Places {
+    let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
+    let listed = |list: &str, name: &str| list.split_whitespace().any(|known| known == name);
+    let name = text(0);
+    if name == "git" {
+        let at = if text(1) == "-C" { 3 } else { 1 };
+        return match text(at) {
+            sub if listed(GIT_PLACES_NOTHING, &sub) || git::is_listed(&sub) => Places::Nothing,
+            sub if listed(GIT_REPOSITORIES, &sub) || sub.is_empty() => Places::Repositories,
+            _ => Places::Links,
+        };
+    }
+    let reader = |name: &str| readers::READERS.iter().any(|reader| reader.name == name && !reader.acts);
+    let looks = |name: &str| super::dynamic::is_inert(name) || reader(name);
+    let passed_on = name == "xargs" && words[1..].iter().any(|word| word.literal().is_some_and(|text| looks(&text)));
+    match listed(PLACES_NOTHING, &name) || name.starts_with("./") || looks(&name) || passed_on {
+        true => Places::Nothing,
+        false => Places::Repositories,
+    }
 }
 
 /// Whether the command only reads, and what.
@@ -82,15 +106,30 @@ pub(super) fn reads(words: &[Word]) -> Result<Reads, String> {
     }
 }
 
-/// What a search may show at most, with options that are not known; None for another command.
+/// What a search or a copy may show at most, with options that are not known; None for another command.
 pub(super) fn searches(words: &[Word]) -> Option<Reads> {
-    let name = words.first()?.literal()?;
-    if !["grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "diff"].contains(&name.as_str()) {
-        return None;
+    let mut words = words;
+    while let Some(Ok(inner)) = super::wrapper::unwrap(words) {
+        words = inner;
     }
-    let paths = words[1..].iter().filter(|word| !word.is_dynamic() && !word.prefix().starts_with('-'));
-    let paths = paths.skip(usize::from(name != "diff")).cloned().collect();
-    Some(Reads { paths, reach: Reach::Everything, ..Reads::default() })
+    let name = words.first()?.literal()?;
+    let name = name.rsplit('/').next().unwrap_or_default();
+    let searches = ["grep", "egrep", "fgrep", "rgrep", "ugrep", "rg", "ag", "ack", "diff"].contains(&name);
+    let deep = |word: &Word| word.prefix().starts_with('-') && word.known().contains(['r', 'R', 'a']);
+    let copies = match name {
+        "tar" => true,
+        "cp" | "zip" | "scp" | "rsync" => words.iter().any(deep),
+        _ => false,
+    };
+    // Where nothing but a word of bash's is not known, the others tell what is read.
+    let told: Vec<Word> = words.iter().map(|word| if word.is_dynamic() { plain("0") } else { word.clone() }).collect();
+    if let Some(reads) = (words.len() > 1).then(|| reads(&told).ok()).flatten() {
+        return Some(reads);
+    }
+    let operands = words[1..].iter().filter(|word| !word.is_dynamic() && !word.prefix().starts_with('-'));
+    let here = searches.then(|| plain("."));
+    let paths = operands.cloned().chain(here).collect();
+    (searches || copies).then(|| Reads { paths, reach: Reach::Everything, ..Reads::default() })
 }
 
 /// Programs that tell their version before they read anything of the folder. What a project pins is not here: what starts

@@ -31,7 +31,7 @@ const VALUED: &[(&str, &str)] = &[
 
 /// Programs whose arguments hold programs: what bash adds to one is run.
 const SCRIPTED: &str = "awk gawk mawk nawk sed perl python python2 python3 node deno bun ruby php lua tclsh sqlite3 psql mysql \
-    jq yq bc dc gdb lldb expect ed ex vi vim nvim emacs osascript R Rscript";
+    yq bc dc gdb lldb expect ed ex vi vim nvim emacs osascript R Rscript";
 
 pub(super) fn is_inert(name: &str) -> bool {
     INERT.split_ascii_whitespace().any(|known| known == name) || shows_files(name)
@@ -52,14 +52,16 @@ pub(super) fn unsettled(words: &[Word], globbed: impl Fn(&Word) -> bool) -> Opti
         return None;
     }
     if SCRIPTED.split_ascii_whitespace().any(|known| known == name) {
-        // A word that is nothing but text to its end is the program; behind it come files.
-        let script = rest.iter().position(|word| word.literal().is_some_and(|text| !text.starts_with('-')));
-        let (before, behind) = rest.split_at(script.map_or(rest.len(), |at| at + 1));
-        let code = |word: &&Word| word.prefix().starts_with('-') || !is_settled(word);
-        return before
-            .iter()
-            .find(|word| word.is_dynamic())
-            .or_else(|| behind.iter().filter(|word| word.is_dynamic()).find(code));
+        // Behind a program that stands first come files and its own arguments; where options stand, only their table would
+        // tell which word is one.
+        let plain = |word: &Word| matches!(word.literal().as_deref(), Some("-n" | "-E" | "-r"));
+        let first = rest.iter().position(|word| name != "sed" || !plain(word)).unwrap_or(rest.len());
+        let option = |word: &Word| word.prefix().starts_with('-') || word.pieces.is_empty();
+        let script = rest.get(first).is_some_and(|word| word.literal().is_some() && !option(word));
+        let behind = rest.get(first + 1..).unwrap_or_default();
+        let settled =
+            script && !behind.iter().any(option) && behind.iter().all(|word| !word.is_dynamic() || is_settled(word));
+        return rest.iter().find(|word| word.is_dynamic()).filter(|_| !settled);
     }
     let mut valued = "";
     if let Some((_, options)) = VALUED.iter().find(|(known, _)| *known == name) {

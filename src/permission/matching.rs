@@ -52,10 +52,9 @@ pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool) -> bool {
     if wrapper::carried(words).is_some_and(|inner| fixed <= inner) {
         return false;
     }
-    let known: Vec<String> = words.iter().map(Word::known).collect();
     let possible: Vec<String> = words.iter().map(Word::possible).collect();
     !commands::commit::exceeds(&named, &possible)
-        && danger::dangers(&known).iter().all(|option| {
+        && danger::dangers(&possible).iter().all(|option| {
             named.iter().any(|word| {
                 word.len() > 1 && (word == option || word.starts_with('-') && option.starts_with(word.as_str()))
             })
@@ -90,7 +89,9 @@ pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
         given.push(MANY.to_string());
     }
     // A program runs what some of its variables say.
-    let set = words.iter().take_while(|word| is_assignment(word)).filter_map(|word| word.split_once('='));
+    let before = words.iter().take_while(|word| is_assignment(word)).count();
+    let sets = words.get(before).is_some_and(|name| SETTERS.contains(&base(name)));
+    let set = words[..if sets { words.len() } else { before }].iter().filter_map(|word| word.split_once('='));
     let mut set = set.filter(|(name, value)| !wrapper::is_local(name) && may_hold_line(value));
     if set.any(|(_, value)| all_segments(value).iter().any(|words| matches_from(pattern, words, &reach(words).0))) {
         return true;
@@ -255,6 +256,9 @@ const SUBCOMMANDS: [&str; 40] = [
     "gradle",
 ];
 
+/// Commands whose words set variables that programs run.
+const SETTERS: [&str; 6] = ["export", "declare", "typeset", "readonly", "local", "env"];
+
 /// Words behind which such a program runs a command of ours.
 const RUNS: [&str; 13] = [
     "exec",
@@ -316,7 +320,8 @@ fn reach(words: &[String]) -> (Vec<usize>, bool) {
     let data = (commands::takes_data(name) || SUBCOMMANDS.contains(&name) || name == "find")
         && !runs
         && !finds
-        && danger::dangers(&words[at..]).is_empty();
+        && danger::dangers(&words[at..].iter().map(|word| word.replace([ONE, MANY], "")).collect::<Vec<_>>())
+            .is_empty();
     // A redirection before the name leaves its target as the first word, so an unknown first word is looked behind anyway.
     // A subscript in what such a builtin is given runs commands.
     let evaluates =
@@ -399,15 +404,8 @@ fn matches_from(pattern: &ShellPattern, words: &[String], starts: &[usize]) -> b
         text.split_whitespace().take_while(|word| !wildcard || !word.contains('*')).map(str::to_owned).collect();
     let last = words.iter().rposition(|word| is_open(word));
     let unknown = starts.iter().any(|at| {
-        let aliased = || match head.as_slice() {
-            [git, sub, ..] if git == "git" && same_name(git, &words[*at]) => {
-                commands::commit::may_alias(sub, &words[*at + 1..])
-            }
-            _ => false,
-        };
         last.is_some_and(|last| *at <= last)
             && head.split_first().is_none_or(|(want, rest)| begins(want, rest, &words[*at..]))
-            || aliased()
     });
     if unknown {
         return true;
@@ -437,10 +435,19 @@ fn matches_from(pattern: &ShellPattern, words: &[String], starts: &[usize]) -> b
 
 /// Whether the words may begin with a name and what follows it.
 fn begins(want: &str, rest: &[String], words: &[String]) -> bool {
-    same_name(want, &words[0])
-        && (words[0].contains(MANY)
-            || follows(rest, &words[1..])
-            || want == "git" && rest.first().is_some_and(|sub| commands::commit::may_alias(sub, &words[1..])))
+    same_name(want, &words[0]) && (words[0].contains(MANY) || follows(rest, &words[1..]))
+}
+
+/// Whether the command may start what a rule about a subcommand of git's speaks about under another name.
+pub(super) fn may_be_alias(rule: &Rule, words: &[String]) -> bool {
+    let text = match rule.specifier() {
+        Specifier::Shell(ShellPattern::Prefix(prefix)) => prefix.join(" "),
+        Specifier::Shell(ShellPattern::Exact(text) | ShellPattern::Wildcard(text)) => text.clone(),
+        _ => return false,
+    };
+    let mut named = text.split_whitespace();
+    let (Some("git"), Some(sub)) = (named.next(), named.next()) else { return false };
+    rule.tool() == "Bash" && base(&words[0]) == "git" && commands::commit::may_alias(sub, &words[1..])
 }
 
 /// Most words that are looked at for the next word of a rule.

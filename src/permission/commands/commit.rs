@@ -124,7 +124,10 @@ impl Subcommand {
     /// The word of which nobody knows what it is.
     fn read(&self, arguments: &[Argument]) -> Result<Vec<Found>, String> {
         let mut found = Vec::new();
-        let operand = |argument: &Argument| Found { name: "--".into(), acts: false, written: argument.text.clone() };
+        let operand = |argument: &Argument| {
+            let mark = if argument.open { super::super::shell::ONE.to_string() } else { String::new() };
+            Found { name: "--".into(), acts: false, written: format!("{}{mark}", argument.text) }
+        };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let text = argument.text.as_str();
@@ -187,6 +190,21 @@ impl Subcommand {
     /// Whether there is a short option of that letter which does not act.
     pub(super) fn has(&self, letter: char) -> bool {
         self.choices().any(|choice| choice.short == Some(letter) && !choice.acts)
+    }
+
+    /// The words that are no options and no values, with what only bash knows of them marked; those of which nobody knows
+    /// what they are act anyway.
+    pub(super) fn operands(&self, arguments: Vec<Argument>) -> Vec<String> {
+        let mut arguments = arguments;
+        loop {
+            match self.read(&arguments) {
+                Ok(found) => return found.into_iter().filter(|one| one.name == "--").map(|one| one.written).collect(),
+                Err(word) => match arguments.iter().position(|argument| argument.text == word) {
+                    Some(at) => drop(arguments.remove(at)),
+                    None => return Vec::new(),
+                },
+            }
+        }
     }
 
     /// The words that act, or of which nobody knows what they are.

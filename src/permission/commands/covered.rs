@@ -1,6 +1,7 @@
 //! What a rule such as `Bash(git push:*)` covers beside the words that it names: options that only say how the same is done.
 //! What writes elsewhere, runs a program or takes another project or configuration is not listed, and asks.
 
+use super::super::shell::{MANY, ONE, Word};
 use super::commit::{Argument, Subcommand};
 
 struct Covered {
@@ -29,7 +30,7 @@ const fn within(command: &'static str, options: &'static str) -> Covered {
 
 const CARGO: &str = "quiet/q verbose/v color= locked offline frozen jobs=/j keep-going release/r profile= features=/F \
     all-features no-default-features package=/p workspace all exclude= lib bin= bins example= examples test= tests bench= \
-    benches all-targets message-format= no-run no-fail-fast doc ignore-rust-version future-incompat-report help/h \
+    benches all-targets message-format= no-run no-fail-fast doc target= ignore-rust-version future-incompat-report help/h \
     no-deps document-private-items check";
 
 const GO: &str = "v race cover short json failfast benchmem x n a run= skip= count= timeout= tags= p= bench= benchtime= \
@@ -64,6 +65,11 @@ const TABLE: &[Covered] = &[
         "local/l no-local shared/s no-hardlinks quiet/q verbose/v progress no-checkout/n bare mirror origin=/o branch=/b \
          depth= single-branch no-single-branch no-tags shallow-submodules jobs=/j filter= sparse dissociate \
          shallow-since= upload-pack=/u! config=/c! template=! separate-git-dir=!",
+    ),
+    covered("git submodule", "quiet/q init recursive force/f remote no-fetch depth= jobs=/j cached all progress"),
+    covered(
+        "git remote",
+        "verbose/v fetch/f tags no-tags track=/t master=/m mirror? all/a push add delete prune dry-run/n",
     ),
     covered(
         "git ls-remote",
@@ -176,12 +182,17 @@ const TABLE: &[Covered] = &[
 ];
 
 /// Subcommands of git's that speak to another repository.
-const TRANSFERS: [&str; 5] = ["git push", "git fetch", "git pull", "git clone", "git ls-remote"];
+const TRANSFERS: [&str; 6] = ["git push", "git fetch", "git pull", "git clone", "git ls-remote", "git remote"];
 
-/// Whether these words make git speak to another repository, which an operand may name.
-pub(in crate::permission) fn transfers(words: &[String]) -> bool {
-    words.first().is_some_and(|name| name == "git")
-        && words.iter().skip(1).any(|word| TRANSFERS.iter().any(|known| known.strip_prefix("git ") == Some(word)))
+/// The words that name the other repository of a git command, should they do so.
+pub(in crate::permission) fn repositories(words: &[Word]) -> Vec<&Word> {
+    let texts: Vec<String> = words.iter().map(Word::known).collect();
+    let spoken = |at: &usize| TRANSFERS.iter().any(|known| known.strip_prefix("git ") == Some(&texts[*at]));
+    let Some(at) = (1..words.len()).find(spoken).filter(|_| texts[0] == "git") else { return Vec::new() };
+    let operands = words[at + 1..].iter().filter(|word| !word.prefix().starts_with('-'));
+    // Behind the repository come branches; of a remote's words any may be its address.
+    let address = |word: &&Word| word.literal().is_some_and(|text| text.contains("://") || text.contains('@'));
+    operands.take(if texts[at] == "remote" { usize::MAX } else { 1 }).filter(|word| !address(word)).collect()
 }
 
 /// The words that such a rule does not cover; None for a program of which there is no table.
@@ -204,7 +215,9 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
     }
     // Behind `-args` come arguments of the tests.
     let end = rest.iter().position(|word| name == "go" && word == "-args").unwrap_or(rest.len());
-    acting.extend(rest[..end].iter().filter(|word| covered.leaves(word)).cloned());
+    let operands = options.operands(rest[..end].iter().map(|word| Argument::of(word)).collect());
+    acting.extend(operands.into_iter().filter(|word| covered.leaves(word)));
+    acting.extend(rest.iter().filter(|word| covered.sends(word)).cloned());
     // The options of go have one dash.
     let one_dash = name == "go";
     let of = |word: &String| match word.strip_prefix('-') {
@@ -221,35 +234,47 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
 }
 
 impl Covered {
-    /// Whether an operand leads to another project, or sets something.
+    /// Whether an operand leads to another project, or sets something. What only bash knows may do both.
     fn leaves(&self, word: &str) -> bool {
+        let open = word.contains([ONE, MANY]);
         let leads = || {
             let path = word.split("::").next().unwrap_or_default();
-            path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..")
+            path.starts_with(['/', '~', '@']) || path.split('/').any(|part| part == "..")
         };
         match self.operands {
-            Operands::Any if self.command == "curl" => word.contains("%output{") || is_odd_address(word),
+            Operands::Inside => open || leads(),
+            Operands::Targets => open || leads() || word.contains('='),
+            Operands::Any if self.command == "curl" => open || is_odd_address(word),
             // The file of another machine's, which tar starts a shell to reach.
-            Operands::Any if self.command == "tar" => word.split('/').next().is_some_and(|start| start.contains(':')),
+            Operands::Any if self.command == "tar" => {
+                open || word.split('/').next().is_some_and(|start| start.contains(':'))
+            }
+            Operands::Any if self.command == "git submodule" => matches!(word, "add" | "foreach" | "set-url"),
             // A transport that runs a command, such as `ext::`, or a repository whose hooks would run.
             Operands::Any if TRANSFERS.contains(&self.command) => {
-                let path = word.rsplit('=').next().unwrap_or_default();
                 word.contains("::")
-                    || path.starts_with(['.', '/', '~'])
-                    || path.to_ascii_lowercase().starts_with("file:")
+                    || word.starts_with(['.', '/', '~'])
+                    || word.to_ascii_lowercase().starts_with("file:")
             }
             Operands::Any => false,
-            Operands::Inside => leads(),
-            Operands::Targets => leads() || word.contains('='),
         }
+    }
+
+    /// Whether a word names a target's file, which may name a linker, or may name a file to send in a way that only curl
+    /// reads.
+    fn sends(&self, word: &str) -> bool {
+        if self.command == "cargo" {
+            return word.ends_with(".json");
+        }
+        let names = word.starts_with(['@', '<']) || word.contains("=@") || word.contains("=<");
+        self.command == "curl" && (word.contains("%output{") || names && word.contains([ONE, MANY, '"', '\'', '\\']))
     }
 }
 
-/// Whether the word, or the value that it holds, is the address of something else than a web server: a file, of which the
-/// address may be spelled in many ways.
+/// Whether the address is of something else than a web server, as far as one can tell without curl's globs.
 fn is_odd_address(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
-    let scheme = lower.split("://").next().filter(|scheme| *scheme != lower);
-    let odd = scheme.and_then(|text| text.rsplit(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).next());
-    odd.is_some_and(|scheme| !matches!(scheme, "http" | "https")) || lower.contains("file:")
+    let start = lower.split(['/', '?', '#']).next().unwrap_or_default();
+    let scheme = start.split_once(':').filter(|(_, rest)| !rest.starts_with(|c: char| c.is_ascii_digit()));
+    start.contains(['{', '}', '[', ']', '%']) || scheme.is_some_and(|(name, _)| !matches!(name, "http" | "https"))
 }

@@ -23,7 +23,7 @@ const TABLE: &[Danger] = &[
         "git",
         "",
         "config-env exec-path upload-pack receive-pack exec output output-directory ext-diff textconv open-files-in-pager \
-         extcmd git-dir work-tree template upload-archive index-output",
+         extcmd git-dir work-tree template upload-archive index-output separate-git-dir",
         "-c -O -x -u foreach run",
     ),
     danger("man", "PH", "pager html", ""),
@@ -52,19 +52,31 @@ const TABLE: &[Danger] = &[
 
 /// Subcommands of git's that a rule for all of git covers, besides those of which the options are known. The others run what
 /// they are given, read commands or write where they are told.
-const OF_GIT: &str = "am apply bisect clean gc init lfs notes prune reflog remote repack rerere sparse-checkout submodule \
-    symbolic-ref update-index update-ref";
+const OF_GIT: &str = "am apply bisect clean fsck gc hash-object init notes pack-refs prune range-diff reflog repack \
+    replace rerere sparse-checkout symbolic-ref update-index update-ref";
 
-/// The subcommand of git's, unless such a rule covers it.
-fn odd_subcommand(arguments: &[String]) -> Option<&String> {
-    let value = |at: usize| at > 0 && matches!(arguments[at - 1].as_str(), "-C" | "-c");
-    let mut words = (0..arguments.len()).filter(|at| !arguments[*at].starts_with('-') && !value(*at));
-    let at = words.next()?;
-    let known = OF_GIT.split_whitespace().any(|known| known == arguments[at])
-        || covered::acts("git", &arguments[at..]).is_some()
-        || commit::acts(&arguments[at..]).is_some()
-        || super::unlisted("git", &arguments[at..]).is_some();
-    (!known).then(|| &arguments[at])
+/// Options of git's before the subcommand that choose nothing but the folder and how the output looks.
+const GLOBAL: [&str; 6] =
+    ["--no-pager", "-P", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs", "--no-lazy-fetch"];
+
+/// What of a git command no rule for git covers.
+fn of_git(mut arguments: &[String]) -> Vec<String> {
+    loop {
+        match arguments {
+            [option, rest @ ..] if GLOBAL.contains(&option.as_str()) => arguments = rest,
+            [option, _, rest @ ..] if option == "-C" => arguments = rest,
+            _ => break,
+        }
+    }
+    let Some(first) = arguments.first() else { return Vec::new() };
+    let listed = commit::acts(arguments).or_else(|| covered::acts("git", arguments));
+    if let Some(acting) = listed.or_else(|| super::unlisted("git", arguments)) {
+        return acting;
+    }
+    let table = TABLE.iter().find(|danger| danger.name == "git");
+    let odd = !OF_GIT.split_whitespace().any(|known| known == first);
+    let other = arguments.iter().filter(|word| table.is_some_and(|danger| danger.holds(word)));
+    odd.then_some(first).into_iter().chain(other).cloned().collect()
 }
 
 /// The options by which the command may execute or write; empty when there are none, or none is known.
@@ -78,8 +90,8 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
     if matches!(name, "awk" | "gawk" | "mawk" | "nawk") && arguments.iter().any(|word| awk_may_act(word)) {
         return one("a program that may write or execute");
     }
-    if let Some(options) = commit::acts(arguments).filter(|_| name == "git") {
-        return options;
+    if name == "git" {
+        return of_git(arguments);
     }
     // What is known of these programs is what is harmless: a rule covers nothing else of them that it does not name.
     if let Some(acting) = covered::acts(name, arguments).or_else(|| super::unlisted(name, arguments)) {
@@ -91,9 +103,7 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
         return one("a command behind +");
     }
     let table = TABLE.iter().find(|danger| danger.name == name);
-    let odd = odd_subcommand(arguments).filter(|_| name == "git");
-    let other = arguments.iter().filter(|word| table.is_some_and(|danger| danger.holds(word)));
-    odd.into_iter().chain(other).cloned().collect()
+    arguments.iter().filter(|word| table.is_some_and(|danger| danger.holds(word))).cloned().collect()
 }
 
 impl Danger {

@@ -1,6 +1,6 @@
 //! Walks the constructs of a line and judges every command and redirection in them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::super::commands;
 use super::super::decide::{Query, Verdict, because, read, write};
@@ -11,7 +11,7 @@ use super::super::files::{Files, lexical};
 use super::super::found::{self, Found};
 use super::super::matching;
 use super::super::paths::{self, Cwd};
-use super::super::rule::{Rule, Specifier};
+use super::super::rule::{Entry, Rule, Specifier};
 use super::super::shell::{Node, Redirect, RedirectKind, Simple, Word};
 use super::super::values::{Values, set_by};
 use super::super::wrapper;
@@ -61,10 +61,12 @@ impl<'a> Judge<'a> {
         for at in 0..self.parts.len() {
             let until = if self.unordered { self.parts.len() } else { at };
             let part = &self.parts[at];
-            let (writes, looks) = (part.writes, part.looks);
+            let (writes, looks) = (part.writes, part.looks && passes(part));
             let before = &self.parts[..until];
+            let least = if part.git == Git::No { commands::Places::Links } else { commands::Places::Repositories };
             if writes && before.iter().any(acts)
-                || looks && before.iter().any(|part| acts(part) && passes(part) && commands::may_place(&part.words))
+                || looks
+                    && before.iter().any(|part| acts(part) && passes(part) && commands::places(&part.words) >= least)
             {
                 let reason = "a command of the line may have changed where it leads";
                 paths::worse(&mut self.parts[at].verdict, Verdict::new(Behavior::Ask, reason));
@@ -245,7 +247,7 @@ impl<'a> Judge<'a> {
             return self.push(text, verdict, false);
         };
         let mut worst = Verdict::new(Behavior::Allow, if writes { "it may be written" } else { "it only reads" });
-        let mut file = false;
+        let (mut file, mut opened) = (false, false);
         for path in paths {
             let device = lexical(&path);
             if device
@@ -267,7 +269,7 @@ impl<'a> Judge<'a> {
                 read(self.query, "Read", &path, self.files)
             };
             paths::worse(&mut worst, verdict);
-            file |= writes;
+            (file, opened) = (file || writes, opened || !writes);
             if writes && self.edits.lead_through(&path, self.files) {
                 paths::worse(
                     &mut worst,
@@ -285,7 +287,7 @@ impl<'a> Judge<'a> {
             read_only,
             edit: false,
             writes: file,
-            looks: false,
+            looks: opened,
             words: Vec::new(),
             git: Git::No,
         });
@@ -330,6 +332,12 @@ impl<'a> Judge<'a> {
                 return (Cwd(None), Cwd(None));
             }
         }
+        let alias = |entry: &&Entry| matching::may_be_alias(&entry.rule, &possible[0]);
+        if let Some(entry) = self.query.entries(Behavior::Deny).find(alias) {
+            let verdict = Verdict::firm(format!("it may be an alias of what {} forbids", entry.rule));
+            self.push(text, verdict, false);
+            return (cwd.clone(), cwd);
+        }
         match known[0].as_str() {
             "cd" if words[0].literal().is_some() => return self.change_folder(words, cwd),
             // A wrapper starts the program of that name.
@@ -367,7 +375,7 @@ impl<'a> Judge<'a> {
         let names_only =
             matches!(known[0].as_str(), "ls" | "stat" | "du" | "realpath" | "readlink" | "test" | "[" | "[[");
         let shows = || !names_only && commands::reads(words).is_ok_and(|reads| reads.shows_contents());
-        let looks = git != Git::No || shows() && !self.is_allowed(words, &cwd);
+        let looks = git != Git::No || known[0] == "xargs" || shows() && !self.is_allowed(words, &cwd);
         let looks = looks && read_only && verdict.behavior == Behavior::Allow;
         self.parts.push(Part { text, verdict, read_only, edit, writes: false, looks, words: words.to_vec(), git });
         if moved { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
@@ -380,13 +388,7 @@ impl<'a> Judge<'a> {
         let name = words.first()?.literal()?;
         let relative = name.contains('/') && !name.starts_with('/');
         let here = cwd.0.as_deref() == Some(std::slice::from_ref(&self.start));
-        // A repository in the folder brings hooks of its own.
-        let known: Vec<String> = words.iter().map(Word::known).collect();
-        let folder = |word: &Word| {
-            let paths = paths::paths(word, cwd, self.query.places, self.files);
-            paths.is_none_or(|paths| paths.iter().any(|path| !self.files.names(path).is_empty()))
-        };
-        if commands::covered::transfers(&known) && words[2..].iter().any(|word| !word.is_dynamic() && folder(word)) {
+        if commands::covered::repositories(words).iter().any(|word| self.may_be_folder(word, cwd)) {
             return None;
         }
         self.query
@@ -396,6 +398,17 @@ impl<'a> Judge<'a> {
                     && (!relative || here || *entry.rule.specifier() == Specifier::Any)
             })
             .map(because)
+    }
+
+    /// Whether git may take the word for a repository of the project, which brings hooks of its own.
+    fn may_be_folder(&self, word: &Word, cwd: &Cwd) -> bool {
+        let Some(name) = word.literal() else { return true };
+        let stands = |path: &Path| self.files.is_file(path) || !self.files.names(path).is_empty();
+        let below =
+            |folder: &Path| ["", ".git", ".bundle"].iter().any(|end| stands(&folder.join(format!("{name}{end}"))));
+        // Git starts at the top of the work tree.
+        let inside = |folder: &&Path| folder.starts_with(&self.query.places.project);
+        cwd.0.as_ref().is_none_or(|all| all.iter().any(|cwd| cwd.ancestors().take_while(inside).any(below)))
     }
 
     fn is_allowed(&self, words: &[Word], cwd: &Cwd) -> bool {
@@ -431,7 +444,7 @@ impl<'a> Judge<'a> {
                 }
                 if let Some(reads) = commands::searches(words) {
                     let verdict = paths::judge_reads(self.query, &reads, cwd, self.files);
-                    if verdict.firm {
+                    if verdict.firm || verdict.behavior == Behavior::Deny {
                         return (verdict, false, false);
                     }
                 }
@@ -456,7 +469,9 @@ impl<'a> Judge<'a> {
 
     /// Where rules about files forbid or ask, what a reading command shows must be known.
     fn may_be_forbidden(&self, words: &[Word]) -> Option<String> {
-        let word = words.iter().skip(1).find(|word| word.is_dynamic())?;
+        // What a command prints for another one is no file of anybody's.
+        let open = |word: &&Word| word.expansions().any(|expansion| !expansion.source.starts_with("<("));
+        let word = words.iter().skip(1).find(open)?;
         let reads = words[0].literal().is_some_and(|name| dynamic::shows_files(&name));
         let mut rules = [Behavior::Deny, Behavior::Ask].into_iter().flat_map(|behavior| self.query.entries(behavior));
         let ruled = reads && rules.any(|entry| entry.rule.tool() == "Read");

@@ -1,5 +1,6 @@
 //! Scripts that a command gives to a shell.
 
+use super::super::shell::loose::all_segments;
 use super::super::shell::{self, Word};
 
 const SHELLS: [&str; 6] = ["bash", "sh", "dash", "ash", "zsh", "ksh"];
@@ -18,10 +19,13 @@ pub(super) fn given(words: &[Word]) -> Vec<Vec<String>> {
         scripts.extend(words.get(at + 1 + options).filter(|_| options > 0).and_then(Word::literal));
     }
     let mut commands = Vec::new();
-    for line in scripts.iter().filter_map(|script| shell::parse(script).ok()) {
-        line.node.for_each_simple(&mut |command| {
-            commands.push(command.words.iter().map(Word::possible).collect::<Vec<_>>());
-        });
+    for script in scripts {
+        match shell::parse(&script) {
+            Ok(line) => line.node.for_each_simple(&mut |command| {
+                commands.push(command.words.iter().map(Word::possible).collect::<Vec<_>>());
+            }),
+            Err(_) => commands.extend(all_segments(&script)),
+        }
     }
     commands.retain(|words| !words.is_empty());
     commands

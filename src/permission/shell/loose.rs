@@ -189,9 +189,16 @@ impl Lexer {
                     self.end_word();
                 }
                 // Any of the words that it stands for.
-                '{' if self.unknown == Unknown::Marked && brace_expansion(&chars[at..]).is_some() => {
-                    self.push(MANY);
-                    at += brace_expansion(&chars[at..]).unwrap_or_default();
+                '{' if brace_expansion(&chars[at..]).is_some() => {
+                    let end = brace_expansion(&chars[at..]).unwrap_or_default();
+                    let alone = self.word.is_none() && chars.get(at + end).is_none_or(|c| c.is_whitespace());
+                    let inner: String = chars[at..at + end - 1].iter().collect();
+                    if alone && self.unknown == Unknown::Left && !inner.contains(['{', '"', '\'', '\\', '$', '`']) {
+                        self.words.extend(inner.split(',').map(str::to_owned));
+                    } else {
+                        self.push(MANY);
+                    }
+                    at += end;
                 }
                 '{' => {
                     self.braces += 1;
@@ -252,9 +259,22 @@ impl Lexer {
 
 /// How many characters behind the `{` belong to a brace expansion; None where there is none.
 fn brace_expansion(behind: &[char]) -> Option<usize> {
-    let end = behind.iter().position(|c| *c == '}' || c.is_whitespace())?;
-    let several = behind[..end].contains(&',') || behind[..end].windows(2).any(|two| two == ['.', '.']);
-    (behind[end] == '}' && several).then_some(end + 1)
+    let (mut at, mut depth, mut several) = (0, 0usize, false);
+    while at < behind.len() {
+        match behind[at] {
+            '\\' => at += 1,
+            quote @ ('\'' | '"') => at += 1 + behind[at + 1..].iter().position(|c| *c == quote)?,
+            '{' => depth += 1,
+            '}' if depth == 0 => return several.then_some(at + 1),
+            '}' => depth -= 1,
+            ',' => several |= depth == 0,
+            '.' => several |= depth == 0 && behind.get(at + 1) == Some(&'.'),
+            c if c.is_whitespace() || ";|&()<>".contains(c) => return None,
+            _ => {}
+        }
+        at += 1;
+    }
+    None
 }
 
 #[cfg(test)]
