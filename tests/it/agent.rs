@@ -288,22 +288,29 @@ async fn plan_mode_settles_a_question_that_waits() {
         .at("ask Write", Op::SetMode { mode: Mode::Plan })
         .run()
         .await;
-    assert!(run.trace().contains("mode plan\nplan mode entered\ntoolresult Denied"), "{}", run.trace());
+    assert!(run.trace().contains("✗ no longer allowed: Write a.txt"), "{}", run.trace());
     assert!(run.trace().ends_with("turn ended Done"), "{}", run.trace());
     assert!(!run.project().join("a.txt").exists());
 }
 
 #[tokio::test]
-async fn a_mode_that_allows_it_answers_the_question() {
-    let run = Harness::new()
-        .script("- reply: [tool: {name: Write, input: {file_path: a.txt, content: x}}]\n- reply: [text: Done.]")
-        .prompt("go")
-        .unanswered()
-        .at("ask Write", Op::SetMode { mode: Mode::AcceptEdits })
-        .run()
-        .await;
-    assert!(run.trace().ends_with("turn ended Done"), "{}", run.trace());
-    assert_eq!(run.read("a.txt"), "x");
+async fn a_mode_that_allows_it_answers_no_question() {
+    let call = "{name: Write, input: {file_path: a.txt, content: x}}";
+    let script = format!("- reply: [tool: {call}]\n- reply: [text: Done.]");
+    let passing = |then| {
+        let harness = Harness::new().script(&script).prompt("go").unanswered();
+        harness.at("ask Write", Op::SetMode { mode: Mode::AcceptEdits }).at("mode acceptEdits", then).run()
+    };
+    // On the way to plan mode somebody passes one that allows edits.
+    let passed = passing(Op::SetMode { mode: Mode::Plan }).await;
+    assert!(!passed.project().join("a.txt").exists(), "{}", passed.trace());
+    assert!(passed.trace().contains("✗ no longer allowed: Write a.txt"), "{}", passed.trace());
+    let stayed = passing(Op::Interrupt).await;
+    assert!(!stayed.project().join("a.txt").exists(), "{}", stayed.trace());
+    let answered = Harness::new().script(&script).answer(Answer::Yes).prompt("go");
+    let answered = answered.at("ask Write", Op::SetMode { mode: Mode::AcceptEdits }).run().await;
+    assert_eq!(answered.read("a.txt"), "x");
+    assert!(answered.trace().contains("✓ you allowed once: Write a.txt"), "{}", answered.trace());
 }
 
 #[tokio::test]

@@ -31,8 +31,8 @@ pub(super) enum Admission {
 enum Waited {
     /// By a person; none when the turn was interrupted.
     Answer(Option<Answer>),
-    /// By a change of mode.
-    Decided(Decision),
+    /// By a mode or a rule that forbids the call.
+    Forbidden(Decision),
 }
 
 /// Whether the call runs after this answer.
@@ -175,10 +175,10 @@ impl Agent {
         };
         let answer = match self.wait(&ready, question, mailbox, cancel).await? {
             Waited::Answer(answer) => answer,
-            Waited::Decided(decision) if decision.behavior == Behavior::Allow => {
-                return Ok(Admission::Run(Ready { quiet_git: decision.quiet_git, ..ready }));
+            Waited::Forbidden(decision) => {
+                self.decided_call((false, Decider::Change, Lasts::Once), &what, mailbox).await?;
+                return Ok(self.denied(&ready, &decision));
             }
-            Waited::Decided(decision) => return Ok(self.denied(&ready, &decision)),
         };
         // Only what was offered can be chosen.
         let answer = answer.map(|answer| match answer {
@@ -225,7 +225,8 @@ impl Agent {
         })
     }
 
-    /// Waits for the answer. A mode change meanwhile decides anew, and may make the question pointless.
+    /// Waits for the answer. What changes meanwhile may forbid the call, and never allows it: whoever passes a looser mode,
+    /// or allows another call, has not read this question.
     async fn wait(
         &mut self,
         ready: &Ready,
@@ -245,19 +246,18 @@ impl Agent {
             };
             self.take_mode(mailbox).await?;
             let decision = self.decide_ready(ready);
+            let forbidden = decision.behavior == Behavior::Deny;
             match answer {
-                // A yes in the old mode is none in the new one.
-                Some(Some(answer)) if allows(&answer) && decision.behavior == Behavior::Deny => {
-                    return Ok(Waited::Decided(decision));
-                }
+                // A yes in the old mode is a no in the new one.
+                Some(Some(answer)) if allows(&answer) && forbidden => return Ok(Waited::Forbidden(decision)),
                 Some(answer) => return Ok(Waited::Answer(answer)),
-                None if decision.behavior == Behavior::Ask => {}
-                None => {
+                None if forbidden => {
                     open.cancel();
                     // An answer that arrived in this very moment is too late.
                     let _ = asked.await;
-                    return Ok(Waited::Decided(decision));
+                    return Ok(Waited::Forbidden(decision));
                 }
+                None => {}
             }
         }
     }

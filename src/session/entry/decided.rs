@@ -44,6 +44,8 @@ pub enum Decider {
     User,
     /// A PermissionRequest hook, in the user's place.
     Hook,
+    /// A mode or a path that changed while the question was open.
+    Change,
     /// There was nobody to ask.
     Nobody,
 }
@@ -97,6 +99,7 @@ impl fmt::Display for Decided {
         match self.by {
             Decider::User => write!(f, "{mark} you {}", self.did())?,
             Decider::Hook => write!(f, "{mark} a hook {}", self.did())?,
+            Decider::Change => write!(f, "{mark} no longer allowed")?,
             Decider::Nobody => write!(f, "{mark} nobody could be asked")?,
         }
         if let Some(agent) = &self.agent {
