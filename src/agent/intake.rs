@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Agent;
 use super::mailbox::{Mailbox, Prompt};
-use super::memory::{self, Memory};
+use super::memory::{self, Asked, Memory};
 use super::prompt::{self, opens};
 use crate::message::{Attachment, Block, CallId, Content, Effect, Kind, MemoryCause, Message, Outcome};
 use crate::permission::{self, Access, Behavior, Disk, Mode, Query};
@@ -71,7 +71,7 @@ impl Agent {
         (decision.behavior, decision.reasons.into_iter().next().unwrap_or_default())
     }
 
-    /// Asks for imports from outside the project, and loads what was allowed.
+    /// Asks for files that are not read without a word, and loads what was allowed.
     async fn imports(
         &mut self,
         memory: Memory,
@@ -83,8 +83,8 @@ impl Agent {
             let text = format!("{} was not read as a memory file: {reason}", file.display());
             mailbox.emit(Event::Notice { text }).await;
         }
-        for (file, import) in memory.outside {
-            let question = Question::Import { file, import: import.clone() };
+        for Asked { from: file, path: import, reason } in memory.asked {
+            let question = Question::Import { file, import: import.clone(), reason };
             if matches!(mailbox.ask(question, cancel).await, Some(Answer::Yes | Answer::Always { .. })) {
                 files.append(&mut self.load(|loader, _, judge| loader.import(&import, judge)).files);
             }

@@ -27,11 +27,19 @@ pub struct MemoryFile {
 pub struct Memory {
     /// In the order in which the model reads them: the user's own first, then from the root of the project down.
     pub files: Vec<MemoryFile>,
-    /// Files that lead outside the project, or that a rule asks for, and that nobody allowed yet: importing file (or the
-    /// file itself, where it is a link) and the file.
-    pub outside: Vec<(PathBuf, PathBuf)>,
+    /// Files that nobody allowed yet and that lead outside the project, may hold secrets, or that a rule asks for.
+    pub asked: Vec<Asked>,
     /// Files that rules deny or that may hold secrets, with the reason: they are left out.
     pub denied: Vec<(PathBuf, String)>,
+}
+
+/// A memory file that is read only once the user allows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The file that imports it, or itself, where it is a link.
+    pub from: PathBuf,
+    pub path: PathBuf,
+    pub reason: String,
 }
 
 /// Who put a file where it is.
@@ -129,8 +137,8 @@ impl Loader {
         let whose = if self.is_own(&real, from, path) { Whose::Own } else { Whose::Any };
         match judge(path, whose) {
             (Behavior::Deny, reason) => return memory.denied.push((path.to_path_buf(), reason)),
-            (Behavior::Ask, _) if !self.allowed.contains(path) => {
-                return memory.outside.push((from.to_path_buf(), path.to_path_buf()));
+            (Behavior::Ask, reason) if !self.allowed.contains(path) => {
+                return memory.asked.push(Asked { from: from.to_path_buf(), path: path.to_path_buf(), reason });
             }
             _ => {}
         }
@@ -269,10 +277,7 @@ mod tests {
             .iter()
             .map(|file| file.path.strip_prefix(&base).unwrap().to_string_lossy().into_owned())
             .collect();
-        assert_eq!(
-            (got.iter().map(String::as_str).collect::<Vec<_>>(), memory.outside.len()),
-            (want.to_vec(), outside)
-        );
+        assert_eq!((got.iter().map(String::as_str).collect::<Vec<_>>(), memory.asked.len()), (want.to_vec(), outside));
     }
 
     #[test]
@@ -349,7 +354,7 @@ mod tests {
         let memory = loader.start(&project, &judge);
         let loaded: Vec<_> = memory.files.iter().map(|file| file.path.strip_prefix(&base).unwrap()).collect();
         assert_eq!(loaded, [Path::new("AGENTS.md"), Path::new("project/AGENTS.md")]);
-        assert_eq!(memory.outside.len(), 3, "{:?}", memory.outside);
+        assert_eq!(memory.asked.len(), 3, "{:?}", memory.asked);
     }
 
     #[cfg(unix)]
@@ -373,7 +378,7 @@ mod tests {
         let judge = |path: &Path, whose: Whose| judged(path, &project, whose);
         let memory = loader.start(&project, &judge);
         assert_eq!(memory.files.iter().map(|file| file.path.clone()).collect::<Vec<_>>(), [project.join("AGENTS.md")]);
-        let asked: Vec<_> = memory.outside.iter().map(|(_, file)| file.clone()).collect();
+        let asked: Vec<_> = memory.asked.iter().map(|asked| asked.path.clone()).collect();
         assert_eq!(asked, [home.join("secret.md"), project.join("CLAUDE.md")]);
         assert_eq!(memory.denied, [(project.join(".env"), "rule".to_owned())]);
         let below = loader.below(&project.join("sub/x"), &judge);

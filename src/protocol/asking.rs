@@ -35,7 +35,7 @@ pub enum Question {
         reasons: Vec<String>,
         /// What "don't ask again" would save; empty when nothing fitting can be suggested.
         suggestions: Vec<String>,
-        /// It is an edit that mode `acceptEdits` would let run: `Answer::AllEdits` is possible.
+        /// It is an edit that mode `edits` would let run: `Answer::AllEdits` is possible.
         all_edits: bool,
     },
     /// Use what is new in what this folder brings along? What the user agreed to earlier is kept whatever the answer; what
@@ -47,8 +47,14 @@ pub enum Question {
     Repeated { tool: String, title: String, times: u32 },
     /// Another process writes this session: fork it, or read only?
     Locked { session: String },
-    /// A memory file imports a file outside the project.
-    Import { file: PathBuf, import: PathBuf },
+    /// A memory file imports a file that is not read without a word.
+    Import {
+        file: PathBuf,
+        import: PathBuf,
+        /// Why it is not read without a word.
+        #[serde(default)]
+        reason: String,
+    },
     /// The model wants to plan before it changes anything: yes or no.
     EnterPlan { reason: Option<String> },
     /// The plan is written: carry it out? Answered by `Answer::Approve`, or `No` to keep planning. The file may be edited
@@ -108,7 +114,7 @@ pub enum GrantScope {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Answer {
     Yes,
-    /// Yes, and the session goes on in mode `acceptEdits`; a no where the question does not offer it.
+    /// Yes, and the session goes on in mode `edits`; a no where the question does not offer it.
     AllEdits,
     /// Yes, and these rules from now on.
     Always {

@@ -89,7 +89,7 @@ fn questions() -> Vec<Question> {
         Question::LocalServer { url: "http://127.0.0.1:1".into(), model: "m".into() },
         Question::Repeated { tool: "LS".into(), title: ".".into(), times: 5 },
         Question::Locked { session: "id".into() },
-        Question::Import { file: "/p/AGENTS.md".into(), import: "/etc/x".into() },
+        Question::Import { file: "/p/AGENTS.md".into(), import: "/etc/x".into(), reason: "it is outside".into() },
         Question::EnterPlan { reason: Some("many files".into()) },
         Question::Plan { plan: "# Do it".into(), path: "/h/plans/p.md".into() },
         Question::Choices { questions: vec![choices()] },

@@ -69,7 +69,7 @@ pub(super) fn title(question: &Question) -> String {
         Question::LocalServer { .. } => "A local model server was found".to_owned(),
         Question::Repeated { tool, times, .. } => format!("{tool} gave the same result {times} times"),
         Question::Locked { .. } => "This session is open in another process".to_owned(),
-        Question::Import { .. } => "A memory file imports a file from outside".to_owned(),
+        Question::Import { .. } => "A memory file wants to import another file".to_owned(),
         Question::EnterPlan { .. } => "The agent wants to plan first".to_owned(),
         Question::Plan { .. } => "The plan is ready".to_owned(),
         Question::Choices { questions } => match questions.as_slice() {
@@ -136,9 +136,12 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
         Question::Locked { session } => {
             lines.extend(text(&format!("Session {session} is being written by another process.")));
         }
-        Question::Import { file, import } => {
+        Question::Import { file, import, reason } => {
             lines.extend(text(&format!("{} imports", file.display())));
             lines.extend(code(&import.to_string_lossy()));
+            if !reason.is_empty() {
+                lines.extend(dim(&format!("· {reason}")));
+            }
             lines.extend(dim("Its text goes to the model."));
         }
         Question::EnterPlan { reason } => {
