@@ -38,6 +38,10 @@ pub enum Outcome {
 
 /// Columns of the type of a sub-agent that asks, and of what it works on.
 const ABOUT: usize = 24;
+/// Columns below which no title tells what is asked.
+const NARROW: u16 = 20;
+/// What stands in the place of a question that cannot be read.
+const CRAMPED: &str = "Make the window larger to answer · Esc no";
 /// Columns of a choice's mark and digit.
 const DIGIT: usize = 5;
 
@@ -50,6 +54,8 @@ pub struct Dialog {
     /// It needs the whole screen, which has this size.
     covers: bool,
     size: (u16, u16),
+    /// There is no room for its title and a row of what it is about: nothing but a no is taken.
+    cramped: bool,
     /// Which of several questions it is: `2 of 3`.
     place: String,
 }
@@ -75,7 +81,7 @@ impl Dialog {
             Question::Choices { questions } => Panel::Choices(Box::new(Form::new(questions))),
             question => Panel::Plain(Box::new(Plain::new(question, headline.clone()))),
         };
-        Dialog { id: ask.id, headline, panel, covers: false, size: (0, 0), place: String::new() }
+        Dialog { id: ask.id, headline, panel, covers: false, size: (0, 0), cramped: false, place: String::new() }
     }
 
     pub fn id(&self) -> AskId {
@@ -119,10 +125,15 @@ impl Dialog {
 
     /// Takes a key; `size` is what the dialog may take of the screen.
     pub fn key(&mut self, key: KeyEvent, size: (u16, u16), theme: &Theme) -> Outcome {
-        match &mut self.panel {
+        let outcome = match &mut self.panel {
             Panel::Plain(plain) => plain.key(key, size, theme),
             Panel::Plan(review) => review.key(key, size, theme),
             Panel::Choices(form) => form.key(key, size, theme),
+        };
+        match outcome {
+            Outcome::Answered(Answer::No { .. }) => outcome,
+            Outcome::Answered(_) | Outcome::Together if self.cramped => Outcome::Open,
+            outcome => outcome,
         }
     }
 
@@ -198,6 +209,12 @@ impl Dialog {
         if let Panel::Plain(plain) = &mut self.panel {
             plain.fit(size.0, area, theme);
         }
+        self.cramped = size.0 < NARROW
+            || !match &self.panel {
+                Panel::Plain(plain) => plain.legible(size.0, area, theme),
+                Panel::Plan(review) => review.legible(size.0, area, theme),
+                Panel::Choices(_) => Form::legible(area),
+            };
     }
 
     /// Rows that it wants at a width, at most `most`.
@@ -211,6 +228,10 @@ impl Dialog {
 
     /// Draws it; `word` is a short word to the user that takes the place of the keys.
     pub fn draw(&self, area: Rect, buf: &mut Buffer, word: Option<&str>, theme: &Theme) -> Option<Position> {
+        if self.cramped {
+            paint::lines(buf, area, &paint::folded(CRAMPED, usize::from(area.width), theme.warning));
+            return None;
+        }
         match &self.panel {
             Panel::Plain(plain) => plain.draw(area, buf, (word, &self.place), theme),
             Panel::Plan(review) => review.draw(area, buf, word, theme),

@@ -78,6 +78,11 @@ impl Form {
         Form { pages: questions.into_iter().map(Page::new).collect(), at: 0, scroll: None }
     }
 
+    /// Whether the question and an option have room.
+    pub(super) fn legible(height: u16) -> bool {
+        room(height) > 1
+    }
+
     pub(super) fn writing(&self) -> bool {
         self.pages.get(self.at).is_some_and(Page::in_own)
     }

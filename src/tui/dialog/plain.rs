@@ -183,6 +183,12 @@ impl Plain {
         self.fits = self.layout(width, height, theme).room >= self.body(width, theme).len();
     }
 
+    /// Whether its title and a row of what it is about have room.
+    pub(super) fn legible(&self, width: u16, height: u16, theme: &Theme) -> bool {
+        let Layout { title, room, .. } = self.layout(width, height, theme);
+        title > 0 && room >= self.body(width, theme).len().min(1)
+    }
+
     /// It stands on the screen, so wide and so high. True when something can be chosen now that could not be before.
     pub(super) fn drawn(&mut self, width: u16, height: u16, theme: &Theme) -> bool {
         let before = (self.unread(), self.read);
@@ -260,7 +266,7 @@ impl Plain {
     }
 
     /// Shares the rows out. The choices go before the body: without them nobody gets out. But some of the body has to be
-    /// there: nobody could read it otherwise.
+    /// there, and the title next: nobody would know otherwise what is allowed.
     fn layout(&self, width: u16, height: u16, theme: &Theme) -> Layout {
         let height = height as usize;
         let body = self.body(width, theme).len();
@@ -269,7 +275,7 @@ impl Plain {
             choices = self.choice_lines(width, 1, theme);
         }
         let spare = height.saturating_sub(choices.len() + body.min(1));
-        let title = u16::from(spare >= 2);
+        let title = u16::from(spare >= 1);
         let room = height.saturating_sub(spare.min(2) + choices.len());
         Layout { title, room, choices }
     }

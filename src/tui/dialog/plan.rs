@@ -210,6 +210,11 @@ impl Review {
         lines
     }
 
+    /// Whether a row of the plan has room.
+    pub(super) fn legible(&self, width: u16, height: u16, theme: &Theme) -> bool {
+        self.page(width, height, theme) > 0
+    }
+
     /// Rows of the plan that fit.
     fn page(&self, width: u16, height: u16, theme: &Theme) -> usize {
         let rule = usize::from(height >= ROOMY);

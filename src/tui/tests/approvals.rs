@@ -241,3 +241,46 @@ fn the_whole_diff_opens_and_stays_at_every_width() {
     run.event(ask(1, "ls", &[])).live().keys("d");
     assert_eq!((run.app.pager().is_none(), run.app.draft().as_str()), (true, "d"));
 }
+
+#[test]
+fn nothing_is_allowed_that_has_no_room_on_the_screen() {
+    let questions = || {
+        let asked = |id, question| Event::Ask(Ask { id: AskId(id), question, asker: None });
+        let options = vec![ChoiceOption { label: "x".into(), description: String::new() }];
+        let choices = Choices { header: "H".into(), question: "Which?".into(), multi: false, options };
+        [
+            edit(1, "src/main.rs"),
+            ask(1, "rm -rf /", &[]),
+            asked(
+                1,
+                Question::Import {
+                    file: "/w/AGENTS.md".into(),
+                    import: "/etc/x".into(),
+                    reason: "it is outside".into(),
+                },
+            ),
+            asked(1, Question::LocalServer { url: "http://127.0.0.1:1".into(), model: "m".into() }),
+            asked(1, Question::Plan { plan: "# Plan\n".into(), path: "/w/p.md".into() }),
+            asked(1, Question::Choices { questions: vec![choices] }),
+        ]
+    };
+    let smallest = [7, 5, 5, 5, 7, 6];
+    for (question, smallest) in questions().into_iter().zip(smallest) {
+        for (width, height) in (1..smallest).map(|height| (40, height)).chain([(12, 24), (80, 24)]) {
+            let mut run = Run::new(width, height);
+            run.event(question.clone()).live();
+            for keys in ["y", "1", "<enter>", "<right><enter>", "<backtab>"] {
+                if !run.app.asks.is_empty() {
+                    run.keys(keys);
+                }
+            }
+            let (room, what) = (width == 80, format!("{question:?} {width}x{height}"));
+            assert_eq!(run.sent().contains("answer"), room, "{what}");
+            if !room {
+                let said = run.screen().contains("Make the") || super::reviews::over(&run).contains("Make the");
+                assert!(said, "{what}: {}", run.screen());
+                assert!(run.keys("<esc>").sent().contains(r#""answer":{"type":"no""#), "{what}");
+            }
+        }
+    }
+}

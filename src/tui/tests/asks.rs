@@ -46,7 +46,7 @@ fn kinds() -> Vec<Question> {
         Question::LocalServer { url: "http://127.0.0.1:11434".into(), model: "m".into() },
         Question::Repeated { tool: "Bash".into(), title: "ls".into(), times: 5 },
         Question::Locked { session: "s".into() },
-        Question::Import { file: "/w/AGENTS.md".into(), import: "/etc/x".into() },
+        Question::Import { file: "/w/AGENTS.md".into(), import: "/etc/x".into(), reason: "it is outside".into() },
         Question::EnterPlan { reason: None },
         Question::Plan { plan: "# Plan\n".into(), path: "/w/p.md".into() },
         Question::Choices { questions: vec![choices(false)] },
@@ -403,7 +403,7 @@ fn a_yes_waits_for_the_end_of_the_text() {
     let long: String = (1..=30).map(|n| format!("echo {n} && \\\n")).collect::<String>() + "rm -rf /";
     let uses = (1..=40).map(|n| format!("hook {n}")).collect();
     let trust = Question::Trust { folder: "/w".into(), uses, kept: Vec::new(), gone: Vec::new() };
-    for size in [(40, 12), (80, 24), (40, 6), (20, 5)] {
+    for size in [(40, 12), (80, 24), (40, 6), (20, 6)] {
         for (question, yes) in [(permission(&long, None), "1<enter>"), (trust.clone(), "1<enter>")] {
             let mut run = Run::new(size.0, size.1);
             run.question(1, question.clone()).live().keys(yes);
@@ -411,7 +411,7 @@ fn a_yes_waits_for_the_end_of_the_text() {
             let read = (0..120).any(|_| !run.keys(" ").frame().keys("1").answers().is_empty());
             assert!(read, "{size:?} {question:?}");
         }
-        // A no is free; so is a diff, which can be undone.
+        // A no is free; so is a diff that something can be seen of, since it can be undone.
         let mut run = Run::new(size.0, size.1);
         run.question(1, permission(&long, None)).live().keys("<esc>");
         assert_eq!(run.answers().len(), 1);
@@ -419,7 +419,7 @@ fn a_yes_waits_for_the_end_of_the_text() {
         let diff = FileDiff { path: "a.txt".into(), unified, added: 90, removed: 0, created: false };
         let mut run = Run::new(size.0, size.1);
         run.question(1, permission("a.txt", Some(diff))).live().keys("1");
-        assert_eq!(run.answers().len(), 1);
+        assert_eq!(run.answers().len(), usize::from(size.1 > 6));
     }
 }
 

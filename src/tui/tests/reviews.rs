@@ -22,7 +22,7 @@ fn plan(run: &mut Run, plan: &str) {
 }
 
 /// The alternate screen as text; rules are cut.
-fn over(run: &Run) -> String {
+pub(super) fn over(run: &Run) -> String {
     let (width, height) = run.app.size;
     let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
     let cursor = view::draw_over(&run.app, buf.area, &mut buf);
