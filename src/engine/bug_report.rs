@@ -8,6 +8,7 @@ use regex::Regex;
 
 use super::builtins::fenced;
 use super::{Engine, doctor};
+use crate::permission::{Behavior, Entry};
 use crate::stdx::address::bare;
 use crate::stdx::ansi::visible;
 use crate::stdx::fs::replace_private;
@@ -57,8 +58,12 @@ impl Engine {
         }
         let mut settings = String::new();
         for key in self.loaded.given_keys() {
-            let explained = self.loaded.explain(&key).unwrap_or_default();
-            settings.push_str(&if secret_key(&key) { format!("{key} = {HIDDEN}\n") } else { explained });
+            let explained = || self.loaded.explain(&key).unwrap_or_default();
+            settings.push_str(&match RULES.iter().find(|(rules, _)| *rules == key) {
+                Some((_, behavior)) => format!("{key} = {}\n", self.tools_of(*behavior)),
+                None if secret_key(&key) => format!("{key} = {HIDDEN}\n"),
+                None => explained(),
+            });
         }
         let log = last_lines(&paths.state_dir).unwrap_or_else(|error| format!("cannot be read: {error}"));
         let doctor = doctor::to_text(&self.findings().await);
@@ -70,7 +75,23 @@ impl Engine {
             self.loaded.config.secret_env().iter().filter_map(|name| self.setup.env.get(name)).collect();
         redact(&text, &secrets, paths.user_home.as_deref())
     }
+
+    /// The tools that rules are about, without what they say of them.
+    fn tools_of(&self, behavior: Behavior) -> String {
+        let entries = self.agent.policy.rules.entries().iter().filter(|entry| entry.behavior == behavior);
+        let tools: Vec<String> = entries
+            .map(|Entry { rule, source, .. }| {
+                let whole = rule.to_string() == rule.tool();
+                format!("{}{} from {source}", rule.tool(), if whole { "" } else { "([hidden])" })
+            })
+            .collect();
+        tools.join(", ")
+    }
 }
+
+/// Settings that hold rules. They come of commands that were run, which may hold anything.
+const RULES: [(&str, Behavior); 3] =
+    [("permissions.allow", Behavior::Allow), ("permissions.ask", Behavior::Ask), ("permissions.deny", Behavior::Deny)];
 
 /// Whether a setting's value may be a key, whatever it looks like.
 fn secret_key(key: &str) -> bool {
@@ -92,6 +113,7 @@ fn redact(text: &str, secrets: &[&str], home: Option<&Path>) -> String {
         (r"\bAIza[A-Za-z0-9_\-]{16,}", HIDDEN),
         (r"\bAKIA[A-Z0-9]{12,}", HIDDEN),
         (r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-.]+", HIDDEN),
+        (r#"(permission rule )"(?:[^"\\]|\\.)*""#, "$1[hidden]"),
         (r"(?i)\b(bearer|basic)\s+[A-Za-z0-9+/=._\-]{6,}", "$1 [hidden]"),
         (r"(?i)\b([a-z_\-]*(?:api[_-]?key|token|secret|password|passwd))(\s*[=:]\s*)[^\s,;]{4,}", "$1$2[hidden]"),
     ] {
@@ -140,6 +162,7 @@ mod tests {
         check("https://x.example/?q=1&api_key=hunter22", "https://x.example/?[hidden]");
         check("OPENAI_API_KEY=abcdef, x", "OPENAI_API_KEY=[hidden], x");
         check("my-token: xyzabc", "my-token: [hidden]");
+        check(r#"permission rule "Bsh(x -p \"a b\")": no"#, "permission rule [hidden]: no");
         check("api_key_env = \"OPENAI_API_KEY\"", "api_key_env = \"OPENAI_API_KEY\"");
         check("/home/me/x max_tokens = 5", "~/x max_tokens = 5");
         check("ghp_0123456789abcdef", "[hidden]");

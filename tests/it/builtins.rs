@@ -167,7 +167,7 @@ fn a_bug_report_names_its_file_and_no_secret() {
         .env("MY_OWN_KEY", "quite-another-key")
         .home_file(
             ".config/cocode/config.toml",
-            "probe_local = false\nlog.level = 'debug'\nenv.TOKEN = 'in-the-env'\n[providers.mine]\nwire = 'openai-chat'\n\
+            "probe_local = false\npermissions.allow = ['Bash(curl -u me:rule-pass https://h)', 'Edit']\nlog.level = 'debug'\nenv.TOKEN = 'in-the-env'\n[providers.mine]\nwire = 'openai-chat'\n\
              base_url = 'https://me:pass-word@h/v1'\napi_key_env = 'MY_OWN_KEY'\nheaders = { x-team = 'sesame-open' }\n\
              api_key_command = 'pass show mine-entry'\n",
         )
@@ -185,12 +185,14 @@ fn a_bug_report_names_its_file_and_no_secret() {
         "pass-word",
         "sesame",
         "mine-entry",
+        "rule-pass",
         "abcdefgh",
         "a private",
         &*program.home().to_string_lossy(),
     ] {
         assert!(!text.contains(secret), "{secret}\n{text}");
     }
+    assert!(text.contains("\npermissions.allow = Bash([hidden]) from config.toml, Edit from config.toml\n"), "{text}");
     for part in
         ["## Facts", "version: 0", "model: offline", "## Doctor", "providers.mine.wire = \"openai-chat\"", "## Log"]
     {
