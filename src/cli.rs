@@ -148,6 +148,9 @@ pub enum Sub {
         /// Where to; stdout when left out
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Replaces a file that exists
+        #[arg(long, requires = "output")]
+        force: bool,
         #[arg(long, value_enum, default_value_t)]
         format: ExportFormat,
     },

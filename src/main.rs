@@ -11,7 +11,7 @@ use cocode::config::{self, Loaded};
 use cocode::engine::{self, Begin, Setup};
 use cocode::headless::{self, Input, Output, Prompt};
 use cocode::permission::{self, Disk, Mode, Places, Sandbox, Trust};
-use cocode::session::{Session, index};
+use cocode::session::{self, Overwrite, Session, index};
 use cocode::stdx::ansi::Shown;
 use cocode::stdx::clock::Clocks;
 use cocode::stdx::{panics, process, secrecy};
@@ -74,8 +74,9 @@ fn run(cli: &Cli) -> Result<u8, Stop> {
         Some(Sub::Permissions(PermissionsCommand::Check { .. })) => {
             return check_permissions(&engine::places(&paths, &cwd, &[])).map_err(output);
         }
-        Some(Sub::Export { session, format, output: file }) => {
-            return export(&paths, session, *format, file.as_deref());
+        Some(Sub::Export { session, format, output: file, force }) => {
+            let overwrite = if *force { Overwrite::Forced } else { Overwrite::Never };
+            return export(&paths, session, *format, file.as_deref().map(|file| (file, overwrite)));
         }
         None => {}
     }
@@ -234,7 +235,7 @@ fn check_permissions(places: &Places) -> io::Result<u8> {
     Ok(code)
 }
 
-fn export(paths: &Paths, query: &str, format: cli::ExportFormat, file: Option<&Path>) -> Result<u8, Stop> {
+fn export(paths: &Paths, query: &str, format: cli::ExportFormat, file: Option<(&Path, Overwrite)>) -> Result<u8, Stop> {
     let failed = |error: cocode::session::Error| stop(1)(error.to_string());
     let id = index::resolve(&paths.home, query).map_err(failed)?;
     let session = Session::open_read_only(&paths.home, &id, std::time::SystemTime::now).map_err(failed)?;
@@ -244,11 +245,17 @@ fn export(paths: &Paths, query: &str, format: cli::ExportFormat, file: Option<&P
     }
     .map_err(failed)?;
     let write = |out: &mut dyn Write| out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    let written = match file {
+    let (written, to) = match file {
         // A terminal is a file, too.
-        Some(file) => std::fs::File::create(file).and_then(|file| write(&mut Shown::new(file))),
-        None => write(&mut Shown::new(io::stdout())),
+        Some((file, overwrite)) => (
+            session::export_file(file, overwrite).and_then(|file| write(&mut Shown::new(file))),
+            format!(" to {}", file.display()),
+        ),
+        None => (write(&mut Shown::new(io::stdout())), String::new()),
     };
-    written.map_err(|error| stop(1)(format!("cannot write the export: {error}")))?;
+    written.map_err(|error| {
+        let force = if error.kind() == io::ErrorKind::AlreadyExists { ": --force replaces it" } else { "" };
+        stop(1)(format!("cannot write the export{to}: {error}{force}"))
+    })?;
     Ok(0)
 }

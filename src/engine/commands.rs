@@ -9,9 +9,9 @@ use crate::commands::Builtin;
 use crate::hooks::{EndReason, StartSource};
 use crate::permission::{Behavior, Mode, Rule, Source};
 use crate::protocol::{Event, GrantScope, Item, RewindWhat};
-use crate::session::Restored;
 use crate::session::entry::{EntryKind, Restore, Seq, not_undone};
 use crate::session::index;
+use crate::session::{Overwrite, Restored};
 use crate::{config, session};
 
 impl Engine {
@@ -322,14 +322,7 @@ impl Engine {
         let json = path.extension().is_some_and(|extension| extension == "json");
         let text = if json { self.agent.session.to_json() } else { self.agent.session.to_markdown() };
         let written = text.map_err(|error| error.to_string()).and_then(|text| {
-            let mut options = std::fs::OpenOptions::new();
-            // What was said may hold secrets.
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut file = options
-                .write(true)
-                .create_new(true)
-                .open(&path)
+            let mut file = session::export_file(&path, Overwrite::Never)
                 .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
             std::io::Write::write_all(&mut file, text.as_bytes())
                 .map_err(|error| format!("cannot write {}: {error}", path.display()))

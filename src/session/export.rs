@@ -1,6 +1,9 @@
 //! A session as Markdown, or as JSON, for people and other programs.
 
 use std::fmt::Write;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -9,6 +12,29 @@ use super::history_view::read_history;
 use super::session::Session;
 use crate::message::{Block, Display, Kind, Message, Outcome, Role};
 use crate::protocol::{HistoryItem, Receipt};
+
+/// What happens to a file that an export would replace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overwrite {
+    Never,
+    Forced,
+}
+
+/// The file of an export, for its owner alone: what was said may hold secrets. A terminal or a pipe is only opened.
+///
+/// # Errors
+/// There is such a file already.
+pub fn export_file(path: &Path, overwrite: Overwrite) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let stream = path.metadata().is_ok_and(|meta| !meta.is_file());
+    match overwrite {
+        Overwrite::Never if !stream => options.create_new(true),
+        Overwrite::Never | Overwrite::Forced => options.create(true).truncate(true),
+    };
+    options.write(true).open(path)
+}
 
 impl Session {
     /// The whole session as Markdown: prompts, answers, calls with their results, and what left the conversation.

@@ -161,6 +161,21 @@ fn doctor_says_what_the_subcommand_says() {
 }
 
 #[test]
+fn an_export_replaces_a_file_only_by_force() {
+    let program = Program::new();
+    let script = program.script("s.yaml", "- reply: [text: Hello.]");
+    assert_eq!(program.run(&["-p", "go", "--offline-script", &script]).code, Some(0));
+    let file = program.project().join("notes.md");
+    let notes = || std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, "mine").unwrap();
+    let refused = program.run(&["export", "go", "-o", &file.to_string_lossy()]);
+    assert_eq!((refused.code, notes().as_str()), (Some(1), "mine"), "{}", refused.err);
+    assert!(refused.err.contains("--force replaces it"), "{}", refused.err);
+    let forced = program.run(&["export", "go", "--force", "-o", &file.to_string_lossy()]);
+    assert!(forced.code == Some(0) && notes().contains("Hello."), "{}", forced.err);
+}
+
+#[test]
 fn a_bug_report_names_its_file_and_no_secret() {
     let program = Program::new()
         .env("OPENAI_API_KEY", "hunter22-the-key")
