@@ -182,6 +182,21 @@ impl Composer {
         self.look_around(commands)
     }
 
+    /// Takes a key of a text that came in one go, where it would open or run a shell line: nobody may have read it. False
+    /// when it is a key like any other.
+    pub fn written(&mut self, key: KeyEvent) -> bool {
+        let shell = self.mode == Mode::Shell || self.editor.text().starts_with('!');
+        let text = match key.code {
+            KeyCode::Char('!') if self.is_empty() => "!",
+            KeyCode::Enter if shell => "\n",
+            _ => return false,
+        };
+        if self.search.is_none() {
+            self.editor.insert(text);
+        }
+        self.search.is_none()
+    }
+
     /// Takes pasted text; `image` is the file that it names, when it is an image that exists.
     pub fn paste(&mut self, text: &str, image: Option<PathBuf>, commands: &Registry) -> Reaction {
         let text = chip::tidy(text);

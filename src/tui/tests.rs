@@ -263,6 +263,24 @@ fn prompts_shell_lines_and_commands_are_sent() {
 }
 
 #[test]
+fn text_that_comes_in_one_go_runs_no_shell_line() {
+    for (before, text, draft) in [
+        ("", "!touch x\r", "!touch x\n"),
+        ("", "!touch x\r!touch y\r", "!touch x\n!touch y\n"),
+        ("!", "touch x\r", "!touch x\n"),
+        ("!touch", " x\r", "!touch x\n"),
+    ] {
+        let mut run = Run::new(80, 24);
+        run.keys(before);
+        for c in text.chars() {
+            let code = if c == '\r' { KeyCode::Enter } else { KeyCode::Char(c) };
+            run.msg(Msg::Written(KeyEvent::from(code)));
+        }
+        assert_eq!((run.sent().as_str(), run.app.draft().as_str()), ("", draft), "{before:?} {text:?}");
+    }
+}
+
+#[test]
 fn esc_and_ctrl_c_mean_what_the_moment_says() {
     let interrupt = r#"{"op":"interrupt"}"#;
     let check = |busy: bool, keys: &str, want: &str, left: &str| {

@@ -25,7 +25,12 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
         Msg::Key(key) => key_pressed(app, key, now),
         Msg::Written(key) => {
             let mut effects = asks::written(app, now);
-            effects.extend(key_pressed(app, key, now));
+            let below = app.pager.is_none() && app.asks.open().is_none() && app.picker.is_none();
+            if below && app.composer.written(key) {
+                app.asks.pressed(now);
+            } else {
+                effects.extend(key_pressed(app, key, now));
+            }
             effects
         }
         Msg::Paste { text, image } => paste(app, &text, image, now),

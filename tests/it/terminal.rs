@@ -200,7 +200,11 @@ fn popups_and_shell_lines() {
     screen.wait_for("the popup gone", |screen| !screen.contains("Writes the conversation"));
     screen.send(CTRL_U);
     screen.wait_text(READY);
-    screen.send("!echo from-the-$((40 + 2))\r");
+    screen.send("!");
+    screen.wait_text("── shell ──");
+    screen.send("echo from-the-$((40 + 2))");
+    screen.wait_text("2))");
+    screen.send("\r");
     screen.wait_text("from-the-42");
     screen.wait_text(READY);
     leave(&mut screen);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crossterm::event::{KeyCode, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent};
 
-use super::{Input, Token, character, clean_paste, key, plain};
+use super::{Input, Token, clean_paste, plain};
 
 /// Characters of one burst from which on they are a paste.
 pub(super) const CHARS: usize = 16;
@@ -53,8 +53,7 @@ impl Burst {
         self.typed = if is_text(byte) && byte != b'\r' { typed + 1 } else { 0 };
     }
 
-    /// Passes on what is held. One line with Enter behind it is typed ahead, or comes from a script, and is sent; Tab
-    /// likewise completes.
+    /// Passes on what is held. One line with Enter behind it is typed ahead, or comes from a script; Tab likewise completes.
     pub(super) fn end(&mut self, emit: &mut impl FnMut(Input)) {
         self.typed = 0;
         let held = std::mem::take(&mut self.held);
@@ -65,13 +64,8 @@ impl Burst {
             b'\t' if one_line => KeyCode::Tab,
             _ => return emit(Input::Paste(clean_paste(&held))),
         };
-        // As a key it may open a shell line.
-        let line = line.strip_prefix(b"!").map_or(line, |rest| {
-            emit(character('!'));
-            rest
-        });
         emit(Input::Paste(clean_paste(line)));
-        emit(key(code, KeyModifiers::NONE));
+        emit(Input::Written(KeyEvent::from(code)));
     }
 }
 
