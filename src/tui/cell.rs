@@ -11,17 +11,23 @@ pub mod thinking;
 
 use std::time::Duration;
 
+use ratatui::text::Line;
+
 use self::call::{Call, Shell};
 use self::compaction::Compacted;
 use self::note::{Note, Retry, Welcome};
 use self::prompt::Prompt;
 use self::skill::SkillText;
 use self::thinking::Thinking;
+use crate::stdx::text;
 use crate::tui::render::{Row, markdown};
 use crate::tui::theme::Theme;
 
 /// Bytes at the end of a reply that are looked at for its last rows.
 const LIVE: usize = 16 * 1024;
+
+/// Bytes at the end of one text that the transcript view lays out: some thousand rows.
+const WHOLE: usize = 64 * 1024;
 
 /// How much of a cell is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,13 +65,45 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// What is drawn of it: its last lines while something before it still runs.
-    fn part(&self, detail: Detail) -> &str {
-        let Detail::Live { .. } = detail else { return &self.source };
-        let from = self.source.ceil_char_boundary(self.source.len().saturating_sub(LIVE));
-        let line = if from == 0 { 0 } else { self.source[from..].find('\n').map_or(0, |end| end + 1) };
-        &self.source[from + line..]
+    /// Its last lines while something before it still runs, and in the transcript view.
+    fn rows(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
+        let part = match detail {
+            Detail::Folded => &self.source,
+            Detail::Live { .. } => end_of(&self.source, LIVE),
+            Detail::Whole => end_of(&self.source, WHOLE),
+        };
+        let before = &self.source[..self.source.len() - part.len()];
+        // Its end may lie within a block of code that began before.
+        let fences = before.lines().filter(|line| line.starts_with("```"));
+        let open = detail == Detail::Whole && fences.count() % 2 == 1;
+        let rows = if open {
+            markdown::render(&format!("```\n{part}"), width, theme)
+        } else {
+            markdown::render(part, width, theme)
+        };
+        match detail {
+            Detail::Whole => left_out(before.len(), width, theme).into_iter().chain(rows).collect(),
+            Detail::Folded | Detail::Live { .. } => rows,
+        }
     }
+}
+
+/// The last lines of a text, about so many bytes. One line that is longer is cut within.
+fn end_of(text: &str, bytes: usize) -> &str {
+    let from = text.ceil_char_boundary(text.len().saturating_sub(bytes));
+    let end = text[from..].find('\n').filter(|end| from > 0 && *end < bytes / 4);
+    &text[from + end.map_or(0, |end| end + 1)..]
+}
+
+/// What the transcript view shows of a text, and the row above it where that is not all.
+fn whole<'a>(text: &'a str, width: usize, theme: &Theme) -> (&'a str, Option<Row>) {
+    let part = end_of(text, WHOLE);
+    (part, left_out(text.len() - part.len(), width, theme))
+}
+
+fn left_out(bytes: usize, width: usize, theme: &Theme) -> Option<Row> {
+    let words = format!("… {} kB before this: /export writes all of it", bytes.div_ceil(1024));
+    (bytes > 0).then(|| Row::from(Line::styled(text::truncate(&words, width).into_owned(), theme.dim)))
 }
 
 impl Cell {
@@ -90,7 +128,7 @@ impl Cell {
             Cell::Prompt(prompt) => prompt.rows(width, theme, detail),
             Cell::Skill(skill) => skill.rows(width, theme, detail),
             Cell::Thinking(thinking) => thinking.rows(width, theme, detail),
-            Cell::Reply(reply) => markdown::render(reply.part(detail), width, theme),
+            Cell::Reply(reply) => reply.rows(width, theme, detail),
             Cell::Call(call) => call.rows(width, theme, detail),
             Cell::Shell(shell) => shell.rows(width, theme, detail),
             Cell::Retry(retry) => retry.rows(width, theme, detail),

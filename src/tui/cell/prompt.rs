@@ -24,9 +24,13 @@ pub struct Prompt {
 
 impl Prompt {
     pub(super) fn rows(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
-        let text = text::clean(self.text.trim_end());
+        let (part, left_out) = match detail {
+            Detail::Whole => super::whole(self.text.trim_end(), width, theme),
+            Detail::Folded | Detail::Live { .. } => (self.text.trim_end(), None),
+        };
         let prefix = Prefix::hanging("> ", theme.accent);
-        let mut rows = wrap::plain(&text, theme.prompt, width, &prefix);
+        let mut rows = wrap::plain(&text::clean(part), theme.prompt, width, &prefix);
+        rows.splice(0..0, left_out);
         if rows.len() > MAX_ROWS && detail != Detail::Whole {
             let more = format!("  … +{} lines (ctrl+o)", rows.len() - HEAD - TAIL);
             let fold = Row::from(Line::styled(text::truncate(&more, width).into_owned(), theme.dim));

@@ -214,3 +214,37 @@ fn times_are_spelled_as_people_do() {
     check(3599, "59m 59s");
     check(7260, "2h 1m");
 }
+
+#[test]
+fn the_view_lays_out_the_end_of_what_is_long() {
+    let code = format!("```rust\n{}```\nThe end.\n", "let a = 1;\n".repeat(100_000));
+    let floods = [
+        "漢".repeat(7_000_000),
+        "- item\n".repeat(300_000),
+        "---\n\n".repeat(200_000),
+        "\x1b[31m\u{202e}".repeat(500_000),
+        code,
+        format!("{}\n", "x".repeat(5_000_000)),
+    ];
+    for text in floods {
+        let thinking = Thinking { source: text.clone(), since: None, took: None, tokens: None, closed: true };
+        for cell in [
+            Cell::Reply(Reply { source: text.clone(), closed: true }),
+            Cell::Prompt(Prompt { text: text.clone(), media: Vec::new() }),
+            Cell::Thinking(thinking),
+        ] {
+            let rows = cell.rows(80, &Theme::dark(), Detail::Whole);
+            let start: String = text.chars().take(8).collect();
+            assert!((2..=WHOLE / 2).contains(&rows.len()), "{start:?}: {} rows", rows.len());
+            assert!(shown(&rows[..2]).contains("kB before this"), "{start:?}");
+        }
+    }
+}
+
+#[test]
+fn a_block_of_code_that_began_before_is_still_code() {
+    let code = format!("```rust\n{}```\n**The end.**\n", "let **a** = 1;\n".repeat(10_000));
+    let rows = Cell::Reply(Reply { source: code, closed: true }).rows(80, &Theme::dark(), Detail::Whole);
+    let text = shown(&rows[rows.len() - 4..]);
+    assert!(text.contains("let **a** = 1;") && text.ends_with("The end."), "{text}");
+}

@@ -63,7 +63,9 @@ impl Thinking {
         let mut rows = vec![Row::from(Line::from(wrap::clip(title, width)))];
         match detail {
             Detail::Whole => {
-                rows.extend(wrap::plain(&text::clean(self.source.trim()), theme.thinking, width, &prefix));
+                let (part, left_out) = super::whole(self.source.trim(), width, theme);
+                rows.extend(left_out);
+                rows.extend(wrap::plain(&text::clean(part), theme.thinking, width, &prefix));
             }
             Detail::Live { lines, .. } if !self.closed => {
                 let from = self.source.len().saturating_sub(TAIL);
