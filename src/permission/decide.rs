@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::{Files, Remembered};
 use super::line;
-use super::places::{Places, in_real_folder};
+use super::places::{Places, Twin, in_real_folder};
 use super::rule::{Entry, Rule, RuleSet, Source, Strictness};
 use super::suggest;
 use super::{Access, Behavior, Mode};
@@ -149,7 +149,7 @@ pub(super) fn read(query: &Query, tool: &str, path: &Path, files: &dyn Files) ->
     if query.mode == Mode::Bypass {
         return Verdict::new(Behavior::Allow, "mode bypassPermissions");
     }
-    if let Some(reason) = places.private(path, files) {
+    if let Some(reason) = places.private(path, files).or_else(|| places.twin(path, Twin::Secret, files)) {
         return Verdict::firm(reason);
     }
     if let Some(reason) = query.path_rule(Behavior::Allow, tool, path, files) {
@@ -194,7 +194,7 @@ pub(super) fn write(query: &Query, tool: &str, path: &Path, files: &dyn Files) -
     if let Some(reason) = query.path_rule(Behavior::Ask, tool, path, files) {
         return Verdict::firm(reason);
     }
-    if let Some(reason) = places.protected(path, files) {
+    if let Some(reason) = places.protected(path, files).or_else(|| places.twin(path, Twin::Any, files)) {
         return Verdict::firm(reason);
     }
     if query.mode == Mode::Bypass {

@@ -22,6 +22,11 @@ pub trait Files {
     /// Whether the path itself is a plain file: no folder, no link, and not missing.
     fn is_file(&self, path: &Path) -> bool;
 
+    /// Which file it is, where it has other names, too.
+    fn shared(&self, _path: &Path) -> Option<(u64, u64)> {
+        None
+    }
+
     /// The names in a folder, for globs; empty when it cannot be listed, at most [`MAX_NAMES`].
     fn names(&self, folder: &Path) -> Vec<String>;
 
@@ -57,6 +62,14 @@ impl Files for Disk {
 
     fn is_file(&self, path: &Path) -> bool {
         std::fs::symlink_metadata(path).is_ok_and(|data| data.is_file())
+    }
+
+    #[cfg(unix)]
+    fn shared(&self, path: &Path) -> Option<(u64, u64)> {
+        use std::os::unix::fs::MetadataExt;
+
+        let data = std::fs::symlink_metadata(path).ok()?;
+        (data.is_file() && data.nlink() > 1).then(|| (data.dev(), data.ino()))
     }
 
     fn names(&self, folder: &Path) -> Vec<String> {
@@ -139,6 +152,10 @@ impl Files for Remembered<'_> {
 
     fn is_file(&self, path: &Path) -> bool {
         self.files.is_file(path)
+    }
+
+    fn shared(&self, path: &Path) -> Option<(u64, u64)> {
+        self.files.shared(path)
     }
 
     fn names(&self, folder: &Path) -> Vec<String> {

@@ -33,6 +33,15 @@ pub struct Places {
     pub free_writes: Vec<PathBuf>,
 }
 
+/// Which other names of a file count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Twin {
+    /// Those of secrets: it would be read.
+    Secret,
+    /// Those of what is protected, too: it would be written.
+    Any,
+}
+
 /// Most names that are looked at before a folder is removed as a whole.
 const MAX_REMOVED: usize = 5_000;
 
@@ -85,6 +94,38 @@ impl Places {
         }
         let run = self.run.iter().any(|file| under(&lexical, file) || under(&real, &files.resolve(file)));
         run.then(|| format!("{} is run by a hook or a setting of this folder", shown(path)))
+    }
+
+    /// Why a file with several names asks: one of the others is protected or a secret, in the workspace, at home or among our
+    /// own. Looked for only where there are others, and no further than so many names.
+    pub(super) fn twin(&self, path: &Path, which: Twin, files: &dyn Files) -> Option<String> {
+        let real = files.resolve(path);
+        let own = files.shared(&real)?;
+        let below = |base: &Path, names: &[&[&str]]| -> Vec<PathBuf> {
+            names.iter().map(|parts| parts.iter().fold(base.to_owned(), |path, part| path.join(part))).collect()
+        };
+        let bases = self.workspace().chain(self.home.as_deref());
+        let mut tops: Vec<PathBuf> = bases.flat_map(|base| below(base, SECRETS)).collect();
+        if which == Twin::Any {
+            for base in self.workspace().chain(self.home.as_deref()) {
+                tops.extend(FOLDERS.iter().chain(PROFILES).map(|name| base.join(name)));
+                tops.extend(below(base, &PROFILE_PATHS));
+            }
+            tops.extend(self.own.iter().chain(std::iter::once(&self.cocode_home)).cloned());
+        }
+        let same = |path: &Path| *path != real && files.shared(path) == Some(own);
+        let mut found = tops.iter().find(|path| same(path)).cloned();
+        if found.is_none() {
+            walk(tops, MAX_REMOVED, files, |path, _| {
+                if same(path) {
+                    found = Some(path.to_owned());
+                    return Step::Stop;
+                }
+                // Git's own copies of what was committed.
+                if path.ends_with(".git/objects") { Step::Past } else { Step::Into }
+            });
+        }
+        found.map(|other| format!("{} is {} by another name", shown(path), other.display()))
     }
 
     /// Whether the path has a hidden part in the workspace, and is none of the few such files that configure nothing.
@@ -512,5 +553,49 @@ mod tests {
         };
         check(&Table(&[]), true);
         check(&Table(&[("/home/u/.claude/plans/plan.md", "/etc/passwd")]), false);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn another_name_of_a_protected_file_is_protected() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let places = Places {
+            project: root.join("p"),
+            home: Some(root.join("home")),
+            cocode_home: root.join("home/.claude"),
+            ..Places::default()
+        };
+        std::fs::create_dir(root.join("p")).unwrap();
+        for (at, (real, write, read)) in [
+            ("home/.bashrc", true, false),
+            ("home/.config/fish/config.fish", true, false),
+            ("home/.claude/settings.json", true, false),
+            ("home/.ssh/id_rsa", true, true),
+            ("home/.aws/sso/cache/x", true, true),
+            ("p/.git/config", true, false),
+            ("p/.git/hooks/pre-commit", true, false),
+            ("p/.git/objects/aa/bb", false, false),
+            ("p/src/a.rs", false, false),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let (real, other) = (root.join(real), root.join(format!("p/{at}.txt")));
+            std::fs::create_dir_all(real.parent().unwrap()).unwrap();
+            std::fs::write(&real, "x").unwrap();
+            std::fs::write(&other, "x").unwrap();
+            let asks = |access: Access| {
+                let rules = RuleSet::default();
+                let query =
+                    Query { tool: "Edit", access: &access, mode: Mode::AcceptEdits, rules: &rules, places: &places };
+                decide(&query, &super::super::Disk).behavior == Behavior::Ask
+            };
+            let both = || (asks(Access::Write { path: other.clone() }), asks(Access::Read { path: other.clone() }));
+            assert_eq!(both(), (false, false), "{} alone", real.display());
+            std::fs::remove_file(&other).unwrap();
+            std::fs::hard_link(&real, &other).unwrap();
+            assert_eq!(both(), (write, read), "{}", real.display());
+        }
     }
 }
