@@ -52,6 +52,9 @@ pub enum Mode {
     Default,
     #[serde(rename = "acceptEdits")]
     AcceptEdits,
+    /// Edits as in `AcceptEdits`, and no command: somebody answered so to an edit. It cannot be chosen otherwise.
+    #[serde(rename = "edits")]
+    Edits,
     #[serde(rename = "plan")]
     Plan,
     #[serde(rename = "bypassPermissions")]
@@ -61,7 +64,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Every mode, in the order in which help texts list them.
+    /// Every mode that can be chosen, in the order in which help texts list them.
     pub const ALL: [Mode; 5] = [Mode::Default, Mode::AcceptEdits, Mode::Plan, Mode::Bypass, Mode::DontAsk];
 
     /// The name in flags, settings and on the wire.
@@ -69,6 +72,7 @@ impl Mode {
         match self {
             Mode::Default => "default",
             Mode::AcceptEdits => "acceptEdits",
+            Mode::Edits => "edits",
             Mode::Plan => "plan",
             Mode::Bypass => "bypassPermissions",
             Mode::DontAsk => "dontAsk",
@@ -80,6 +84,7 @@ impl Mode {
         match self {
             Mode::Default => "ask before changes",
             Mode::AcceptEdits => "accept edits",
+            Mode::Edits => "all edits",
             Mode::Plan => "plan mode",
             Mode::Bypass => "bypass permissions",
             Mode::DontAsk => "don't ask",
@@ -91,7 +96,7 @@ impl Mode {
         let extra = matches!(started_in, Mode::Bypass | Mode::DontAsk).then_some(started_in);
         match self {
             Mode::Default => Mode::AcceptEdits,
-            Mode::AcceptEdits => Mode::Plan,
+            Mode::AcceptEdits | Mode::Edits => Mode::Plan,
             Mode::Plan => extra.unwrap_or(Mode::Default),
             Mode::Bypass | Mode::DontAsk => Mode::Default,
         }

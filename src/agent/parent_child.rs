@@ -184,7 +184,7 @@ impl Agent {
     pub(super) async fn accept_edits(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         match &self.family.above {
             Some(above) => above.accept_edits(),
-            None if self.mode() == Mode::Default => self.set_mode(Mode::AcceptEdits, mailbox).await?,
+            None if self.mode() == Mode::Default => self.set_mode(Mode::Edits, mailbox).await?,
             None => {}
         }
         Ok(())

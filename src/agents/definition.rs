@@ -140,8 +140,9 @@ impl Definition {
             Mode::Plan => 0,
             Mode::DontAsk => 1,
             Mode::Default => 2,
-            Mode::AcceptEdits => 3,
-            Mode::Bypass => 4,
+            Mode::Edits => 3,
+            Mode::AcceptEdits => 4,
+            Mode::Bypass => 5,
         };
         if strictness(own) < strictness(parent) { own } else { parent }
     }

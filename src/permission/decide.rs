@@ -43,6 +43,9 @@ impl Decision {
 /// Decides whether the call may run. Asks nobody; looks at the file system only through `files`.
 pub fn decide(query: &Query, files: &dyn Files) -> Decision {
     let files: &dyn Files = &Remembered::new(files);
+    // What a command does to a file is no edit, and nothing takes it back.
+    let command = query.mode == Mode::Edits && matches!(query.access, Access::Shell { .. });
+    let query = &Query { mode: if command { Mode::Default } else { query.mode }, ..*query };
     let mut decision = match query.access {
         // What is written without a question is for the tools that write one file: a line may do more than it says.
         Access::Shell { command, cwd } if query.places.free_writes.is_empty() => {
@@ -207,11 +210,12 @@ pub(super) fn write(query: &Query, tool: &str, path: &Path, files: &dyn Files) -
         return Verdict::new(Behavior::Ask, format!("{} is outside the workspace", files.resolve(path).display()));
     }
     let shown = path.strip_prefix(&places.project).unwrap_or(path);
-    if query.mode == Mode::AcceptEdits && places.hidden(path, files) {
+    let accepted = matches!(query.mode, Mode::AcceptEdits | Mode::Edits);
+    if accepted && places.hidden(path, files) {
         return Verdict::new(Behavior::Ask, format!("{} may configure a program", shown.display()));
     }
-    if query.mode == Mode::AcceptEdits {
-        return Verdict::new(Behavior::Allow, "mode acceptEdits");
+    if accepted {
+        return Verdict::new(Behavior::Allow, format!("mode {}", query.mode));
     }
     Verdict::new(Behavior::Ask, format!("it changes {}", shown.display()))
 }

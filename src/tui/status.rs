@@ -50,7 +50,7 @@ impl Status {
             Mode::Default => Mode::AcceptEdits,
             Mode::AcceptEdits => Mode::Plan,
             Mode::Plan => self.extra.unwrap_or(Mode::Default),
-            Mode::Bypass | Mode::DontAsk => Mode::Default,
+            Mode::Edits | Mode::Bypass | Mode::DontAsk => Mode::Default,
         }
     }
 
@@ -118,7 +118,7 @@ impl Status {
 pub fn mode(mode: Mode, theme: &Theme) -> (&'static str, Style) {
     match mode {
         Mode::Default => ("default", theme.mode_default),
-        Mode::AcceptEdits => ("accept edits", theme.mode_accept_edits),
+        Mode::AcceptEdits | Mode::Edits => (mode.label(), theme.mode_accept_edits),
         Mode::Plan => ("plan", theme.mode_plan),
         Mode::Bypass => ("bypass permissions", theme.mode_bypass),
         Mode::DontAsk => ("don't ask", theme.mode_default),

@@ -167,14 +167,14 @@ impl Agent {
         }
     }
 
-    /// Whether a call that asks now would run in mode `acceptEdits`.
+    /// Whether a call that asks now would run in mode `edits`.
     pub(super) fn accepted_as_edit(&self, ready: &Ready) -> bool {
         let hook_asks = ready.said.as_ref().is_some_and(|said| said.decision == hooks::Decision::Ask);
         let rules = &self.policy.rules;
         self.mode() == Mode::Default
             && !hook_asks
             && matches!(ready.access, Access::Write { .. })
-            && self.decide_by(&ready.call.name, &ready.access, Mode::AcceptEdits, rules).behavior == Behavior::Allow
+            && self.decide_by(&ready.call.name, &ready.access, Mode::Edits, rules).behavior == Behavior::Allow
     }
 
     /// Whether a hook's yes may stand for the user's: not where the administrator or another hook wants a person to be
