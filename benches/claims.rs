@@ -105,16 +105,19 @@ fn append(bencher: Bencher<'_, '_>, entries: u64) {
 fn micro_compact(bencher: Bencher<'_, '_>, large: u64) {
     let home = tempfile::tempdir().expect("a temporary folder");
     let clearable = |tool: &str| tool == "Read";
-    let around = Surroundings { clearable: &clearable, prices: None };
+    let step = |driver: &mut Driver, session: &Session| {
+        let around = Surroundings { store: session.store(), clearable: &clearable, prices: None };
+        driver.step(session.context(), around)
+    };
     let full = || {
         let (mut driver, session) = (driver(), full_session(home.path(), large));
         driver.prepare();
-        driver.step(session.context(), around);
+        step(&mut driver, &session);
         (driver, session)
     };
     bencher.with_inputs(full).bench_local_values(|(mut driver, mut session)| {
         driver.prepare();
-        let Step::Clear(plan) = driver.step(session.context(), around) else { panic!("there is much to clear") };
+        let Step::Clear(plan) = step(&mut driver, &session) else { panic!("there is much to clear") };
         let cleared = apply::clear(&mut session, &plan).expect("the entry is written");
         assert!(cleared.results > 4_000, "{cleared:?}");
         session

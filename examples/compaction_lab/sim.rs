@@ -307,7 +307,8 @@ impl Sim<'_> {
                 self.violation("the driver does not come to an end");
                 break;
             }
-            let around = Surroundings { clearable: &clearable, prices: Some(self.prices) };
+            let store = self.session.store();
+            let around = Surroundings { store, clearable: &clearable, prices: Some(self.prices) };
             let before = self.driver.used(self.session.context());
             match self.driver.step(self.session.context(), around) {
                 Step::Send => break,
@@ -334,7 +335,8 @@ impl Sim<'_> {
                 Step::Trim { target } => {
                     let opening = [Arc::new(Message::reminder("# Environment\nA project in /code."))];
                     let context = self.session.context();
-                    let plan = trim::plan(context, self.driver.terms(&clearable), &opening, target);
+                    let terms = self.driver.terms(self.session.store(), &clearable);
+                    let plan = trim::plan(context, terms, &opening, target);
                     if !plan.is_empty() {
                         apply::trim(&mut self.session, &plan, before).expect("the log is written");
                         self.stats.trims += 1;

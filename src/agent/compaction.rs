@@ -121,7 +121,8 @@ impl Agent {
             }
             let toolbox = self.toolbox.clone();
             let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
-            let around = Surroundings { clearable: &clearable, prices: self.model.spec.prices };
+            let around =
+                Surroundings { store: self.session.store(), clearable: &clearable, prices: self.model.spec.prices };
             match self.compaction.driver.step(self.session.context(), around) {
                 Step::Send => {
                     self.compaction.sent = self.session.context().count();
@@ -199,7 +200,8 @@ impl Agent {
         let opening = self.reopening().await;
         let context = self.session.context();
         let before = self.compaction.driver.used(context);
-        let mut plan = trim::plan(context, self.compaction.driver.terms(clearable), &opening, target);
+        let mut plan =
+            trim::plan(context, self.compaction.driver.terms(self.session.store(), clearable), &opening, target);
         if plan.is_empty() {
             return Ok(());
         }
@@ -387,7 +389,11 @@ impl Agent {
         let toolbox = self.toolbox.clone();
         let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
         let trigger = compact::micro::Trigger::Asked { target };
-        let plan = compact::micro::plan(self.session.context(), self.compaction.driver.terms(&clearable), trigger);
+        let plan = compact::micro::plan(
+            self.session.context(),
+            self.compaction.driver.terms(self.session.store(), &clearable),
+            trigger,
+        );
         let Some(plan) = plan else { return Ok("There are no old tool results to clear.".into()) };
         let cleared = apply::clear(&mut self.session, &plan)?;
         self.tell_cleared(cleared, mailbox).await?;

@@ -74,9 +74,8 @@ fn clear_results(session: &mut Session, clear: &[micro::Clear], unsaved: Unsaved
 
 /// Writes a result's whole text into the session's folder; its file. What was cut already has one, which holds more.
 fn save(store: &Store, result: &ToolResult) -> io::Result<Option<PathBuf>> {
-    let folder = store.dir().join("tool-results");
     for extension in ["txt", "json"] {
-        let path = folder.join(format!("{}.{extension}", result.id));
+        let path = store.spill_path(result.id.as_str(), extension);
         if path.exists() {
             return Ok(Some(path));
         }
@@ -84,6 +83,20 @@ fn save(store: &Store, result: &ToolResult) -> io::Result<Option<PathBuf>> {
     let text = result.text();
     let structured = result.outcome == Outcome::Ok && serde_json::from_str::<serde_json::Value>(&text).is_ok();
     write(store, result.id.as_str(), if structured { "json" } else { "txt" }, &text).map(Some)
+}
+
+/// The file that a block is saved in when it is clipped, as far as it is known before: a result that is JSON has the longer
+/// extension.
+pub(super) fn file_of(store: &Store, block: &Block, place: (Seq, usize)) -> Option<PathBuf> {
+    match block {
+        Block::ToolResult(result) => Some(store.spill_path(result.id.as_str(), "json")),
+        Block::Text { .. } => Some(store.spill_path(&message_name(place), "txt")),
+        _ => None,
+    }
+}
+
+fn message_name((seq, block): (Seq, usize)) -> String {
+    format!("message_{seq}_{block}")
 }
 
 fn write(store: &Store, name: &str, extension: &str, text: &str) -> io::Result<PathBuf> {
@@ -123,7 +136,7 @@ fn saved(session: &Session, clip: &ClippedBlock) -> ClippedBlock {
     let saved = match shown.and_then(|shown| shown.message.blocks.get(clip.block)) {
         Some(Block::ToolResult(result)) => save(session.store(), result).ok().flatten(),
         Some(Block::Text { text, .. }) => {
-            write(session.store(), &format!("message_{}_{}", clip.seq, clip.block), "txt", text).ok()
+            write(session.store(), &message_name((clip.seq, clip.block)), "txt", text).ok()
         }
         _ => None,
     };

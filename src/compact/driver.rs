@@ -4,6 +4,7 @@ use super::{Candidate, Features, Limits, Meter, Rejected, Settings, Thresholds, 
 use crate::message::Usage;
 use crate::provider::catalog::Prices;
 use crate::session::Context;
+use crate::session::store::Store;
 
 /// What plans depend on besides the context.
 #[derive(Clone, Copy)]
@@ -11,6 +12,8 @@ pub struct Terms<'a> {
     pub settings: &'a Settings,
     pub limits: &'a Limits,
     pub meter: &'a Meter,
+    /// Where what leaves the context is saved: markers name the file.
+    pub store: &'a Store,
     /// Tools whose results may be cleared.
     pub clearable: &'a dyn Fn(&str) -> bool,
 }
@@ -18,6 +21,7 @@ pub struct Terms<'a> {
 /// What the driver is told for a decision.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
+    pub store: &'a Store,
     /// Tools whose results may be cleared.
     pub clearable: &'a dyn Fn(&str) -> bool,
     /// None: unknown.
@@ -143,8 +147,8 @@ impl Driver {
     }
 
     /// The terms of plans in this window.
-    pub fn terms<'a>(&'a self, clearable: &'a dyn Fn(&str) -> bool) -> Terms<'a> {
-        Terms { settings: &self.settings, limits: &self.limits, meter: &self.meter, clearable }
+    pub fn terms<'a>(&'a self, store: &'a Store, clearable: &'a dyn Fn(&str) -> bool) -> Terms<'a> {
+        Terms { settings: &self.settings, limits: &self.limits, meter: &self.meter, store, clearable }
     }
 
     /// Tokens of the request that the context makes now.
@@ -167,7 +171,7 @@ impl Driver {
         if !self.stage.micro && self.features.micro_compact {
             self.stage.micro = true;
             let trigger = micro::Trigger::Automatic { used, marks, prices: around.prices };
-            if let Some(plan) = micro::plan(context, self.terms(around.clearable), trigger) {
+            if let Some(plan) = micro::plan(context, self.terms(around.store, around.clearable), trigger) {
                 return Step::Clear(plan);
             }
         }
@@ -288,7 +292,7 @@ mod tests {
         driver.prepare();
         let mut steps = Vec::new();
         loop {
-            let around = Surroundings { clearable: &clearable, prices: None };
+            let around = Surroundings { store: talk.session.store(), clearable: &clearable, prices: None };
             match driver.step(talk.context(), around) {
                 Step::Send => break,
                 Step::Clear(plan) => {
@@ -301,7 +305,7 @@ mod tests {
                 }
                 Step::Trim { target } => {
                     let before = driver.used(talk.context());
-                    let plan = trim::plan(talk.context(), driver.terms(&clearable), &[], target);
+                    let plan = trim::plan(talk.context(), driver.terms(talk.session.store(), &clearable), &[], target);
                     apply::trim(&mut talk.session, &plan, before).unwrap();
                     steps.push("trim");
                 }
@@ -391,11 +395,11 @@ mod tests {
         let sent = driver.used(talk.context());
         assert!(driver.too_long(talk.context(), Some(32_000)));
         assert_eq!(driver.window().tokens, Some(32_000));
-        let around = Surroundings { clearable: &clearable, prices: None };
+        let around = Surroundings { store: talk.session.store(), clearable: &clearable, prices: None };
         assert_eq!(driver.step(talk.context(), around), Step::Summarize);
         driver.summarized(Summarized::Failed);
         let Step::Trim { target } = driver.step(talk.context(), around) else { panic!("no trim") };
-        let plan = trim::plan(talk.context(), driver.terms(&clearable), &[], target);
+        let plan = trim::plan(talk.context(), driver.terms(talk.session.store(), &clearable), &[], target);
         assert!(plan.after <= 20_000 && plan.after < sent);
         assert!(!driver.too_long(talk.context(), None));
         answer(&mut driver);

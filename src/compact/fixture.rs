@@ -50,8 +50,13 @@ pub(super) struct Talk {
 
 impl Talk {
     pub(super) fn new() -> Talk {
+        Talk::within("")
+    }
+
+    /// In a folder below the temporary one: markers name files in it.
+    pub(super) fn within(folder: &str) -> Talk {
         let home = tempfile::tempdir().unwrap();
-        let session = Session::create(home.path(), Path::new("/code"), "1", SystemTime::now);
+        let session = Session::create(&home.path().join(folder), Path::new("/code"), "1", SystemTime::now);
         Talk { session, _home: home }
     }
 

@@ -7,8 +7,8 @@ use crate::provider::catalog::Prices;
 use crate::session::Context;
 use crate::session::context::Held;
 
-/// Tokens of the marker that stands in a cleared result's place.
-const MARKER: u64 = 30;
+/// Results of up to so many tokens stay: clearing them loses more than it frees.
+const SMALL: u64 = 30;
 
 /// Relations of the usual price lists, for models whose prices are unknown.
 const USUAL: Prices = Prices { input: 1.0, output: 5.0, cache_read: 0.1, cache_write: 1.25 };
@@ -61,6 +61,16 @@ pub(super) fn eligible(held: &Held<'_>, clearable: &dyn Fn(&str) -> bool) -> boo
     !held.replaced && text && clearable(held.tool)
 }
 
+/// How a result is cleared, and the tokens that this frees. None when its marker would weigh as much.
+pub(super) fn clear(context: &Context, terms: Terms<'_>, held: &Held<'_>) -> Option<(Clear, u64)> {
+    let (call, tokens) = (&held.result.id, held.load.text);
+    let persist = tokens > terms.limits.persist_above;
+    // The extension depends on the content: reckon with the longer one.
+    let saved = persist.then(|| terms.store.spill_path(call.as_str(), "json"));
+    let marker = context.cleared(call, saved.as_deref())?.text.max(SMALL);
+    (tokens > marker).then(|| (Clear { call: call.clone(), tokens, persist }, tokens - marker))
+}
+
 /// Position of the first message that the model has not read yet: what stands behind its last reply.
 pub(super) fn unread_from(context: &Context) -> usize {
     let last = context.shown().rposition(|shown| shown.message.role == Role::Assistant);
@@ -91,18 +101,15 @@ pub fn plan(context: &Context, terms: Terms<'_>, trigger: Trigger) -> Option<Pla
     let (mut marked, mut saved, mut first) = (0, 0, None);
     let mut clear = Vec::new();
     for held in candidates[..old].iter().filter(|held| held.index < unread) {
-        let tokens = held.load.text;
         if total - marked <= target {
             break;
         }
-        marked += tokens;
-        // A marker would be longer.
-        if tokens <= MARKER {
-            continue;
+        marked += held.load.text;
+        if let Some((one, freed)) = self::clear(context, terms, held) {
+            saved += freed;
+            first.get_or_insert(held.index);
+            clear.push(one);
         }
-        saved += tokens - MARKER;
-        first.get_or_insert(held.index);
-        clear.push(Clear { call: held.result.id.clone(), tokens, persist: tokens > limits.persist_above });
     }
     let first = first?;
     let mut balance = None;
@@ -201,7 +208,7 @@ mod tests {
     fn clears(talk: &Talk, window: u64, trigger: impl Fn(u64, Thresholds) -> Trigger) -> Vec<String> {
         let driver = driver(window, |_| {});
         let used = driver.used(talk.context());
-        let plan = plan(talk.context(), driver.terms(&clearable), trigger(used, *driver.marks()));
+        let plan = plan(talk.context(), driver.terms(talk.session.store(), &clearable), trigger(used, *driver.marks()));
         plan.map(|plan| plan.clear.iter().map(|clear| clear.call.to_string()).collect()).unwrap_or_default()
     }
 
@@ -252,13 +259,13 @@ mod tests {
         talk.prompt(10).round("Read", &[30_000, 10, 50_000, 30_000, 30_000, 30_000, 30_000]).reply(1);
         let driver = driver(200_000, |_| {});
         let asked = || Trigger::Asked { target: Some(0) };
-        let plan = plan(talk.context(), driver.terms(&clearable), asked()).unwrap();
+        let plan = plan(talk.context(), driver.terms(talk.session.store(), &clearable), asked()).unwrap();
         let before = driver.used(talk.context());
         let cleared = apply::clear(&mut talk.session, &plan).unwrap();
         assert_eq!((cleared.results, cleared.tokens, cleared.kept), (3, 110_000, 0));
         // What is too short to gain anything stays.
         assert_eq!(talk.show(), "prompt c1+c2+c3+c4+c5+c6+c7 x1+r2+x3+x4+r5+r6+r7 reply");
-        assert_eq!(super::plan(talk.context(), driver.terms(&clearable), asked()), None);
+        assert_eq!(super::plan(talk.context(), driver.terms(talk.session.store(), &clearable), asked()), None);
         assert!(before - driver.used(talk.context()) >= plan.saved);
         let saved = talk.session.store().dir().join("tool-results/call_3.txt");
         assert_eq!(std::fs::read_to_string(saved).unwrap(), crate::compact::fixture::text(50_000));
@@ -270,7 +277,9 @@ mod tests {
         talk.prompt(10).round("Read", &[900, 30_000, 1, 1, 1]).reply(1);
         std::fs::write(talk.session.store().dir().join("tool-results"), "in the way").unwrap();
         let driver = driver(200_000, |_| {});
-        let plan = plan(talk.context(), driver.terms(&clearable), Trigger::Asked { target: Some(0) }).unwrap();
+        let plan =
+            plan(talk.context(), driver.terms(talk.session.store(), &clearable), Trigger::Asked { target: Some(0) })
+                .unwrap();
         let cleared = apply::clear(&mut talk.session, &plan).unwrap();
         assert_eq!((cleared.results, cleared.kept), (1, 1));
         assert_eq!(talk.show(), "prompt c1+c2+c3+c4+c5 x1+r2+r3+r4+r5 reply");
@@ -285,7 +294,7 @@ mod tests {
             talk.reply(100).prompt(100);
             let used = driver.used(talk.context());
             let trigger = Trigger::Automatic { used, marks: *driver.marks(), prices };
-            plan(talk.context(), driver.terms(&clearable), trigger).is_some()
+            plan(talk.context(), driver.terms(talk.session.store(), &clearable), trigger).is_some()
         });
         sent.map_or(50, |sent| sent + 1)
     }

@@ -65,7 +65,9 @@ fn assert_counted(context: &Context, driver: &Driver) {
 
 fn clear(talk: &mut Talk, driver: &Driver, target: u64) -> usize {
     let asked = micro::Trigger::Asked { target: Some(target) };
-    let Some(plan) = micro::plan(talk.context(), driver.terms(&clearable), asked) else { return 0 };
+    let Some(plan) = micro::plan(talk.context(), driver.terms(talk.session.store(), &clearable), asked) else {
+        return 0;
+    };
     apply::clear(&mut talk.session, &plan).unwrap().results
 }
 
@@ -84,9 +86,11 @@ fn perform(talk: &mut Talk, driver: &Driver, prompts: &mut Vec<(Seq, Context)>, 
         }
         Happens::Trim(target) => {
             let before = driver.used(talk.context());
-            let plan = trim::plan(talk.context(), driver.terms(&clearable), &[], *target);
+            let plan = trim::plan(talk.context(), driver.terms(talk.session.store(), &clearable), &[], *target);
             apply::trim(&mut talk.session, &plan, before).unwrap();
-            assert!(driver.used(talk.context()) <= before, "a trim made the context larger");
+            let after = driver.used(talk.context());
+            assert!(after <= before, "a trim made the context larger");
+            assert!(after <= plan.after, "a trim left more than it planned");
         }
         Happens::Boundary(cut) => {
             let cuts = rounds::cuts(talk.context());
@@ -112,7 +116,7 @@ fn perform(talk: &mut Talk, driver: &Driver, prompts: &mut Vec<(Seq, Context)>, 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_happens_the_context_stays_whole(all in prop::collection::vec(happens(), 1..40)) {

@@ -168,8 +168,6 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
         #[test]
         fn marks_keep_their_order(
             window in 2_000u64..2_000_000,

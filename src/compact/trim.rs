@@ -1,15 +1,15 @@
 //! Makes the context fit without any model: clears, clips, drops. Deterministic, and it never makes it larger.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::micro::{Clear, eligible, unread_from};
-use super::{Terms, rounds};
+use super::micro::{self, Clear, eligible, unread_from};
+use super::{Terms, apply, rounds};
 use crate::message::tokens::{self, Load};
 use crate::message::{Block, CallId, Content, Kind, Message};
 use crate::session::Context;
 use crate::session::context::Count;
-use crate::session::entry::{Boundary, ClippedBlock};
+use crate::session::entry::{Boundary, ClippedBlock, Seq};
 
 /// Name of the tier in boundaries and receipts.
 pub const TIER: &str = "trim";
@@ -43,6 +43,8 @@ struct Sizes<'a> {
     count: Count,
     /// What a boundary that drops something brings along, at most.
     brought: Load,
+    /// What the blocks weigh that are to be clipped.
+    clipped: HashMap<(Seq, usize), Load>,
     /// Messages before this one are dropped.
     cut: usize,
 }
@@ -60,11 +62,13 @@ impl Sizes<'_> {
     }
 
     /// As the projection reckons when a message of it changes.
-    fn shrink(&mut self, index: usize, by: Load) {
-        self.loads[index] = self.loads[index] - by;
+    fn change(&mut self, index: usize, from: Load, to: Load) {
+        self.loads[index] = self.loads[index] + to - from;
         match &mut self.count.counted {
-            Some(counted) if index < self.count.covers => *counted = counted.saturating_sub(by.total()),
-            _ => self.count.later = self.count.later - by,
+            Some(counted) if index < self.count.covers => {
+                *counted = (*counted + to.total()).saturating_sub(from.total())
+            }
+            _ => self.count.later = self.count.later + to - from,
         }
     }
 }
@@ -77,6 +81,7 @@ pub fn plan(context: &Context, terms: Terms<'_>, opening: &[Arc<Message>], targe
         loads: context.shown().map(|shown| shown.load).collect(),
         count: context.count(),
         brought: Load::default(),
+        clipped: HashMap::new(),
         cut: 0,
     };
     let mut plan = Plan { after: sizes.used(), ..Plan::default() };
@@ -102,16 +107,14 @@ pub fn plan(context: &Context, terms: Terms<'_>, opening: &[Arc<Message>], targe
 
 /// Clears all results that may be, oldest first; the model has to have read them.
 fn clear(context: &Context, sizes: &mut Sizes<'_>, goal: u64, plan: &mut Plan) {
-    let (unread, limits) = (unread_from(context), sizes.terms.limits);
+    let unread = unread_from(context);
     for held in context.whole_results().filter(|held| held.index < unread && eligible(held, sizes.terms.clearable)) {
         if sizes.used() <= goal {
             return;
         }
-        let (tokens, marker) = (held.load.text, 30);
-        if tokens > marker {
-            sizes.shrink(held.index, Load { text: tokens - marker, images: 0 });
-            let persist = tokens > limits.persist_above;
-            plan.clear.push(Clear { call: held.result.id.clone(), tokens, persist });
+        if let Some((clear, freed)) = micro::clear(context, sizes.terms, &held) {
+            sizes.change(held.index, Load { text: freed, images: 0 }, Load::default());
+            plan.clear.push(clear);
         }
     }
 }
@@ -122,7 +125,7 @@ fn clip(context: &Context, sizes: &mut Sizes<'_>, keep: u64, goal: u64, plan: &m
     let cleared: HashSet<CallId> = plan.clear.iter().map(|clear| clear.call.clone()).collect();
     for (index, shown) in context.shown().enumerate().skip(sizes.cut).filter(|(_, shown)| !shown.lead) {
         for (at, block) in shown.message.blocks.iter().enumerate() {
-            let load = tokens::load_of(block);
+            let load = sizes.clipped.get(&(shown.seq, at)).copied().unwrap_or_else(|| tokens::load_of(block));
             let taken = matches!(block, Block::ToolResult(result) if cleared.contains(&result.id));
             if (load.total() > keep || load.images > 0) && !taken {
                 large.push((load, index, at, shown.seq, block));
@@ -135,42 +138,40 @@ fn clip(context: &Context, sizes: &mut Sizes<'_>, keep: u64, goal: u64, plan: &m
         if sizes.used() <= goal {
             return;
         }
-        let Some((head, tail, left)) = ends(block, keep) else { continue };
-        let by = load - left;
-        if by.total() == 0 {
+        let persisted = apply::file_of(sizes.terms.store, block, (seq, at));
+        let bare = ClippedBlock { seq, block: at, head: 0, tail: 0, persisted };
+        let Some((clipped, left)) = ends(context, block, bare, keep) else { continue };
+        if left.total() >= load.total() {
             continue;
         }
+        sizes.clipped.insert((seq, at), left);
         // A block that is clipped further replaces its first cut.
-        let clipped = ClippedBlock { seq, block: at, head, tail, persisted: None };
         match plan.clip.iter_mut().find(|clip| (clip.seq, clip.block) == (seq, at)) {
             Some(clip) => *clip = clipped,
             None => plan.clip.push(clipped),
         }
-        sizes.shrink(index, by);
+        sizes.change(index, load, left);
     }
 }
 
-/// How many bytes of a block stay at each end when it keeps `keep` tokens, and what it weighs then.
-fn ends(block: &Block, keep: u64) -> Option<(usize, usize, Load)> {
-    const NOTE: u64 = 30;
+/// How much of a block stays at each end when it keeps `keep` tokens, and what it weighs then; `bare` keeps nothing.
+fn ends(context: &Context, block: &Block, bare: ClippedBlock, keep: u64) -> Option<(ClippedBlock, Load)> {
+    let marker = context.clipped(&bare)?;
     let (text, images) = match block {
-        Block::Text { text, .. } => (text.clone(), 0),
+        Block::Text { text, .. } => (text.clone(), false),
         Block::ToolResult(result) => {
-            let media = result.content.iter().filter(|part| matches!(part, Content::Media(_))).count();
-            (result.text(), media as u64)
+            (result.text(), result.content.iter().any(|part| matches!(part, Content::Media(_))))
         }
-        Block::Media(_) => (String::new(), 1),
-        // Reasoning is signed, and arguments are JSON: neither may be cut.
-        Block::Thinking { .. } | Block::ToolCall(_) => return None,
+        Block::Media(_) | Block::Thinking { .. } | Block::ToolCall(_) => (String::new(), true),
     };
-    if images > 0 {
-        // Images go as a whole, and what stands beside them with them.
-        return Some((0, 0, Load { text: NOTE * (images + 1), images: 0 }));
+    // Images go as a whole, and what stands beside them with them.
+    if images {
+        return Some((bare, marker));
     }
-    let room = keep.saturating_sub(NOTE);
-    let (head, tail) = (prefix(&text, room * 2 / 3), suffix(&text, room / 3));
-    let left = tokens::text(&text[..head]) + tokens::text(&text[text.len() - tail..]) + NOTE;
-    Some((head, tail, Load { text: left, images: 0 }))
+    let room = keep.saturating_sub(marker.text);
+    let clipped = ClippedBlock { head: prefix(&text, room * 2 / 3), tail: suffix(&text, room / 3), ..bare };
+    let left = context.clipped(&clipped)?;
+    Some((clipped, left))
 }
 
 /// Bytes of the longest start of a text that counts at most `tokens`, nearly.
@@ -328,7 +329,6 @@ fn note(leaving: &[&Message], earlier: Option<&str>, budget: u64) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compact::apply;
     use crate::compact::fixture::{Talk, clearable, driver, text};
     use crate::message::{BlobId, Media, Usage};
 
@@ -337,11 +337,11 @@ mod tests {
         let driver = driver(window, |_| {});
         let opening = [Arc::new(Message::reminder("environment"))];
         let before = driver.used(talk.context());
-        let plan = plan(talk.context(), driver.terms(&clearable), &opening, driver.marks().target);
+        let plan =
+            plan(talk.context(), driver.terms(talk.session.store(), &clearable), &opening, driver.marks().target);
         apply::trim(&mut talk.session, &plan, before).unwrap();
         let after = driver.used(talk.context());
-        // The paper agrees with what came of it, but for the last rounding.
-        assert!(after <= plan.after + 200, "{after} {}", plan.after);
+        assert!(after <= plan.after, "{after} is more than the {} of the plan", plan.after);
         (talk.show(), after <= driver.marks().target)
     }
 
@@ -360,8 +360,23 @@ mod tests {
         talk.push(Message::reminder("environment"));
         talk.prompt(167).prompt(100).reply(6);
         let driver = driver(8_192, |_| {});
-        let plan = plan(talk.context(), driver.terms(&clearable), &[], 200);
+        let plan = plan(talk.context(), driver.terms(talk.session.store(), &clearable), &[], 200);
         assert_eq!(plan, Plan { after: driver.used(talk.context()), ..Plan::default() });
+    }
+
+    /// Found by chance by `whatever_happens_the_context_stays_whole`: a marker names a file, and its path may be long.
+    #[test]
+    fn a_marker_that_weighs_more_than_what_it_cuts_is_not_written() {
+        for tokens in [115, 194, 300, 1_000] {
+            let mut talk = Talk::within(&["long"; 95].join("/"));
+            talk.prompt(tokens);
+            let driver = driver(8_192, |_| {});
+            let before = driver.used(talk.context());
+            let plan = plan(talk.context(), driver.terms(talk.session.store(), &clearable), &[], 200);
+            apply::trim(&mut talk.session, &plan, before).unwrap();
+            let after = driver.used(talk.context());
+            assert!(after <= plan.after.min(before), "{before} to {after}, and {} by the plan", plan.after);
+        }
     }
 
     /// Found by the lab: a request of 32,181 tokens in a window of 32,000.
@@ -375,7 +390,7 @@ mod tests {
         talk.prompt(10).push(Message { usage, ..Message::reply(vec![thought, Block::text("ok")]) });
         talk.prompt(10);
         let driver = driver(32_000, |_| {});
-        let plan = plan(talk.context(), driver.terms(&clearable), &[], 10_000);
+        let plan = plan(talk.context(), driver.terms(talk.session.store(), &clearable), &[], 10_000);
         let used = driver.used(talk.context());
         assert!(plan.dropped == 60 && plan.after > used, "{} messages dropped, {used} to {}", plan.dropped, plan.after);
     }

@@ -106,6 +106,11 @@ impl Item {
         change
     }
 
+    /// Index in `original` of a block of `shown`.
+    fn place(&self, block: usize) -> usize {
+        self.kept.as_ref().map_or(block, |kept| kept[block])
+    }
+
     fn load(&self) -> Load {
         let messages = std::iter::once(&self.shown).chain(&self.digests);
         *self.tokens.0.get_or_init(|| messages.map(|message| tokens::load(message)).sum())
@@ -273,10 +278,7 @@ impl Context {
             EntryKind::ToolResultsCleared { calls, persisted } => {
                 for (index, call) in calls.iter().enumerate() {
                     let saved = persisted.get(index).and_then(Option::as_deref);
-                    self.replace(call, |bytes| match saved {
-                        Some(path) => format!("[old result cleared: {bytes} bytes, saved in {}]", path.display()),
-                        None => format!("[old result cleared: {bytes} bytes]"),
-                    });
+                    self.replace(call, |bytes| clip::cleared_marker(bytes, saved));
                 }
                 self.forget_replaced();
             }
@@ -415,8 +417,7 @@ impl Context {
         let item = &self.items[index];
         let gone = known.unwrap_or_else(|| tokens::load_of(&item.shown.blocks[block]));
         let original = Arc::clone(&item.original);
-        let at = item.kept.as_ref().map_or(block, |kept| kept[block]);
-        let Block::ToolResult(original) = &original.blocks[at] else { return None };
+        let Block::ToolResult(original) = &original.blocks[item.place(block)] else { return None };
         let marker = vec![Content::text(marker(original.text_len()))];
         let (id, outcome, display) = (original.id.clone(), original.outcome, original.display.clone());
         let marked = ToolResult { id, outcome, content: marker, display, effects: original.effects.clone() };

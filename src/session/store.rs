@@ -78,6 +78,11 @@ impl Store {
         fs::read(self.blob_path(id))
     }
 
+    /// Where the output of a call is spilled, whether it exists or not.
+    pub fn spill_path(&self, call: &str, extension: &str) -> PathBuf {
+        self.dir.join("tool-results").join(format!("{}{call}.{extension}", self.prefix))
+    }
+
     /// Opens a new file for the output of a call. Our own call ids are plain names; anything else in one is refused.
     ///
     /// # Errors
@@ -86,9 +91,8 @@ impl Store {
         if call.is_empty() || !call.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-') {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "call id is no plain name"));
         }
-        let folder = self.dir.join("tool-results");
-        private_dir(&folder)?;
-        let path = folder.join(format!("{}{call}.{extension}", self.prefix));
+        private_dir(&self.dir.join("tool-results"))?;
+        let path = self.spill_path(call, extension);
         let mut options = OpenOptions::new();
         options.create(true).truncate(true).write(true);
         #[cfg(unix)]

@@ -183,7 +183,11 @@ impl Agent {
         let toolbox = self.toolbox.clone();
         let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
         let plan = match self.settings.features.micro_compact {
-            true => micro::plan(context, self.compaction.driver.terms(&clearable), micro::Trigger::Summary),
+            true => micro::plan(
+                context,
+                self.compaction.driver.terms(self.session.store(), &clearable),
+                micro::Trigger::Summary,
+            ),
             false => None,
         };
         let cleared: HashSet<CallId> = plan.into_iter().flat_map(|plan| plan.clear).map(|clear| clear.call).collect();

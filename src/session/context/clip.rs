@@ -1,32 +1,53 @@
-//! Blocks that read as head, marker, tail.
+//! Blocks that read as head, marker, tail; and the marker of a result that was cleared.
+
+use std::path::Path;
 
 use super::{Context, Estimate};
 use crate::message::{Block, Content, Media, tokens};
 use crate::session::entry::ClippedBlock;
 
+/// A block as it reads when it is clipped, and where it goes.
+pub(super) struct Cut {
+    item: usize,
+    at: usize,
+    pub(super) block: Block,
+}
+
 impl Context {
     /// Cuts the middle out of a block's text; a cut that keeps nothing takes images out, too.
     pub(super) fn clip(&mut self, clipped: &ClippedBlock) {
-        let Some(index) = self.items.iter().rposition(|item| item.seq == clipped.seq) else { return };
+        let Some(Cut { item: index, at, block }) = self.cut(clipped) else { return };
+        if let Block::ToolResult(result) = &block
+            && let Some(call) = self.calls.get_mut(&result.id)
+        {
+            call.tokens = Estimate::default();
+        }
+        let gone = tokens::load_of(&self.items[index].shown.blocks[at]);
+        self.edit(index, |item| item.put(at, block, gone));
+    }
+
+    /// What clipping a block comes to; none when it leaves the context as it is.
+    pub(super) fn cut(&self, clipped: &ClippedBlock) -> Option<Cut> {
+        let index = self.items.iter().rposition(|item| item.seq == clipped.seq)?;
         let item = &self.items[index];
         let at = match &item.kept {
             Some(kept) => kept.iter().position(|original| *original == clipped.block),
             None => Some(clipped.block),
         };
-        let Some(at) = at.filter(|at| *at < item.shown.blocks.len()) else { return };
+        let at = at.filter(|at| *at < item.shown.blocks.len())?;
         if let Block::ToolResult(result) = &item.shown.blocks[at]
             && self.calls.get(&result.id).is_some_and(|call| call.replaced)
         {
-            return;
+            return None;
         }
         let nothing_kept = clipped.head == 0 && clipped.tail == 0;
         let original = &item.original.blocks[clipped.block];
         let block = match original {
             // Reasoning is signed, and arguments are JSON: neither may be cut.
-            Block::Thinking { .. } | Block::ToolCall(_) => return,
+            Block::Thinking { .. } | Block::ToolCall(_) => return None,
             // Half an image is none: it leaves, or it stays.
             Block::Media(media) if nothing_kept => Block::text(left_out(media)),
-            Block::Media(_) => return,
+            Block::Media(_) => return None,
             Block::Text { text, .. } => Block::Text { text: head_and_tail(text, clipped), wire: None },
             Block::ToolResult(result) => {
                 let mut result = result.clone();
@@ -45,13 +66,15 @@ impl Context {
                 Block::ToolResult(result)
             }
         };
-        if let Block::ToolResult(result) = &block
-            && let Some(call) = self.calls.get_mut(&result.id)
-        {
-            call.tokens = Estimate::default();
-        }
-        let gone = tokens::load_of(&self.items[index].shown.blocks[at]);
-        self.edit(index, |item| item.put(at, block, gone));
+        Some(Cut { item: index, at, block })
+    }
+}
+
+/// What a cleared result reads as.
+pub(super) fn cleared_marker(bytes: usize, saved: Option<&Path>) -> String {
+    match saved {
+        Some(path) => format!("[old result cleared: {bytes} bytes, saved in {}]", path.display()),
+        None => format!("[old result cleared: {bytes} bytes]"),
     }
 }
 

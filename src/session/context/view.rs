@@ -1,12 +1,14 @@
 //! What compaction chooses from: the messages and results of the projection with their sizes.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::calls::Call;
+use super::clip::cleared_marker;
 use super::{Context, Item};
 use crate::message::tokens::{self, Load};
 use crate::message::{Block, CallId, Message, ToolResult};
-use crate::session::entry::Seq;
+use crate::session::entry::{ClippedBlock, Seq};
 
 /// How large the context is: what the provider counted, and what came later.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -117,6 +119,19 @@ impl Context {
         let Block::ToolResult(result) = block else { return None };
         let load = *call.tokens.0.get_or_init(|| tokens::load_of(block));
         Some(Held { index, seq: item.seq, tool: &call.tool, result, load, replaced: call.replaced })
+    }
+
+    /// What a result would weigh, cleared: exactly what the projection would hold.
+    pub fn cleared(&self, call: &CallId, saved: Option<&Path>) -> Option<Load> {
+        let (index, block) = self.calls.get(call).and_then(|call| call.result)?;
+        let item = &self.items[index];
+        let Block::ToolResult(original) = &item.original.blocks[item.place(block)] else { return None };
+        Some(Load { text: tokens::text(&cleared_marker(original.text_len(), saved)), images: 0 })
+    }
+
+    /// What a block would weigh, clipped: exactly what the projection would hold. None when it cannot be clipped.
+    pub fn clipped(&self, clipped: &ClippedBlock) -> Option<Load> {
+        self.cut(clipped).map(|cut| tokens::load_of(&cut.block))
     }
 
     /// Position among `shown` of the message that answers a call.

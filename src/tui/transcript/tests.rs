@@ -500,7 +500,7 @@ fn a_flood_behind_a_running_command_is_looked_at_from_its_end() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
     fn rows_are_given_once_and_as_the_viewer_shows_them(events in events(), end in Just(ended(TurnEnd::Done, 0))) {

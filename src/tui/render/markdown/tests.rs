@@ -259,7 +259,7 @@ fn fragments() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn any_pieces_give_the_same_rows(source in fragments(), cuts in prop::collection::vec(1..12usize, 0..40), width in 1..90usize) {
