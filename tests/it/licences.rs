@@ -4,9 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
-use std::process::Command;
 
 use serde::Deserialize;
+
+use crate::support::cargo;
 
 #[derive(Deserialize)]
 struct Policy {
@@ -69,9 +70,8 @@ fn dependencies_are_allowed() {
 
 /// What is built on this machine, tests included; the packages of other systems need not be here.
 fn packages() -> Vec<Package> {
-    let output = Command::new(env!("CARGO"))
+    let output = cargo()
         .args(["tree", "--offline", "--locked", "--edges=normal,build,dev", "--prefix=none", "--format={p}\t{l}"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

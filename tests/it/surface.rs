@@ -2,7 +2,6 @@
 
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use cocode::tui::render::Row;
@@ -12,6 +11,7 @@ use ratatui::layout::{Position, Rect, Size};
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 
+use crate::support::cargo;
 use crate::support::screen::{Launch, Screen, all_rows, lossy_scrolls};
 
 /// An emulator that a surface writes to, and the bytes that it got.
@@ -312,7 +312,7 @@ fn plain_terminals_get_text_alone() {
 /// The demo of the surface. A plain `cargo test` has built it; a run of this test alone has not.
 fn demo() -> &'static Path {
     static DEMO: LazyLock<PathBuf> = LazyLock::new(|| {
-        let built = Command::new(env!("CARGO")).args(["build", "--quiet", "--example", "surface_demo"]).status();
+        let built = cargo().args(["build", "--quiet", "--example", "surface_demo"]).status();
         assert!(built.expect("cargo runs").success());
         let test = std::env::current_exe().expect("the test has a path");
         test.ancestors().nth(3).expect("tests are in target/PROFILE/deps").join("debug/examples/surface_demo")
