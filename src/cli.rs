@@ -15,6 +15,7 @@ pub use crate::engine::doctor::Here;
 pub use subcommand::{Own, run};
 
 use crate::permission::Mode;
+use crate::stdx::schema::Schema;
 use crate::stdx::text::split_list;
 use crate::thinking::Override;
 
@@ -212,7 +213,7 @@ pub struct Headless {
     pub output: OutputFormat,
     pub input: InputFormat,
     /// What the answer must fit.
-    pub json_schema: Option<Json>,
+    pub json_schema: Option<Schema>,
 }
 
 /// Which session to go on with.
@@ -339,7 +340,7 @@ fn read_mode(text: &str) -> Result<Mode, String> {
         .map_err(|_| "choose one of default, acceptEdits, plan, dontAsk, bypassPermissions".to_owned())
 }
 
-fn read_schema(given: &str) -> Result<Json, clap::Error> {
+fn read_schema(given: &str) -> Result<Schema, clap::Error> {
     let text = if given.trim_start().starts_with('{') {
         given.to_owned()
     } else {
@@ -347,7 +348,11 @@ fn read_schema(given: &str) -> Result<Json, clap::Error> {
     };
     let schema: Json =
         serde_json::from_str(&text).map_err(|error| usage(format!("--json-schema: no JSON: {error}")))?;
-    if schema.is_object() { Ok(schema) } else { Err(usage("--json-schema: a schema is a JSON object")) }
+    let schema = Schema::new(schema).map_err(|error| usage(format!("--json-schema: {error}")))?;
+    match schema.resolve(schema.json())["type"] == "object" {
+        true => Ok(schema),
+        false => Err(usage("--json-schema: the schema must describe an object: {\"type\": \"object\", ...}")),
+    }
 }
 
 #[cfg(test)]
@@ -421,6 +426,9 @@ mod tests {
         check(&["-p", "x", "--input-format", "stream-json"], "leave the prompt out");
         check(&["-p", "--json-schema", "{"], "no JSON");
         check(&["-p", "--json-schema", "[]"], "cannot read []");
+        check(&["-p", "--json-schema", "{}"], "the schema must describe an object");
+        let unknown = r#"{"type": "object", "properties": {"a": {"if": true}}}"#;
+        check(&["-p", "--json-schema", unknown], "--json-schema: #/properties/a/if is not supported");
         check(&["config", "sett"], "set");
         check(&["permissions", "check"], "--json");
     }

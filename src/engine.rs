@@ -35,6 +35,7 @@ use crate::permission::{Mode, Sandbox};
 use crate::protocol::{Delivery, Event, ListKind, Listed, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
 use crate::session::{History, Session, Transcripts};
 use crate::stdx::clock::Clocks;
+use crate::stdx::schema::Schema;
 use crate::stdx::{panics, process};
 use models::Models;
 pub use open::{places, root};
@@ -80,7 +81,7 @@ pub struct Setup {
     pub system: Option<String>,
     pub append_system: Option<String>,
     /// What the final answer has to be: offered as a tool whose input is checked against this schema.
-    pub output_schema: Option<serde_json::Value>,
+    pub output_schema: Option<Schema>,
     pub sandbox: Sandbox,
     /// What was piped in: it goes with the first prompt, and is never read as a command or as words to us.
     pub piped: Option<String>,

@@ -16,6 +16,7 @@ pub mod panics;
 pub mod process;
 pub mod regular;
 pub mod replace;
+pub mod schema;
 pub mod sealed;
 pub mod secrecy;
 pub mod text;

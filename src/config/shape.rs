@@ -7,11 +7,13 @@ use toml::{Table, Value};
 
 use super::settings::Config;
 use crate::stdx::nearest::nearest;
+use crate::stdx::schema::{self, Problem, Schema, Step};
 use crate::stdx::text::split_list;
 
 /// The schema of the configuration.
 pub(crate) struct Shape {
-    root: Json,
+    json: Json,
+    root: Schema,
 }
 
 /// One thing that a layer says and may not.
@@ -24,18 +26,20 @@ pub(crate) struct Fault {
 
 impl Shape {
     pub(crate) fn new() -> Shape {
-        Shape { root: schemars::schema_for!(Config).to_value() }
+        let json = schemars::schema_for!(Config).to_value();
+        let mut root = json.clone();
+        layer(&mut root);
+        let root = Schema::new(root).expect("the schema of the configuration uses known keywords");
+        Shape { json, root }
     }
 
     pub(crate) fn json(&self) -> &Json {
-        &self.root
+        &self.json
     }
 
     /// Everything in the table that is unknown or of a wrong type. Missing keys are no fault: lower layers may have them.
     pub(crate) fn faults(&self, table: &Table) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        self.table(&self.root, table, "", &mut faults);
-        faults
+        self.root.faults(&table_json(table)).iter().map(|fault| Self::told(fault, table)).collect()
     }
 
     /// The schema of one key.
@@ -43,10 +47,10 @@ impl Shape {
     /// # Errors
     /// A sentence with the nearest key, when there is no such key.
     pub(crate) fn node(&self, path: &[String]) -> Result<&Json, String> {
-        let mut node = self.resolve(&self.root);
+        let mut node = self.root.resolve(self.root.json());
         for (depth, name) in path.iter().enumerate() {
             node = match child(node, name) {
-                Some(next) => self.resolve(next),
+                Some(next) => self.root.resolve(next),
                 None => return Err(unknown(node, &path[..depth].join("."), name)),
             };
         }
@@ -60,137 +64,138 @@ impl Shape {
     pub(crate) fn read(&self, path: &[String], text: &str) -> Result<Value, String> {
         let node = self.node(path)?;
         let as_toml = || text.parse::<Value>().ok();
-        let value = match kind(node) {
-            "string" => match as_toml() {
-                Some(Value::String(quoted)) => Value::String(quoted),
-                _ => Value::String(text.to_owned()),
-            },
-            "boolean" => match text.to_ascii_lowercase().as_str() {
-                "1" | "true" | "yes" | "on" => Value::Boolean(true),
-                "0" | "false" | "no" | "off" => Value::Boolean(false),
-                _ => Value::String(text.to_owned()),
-            },
-            "array" if !text.trim_start().starts_with('[') => {
-                Value::Array(split_list(text, |c| c == ',').into_iter().map(Value::String).collect())
-            }
-            _ => as_toml().unwrap_or_else(|| Value::String(text.to_owned())),
-        };
-        let mut faults = Vec::new();
-        self.value(node, &value, &path.join("."), &mut faults);
-        match faults.into_iter().next() {
+        let value =
+            match schema::kind(node).or_else(|| schema::choices(node).first().map(|_| "string")).unwrap_or("any") {
+                "string" => match as_toml() {
+                    Some(Value::String(quoted)) => Value::String(quoted),
+                    _ => Value::String(text.to_owned()),
+                },
+                "boolean" => match text.to_ascii_lowercase().as_str() {
+                    "1" | "true" | "yes" | "on" => Value::Boolean(true),
+                    "0" | "false" | "no" | "off" => Value::Boolean(false),
+                    _ => Value::String(text.to_owned()),
+                },
+                "array" if !text.trim_start().starts_with('[') => {
+                    Value::Array(split_list(text, |c| c == ',').into_iter().map(Value::String).collect())
+                }
+                _ => as_toml().unwrap_or_else(|| Value::String(text.to_owned())),
+            };
+        let table =
+            path.iter().rfold(value.clone(), |inner, name| Value::Table([(name.clone(), inner)].into_iter().collect()));
+        match table.as_table().map(|table| self.faults(table)).unwrap_or_default().into_iter().next() {
             Some(fault) => Err(fault.message),
             None => Ok(value),
         }
     }
 
-    fn resolve<'a>(&'a self, node: &'a Json) -> &'a Json {
-        match node.get("$ref").and_then(Json::as_str).and_then(|name| name.strip_prefix('#')) {
-            Some(pointer) => self.root.pointer(pointer).unwrap_or(node),
-            None => node,
-        }
-    }
-
-    fn table(&self, node: &Json, table: &Table, prefix: &str, faults: &mut Vec<Fault>) {
-        for (name, value) in table {
-            let key = join(prefix, name);
-            match child(node, name) {
-                Some(next) => self.value(self.resolve(next), value, &key, faults),
-                None => faults.push(Fault { message: unknown(node, prefix, name), key }),
+    /// What is wrong, in the words of a settings file.
+    fn told(fault: &schema::Fault<'_>, table: &Table) -> Fault {
+        let key = schema::place(&fault.path);
+        let expected = match &fault.problem {
+            Problem::Missing => unreachable!("no key of a layer is required"),
+            Problem::Unknown => {
+                let (name, before) = fault.path.split_last().expect("an unknown key has a name");
+                let message = unknown(fault.schema, &schema::place(before), &schema::place(std::slice::from_ref(name)));
+                return Fault { key, message };
             }
-        }
-    }
-
-    fn value(&self, node: &Json, value: &Value, key: &str, faults: &mut Vec<Fault>) {
-        let mut wrong = |expected: String| {
-            let found = match value {
-                Value::String(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
-                Value::Integer(number) => number.to_string(),
-                Value::Float(number) => number.to_string(),
-                other => format!("a value of type {}", other.type_str()),
-            };
-            faults.push(Fault { key: key.to_owned(), message: format!("`{key}` must be {expected}, not {found}") });
+            Problem::Choice(value, choices) => one_of(choices, value),
+            Problem::Limit(_, limit) => limit.clone(),
+            Problem::Kind(_) => match found(table, &fault.path) {
+                Some(Value::Float(number)) if schema::kind(fault.schema) == Some("number") && !number.is_finite() => {
+                    "a finite number".into()
+                }
+                _ => expected(fault.schema),
+            },
         };
-        let choices = choices(node);
-        match (kind(node), value) {
-            ("object", Value::Table(table)) => self.table(node, table, key, faults),
-            ("string", Value::String(text)) if choices.is_empty() || choices.contains(&text.as_str()) => {}
-            ("string", Value::String(text)) if !choices.is_empty() => {
-                let mut expected = format!("one of {}", choices.join(", "));
-                if text == "bypassPermissions" {
-                    expected.push_str(" (bypassPermissions works by flag only: --permission-mode bypassPermissions)");
-                } else if let Some(near) = nearest(text, choices.iter().copied()) {
-                    let _ = write!(expected, " (did you mean {near}?)");
-                }
-                wrong(expected);
-            }
-            ("boolean", Value::Boolean(_)) => {}
-            ("integer", Value::Integer(number)) => {
-                let bound = |name: &str| node.get(name).and_then(Json::as_i64);
-                let (min, max) = (bound("minimum"), bound("maximum"));
-                match (min, max) {
-                    (Some(min), _) if *number < min => wrong(format!("at least {min}")),
-                    (_, Some(max)) if *number > max => wrong(format!("at most {max}")),
-                    _ if *number > i64::from(u32::MAX) => wrong(format!("at most {}", u32::MAX)),
-                    _ => {}
-                }
-            }
-            ("array", Value::Array(values)) => {
-                let Some(items) = node.get("items") else { return };
-                for (index, value) in values.iter().enumerate() {
-                    self.value(self.resolve(items), value, &format!("{key}[{index}]"), faults);
-                }
-            }
-            ("object", _) => wrong("a table".into()),
-            ("string", _) if !choices.is_empty() => wrong(format!("one of {}", choices.join(", "))),
-            ("string", _) => wrong("a string".into()),
-            ("boolean", _) => wrong("true or false".into()),
-            ("integer", _) => wrong("a whole number".into()),
-            ("number", Value::Float(_) | Value::Integer(_)) => {
-                let number = value.as_float().or_else(|| value.as_integer().map(|number| number as f64)).unwrap_or(0.0);
-                let bound = |name: &str| node.get(name).and_then(Json::as_f64);
-                match (bound("minimum"), bound("maximum")) {
-                    _ if !number.is_finite() => wrong("a finite number".into()),
-                    (Some(min), _) if number < min => wrong(format!("at least {min}")),
-                    (_, Some(max)) if number > max => wrong(format!("at most {max}")),
-                    _ => {}
-                }
-            }
-            ("number", _) => wrong("a number".into()),
-            ("array", _) if node.pointer("/items/type").is_some_and(|kind| kind == "number") => {
-                wrong("a list of numbers".into())
-            }
-            ("array", _) if node.pointer("/items/type").is_some_and(|kind| kind == "object") => {
-                wrong("a list of tables".into())
-            }
-            ("array", _) => wrong("a list of strings".into()),
+        let found = match found(table, &fault.path) {
+            Some(Value::String(text)) => format!("{:?}", text.chars().take(40).collect::<String>()),
+            Some(Value::Integer(number)) => number.to_string(),
+            Some(Value::Float(number)) => number.to_string(),
+            other => format!("a value of type {}", other.map_or("unknown", Value::type_str)),
+        };
+        Fault { message: format!("`{key}` must be {expected}, not {found}"), key }
+    }
+}
+
+/// What a layer may hold: any part of the configuration, nothing that it does not name, and no null, which TOML lacks.
+fn layer(schema: &mut Json) {
+    let Some(keywords) = schema.as_object_mut() else { return };
+    keywords.remove("required");
+    if keywords.contains_key("properties") {
+        keywords.entry("additionalProperties").or_insert(Json::Bool(false));
+    }
+    for keyword in ["type", "enum", "anyOf"] {
+        if let Some(Json::Array(parts)) = keywords.get_mut(keyword) {
+            parts
+                .retain(|part| !part.is_null() && part != "null" && part.get("type").is_none_or(|kind| kind != "null"));
+        }
+    }
+    for (keyword, inner) in &mut *keywords {
+        match (keyword.as_str(), inner) {
+            ("properties" | "$defs", Json::Object(schemas)) => schemas.values_mut().for_each(layer),
+            ("anyOf" | "oneOf" | "allOf", Json::Array(parts)) => parts.iter_mut().for_each(layer),
+            ("items" | "additionalProperties", inner) => layer(inner),
             _ => {}
         }
+    }
+    if schema::kind(schema) == Some("integer") && schema.get("maximum").is_none() {
+        schema["maximum"] = u32::MAX.into();
+    }
+}
+
+/// The table for the check. What JSON cannot say becomes null, which fits nothing.
+fn json(value: &Value) -> Json {
+    match value {
+        Value::String(text) => text.as_str().into(),
+        Value::Integer(number) => (*number).into(),
+        Value::Float(number) => (*number).into(),
+        Value::Boolean(value) => (*value).into(),
+        Value::Datetime(_) => Json::Null,
+        Value::Array(items) => items.iter().map(json).collect(),
+        Value::Table(table) => table_json(table),
+    }
+}
+
+fn table_json(table: &Table) -> Json {
+    table.iter().map(|(name, value)| (name.clone(), json(value))).collect()
+}
+
+fn found<'a>(table: &'a Table, path: &[Step]) -> Option<&'a Value> {
+    let (Step::Key(first), rest) = path.split_first()? else { return None };
+    rest.iter().try_fold(table.get(first)?, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Index(index) => value.get(index),
+    })
+}
+
+fn one_of(choices: &[&Json], value: &Json) -> String {
+    let choices: Vec<&str> = choices.iter().filter_map(|choice| choice.as_str()).collect();
+    let mut expected = format!("one of {}", choices.join(", "));
+    if value == "bypassPermissions" {
+        expected.push_str(" (bypassPermissions works by flag only: --permission-mode bypassPermissions)");
+    } else if let Some(near) = value.as_str().and_then(|text| nearest(text, choices.iter().copied())) {
+        let _ = write!(expected, " (did you mean {near}?)");
+    }
+    expected
+}
+
+/// What a key of another type must be.
+fn expected(schema: &Json) -> String {
+    let items = || schema.pointer("/items/type").and_then(Json::as_str);
+    match schema::kind(schema) {
+        Some("object") => "a table".into(),
+        Some("string") if !schema::choices(schema).is_empty() => one_of(&schema::choices(schema), &Json::Null),
+        Some("boolean") => "true or false".into(),
+        Some("integer") => "a whole number".into(),
+        Some("array") if items() == Some("number") => "a list of numbers".into(),
+        Some("array") if items() == Some("object") => "a list of tables".into(),
+        Some("array") => "a list of strings".into(),
+        other => format!("a {}", other.unwrap_or("value")),
     }
 }
 
 fn join(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
-}
-
-/// The type that the schema asks for; `null` is not one that TOML has.
-fn kind(node: &Json) -> &str {
-    match node.get("type") {
-        Some(Json::String(kind)) => kind,
-        Some(Json::Array(kinds)) => kinds.iter().filter_map(Json::as_str).find(|kind| *kind != "null").unwrap_or("any"),
-        _ if !choices(node).is_empty() => "string",
-        _ => "any",
-    }
-}
-
-/// The strings that an enum has, however the schema spells it.
-fn choices(node: &Json) -> Vec<&str> {
-    match (node.get("enum"), node.get("oneOf")) {
-        (Some(Json::Array(values)), _) => values.iter().filter_map(Json::as_str).collect(),
-        (_, Some(Json::Array(variants))) => {
-            variants.iter().filter_map(|variant| variant.get("const").and_then(Json::as_str)).collect()
-        }
-        _ => Vec::new(),
-    }
 }
 
 fn child<'a>(node: &'a Json, name: &str) -> Option<&'a Json> {

@@ -52,7 +52,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let probing = chosen.is_none() && models.probes();
     let model = chosen.unwrap_or_else(|| models.offline());
     let definitions = definitions(&setup.paths, &setup.project, &trust);
-    let toolbox = toolbox(&setup, &definitions)?;
+    let toolbox = toolbox(&setup, &definitions);
     let (rules, problems) = rules(&loaded);
     let policy = agent::Policy { rules, places: places_with(&setup, &loaded), trust };
     let settings = agent::Settings {
@@ -141,11 +141,11 @@ pub(super) fn definitions(paths: &Paths, project: &Path, trust: &Trust) -> Arc<a
     Arc::new(definitions)
 }
 
-fn toolbox(setup: &Setup, definitions: &Arc<agents::Definitions>) -> Result<Toolbox, String> {
+fn toolbox(setup: &Setup, definitions: &Arc<agents::Definitions>) -> Toolbox {
     let toolbox = Toolbox::builtin().with(Arc::new(Task::new(definitions.clone())));
     match &setup.output_schema {
-        Some(schema) => Ok(toolbox.with(Arc::new(answer::Answer::new(schema)?))),
-        None => Ok(toolbox),
+        Some(schema) => toolbox.with(Arc::new(answer::Answer::new(schema.clone()))),
+        None => toolbox,
     }
 }
 

@@ -4,29 +4,22 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Context, Dirs, Output, Running, Tool};
+use super::{Context, Dirs, Output, Running, Tool, input};
 use crate::permission::Access;
 use crate::provider::ToolSpec;
+use crate::stdx::schema::Schema;
 
 /// The tool's name.
 pub const NAME: &str = "StructuredOutput";
 
 /// Checks the final answer against the schema that the caller gave.
 pub struct Answer {
-    schema: Value,
-    check: jsonschema::Validator,
+    schema: Schema,
 }
 
 impl Answer {
-    /// # Errors
-    /// The schema is none; the text says where.
-    pub fn new(schema: &Value) -> Result<Answer, String> {
-        let check = jsonschema::validator_for(schema)
-            .map_err(|error| format!("--json-schema is no valid JSON Schema: {error}"))?;
-        if schema["type"] != "object" {
-            return Err("--json-schema has to describe an object: {\"type\": \"object\", …}".into());
-        }
-        Ok(Answer { schema: schema.clone(), check })
+    pub fn new(schema: Schema) -> Answer {
+        Answer { schema }
     }
 }
 
@@ -34,7 +27,7 @@ impl Tool for Answer {
     fn spec(&self) -> ToolSpec {
         let description =
             "Hands over the final answer in the shape that was asked for. Call it exactly once, when the work is done.";
-        ToolSpec { name: NAME.into(), description: description.into(), schema: self.schema.clone() }
+        ToolSpec { name: NAME.into(), description: description.into(), schema: self.schema.json().clone() }
     }
 
     fn access(&self, _input: &Value, _dirs: &Dirs, _home: Option<&Path>) -> Result<Access, String> {
@@ -53,14 +46,13 @@ impl Tool for Answer {
         false
     }
 
-    fn run<'a>(&'a self, input: Value, _context: &'a Context<'a>) -> Running<'a> {
-        let problems: Vec<String> =
-            self.check.iter_errors(&input).take(5).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    fn run<'a>(&'a self, answer: Value, _context: &'a Context<'a>) -> Running<'a> {
+        let problems: Vec<String> = self.schema.faults(&answer).iter().take(5).map(input::sentence).collect();
         let output = if problems.is_empty() {
             Output::ok("The answer is taken. Say nothing more.")
         } else {
             Output::error(format!(
-                "The answer does not fit the schema; call again with these mended:\n{}",
+                "The answer does not fit the schema; fix this and call again:\n{}",
                 problems.join("\n")
             ))
         };

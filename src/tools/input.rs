@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use crate::stdx::schema::{self, Fault, Problem, Schema};
 
 /// Derives the schema of a tool's input: no references, no `$schema`, `title`, `format` or null, nothing but the named
 /// parameters.
@@ -69,72 +71,88 @@ fn tidy(schema: &mut Value) {
 /// # Errors
 /// A sentence for the model that names the parameter, what is expected and what came.
 pub fn parse<T: JsonSchema + DeserializeOwned>(input: &Value) -> Result<T, String> {
-    let fitted = fit(input, &schema::<T>(), "")?;
+    let fitted = fit(input, &schema::<T>())?;
     serde_json::from_value(fitted).map_err(|error| format!("The input does not fit: {error}."))
 }
 
-/// Fits a value to a schema, where `place` is its parameter for messages; empty for the whole input.
-fn fit(value: &Value, schema: &Value, place: &str) -> Result<Value, String> {
-    let Some(kind) = schema.get("type").and_then(Value::as_str) else { return Ok(value.clone()) };
-    let wrong = || {
-        let of = if place.is_empty() { "The input".to_string() } else { format!("Parameter `{place}`") };
-        format!("{of} must be {}, but is {}.", article(kind), told(value))
-    };
-    match (kind, value) {
-        ("object", Value::Object(given)) => fit_object(given, schema, place).map(Value::Object),
-        ("array", Value::Array(items)) => {
-            let Some(schema) = schema.get("items") else { return Ok(value.clone()) };
-            let fitted = items.iter().enumerate().map(|(at, item)| fit(item, schema, &format!("{place}[{at}]")));
-            fitted.collect::<Result<_, _>>().map(Value::Array)
-        }
-        ("array" | "object", Value::String(text)) => match serde_json::from_str::<Value>(text) {
-            Ok(inner @ (Value::Array(_) | Value::Object(_))) => fit(&inner, schema, place),
-            _ => Err(wrong()),
-        },
-        ("string", Value::String(text)) => match schema.get("enum").and_then(Value::as_array) {
-            Some(choices) if !choices.contains(value) => {
-                let choices: Vec<String> = choices.iter().map(Value::to_string).collect();
-                Err(format!("Parameter `{place}` must be one of {}, but is {text:?}.", choices.join(", ")))
-            }
-            _ => Ok(value.clone()),
-        },
-        ("string", Value::Number(number)) if schema.get("enum").is_none() => Ok(Value::String(number.to_string())),
-        ("boolean", Value::Bool(_)) => Ok(value.clone()),
-        ("boolean", Value::String(text)) => match text.trim().to_ascii_lowercase().as_str() {
-            "true" => Ok(Value::Bool(true)),
-            "false" => Ok(Value::Bool(false)),
-            _ => Err(wrong()),
-        },
-        ("integer", Value::Number(number)) => {
-            let whole = number.as_u64().or_else(|| number.as_f64().and_then(whole));
-            whole.map(Value::from).ok_or_else(wrong)
-        }
-        ("integer", Value::String(text)) => text.trim().parse::<u64>().map(Value::from).map_err(|_| wrong()),
-        _ => Err(wrong()),
+/// Reads a value as it was meant, and checks it.
+fn fit(value: &Value, schema: &Value) -> Result<Value, String> {
+    let mut schema = schema.clone();
+    from_zero(&mut schema);
+    let fitted = lenient(value, &schema);
+    let schema = Schema::new(schema).map_err(|error| format!("This tool's schema is broken: {error}."))?;
+    match schema.faults(&fitted).first() {
+        Some(fault) => Err(sentence(fault)),
+        None => Ok(fitted),
     }
 }
 
-fn fit_object(given: &Map<String, Value>, schema: &Value, place: &str) -> Result<Map<String, Value>, String> {
-    let mut fitted = Map::new();
-    let required = |name: &str| {
-        let list = schema.get("required").and_then(Value::as_array);
-        list.is_some_and(|list| list.iter().any(|one| one == name))
-    };
-    let properties = schema.get("properties").and_then(Value::as_object);
-    for (name, schema) in properties.into_iter().flatten() {
-        let place = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
-        match given.get(name) {
-            None | Some(Value::Null) if required(name) => {
-                let kind = schema.get("type").and_then(Value::as_str).unwrap_or("value");
-                return Err(format!("Parameter `{place}` is missing; it must be {}.", article(kind)));
-            }
-            None | Some(Value::Null) => {}
-            Some(value) => {
-                fitted.insert(name.clone(), fit(value, schema, &place)?);
-            }
-        }
+/// Whole numbers of tools are counts.
+fn from_zero(schema: &mut Value) {
+    if schema::kind(schema) == Some("integer") {
+        schema["minimum"] = 0.into();
     }
-    Ok(fitted)
+    let Some(schema) = schema.as_object_mut() else { return };
+    schema
+        .get_mut("properties")
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flatten()
+        .for_each(|(_, each)| from_zero(each));
+    schema.get_mut("items").into_iter().for_each(from_zero);
+}
+
+/// The value as it was meant: parameters that the schema does not name and nulls left out, and what came as a string or a
+/// number for another type read as that.
+fn lenient(value: &Value, schema: &Value) -> Value {
+    let read = match (schema::kind(schema), value) {
+        (Some("object"), Value::Object(given)) => {
+            let properties = schema.get("properties").and_then(Value::as_object);
+            let named = properties.into_iter().flatten().filter_map(|(name, schema)| {
+                let value = given.get(name).filter(|value| !value.is_null())?;
+                Some((name.clone(), lenient(value, schema)))
+            });
+            Some(Value::Object(named.collect()))
+        }
+        (Some("array"), Value::Array(items)) => {
+            let each = schema.get("items").unwrap_or(&Value::Null);
+            Some(items.iter().map(|item| lenient(item, each)).collect())
+        }
+        (Some("array" | "object"), Value::String(text)) => match serde_json::from_str::<Value>(text) {
+            Ok(inner @ (Value::Array(_) | Value::Object(_))) => Some(lenient(&inner, schema)),
+            _ => None,
+        },
+        (Some("string"), Value::Number(number)) if schema.get("enum").is_none() => Some(number.to_string().into()),
+        (Some("boolean"), Value::String(text)) => {
+            text.trim().to_ascii_lowercase().parse::<bool>().ok().map(Value::from)
+        }
+        (Some("integer"), Value::Number(number)) => number.as_f64().and_then(whole).map(Value::from),
+        (Some("integer"), Value::String(text)) => text.trim().parse::<u64>().ok().map(Value::from),
+        _ => None,
+    };
+    read.unwrap_or_else(|| value.clone())
+}
+
+/// What is wrong with a parameter, for the model.
+pub(super) fn sentence(fault: &Fault<'_>) -> String {
+    let of = match schema::place(&fault.path) {
+        place if place.is_empty() => "The input".to_owned(),
+        place => format!("Parameter `{place}`"),
+    };
+    let kind = article(schema::kind(fault.schema).unwrap_or("value"));
+    match &fault.problem {
+        Problem::Missing => format!("{of} is missing; it must be {kind}."),
+        Problem::Unknown => format!("{of} is not expected."),
+        Problem::Choice(value, choices) => {
+            let choices: Vec<String> = choices.iter().map(|choice| choice.to_string()).collect();
+            format!("{of} must be one of {}, but is {value}.", choices.join(", "))
+        }
+        Problem::Limit(value, limit) if limit == "at least 0" => {
+            format!("{of} must be {kind}, but is {}.", told(value))
+        }
+        Problem::Kind(value) => format!("{of} must be {kind}, but is {}.", told(value)),
+        Problem::Limit(value, limit) => format!("{of} must be {limit}, but is {}.", told(value)),
+    }
 }
 
 /// A float that is a whole number from 0.
