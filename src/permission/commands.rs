@@ -90,7 +90,8 @@ pub(super) fn reads(words: &[Word]) -> Result<Reads, String> {
     if tells_version(&name, arguments) {
         return Ok(Reads::default());
     }
-    if name == "set" && super::evaluate::evaluates(words).is_none() {
+    // Alone it shows every variable.
+    if name == "set" && !arguments.is_empty() && super::evaluate::evaluates(words).is_none() {
         return Ok(Reads::default());
     }
     if let Some(result) = special::reads(&name, arguments) {

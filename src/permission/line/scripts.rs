@@ -3,7 +3,7 @@
 use super::super::shell::loose::all_segments;
 use super::super::shell::{self, Word};
 
-const SHELLS: [&str; 6] = ["bash", "sh", "dash", "ash", "zsh", "ksh"];
+const SHELLS: [&str; 9] = ["bash", "sh", "dash", "ash", "zsh", "ksh", "mksh", "yash", "busybox"];
 
 /// The commands of scripts in the words, as in `sudo bash -c 'git "$1"' - push`: a rule that forbids reads them with
 /// positional parameters as unknown words.
@@ -15,8 +15,11 @@ pub(super) fn given(words: &[Word]) -> Vec<Vec<String>> {
         scripts.extend(words[at + 1..].iter().map(Word::literal).collect::<Option<Vec<_>>>().map(|all| all.join(" ")));
     }
     for at in (0..words.len()).filter(|at| is_shell(&words[*at])) {
-        let options = words[at + 1..].iter().take_while(|word| word.prefix().starts_with(['-', '+'])).count();
-        scripts.extend(words.get(at + 1 + options).filter(|_| options > 0).and_then(Word::literal));
+        // Which of the words is the script depends on options with values before it.
+        let option = |word: &&Word| word.prefix().starts_with(['-', '+']);
+        if words[at + 1..].iter().any(|word| option(&word)) {
+            scripts.extend(words[at + 1..].iter().filter(|word| !option(word)).filter_map(Word::literal));
+        }
     }
     let mut commands = Vec::new();
     for script in scripts {
