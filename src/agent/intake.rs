@@ -83,11 +83,18 @@ impl Agent {
             let text = format!("{} was not read as a memory file: {reason}", file.display());
             mailbox.emit(Event::Notice { text }).await;
         }
-        for Asked { from: file, path: import, reason } in memory.asked {
-            let question = Question::Import { file, import: import.clone(), reason };
-            if matches!(mailbox.ask(question, cancel).await, Some(Answer::Yes | Answer::Always { .. })) {
-                files.append(&mut self.load(|loader, _, judge| loader.import(&import, judge)).files);
+        for asked in memory.asked {
+            let Asked { from, path, reason, .. } = asked.clone();
+            let question = Question::Import { file: from, import: path.clone(), reason };
+            if !matches!(mailbox.ask(question, cancel).await, Some(Answer::Yes | Answer::Always { .. })) {
+                continue;
             }
+            let mut loaded = self.load(|loader, _, judge| loader.import(&asked, judge));
+            if loaded.asked.iter().any(|again| again.path == path) {
+                let text = format!("{} was not read: it leads elsewhere since you were asked.", path.display());
+                mailbox.emit(Event::Notice { text }).await;
+            }
+            files.append(&mut loaded.files);
         }
         files
     }

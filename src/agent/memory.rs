@@ -39,6 +39,8 @@ pub struct Asked {
     /// The file that imports it, or itself, where it is a link.
     pub from: PathBuf,
     pub path: PathBuf,
+    /// Where the path leads: what is allowed is this file, not what takes its place.
+    pub real: PathBuf,
     pub reason: String,
 }
 
@@ -59,7 +61,8 @@ pub type Judge<'a> = &'a dyn Fn(&Path, Whose) -> (Behavior, String);
 pub struct Loader {
     /// Loaded files with the bytes that each took.
     seen: BTreeMap<PathBuf, usize>,
-    allowed: BTreeSet<PathBuf>,
+    /// Paths that the user allowed, and where each led then.
+    allowed: BTreeSet<(PathBuf, PathBuf)>,
     names: Vec<String>,
     home: Option<PathBuf>,
     project: PathBuf,
@@ -84,11 +87,11 @@ impl Loader {
         self.seen = held.map(|path| (path.to_path_buf(), before.get(path).copied().unwrap_or(0))).collect();
     }
 
-    /// Loads an import from outside the project, now that the user allowed it.
-    pub fn import(&mut self, import: &Path, judge: Judge) -> Memory {
+    /// Loads an import from outside the project, now that the user allowed it; nothing when the path leads elsewhere by now.
+    pub fn import(&mut self, asked: &Asked, judge: Judge) -> Memory {
         let mut memory = Memory::default();
-        self.allowed.insert(import.to_path_buf());
-        self.file((import, import), 1, judge, &mut memory);
+        self.allowed.insert((asked.path.clone(), asked.real.clone()));
+        self.file((&asked.path, &asked.path), 1, judge, &mut memory);
         memory
     }
 
@@ -137,8 +140,8 @@ impl Loader {
         let whose = if self.is_own(&real, from, path) { Whose::Own } else { Whose::Any };
         match judge(path, whose) {
             (Behavior::Deny, reason) => return memory.denied.push((path.to_path_buf(), reason)),
-            (Behavior::Ask, reason) if !self.allowed.contains(path) => {
-                return memory.asked.push(Asked { from: from.to_path_buf(), path: path.to_path_buf(), reason });
+            (Behavior::Ask, reason) if !self.allowed.contains(&(path.to_path_buf(), real.clone())) => {
+                return memory.asked.push(Asked { from: from.to_path_buf(), path: path.to_path_buf(), real, reason });
             }
             _ => {}
         }
@@ -324,6 +327,28 @@ mod tests {
         assert_eq!(loader.start(&base, &judge).files.len(), 0);
         assert_eq!(loader.below(&base.join("a/b/x.rs"), &judge).files.len(), 1);
         assert_eq!(loader.below(&base.join("a/y.rs"), &judge).files.len(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_was_allowed_is_the_file_that_was_asked_about() {
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().canonicalize().unwrap();
+        let project = base.join("project");
+        std::fs::create_dir(&project).unwrap();
+        for (file, text) in [("project/CLAUDE.md", "@../shared.md"), ("shared.md", "shared"), ("key.md", "key")] {
+            std::fs::write(base.join(file), text).unwrap();
+        }
+        let judge = |path: &Path, whose: Whose| judged(path, &project, whose);
+        let mut loader = Loader::new(names(), None, project.clone());
+        let asked = loader.start(&project, &judge).asked.remove(0);
+        std::fs::remove_file(base.join("shared.md")).unwrap();
+        std::os::unix::fs::symlink("key.md", base.join("shared.md")).unwrap();
+        let memory = loader.import(&asked, &judge);
+        assert_eq!((memory.files.len(), memory.asked.len()), (0, 1));
+        std::fs::remove_file(base.join("shared.md")).unwrap();
+        std::fs::write(base.join("shared.md"), "shared").unwrap();
+        assert_eq!(loader.import(&asked, &judge).files[0].text, "shared");
     }
 
     #[cfg(unix)]
