@@ -24,6 +24,7 @@ mod sample;
 mod side_request;
 pub mod skill_list;
 pub mod skill_runs;
+mod snapshot;
 mod spending;
 mod subagent;
 pub mod thinking;
@@ -33,6 +34,7 @@ mod window;
 
 pub use compaction::Compacted;
 pub use failure::Failure;
+pub use snapshot::Snapshot;
 pub use subagent::tools_below;
 
 use std::collections::HashMap;
@@ -107,6 +109,8 @@ pub struct Settings {
     pub presence: extraction::Presence,
     pub compact: compact::Settings,
     pub features: compact::Features,
+    /// How many sub-agents run at a time.
+    pub seats: usize,
 }
 
 /// Whether the model is reminded between requests: of changed files, open todos, plan mode and the like.
@@ -194,14 +198,12 @@ pub struct Parts {
     pub clock: fn() -> Instant,
     /// Which sub-agents there are.
     pub definitions: Arc<Definitions>,
-    /// How many sub-agents run at a time.
-    pub seats: usize,
 }
 
 impl Agent {
     pub fn new(session: Session, parts: Parts) -> Agent {
         let Parts { model, mut policy, settings, toolbox, grants, hooks, skills, git, date, clock, .. } = parts;
-        let family = parent_child::Family::new(parts.definitions, parts.seats, &session);
+        let family = parent_child::Family::new(parts.definitions, settings.seats, &session);
         hooks.restart(&session.facts().hooks);
         for text in &session.facts().grants {
             if let Ok(rule) = Rule::parse(text) {
@@ -336,6 +338,16 @@ impl Agent {
         self.fit_window();
     }
 
+    /// Takes over other settings, and the model as they have it.
+    pub fn take_settings(&mut self, settings: Settings, model: Model) {
+        self.family.seat(settings.seats);
+        let (compact, features, tools) =
+            (settings.compact.clone(), settings.features, tools::Settings::clone(&settings.tools));
+        self.settings = settings;
+        self.set_model(model, tools);
+        self.set_compaction(compact, features);
+    }
+
     /// Takes over other files' rules and folders; what was granted in the session stays.
     pub fn take_rules(&mut self, mut rules: RuleSet, places: Places) {
         for entry in
@@ -361,18 +373,6 @@ impl Agent {
         let files =
             self.fresh_memory().start(&self.policy.places.project, &|path, whose| self.judge_memory(path, whose)).files;
         files.into_iter().map(|file| (file.path, file.text.lines().count())).collect()
-    }
-
-    /// Which memory files there are.
-    pub fn memory_report(&self) -> String {
-        let files = self.memory_files();
-        if files.is_empty() {
-            let own = self.policy.places.project.join("AGENTS.md");
-            return format!("No memory file yet. `{}` would be read at the start of every session.", own.display());
-        }
-        let lines: Vec<String> =
-            files.iter().map(|(path, lines)| format!("- `{}` ({lines} lines)", path.display())).collect();
-        format!("Read at the start of a session, in this order:\n\n{}", lines.join("\n"))
     }
 
     /// Runs a line of the user's own through the shell tool; nobody is asked.

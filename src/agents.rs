@@ -9,8 +9,11 @@ pub use files::{Folders, load};
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::permission::Use;
 use crate::stdx::nearest::nearest;
+use crate::thinking::Level;
 
 /// What is wrong with a file, and how to mend it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,6 +21,25 @@ use crate::stdx::nearest::nearest;
 pub struct Diagnostic {
     pub file: PathBuf,
     pub problem: String,
+}
+
+/// One sub-agent in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentRow {
+    pub name: String,
+    pub description: String,
+    /// None: it is part of the program.
+    pub file: Option<PathBuf>,
+    /// For people: which tools it is offered.
+    pub tools: String,
+    /// None: the model of the session.
+    pub model: Option<String>,
+    pub thinking: Option<Level>,
+    /// Skills that it begins with.
+    pub skills: Vec<String>,
+    pub read_only: bool,
+    /// The file of the one that counts instead; the inner none is one of the program.
+    pub shadowed_by: Option<Option<PathBuf>>,
 }
 
 /// All definitions of a session. Frozen when it is opened, so that what the model is told of them never changes.
@@ -119,42 +141,32 @@ impl Definitions {
         text
     }
 
-    /// The list for people, in Markdown. `lacks` says why an agent cannot begin with a skill that its definition names.
-    pub fn report(&self, lacks: impl Fn(&str) -> Option<String>) -> String {
-        let mut text = String::from("Agents that the model can launch with the Task tool:\n\n");
-        for definition in &self.all {
-            let mut notes = vec![match &definition.source {
-                Source::Builtin => "built in".to_owned(),
-                Source::User(file) | Source::Project(file) => format!("`{}`", file.display()),
-            }];
-            notes.push(format!("tools: {}", definition.tools_told()));
-            notes.push(format!("model: {}", definition.model.as_deref().unwrap_or("that of the session")));
-            notes.extend(definition.thinking.map(|level| format!("thinking: {level}")));
-            if !definition.skills.is_empty() {
-                notes.push(format!("begins with {}", definition.skills.join(", ")));
-            }
-            if definition.read_only() {
-                notes.push("read-only".into());
-            }
-            if let Some(by) = self.shadowed_by(definition) {
-                notes.push(match &by.source {
-                    Source::Builtin => "**shadowed** by the built-in one".to_owned(),
-                    Source::User(file) | Source::Project(file) => format!("**shadowed** by `{}`", file.display()),
-                });
-            }
-            let about = crate::stdx::text::clean_line(&definition.description);
-            text.push_str(&format!("- **{}** — {about}\n  {}\n", definition.name, notes.join(" · ")));
-        }
-        let skills = self.all.iter().flat_map(|definition| {
+    /// The list for people.
+    pub fn rows(&self) -> Vec<AgentRow> {
+        let file = |definition: &Definition| match &definition.source {
+            Source::Builtin => None,
+            Source::User(file) | Source::Project(file) => Some(file.clone()),
+        };
+        let row = |definition: &Definition| AgentRow {
+            name: definition.name.clone(),
+            description: crate::stdx::text::clean_line(&definition.description),
+            file: file(definition),
+            tools: definition.tools_told(),
+            model: definition.model.clone(),
+            thinking: definition.thinking,
+            skills: definition.skills.clone(),
+            read_only: definition.read_only(),
+            shadowed_by: self.shadowed_by(definition).map(file),
+        };
+        self.all.iter().map(row).collect()
+    }
+
+    /// Skills that agents cannot begin with; `lacks` says why.
+    pub fn lacking(&self, lacks: impl Fn(&str) -> Option<String>) -> Vec<String> {
+        let of = |definition: &Definition| {
             let lacking = definition.skills.iter().filter_map(|name| lacks(name));
-            lacking.map(|why| format!("{}: `skills`: {why}", definition.name))
-        });
-        let problems: Vec<String> = self.diagnostics.iter().map(Diagnostic::to_string).chain(skills).collect();
-        if !problems.is_empty() {
-            text.push_str("\nWhat is wrong with files:\n\n");
-            problems.iter().for_each(|problem| text.push_str(&format!("- {problem}\n")));
-        }
-        text.push_str("\nFiles of your own: `.claude/agents/<name>.md`.\n");
-        text
+            lacking.map(|why| format!("{}: `skills`: {why}", definition.name)).collect::<Vec<_>>()
+        };
+        self.all.iter().flat_map(of).collect()
     }
 }

@@ -39,7 +39,6 @@ mod settings;
 pub mod summary;
 mod thresholds;
 pub mod trim;
-pub mod window;
 
 pub use candidate::{Candidate, Rejected};
 pub use count::Meter;

@@ -1,24 +1,23 @@
 //! Puts the system together, and runs it: ops in, events out. Front ends hold a `Handle` and nothing else.
 
 mod bug_report;
-mod builtins;
+
 mod changes;
 mod commands;
-mod compacting;
 pub mod doctor;
-mod hooked;
+mod inbox;
 mod lists;
 mod models;
 mod open;
-mod plan;
-mod shell;
+mod reports;
+mod settings;
 mod skills;
-mod thinking;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::mpsc;
@@ -30,16 +29,19 @@ use crate::agent::mailbox::{Mailbox, Prompt};
 use crate::commands::Catalog;
 use crate::config::Loaded;
 use crate::config::paths::{Env, Paths};
-use crate::hooks::EndReason;
+use crate::hooks::{EndReason, Event as Hook, StartSource};
+use crate::message::{Attachment, Content, Display, Message, Outcome};
 use crate::permission::{Mode, Sandbox};
-use crate::protocol::{Delivery, Event, ListKind, Listed, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
-use crate::session::{History, Session, Transcripts};
+use crate::protocol::{Delivery, Event, Item, ListKind, Listed, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
+use crate::session::entry::EntryKind;
+use crate::session::{History, Session};
 use crate::stdx::clock::Clocks;
 use crate::stdx::schema::Schema;
 use crate::stdx::{panics, process};
+use inbox::Inbox;
 use models::Models;
 pub use open::{places, root};
-use skills::Called;
+use reports::{Look, Reading};
 pub use skills::snapshot as skills;
 
 /// Ops that wait while the engine is busy.
@@ -171,153 +173,8 @@ struct Engine {
     catalog: Arc<Catalog>,
     /// The user was asked whether to trust the folder.
     trust_asked: bool,
-}
-
-/// Receives ops, also while something runs.
-struct Inbox {
-    ops: mpsc::Receiver<Op>,
-    /// The session and its model are still being settled: what acts on them waits in `held`.
-    opening: bool,
-    held: VecDeque<Op>,
-    /// The front end is gone, or asked to end.
-    closed: bool,
-    mailbox: Arc<Mailbox>,
-    project: PathBuf,
-    history: History,
-    catalog: Arc<Catalog>,
-    /// The logs of sub-agents, while a turn has the session.
-    transcripts: Option<Transcripts>,
-}
-
-impl Inbox {
-    async fn next(&mut self) -> Option<Op> {
-        if let Some(op) = self.held.pop_front() {
-            return Some(op);
-        }
-        if self.closed {
-            return None;
-        }
-        match self.ops.recv().await {
-            None | Some(Op::Shutdown) => {
-                self.closed = true;
-                None
-            }
-            op => op,
-        }
-    }
-
-    /// Runs something while ops keep being served as a busy agent serves them.
-    async fn attend<T>(&mut self, work: impl Future<Output = T>) -> T {
-        tokio::pin!(work);
-        loop {
-            if self.closed {
-                // Nobody is left to answer or to wait for.
-                self.mailbox.interrupt();
-                return work.await;
-            }
-            tokio::select! {
-                biased;
-                done = &mut work => return done,
-                op = self.ops.recv() => match op {
-                    None | Some(Op::Shutdown) => {
-                        self.closed = true;
-                        self.mailbox.interrupt();
-                    }
-                    Some(op) => self.busy(op).await,
-                },
-            }
-        }
-    }
-
-    /// What can be listed without the agent.
-    fn list(&self, what: ListKind) -> Option<Listed> {
-        (what == ListKind::History).then(|| Listed::History(self.history.load(&self.project, lists::HISTORY)))
-    }
-
-    /// Keeps a prompt for the history of the project. Losing one is no reason to stop.
-    fn remember(&mut self, text: &str) {
-        if let Err(error) = self.history.append(&self.project, text) {
-            tracing::warn!(%error, "prompt history");
-        }
-    }
-
-    /// Serves a command beside what runs, or says that it has to wait.
-    async fn command(&self, name: String, args: String) {
-        let mailbox = &self.mailbox;
-        let problem = match skills::called(&self.catalog, &name, &args) {
-            Ok(Called::Skill(prompt)) => {
-                mailbox.enqueue(prompt, Delivery::AfterTurn);
-                return mailbox.emit(mailbox.queue()).await;
-            }
-            Ok(Called::Builtin(builtin)) if builtin.runs_while_busy(&args) => {
-                mailbox.emit(Event::Notice { text: self.catalog.current().registry.help() }).await;
-                None
-            }
-            Ok(Called::Builtin(_)) => Some(format!("`/{name}` waits until the turn has ended; Esc interrupts it.")),
-            Err(unknown) => Some(unknown),
-        };
-        if let Some(text) = problem {
-            let restore = Some(format!("/{name} {args}").trim_end().to_owned());
-            mailbox.emit(Event::Error { text, restore }).await;
-        }
-        mailbox.emit(Event::Done { op: Op::Command { name, args } }).await;
-    }
-
-    async fn busy(&mut self, op: Op) {
-        let mailbox = self.mailbox.clone();
-        match op {
-            Op::Shell { .. }
-            | Op::Command { .. }
-            | Op::SetMode { .. }
-            | Op::SetThinking { .. }
-            | Op::Rewind { .. }
-            | Op::Resume { .. }
-                if self.opening =>
-            {
-                self.held.push_back(op);
-            }
-            Op::List { what } if self.opening && what != ListKind::History => self.held.push_back(op),
-            Op::Interrupt => {
-                mailbox.interrupt();
-            }
-            Op::Answer { id, answer } => mailbox.answer(id, answer),
-            Op::Prompt { text, attachments, delivery, thinking } => {
-                mailbox.enqueue(Prompt { attachments, thinking, ..Prompt::new(text) }, delivery);
-                mailbox.emit(mailbox.queue()).await;
-            }
-            Op::Unqueue { id } => {
-                mailbox.unqueue(id);
-                mailbox.emit(mailbox.queue()).await;
-            }
-            Op::SetMode { mode } => mailbox.set_mode(mode),
-            Op::SetThinking { level } => mailbox.set_thinking(level),
-            Op::Shell { command } => {
-                let text = format!("! {command}\nCommands of your own run when the turn has ended; Esc interrupts it.");
-                mailbox.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
-                mailbox.emit(Event::Done { op: Op::Shell { command } }).await;
-            }
-            Op::Commands => skills::publish(&self.catalog, &mailbox).await,
-            Op::Command { name, args } => self.command(name, args).await,
-            Op::List { what } => {
-                let listed = self.list(what);
-                mailbox.emit(Event::Listed(listed.unwrap_or_else(|| what.empty()))).await;
-            }
-            Op::Rewind { .. } | Op::Resume { .. } => {
-                mailbox.emit(Event::Notice { text: "First the turn has to end; Esc interrupts it.".into() }).await;
-                mailbox.emit(Event::Done { op }).await;
-            }
-            Op::Remember { text } => self.remember(&text),
-            Op::Agent { id } => match &self.transcripts {
-                Some(transcripts) => lists::tell_agent(transcripts, id, &mailbox).await,
-                None => self.held.push_back(Op::Agent { id }),
-            },
-            Op::Earlier { part } => match &self.transcripts {
-                Some(transcripts) => lists::tell_earlier(transcripts, part, &mailbox).await,
-                None => self.held.push_back(Op::Earlier { part }),
-            },
-            Op::Shutdown => {}
-        }
-    }
+    /// How long nobody types until hooks hear of it.
+    idle: Duration,
 }
 
 impl Engine {
@@ -365,19 +222,19 @@ impl Engine {
             Op::SetThinking { level } => self.set_thinking(level).await,
             Op::Rewind { to, what } => self.rewind(to, what).await,
             Op::Commands => skills::publish(&self.catalog, &self.mailbox).await,
-            Op::Resume { session } => self.resume(&session, inbox).await,
             Op::Remember { text } => inbox.remember(&text),
             Op::Agent { id } => lists::tell_agent(&self.agent.session.transcripts(), id, &self.mailbox).await,
             Op::Earlier { part } => {
                 lists::tell_earlier(&self.agent.session.transcripts(), part, &self.mailbox).await;
             }
-            Op::List { what: ListKind::Changes } => {
-                let changes = self.changes().await;
-                self.mailbox.emit(Event::Listed(Listed::Changes(changes))).await;
-            }
             Op::List { what } => {
-                let listed = inbox.list(what).unwrap_or_else(|| self.list(what));
-                self.mailbox.emit(Event::Listed(listed)).await;
+                let listed = match inbox.list(what) {
+                    None => self.list(what).await,
+                    listed => listed,
+                };
+                if let Some(listed) = listed {
+                    self.mailbox.emit(Event::Listed(listed)).await;
+                }
             }
             // Nothing runs, nothing is queued: there is nothing to stop or take back.
             Op::Interrupt | Op::Unqueue { .. } | Op::Shutdown => {}
@@ -404,7 +261,8 @@ impl Engine {
         let mailbox = self.mailbox.clone();
         let cancel = mailbox.begin_with(&prompt.text);
         inbox.transcripts = Some(self.agent.session.transcripts());
-        let end = inbox.attend(self.agent.turn(prompt, &mailbox, &cancel)).await;
+        let look = Look::beside(&self.setup, &self.loaded, &self.models, &self.catalog, &mut self.agent);
+        let end = inbox.attend_with(Some(&look), self.agent.turn(prompt, &mailbox, &cancel)).await;
         inbox.transcripts = None;
         mailbox.end();
         // What was asked for in the last moment of the turn must not wait until it undoes a later wish.
@@ -440,6 +298,126 @@ impl Engine {
         for notice in self.agent.session.notices() {
             self.mailbox.emit(Event::Notice { text: notice.clone() }).await;
         }
+    }
+
+    /// Whether the skill that a prompt asks for can run now. Asks for trust, where the skill wants what needs it.
+    async fn can_run(&mut self, prompt: &Prompt, inbox: &mut Inbox) -> bool {
+        let Some(skill) = &prompt.skill else { return true };
+        if let Some(text) = self.agent.refuses_skill(&skill.name) {
+            let restore = Some(prompt.text.clone());
+            self.mailbox.emit(Event::Error { text, restore }).await;
+            return false;
+        }
+        // One question a session: a no that was said to all of it holds.
+        if !self.agent.wants_trust(&skill.name).is_empty() && !self.trust_asked {
+            self.ask_trust(inbox).await;
+        }
+        true
+    }
+
+    /// Runs the hooks of a session that begins; prompts wait for them, Esc ends them.
+    pub(super) async fn session_started(&mut self, source: StartSource, inbox: &mut Inbox) {
+        if !self.agent.hooking.hooks.listens(Hook::SessionStart) {
+            return;
+        }
+        let mailbox = self.mailbox.clone();
+        let cancel = mailbox.begin();
+        let told = inbox.attend(self.agent.session_started(source, &mailbox, &cancel)).await;
+        mailbox.end();
+        if let Err(error) = told {
+            self.fail(error).await;
+        }
+    }
+
+    /// Runs the hooks of a session that ends.
+    pub(super) async fn session_ended(&mut self, reason: EndReason) {
+        let mailbox = self.mailbox.clone();
+        if let Err(error) = self.agent.session_ended(reason, &mailbox).await {
+            self.fail(error).await;
+        }
+    }
+
+    /// The next op; hooks hear of it when it is long in coming. `worked`: the agent has done something that is waited on.
+    pub(super) async fn next_op(&mut self, inbox: &mut Inbox, worked: bool) -> Option<Op> {
+        if worked && self.agent.hooking.hooks.listens(Hook::Notification) {
+            let idle = self.idle;
+            tokio::select! {
+                biased;
+                op = inbox.next() => return op,
+                () = tokio::time::sleep(idle) => self.agent.notify("idle_prompt", "cocode is waiting for your input"),
+            }
+        }
+        inbox.next().await
+    }
+
+    /// Any list but the history of prompts, which the inbox keeps.
+    async fn list(&mut self, what: ListKind) -> Option<Listed> {
+        Some(match what {
+            ListKind::Rules => Listed::Rules(lists::rules(&self.agent.policy.rules)),
+            ListKind::Memory => Listed::Memory(lists::memory(&self.agent, &self.setup.project)),
+            ListKind::Prompts => Listed::Prompts(lists::prompts(&self.agent.session)),
+            what => return self.look().list(what).await,
+        })
+    }
+
+    /// What commands look at between two turns.
+    fn look(&mut self) -> Look<'_> {
+        let agent = self.agent.snapshot();
+        Look {
+            setup: &self.setup,
+            loaded: &self.loaded,
+            models: &self.models,
+            catalog: &self.catalog,
+            agent,
+            session: Reading::Own(&self.agent.session),
+        }
+    }
+
+    async fn shell(&mut self, command: String, inbox: &mut Inbox) {
+        if self.agent.session.read_only() {
+            let text = "This session is open to read only; the command was not run.".into();
+            self.mailbox.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
+            return;
+        }
+        let mailbox = self.mailbox.clone();
+        mailbox.emit(Event::Item(Item::ShellStarted { command: command.clone() })).await;
+        let cancel = mailbox.begin();
+        let look = Look::beside(&self.setup, &self.loaded, &self.models, &self.catalog, &mut self.agent);
+        let output = inbox.attend_with(Some(&look), self.agent.user_command(&command, &cancel, &mailbox)).await;
+        mailbox.end();
+        let output = match output {
+            Ok(output) => output,
+            Err(error) => {
+                let restore = Some(format!("!{command}"));
+                mailbox.emit(Event::Item(Item::ShellDone { command, output: String::new(), code: None })).await;
+                return mailbox.emit(Event::Error { text: error.to_string(), restore }).await;
+            }
+        };
+        let text = output.content.iter().filter_map(|part| match part {
+            Content::Text { text } => Some(text.as_str()),
+            Content::Media(_) => None,
+        });
+        let text: String = text.collect();
+        let code = match output.display {
+            Some(Display::Command { code, .. }) => code,
+            _ => None,
+        };
+        let how = match output.outcome {
+            Outcome::Interrupted => "and interrupted it",
+            Outcome::Ok => "and it succeeded",
+            Outcome::Error | Outcome::Denied => "and it failed",
+        };
+        // Logged before it is shown, once for the model and once for the screen.
+        let told = format!("The user ran a command of their own, {how}:\n$ {command}\n{text}");
+        let ran = EntryKind::ShellRan { command: command.clone(), output: text.clone(), code };
+        let logged = match self.agent.note(Message::attachment(Attachment::Shell, &told), &mailbox).await {
+            Ok(()) => self.agent.session.append(ran).map(drop),
+            failed => failed,
+        };
+        if let Err(error) = logged {
+            mailbox.emit(Event::Error { text: error.to_string(), restore: None }).await;
+        }
+        mailbox.emit(Event::Item(Item::ShellDone { command, output: text, code })).await;
     }
 
     fn model_info(&self) -> ModelInfo {

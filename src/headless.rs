@@ -14,10 +14,12 @@ use tokio::sync::mpsc;
 
 use crate::commands::{Parsed, Registry};
 use crate::engine::{self, Handle};
-use crate::hooks::Report;
+use crate::hooks;
 use crate::message::{Kind, Usage};
 use crate::permission::Mode;
+use crate::protocol::report::Report;
 use crate::protocol::{Answer, Delivery, Event, Item, ModeChange, Op, SessionInfo, Turn, TurnEnd};
+use crate::report;
 use crate::session::entry::not_undone;
 use lines::Typed;
 
@@ -94,6 +96,7 @@ pub async fn run(
         session: None,
         answer: String::new(),
         structured: None,
+        report: None,
         plan: None,
         denials: Vec::new(),
         usage: Usage::default(),
@@ -129,6 +132,8 @@ struct Run<'a> {
     session: Option<SessionInfo>,
     answer: String,
     structured: Option<Value>,
+    /// What a command has found.
+    report: Option<Report>,
     /// The plan that was submitted.
     plan: Option<String>,
     denials: Vec<Value>,
@@ -225,7 +230,7 @@ impl Run<'_> {
         mut stopped: Pin<&mut impl Future<Output = Exit>>,
     ) -> io::Result<bool> {
         let Typed { text, piped, thinking } = typed;
-        (self.answer, self.failed, self.rounds) = (String::new(), None, 0);
+        (self.answer, self.failed, self.rounds, self.report) = (String::new(), None, 0, None);
         // What a skill has to say, or a task to plan, is the answer of its turn.
         let mut reports = false;
         let op = match self.registry.parse_line(&text) {
@@ -285,6 +290,10 @@ impl Run<'_> {
                     });
                 }
                 Some(Event::Notice { text }) if reports => told.push(text),
+                Some(Event::Report(report)) => {
+                    told.push(report::markdown(&report));
+                    self.report = Some(report);
+                }
                 Some(Event::Notice { text }) => writeln!(self.err, "{text}")?,
                 Some(Event::Retrying { attempt, of, delay_ms, reason }) => {
                     writeln!(
@@ -352,7 +361,7 @@ impl Run<'_> {
     }
 
     /// A line for programs; people read only what a hook has to say to them.
-    fn hook(&mut self, report: &Report) -> io::Result<()> {
+    fn hook(&mut self, report: &hooks::Report) -> io::Result<()> {
         if self.output == Output::StreamJson {
             let line = lines::hook(report, self.session_id());
             return self.line(&line);
@@ -459,6 +468,9 @@ impl Run<'_> {
         });
         if let Some(value) = &self.structured {
             result["structured_output"] = value.clone();
+        }
+        if let Some(report) = &self.report {
+            result["report"] = json!(report);
         }
         self.line(&result)
     }

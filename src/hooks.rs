@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::stdx::hash::sha256_hex;
@@ -88,7 +89,7 @@ pub struct Hooks {
 }
 
 /// A hook as `/hooks` lists it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     pub event: Event,
     pub matcher: Option<String>,

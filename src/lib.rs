@@ -13,6 +13,7 @@ pub mod message;
 pub mod permission;
 pub mod protocol;
 pub mod provider;
+pub mod report;
 pub mod session;
 pub mod stdx;
 pub mod thinking;

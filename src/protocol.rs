@@ -2,12 +2,13 @@
 
 mod asking;
 mod compaction;
+pub mod report;
 mod rows;
 pub mod task;
 mod thinking;
 
 pub use asking::{Answer, Approval, Ask, ChoiceOption, Choices, GrantScope, Question};
-pub use compaction::{Compaction, FailureReason, Fullness, Receipt, Trigger, UsageInfo};
+pub use compaction::{Compacted, Compaction, FailureReason, Fullness, Receipt, Trigger, UsageInfo};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -107,10 +108,6 @@ pub enum Op {
     Earlier {
         part: Part,
     },
-    /// Leaves this session for another one: its id. The engine answers with `Event::Session`.
-    Resume {
-        session: String,
-    },
     /// Looks for changed skills; `Event::Commands` comes when there are any.
     Commands,
     /// Ends the session; the engine writes what is pending and closes its side.
@@ -120,31 +117,12 @@ pub enum Op {
 impl Op {
     /// Whether `Event::Done` tells its end.
     pub fn is_work(&self) -> bool {
-        matches!(
-            self,
-            Op::Prompt { .. } | Op::Command { .. } | Op::Shell { .. } | Op::Rewind { .. } | Op::Resume { .. }
-        )
+        matches!(self, Op::Prompt { .. } | Op::Command { .. } | Op::Shell { .. } | Op::Rewind { .. })
     }
 
     /// A command of the program.
     pub fn builtin(builtin: Builtin, args: impl Into<String>) -> Op {
         Op::Command { name: builtin.name().to_owned(), args: args.into() }
-    }
-}
-
-impl ListKind {
-    /// The list without a row.
-    pub fn empty(self) -> Listed {
-        match self {
-            ListKind::Sessions => Listed::Sessions(Vec::new()),
-            ListKind::Models => Listed::Models(Vec::new()),
-            ListKind::Rules => Listed::Rules(Vec::new()),
-            ListKind::Memory => Listed::Memory(Vec::new()),
-            ListKind::Prompts => Listed::Prompts(Vec::new()),
-            ListKind::History => Listed::History(Vec::new()),
-            ListKind::Skills => Listed::Skills(Vec::new()),
-            ListKind::Changes => Listed::Changes(Changes::default()),
-        }
     }
 }
 
@@ -207,10 +185,12 @@ pub enum Event {
     Queue {
         items: Vec<Queued>,
     },
-    /// Something for the user that is no failure. Commands answer with it, too: their text is Markdown.
+    /// Something for the user that is not a failure, as Markdown.
     Notice {
         text: String,
     },
+    /// What a command that looks has found.
+    Report(report::Report),
     /// The turn or the op failed; the text names the fix. What the user had typed comes back in `restore`.
     Error {
         text: String,
@@ -230,7 +210,7 @@ pub enum Event {
     Task(Task),
     /// What `Op::List` asked for.
     Listed(Listed),
-    /// An op was served to its end, or refused: a prompt, a command, a `!` line, a rewind, another session. A prompt that
+    /// An op was served to its end, or refused: a prompt, a command, a `!` line, a rewind. A prompt that
     /// steered a turn ends with that turn.
     Done {
         op: Op,

@@ -32,7 +32,7 @@ mod watch;
 pub use context::Context;
 pub use error::Error;
 pub use export::{Overwrite, export_file};
-pub use facts::{Compacted, Facts, Invoked, Spent, title_of};
+pub use facts::{Facts, Invoked, title_of};
 pub use history::History;
 pub use history_view::{PromptRow, read_history, read_part};
 pub use index::Summary;

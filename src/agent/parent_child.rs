@@ -7,7 +7,6 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::Agent;
 use super::mailbox::Mailbox;
-use super::skill_runs::Caller;
 use crate::agents::Definitions;
 use crate::message::{CallId, Usage};
 use crate::permission::{Behavior, Mode, Rule, Source};
@@ -98,6 +97,11 @@ impl Family {
         }
     }
 
+    /// Lets so many sub-agents run at a time, from the next turn on.
+    pub(super) fn seat(&mut self, seats: usize) {
+        self.seats = Arc::new(Semaphore::new(seats.max(1)));
+    }
+
     /// Tells those that run now, and those that will.
     pub(super) fn set_mode(&self, mode: Mode) {
         self.standing.send_if_modified(|standing| std::mem::replace(&mut standing.mode, mode) != mode);
@@ -165,12 +169,6 @@ impl Agent {
     /// What the agents below share with this one, for the front ends and for tools.
     pub fn definitions(&self) -> &Arc<Definitions> {
         &self.family.definitions
-    }
-
-    /// The sub-agents for people, with what is wrong with their definitions.
-    pub fn agents_report(&self) -> String {
-        let skills = self.runs.view();
-        self.family.definitions.report(|name| skills.find(name, Caller::Model).err())
     }
 
     /// Launches these from now on. Only before the first prompt: the model is told of them with the tools.

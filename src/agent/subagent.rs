@@ -236,6 +236,7 @@ impl Launcher {
             system: Some(definition.prompt.to_string()),
             append_system: None,
             presence: Presence::Unattended,
+            seats: 1,
             ..self.settings.clone()
         };
         let offered = |name: &str| !NOT_BELOW.contains(&name) && definition.offers(name);
@@ -254,7 +255,6 @@ impl Launcher {
                 clock: self.clock,
                 definitions: self.definitions.clone(),
                 skills: self.skills.clone(),
-                seats: 1,
             },
         );
         let plan = self.plan.as_deref().map(|plan| plan::of_sub_agent(plan, id));

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Agent, compaction};
-use crate::compact::window::{Duplicate, Part, Report};
+use super::{Snapshot, compaction};
 use crate::message::tokens;
 use crate::message::{Attachment, CallId, Kind, Outcome};
-use crate::session::Context;
+use crate::protocol::report::{Duplicate, Part, Window};
+use crate::session::{Context, Session};
 
 /// Tokens of what a conversation holds, estimated.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -49,38 +49,38 @@ impl Shares {
     }
 }
 
-impl Agent {
-    /// What fills the window, as Markdown.
-    pub fn window_report(&mut self) -> String {
-        self.weigh_overhead();
-        let context = self.session.context();
+impl Snapshot {
+    /// Tokens of the session's next request, as far as they are known.
+    pub fn used(&self, session: &Session) -> u64 {
+        self.driver.used(session.context())
+    }
+
+    /// What fills the window.
+    pub fn window(&self, session: &Session) -> Window {
+        let context = session.context();
         let shares = Shares::of(context);
-        let part = |name, tokens| Part { name, tokens, inner: false };
-        let inner = |name, tokens| Part { name, tokens, inner: true };
-        let parts = vec![
-            part("system prompt", tokens::text(&self.system)),
-            part("tools", self.tool_specs.iter().map(compaction::weight).sum()),
-            part("memory files", shares.memory),
-            part("skills", shares.skills),
-            part("messages", shares.messages()),
-            inner("prompts", shares.prompts),
-            inner("replies", shares.replies),
-            inner("tool results", shares.results),
-            inner("summary", shares.summary),
-            inner("reminders", shares.reminders),
-        ];
-        Report {
-            model: &self.model.name(),
-            window: self.compaction.driver.window().tokens,
-            used: self.used(),
-            messages: context.len(),
-            marks: *self.compaction.driver.marks(),
-            auto: self.settings.compact.enabled && self.settings.compact.auto,
-            parts,
+        Window {
+            model: self.model.name(),
+            tokens: self.driver.window().tokens,
+            used: self.used(session),
+            messages: context.len() as u64,
+            marks: self.driver.marks().marks(),
+            auto: self.auto,
+            parts: vec![
+                (Part::SystemPrompt, tokens::text(&self.system)),
+                (Part::Tools, self.tool_specs.iter().map(compaction::weight).sum()),
+                (Part::MemoryFiles, shares.memory),
+                (Part::Skills, shares.skills),
+                (Part::Messages, shares.messages()),
+                (Part::Prompts, shares.prompts),
+                (Part::Replies, shares.replies),
+                (Part::ToolResults, shares.results),
+                (Part::Summary, shares.summary),
+                (Part::Reminders, shares.reminders),
+            ],
             duplicates: duplicates(context),
-            history: &self.session.facts().compactions,
+            compactions: session.facts().compactions.clone(),
         }
-        .draw()
     }
 }
 

@@ -9,6 +9,8 @@ use super::skills::{self, SkillsCommand};
 use super::{Cli, Here};
 use crate::config::{self, Loaded, docs, edit, trust};
 use crate::engine::doctor;
+use crate::protocol::report::State;
+use crate::report;
 
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Own {
@@ -57,9 +59,9 @@ pub fn run(command: &Own, here: Here<'_>, out: &mut dyn Write, err: &mut dyn Wri
             if *json {
                 writeln!(out, "{}", doctor::to_json(&findings))?;
             } else {
-                out.write_all(doctor::to_text(&findings).as_bytes())?;
+                out.write_all(report::doctor(&findings).as_bytes())?;
             }
-            Ok(u8::from(findings.iter().any(|finding| finding.state == doctor::State::Bad)))
+            Ok(u8::from(findings.iter().any(|finding| finding.state == State::Bad)))
         }
         Own::Skills(command) => skills::run(command, here, out, err),
         Own::Completions { shell } => {

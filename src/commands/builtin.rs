@@ -178,6 +178,15 @@ const fn never(_: &str) -> bool {
     false
 }
 
+const fn bare(args: &str) -> bool {
+    args.is_empty()
+}
+
+/// Whether `/config` is given no value.
+fn no_value(args: &str) -> bool {
+    !args.contains(char::is_whitespace)
+}
+
 /// Whether `/plan` is given a task.
 fn is_task(args: &str) -> bool {
     !args.is_empty() && !args.eq_ignore_ascii_case("exit")
@@ -189,7 +198,10 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
     [
         Row::new(Help, "help", "Lists commands and keys").also(&["?"]).looks(always),
         Row::new(Clear, "clear", "Starts a new, empty session").also(&["new"]).terminal(),
-        Row::new(Model, "model", "Shows or switches the model").hint("[provider/]id").list(ListKind::Models),
+        Row::new(Model, "model", "Shows or switches the model")
+            .looks(bare)
+            .hint("[provider/]id")
+            .list(ListKind::Models),
         Row::new(Thinking, "thinking", "Shows or chooses how hard the model thinks")
             .hint("[none | deep | ultra | auto]")
             .also(&["effort"]),
@@ -197,6 +209,7 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
             .hint("[test \"command\" | revoke rule]")
             .list(ListKind::Rules),
         Row::new(Resume, "resume", "Goes on with an earlier session")
+            .looks(bare)
             .hint("[id or search words]")
             .also(&["continue"])
             .list(ListKind::Sessions)
@@ -213,18 +226,26 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
             .screen(Screen::Copy),
         Row::new(Compact, "compact", "Summarises the conversation to make room in the window")
             .hint("[what to keep in mind | micro [tokens] | undo]"),
-        Row::new(Context, "context", "Draws what fills the window: prompt, tools, memory, skills, messages, room left"),
-        Row::new(Cost, "cost", "Shows tokens and cost of the session"),
-        Row::new(Config, "config", "Shows settings with their sources, or changes one").hint("[key [value]]"),
+        Row::new(Context, "context", "Draws what fills the window: prompt, tools, memory, skills, messages, room left")
+            .looks(always),
+        Row::new(Cost, "cost", "Shows tokens and cost of the session").looks(always),
+        Row::new(Config, "config", "Shows settings with their sources, or changes one")
+            .looks(no_value)
+            .hint("[key [value]]"),
         Row::new(Diff, "diff", "Shows what the session changed in files, and what is not committed")
+            .looks(always)
             .list(ListKind::Changes),
-        Row::new(Todos, "todos", "Shows the agent's todo list"),
-        Row::new(Doctor, "doctor", "Says what works here, and what does not"),
-        Row::new(BugReport, "bug-report", "Writes what a maintainer needs to know into a file; sends nothing"),
-        Row::new(Hooks, "hooks", "Lists the hooks with their sources and last results"),
-        Row::new(Status, "status", "Shows version, model, folders and settings in use"),
-        Row::new(Skills, "skills", "Lists the skills, or loads them anew").hint("[reload]").list(ListKind::Skills),
-        Row::new(Agents, "agents", "Lists the sub-agents with their sources and tools"),
+        Row::new(Todos, "todos", "Shows the agent's todo list").looks(always),
+        Row::new(Doctor, "doctor", "Says what works here, and what does not").looks(always),
+        Row::new(BugReport, "bug-report", "Writes what a maintainer needs to know into a file; sends nothing")
+            .looks(always),
+        Row::new(Hooks, "hooks", "Lists the hooks with their sources and last results").looks(always),
+        Row::new(Status, "status", "Shows version, model, folders and settings in use").looks(always),
+        Row::new(Skills, "skills", "Lists the skills, or loads them anew")
+            .looks(bare)
+            .hint("[reload]")
+            .list(ListKind::Skills),
+        Row::new(Agents, "agents", "Lists the sub-agents with their sources and tools").looks(always),
         Row::new(Memory, "memory", "Lists the memory files, or opens one in $EDITOR")
             .hint("[number]")
             .list(ListKind::Memory),

@@ -46,6 +46,8 @@ struct State {
     /// None: nothing was loaded yet.
     stamps: Option<Stamps>,
     usage: Usage,
+    /// None: nobody has said yet what the settings are.
+    switches: Option<(Legacy, Tracking)>,
     /// What is to be told once.
     notices: Vec<String>,
     /// The old commands were named.
@@ -125,6 +127,7 @@ impl Catalog {
             now: Arc::default(),
             stamps: None,
             usage: Usage::off(),
+            switches: None,
             notices: Vec::new(),
             named_legacy: false,
             hidden: &[],
@@ -136,6 +139,9 @@ impl Catalog {
     /// Takes over what the settings say. What was loaded before is loaded again when it is next looked at.
     pub fn configure(&self, legacy: Legacy, tracking: Tracking) {
         let mut state = self.state();
+        if state.switches.replace((legacy, tracking)) == Some((legacy, tracking)) {
+            return;
+        }
         state.folders.legacy = legacy == Legacy::Load;
         state.stamps = None;
         if tracking == Tracking::On {

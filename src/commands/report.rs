@@ -69,30 +69,19 @@ fn command(now: &Snapshot, skill: &Skill, standing: &Standing) -> Option<String>
     (found.text == skill.text).then(|| format!("/{name}"))
 }
 
-/// The list as Markdown.
-pub fn markdown(now: &Snapshot) -> String {
-    let rows = rows(now);
-    let mut text = match rows.len() {
-        0 => "There are no skills yet; `cocode skills new <name>` begins one.".to_owned(),
-        1 => "One skill:\n\n".to_owned(),
-        count => format!("{count} skills, the strongest source first:\n\n"),
-    };
-    for row in &rows {
-        let place = row.path.as_ref().map(|path| format!(" (`{}`)", path.display())).unwrap_or_default();
-        let name = row.command.clone().unwrap_or_else(|| row.name.clone());
-        let _ = writeln!(text, "- `{name}` — {}{place}", row.detail);
-    }
-    if !now.dropped.is_empty() {
-        text.push_str("\nReached twice, loaded once:\n\n");
-        for (dropped, first) in &now.dropped {
-            let _ = writeln!(text, "- `{}` is `{}`", dropped.display(), first.display());
-        }
-    }
-    let (errors, all) = (now.errors(), now.problems.len());
-    if all > 0 {
-        let _ = write!(text, "\n{all} remarks, {errors} of them errors: `cocode skills validate` names them.");
-    }
-    text
+/// All skills, and what is wrong with their files.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SkillList {
+    pub rows: Vec<SkillRow>,
+    /// Files that were reached twice: the one left out, the one loaded.
+    pub dropped: Vec<(PathBuf, PathBuf)>,
+    /// Remarks on files, and how many of them are errors.
+    pub problems: usize,
+    pub errors: usize,
+}
+
+pub fn list(now: &Snapshot) -> SkillList {
+    SkillList { rows: rows(now), dropped: now.dropped.clone(), problems: now.problems.len(), errors: now.errors() }
 }
 
 /// The list for programs.

@@ -1,6 +1,7 @@
 //! From a window's size to the marks at which something happens.
 
 use super::{Limits, Settings};
+use crate::protocol::report::Marks;
 
 /// What is known of a model's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,12 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
+    /// The marks that front ends show.
+    pub fn marks(&self) -> Marks {
+        let Thresholds { available, warning, target, blocking, max_messages, .. } = *self;
+        Marks { available, warning, target, blocking, max_messages }
+    }
+
     pub fn new(window: Window, settings: &Settings) -> Thresholds {
         let Some(tokens) = window.tokens else {
             let endless = u64::MAX / 4;

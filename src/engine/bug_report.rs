@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-use super::builtins::fenced;
-use super::{Engine, doctor};
-use crate::permission::{Behavior, Entry};
+use super::open::rules;
+use super::reports::{Look, findings};
+use crate::permission::{Behavior, Entry, RuleSet};
+use crate::report;
+use crate::session::Session;
 use crate::stdx::address::bare;
 use crate::stdx::ansi::visible;
 use crate::stdx::fs::replace_private;
@@ -20,73 +22,70 @@ const TAIL: u64 = 256 * 1024;
 /// What takes the place of a secret.
 const HIDDEN: &str = "[hidden]";
 
-impl Engine {
-    pub(super) async fn bug_report(&self) {
-        let text = self.bundle().await;
-        let name = format!("{}.md", uuid::Uuid::now_v7());
-        let file = self.setup.paths.state_dir.join("bug-reports").join(name);
-        match replace_private(&file, text.as_bytes()) {
-            Ok(()) => {
-                let words = "Read it before you pass it on: it holds settings and log lines, with keys hidden, and \
-                             nothing of what was said. Nothing was sent.";
-                self.tell(format!("The report is in `{}`. {words}", file.display())).await;
-            }
-            Err(error) => self.fail(format!("cannot write {}: {error}", file.display())).await,
-        }
+/// Writes the file.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) async fn write(look: &Look<'_>, session: &Session) -> Result<PathBuf, String> {
+    let text = bundle(look, session).await;
+    let file = look.setup.paths.state_dir.join("bug-reports").join(format!("{}.md", uuid::Uuid::now_v7()));
+    match replace_private(&file, text.as_bytes()) {
+        Ok(()) => Ok(file),
+        Err(error) => Err(format!("cannot write {}: {error}", file.display())),
     }
+}
 
-    async fn bundle(&self) -> String {
-        let (session, model, paths) = (&self.agent.session, &self.agent.model, &self.setup.paths);
-        let usage = session.facts().usage();
-        let mut facts = String::new();
-        for (name, value) in [
-            ("version", env!("CARGO_PKG_VERSION").to_owned()),
-            ("system", format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
-            ("session", session.id().to_owned()),
-            ("model", format!("{} (window {})", model.name(), model.spec.window)),
-            ("mode", self.agent.mode().name().to_owned()),
-            ("log entries", session.next_seq().to_string()),
-            ("messages in context", session.context().messages().len().to_string()),
-            ("tokens", format!("{} in, {} cached, {} out", usage.input, usage.cache_read, usage.output)),
-            ("rules", self.agent.policy.rules.entries().len().to_string()),
-            ("hooks", self.agent.hooking.hooks.rows().len().to_string()),
-        ] {
-            let _ = writeln!(facts, "{name}: {value}");
-        }
-        for notice in session.notices() {
-            let _ = writeln!(facts, "notice: {notice}");
-        }
-        let mut settings = String::new();
-        for key in self.loaded.given_keys() {
-            let explained = || self.loaded.explain(&key).unwrap_or_default();
-            settings.push_str(&match RULES.iter().find(|(rules, _)| *rules == key) {
-                Some((_, behavior)) => format!("{key} = {}\n", self.tools_of(*behavior)),
-                None if secret_key(&key) => format!("{key} = {HIDDEN}\n"),
-                None => explained(),
-            });
-        }
-        let log = last_lines(&paths.state_dir).unwrap_or_else(|error| format!("cannot be read: {error}"));
-        let doctor = doctor::to_text(&self.findings().await);
-        let parts = [("Facts", facts), ("Doctor", doctor), ("Settings that were changed", settings), ("Log", log)];
-        let text = parts.iter().fold(String::from("# cocode bug report\n"), |text, (title, part)| {
-            format!("{text}\n## {title}\n\n{}\n", fenced(&visible(part)))
+async fn bundle(look: &Look<'_>, session: &Session) -> String {
+    let (model, paths, config) = (&look.agent.model, &look.setup.paths, &look.loaded.config);
+    let usage = session.facts().usage();
+    let mut facts = String::new();
+    for (name, value) in [
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("system", format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
+        ("session", session.id().to_owned()),
+        ("model", format!("{} (window {})", model.name(), model.spec.window)),
+        ("mode", session.facts().mode.unwrap_or_default().name().to_owned()),
+        ("log entries", session.next_seq().to_string()),
+        ("messages in context", session.context().messages().len().to_string()),
+        ("tokens", format!("{} in, {} cached, {} out", usage.input, usage.cache_read, usage.output)),
+        ("rules", look.agent.rules.to_string()),
+        ("hooks", look.agent.hooks().len().to_string()),
+    ] {
+        let _ = writeln!(facts, "{name}: {value}");
+    }
+    for notice in session.notices() {
+        let _ = writeln!(facts, "notice: {notice}");
+    }
+    let (rules, _) = rules(look.loaded);
+    let mut settings = String::new();
+    for key in look.loaded.given_keys() {
+        settings.push_str(&match RULES.iter().find(|(rules, _)| *rules == key) {
+            Some((_, behavior)) => format!("{key} = {}\n", tools_of(&rules, *behavior)),
+            None if secret_key(&key) => format!("{key} = {HIDDEN}\n"),
+            None => look.loaded.explain(&key).unwrap_or_default(),
         });
-        let secrets: Vec<&str> =
-            self.loaded.config.secret_env().iter().filter_map(|name| self.setup.env.get(name)).collect();
-        redact(&text, &secrets, paths.user_home.as_deref())
     }
+    let log = last_lines(&paths.state_dir).unwrap_or_else(|error| format!("cannot be read: {error}"));
+    let doctor = report::doctor(&findings(look.setup).await);
+    let parts = [("Facts", facts), ("Doctor", doctor), ("Settings that were changed", settings), ("Log", log)];
+    let text = parts.iter().fold(String::from("# cocode bug report\n"), |text, (title, part)| {
+        format!("{text}\n## {title}\n\n{}\n", report::fenced(&visible(part)))
+    });
+    let names = config.secret_env();
+    let secrets: Vec<&str> = names.iter().filter_map(|name| look.setup.env.get(name)).collect();
+    redact(&text, &secrets, paths.user_home.as_deref())
+}
 
-    /// The tools that rules are about, without what they say of them.
-    fn tools_of(&self, behavior: Behavior) -> String {
-        let entries = self.agent.policy.rules.entries().iter().filter(|entry| entry.behavior == behavior);
-        let tools: Vec<String> = entries
-            .map(|Entry { rule, source, .. }| {
-                let whole = rule.to_string() == rule.tool();
-                format!("{}{} from {source}", rule.tool(), if whole { "" } else { "([hidden])" })
-            })
-            .collect();
-        tools.join(", ")
-    }
+/// The tools that rules are about, without what they say of them.
+fn tools_of(rules: &RuleSet, behavior: Behavior) -> String {
+    let entries = rules.entries().iter().filter(|entry| entry.behavior == behavior);
+    let tools: Vec<String> = entries
+        .map(|Entry { rule, source, .. }| {
+            let whole = rule.to_string() == rule.tool();
+            format!("{}{} from {source}", rule.tool(), if whole { "" } else { "([hidden])" })
+        })
+        .collect();
+    tools.join(", ")
 }
 
 /// Settings that hold rules. They come of commands that were run, which may hold anything.

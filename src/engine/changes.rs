@@ -4,7 +4,6 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Engine;
 use crate::message::FileDiff;
 use crate::permission::repository;
 use crate::protocol::Changes;
@@ -22,47 +21,11 @@ const LARGEST: u64 = 8 << 20;
 /// Most files unknown to git that are named.
 const NAMES: usize = 50;
 
-impl Engine {
-    /// Gathers what changed.
-    pub(super) async fn changes(&self) -> Changes {
-        let (firsts, project) = (self.agent.session.first_versions(), self.setup.project.clone());
-        let session = tokio::task::spawn_blocking(move || of_session(firsts, &project)).await.unwrap_or_default();
-        Changes { session, uncommitted: uncommitted(&self.setup.project, &self.loaded.config.secret_env()).await }
-    }
-
-    /// The same as Markdown.
-    pub(super) async fn changes_report(&self) -> String {
-        let Changes { session, uncommitted } = self.changes().await;
-        let mut text = String::new();
-        match session.as_slice() {
-            [] => text.push_str("This session has changed no file with its tools.\n"),
-            files => section(&mut text, "Changed in this session", files),
-        }
-        match uncommitted.as_deref() {
-            None => {}
-            Some([]) => text.push_str("\ngit: nothing to commit.\n"),
-            Some(files) => section(&mut text, "Not committed", files),
-        }
-        text
-    }
-}
-
-fn section(text: &mut String, title: &str, files: &[FileDiff]) {
-    let _ = writeln!(text, "{}**{title}**\n", if text.is_empty() { "" } else { "\n" });
-    for file in files {
-        let new = if file.created { ", new" } else { "" };
-        let _ = writeln!(text, "`{}` (+{} −{}{new})\n", file.path.replace('`', "'"), file.added, file.removed);
-        if !file.unified.is_empty() {
-            // The text may hold a fence of its own.
-            let fence = "`".repeat(longest_run(&file.unified).max(2) + 1);
-            let _ = writeln!(text, "{fence}diff\n{}\n{fence}\n", file.unified.trim_end());
-        }
-    }
-}
-
-/// The longest run of backquotes.
-fn longest_run(text: &str) -> usize {
-    text.split(|c| c != '`').map(str::len).max().unwrap_or_default()
+/// Gathers what changed since `firsts`, and what git has not; it gets none of the `secrets`.
+pub(super) async fn gather(firsts: Vec<First>, project: &Path, secrets: &[String]) -> Changes {
+    let own = project.to_owned();
+    let session = tokio::task::spawn_blocking(move || of_session(firsts, &own)).await.unwrap_or_default();
+    Changes { session, uncommitted: uncommitted(project, secrets).await }
 }
 
 fn of_session(firsts: Vec<First>, project: &Path) -> Vec<FileDiff> {
@@ -219,13 +182,5 @@ mod tests {
         let many = untracked(&names).unwrap();
         assert_eq!(many.path, "60 untracked files");
         assert!(many.unified.starts_with("… 1.txt\n") && many.unified.ends_with("… 50.txt\n… and 10 more\n"));
-    }
-
-    #[test]
-    fn fences_are_longer_than_what_they_hold() {
-        let mut text = String::new();
-        let unified = "@@ -0,0 +1 @@\n+````\n".to_owned();
-        section(&mut text, "T", &[FileDiff { path: "a".into(), unified, added: 1, removed: 0, created: true }]);
-        assert_eq!(text, "**T**\n\n`a` (+1 −0, new)\n\n`````diff\n@@ -0,0 +1 @@\n+````\n`````\n\n");
     }
 }

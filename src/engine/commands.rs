@@ -2,21 +2,30 @@
 
 use std::path::PathBuf;
 
+use super::reports::Look;
 use super::skills::Called;
-use super::{Begin, Engine, Inbox, open, skills};
-use crate::agent::Model;
+use super::{Begin, Engine, Inbox, lists, open, skills};
+use crate::agent::mailbox::Prompt;
+use crate::agent::{Compacted, Model};
 use crate::commands::Builtin;
+use crate::compact::receipt;
 use crate::hooks::{EndReason, StartSource};
 use crate::permission::{Behavior, Mode, Rule, Source};
-use crate::protocol::{Event, GrantScope, Item, RewindWhat};
+use crate::protocol::report::Report;
+use crate::protocol::{Event, GrantScope, Item, Listed, RewindWhat};
 use crate::session::entry::{EntryKind, Restore, Seq, not_undone};
 use crate::session::index;
 use crate::session::{Overwrite, Restored};
+use crate::thinking::Level;
 use crate::{config, session};
 
 impl Engine {
     pub(super) async fn tell(&self, text: impl Into<String>) {
         self.mailbox.emit(Event::Notice { text: text.into() }).await;
+    }
+
+    pub(super) async fn show(&self, report: Report) {
+        self.mailbox.emit(Event::Report(report)).await;
     }
 
     pub(super) async fn fail(&self, text: impl ToString) {
@@ -29,8 +38,19 @@ impl Engine {
             Ok(Called::Skill(prompt)) => return self.turn(prompt, inbox).await,
             Err(unknown) => return self.fail(unknown).await,
         };
+        // What a report tells of the session's notes is in the log first.
+        if builtin == Builtin::Cost
+            && let Err(error) = self.agent.collect_notes()
+        {
+            return self.fail(error).await;
+        }
+        let looked = self.look().report(builtin, args).await;
+        match looked {
+            Some(Ok(report)) => return self.show(report).await,
+            Some(Err(error)) => return self.fail(error).await,
+            None => {}
+        }
         match builtin {
-            Builtin::Help => self.tell(self.catalog.current().registry.help()).await,
             Builtin::Clear => self.clear(inbox).await,
             Builtin::Model => self.model(args).await,
             Builtin::Thinking => self.thinking(args).await,
@@ -42,26 +62,22 @@ impl Engine {
             Builtin::Redo => self.put_back(Restore::Redo).await,
             Builtin::Export => self.export(args).await,
             Builtin::Compact => self.compact(args, inbox).await,
-            Builtin::Context => {
-                let text = self.agent.window_report();
-                self.tell(text).await;
-            }
-            Builtin::Cost => match self.agent.collect_notes() {
-                Ok(()) => self.tell(self.cost()).await,
-                Err(error) => self.fail(error).await,
-            },
             Builtin::Config => self.configure(args).await,
-            Builtin::Diff => self.tell(self.changes_report().await).await,
-            Builtin::Todos => self.tell(self.todos_report()).await,
-            Builtin::Doctor => self.doctor().await,
-            Builtin::BugReport => self.bug_report().await,
-            Builtin::Hooks => self.tell(self.hooks_report()).await,
-            Builtin::Status => self.tell(self.status()).await,
             Builtin::Plan => self.plan(args, inbox).await,
             Builtin::Skills => self.skills(args).await,
-            Builtin::Agents => self.tell(self.agent.agents_report()).await,
-            Builtin::Memory => self.tell(self.agent.memory_report()).await,
+            Builtin::Memory => self.show(Report::Memory(lists::memory(&self.agent, &self.setup.project))).await,
             Builtin::Copy | Builtin::Exit => self.fail(format!("/{name} needs a terminal")).await,
+            // They only look, whatever is said behind them.
+            Builtin::Help
+            | Builtin::Context
+            | Builtin::Cost
+            | Builtin::Diff
+            | Builtin::Todos
+            | Builtin::Doctor
+            | Builtin::BugReport
+            | Builtin::Hooks
+            | Builtin::Status
+            | Builtin::Agents => {}
         }
     }
 
@@ -98,9 +114,6 @@ impl Engine {
     }
 
     pub(super) async fn resume(&mut self, query: &str, inbox: &mut Inbox) {
-        if query.is_empty() {
-            return self.tell(self.sessions_report()).await;
-        }
         let id = match index::resolve(&self.setup.paths.home, query) {
             Ok(id) => id,
             Err(error) => return self.fail(error).await,
@@ -127,34 +140,7 @@ impl Engine {
         }
     }
 
-    fn sessions_report(&self) -> String {
-        let rows = match index::list(&self.setup.paths.home, Some(&self.setup.project)) {
-            Ok(rows) => rows,
-            Err(error) => return error.to_string(),
-        };
-        if rows.is_empty() {
-            return "There is no earlier session of this folder.".into();
-        }
-        let lines: Vec<String> = rows
-            .iter()
-            .take(20)
-            .map(|row| format!("- `{}` {}", row.id, row.title.as_deref().unwrap_or("untitled")))
-            .collect();
-        format!(
-            "Earlier sessions of this folder, newest first; `/resume <id or words>` goes on with one:\n\n{}",
-            lines.join("\n")
-        )
-    }
-
     async fn model(&mut self, name: &str) {
-        if name.is_empty() {
-            let rows = self.models.rows(&self.agent.model);
-            let lines: Vec<String> = rows
-                .iter()
-                .map(|row| format!("- `{}` — {}{}", row.id, row.detail, if row.current { " (in use)" } else { "" }))
-                .collect();
-            return self.tell(format!("`/model <name>` switches:\n\n{}", lines.join("\n"))).await;
-        }
         match self.models.named(name) {
             Ok(model) => {
                 let unknown = (!model.spec.known).then(|| {
@@ -186,17 +172,7 @@ impl Engine {
     async fn permissions(&mut self, args: &str) {
         let (verb, rest) = args.split_once(' ').unwrap_or((args, ""));
         match verb {
-            "" => {
-                let rows = self.rules();
-                if rows.is_empty() {
-                    return self.tell("No permission rules are set. What is not read-only asks.").await;
-                }
-                let lines: Vec<String> = rows
-                    .iter()
-                    .map(|row| format!("- {} `{}` ({})", row.behavior.name(), row.rule, row.source))
-                    .collect();
-                self.tell(lines.join("\n")).await;
-            }
+            "" => self.show(Report::Rules(lists::rules(&self.agent.policy.rules))).await,
             "test" => {
                 let command = unquoted(rest);
                 if command.is_empty() {
@@ -254,6 +230,126 @@ impl Engine {
         self.tell(format!("`{text}` no longer holds ({}).", gone.join(", "))).await;
     }
 
+    async fn skills(&mut self, args: &str) {
+        match args {
+            "reload" => {
+                let now = self.catalog.reload();
+                skills::publish(&self.catalog, &self.mailbox.clone()).await;
+                let (count, errors) = (now.skills.len(), now.errors());
+                self.tell(format!("{count} skills were loaded anew; {errors} errors.")).await;
+            }
+            other => {
+                self.fail(format!(
+                    "`/skills {other}` does nothing: `/skills` lists them, `/skills reload` loads them anew."
+                ))
+                .await
+            }
+        }
+    }
+
+    /// Chooses a level for the session; none takes the choice back.
+    pub(super) async fn set_thinking(&mut self, level: Option<Level>) {
+        if let Err(error) = self.agent.set_thinking(level, &self.mailbox).await {
+            self.fail(error).await;
+        }
+    }
+
+    /// `/thinking [none|deep|ultra|auto]`, and `/effort` with the words of other programs.
+    async fn thinking(&mut self, args: &str) {
+        let level = match args {
+            "" => return self.show(Report::Thinking(self.agent.thinking_info())).await,
+            "auto" => None,
+            word => match Level::of_effort(word).map_or_else(|| word.parse(), Ok) {
+                Ok(level) => Some(level),
+                Err(problem) => return self.fail(format!("{problem}, or auto to leave it to the configuration")).await,
+            },
+        };
+        let info = self.agent.thinking_info();
+        if let Some(variable) = info.locked {
+            return self.fail(format!("The level is locked by {variable}; start without it to choose another.")).await;
+        }
+        if self.agent.session.read_only() {
+            return self.fail("This session is open to read only: nothing is asked in it.").await;
+        }
+        self.set_thinking(level).await;
+        self.show(Report::Thinking(self.agent.thinking_info())).await;
+    }
+
+    async fn compact(&mut self, args: &str, inbox: &mut Inbox) {
+        if self.agent.session.read_only() {
+            return self.fail("This session is open to read only: it cannot be compacted.").await;
+        }
+        let (verb, rest) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
+        let done = match (verb, rest.trim()) {
+            ("undo", "") => self.agent.compact_undo(&self.mailbox).await,
+            ("micro", "") => self.agent.compact_micro(None, &self.mailbox).await,
+            ("micro", tokens) if tokens.parse::<u64>().is_ok() => {
+                self.agent.compact_micro(tokens.parse().ok(), &self.mailbox).await
+            }
+            _ => return self.summarize(args, inbox).await,
+        };
+        match done {
+            Ok(text) => self.tell(text).await,
+            Err(error) => self.fail(error).await,
+        }
+    }
+
+    async fn summarize(&mut self, instructions: &str, inbox: &mut Inbox) {
+        let mailbox = self.mailbox.clone();
+        let cancel = mailbox.begin();
+        let instructions = Some(instructions.trim().to_owned()).filter(|text| !text.is_empty());
+        let look = Look::beside(&self.setup, &self.loaded, &self.models, &self.catalog, &mut self.agent);
+        let compacting = Box::pin(self.agent.compact(instructions, &mailbox, &cancel));
+        let done = inbox.attend_with(Some(&look), compacting).await;
+        mailbox.end();
+        match done {
+            Ok(Compacted::Done(receipt)) => {
+                let mut text = receipt::words(&receipt);
+                text.push_str("\n\nThe transcript view (Ctrl+O) shows the summary; `/compact undo` takes it back.");
+                self.tell(text).await;
+            }
+            Ok(Compacted::Refused(text)) => self.tell(text).await,
+            Err(error) => self.fail(error).await,
+        }
+    }
+
+    /// `/plan` enters plan mode, or shows where the plan is; `/plan exit` goes back to the mode before; anything else is
+    /// the task to plan.
+    async fn plan(&mut self, args: &str, inbox: &mut Inbox) {
+        let planning = self.agent.mode() == Mode::Plan;
+        let task = Builtin::Plan.makes_turn(args);
+        if !task && !args.is_empty() {
+            if !planning {
+                return self.tell("Plan mode is not on.").await;
+            }
+            let before = self.agent.mode_before_plan();
+            return self.change_mode(before).await;
+        }
+        if !planning {
+            self.change_mode(Mode::Plan).await;
+            if self.agent.mode() != Mode::Plan {
+                return;
+            }
+        }
+        if task {
+            return self.turn(Prompt::new(args), inbox).await;
+        }
+        let Some(file) = self.agent.plan_file() else { return };
+        let state = match std::fs::read_to_string(&file) {
+            Ok(text) if !text.trim().is_empty() => format!("The plan has {} lines", text.lines().count()),
+            _ => "There is no plan yet; it goes".to_owned(),
+        };
+        let on = if planning { "is on" } else { "is on now: nothing is changed until you approve a plan" };
+        self.tell(format!("Plan mode {on}. {state} in `{}`. `/plan exit` leaves it.", file.display())).await;
+    }
+
+    async fn change_mode(&mut self, mode: Mode) {
+        let mailbox = self.mailbox.clone();
+        if let Err(error) = self.agent.set_mode(mode, &mailbox).await {
+            self.fail(error).await;
+        }
+    }
+
     async fn rename(&mut self, title: &str) {
         if title.is_empty() {
             return self.fail("Which title? As in `/rename parser rewrite`.").await;
@@ -265,8 +361,8 @@ impl Engine {
     }
 
     async fn list_prompts(&self) {
-        let listed = self.list(crate::protocol::ListKind::Prompts);
-        self.mailbox.emit(Event::Listed(listed)).await;
+        let prompts = lists::prompts(&self.agent.session);
+        self.mailbox.emit(Event::Listed(Listed::Prompts(prompts))).await;
     }
 
     async fn put_back(&mut self, how: Restore) {
@@ -332,72 +428,6 @@ impl Engine {
             Err(text) => self.fail(text).await,
         }
     }
-
-    fn cost(&self) -> String {
-        let facts = self.agent.session.facts();
-        let used = facts.usage_by_model();
-        if used.is_empty() {
-            return "Nothing was asked of a model yet.".into();
-        }
-        let mut text = String::from("| Model | Input | Cached | Output | Cost |\n|---|--:|--:|--:|--:|\n");
-        let mut sum = Some(0.0);
-        for (model, usage) in &used {
-            let cost = self.models.cost(model, usage);
-            sum = sum.zip(cost).map(|(sum, cost)| sum + cost);
-            let cost = match cost {
-                Some(0.0) => "free".to_owned(),
-                Some(cost) => format!("${cost:.4}"),
-                None => "unknown".to_owned(),
-            };
-            text.push_str(&format!(
-                "| {model} | {} | {} | {} | {cost} |\n",
-                grouped(usage.input + usage.cache_write),
-                grouped(usage.cache_read),
-                grouped(usage.output)
-            ));
-        }
-        match sum {
-            Some(sum) if used.len() > 1 => text.push_str(&format!("\nTogether ${sum:.4}.")),
-            Some(_) => {}
-            None => text.push_str("\nThe catalog has no price for what is marked unknown."),
-        }
-        for spent in facts.spent_by_what() {
-            text.push_str(&format!(
-                "\n- {} with {}: {} tokens in, {} out",
-                spent.what,
-                spent.model,
-                grouped(spent.usage.input),
-                grouped(spent.usage.output)
-            ));
-        }
-        text
-    }
-
-    fn status(&self) -> String {
-        let (session, model) = (&self.agent.session, &self.agent.model);
-        let usage = self.agent.usage_info();
-        let trust = match (self.agent.policy.trust.is_empty(), self.loaded.withheld.len()) {
-            (_, 0) => "nothing of its settings is withheld".to_owned(),
-            (true, _) => "not trusted: only its deny and ask rules count".to_owned(),
-            (false, count) => format!("trusted, but for what is new: {count} of its settings"),
-        };
-        let rows = [
-            ("cocode", env!("CARGO_PKG_VERSION").to_owned()),
-            ("Model", format!("{}, a window of {} tokens", model.name(), grouped(model.spec.window))),
-            ("Mode", self.agent.mode().label().to_owned()),
-            ("Folder", format!("{} ({trust})", self.setup.project.display())),
-            ("Session", format!("{} ({})", session.title().unwrap_or("untitled"), session.id())),
-            ("Log", session.log().display().to_string()),
-            ("Context", format!("about {} of {} tokens", grouped(usage.context), grouped(usage.window))),
-            ("Rules", format!("{} (`/permissions` lists them)", self.agent.policy.rules.entries().len())),
-            ("Settings", self.setup.paths.user_config().display().to_string()),
-        ];
-        let mut text = String::from("| | |\n|---|---|\n");
-        for (name, value) in rows {
-            text.push_str(&format!("| {name} | {} |\n", value.replace('|', "\\|")));
-        }
-        text
-    }
 }
 
 /// An argument as it may be written for a shell: without the quotes around it.
@@ -405,19 +435,6 @@ fn unquoted(text: &str) -> &str {
     let text = text.trim();
     let within = |quote| text.strip_prefix(quote)?.strip_suffix(quote).filter(|text| !text.contains(quote));
     within('"').or_else(|| within('\'')).unwrap_or(text)
-}
-
-/// A count with its thousands apart: `28,949`.
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 impl Begin {

@@ -1,18 +1,15 @@
 //! `cocode doctor` and `/doctor`: looks at everything that a start needs. Asks no one outside this machine.
 
-use std::fmt::Write;
 use std::io::IsTerminal;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::config::paths::{Env, PathError, Paths};
 use crate::config::{self, Config, trust};
 use crate::permission::Trust;
+use crate::protocol::report::{Finding, State};
 use crate::provider::key::Key;
-use crate::stdx::ansi::visible;
 
 /// What is looked at from where.
 #[derive(Debug, Clone, Copy)]
@@ -23,30 +20,10 @@ pub struct Here<'a> {
     pub cwd: &'a Path,
 }
 
-/// How well something is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    Good,
-    /// Works with less.
-    Limited,
-    /// Stops something; makes the exit code 1.
-    Bad,
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    pub area: &'static str,
-    pub state: State,
-    /// What was found and, where it is not good, what to do.
-    pub text: String,
-}
-
 /// Looks at everything.
 pub fn examine(here: Here<'_>) -> Vec<Finding> {
     let mut findings = vec![Finding {
-        area: "version",
+        area: "version".into(),
         state: State::Good,
         text: format!("cocode {} on {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH),
     }];
@@ -60,23 +37,31 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
             let loaded = own.with_project(here.cwd, &trusted);
             let state = if loaded.broken.is_empty() { State::Limited } else { State::Bad };
             findings.extend(loaded.diagnostics.iter().map(|problem| Finding {
-                area: "settings",
+                area: "settings".into(),
                 state,
                 text: problem.to_string(),
             }));
             let (_, rules) = super::open::rules(&loaded);
             let clean = loaded.diagnostics.is_empty() && rules.is_empty();
-            findings.extend(rules.into_iter().map(|text| Finding { area: "settings", state: State::Limited, text }));
+            findings.extend(rules.into_iter().map(|text| Finding {
+                area: "settings".into(),
+                state: State::Limited,
+                text,
+            }));
             if clean {
-                findings.push(Finding { area: "settings", state: State::Good, text: "all files are valid".into() });
+                findings.push(Finding {
+                    area: "settings".into(),
+                    state: State::Good,
+                    text: "all files are valid".into(),
+                });
             }
             if !loaded.withheld.is_empty() {
                 let text = format!("not trusted yet, so not used: {}", loaded.withheld.join(", "));
-                findings.push(Finding { area: "folder", state: State::Limited, text });
+                findings.push(Finding { area: "folder".into(), state: State::Limited, text });
             }
             let (text, errors) = super::skills::summary(here, &loaded.config);
             let state = if errors { State::Limited } else { State::Good };
-            findings.push(Finding { area: "skills", state, text });
+            findings.push(Finding { area: "skills".into(), state, text });
             findings.extend(agents(here, &trusted));
             findings.extend(providers(&loaded.config, here));
             if loaded.config.probe_local {
@@ -85,7 +70,7 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
         }
         Err(broken) => {
             findings.extend(broken.0.iter().map(|problem| Finding {
-                area: "settings",
+                area: "settings".into(),
                 state: State::Bad,
                 text: problem.to_string(),
             }));
@@ -97,26 +82,10 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
 /// How many sub-agents there are, and what is wrong with their files.
 fn agents(here: Here<'_>, trust: &Trust) -> Vec<Finding> {
     let definitions = super::open::definitions(here.paths, here.cwd, trust);
-    let finding = |state, text| Finding { area: "agents", state, text };
+    let finding = |state, text| Finding { area: "agents".into(), state, text };
     let count = finding(State::Good, format!("{} kinds (`/agents` lists them)", definitions.active().count()));
     let problems = definitions.diagnostics().iter().map(|problem| finding(State::Limited, problem.to_string()));
     std::iter::once(count).chain(problems).collect()
-}
-
-/// The findings for people: one line each.
-pub fn to_text(findings: &[Finding]) -> String {
-    let mut text = String::new();
-    for finding in findings {
-        let mark = match finding.state {
-            State::Good => "ok  ",
-            State::Limited => "note",
-            State::Bad => "FAIL",
-        };
-        // File names and variables are untrusted bytes.
-        let clean = visible(&finding.text).replace('\n', " ");
-        let _ = writeln!(text, "{mark}  {:<10} {clean}", finding.area);
-    }
-    text
 }
 
 /// The findings for programs.
@@ -126,7 +95,7 @@ pub fn to_json(findings: &[Finding]) -> serde_json::Value {
 }
 
 fn terminal(env: &Env, screen: bool) -> Vec<Finding> {
-    let finding = |state, text: String| Finding { area: "terminal", state, text };
+    let finding = |state, text: String| Finding { area: "terminal".into(), state, text };
     let term = env.get("TERM").unwrap_or("");
     let mut findings = vec![match (screen, term) {
         (false, _) => finding(State::Limited, "stdin and stdout are no terminal; only -p works here".into()),
@@ -166,7 +135,7 @@ fn folders(here: Here<'_>) -> Vec<Finding> {
                 entries.flatten().filter(|entry| entry.path().join("transcript.jsonl").is_file()).count()
             });
             Finding {
-                area: "home",
+                area: "home".into(),
                 state: State::Good,
                 text: format!("{}, {sessions} sessions", here.paths.home.display()),
             }
@@ -176,7 +145,7 @@ fn folders(here: Here<'_>) -> Vec<Finding> {
             | PathError::Relative { .. }
             | PathError::HomeIsFile(_)
             | PathError::HomeNotWritable { .. }),
-        ) => Finding { area: "home", state: State::Bad, text: error.to_string() },
+        ) => Finding { area: "home".into(), state: State::Bad, text: error.to_string() },
     };
     let config = here.paths.user_config();
     let exists = if config.exists() { "" } else { " (not there yet; `cocode config set` makes it)" };
@@ -187,8 +156,8 @@ fn folders(here: Here<'_>) -> Vec<Finding> {
     };
     vec![
         home,
-        Finding { area: "config", state: State::Good, text: format!("{}{exists}", config.display()) },
-        Finding { area: "logs", state, text: format!("{}{note}", logs.display()) },
+        Finding { area: "config".into(), state: State::Good, text: format!("{}{exists}", config.display()) },
+        Finding { area: "logs".into(), state, text: format!("{}{note}", logs.display()) },
     ]
 }
 
@@ -203,8 +172,10 @@ fn programs(env: &Env) -> Vec<Finding> {
         folders.into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
     };
     let program = |name: &'static str, without: &str, missing| match find(name) {
-        Some(path) => Finding { area: "programs", state: State::Good, text: format!("{name}: {}", path.display()) },
-        None => Finding { area: "programs", state: missing, text: format!("{name} is not in PATH: {without}") },
+        Some(path) => {
+            Finding { area: "programs".into(), state: State::Good, text: format!("{name}: {}", path.display()) }
+        }
+        None => Finding { area: "programs".into(), state: missing, text: format!("{name} is not in PATH: {without}") },
     };
     vec![
         program("bash", "the Bash tool cannot run; install bash", State::Bad),
@@ -235,14 +206,14 @@ fn providers(config: &Config, here: Here<'_>) -> Vec<Finding> {
             Some((scheme, host)) => (state, format!("{scheme}://{host}")),
             None => (State::Bad, format!("`providers.{name}.base_url` is no address")),
         };
-        findings.push(Finding { area: "provider", state, text: format!("{name} ({address}): {key}") });
+        findings.push(Finding { area: "provider".into(), state, text: format!("{name} ({address}): {key}") });
     }
     let chosen = match (&config.model, ready) {
         (Some(model), _) => format!("{model}, as configured"),
         (None, true) => "the first provider that has a key".to_owned(),
         (None, false) => "a local server if one answers, else the offline model".to_owned(),
     };
-    findings.push(Finding { area: "model", state: State::Good, text: chosen });
+    findings.push(Finding { area: "model".into(), state: State::Good, text: chosen });
     findings
 }
 
@@ -255,7 +226,7 @@ fn local_servers(ports: &[u16]) -> Vec<Finding> {
     let found = ports.iter().filter(listens);
     let text =
         |port: &u16| format!("something listens on 127.0.0.1:{port}; it is asked at the start when no key is set");
-    found.map(|port| Finding { area: "local", state: State::Good, text: text(port) }).collect()
+    found.map(|port| Finding { area: "local".into(), state: State::Good, text: text(port) }).collect()
 }
 
 #[cfg(test)]
@@ -275,7 +246,7 @@ mod tests {
                 "{text}: {findings:#?}"
             );
         }
-        let printed = format!("{}{}", to_text(&findings), to_json(&findings));
+        let printed = format!("{}{}", crate::report::doctor(&findings), to_json(&findings));
         assert!(!printed.contains(never), "{printed}");
     }
 

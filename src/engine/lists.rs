@@ -1,13 +1,14 @@
 //! Lists for pickers.
 
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::Engine;
+use super::Setup;
+use crate::agent::Agent;
 use crate::agent::mailbox::Mailbox;
-use crate::commands::report;
-use crate::permission::Source;
-use crate::protocol::{AgentLog, Earlier, Event, ListKind, Listed, MemoryRow, Part, PromptRow, RuleRow, SessionRow};
-use crate::session::{self, Transcripts, index};
+use crate::permission::{Entry, RuleSet, Source};
+use crate::protocol::{AgentLog, Earlier, Event, Listed, MemoryRow, Part, PromptRow, RuleRow, SessionRow};
+use crate::session::{self, Session, Transcripts, index};
 
 /// Most prompts that a front end gets to search in.
 pub(super) const HISTORY: usize = 1_000;
@@ -33,83 +34,58 @@ pub(super) async fn tell_earlier(transcripts: &Transcripts, part: Part, mailbox:
     mailbox.emit(Event::Listed(Listed::Earlier(earlier))).await;
 }
 
-impl Engine {
-    pub(super) fn list(&self, what: ListKind) -> Listed {
-        let home = &self.setup.paths.home;
-        match what {
-            ListKind::Sessions => {
-                let now = (self.setup.clocks.wall)();
-                let sessions = index::list(home, Some(&self.setup.project)).unwrap_or_else(|error| {
-                    tracing::error!(%error, "the sessions cannot be listed");
-                    Vec::new()
-                });
-                let rows = sessions.into_iter().filter(|summary| summary.id != self.agent.session.id());
-                Listed::Sessions(
-                    rows.map(|summary| SessionRow {
-                        detail: format!(
-                            "{} · {} prompt{}",
-                            ago(now, SystemTime::UNIX_EPOCH + Duration::from_millis(summary.changed_ms)),
-                            summary.prompts,
-                            if summary.prompts == 1 { "" } else { "s" }
-                        ),
-                        title: summary.title.unwrap_or_else(|| "untitled".into()),
-                        id: summary.id,
-                    })
-                    .collect(),
-                )
-            }
-            ListKind::Models => Listed::Models(self.models.rows(&self.agent.model)),
-            ListKind::Rules => Listed::Rules(self.rules()),
-            ListKind::Memory => Listed::Memory(self.memory_files()),
-            ListKind::Prompts => {
-                let prompts = self.agent.session.prompts().unwrap_or_else(|error| {
-                    tracing::error!(%error, "the prompts cannot be read");
-                    Vec::new()
-                });
-                let row = |prompt: session::PromptRow| PromptRow {
-                    seq: prompt.seq,
-                    text: prompt.text,
-                    changed_files: prompt.changed_files,
-                };
-                Listed::Prompts(prompts.into_iter().map(row).collect())
-            }
-            ListKind::Skills => Listed::Skills(report::rows(&self.catalog.refresh().0)),
-            // Gathered where it may take its time.
-            ListKind::Changes => what.empty(),
-            // The inbox keeps it, since it is wanted while a turn runs, too.
-            ListKind::History => what.empty(),
-        }
+/// The memory files in use, and the project's own where there is none yet.
+pub(super) fn memory(agent: &Agent, project: &Path) -> Vec<MemoryRow> {
+    let row = |(path, lines)| MemoryRow { path, lines: Some(lines as u64) };
+    let mut rows: Vec<MemoryRow> = agent.memory_files().into_iter().map(row).collect();
+    if !rows.iter().any(|row| row.path.parent() == Some(project)) {
+        rows.push(MemoryRow { path: project.join("AGENTS.md"), lines: None });
     }
+    rows
+}
 
-    /// The memory files in use, and the project's own where there is none yet.
-    fn memory_files(&self) -> Vec<MemoryRow> {
-        let files = self.agent.memory_files();
-        let mut rows: Vec<MemoryRow> = files
-            .into_iter()
-            .map(|(path, lines)| MemoryRow {
-                path,
-                detail: format!("{lines} line{}", if lines == 1 { "" } else { "s" }),
-            })
-            .collect();
-        let project = &self.setup.project;
-        if !rows.iter().any(|row| row.path.parent() == Some(project)) {
-            rows.push(MemoryRow {
-                path: project.join("AGENTS.md"),
-                detail: "new: what the agent should know here".into(),
-            });
-        }
-        rows
-    }
+pub(super) fn rules(rules: &RuleSet) -> Vec<RuleRow> {
+    let row = |entry: &Entry| RuleRow {
+        rule: entry.rule.to_string(),
+        behavior: entry.behavior,
+        source: entry.source.to_string(),
+        revocable: matches!(entry.source, Source::Session | Source::ProjectLocal | Source::User),
+    };
+    rules.entries().iter().map(row).collect()
+}
 
-    pub(super) fn rules(&self) -> Vec<RuleRow> {
-        let rows = self.agent.policy.rules.entries().iter().map(|entry| RuleRow {
-            rule: entry.rule.to_string(),
-            behavior: entry.behavior,
-            source: entry.source.to_string(),
-            revocable: matches!(entry.source, Source::Session | Source::ProjectLocal | Source::User),
-        });
-        rows.collect()
-    }
+/// The user messages that a rewind can go back to.
+pub(super) fn prompts(session: &Session) -> Vec<PromptRow> {
+    let prompts = session.prompts().unwrap_or_else(|error| {
+        tracing::error!(%error, "the prompts cannot be read");
+        Vec::new()
+    });
+    let row = |prompt: session::PromptRow| PromptRow {
+        seq: prompt.seq,
+        text: prompt.text,
+        changed_files: prompt.changed_files,
+    };
+    prompts.into_iter().map(row).collect()
+}
+
+/// The sessions of the folder but for one, newest first.
+///
+/// # Errors
+/// They cannot be listed.
+pub(super) fn sessions(setup: &Setup, but: Option<&str>) -> Result<Vec<SessionRow>, String> {
+    let now = (setup.clocks.wall)();
+    let sessions = index::list(&setup.paths.home, Some(&setup.project)).map_err(|error| error.to_string())?;
+    let rows = sessions.into_iter().filter(|summary| Some(summary.id.as_str()) != but).map(|summary| SessionRow {
+        detail: format!(
+            "{} · {} prompt{}",
+            ago(now, SystemTime::UNIX_EPOCH + Duration::from_millis(summary.changed_ms)),
+            summary.prompts,
+            if summary.prompts == 1 { "" } else { "s" }
+        ),
+        title: summary.title.unwrap_or_else(|| "untitled".into()),
+        id: summary.id,
+    });
+    Ok(rows.collect())
 }
 
 /// How long ago, for people.

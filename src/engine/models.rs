@@ -36,17 +36,21 @@ pub(super) struct Models {
     script: Option<Arc<dyn Provider>>,
 }
 
+/// The built-in models with the rows of the configuration.
+fn catalog(config: &Config) -> Catalog {
+    let catalog = Catalog::builtin();
+    // Checked against the schema when the settings were read; a row that does not fit leaves the built-in one.
+    catalog.with_overrides(config.models.clone()).unwrap_or(catalog)
+}
+
+fn timeouts(config: &Config) -> Timeouts {
+    Timeouts { connect: config.network.connect_timeout(), idle: config.network.idle_timeout(), ..Timeouts::default() }
+}
+
 impl Models {
     pub(super) fn new(config: Config, env: Env, paths: Paths, script: Option<Arc<dyn Provider>>) -> Models {
-        let timeouts = Timeouts {
-            connect: config.network.connect_timeout(),
-            idle: config.network.idle_timeout(),
-            ..Timeouts::default()
-        };
-        let catalog = Catalog::builtin();
-        // Checked against the schema when the settings were read; a row that does not fit leaves the built-in one.
-        let catalog = catalog.with_overrides(config.models.clone()).unwrap_or(catalog);
-        Models { config, env, paths, catalog, client: Client::new(timeouts), local: None, script }
+        let (catalog, client) = (catalog(&config), Client::new(timeouts(&config)));
+        Models { config, env, paths, catalog, client, local: None, script }
     }
 
     /// The model that is asked when none is named; none when only a local server or the offline model is left.
@@ -176,9 +180,21 @@ impl Models {
         probe::local_server(&self.client, &probe::ADDRESSES).await
     }
 
-    /// Takes over settings that were withheld until now.
+    /// Takes over other settings.
     pub(super) fn reconfigure(&mut self, config: Config) {
+        self.catalog = catalog(&config);
+        if timeouts(&self.config) != timeouts(&config) {
+            self.client = Client::new(timeouts(&config));
+        }
         self.config = config;
+    }
+
+    /// The same model as the settings have it now.
+    pub(super) fn renewed(&self, model: &Model) -> Model {
+        match self.config.providers.get_key_value(&model.provider_name) {
+            Some((name, settings)) => self.of(name, settings, &model.id),
+            None => model.clone(),
+        }
     }
 
     /// What a use of the model `provider/id` cost; none without prices.
@@ -249,5 +265,11 @@ impl Models {
         }
         add(format!("{OFFLINE}/{OFFLINE}"), &self.offline().spec, "fixed recipes, no network");
         rows
+    }
+
+    /// All that is held of the settings.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> String {
+        format!("{:?} {:?} {:?}", self.config.providers, self.catalog, timeouts(&self.config))
     }
 }

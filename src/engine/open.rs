@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::models::Models;
-use super::{Begin, Engine, Inbox, Setup, compacting, hooked, skills};
-use crate::agent::{self, Agent, Bypass, Grants, Model, Parts, Reminders, prompt::GitStatus};
+use super::settings::Settings;
+use super::{Begin, Engine, Inbox, Setup, skills};
+use crate::agent::{self, Agent, Grants, Model, Parts, prompt::GitStatus};
 use crate::agents;
 use crate::config::paths::Paths;
 use crate::config::trust::Extent;
 use crate::config::{self, Loaded, RuleSource};
-use crate::hooks::StartSource;
+use crate::hooks::{Hooks, StartSource};
 use crate::permission::{self, Mode, Places, Root, Rule, RuleSet, Source, Trust, Use};
 use crate::protocol::{Answer, Event, GrantScope, Question};
 use crate::provider::Provider;
@@ -44,7 +45,6 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
         loaded = setup.loaded.with_project(&setup.project, &trust);
     }
     let catalog = inbox.catalog.clone();
-    compacting::hide(&catalog, &loaded.config);
     let loading = skills::load(&catalog, &loaded);
     let session = choose(&setup, inbox).await?;
     let models = Models::new(loaded.config.clone(), setup.env.clone(), setup.paths.clone(), script);
@@ -53,52 +53,34 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let model = chosen.unwrap_or_else(|| models.offline());
     let definitions = definitions(&setup.paths, &setup.project, &trust);
     let toolbox = toolbox(&setup, &definitions);
-    let (rules, problems) = rules(&loaded);
-    let policy = agent::Policy { rules, places: places_with(&setup, &loaded), trust };
-    let settings = agent::Settings {
-        tools: Arc::new(loaded.config.tool_settings(&model.spec)),
-        max_tries: loaded.config.network.max_retries.saturating_add(1).min(10),
-        max_turns: loaded.config.max_turns,
-        user_home: setup.paths.user_home.clone(),
-        system: setup.system.clone(),
-        append_system: setup.append_system.clone(),
-        memory_names: loaded.config.memory.files.clone(),
-        thinking: loaded.thinking(&setup.env, setup.thinking),
-        compact: loaded.config.compact.clone(),
-        features: loaded.config.features,
-        bypass: if setup.mode == Some(Mode::Bypass) { Bypass::Allowed } else { Bypass::Never },
-        plan: agent::plan::Settings {
-            explore_agents: loaded.config.plan.explore_agents,
-            plan_agents: loaded.config.plan.plan_agents,
-        },
-        reminders: if loaded.config.reminders { Reminders::On } else { Reminders::Off },
-        presence: setup.presence,
-    };
+    let settings = Settings::of(&setup, &loaded, &models, &catalog, &model.spec);
+    catalog.hide(settings.hidden);
+    let (given, switch) = settings.hooks;
     let parts = Parts {
         model,
-        policy,
-        settings,
+        policy: agent::Policy { rules: settings.rules, places: settings.places, trust },
+        settings: settings.agent,
         toolbox: Arc::new(toolbox),
-        hooks: hooked::hooks(&loaded),
-        skills: skills::settings(&catalog, &loaded, &models),
+        hooks: Hooks::new(given, switch),
+        skills: settings.skills,
         grants: Arc::new(Files { paths: setup.paths.clone(), project: setup.project.clone() }),
         git,
         date: config::logging::today(),
         clock: setup.clocks.monotonic,
         definitions,
-        seats: loaded.config.agents.max_parallel,
     };
     let mode = start_mode(&setup, &loaded, &session)?;
     let mut agent = Agent::new(session, parts);
     if mode != agent.mode() && !agent.session.read_only() {
         agent.session.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
     }
-    let mut engine = Engine { agent, models, loaded, setup, mailbox, probing, catalog, trust_asked: false };
+    let idle = settings.idle;
+    let mut engine = Engine { agent, models, loaded, setup, mailbox, probing, catalog, trust_asked: false, idle };
     engine.announce().await;
     // A panic in there leaves the built-ins.
     let _ = loading.await;
     skills::publish(&engine.catalog, &engine.mailbox).await;
-    engine.tell_problems(problems).await;
+    engine.tell_problems(settings.problems).await;
     engine.settle_trust(inbox).await;
     let source = if engine.setup.begin.earlier() { StartSource::Resume } else { StartSource::Startup };
     engine.session_started(source, inbox).await;

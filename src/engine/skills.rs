@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::Setup;
 use super::doctor::Here;
 use super::models::Models;
-use super::{Engine, Inbox, Setup};
 use crate::agent::mailbox::{Mailbox, Prompt};
 use crate::agent::skill_list;
 use crate::agent::skill_runs::{self, Invocation, Named};
@@ -14,7 +14,7 @@ use crate::commands::catalog::{Legacy, Snapshot, Tracking};
 use crate::commands::discover::Folders;
 use crate::commands::skill::Verbosity;
 use crate::commands::usage::Usage;
-use crate::commands::{Builtin, Catalog, Kind, Standing, report};
+use crate::commands::{Builtin, Catalog, Kind, Standing};
 use crate::config::paths::{Env, Paths};
 use crate::config::settings::ReminderVerbosity;
 use crate::config::{Config, Loaded};
@@ -73,11 +73,15 @@ pub(super) fn catalog(setup: &Setup) -> Arc<Catalog> {
     Arc::new(Catalog::new(folders, setup.clocks.wall))
 }
 
+/// Whether old commands count as skills, and whether the use of skills is counted.
+pub(super) fn switches(config: &Config) -> (Legacy, Tracking) {
+    let legacy = if config.load_legacy_commands { Legacy::Load } else { Legacy::Name };
+    (legacy, if config.skill_usage_tracking { Tracking::On } else { Tracking::Off })
+}
+
 /// Begins to load beside everything else.
 pub(super) fn load(catalog: &Arc<Catalog>, loaded: &Loaded) -> tokio::task::JoinHandle<()> {
-    let config = &loaded.config;
-    let legacy = if config.load_legacy_commands { Legacy::Load } else { Legacy::Name };
-    let tracking = if config.skill_usage_tracking { Tracking::On } else { Tracking::Off };
+    let (legacy, tracking) = switches(&loaded.config);
     let catalog = catalog.clone();
     tokio::task::spawn_blocking(move || {
         catalog.configure(legacy, tracking);
@@ -130,41 +134,6 @@ pub(super) fn called(catalog: &Catalog, name: &str, args: &str) -> Result<Called
         Kind::Skill(_) => {
             let skill = Invocation { name: name.to_owned(), args: args.to_owned() };
             Ok(Called::Skill(Prompt { skill: Some(skill.clone()), ..Prompt::new(skill.line()) }))
-        }
-    }
-}
-
-impl Engine {
-    /// Whether the skill that a prompt asks for can run now. Asks for trust, where the skill wants what needs it.
-    pub(super) async fn can_run(&mut self, prompt: &Prompt, inbox: &mut Inbox) -> bool {
-        let Some(skill) = &prompt.skill else { return true };
-        if let Some(text) = self.agent.refuses_skill(&skill.name) {
-            let restore = Some(prompt.text.clone());
-            self.mailbox.emit(Event::Error { text, restore }).await;
-            return false;
-        }
-        // One question a session: a no that was said to all of it holds.
-        if !self.agent.wants_trust(&skill.name).is_empty() && !self.trust_asked {
-            self.ask_trust(inbox).await;
-        }
-        true
-    }
-
-    pub(super) async fn skills(&mut self, args: &str) {
-        match args {
-            "" => self.tell(report::markdown(&self.catalog.refresh().0)).await,
-            "reload" => {
-                let now = self.catalog.reload();
-                publish(&self.catalog, &self.mailbox.clone()).await;
-                let (count, errors) = (now.skills.len(), now.errors());
-                self.tell(format!("{count} skills were loaded anew; {errors} errors.")).await;
-            }
-            other => {
-                self.fail(format!(
-                    "`/skills {other}` does nothing: `/skills` lists them, `/skills reload` loads them anew."
-                ))
-                .await
-            }
         }
     }
 }

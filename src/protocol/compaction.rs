@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::message::Usage;
+use crate::session::entry::Seq;
 
 pub use crate::session::entry::{Receipt, Trigger};
 
@@ -58,6 +59,22 @@ pub enum FailureReason {
     Blocked,
     /// The summary would not have freed enough room.
     NoProgress,
+}
+
+/// A compaction that put a boundary into the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Compacted {
+    /// Entry of the boundary.
+    pub seq: Seq,
+    /// RFC 3339, UTC.
+    pub ts: String,
+    pub trigger: Trigger,
+    pub tier: String,
+    /// Tokens of the request before and after.
+    pub before: u64,
+    pub after: u64,
+    /// It was taken back.
+    pub undone: bool,
 }
 
 /// How full the window is.

@@ -20,8 +20,8 @@ pub struct SessionRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemoryRow {
     pub path: PathBuf,
-    /// For people: `12 lines`.
-    pub detail: String,
+    /// None: it does not exist yet.
+    pub lines: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,21 +5,15 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Entry, EntryKind, Header, Seq, Trigger};
+use super::entry::{Entry, EntryKind, Header};
 use crate::message::{Kind, Message, Role, Usage};
 use crate::permission::Mode;
+use crate::protocol::Compacted;
+use crate::protocol::report::Spent;
 use crate::thinking::Level;
 
 /// Characters of the first prompt that make a title.
 const TITLE: usize = 60;
-
-/// A request that the user did not type.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Spent {
-    pub what: String,
-    pub model: String,
-    pub usage: Usage,
-}
 
 /// A skill that was invoked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,22 +24,6 @@ pub struct Invoked {
     pub opened: Option<PathBuf>,
     /// As the model read it.
     pub content: String,
-}
-
-/// A compaction that put a boundary into the log.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Compacted {
-    /// Entry of the boundary.
-    pub seq: Seq,
-    /// RFC 3339, UTC.
-    pub ts: String,
-    pub trigger: Trigger,
-    pub tier: String,
-    /// Tokens of the request before and after.
-    pub before: u64,
-    pub after: u64,
-    /// It was taken back.
-    pub undone: bool,
 }
 
 /// A fold over all entries, rewound ones included.

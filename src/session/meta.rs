@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::entry::EntryKind;
-use super::facts::{Compacted, Facts};
+use super::facts::Facts;
 use super::line::{self, Tag};
 use super::log::scan;
 use crate::permission::Mode;
+use crate::protocol::Compacted;
 
 /// The file's name in its session's folder.
 pub(super) const FILE: &str = "meta.json";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ratatui::crossterm::event::KeyEvent;
 
 use super::transcript::{View, Want};
-use crate::protocol::{AskId, Event, ListKind, Op};
+use crate::protocol::{AskId, Event, Op};
 
 /// Everything that changes the view state.
 #[derive(Debug, Clone)]
@@ -70,14 +70,12 @@ pub enum Effect {
     Exit,
     Redraw,
     ListFiles(String),
-    List(ListKind),
     /// The transcript's rows are wanted for the pager.
     RenderTranscript,
     /// The pager wants more of the log.
     ReadLog(Want),
     /// The composer's text changed: save `App::draft` soon.
     SaveDraft,
-    AppendHistory(String),
     /// A turn ended or a question waits while the user looks elsewhere.
     Notify(String),
     SetTitle(String),

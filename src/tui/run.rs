@@ -359,13 +359,11 @@ impl<O: Output> Front<O> {
                     Some(Msg::Files { query, paths })
                 });
             }
-            Effect::List(what) => self.outbox.push_back(Op::List { what }),
             Effect::RenderTranscript => self.render_transcript()?,
             Effect::ReadLog(want) => self.read_log(want),
             Effect::SaveDraft => {
                 self.draft_due.get_or_insert(Instant::now() + DRAFT);
             }
-            Effect::AppendHistory(text) => self.outbox.push_back(Op::Remember { text }),
             Effect::Notify(text) => {
                 let bytes = terminal::notify("cocode", &text, self.surface.traits());
                 self.surface.send(&bytes)?;

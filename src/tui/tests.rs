@@ -234,7 +234,7 @@ fn prompts_shell_lines_and_commands_are_sent() {
         let mut run = Run::new(80, 24);
         run.keys(keys);
         let sent = run.sent();
-        let sent: Vec<&str> = sent.lines().filter(|line| !line.starts_with("AppendHistory")).collect();
+        let sent: Vec<&str> = sent.lines().filter(|line| !line.contains(r#""op":"remember""#)).collect();
         assert_eq!(sent.join("\n"), want, "{keys}");
     };
     check("hi <enter>", r#"{"op":"prompt","text":"hi","attachments":[],"delivery":"steer"}"#);
@@ -255,8 +255,8 @@ fn prompts_shell_lines_and_commands_are_sent() {
         "/usr/bin is full<enter>",
         r#"{"op":"prompt","text":"/usr/bin is full","attachments":[],"delivery":"steer"}"#,
     );
-    check("/resume <enter>", "List(Sessions)");
-    check("/resume abc<enter>", r#"{"op":"resume","session":"abc"}"#);
+    check("/resume <enter>", r#"{"op":"list","what":"sessions"}"#);
+    check("/resume abc<enter>", r#"{"op":"command","name":"resume","args":"abc"}"#);
     check("/exit<enter>", r#"{"op":"shutdown"}"#);
     check("<shift+tab>", r#"{"op":"set_mode","mode":"acceptEdits"}"#);
     check("<ctrl+g>", r#"OpenEditor("")"#);
@@ -330,9 +330,9 @@ fn steers_and_queues_and_takes_back() {
     ");
     run.keys("<up>");
     assert_snapshot!(run.sent(), @r#"
-    AppendHistory("now")
+    {"op":"remember","text":"now"}
     {"op":"prompt","text":"now","attachments":[],"delivery":"steer"}
-    AppendHistory("later")
+    {"op":"remember","text":"later"}
     {"op":"prompt","text":"later","attachments":[],"delivery":"after_turn"}
     {"op":"unqueue","id":2}
     "#);

@@ -17,6 +17,7 @@ use std::time::Duration;
 use crate::message::{Block, CallId, Kind, Message, ToolResult};
 use crate::protocol::task::{Step, Task};
 use crate::protocol::{Compaction, Delta, Event, Item, Listed, SessionInfo, Thinking, Turn, TurnEnd};
+use crate::report;
 use crate::session::entry::{Restore, Seq, not_undone};
 use crate::tui::cell::call::{Call, Shell};
 use crate::tui::cell::compaction;
@@ -122,6 +123,7 @@ impl Transcript {
                 self.touch_last();
             }
             Event::Notice { text } => self.notice(text),
+            Event::Report(report) => self.push(Cell::Note(Note::Notice(report::markdown(report)))),
             Event::Compaction(Compaction::Completed { receipt, summary }) => self.compacted(receipt, summary),
             Event::Compaction(step) => compaction::note(step).into_iter().for_each(|note| self.push(Cell::Note(note))),
             Event::Hook { ran } => ran.word().into_iter().for_each(|word| self.aside(word)),

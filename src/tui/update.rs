@@ -201,7 +201,7 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         _ => None,
     };
     match choice {
-        Choice::Session(session) => vec![Effect::Send(Op::Resume { session })],
+        Choice::Session(session) => vec![Effect::Send(Op::builtin(Builtin::Resume, session))],
         Choice::Model(model) => vec![Effect::Send(Op::builtin(Builtin::Model, model))],
         Choice::Rewind(to, what) => vec![Effect::Send(Op::Rewind { to, what })],
         Choice::File(path) => vec![Effect::EditFile(path)],
@@ -401,13 +401,13 @@ fn command(app: &mut App, name: String, builtin: Option<Builtin>, args: String) 
     }
     let mut list = |kind| {
         app.picker = Some(Picker::waiting(kind));
-        vec![Effect::List(kind)]
+        vec![Effect::Send(Op::List { what: kind })]
     };
     let server = builtin.map_or(Server::Engine, |builtin| builtin.row().server);
     match (server, args.as_str()) {
         (Server::Screen(Screen::Exit), _) => app.quit(),
         (Server::Screen(Screen::Copy), _) => vec![Effect::Copy(args)],
-        (Server::List(ListKind::Changes), _) => vec![Effect::List(ListKind::Changes)],
+        (Server::List(ListKind::Changes), _) => vec![Effect::Send(Op::List { what: ListKind::Changes })],
         (Server::List(ListKind::Memory), number) => {
             app.wanted = number.parse().ok();
             list(ListKind::Memory)
@@ -417,11 +417,14 @@ fn command(app: &mut App, name: String, builtin: Option<Builtin>, args: String) 
             Vec::new()
         }
         (Server::List(kind), "") => list(kind),
-        (Server::List(ListKind::Sessions), _) => vec![Effect::Send(Op::Resume { session: args })],
         (Server::List(_) | Server::Engine, _) => vec![Effect::Send(Op::Command { name, args })],
     }
 }
 
 fn remember(app: &mut App, text: &str) -> Vec<Effect> {
-    if app.composer.history.push(text) { vec![Effect::AppendHistory(text.to_owned())] } else { Vec::new() }
+    if app.composer.history.push(text) {
+        vec![Effect::Send(Op::Remember { text: text.to_owned() })]
+    } else {
+        Vec::new()
+    }
 }

@@ -1,8 +1,10 @@
 //! What a definition of a sub-agent says, and what comes of it: skills that it begins with, how hard it thinks, mistakes.
 
 use cocode::permission::Mode;
+use cocode::protocol::report::Report;
 use cocode::protocol::{Answer, Event, Op};
 use cocode::provider::settings::WireName;
+use cocode::report;
 use cocode::thinking::Level;
 use serde_json::{Value, json};
 
@@ -130,7 +132,7 @@ async fn mistakes_are_listed_with_what_to_write_instead() {
         .file(".claude/agents/none.md", "---\nname: none\ndescription: d\ntools: Wrote\n---\nYou.\n");
     let ran = harness.prompt("/agents").run().await;
     let notice = ran.events.iter().find_map(|event| match event {
-        Event::Notice { text } if text.contains("Agents that") => Some(text.clone()),
+        Event::Report(report @ Report::Agents(_)) => Some(report::markdown(report)),
         _ => None,
     });
     let notice = notice.unwrap().replace(&*ran.project().to_string_lossy(), "$P");

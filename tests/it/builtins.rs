@@ -2,6 +2,7 @@
 
 use cocode::permission::Mode;
 use cocode::protocol::{Event, ListKind, Listed, Op};
+use cocode::report;
 
 use super::support::harness::{Harness, Ran};
 use super::support::program::Program;
@@ -10,6 +11,7 @@ use super::support::program::Program;
 fn last_notice(ran: &Ran) -> String {
     let text = ran.events.iter().rev().find_map(|event| match event {
         Event::Notice { text } => Some(text.clone()),
+        Event::Report(report) => Some(report::markdown(report)),
         Event::Error { text, .. } => Some(format!("error: {text}")),
         _ => None,
     });
@@ -39,7 +41,8 @@ async fn config_shows_explains_and_sets() {
         &["tui.theme = \"light\"\n  from user configuration", "over \"auto\"", "takes effect at the next start"],
     )
     .await;
-    // What is set holds at once; what wins over it is named.
+    check(&["/config memory.files NOTES.md"], &["takes effect in the next session"]).await;
+    // What else is set holds at once; what wins over it is named.
     check(&["/config max_turns 3"], &["max_turns = 7\n  from command line\n  over 3 from user configuration"]).await;
     check(&["/config tools.max_lines 9", "/config tools.max_lines"], &["tools.max_lines = 9\n  from user"]).await;
 }

@@ -1,8 +1,9 @@
 //! What the engine does between turns: its start, commands that act on the session, lists, its end.
 
+use cocode::commands::{Builtin, Server};
 use cocode::engine::Begin;
 use cocode::permission::Mode;
-use cocode::protocol::{Answer, Event, ListKind, Listed, Op, RewindWhat};
+use cocode::protocol::{Answer, Event, ListKind, Listed, Op, RewindWhat, Turn};
 
 use super::support::harness::{Harness, Ran};
 
@@ -54,6 +55,23 @@ async fn commands_answer() {
         (&["/copy"], &["needs a terminal"]),
     ] {
         check(commands, want).await;
+    }
+}
+
+/// Every command at a question of the agent: what only looks answers, the rest says that it waits.
+#[tokio::test]
+async fn what_only_looks_runs_while_the_agent_works() {
+    let script = "- reply: [tool: {name: Bash, input: {command: touch a.txt}}]\n- reply: [text: Done.]\n";
+    for row in Builtin::rows().iter().filter(|row| !matches!(row.server, Server::Screen(_))) {
+        let op = Op::builtin(row.builtin(), "");
+        let run = Harness::new().script(script).prompt("go").at("ask", op.clone()).run().await;
+        let at = |wanted: &dyn Fn(&Event) -> bool| run.events.iter().position(wanted);
+        let answered = at(&|event| matches!(event, Event::Report(_)));
+        let waits = at(&|event| matches!(event, Event::Error { text, .. } if text.contains("waits until")));
+        let looks = row.builtin().runs_while_busy("");
+        assert_eq!((answered.is_some(), waits.is_some()), (looks, !looks), "{}:\n{}", row.name, run.trace());
+        let done = at(&|event| matches!(event, Event::Done { op: done } if *done == op));
+        assert!(answered.or(waits) < done && done < at(&|event| matches!(event, Event::Turn(Turn::Ended { .. }))));
     }
 }
 

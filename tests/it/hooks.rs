@@ -1,7 +1,9 @@
 //! Hooks end to end: where they come from, when they run, and what the agent does with what they say.
 
 use cocode::permission::Mode;
+use cocode::protocol::report::Report;
 use cocode::protocol::{Answer, Event, Op};
+use cocode::report;
 use serde_json::{Value, json};
 
 use super::support::harness::{Harness, Ran};
@@ -664,7 +666,7 @@ async fn the_list_shows_sources_and_last_results() {
         .run()
         .await;
     let list = ran.events.iter().rev().find_map(|event| match event {
-        Event::Notice { text } if text.contains("**") => Some(text.clone()),
+        Event::Report(report @ Report::Hooks(_)) => Some(report::markdown(report)),
         _ => None,
     });
     let list = list.unwrap().replace(&*ran.project().to_string_lossy(), "$P");

@@ -21,6 +21,7 @@ const LEVELS: &[(&str, u32)] = &[
     ("session", 35),
     ("tools", 40),
     ("compact", 40),
+    ("report", 40),
     ("agent", 60),
     ("config", 70),
     ("engine", 80),
@@ -55,7 +56,6 @@ const MAX_IMPL_FILES: usize = 4;
 /// Types that are still spread wider, with their files. The numbers only fall.
 const SPREAD: &[(&str, usize)] = &[
     ("agent::Agent", 34),
-    ("engine::Engine", 13),
     ("session::context::Context", 5),
     ("session::session::Session", 7),
     ("tui::transcript::Transcript", 7),

@@ -154,7 +154,10 @@ impl Picker {
             Listed::Memory(rows) => {
                 let item = |row: MemoryRow| Item {
                     label: row.path.display().to_string(),
-                    detail: row.detail,
+                    detail: match row.lines {
+                        Some(lines) => format!("{lines} line{}", if lines == 1 { "" } else { "s" }),
+                        None => "new: what the agent should know here".into(),
+                    },
                     choice: Choice::File(row.path),
                 };
                 (ListKind::Memory, rows.into_iter().map(item).collect())

@@ -94,16 +94,24 @@ fn diffs_scroll_in_the_dialog() {
 #[test]
 fn lists_wait_for_the_end_of_the_turn() {
     let mut run = Run::new(80, 10);
-    run.busy().keys("/model<enter>");
+    run.busy().keys("/permissions<enter>");
     assert_eq!(run.sent(), "");
-    assert!(run.screen().contains("> /model"), "{}", run.screen());
-    assert!(run.screen().contains("/model waits until the turn has ended; Esc interrupts it"), "{}", run.screen());
+    assert!(run.screen().contains("> /permissions"), "{}", run.screen());
+    assert!(
+        run.screen().contains("/permissions waits until the turn has ended; Esc interrupts it"),
+        "{}",
+        run.screen()
+    );
+    // Those that only look do not.
+    let mut run = Run::new(80, 10);
+    run.busy().keys("/model<enter>");
+    assert!(run.sent().contains(r#"{"op":"list","what":"models"}"#));
 }
 
 #[test]
 fn a_memory_file_is_opened_by_number_or_from_the_list() {
     let rows = || {
-        let row = |path: &str| MemoryRow { path: path.into(), detail: "2 lines".into() };
+        let row = |path: &str| MemoryRow { path: path.into(), lines: Some(2) };
         Msg::Engine(Event::Listed(Listed::Memory(vec![row("/home/AGENTS.md"), row("/w/AGENTS.md")])))
     };
     for keys in ["/memory 2<enter>", "/memory<enter>"] {
@@ -143,13 +151,13 @@ fn lists_filter_and_choose() {
     run.msg(Msg::Engine(Event::Listed(Listed::Rules(vec![rule])))).keys("<enter><enter>");
     run.keys("/permissions<enter>rm x<tab>");
     assert_snapshot!(run.sent(), @r#"
-    AppendHistory("/model")
-    List(Models)
+    {"op":"remember","text":"/model"}
+    {"op":"list","what":"models"}
     {"op":"command","name":"model","args":"claude-sonnet"}
-    AppendHistory("/permissions")
-    List(Rules)
+    {"op":"remember","text":"/permissions"}
+    {"op":"list","what":"rules"}
     {"op":"command","name":"permissions","args":"revoke Bash(ls:*)"}
-    List(Rules)
+    {"op":"list","what":"rules"}
     {"op":"command","name":"permissions","args":"test rm x"}
     "#);
 }

@@ -11,6 +11,7 @@ use cocode::message::{Attachment, Block, Effect, Kind};
 use cocode::permission::{Mode, Sandbox};
 use cocode::protocol::task::Step;
 use cocode::protocol::{Answer, Compaction, Delivery, Delta, Event, Item, ModeChange, Op, Question, Turn};
+use cocode::report;
 use cocode::session::Session;
 use cocode::stdx::clock::Clocks;
 
@@ -434,6 +435,7 @@ fn line(event: &Event, project: &Path) -> Option<String> {
             Compaction::ThresholdExceeded { .. } => "still large".into(),
         },
         Event::Notice { text } => format!("notice {}", clean(text)),
+        Event::Report(report) => format!("notice {}", clean(&report::markdown(report))),
         Event::Error { text, restore } => format!("error {} restore={restore:?}", clean(text)),
     })
 }

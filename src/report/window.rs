@@ -1,12 +1,11 @@
-//! Draws what fills the window: its parts, its marks, and what compaction did so far. For `/context`; pure.
+//! Draws what fills the window: its parts, its marks, and what compaction did so far.
 //!
 //! Nothing is wider than 36 columns inside the drawing, so that it stands whole on the narrowest screen.
 
 use std::fmt::Write;
 
-use super::Thresholds;
 use crate::protocol::Trigger;
-use crate::session::Compacted;
+use crate::protocol::report::{Duplicate, Marks, Part, Window};
 use crate::stdx::text::short;
 
 /// Columns of the drawing.
@@ -18,47 +17,26 @@ const LISTED: usize = 8;
 /// Files read more than once that are listed, the most wasteful ones.
 const WASTEFUL: usize = 5;
 
-/// One thing that takes room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
-    /// At most 14 characters.
-    pub name: &'static str,
-    /// Estimate.
-    pub tokens: u64,
-    /// It is a share of the part before it that is none.
-    pub inner: bool,
+/// At most 14 characters.
+fn name(part: Part) -> &'static str {
+    match part {
+        Part::SystemPrompt => "system prompt",
+        Part::Tools => "tools",
+        Part::MemoryFiles => "memory files",
+        Part::Skills => "skills",
+        Part::Messages => "messages",
+        Part::Prompts => "prompts",
+        Part::Replies => "replies",
+        Part::ToolResults => "tool results",
+        Part::Summary => "summary",
+        Part::Reminders => "reminders",
+    }
 }
 
-/// A file whose content stands in the window more than once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Duplicate {
-    pub path: String,
-    pub times: u64,
-    /// Tokens of all but one of the reads.
-    pub tokens: u64,
-}
-
-/// All that is drawn.
-#[derive(Debug, Clone)]
-pub struct Report<'a> {
-    pub model: &'a str,
-    /// None: nobody knows the window's size, so messages count.
-    pub window: Option<u64>,
-    /// Tokens of the next request.
-    pub used: u64,
-    pub messages: usize,
-    pub marks: Thresholds,
-    /// Automatic compaction is on.
-    pub auto: bool,
-    pub parts: Vec<Part>,
-    pub duplicates: Vec<Duplicate>,
-    pub history: &'a [Compacted],
-}
-
-impl Report<'_> {
-    /// The report as Markdown.
-    pub fn draw(&self) -> String {
-        let mut text = match self.window {
+impl Window {
+    /// As Markdown.
+    pub(super) fn draw(&self) -> String {
+        let mut text = match self.tokens {
             Some(window) => {
                 let percent = percent(self.used, window);
                 format!("`{}`: {} of {} tokens ({percent}%)", self.model, short(self.used), short(window))
@@ -66,23 +44,23 @@ impl Report<'_> {
             None => format!("`{}`: {} tokens; the size of its window is not known", self.model, short(self.used)),
         };
         text.push_str("\n\n```\n");
-        if let Some(window) = self.window {
+        if let Some(window) = self.tokens {
             let _ = writeln!(text, "{}\n", self.bar(window));
         }
-        for part in self.fitted() {
-            self.row(&mut text, part);
+        for (part, tokens) in self.fitted() {
+            self.row(&mut text, name(part), tokens, part.inner());
         }
-        if let Some(window) = self.window {
+        if let Some(window) = self.tokens {
             let free = self.marks.available.saturating_sub(self.used);
-            self.row(&mut text, Part { name: "free", tokens: free, inner: false });
+            self.row(&mut text, "free", free, false);
             let reserved = window - self.marks.available;
-            self.row(&mut text, Part { name: "for the answer", tokens: reserved, inner: false });
+            self.row(&mut text, "for the answer", reserved, false);
             text.push('\n');
         }
-        self.marks(&mut text);
+        self.mark_rows(&mut text);
         text.push_str("```");
-        self.duplicates(&mut text);
-        self.history(&mut text);
+        self.duplicate_rows(&mut text);
+        self.compaction_rows(&mut text);
         text
     }
 
@@ -101,7 +79,7 @@ impl Report<'_> {
     }
 
     fn named_marks(&self) -> Vec<(char, &'static str, u64)> {
-        let Thresholds { warning, target, blocking, .. } = self.marks;
+        let Marks { warning, target, blocking, .. } = self.marks;
         let mut marks = vec![('w', "warning from", warning)];
         if self.auto {
             marks.push(('c', "compacted at", target));
@@ -110,8 +88,8 @@ impl Report<'_> {
         marks
     }
 
-    fn marks(&self, text: &mut String) {
-        if self.window.is_some() {
+    fn mark_rows(&self, text: &mut String) {
+        if self.tokens.is_some() {
             for (mark, name, tokens) in self.named_marks() {
                 let _ = writeln!(text, "{mark} {name:<13}{:>5}", short(tokens));
             }
@@ -124,9 +102,9 @@ impl Report<'_> {
         }
     }
 
-    fn row(&self, text: &mut String, Part { name, tokens, inner }: Part) {
+    fn row(&self, text: &mut String, name: &str, tokens: u64, inner: bool) {
         let name = if inner { format!("  {name}") } else { name.to_owned() };
-        let of = self.window.unwrap_or(self.used);
+        let of = self.tokens.unwrap_or(self.used);
         let row = format!("{name:<14} {:>5} {:>3}%", short(tokens), percent(tokens, of));
         let eighths = (u128::from(tokens) * (BAR * 8) as u128).div_ceil(u128::from(of.max(1))) as usize;
         let bar = if inner { String::new() } else { eighth_blocks(eighths.min(BAR * 8)) };
@@ -134,23 +112,27 @@ impl Report<'_> {
     }
 
     /// The parts, so that together they are what is used: the provider's count is better than estimates.
-    fn fitted(&self) -> Vec<Part> {
-        let sum: u64 = self.parts.iter().filter(|part| !part.inner).map(|part| part.tokens).sum();
+    fn fitted(&self) -> Vec<(Part, u64)> {
+        let outer = |parts: &[(Part, u64)]| -> u64 {
+            parts.iter().filter(|(part, _)| !part.inner()).map(|(_, tokens)| tokens).sum()
+        };
+        let sum = outer(&self.parts);
         let scale = |tokens: u64| match sum {
             0 => 0,
             sum => (u128::from(tokens) * u128::from(self.used) / u128::from(sum)) as u64,
         };
-        let mut parts: Vec<Part> = self.parts.iter().map(|part| Part { tokens: scale(part.tokens), ..*part }).collect();
-        let told: u64 = parts.iter().filter(|part| !part.inner).map(|part| part.tokens).sum();
+        let mut parts: Vec<(Part, u64)> = self.parts.iter().map(|(part, tokens)| (*part, scale(*tokens))).collect();
+        let told = outer(&parts);
         // What rounding lost goes to the largest.
-        if let Some(largest) = parts.iter_mut().filter(|part| !part.inner).max_by_key(|part| part.tokens) {
-            largest.tokens += self.used.saturating_sub(told);
+        if let Some((_, largest)) = parts.iter_mut().filter(|(part, _)| !part.inner()).max_by_key(|(_, tokens)| *tokens)
+        {
+            *largest += self.used.saturating_sub(told);
         }
-        parts.retain(|part| part.tokens > 0);
+        parts.retain(|(_, tokens)| *tokens > 0);
         parts
     }
 
-    fn duplicates(&self, text: &mut String) {
+    fn duplicate_rows(&self, text: &mut String) {
         if self.duplicates.is_empty() {
             return;
         }
@@ -164,12 +146,12 @@ impl Report<'_> {
         more(text, worst.len(), WASTEFUL);
     }
 
-    fn history(&self, text: &mut String) {
-        if self.history.is_empty() {
+    fn compaction_rows(&self, text: &mut String) {
+        if self.compactions.is_empty() {
             return;
         }
         text.push_str("\n\nCompactions of this session, the newest first:\n");
-        for done in self.history.iter().rev().take(LISTED) {
+        for done in self.compactions.iter().rev().take(LISTED) {
             let who = match done.trigger {
                 Trigger::Manual => "asked for",
                 Trigger::Auto => "automatic",
@@ -181,7 +163,7 @@ impl Report<'_> {
             let (before, after) = (short(done.before), short(done.after));
             let _ = write!(text, "\n- {when} UTC: {tier}, {who}, {before} → {after} tokens{back}");
         }
-        more(text, self.history.len(), LISTED);
+        more(text, self.compactions.len(), LISTED);
     }
 }
 
@@ -204,29 +186,42 @@ fn eighth_blocks(eighths: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compact::Window;
-    use crate::compact::fixture::settings;
+    use crate::protocol::Compacted;
 
-    fn report(tokens: Option<u64>, used: u64) -> Report<'static> {
-        let mut settings = settings();
-        settings.fallback_context_window = 0;
-        let marks = Thresholds::new(Window { tokens, max_output: 64_000 }, &settings);
-        let part = |name, tokens, inner| Part { name, tokens, inner };
-        let parts = vec![
-            part("system prompt", 2_100, false),
-            part("tools", 9_000, false),
-            part("memory files", 0, false),
-            part("messages", 30_000, false),
-            part("prompts", 1_000, true),
-            part("tool results", 29_000, true),
-        ];
-        let (duplicates, history) = (Vec::new(), &[][..]);
-        Report { model: "a/b", window: tokens, used, messages: 12, marks, auto: true, parts, duplicates, history }
+    fn marks(tokens: Option<u64>) -> Marks {
+        let of =
+            |available, warning, target, blocking| Marks { available, warning, target, blocking, max_messages: None };
+        match tokens {
+            Some(8_192) => of(6_144, 3_100, 4_000, 4_600),
+            Some(tokens) => of(tokens / 10 * 9, tokens / 1_000 * 735, tokens / 1_000 * 835, tokens / 1_000 * 885),
+            None => Marks { max_messages: Some(50), ..of(0, 0, 0, 0) },
+        }
+    }
+
+    fn window(tokens: Option<u64>, used: u64) -> Window {
+        Window {
+            model: "a/b".into(),
+            tokens,
+            used,
+            messages: 12,
+            marks: marks(tokens),
+            auto: true,
+            parts: vec![
+                (Part::SystemPrompt, 2_100),
+                (Part::Tools, 9_000),
+                (Part::MemoryFiles, 0),
+                (Part::Messages, 30_000),
+                (Part::Prompts, 1_000),
+                (Part::ToolResults, 29_000),
+            ],
+            duplicates: Vec::new(),
+            compactions: Vec::new(),
+        }
     }
 
     #[test]
     fn a_window_with_its_marks() {
-        insta::assert_snapshot!(report(Some(200_000), 60_000).draw(), @r#"
+        insta::assert_snapshot!(window(Some(200_000), 60_000).draw(), @r#"
         `a/b`: 60k of 200k tokens (30%)
 
         ```
@@ -258,11 +253,11 @@ mod tests {
             after: 21_500,
             undone,
         };
-        let history = [done(1, Trigger::Manual, "full", true), done(9, Trigger::Auto, "session_memory", false)];
+        let compactions = vec![done(1, Trigger::Manual, "full", true), done(9, Trigger::Auto, "session_memory", false)];
         let duplicate = |path: &str, times, tokens| Duplicate { path: path.into(), times, tokens };
         let duplicates = vec![duplicate("a.rs", 2, 400), duplicate("src/b.rs", 4, 9_000)];
-        let full = Report { history: &history, auto: false, ..report(Some(8_192), 9_000) };
-        let unknown = Report { duplicates, ..report(None, 60_000) };
+        let full = Window { compactions, auto: false, ..window(Some(8_192), 9_000) };
+        let unknown = Window { duplicates, ..window(None, 60_000) };
         insta::assert_snapshot!(format!("{}\n=====\n{}", full.draw(), unknown.draw()), @r#"
         `a/b`: 9.0k of 8.2k tokens (109%)
 
@@ -307,11 +302,11 @@ mod tests {
 
     #[test]
     fn parts_add_up_and_rows_are_narrow() {
-        for (window, used) in [(None, 0), (None, 7), (Some(2_000), 1), (Some(200_000), 40_999), (Some(9_000_000), 3)] {
-            let report = report(window, used);
-            let sum: u64 = report.fitted().iter().filter(|part| !part.inner).map(|part| part.tokens).sum();
-            assert_eq!(sum, used, "{window:?}");
-            let text = report.draw();
+        for (tokens, used) in [(None, 0), (None, 7), (Some(2_000), 1), (Some(200_000), 40_999), (Some(9_000_000), 3)] {
+            let window = window(tokens, used);
+            let sum: u64 = window.fitted().iter().filter(|(part, _)| !part.inner()).map(|(_, tokens)| tokens).sum();
+            assert_eq!(sum, used, "{tokens:?}");
+            let text = window.draw();
             let rows = text.lines().skip_while(|row| *row != "```").filter(|row| row.chars().count() > WIDTH);
             assert_eq!(rows.collect::<Vec<_>>(), Vec::<&str>::new());
         }

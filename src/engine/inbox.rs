@@ -1,0 +1,189 @@
+//! Receives ops, and serves them while something runs: what does not need the agent at once, the rest later or not at all.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+use tokio::sync::mpsc;
+
+use super::lists;
+use super::reports::Look;
+use super::skills::{self, Called};
+use crate::agent::mailbox::{Mailbox, Prompt};
+use crate::commands::Catalog;
+use crate::protocol::{Delivery, Event, ListKind, Listed, Op};
+use crate::session::{History, Transcripts};
+
+/// Receives ops, also while something runs.
+pub(super) struct Inbox {
+    pub(super) ops: mpsc::Receiver<Op>,
+    /// The session and its model are still being settled: what acts on them waits in `held`.
+    pub(super) opening: bool,
+    pub(super) held: VecDeque<Op>,
+    /// The front end is gone, or asked to end.
+    pub(super) closed: bool,
+    pub(super) mailbox: Arc<Mailbox>,
+    pub(super) project: PathBuf,
+    pub(super) history: History,
+    pub(super) catalog: Arc<Catalog>,
+    /// The logs of sub-agents, while a turn has the session.
+    pub(super) transcripts: Option<Transcripts>,
+}
+
+impl Inbox {
+    pub(super) async fn next(&mut self) -> Option<Op> {
+        if let Some(op) = self.held.pop_front() {
+            return Some(op);
+        }
+        if self.closed {
+            return None;
+        }
+        match self.ops.recv().await {
+            None | Some(Op::Shutdown) => {
+                self.closed = true;
+                None
+            }
+            op => op,
+        }
+    }
+
+    /// Runs something while ops keep being served as a busy agent serves them.
+    pub(super) async fn attend<T>(&mut self, work: impl Future<Output = T>) -> T {
+        self.attend_with(None, work).await
+    }
+
+    /// As `attend`; meanwhile, commands that only look find there what they tell.
+    pub(super) async fn attend_with<T>(&mut self, look: Option<&Look<'_>>, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            if self.closed {
+                // Nobody is left to answer or to wait for.
+                self.mailbox.interrupt();
+                return work.await;
+            }
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                op = self.ops.recv() => match op {
+                    None | Some(Op::Shutdown) => {
+                        self.closed = true;
+                        self.mailbox.interrupt();
+                    }
+                    // What is looked for may take its time; the work goes on beside it.
+                    Some(op) => match select(&mut work, std::pin::pin!(self.busy(op, look))).await {
+                        Either::Left((done, served)) => {
+                            served.await;
+                            return done;
+                        }
+                        Either::Right(((), _)) => {}
+                    },
+                },
+            }
+        }
+    }
+
+    /// What can be listed without the agent.
+    pub(super) fn list(&self, what: ListKind) -> Option<Listed> {
+        (what == ListKind::History).then(|| Listed::History(self.history.load(&self.project, lists::HISTORY)))
+    }
+
+    /// Keeps a prompt for the history of the project. Losing one is no reason to stop.
+    pub(super) fn remember(&mut self, text: &str) {
+        if let Err(error) = self.history.append(&self.project, text) {
+            tracing::warn!(%error, "prompt history");
+        }
+    }
+
+    /// Serves a command beside what runs, or says that it has to wait.
+    async fn command(&self, name: String, args: String, look: Option<&Look<'_>>) {
+        let mailbox = &self.mailbox;
+        let problem = match skills::called(&self.catalog, &name, &args) {
+            Ok(Called::Skill(prompt)) => {
+                mailbox.enqueue(prompt, Delivery::AfterTurn);
+                return mailbox.emit(mailbox.queue()).await;
+            }
+            Ok(Called::Builtin(builtin)) => {
+                let looked = match look {
+                    Some(look) => look.report(builtin, &args).await,
+                    None => None,
+                };
+                match looked {
+                    Some(Ok(report)) => {
+                        mailbox.emit(Event::Report(report)).await;
+                        None
+                    }
+                    Some(Err(problem)) => Some(problem),
+                    None => Some(format!("`/{name}` waits until the turn has ended; Esc interrupts it.")),
+                }
+            }
+            Err(unknown) => Some(unknown),
+        };
+        if let Some(text) = problem {
+            let restore = Some(format!("/{name} {args}").trim_end().to_owned());
+            mailbox.emit(Event::Error { text, restore }).await;
+        }
+        mailbox.emit(Event::Done { op: Op::Command { name, args } }).await;
+    }
+
+    async fn busy(&mut self, op: Op, look: Option<&Look<'_>>) {
+        let mailbox = self.mailbox.clone();
+        match op {
+            Op::Shell { .. } | Op::Command { .. } | Op::SetMode { .. } | Op::SetThinking { .. } | Op::Rewind { .. }
+                if self.opening =>
+            {
+                self.held.push_back(op);
+            }
+            Op::List { what } if self.opening && what != ListKind::History => self.held.push_back(op),
+            Op::Interrupt => {
+                mailbox.interrupt();
+            }
+            Op::Answer { id, answer } => mailbox.answer(id, answer),
+            Op::Prompt { text, attachments, delivery, thinking } => {
+                mailbox.enqueue(Prompt { attachments, thinking, ..Prompt::new(text) }, delivery);
+                mailbox.emit(mailbox.queue()).await;
+            }
+            Op::Unqueue { id } => {
+                mailbox.unqueue(id);
+                mailbox.emit(mailbox.queue()).await;
+            }
+            Op::SetMode { mode } => mailbox.set_mode(mode),
+            Op::SetThinking { level } => mailbox.set_thinking(level),
+            Op::Shell { command } => {
+                let text = format!("! {command}\nCommands of your own run when the turn has ended; Esc interrupts it.");
+                mailbox.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
+                mailbox.emit(Event::Done { op: Op::Shell { command } }).await;
+            }
+            Op::Commands => skills::publish(&self.catalog, &mailbox).await,
+            Op::Command { name, args } => self.command(name, args, look).await,
+            Op::List { what } => {
+                let listed = match (self.list(what), look) {
+                    (None, Some(look)) => look.list(what).await,
+                    (listed, _) => listed,
+                };
+                match listed {
+                    Some(listed) => mailbox.emit(Event::Listed(listed)).await,
+                    None => self.held.push_back(op),
+                }
+            }
+            Op::Rewind { .. } => {
+                mailbox
+                    .emit(Event::Notice {
+                        text: "A turn is still running. Wait for it, or press Esc to interrupt.".into(),
+                    })
+                    .await;
+                mailbox.emit(Event::Done { op }).await;
+            }
+            Op::Remember { text } => self.remember(&text),
+            Op::Agent { id } => match &self.transcripts {
+                Some(transcripts) => lists::tell_agent(transcripts, id, &mailbox).await,
+                None => self.held.push_back(Op::Agent { id }),
+            },
+            Op::Earlier { part } => match &self.transcripts {
+                Some(transcripts) => lists::tell_earlier(transcripts, part, &mailbox).await,
+                None => self.held.push_back(Op::Earlier { part }),
+            },
+            Op::Shutdown => {}
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Commands that only look: they gather data, which front ends put into words, also while a turn has the agent.
+
+use std::sync::Arc;
+
+use super::models::Models;
+use super::{Setup, bug_report, changes, doctor, lists};
+use crate::agent::{Agent, Snapshot};
+use crate::commands::report as skills;
+use crate::commands::{Builtin, Catalog, ListKind};
+use crate::config::Loaded;
+use crate::message::Usage;
+use crate::protocol::report::{Cost, Finding, ModelCost, Report, Settings, Status};
+use crate::protocol::{Changes, Listed};
+use crate::session::Session;
+
+/// All that they look at.
+pub(super) struct Look<'a> {
+    pub(super) setup: &'a Setup,
+    pub(super) loaded: &'a Loaded,
+    pub(super) models: &'a Models,
+    pub(super) catalog: &'a Arc<Catalog>,
+    pub(super) agent: Snapshot,
+    pub(super) session: Reading<'a>,
+}
+
+/// Where the session is.
+pub(super) enum Reading<'a> {
+    Own(&'a Session),
+    /// A turn has it: its log is read anew, by its id.
+    Log(String),
+}
+
+impl<'a> Look<'a> {
+    /// While something else has the agent: it is as it was just before.
+    pub(super) fn beside(
+        setup: &'a Setup,
+        loaded: &'a Loaded,
+        models: &'a Models,
+        catalog: &'a Arc<Catalog>,
+        agent: &mut Agent,
+    ) -> Look<'a> {
+        let session = Reading::Log(agent.session.id().to_owned());
+        Look { setup, loaded, models, catalog, agent: agent.snapshot(), session }
+    }
+
+    /// What a command that only looks has found, or why it cannot; none for any other command.
+    pub(super) async fn report(&self, builtin: Builtin, args: &str) -> Option<Result<Report, String>> {
+        let args = args.trim();
+        if !builtin.runs_while_busy(args) {
+            return None;
+        }
+        let found = match builtin {
+            Builtin::Help => Ok(Report::Commands(self.catalog.current().registry.clone())),
+            Builtin::Model => Ok(Report::Models(self.models.rows(&self.agent.model))),
+            Builtin::Resume => lists::sessions(self.setup, None).map(Report::Sessions),
+            Builtin::Config => self.settings(args),
+            Builtin::Doctor => Ok(Report::Doctor(findings(self.setup).await)),
+            Builtin::Hooks => Ok(Report::Hooks(self.agent.hooks())),
+            Builtin::Skills => Ok(Report::Skills(skills::list(&self.catalog.refresh().0))),
+            Builtin::Agents => Ok(Report::Agents(self.agent.agents())),
+            builtin => match &self.session {
+                Reading::Own(session) => return self.of_session(builtin, session).await,
+                Reading::Log(id) => match Session::open_read_only(&self.setup.paths.home, id, self.setup.clocks.wall) {
+                    Ok(session) => return self.of_session(builtin, &session).await,
+                    Err(error) => Err(error.to_string()),
+                },
+            },
+        };
+        Some(found)
+    }
+
+    async fn of_session(&self, builtin: Builtin, session: &Session) -> Option<Result<Report, String>> {
+        Some(Ok(match builtin {
+            Builtin::Context => Report::Window(self.agent.window(session)),
+            Builtin::Cost => self.cost(session),
+            Builtin::Diff => Report::Changes(self.changes(session).await),
+            Builtin::Todos => Report::Todos(session.context().todos().to_vec()),
+            Builtin::Status => self.status(session),
+            Builtin::BugReport => return Some(bug_report::write(self, session).await.map(Report::BugReport)),
+            _ => return None,
+        }))
+    }
+
+    fn cost(&self, session: &Session) -> Report {
+        let facts = session.facts();
+        let row = |(model, usage): (String, Usage)| ModelCost { usd: self.models.cost(&model, &usage), model, usage };
+        Report::Cost(Cost {
+            models: facts.usage_by_model().into_iter().map(row).collect(),
+            beside: facts.spent_by_what(),
+        })
+    }
+
+    fn status(&self, session: &Session) -> Report {
+        let model = &self.agent.model;
+        Report::Status(Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            model: model.name(),
+            window: model.spec.window,
+            mode: session.facts().mode.unwrap_or_default(),
+            folder: self.setup.project.clone(),
+            trusted: self.agent.trusted,
+            withheld: self.loaded.withheld.len() as u64,
+            session: session.id().to_owned(),
+            title: session.title().map(str::to_owned),
+            log: session.log().to_path_buf(),
+            context: self.agent.used(session),
+            rules: self.agent.rules,
+            settings: self.setup.paths.user_config(),
+        })
+    }
+
+    /// `/config`: one key, or every key that somebody set.
+    fn settings(&self, key: &str) -> Result<Report, String> {
+        let explained = match key {
+            "" => self.loaded.given_keys().iter().filter_map(|key| self.loaded.explain(key).ok()).collect(),
+            key => self.loaded.explain(key)?,
+        };
+        let file = self.setup.paths.user_config();
+        Ok(Report::Settings(Settings { key: Some(key.to_owned()).filter(|key| !key.is_empty()), explained, file }))
+    }
+
+    /// A list that only looks; none where the agent has it.
+    pub(super) async fn list(&self, what: ListKind) -> Option<Listed> {
+        Some(match (what, &self.session) {
+            (ListKind::Sessions, Reading::Own(session)) => self.sessions(session.id()),
+            (ListKind::Sessions, Reading::Log(id)) => self.sessions(id),
+            (ListKind::Models, _) => Listed::Models(self.models.rows(&self.agent.model)),
+            (ListKind::Skills, _) => Listed::Skills(skills::rows(&self.catalog.refresh().0)),
+            (ListKind::Changes, _) => match self.report(Builtin::Diff, "").await {
+                Some(Ok(Report::Changes(changes))) => Listed::Changes(changes),
+                _ => Listed::Changes(Changes::default()),
+            },
+            (ListKind::Rules | ListKind::Memory | ListKind::Prompts | ListKind::History, _) => return None,
+        })
+    }
+
+    fn sessions(&self, own: &str) -> Listed {
+        let rows = lists::sessions(self.setup, Some(own));
+        Listed::Sessions(rows.unwrap_or_else(|error| {
+            tracing::error!(error, "the sessions cannot be listed");
+            Vec::new()
+        }))
+    }
+
+    async fn changes(&self, session: &Session) -> Changes {
+        let secrets = self.loaded.config.secret_env();
+        changes::gather(session.first_versions(), &self.setup.project, &secrets).await
+    }
+}
+
+pub(super) async fn findings(setup: &Setup) -> Vec<Finding> {
+    let (env, paths, cwd) = (setup.env.clone(), setup.paths.clone(), setup.project.clone());
+    let look = move || doctor::examine(doctor::Here { env: &env, paths: &paths, cwd: &cwd });
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}

@@ -1,0 +1,288 @@
+//! The one place where a configuration becomes what the running system holds: at the start, on `/config`, with trust.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::models::Models;
+use super::{Engine, Setup, skills};
+use crate::agent::{self, Bypass, Reminders, skill_runs};
+use crate::commands::catalog::{Legacy, Tracking};
+use crate::commands::{Builtin, Catalog};
+use crate::config::{self, Loaded, edit};
+use crate::hooks::{self, Switch};
+use crate::permission::{Mode, Places, RuleSet};
+use crate::provider::catalog::ModelSpec;
+use crate::report::fenced;
+
+/// What a configuration says, in the slices in which the parts of the system take it.
+pub(super) struct Settings {
+    pub(super) rules: RuleSet,
+    /// What of the rules cannot be read.
+    pub(super) problems: Vec<String>,
+    pub(super) places: Places,
+    pub(super) agent: agent::Settings,
+    pub(super) skills: skill_runs::Settings,
+    pub(super) hooks: (Vec<hooks::Given>, Switch),
+    /// The catalog's.
+    pub(super) switches: (Legacy, Tracking),
+    /// Commands that do nothing now.
+    pub(super) hidden: &'static [Builtin],
+    /// How long nobody types until hooks hear of it.
+    pub(super) idle: Duration,
+}
+
+impl Settings {
+    pub(super) fn of(
+        setup: &Setup,
+        loaded: &Loaded,
+        models: &Models,
+        catalog: &Arc<Catalog>,
+        spec: &ModelSpec,
+    ) -> Settings {
+        let config = &loaded.config;
+        let (rules, problems) = super::open::rules(loaded);
+        Settings {
+            rules,
+            problems,
+            places: super::open::places_with(setup, loaded),
+            agent: agent::Settings {
+                tools: Arc::new(config.tool_settings(spec)),
+                max_tries: config.network.max_retries.saturating_add(1).min(10),
+                max_turns: config.max_turns,
+                user_home: setup.paths.user_home.clone(),
+                system: setup.system.clone(),
+                append_system: setup.append_system.clone(),
+                memory_names: config.memory.files.clone(),
+                thinking: loaded.thinking(&setup.env, setup.thinking),
+                compact: config.compact.clone(),
+                features: config.features,
+                bypass: if setup.mode == Some(Mode::Bypass) { Bypass::Allowed } else { Bypass::Never },
+                plan: agent::plan::Settings {
+                    explore_agents: config.plan.explore_agents,
+                    plan_agents: config.plan.plan_agents,
+                },
+                reminders: if config.reminders { Reminders::On } else { Reminders::Off },
+                presence: setup.presence,
+                seats: config.agents.max_parallel,
+            },
+            skills: skills::settings(catalog, loaded, models),
+            hooks: loaded.hooks(),
+            switches: skills::switches(config),
+            hidden: if config.compact.enabled { &[] } else { &[Builtin::Compact] },
+            idle: Duration::from_secs(config.idle_notification_s),
+        }
+    }
+}
+
+/// When a key holds that is changed while the program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holds {
+    Now,
+    /// Read when a session begins.
+    NextSession,
+    NextStart,
+}
+
+impl Holds {
+    pub(super) fn of(key: &str) -> Holds {
+        let table = key.split('.').next().unwrap_or_default();
+        match (table, key) {
+            ("tui" | "keys" | "log" | "sessions", _) | (_, "model" | "probe_local" | "permissions.default_mode") => {
+                Holds::NextStart
+            }
+            ("memory", _) => Holds::NextSession,
+            _ => Holds::Now,
+        }
+    }
+
+    /// What is said behind a change; nothing where it holds at once.
+    pub(super) fn note(key: &str) -> String {
+        let now = match key {
+            "model" => "; `/model` changes the one in use",
+            "permissions.default_mode" => "; Shift+Tab changes the one in use",
+            _ => "",
+        };
+        match Holds::of(key) {
+            Holds::Now => String::new(),
+            Holds::NextSession => "\n\nThis takes effect in the next session.".to_owned(),
+            Holds::NextStart => format!("\n\nThis takes effect at the next start{now}."),
+        }
+    }
+}
+
+impl Engine {
+    /// `/config <key> <value>`; without a value it only looks.
+    pub(super) async fn configure(&mut self, args: &str) {
+        let (key, value) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
+        let value = value.trim();
+        let file = match edit::set(&self.setup.paths, key, value) {
+            Ok(file) => file,
+            Err(problem) => return self.fail(problem).await,
+        };
+        match self.setup.loaded.read_again(&self.setup.paths) {
+            Ok(own) => self.setup.loaded = own,
+            Err(broken) => return self.fail(broken).await,
+        }
+        let mut problems = self.take_settings();
+        let explained = self.loaded.explain(key).unwrap_or_default();
+        let note = Holds::note(key);
+        problems.insert(0, format!("Written to `{}`.\n\n{}{note}", file.display(), fenced(&explained)));
+        for text in problems {
+            self.tell(text).await;
+        }
+    }
+
+    /// Takes over the folder's and the user's settings as they are now. What of the rules cannot be read is returned.
+    pub(super) fn take_settings(&mut self) -> Vec<String> {
+        // What was granted meanwhile is in the file; what could not be remembered holds for this session all the same.
+        let remembered = config::trust::of(&self.setup.paths, &self.setup.project);
+        self.agent.policy.trust.join(remembered);
+        self.loaded = self.setup.loaded.with_project(&self.setup.project, &self.agent.policy.trust);
+        self.models.reconfigure(self.loaded.config.clone());
+        let model = self.models.renewed(&self.agent.model);
+        let settings = Settings::of(&self.setup, &self.loaded, &self.models, &self.catalog, &model.spec);
+        self.agent.take_rules(settings.rules, settings.places);
+        let (given, switch) = settings.hooks;
+        self.agent.hooking.hooks.reconfigure(given, switch);
+        self.agent.set_skills(settings.skills);
+        self.agent.take_settings(settings.agent, model);
+        let (legacy, tracking) = settings.switches;
+        self.catalog.configure(legacy, tracking);
+        self.catalog.hide(settings.hidden);
+        self.idle = settings.idle;
+        settings.problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::paths::{Env, Paths};
+    use crate::engine::Begin;
+    use crate::permission::Sandbox;
+    use crate::stdx::clock::Clocks;
+    use toml::{Table, Value};
+
+    fn setup(root: &std::path::Path, flags: Table) -> Setup {
+        let env = Env::fake(root, &[]);
+        let paths = Paths::new(&env).unwrap();
+        Setup {
+            loaded: config::load(&paths, &env, flags).unwrap_or_else(|broken| panic!("{broken}")),
+            paths,
+            env,
+            project: root.join("project"),
+            begin: Begin::New,
+            fork: false,
+            trust: false,
+            offline: true,
+            script: None,
+            mode: None,
+            thinking: None,
+            system: None,
+            append_system: None,
+            output_schema: None,
+            sandbox: Sandbox::Outer,
+            piped: None,
+            presence: agent::extraction::Presence::Attended,
+            clocks: Clocks::real(),
+        }
+    }
+
+    /// All that the running system holds of a configuration.
+    fn held(root: &std::path::Path, flags: Table) -> String {
+        let setup = setup(root, flags);
+        let catalog = skills::catalog(&setup);
+        let mut models = Models::new(setup.loaded.config.clone(), setup.env.clone(), setup.paths.clone(), None);
+        models.reconfigure(setup.loaded.config.clone());
+        let spec = models.offline().spec;
+        let now = Settings::of(&setup, &setup.loaded, &models, &catalog, &spec);
+        let Settings { rules, problems, places, agent, skills, hooks, switches, hidden, idle } = now;
+        let skills = (skills.verbosity, skills.named, skills.list_budget);
+        format!(
+            "{rules:?} {problems:?} {places:?} {agent:?} {skills:?} {hooks:?} {switches:?} {hidden:?} \
+             {idle:?} {}",
+            models.held()
+        )
+    }
+
+    /// Another value of the same key that the schema allows.
+    fn other(key: &str, value: &Value) -> Value {
+        let word = |text: &str| Value::String(text.into());
+        match (key, value) {
+            ("permissions.default_mode", _) => word("plan"),
+            ("tools.keep", _) => word("head"),
+            ("compact.micro.trigger", _) => word("warning"),
+            // Ten tries are the most: nine and ten retries are the same.
+            ("network.max_retries", _) => Value::Integer(3),
+            ("compact.tool_output.summary", _) => word("heuristic"),
+            ("thinking.default_level", _) => word("deep_think"),
+            ("skills.verbosity", _) => word("sparse"),
+            ("tui.theme", _) => word("mono"),
+            ("log.level", _) => word("warn"),
+            (key, _) if key.ends_with(".wire") => word("openai-chat"),
+            (_, Value::Boolean(is)) => Value::Boolean(!is),
+            (_, Value::Integer(count)) if *count > 1 => Value::Integer(count - 1),
+            (_, Value::Integer(count)) => Value::Integer(count + 1),
+            (_, Value::Float(share)) => Value::Float(share * 0.99),
+            (_, Value::Array(_)) => Value::Array(vec![word("Read")]),
+            (_, Value::String(text)) => word(&format!("{text}x")),
+            (key, value) => panic!("{key} = {value}"),
+        }
+    }
+
+    fn nested(key: &str, value: Value) -> Table {
+        let (table, last) = key.rsplit_once('.').unwrap_or(("", key));
+        let mut inner = Table::from_iter([(last.to_owned(), value)]);
+        for name in table.rsplit('.').filter(|name| !name.is_empty()) {
+            inner = Table::from_iter([(name.to_owned(), Value::Table(inner))]);
+        }
+        inner
+    }
+
+    fn leaves(table: &Table, before: &str, found: &mut Vec<(String, Value)>) {
+        for (name, value) in table {
+            let key = if before.is_empty() { name.clone() } else { format!("{before}.{name}") };
+            match value {
+                Value::Table(table) => leaves(table, &key, found),
+                value => found.push((key, value.clone())),
+            }
+        }
+    }
+
+    #[test]
+    fn every_key_holds_when_it_says() {
+        let root = tempfile::tempdir().unwrap();
+        let before = held(root.path(), Table::new());
+        let mut keys = Vec::new();
+        leaves(&config::DEFAULTS.parse().unwrap(), "", &mut keys);
+        keys.retain(|(key, _)| !key.starts_with("keys."));
+        // Those without a default.
+        keys.extend([
+            ("model".into(), Value::String("offline/".into())),
+            ("max_turns".into(), Value::Integer(7)),
+            ("thinking.budget_tokens".into(), Value::Integer(2_000)),
+            ("tools.search_url".into(), Value::String("https://s.example/".into())),
+            ("compact.max_messages".into(), Value::Integer(70)),
+            ("env.NAME".into(), Value::String("value".into())),
+            ("models.mine.window".into(), Value::Integer(9_000)),
+            ("providers.anthropic.headers.x".into(), Value::String("y".into())),
+            ("hooks.Stop".into(), Value::Array(Vec::new())),
+        ]);
+        for (key, value) in keys {
+            let value = match key.as_str() {
+                "hooks.Stop" => {
+                    let hook: Table = "Stop = [{hooks = [{type = 'command', command = 'true'}]}]".parse().unwrap();
+                    hook["Stop"].clone()
+                }
+                key => other(key, &value),
+            };
+            let changed = held(root.path(), nested(&key, value)) != before;
+            let holds = Holds::of(&key);
+            match holds {
+                Holds::Now => assert!(changed, "{key} is said to hold at once, and nothing takes it over"),
+                Holds::NextSession => assert!(changed, "{key}: nothing takes it over"),
+                Holds::NextStart => assert!(!changed, "{key} is taken over, and said to need a start"),
+            }
+        }
+    }
+}

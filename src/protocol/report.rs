@@ -1,0 +1,190 @@
+//! What commands that look have found. `crate::report` puts it into words; programs read it as it is.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::compaction::Compacted;
+use super::rows::{Changes, MemoryRow, ModelRow, RuleRow};
+use super::{SessionRow, ThinkingInfo};
+use crate::agents::AgentRow;
+use crate::commands::Registry;
+use crate::commands::report::SkillList;
+use crate::hooks;
+use crate::message::{Todo, Usage};
+use crate::permission::Mode;
+
+/// The answer of a command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "report", content = "found", rename_all = "snake_case")]
+pub enum Report {
+    Commands(Registry),
+    Models(Vec<ModelRow>),
+    Thinking(ThinkingInfo),
+    Rules(Vec<RuleRow>),
+    Sessions(Vec<SessionRow>),
+    Window(Window),
+    Cost(Cost),
+    Changes(Changes),
+    Todos(Vec<Todo>),
+    Settings(Settings),
+    Skills(SkillList),
+    Doctor(Vec<Finding>),
+    /// The file that was written.
+    BugReport(PathBuf),
+    Hooks(Vec<hooks::Row>),
+    Status(Status),
+    Agents(Agents),
+    Memory(Vec<MemoryRow>),
+}
+
+/// What fills the window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    pub model: String,
+    /// None: nobody knows the window's size, so messages count.
+    pub tokens: Option<u64>,
+    /// Tokens of the next request.
+    pub used: u64,
+    pub messages: u64,
+    pub marks: Marks,
+    /// Automatic compaction is on.
+    pub auto: bool,
+    pub parts: Vec<(Part, u64)>,
+    pub duplicates: Vec<Duplicate>,
+    /// Compactions of the session, oldest first.
+    pub compactions: Vec<Compacted>,
+}
+
+/// Marks of the window, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marks {
+    /// The window without what is reserved for the answer.
+    pub available: u64,
+    pub warning: u64,
+    /// Where automatic compaction starts.
+    pub target: u64,
+    /// From here on nothing is sent as it is.
+    pub blocking: u64,
+    /// Messages that trigger instead of tokens, when the window is unknown.
+    pub max_messages: Option<u64>,
+}
+
+/// One thing that takes room; its tokens are an estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    SystemPrompt,
+    Tools,
+    MemoryFiles,
+    Skills,
+    Messages,
+    /// A share of the messages, as are those that follow.
+    Prompts,
+    Replies,
+    ToolResults,
+    Summary,
+    Reminders,
+}
+
+impl Part {
+    /// It is a share of the messages.
+    pub fn inner(self) -> bool {
+        matches!(self, Part::Prompts | Part::Replies | Part::ToolResults | Part::Summary | Part::Reminders)
+    }
+}
+
+/// A file whose content is in the window more than once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Duplicate {
+    pub path: String,
+    pub times: u64,
+    /// Tokens of all but one of the reads.
+    pub tokens: u64,
+}
+
+/// What the session cost.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// By model, in order of first use.
+    pub models: Vec<ModelCost>,
+    /// What of it the user did not type.
+    pub beside: Vec<Spent>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelCost {
+    pub model: String,
+    pub usage: Usage,
+    /// None without prices.
+    pub usd: Option<f64>,
+}
+
+/// A request that the user did not type.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    pub what: String,
+    pub model: String,
+    pub usage: Usage,
+}
+
+/// What is in use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    pub version: String,
+    pub model: String,
+    /// In tokens.
+    pub window: u64,
+    pub mode: Mode,
+    pub folder: PathBuf,
+    /// The user agreed to something that the folder brings along.
+    pub trusted: bool,
+    /// Settings of the folder that are not used.
+    pub withheld: u64,
+    pub session: String,
+    pub title: Option<String>,
+    pub log: PathBuf,
+    /// Tokens in the window now.
+    pub context: u64,
+    pub rules: u64,
+    /// The user's configuration file.
+    pub settings: PathBuf,
+}
+
+/// Settings with their sources.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// None: every key that somebody set.
+    pub key: Option<String>,
+    /// For people: values, where each is from, what it won over.
+    pub explained: String,
+    /// The user's configuration file.
+    pub file: PathBuf,
+}
+
+/// The sub-agents, and what is wrong with their files.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Agents {
+    pub agents: Vec<AgentRow>,
+    pub problems: Vec<String>,
+}
+
+/// One thing that the doctor looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    pub area: String,
+    pub state: State,
+    /// What was found and, where it is not good, what to do.
+    pub text: String,
+}
+
+/// How well something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    Good,
+    /// Works with less.
+    Limited,
+    /// Stops something; makes the exit code 1.
+    Bad,
+}

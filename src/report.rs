@@ -1,0 +1,362 @@
+//! What commands have found, in words: Markdown for the screen and for `cocode -p`, lines for `cocode doctor`.
+
+mod window;
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::agents::AgentRow;
+use crate::commands::report::SkillList;
+use crate::hooks;
+use crate::message::{FileDiff, Todo, TodoStatus};
+use crate::protocol::report::{Agents, Cost, Finding, Report, Settings, State, Status};
+use crate::protocol::{Changes, MemoryRow, ModelRow, RuleRow, SessionRow, ThinkingInfo};
+use crate::stdx::ansi::visible;
+use crate::thinking::Source;
+
+/// Sessions that are listed, the newest ones.
+const SESSIONS: usize = 20;
+
+/// A report as Markdown.
+pub fn markdown(report: &Report) -> String {
+    match report {
+        Report::Commands(registry) => registry.help(),
+        Report::Models(rows) => models(rows),
+        Report::Thinking(info) => thinking(info),
+        Report::Rules(rows) => rules(rows),
+        Report::Sessions(rows) => sessions(rows),
+        Report::Window(window) => window.draw(),
+        Report::Cost(cost) => self::cost(cost),
+        Report::Changes(changes) => self::changes(changes),
+        Report::Todos(items) => todos(items),
+        Report::Settings(settings) => self::settings(settings),
+        Report::Skills(list) => skills(list),
+        Report::Doctor(findings) => fenced(&doctor(findings)),
+        Report::BugReport(file) => bug_report(file),
+        Report::Hooks(rows) => self::hooks(rows),
+        Report::Status(status) => self::status(status),
+        Report::Agents(agents) => self::agents(agents),
+        Report::Memory(rows) => memory(rows),
+    }
+}
+
+/// Text that keeps its lines.
+pub fn fenced(text: &str) -> String {
+    format!("```\n{}\n```", text.trim_end().replace("```", "'''"))
+}
+
+/// The findings of the doctor: one line each.
+pub fn doctor(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let mark = match finding.state {
+            State::Good => "ok  ",
+            State::Limited => "note",
+            State::Bad => "FAIL",
+        };
+        // File names and variables are untrusted bytes.
+        let clean = visible(&finding.text).replace('\n', " ");
+        let _ = writeln!(text, "{mark}  {:<10} {clean}", finding.area);
+    }
+    text
+}
+
+fn list<T>(rows: &[T], line: impl FnMut(&T) -> String) -> String {
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn models(rows: &[ModelRow]) -> String {
+    let line =
+        |row: &ModelRow| format!("- `{}` — {}{}", row.id, row.detail, if row.current { " (in use)" } else { "" });
+    format!("`/model <name>` switches:\n\n{}", list(rows, line))
+}
+
+/// What holds, why, and what else there is.
+fn thinking(info: &ThinkingInfo) -> String {
+    let mut text = format!("Thinking: **{}**", info.level);
+    if let Some(budget) = info.budget {
+        let _ = write!(text, ", at most {budget} tokens");
+    }
+    let source = match (info.source, &info.locked) {
+        (Source::Environment, variable) => format!("by {}", variable.as_deref().unwrap_or("the environment")),
+        (Source::Session, _) => "for this session (`/thinking auto` takes that back)".into(),
+        (Source::Flag, _) => "by `--thinking`".into(),
+        (Source::Configuration, _) => "by `thinking.default_level` of the configuration".into(),
+        (Source::Model, _) => "as the default of this model".into(),
+        (Source::Keyword, _) => "by a word in the message".into(),
+        (Source::Default, _) => String::new(),
+    };
+    if !source.is_empty() {
+        let _ = write!(text, ", chosen {source}");
+    }
+    text.push('.');
+    if info.asked != info.level {
+        let _ = write!(text, " {} was asked for, which this model cannot do.", info.asked);
+    }
+    let known: Vec<String> = info.supported.iter().map(|level| format!("`{level}`")).collect();
+    let _ = write!(text, "\n\nThis model knows {}.", known.join(", "));
+    if info.supported.len() > 1 {
+        text.push_str(" `deepthink` or `ultrathink` in a message counts for that message.");
+    }
+    text
+}
+
+fn rules(rows: &[RuleRow]) -> String {
+    if rows.is_empty() {
+        return "No permission rules are set. What is not read-only asks.".into();
+    }
+    list(rows, |row| format!("- {} `{}` ({})", row.behavior.name(), row.rule, row.source))
+}
+
+fn sessions(rows: &[SessionRow]) -> String {
+    if rows.is_empty() {
+        return "There is no earlier session of this folder.".into();
+    }
+    format!(
+        "Earlier sessions of this folder, newest first; `/resume <id or words>` goes on with one:\n\n{}",
+        list(&rows[..rows.len().min(SESSIONS)], |row| format!("- `{}` {}", row.id, row.title))
+    )
+}
+
+fn cost(cost: &Cost) -> String {
+    if cost.models.is_empty() {
+        return "Nothing was asked of a model yet.".into();
+    }
+    let mut text = String::from("| Model | Input | Cached | Output | Cost |\n|---|--:|--:|--:|--:|\n");
+    for row in &cost.models {
+        let usd = match row.usd {
+            Some(0.0) => "free".to_owned(),
+            Some(usd) => format!("${usd:.4}"),
+            None => "unknown".to_owned(),
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {usd} |",
+            row.model,
+            grouped(row.usage.input + row.usage.cache_write),
+            grouped(row.usage.cache_read),
+            grouped(row.usage.output)
+        );
+    }
+    match cost.models.iter().map(|row| row.usd).sum::<Option<f64>>() {
+        Some(sum) if cost.models.len() > 1 => {
+            let _ = write!(text, "\nTogether ${sum:.4}.");
+        }
+        Some(_) => {}
+        None => text.push_str("\nThe catalog has no price for what is marked unknown."),
+    }
+    for spent in &cost.beside {
+        let (input, output) = (grouped(spent.usage.input), grouped(spent.usage.output));
+        let _ = write!(text, "\n- {} with {}: {input} tokens in, {output} out", spent.what, spent.model);
+    }
+    text
+}
+
+fn changes(Changes { session, uncommitted }: &Changes) -> String {
+    let mut text = String::new();
+    match session.as_slice() {
+        [] => text.push_str("This session has changed no file with its tools.\n"),
+        files => section(&mut text, "Changed in this session", files),
+    }
+    match uncommitted.as_deref() {
+        None => {}
+        Some([]) => text.push_str("\ngit: nothing to commit.\n"),
+        Some(files) => section(&mut text, "Not committed", files),
+    }
+    text
+}
+
+fn section(text: &mut String, title: &str, files: &[FileDiff]) {
+    let _ = writeln!(text, "{}**{title}**\n", if text.is_empty() { "" } else { "\n" });
+    for file in files {
+        let new = if file.created { ", new" } else { "" };
+        let _ = writeln!(text, "`{}` (+{} −{}{new})\n", file.path.replace('`', "'"), file.added, file.removed);
+        if !file.unified.is_empty() {
+            // The text may hold a fence of its own.
+            let fence = "`".repeat(longest_run(&file.unified).max(2) + 1);
+            let _ = writeln!(text, "{fence}diff\n{}\n{fence}\n", file.unified.trim_end());
+        }
+    }
+}
+
+/// The longest run of backquotes.
+fn longest_run(text: &str) -> usize {
+    text.split(|c| c != '`').map(str::len).max().unwrap_or_default()
+}
+
+fn todos(items: &[Todo]) -> String {
+    if items.is_empty() {
+        return "The agent has no todo list.".into();
+    }
+    items.iter().fold(String::new(), |mut text, Todo { content, active_form, status }| {
+        let (mark, words) = match status {
+            TodoStatus::Pending => ("☐", content),
+            TodoStatus::InProgress => ("◐", active_form),
+            TodoStatus::Completed => ("☒", content),
+        };
+        let _ = writeln!(text, "- {mark} {words}");
+        text
+    })
+}
+
+/// One key, or every key that somebody set.
+fn settings(Settings { key, explained, file }: &Settings) -> String {
+    let set = match (key, explained.as_str()) {
+        (Some(_), _) => return fenced(explained),
+        (None, "") => "Every setting has its default.".to_owned(),
+        (None, _) => format!("Settings that differ from the defaults, with their sources:\n\n{}", fenced(explained)),
+    };
+    format!(
+        "{set}\n\n`/config tui` explains a table or a key, `/config tui.theme light` sets one in `{}`.",
+        file.display()
+    )
+}
+
+/// Every skill, the strongest source first.
+pub fn skills(SkillList { rows, dropped, problems, errors }: &SkillList) -> String {
+    let mut text = match rows.len() {
+        0 => "There are no skills yet; `cocode skills new <name>` begins one.".to_owned(),
+        1 => "One skill:\n\n".to_owned(),
+        count => format!("{count} skills, the strongest source first:\n\n"),
+    };
+    for row in rows {
+        let place = row.path.as_ref().map(|path| format!(" (`{}`)", path.display())).unwrap_or_default();
+        let _ = writeln!(text, "- `{}` — {}{place}", row.command.as_ref().unwrap_or(&row.name), row.detail);
+    }
+    if !dropped.is_empty() {
+        text.push_str("\nReached twice, loaded once:\n\n");
+        for (dropped, first) in dropped {
+            let _ = writeln!(text, "- `{}` is `{}`", dropped.display(), first.display());
+        }
+    }
+    if *problems > 0 {
+        let _ = write!(text, "\n{problems} remarks, {errors} of them errors: `cocode skills validate` names them.");
+    }
+    text
+}
+
+fn bug_report(file: &Path) -> String {
+    let words = "Read it before you pass it on: it holds settings and log lines, with keys hidden, and nothing of what \
+                 was said. Nothing was sent.";
+    format!("The report is in `{}`. {words}", file.display())
+}
+
+/// Every hook with its source and its last result.
+fn hooks(rows: &[hooks::Row]) -> String {
+    if rows.is_empty() {
+        return "No hooks are set. `[hooks]` in config.toml and `hooks` in .claude/settings.json define them.".into();
+    }
+    let mut text = String::new();
+    if rows.iter().any(|row| row.off) {
+        text.push_str("Hooks are switched off (`disable_all_hooks`).\n\n");
+    }
+    let mut event = None;
+    for row in rows {
+        if event.replace(row.event) != Some(row.event) {
+            let _ = writeln!(text, "{}**{}**\n", if text.is_empty() { "" } else { "\n" }, row.event);
+        }
+        let matcher = row.matcher.as_deref().filter(|text| !matches!(*text, "" | "*"));
+        let matcher = matcher.map(|text| format!("`{text}`: ")).unwrap_or_default();
+        let once = if row.once { ", once" } else { "" };
+        let beside = if row.beside { ", not waited for" } else { "" };
+        let last = match row.last {
+            Some((ended, millis)) => format!("{} after {millis} ms", ended.name()),
+            None if row.off => "off".to_owned(),
+            None => "has not run".to_owned(),
+        };
+        let command = row.command.replace('`', "'");
+        let _ = writeln!(text, "- {matcher}`{command}` ({}{once}{beside}) — {last}", row.origin);
+    }
+    text
+}
+
+fn status(status: &Status) -> String {
+    let trust = match (status.trusted, status.withheld) {
+        (_, 0) => "nothing of its settings is withheld".to_owned(),
+        (false, _) => "not trusted: only its deny and ask rules count".to_owned(),
+        (true, count) => format!("trusted, but for what is new: {count} of its settings"),
+    };
+    let rows = [
+        ("cocode", status.version.clone()),
+        ("Model", format!("{}, a window of {} tokens", status.model, grouped(status.window))),
+        ("Mode", status.mode.label().to_owned()),
+        ("Folder", format!("{} ({trust})", status.folder.display())),
+        ("Session", format!("{} ({})", status.title.as_deref().unwrap_or("untitled"), status.session)),
+        ("Log", status.log.display().to_string()),
+        ("Context", format!("about {} of {} tokens", grouped(status.context), grouped(status.window))),
+        ("Rules", format!("{} (`/permissions` lists them)", status.rules)),
+        ("Settings", status.settings.display().to_string()),
+    ];
+    rows.iter().fold(String::from("| | |\n|---|---|\n"), |mut text, (name, value)| {
+        let _ = writeln!(text, "| {name} | {} |", value.replace('|', "\\|"));
+        text
+    })
+}
+
+fn agents(Agents { agents, problems }: &Agents) -> String {
+    let mut text = String::from("Agents that the model can launch with the Task tool:\n\n");
+    for agent in agents {
+        let _ = writeln!(text, "- **{}** — {}\n  {}", agent.name, agent.description, notes(agent).join(" · "));
+    }
+    if !problems.is_empty() {
+        let _ = writeln!(text, "\nWhat is wrong with files:\n\n{}", list(problems, |problem| format!("- {problem}")));
+    }
+    text.push_str("\nFiles of your own: `.claude/agents/<name>.md`.\n");
+    text
+}
+
+fn notes(agent: &AgentRow) -> Vec<String> {
+    let file = |file: &Path| format!("`{}`", file.display());
+    let mut notes = vec![agent.file.as_deref().map_or("built in".to_owned(), file)];
+    notes.push(format!("tools: {}", agent.tools));
+    notes.push(format!("model: {}", agent.model.as_deref().unwrap_or("that of the session")));
+    notes.extend(agent.thinking.map(|level| format!("thinking: {level}")));
+    if !agent.skills.is_empty() {
+        notes.push(format!("begins with {}", agent.skills.join(", ")));
+    }
+    if agent.read_only {
+        notes.push("read-only".into());
+    }
+    notes.extend(agent.shadowed_by.as_ref().map(|by| match by {
+        None => "**shadowed** by the built-in one".to_owned(),
+        Some(by) => format!("**shadowed** by {}", file(by)),
+    }));
+    notes
+}
+
+fn memory(rows: &[MemoryRow]) -> String {
+    let lines = |row: &MemoryRow| Some(format!("- `{}` ({} lines)", row.path.display(), row.lines?));
+    let read: Vec<String> = rows.iter().filter_map(lines).collect();
+    match rows {
+        [own] if own.lines.is_none() => {
+            format!("No memory file yet. `{}` would be read at the start of every session.", own.path.display())
+        }
+        _ => format!("Read at the start of a session, in this order:\n\n{}", read.join("\n")),
+    }
+}
+
+/// A count with its thousands apart: `28,949`.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_are_longer_than_what_they_hold() {
+        let mut text = String::new();
+        let unified = "@@ -0,0 +1 @@\n+````\n".to_owned();
+        section(&mut text, "T", &[FileDiff { path: "a".into(), unified, added: 1, removed: 0, created: true }]);
+        assert_eq!(text, "**T**\n\n`a` (+1 −0, new)\n\n`````diff\n@@ -0,0 +1 @@\n+````\n`````\n\n");
+    }
+}
