@@ -211,8 +211,8 @@ impl Engine {
             Op::Prompt { text, attachments, thinking, .. } => {
                 self.turn(Prompt { attachments, thinking, ..Prompt::new(text) }, inbox).await;
             }
-            Op::Shell { command } => self.shell(command, inbox).await,
-            Op::Command { name, args } => self.command(&name, &args, inbox).await,
+            Op::Shell { command } => Box::pin(self.shell(command, inbox)).await,
+            Op::Command { name, args } => Box::pin(self.command(&name, &args, inbox)).await,
             Op::Answer { id, answer } => self.mailbox.answer(id, answer),
             Op::SetMode { mode } => {
                 if let Err(error) = self.agent.set_mode(mode, &self.mailbox).await {

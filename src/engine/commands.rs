@@ -55,7 +55,7 @@ impl Engine {
             Builtin::Model => self.model(args).await,
             Builtin::Thinking => self.thinking(args).await,
             Builtin::Permissions => self.permissions(args).await,
-            Builtin::Resume => self.resume(args, inbox).await,
+            Builtin::Resume => Box::pin(self.resume(args, inbox)).await,
             Builtin::Rename => self.rename(args).await,
             Builtin::Rewind => self.list_prompts().await,
             Builtin::Undo => self.put_back(Restore::Undo).await,

@@ -71,7 +71,7 @@ impl Inbox {
                         self.mailbox.interrupt();
                     }
                     // What is looked for may take its time; the work goes on beside it.
-                    Some(op) => match select(&mut work, std::pin::pin!(self.busy(op, look))).await {
+                    Some(op) => match select(&mut work, Box::pin(self.busy(op, look))).await {
                         Either::Left((done, served)) => {
                             served.await;
                             return done;
