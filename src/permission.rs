@@ -38,7 +38,7 @@ pub use commands::git::QUIET as QUIET_GIT;
 pub use commands::{Listed, listed_git_options, listed_options};
 pub use decide::{Decision, Query, decide};
 pub use files::{Disk, Files};
-pub use places::{Places, in_real_folder};
+pub use places::{Places, Run, in_real_folder};
 pub use rule::{Entry, Rule, RuleError, RuleSet, Source};
 pub use search_filter::Sight;
 pub use settings::PermissionSettings;

@@ -13,7 +13,7 @@ use crate::config::paths::Paths;
 use crate::config::trust::Extent;
 use crate::config::{self, Loaded, RuleSource};
 use crate::hooks::{Hooks, StartSource};
-use crate::permission::{self, Mode, Places, Root, Rule, RuleSet, Source, Trust, Use};
+use crate::permission::{self, Mode, Places, Root, Rule, RuleSet, Run, Source, Trust, Use};
 use crate::protocol::{Answer, Event, GrantScope, Question};
 use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
@@ -155,7 +155,7 @@ pub fn root() -> Root {
 /// Where work may happen under these settings, and what is protected.
 pub(super) fn places_with(setup: &Setup, loaded: &Loaded) -> Places {
     let added = &loaded.config.permissions.additional_directories;
-    Places { run: loaded.runs(), ..places(&setup.paths, &setup.project, added) }
+    Places { run: Run::new(loaded.runs().iter().map(PathBuf::as_path)), ..places(&setup.paths, &setup.project, added) }
 }
 
 /// Where work may happen, and what is protected, for a project with further folders.
@@ -167,7 +167,7 @@ pub fn places(paths: &Paths, project: &Path, added: &[PathBuf]) -> Places {
         home: paths.user_home.clone(),
         cocode_home: paths.home.clone(),
         own: vec![paths.config_dir.clone(), paths.state_dir.clone(), paths.managed_dir.clone()],
-        run: Vec::new(),
+        run: Run::default(),
         free_reads: Vec::new(),
         free_writes: Vec::new(),
     }

@@ -1,6 +1,6 @@
 //! What of a project its command lines run: the files are part of what the user agrees to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -91,16 +91,21 @@ const BUILD_FILES: [&str; 22] = [
     "eslint.config.js",
     "prettier.config.js",
 ];
+/// Those that name sources and documents rather than what they run.
+const MANIFESTS: [&str; 4] = ["cargo.toml", "go.mod", "pyproject.toml", "setup.cfg"];
 const SCRIPT_ENDINGS: [&str; 28] = [
     "sh", "bash", "zsh", "fish", "ksh", "py", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "rb", "pl", "php",
     "lua", "r", "awk", "sed", "ps1", "bat", "cmd", "mk", "just", "cmake", "gradle",
 ];
 
+/// Folders of what is made out of the rest, beside those that are marked as a cache: whoever makes it changes it.
+const BUILT: [&str; 9] = ["target", "build", "dist", "out", "coverage", "node_modules", "venv", ".venv", ".next"];
+
 /// Files of a project, by name with a hash of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bound {
     files: BTreeMap<String, String>,
-    /// Those of them that the commands name and run: a change takes effect at once.
+    /// Those of them that the commands run, all when nobody can tell which: a change takes effect at once.
     runs: Sealed,
     reach: Reach,
 }
@@ -125,6 +130,7 @@ impl Bound {
         if walk.all {
             let top = walk.project.clone();
             walk.everything(&top);
+            walk.bound.runs.join(&walk.seen);
         }
         walk.bound
     }
@@ -176,7 +182,7 @@ impl Bound {
         &self.files
     }
 
-    /// The files that the commands name and run, to be compared again before they do.
+    /// The files that the commands run, to be compared again before they do.
     pub fn runs(&self) -> &Sealed {
         &self.runs
     }
@@ -185,6 +191,11 @@ impl Bound {
 struct Walk {
     project: PathBuf,
     bound: Bound,
+    /// All files that are bound, and the folders of what is built.
+    seen: Sealed,
+    built: Vec<PathBuf>,
+    /// Every word of the build files that hold command lines.
+    told: HashSet<String>,
     /// Whether a command may run what nobody can name.
     all: bool,
     /// Every line and script that was read.
@@ -193,7 +204,15 @@ struct Walk {
 
 impl Walk {
     fn new(project: &Path) -> Walk {
-        Walk { project: lexical(project), bound: Bound::default(), all: false, lines: Vec::new() }
+        Walk {
+            project: lexical(project),
+            bound: Bound::default(),
+            seen: Sealed::default(),
+            built: Vec::new(),
+            told: HashSet::new(),
+            all: false,
+            lines: Vec::new(),
+        }
     }
 
     fn line(&mut self, line: &str, depth: usize) {
@@ -272,6 +291,8 @@ impl Walk {
                 self.operands(arguments);
                 self.script(&first, Some(name), depth);
             }
+            // Whatever files come in, none of them is run.
+            ("xargs", Some(by)) if by != "git" && FORMATTERS.contains(&&*by) => self.words(arguments, depth + 1),
             (name, _) if INERT.contains(&name) || commands::reads(words).is_ok() => self.operands(arguments),
             (name, _) if BUILDERS.contains(&name) || FORMATTERS.contains(&name) => {
                 let texts: Vec<String> = arguments.iter().filter_map(|word| self.literal(word)).collect();
@@ -290,6 +311,8 @@ impl Walk {
     fn script(&mut self, text: &str, by: Option<&str>, depth: usize) {
         let path = self.path(text);
         if !path.starts_with(&self.project) || self.bound.runs.holds(&path) {
+            // Its standard input, in another spelling.
+            self.all |= ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
             return;
         }
         let bytes = self.seal(&path).map(|content| content.bytes).unwrap_or_default();
@@ -350,6 +373,9 @@ impl Walk {
         let name = format!("./{}", path.strip_prefix(&self.project).ok()?.display());
         let content = content(path)?;
         self.bound.files.insert(name, content.hash.clone());
+        if !self.built.iter().any(|folder| path.starts_with(folder)) {
+            self.seen.add(path, Some(&content));
+        }
         Some(content)
     }
 
@@ -367,9 +393,13 @@ impl Walk {
             return;
         }
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let known = entry.file_name().to_str().is_some_and(|name| BUILD_FILES.contains(&&*name.to_lowercase()));
-            if let Some(content) = known.then(|| self.seal(&entry.path())).flatten() {
+            let name = entry.file_name().to_string_lossy().to_lowercase();
+            if let Some(content) = BUILD_FILES.contains(&&*name).then(|| self.seal(&entry.path())).flatten() {
                 self.included(folder, &content.bytes);
+                if !MANIFESTS.contains(&&*name) {
+                    let text = String::from_utf8_lossy(&content.bytes);
+                    self.told.extend(text.split(|c| !in_name(c)).map(str::to_owned));
+                }
             }
         }
     }
@@ -389,21 +419,28 @@ impl Walk {
     fn everything(&mut self, top: &Path) {
         let lines = std::mem::take(&mut self.lines);
         self.bound.reach = self.bound.reach.max(Reach::Folder);
-        let (mut left, mut seen, mut size) = (vec![top.to_owned()], 0, 0);
-        while let Some(folder) = left.pop() {
+        let (mut left, mut seen, mut size) = (VecDeque::from([top.to_owned()]), 0, 0);
+        // The nearest first: they are watched also where there are too many.
+        while let Some(folder) = left.pop_front() {
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
                 let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
                 let Ok(kind) = entry.file_type() else { continue };
                 seen += 1;
                 if kind.is_dir() {
                     // Nothing writes there unasked.
-                    left.extend((name != ".git").then_some(path));
+                    if name != ".git" {
+                        if BUILT.contains(&&*name) || path.join("CACHEDIR.TAG").is_file() {
+                            self.seen.add(&path, None);
+                            self.built.push(path.clone());
+                        }
+                        left.push_back(path);
+                    }
                     continue;
                 }
                 let (script, named) = (is_script(&path, &name), lines.iter().any(|line| line.contains(&name)));
                 let content = match script {
                     true if named && lines.iter().any(|line| has_word(line, &name)) => self.seal(&path),
-                    _ if script || named => self.bind(&path),
+                    _ if script || named || self.told.contains(&name) && !name.ends_with(".md") => self.bind(&path),
                     _ => None,
                 };
                 size += content.map_or(0, |content| content.bytes.len());
@@ -427,12 +464,15 @@ fn substitutes(word: &Word) -> bool {
     })
 }
 
+fn in_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '.')
+}
+
 /// Whether a line names a file by the whole of its name.
 fn has_word(line: &str, name: &str) -> bool {
-    let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     line.match_indices(name).any(|(at, _)| {
         let (before, after) = (&line[..at], &line[at + name.len()..]);
-        !before.ends_with(part) && !after.starts_with(part)
+        !before.ends_with(in_name) && !after.starts_with(in_name)
     })
 }
 
@@ -450,4 +490,70 @@ fn is_script(path: &Path, name: &str) -> bool {
         || SCRIPT_ENDINGS.contains(&ending)
         || BUILD_FILES.contains(&&*lower)
         || regular::read(path, 2).is_ok_and(|start| start == b"#!")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A line, what it runs last, and whether a change of that is noticed before the next start.
+    #[test]
+    fn what_a_line_may_run_is_watched() {
+        for (line, file) in [
+            ("python3 ./hook.py", "helper.py"),
+            ("./hook", "helper.py"),
+            ("make -s lint", "tools/l.sh"),
+            ("make -s all", "rules.inc"),
+            ("npm run -s lint", "tools/l.sh"),
+            ("python3 -m tools.h", "tools/h.py"),
+            ("cat tools/a.txt | sh", "tools/a.txt"),
+            ("grep -v '^#' tools/a.txt | tail -3 | timeout 5 bash -s", "tools/a.txt"),
+            ("sh < tools/a.txt", "tools/a.txt"),
+            ("{ cat; } < tools/a.txt | python3 -", "tools/a.txt"),
+            ("sh /dev/stdin < tools/a.txt", "tools/a.txt"),
+            ("cat tools/a.txt | . /dev/stdin", "tools/a.txt"),
+            ("xargs -a tools/a.txt touch", "tools/a.txt"),
+            ("find tools -name \"*.sh\" | xargs -n1 sh", "tools/l.sh"),
+            ("node x.js", "lib/y.mjs"),
+        ] {
+            let temp = tempfile::tempdir().unwrap();
+            let write = |name: &str, text: &str| {
+                let path = temp.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            };
+            write("hook", "#!/usr/bin/env python3\nimport helper\n");
+            write("hook.py", "import helper\n");
+            write("Makefile", "R=rules.inc\ninclude $(R)\n");
+            write("notes.md", "1");
+            write("target/CACHEDIR.TAG", "");
+            write("target/debug/x", "1");
+            write(file, "1");
+            let bound = Bound::commands(temp.path(), [line]);
+            let path = |name: &str| temp.path().join(name);
+            assert!(bound.runs().holds(&path(file)), "{line}: {bound:?}");
+            assert!(bound.runs().holds(&path("target")) && !bound.runs().holds(&path("notes.md")), "{line}");
+            write("notes.md", "2");
+            write("target/debug/x", "2");
+            assert_eq!(bound.runs().broken(), None, "{line}");
+            write(file, "2");
+            assert_eq!(bound.runs().broken(), Some(path(file).as_path()), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_formatter_of_the_files_that_come_in_runs_none() {
+        for (line, reach) in [
+            ("jq -r .tool_input.file_path | xargs rustfmt", Reach::Named),
+            ("jq -r .tool_input.file_path | xargs black -q", Reach::Named),
+            ("jq -r .tool_input.file_path | xargs git", Reach::Folder),
+            ("jq -r .tool_input.file_path | xargs sh", Reach::Folder),
+            ("jq -r .tool_input.file_path | xargs -n1 rustfmt", Reach::Folder),
+        ] {
+            let temp = tempfile::tempdir().unwrap();
+            assert_eq!(Bound::commands(temp.path(), [line]).reach, reach, "{line}");
+        }
+    }
 }

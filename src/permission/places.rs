@@ -3,10 +3,12 @@
 mod names;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use self::names::{FOLDERS, PLAIN_HIDDEN, PROFILE_ENDINGS, PROFILE_PATHS, PROFILES, SECRETS, SYSTEM_SECRETS};
-use super::files::{Files, Step, Walk, lexical, walk};
+use super::files::{Disk, Files, Remembered, Step, Walk, lexical, walk};
 use super::glob::{self, Case};
 
 /// The folders that a decision looks at. All absolute; links are resolved when a path is judged.
@@ -25,7 +27,7 @@ pub struct Places {
     /// Our config and log folders and other files of ours: written only after a question, and read only after one.
     pub own: Vec<PathBuf>,
     /// Files of the project that hooks and settings run which the user agreed to.
-    pub run: Vec<PathBuf>,
+    pub run: Run,
     /// Read without a question: this session's `tool-results/` and `blobs/`, the plan file, invoked skills' folders. Real
     /// paths: a link that takes the place of one later opens nothing.
     pub free_reads: Vec<PathBuf>,
@@ -40,6 +42,23 @@ pub(super) enum Twin {
     Secret,
     /// Those of what is protected, too: it would be written.
     Any,
+}
+
+/// Thousands of files, and folders with all that comes to lie in them, for one look each: what a path is compared with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Run(Arc<HashSet<PathBuf>>);
+
+impl Run {
+    /// Also where the paths lead now.
+    pub fn new<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Run {
+        let files = Remembered::new(&Disk);
+        let both = paths.into_iter().flat_map(|path| [folded_path(path), folded_path(&files.resolve(path))]);
+        Run(Arc::new(both.collect()))
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        !self.0.is_empty() && folded_path(path).ancestors().any(|path| self.0.contains(path))
+    }
 }
 
 /// Most names that are looked at before a folder is removed as a whole.
@@ -92,7 +111,7 @@ impl Places {
                 return Some(format!("{} is our own or the shell's", shown(path)));
             }
         }
-        let run = self.run.iter().any(|file| under(&lexical, file) || under(&real, &files.resolve(file)));
+        let run = [&lexical, &real].into_iter().any(|path| self.run.holds(path));
         run.then(|| format!("{} is run by a hook or a setting of this folder", shown(path)))
     }
 
@@ -279,7 +298,7 @@ impl Places {
             home: Some("/home/u".into()),
             cocode_home: "/home/u/.claude".into(),
             own: vec!["/home/u/.config/cocode".into(), "/home/u/.local/state/cocode".into()],
-            run: vec!["/p/tools/hook.sh".into()],
+            run: Run::new([Path::new("/p/tools/hook.sh")]),
             free_reads: vec!["/home/u/.claude/0192f0c1-2345-7000-8000-000000000001/tool-results".into()],
             free_writes: vec!["/home/u/.claude/plans/plan.md".into()],
         }
@@ -313,6 +332,10 @@ fn any_home(path: &Path) -> Option<Vec<String>> {
         Some("home" | "users") if parts.len() > 1 => Some(parts[2..].to_vec()),
         _ => None,
     }
+}
+
+fn folded_path(path: &Path) -> PathBuf {
+    path.components().map(|part| PathBuf::from(&*folded(part))).collect()
 }
 
 fn folded(part: Component<'_>) -> Cow<'_, str> {

@@ -2,28 +2,39 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs::Metadata;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::hash::sha256_hex;
 use super::regular;
 
 /// Most bytes of a file that are hashed; beyond them its length and its time count.
 const MOST: u64 = 4 << 20;
+/// Coarsest clock of a file system, in seconds.
+const SETTLED: i64 = 2;
 
-/// Files with a hash of each; none where there was no such file.
+/// Files with what each held; none where there was no such file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sealed(BTreeMap<PathBuf, Option<String>>);
+pub struct Sealed(BTreeMap<PathBuf, Option<Seal>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Seal {
+    hash: String,
+    stamp: Option<Stamp>,
+}
 
 impl Sealed {
     /// Seals a file with what `content` said of it. What was sealed before stays so.
     pub fn add(&mut self, path: &Path, content: Option<&Content>) {
-        self.0.entry(path.to_owned()).or_insert_with(|| content.map(|content| content.hash.clone()));
+        self.0.entry(path.to_owned()).or_insert_with(|| content.map(Content::seal));
     }
 
     /// Takes over what others sealed.
     pub fn join(&mut self, other: &Sealed) {
-        other.0.iter().for_each(|(path, hash)| {
-            self.0.entry(path.clone()).or_insert_with(|| hash.clone());
+        other.0.iter().for_each(|(path, seal)| {
+            self.0.entry(path.clone()).or_insert_with(|| seal.clone());
         });
     }
 
@@ -39,10 +50,9 @@ impl Sealed {
         self.0.keys().map(PathBuf::as_path)
     }
 
-    /// The first file that holds something else now. Reads all of them: a time can be set back.
+    /// The first file that holds something else now. Reads only those whose stamp differs.
     pub fn broken(&self) -> Option<&Path> {
-        let now = |path: &Path| content(path).map(|content| content.hash);
-        self.0.iter().find(|(path, hash)| now(path) != **hash).map(|(path, _)| path.as_path())
+        self.0.iter().find(|(path, seal)| !holds_still(path, seal.as_ref())).map(|(path, _)| path.as_path())
     }
 }
 
@@ -51,18 +61,54 @@ impl Sealed {
 pub struct Content {
     pub bytes: Vec<u8>,
     pub hash: String,
+    stamp: Option<Stamp>,
+}
+
+impl Content {
+    fn seal(&self) -> Seal {
+        Seal { hash: self.hash.clone(), stamp: self.stamp }
+    }
+}
+
+/// What the kernel says of a file: device, number, length, and the time of its last change, which nobody can set back.
+type Stamp = (u64, u64, u64, i64, i64);
+
+#[cfg(unix)]
+fn stamp(data: &Metadata) -> Option<Stamp> {
+    use std::os::unix::fs::MetadataExt;
+
+    Some((data.dev(), data.ino(), data.size(), data.ctime(), data.ctime_nsec()))
+}
+
+#[cfg(not(unix))]
+fn stamp(_: &Metadata) -> Option<Stamp> {
+    None
+}
+
+/// Whether the last change is so long ago that another one would get another time.
+fn settled(stamp: Stamp) -> bool {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    i64::try_from(now).is_ok_and(|now| stamp.3.saturating_add(SETTLED) < now)
+}
+
+fn holds_still(path: &Path, seal: Option<&Seal>) -> bool {
+    let Some(seal) = seal else { return content(path).is_none() };
+    let now = || path.metadata().ok().as_ref().and_then(stamp);
+    seal.stamp.is_some() && now() == seal.stamp || content(path).is_some_and(|content| content.hash == seal.hash)
 }
 
 /// Reads a file once, so that what is looked at is what is sealed. None: it cannot be read, nor run.
 pub fn content(path: &Path) -> Option<Content> {
-    let bytes = regular::read(path, MOST).ok()?;
+    let file = regular::open(path).ok()?;
+    // Before its bytes: a change meanwhile makes another stamp.
+    let data = file.metadata().ok()?;
+    let mut bytes = Vec::new();
+    file.take(MOST).read_to_end(&mut bytes).ok()?;
     let mut hash = sha256_hex(&bytes);
-    if bytes.len() as u64 == MOST
-        && let Ok(data) = path.metadata()
-    {
+    if bytes.len() as u64 == MOST {
         let _ = write!(hash, "{} {:?}", data.len(), data.modified().ok());
     }
-    Some(Content { bytes, hash })
+    Some(Content { bytes, hash, stamp: stamp(&data).filter(|stamp| settled(*stamp)) })
 }
 
 #[cfg(test)]
@@ -87,5 +133,27 @@ mod tests {
         assert_eq!(sealed.broken(), None);
         fs::write(&two, "").unwrap();
         assert_eq!(sealed.broken(), Some(two.as_path()));
+    }
+
+    /// A stamp that is as it was spares the reading; one that differs decides nothing by itself.
+    #[cfg(unix)]
+    #[test]
+    fn only_what_has_another_stamp_is_read() {
+        let temp = tempfile::tempdir().unwrap();
+        let one = temp.path().join("one");
+        fs::write(&one, "1").unwrap();
+        let now = stamp(&fs::metadata(&one).unwrap());
+        let held = sha256_hex(b"1");
+        for (hash, stamp, holds) in [
+            ("another", now, true),
+            ("another", None, false),
+            (held.as_str(), None, true),
+            (held.as_str(), Some((0, 0, 1, 0, 0)), true),
+            ("another", Some((0, 0, 1, 0, 0)), false),
+        ] {
+            let seal = Seal { hash: hash.to_owned(), stamp };
+            assert_eq!(holds_still(&one, Some(&seal)), holds, "{seal:?}");
+        }
+        assert_eq!(content(&one).unwrap().stamp, None, "written just now");
     }
 }

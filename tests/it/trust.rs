@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use cocode::permission::Trust;
+use cocode::permission::{Mode, Trust};
 use cocode::protocol::{Answer, Event, GrantScope, Question};
 
 use super::config::User;
@@ -236,6 +236,29 @@ async fn what_the_user_grants_is_not_asked_about_again() {
     let again = Harness::after(first).script(script).prompt("go").run().await;
     assert_eq!(count(&again), [(1, 1, 0)], "{}", again.trace());
     assert_eq!(again.trace().matches("\nask Bash").count(), 0, "{}", again.trace());
+}
+
+/// What a trusted hook runs in a roundabout way is edited after a question, whatever the mode.
+#[tokio::test]
+async fn what_a_trusted_hook_may_run_is_edited_after_a_question() {
+    for (line, file) in [
+        ("cat tools/a.txt | sh", "tools/a.txt"),
+        ("sh < tools/a.txt", "tools/a.txt"),
+        ("find tools -name '*.sh' | xargs -n1 sh", "tools/l.sh"),
+        ("test -e none && make lint", "tools/l.sh"),
+        ("test -e none && python3 ./hook.py", "helper.py"),
+    ] {
+        let hook = serde_json::json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": line}]}]}});
+        let script = format!(
+            "- reply: [tool: {{name: Read, input: {{file_path: {file}}}}}]\n- reply: [tool: {{name: Edit, input: {{file_path: {file}, old_string: 'true', new_string: 'false'}}}}]\n- reply: [text: Done.]"
+        );
+        let harness =
+            Harness::new().file(JSON, &hook.to_string()).file(file, "true\n").file("hook.py", "import helper\n");
+        let harness = harness.file("Makefile", "lint:\n\tsh tools/l.sh\n").script(&script).mode(Mode::AcceptEdits);
+        let ran = harness.prompt("go").answer(Answer::Yes).answer(Answer::No { feedback: None }).run().await;
+        assert_eq!(ran.trace().matches("\nask Edit").count(), 1, "{line}: {}", ran.trace());
+        assert_eq!(ran.read(file), "true\n", "{line}");
+    }
 }
 
 #[test]
