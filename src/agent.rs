@@ -1,6 +1,7 @@
 //! The agent: one session, one model, one toolbox, and the turn that ties them together.
 
 mod compaction;
+mod conversation;
 mod decided;
 mod digest;
 mod dispatch;
@@ -33,13 +34,13 @@ mod turn;
 mod window;
 
 pub use compaction::Compacted;
+pub use conversation::Conversation;
 pub use failure::Failure;
 pub use snapshot::Snapshot;
 pub use subagent::tools_below;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
@@ -47,13 +48,14 @@ use tokio_util::sync::CancellationToken;
 use crate::agents::Definitions;
 use crate::compact;
 use crate::hooks::Hooks;
-use crate::message::{CallId, Message};
-use crate::permission::{Access, Behavior, Disk, Files, Mode, Places, Rule, RuleSet, Source, Trust};
-use crate::protocol::{Delta, Event, GrantScope, ModeChange, ModelInfo, RewindWhat};
+use crate::message::{CallId, Message, Usage};
+use crate::permission::{Access, Behavior, Mode, Places, Rule, RuleSet, Source, Trust};
+use crate::protocol::{self, Delta, Event, GrantScope, ModeChange, ModelInfo, RewindWhat, ThinkingInfo, UsageInfo};
 use crate::provider::catalog::ModelSpec;
 use crate::provider::{Provider, ToolSpec};
 use crate::session::entry::{EntryKind, Seq};
 use crate::session::{self, Rewound, Session};
+use crate::thinking::Level;
 use crate::tools::{self, Dirs, Toolbox};
 
 /// Who answers: a provider, and one of its models.
@@ -148,39 +150,24 @@ pub trait Grants: Send + Sync {
 
 /// All that a turn needs, owned by value.
 pub struct Agent {
-    pub session: Session,
+    pub conversation: Conversation,
     pub model: Model,
     pub policy: Policy,
     pub settings: Settings,
     toolbox: Arc<Toolbox>,
     tool_specs: Arc<[ToolSpec]>,
     system: Arc<str>,
-    memory: memory::Loader,
     pub hooking: hooking::Hooking,
-    watch: reminder::Watch,
-    media: media::MediaCache,
     repeats: dispatch::Repeats,
     thinking: thinking::Thinking,
     /// The plan that was approved with a fresh context, until that is made.
     fresh: Option<String>,
     runs: skill_runs::Runs,
     compaction: compaction::Compaction,
-    extraction: extraction::Extraction,
     grants: Arc<dyn Grants>,
-    git: prompt::GitStatus,
-    turn_usage: spending::TurnUsage,
+    spending: spending::Spending,
     family: parent_child::Family,
-    /// Models that were in use, by name, for their prices.
-    used: HashMap<String, ModelSpec>,
-    date: String,
     clock: fn() -> Instant,
-}
-
-/// What of a session's own folder is never asked for.
-fn free_reads(session: &Session) -> Vec<PathBuf> {
-    let dir = session.store().dir();
-    let own = [dir.join("tool-results"), dir.join("blobs")];
-    own.iter().map(|folder| Disk.resolve(folder)).chain(skill_runs::opened(session)).collect()
 }
 
 /// What an agent is made of besides its session.
@@ -200,66 +187,49 @@ pub struct Parts {
     pub definitions: Arc<Definitions>,
 }
 
+/// Loads memory files as at the start of a session.
+fn fresh_memory(settings: &Settings, places: &Places) -> memory::Loader {
+    let home = Some(places.cocode_home.clone());
+    memory::Loader::new(settings.memory_names.clone(), home, places.project.clone())
+}
+
 impl Agent {
     pub fn new(session: Session, parts: Parts) -> Agent {
         let Parts { model, mut policy, settings, toolbox, grants, hooks, skills, git, date, clock, .. } = parts;
         let family = parent_child::Family::new(parts.definitions, settings.seats, &session);
-        hooks.restart(&session.facts().hooks);
-        for text in &session.facts().grants {
-            if let Ok(rule) = Rule::parse(text) {
-                policy.rules.add(Behavior::Allow, rule, Source::Session);
-            }
-        }
         let mut system = settings.system.clone().unwrap_or_else(|| prompt::SYSTEM.to_owned());
         if let Some(more) = &settings.append_system {
             system.push_str("\n\n");
             system.push_str(more);
         }
-        policy.places.free_reads = free_reads(&session);
+        let memory = fresh_memory(&settings, &policy.places);
+        let conversation = Conversation::open(session, &mut policy, &hooks, memory, git, date);
         let tool_specs = toolbox.specs();
         let compaction = compaction::Compaction::new(&settings, &model);
-        let extraction = extraction::Extraction::new(settings.presence);
         Agent {
-            memory: memory::Loader::new(
-                settings.memory_names.clone(),
-                Some(policy.places.cocode_home.clone()),
-                policy.places.project.clone(),
-            ),
-            session,
+            conversation,
             policy,
             settings,
             toolbox,
             tool_specs,
             system: system.into(),
             hooking: hooking::Hooking::new(hooks),
-            watch: reminder::Watch::default(),
-            media: media::MediaCache::default(),
             repeats: dispatch::Repeats::default(),
             thinking: thinking::Thinking::default(),
             fresh: None,
             runs: skill_runs::Runs::new(skills),
             compaction,
-            extraction,
             grants,
-            git,
-            turn_usage: spending::TurnUsage::default(),
+            spending: spending::Spending::new(&model),
             family,
-            used: HashMap::from([(model.name(), model.spec.clone())]),
             model,
-            date,
             clock,
         }
     }
 
     /// How much runs without asking now.
     pub fn mode(&self) -> Mode {
-        self.session.facts().mode.unwrap_or_default()
-    }
-
-    /// Loads memory files as at the start of a session.
-    fn fresh_memory(&self) -> memory::Loader {
-        let (names, places) = (self.settings.memory_names.clone(), &self.policy.places);
-        memory::Loader::new(names, Some(places.cocode_home.clone()), places.project.clone())
+        self.conversation.session.facts().mode.unwrap_or_default()
     }
 
     fn dirs(&self) -> Dirs {
@@ -267,34 +237,24 @@ impl Agent {
         Dirs {
             project: places.project.clone(),
             added: places.added.clone(),
-            cwd: self.session.context().cwd().to_path_buf(),
+            cwd: self.conversation.context().cwd().to_path_buf(),
         }
     }
 
     fn places(&self) -> Places {
-        let mut places = Places { cwd: self.session.context().cwd().to_path_buf(), ..self.policy.places.clone() };
+        let mut places = Places { cwd: self.conversation.context().cwd().to_path_buf(), ..self.policy.places.clone() };
         self.open_places(&mut places);
         places
     }
 
     /// Puts another session in the place of this one. What was known of files and folders stays with the old one.
     pub fn take_session(&mut self, session: Session, git: prompt::GitStatus) {
-        self.leave_notes();
+        self.compaction.notes.leave(&mut self.conversation.session);
         self.policy.rules.clear(Source::Session);
-        for text in &session.facts().grants {
-            if let Ok(rule) = Rule::parse(text) {
-                self.policy.rules.add(Behavior::Allow, rule, Source::Session);
-            }
-        }
-        let places = &mut self.policy.places;
-        places.free_reads = free_reads(&session);
-        self.memory = self.fresh_memory();
+        let (memory, date) = (fresh_memory(&self.settings, &self.policy.places), self.conversation.date.clone());
+        self.conversation = Conversation::open(session, &mut self.policy, &self.hooking.hooks, memory, git, date);
         self.compaction.driver.reset();
-        self.watch = reminder::Watch::default();
-        self.git = git;
-        self.hooking.hooks.restart(&session.facts().hooks);
         self.runs.forget();
-        self.session = session;
         self.family.set_mode(self.mode());
     }
 
@@ -303,10 +263,9 @@ impl Agent {
     /// # Errors
     /// As `Session::rewind`.
     pub fn rewind(&mut self, to: Seq, what: RewindWhat) -> Result<Rewound, session::Error> {
-        // What the model knows of files is older than what was last checked.
-        self.watch = reminder::Watch::default();
-        self.forget_notes();
-        self.session.rewind(to, what)
+        self.conversation.forget_files();
+        self.compaction.notes.forget(&mut self.conversation.session);
+        self.conversation.session.rewind(to, what)
     }
 
     /// Changes the mode, and says so. Bypass only where a flag allows it.
@@ -331,8 +290,8 @@ impl Agent {
     /// Asks another model from the next request on; `tools` are the limits that fit its window.
     pub fn set_model(&mut self, model: Model, tools: tools::Settings) {
         self.settings.tools = Arc::new(tools);
-        self.apply_hook_env();
-        self.used.insert(model.name(), model.spec.clone());
+        self.hooking.add_env(&mut self.settings.tools);
+        self.spending.know(model.name(), &model.spec);
         self.thinking.forget();
         self.model = model;
         self.fit_window();
@@ -346,6 +305,59 @@ impl Agent {
         self.settings = settings;
         self.set_model(model, tools);
         self.set_compaction(compact, features);
+    }
+
+    /// How hard the next prompt is thought about, for front ends.
+    pub fn thinking_info(&self) -> ThinkingInfo {
+        let session = self.conversation.session.facts().thinking;
+        thinking::Choice { settings: &self.settings.thinking, session, model: &self.model }.info()
+    }
+
+    /// Tells the front ends how hard the next prompt is thought about.
+    pub async fn tell_thinking(&self, mailbox: &mailbox::Mailbox) {
+        mailbox.emit(Event::Thinking(protocol::Thinking::Level(self.thinking_info()))).await;
+    }
+
+    /// Chooses a level for the session, or takes the choice back, and says so.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn set_thinking(
+        &mut self,
+        level: Option<Level>,
+        mailbox: &mailbox::Mailbox,
+    ) -> Result<(), session::Error> {
+        if level != self.conversation.session.facts().thinking {
+            self.conversation.session.append(EntryKind::ThinkingChanged { level })?;
+        }
+        self.family.set_thinking(level);
+        self.tell_thinking(mailbox).await;
+        Ok(())
+    }
+
+    /// Where the window stands, and what the session cost.
+    pub fn usage_info(&self) -> UsageInfo {
+        let (session, used) = (&self.conversation.session, self.used());
+        let (left, fullness) = self.compaction.fullness(used);
+        UsageInfo {
+            total: session.facts().usage(),
+            cost_usd: self.spending.session_cost(session),
+            context: used,
+            window: self.model.spec.window,
+            left,
+            fullness,
+        }
+    }
+
+    /// Notes what a request cost whose answer is no reply of the conversation.
+    fn spend(&mut self, what: &str, usage: Usage) -> Result<(), session::Error> {
+        let model = (self.model.name(), &self.model.spec);
+        self.spending.note(&mut self.conversation.session, what, model, usage)
+    }
+
+    fn record_searches(&mut self, host: &host::AgentHost<'_>) -> Result<(), session::Error> {
+        let spent = std::mem::take(&mut *host.spent.lock().unwrap_or_else(PoisonError::into_inner));
+        spent.into_iter().try_for_each(|usage| self.spend("web search", usage))
     }
 
     /// Takes over other files' rules and folders; what was granted in the session stays.
@@ -362,7 +374,8 @@ impl Agent {
 
     /// Explains part by part what would happen to a command line.
     pub fn explain(&self, command: &str) -> String {
-        let access = Access::Shell { command: command.to_owned(), cwd: self.session.context().cwd().to_path_buf() };
+        let access =
+            Access::Shell { command: command.to_owned(), cwd: self.conversation.context().cwd().to_path_buf() };
         let decision = self.decide("Bash", &access);
         let reasons: Vec<String> = decision.reasons.iter().map(|reason| format!("- {reason}")).collect();
         format!("`{command}`: **{}**\n\n{}", decision.behavior.name(), reasons.join("\n"))
@@ -370,8 +383,9 @@ impl Agent {
 
     /// Memory files that a session in this folder begins with, in order, with their counts of lines.
     pub fn memory_files(&self) -> Vec<(PathBuf, usize)> {
-        let files =
-            self.fresh_memory().start(&self.policy.places.project, &|path, whose| self.judge_memory(path, whose)).files;
+        let files = fresh_memory(&self.settings, &self.policy.places)
+            .start(&self.policy.places.project, &|path, whose| self.judge_memory(path, whose))
+            .files;
         files.into_iter().map(|file| (file.path, file.text.lines().count())).collect()
     }
 
@@ -390,20 +404,22 @@ impl Agent {
         };
         let (dirs, host) = (self.dirs(), self.host(mailbox, cancel));
         let (live, mut output) = tokio::sync::mpsc::unbounded_channel();
-        let call = format!("user_{}", self.session.next_seq());
-        self.session.append(EntryKind::CommandRan { call: CallId(call.clone()), command: command.to_owned() })?;
-        self.session.sync()?;
+        let call = format!("user_{}", self.conversation.session.next_seq());
+        self.conversation
+            .session
+            .append(EntryKind::CommandRan { call: CallId(call.clone()), command: command.to_owned() })?;
+        self.conversation.session.sync()?;
         let context = tools::Context {
             target: None,
             call: &call,
             dirs: &dirs,
             sight: &crate::permission::Sight::default(),
             home: self.settings.user_home.as_deref(),
-            seen: self.session.context().seen(),
+            seen: self.conversation.context().seen(),
             todos: &[],
             plan: None,
             settings: &self.settings.tools,
-            store: self.session.store(),
+            store: self.conversation.session.store(),
             host: &host,
             live,
             cancel,
@@ -419,7 +435,7 @@ impl Agent {
                 }
             }
         };
-        Ok(tools::limit::apply(finished, &self.settings.tools, self.session.store(), &call))
+        Ok(tools::limit::apply(finished, &self.settings.tools, self.conversation.session.store(), &call))
     }
 
     /// Adds what happened outside a turn to the conversation.
@@ -450,7 +466,7 @@ impl Agent {
             (GrantScope::Project, Ok(())) => Source::ProjectLocal,
             (GrantScope::User, Ok(())) => Source::User,
             _ => {
-                self.session.append(EntryKind::Granted { rule: text.to_owned() })?;
+                self.conversation.session.append(EntryKind::Granted { rule: text.to_owned() })?;
                 Source::Session
             }
         };

@@ -1,7 +1,6 @@
 //! Puts the system together, and runs it: ops in, events out. Front ends hold a `Handle` and nothing else.
 
 mod bug_report;
-
 mod changes;
 mod commands;
 pub mod doctor;
@@ -200,7 +199,7 @@ impl Engine {
         if let Err(error) = self.agent.end_notes() {
             tracing::warn!(%error, "what the session's notes cost");
         }
-        if let Err(error) = self.agent.session.sync() {
+        if let Err(error) = self.agent.conversation.session.sync() {
             tracing::error!(%error, "the session's end could not be written");
         }
     }
@@ -223,9 +222,11 @@ impl Engine {
             Op::Rewind { to, what } => self.rewind(to, what).await,
             Op::Commands => skills::publish(&self.catalog, &self.mailbox).await,
             Op::Remember { text } => inbox.remember(&text),
-            Op::Agent { id } => lists::tell_agent(&self.agent.session.transcripts(), id, &self.mailbox).await,
+            Op::Agent { id } => {
+                lists::tell_agent(&self.agent.conversation.session.transcripts(), id, &self.mailbox).await
+            }
             Op::Earlier { part } => {
-                lists::tell_earlier(&self.agent.session.transcripts(), part, &self.mailbox).await;
+                lists::tell_earlier(&self.agent.conversation.session.transcripts(), part, &self.mailbox).await;
             }
             Op::List { what } => {
                 let listed = match inbox.list(what) {
@@ -249,7 +250,7 @@ impl Engine {
             Some(piped) => prompt.with_data(&piped),
             None => prompt,
         };
-        if self.agent.session.read_only() {
+        if self.agent.conversation.session.read_only() {
             let text =
                 "This session is open to read only: another process writes it. `/clear` starts one of your own.".into();
             self.mailbox.emit(Event::Error { text, restore: Some(prompt.text) }).await;
@@ -260,7 +261,7 @@ impl Engine {
         }
         let mailbox = self.mailbox.clone();
         let cancel = mailbox.begin_with(&prompt.text);
-        inbox.transcripts = Some(self.agent.session.transcripts());
+        inbox.transcripts = Some(self.agent.conversation.session.transcripts());
         let look = Look::beside(&self.setup, &self.loaded, &self.models, &self.catalog, &mut self.agent);
         let end = inbox.attend_with(Some(&look), self.agent.turn(prompt, &mailbox, &cancel)).await;
         inbox.transcripts = None;
@@ -283,7 +284,7 @@ impl Engine {
     /// Tells the front ends what the session is now.
     async fn announce(&mut self) {
         let info = self.session_info();
-        let (mode, todos) = (info.mode, self.agent.session.context().todos().to_vec());
+        let (mode, todos) = (info.mode, self.agent.conversation.context().todos().to_vec());
         self.mailbox.emit(Event::Session(info)).await;
         self.mailbox.emit(Event::Mode(ModeChange::Changed { mode })).await;
         self.agent.tell_thinking(&self.mailbox).await;
@@ -295,7 +296,7 @@ impl Engine {
         if !todos.is_empty() {
             self.mailbox.emit(Event::Todos { items: todos }).await;
         }
-        for notice in self.agent.session.notices() {
+        for notice in self.agent.conversation.session.notices() {
             self.mailbox.emit(Event::Notice { text: notice.clone() }).await;
         }
     }
@@ -355,7 +356,7 @@ impl Engine {
         Some(match what {
             ListKind::Rules => Listed::Rules(lists::rules(&self.agent.policy.rules)),
             ListKind::Memory => Listed::Memory(lists::memory(&self.agent, &self.setup.project)),
-            ListKind::Prompts => Listed::Prompts(lists::prompts(&self.agent.session)),
+            ListKind::Prompts => Listed::Prompts(lists::prompts(&self.agent.conversation.session)),
             what => return self.look().list(what).await,
         })
     }
@@ -369,12 +370,12 @@ impl Engine {
             models: &self.models,
             catalog: &self.catalog,
             agent,
-            session: Reading::Own(&self.agent.session),
+            session: Reading::Own(&self.agent.conversation.session),
         }
     }
 
     async fn shell(&mut self, command: String, inbox: &mut Inbox) {
-        if self.agent.session.read_only() {
+        if self.agent.conversation.session.read_only() {
             let text = "This session is open to read only; the command was not run.".into();
             self.mailbox.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
             return;
@@ -411,7 +412,7 @@ impl Engine {
         let told = format!("The user ran a command of their own, {how}:\n$ {command}\n{text}");
         let ran = EntryKind::ShellRan { command: command.clone(), output: text.clone(), code };
         let logged = match self.agent.note(Message::attachment(Attachment::Shell, &told), &mailbox).await {
-            Ok(()) => self.agent.session.append(ran).map(drop),
+            Ok(()) => self.agent.conversation.session.append(ran).map(drop),
             failed => failed,
         };
         if let Err(error) = logged {
@@ -425,7 +426,7 @@ impl Engine {
     }
 
     fn session_info(&self) -> SessionInfo {
-        let session: &Session = &self.agent.session;
+        let session: &Session = &self.agent.conversation.session;
         let (history, older) = session.history(open::TURNS_SHOWN).unwrap_or_else(|error| {
             tracing::error!(%error, "the history cannot be read");
             Default::default()

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::extraction::Extraction;
 use super::mailbox::Mailbox;
-use super::tiers::{Proposal, Wish};
-use super::{Agent, Failure};
+use super::tiers::{Attempt, Proposal, Wish};
+use super::{Agent, Failure, window};
 use crate::compact::{self, Candidate, Driver, Step, Summarized, Surroundings, Window, apply, receipt, trim};
 use crate::message::{Kind, Message, tokens};
 use crate::protocol::{self, Event, FailureReason, Fullness, Receipt, Trigger, TurnEnd};
@@ -23,6 +24,7 @@ pub(super) struct Compaction {
     overhead: Option<(Arc<str>, Arc<[ToolSpec]>)>,
     /// The count of the context that was sent last.
     sent: Count,
+    pub(super) notes: Extraction,
 }
 
 /// What came of a compaction that was asked for.
@@ -35,27 +37,39 @@ pub enum Compacted {
 
 impl Compaction {
     pub(super) fn new(settings: &super::Settings, model: &super::Model) -> Compaction {
-        let window = window(settings, model);
+        let window = window_of(settings, model);
         let driver = Driver::new(settings.compact.clone(), settings.features, window);
-        Compaction { driver, overhead: None, sent: Count::default() }
+        Compaction { driver, overhead: None, sent: Count::default(), notes: Extraction::new(settings.presence) }
+    }
+
+    /// How much room is left with so many tokens used, in percent, and whether that is something to worry about.
+    pub(super) fn fullness(&self, used: u64) -> (u8, Fullness) {
+        let marks = self.driver.marks();
+        let fullness = match used {
+            used if used >= marks.blocking => Fullness::Blocking,
+            used if used >= marks.error.max(1) => Fullness::Error,
+            used if used >= marks.warning.max(1) => Fullness::Warning,
+            _ => Fullness::Fine,
+        };
+        (marks.percent_left(used), fullness)
     }
 }
 
 /// What is known of a model's window.
-fn window(settings: &super::Settings, model: &super::Model) -> Window {
+fn window_of(settings: &super::Settings, model: &super::Model) -> Window {
     Window::of(model.spec.window, model.spec.known, model.spec.max_output, &settings.compact)
 }
 
 impl Agent {
     /// The model changed: what does not fit its window any more is compacted before the next request.
     pub(super) fn fit_window(&mut self) {
-        self.compaction.driver.set_window(window(&self.settings, &self.model));
+        self.compaction.driver.set_window(window_of(&self.settings, &self.model));
     }
 
     /// Takes over what the settings say of compaction now.
     pub fn set_compaction(&mut self, compact: compact::Settings, features: compact::Features) {
         (self.settings.compact, self.settings.features) = (compact.clone(), features);
-        let window = window(&self.settings, &self.model);
+        let window = window_of(&self.settings, &self.model);
         self.compaction.driver.set_settings(compact, features, window);
         // The meter is a new one.
         self.compaction.overhead = None;
@@ -63,7 +77,7 @@ impl Agent {
 
     /// Tokens of the next request as far as they are known.
     pub(super) fn used(&self) -> u64 {
-        self.compaction.driver.used(self.session.context())
+        self.compaction.driver.used(self.conversation.context())
     }
 
     /// Most tokens of an answer: as many as the model can give and the window has left.
@@ -77,18 +91,6 @@ impl Agent {
             }
             None => most,
         }
-    }
-
-    /// How much room is left, in percent, and whether that is something to worry about.
-    pub(super) fn fullness(&self) -> (u8, Fullness) {
-        let (used, marks) = (self.used(), self.compaction.driver.marks());
-        let fullness = match used {
-            used if used >= marks.blocking => Fullness::Blocking,
-            used if used >= marks.error.max(1) => Fullness::Error,
-            used if used >= marks.warning.max(1) => Fullness::Warning,
-            _ => Fullness::Fine,
-        };
-        (marks.percent_left(used), fullness)
     }
 
     /// Reckons what goes with every request beside the messages, when that changed.
@@ -121,15 +123,18 @@ impl Agent {
             }
             let toolbox = self.toolbox.clone();
             let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
-            let around =
-                Surroundings { store: self.session.store(), clearable: &clearable, prices: self.model.spec.prices };
-            match self.compaction.driver.step(self.session.context(), around) {
+            let around = Surroundings {
+                store: self.conversation.session.store(),
+                clearable: &clearable,
+                prices: self.model.spec.prices,
+            };
+            match self.compaction.driver.step(self.conversation.context(), around) {
                 Step::Send => {
-                    self.compaction.sent = self.session.context().count();
+                    self.compaction.sent = self.conversation.context().count();
                     return Ok(None);
                 }
                 Step::Clear(plan) => {
-                    let cleared = apply::clear(&mut self.session, &plan)?;
+                    let cleared = apply::clear(&mut self.conversation.session, &plan)?;
                     self.tell_cleared(cleared, mailbox).await?;
                 }
                 Step::Summarize => {
@@ -162,7 +167,7 @@ impl Agent {
     /// After a request that the provider found too long: whether it is worth another try.
     pub(super) async fn recover(&mut self, error: &provider::Error, mailbox: &Mailbox) -> bool {
         let provider::Error::ContextTooLong { limit, .. } = error else { return false };
-        if !self.compaction.driver.too_long(self.session.context(), *limit) {
+        if !self.compaction.driver.too_long(self.conversation.context(), *limit) {
             return false;
         }
         let text = "The provider finds the conversation too long: it is compacted, then asked again.";
@@ -198,10 +203,14 @@ impl Agent {
     ) -> Result<(), session::Error> {
         let started = (self.clock)();
         let opening = self.reopening().await;
-        let context = self.session.context();
+        let context = self.conversation.context();
         let before = self.compaction.driver.used(context);
-        let mut plan =
-            trim::plan(context, self.compaction.driver.terms(self.session.store(), clearable), &opening, target);
+        let mut plan = trim::plan(
+            context,
+            self.compaction.driver.terms(self.conversation.session.store(), clearable),
+            &opening,
+            target,
+        );
         if plan.is_empty() {
             return Ok(());
         }
@@ -210,10 +219,10 @@ impl Agent {
         if let Some(drop) = &mut plan.drop {
             drop.receipt = Receipt { before, after: plan.after, ..receipt.clone() };
         }
-        let trimmed = apply::trim(&mut self.session, &plan, before)?;
+        let trimmed = apply::trim(&mut self.conversation.session, &plan, before)?;
         if trimmed.boundary.is_some() {
             self.after_boundary();
-            self.forget_notes();
+            self.compaction.notes.forget(&mut self.conversation.session);
         }
         (receipt.before, receipt.after) = (before, self.used());
         receipt.millis = millis((self.clock)().duration_since(started));
@@ -236,11 +245,11 @@ impl Agent {
         let (tokens, trigger) = (self.used(), wish.trigger);
         mailbox.emit(Event::Compaction(protocol::Compaction::Started { trigger, tokens })).await;
         let judged = match self.before_compaction(wish, mailbox, cancel).await? {
-            Ok(wish) => match self.propose(&wish, mailbox, cancel).await? {
+            Ok(wish) => match (Attempt { agent: self, wish: &wish, mailbox, cancel }).propose().await? {
                 Proposal::Candidate(candidate) => self
                     .compaction
                     .driver
-                    .judge(self.session.context(), *candidate)
+                    .judge(self.conversation.context(), *candidate)
                     .map_err(|rejected| (FailureReason::NoProgress, rejected.to_string())),
                 Proposal::Failed { reason, text } => Err((reason, text)),
             },
@@ -260,14 +269,16 @@ impl Agent {
             mailbox.emit(Event::Compaction(protocol::Compaction::Failed { trigger, reason, text: text.clone() })).await;
             return Ok(Err((reason, text)));
         }
-        let mut receipt = receipt::of(self.session.context(), &boundary);
+        let mut receipt = receipt::of(self.conversation.context(), &boundary);
         receipt.kept = Kept { messages: receipt.kept.messages, ..restored };
         receipt.usage = spent;
         receipt.cost_usd = boundary.receipt.cost_usd.or_else(|| self.model.spec.cost(&spent));
         receipt.millis = millis((self.clock)().duration_since(started));
         let summary = boundary.summary.as_ref().map(|summary| summary.text()).unwrap_or_default();
-        self.session.append(EntryKind::CompactBoundary(Boundary { receipt: receipt.clone(), ..boundary }))?;
-        self.session.sync()?;
+        self.conversation
+            .session
+            .append(EntryKind::CompactBoundary(Boundary { receipt: receipt.clone(), ..boundary }))?;
+        self.conversation.session.sync()?;
         self.after_boundary();
         let summary_tokens = tokens::text(&summary);
         mailbox.emit(Event::Compaction(protocol::Compaction::Completed { receipt: receipt.clone(), summary })).await;
@@ -278,7 +289,7 @@ impl Agent {
                 .emit(Event::Compaction(protocol::Compaction::SessionMemoryApplied { saved_tokens, summary_tokens }))
                 .await;
         } else {
-            self.forget_notes();
+            self.compaction.notes.forget(&mut self.conversation.session);
         }
         let (tokens, target) = (self.used(), self.compaction.driver.marks().target);
         if tokens >= target {
@@ -292,18 +303,19 @@ impl Agent {
 
     /// What was known of files and nested memory left with the boundary.
     fn after_boundary(&mut self) {
-        self.watch = super::reminder::Watch::default();
-        self.memory = self.memory.anew();
+        self.conversation.forget_read();
     }
 
     /// What every boundary brings along of the conversation's opening; nothing before there is one.
     pub(super) async fn reopening(&mut self) -> Vec<Arc<Message>> {
-        let opened = |message: &Arc<Message>| super::prompt::opens(message) || message.kind == Kind::CompactSummary;
-        let begun = self.session.context().entries().any(|(_, message)| opened(message));
-        match begun {
+        match self.conversation.is_opened() {
             true => {
                 let opening = self.opening().await;
-                [Some(opening), self.skills_again()].into_iter().flatten().map(Arc::new).collect()
+                [Some(opening), self.runs.list_again(self.conversation.context())]
+                    .into_iter()
+                    .flatten()
+                    .map(Arc::new)
+                    .collect()
             }
             false => Vec::new(),
         }
@@ -315,7 +327,7 @@ impl Agent {
             return;
         }
         let mut large: Vec<(u64, String)> = self
-            .session
+            .conversation
             .context()
             .shown()
             .map(|shown| {
@@ -355,7 +367,7 @@ impl Agent {
         if !self.settings.compact.enabled {
             return Ok(Compacted::Refused(OFF.into()));
         }
-        let count = self.session.context().len() as u64;
+        let count = self.conversation.context().len() as u64;
         if count == 0 {
             return Ok(Compacted::Refused("No messages to compact.".into()));
         }
@@ -390,12 +402,12 @@ impl Agent {
         let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
         let trigger = compact::micro::Trigger::Asked { target };
         let plan = compact::micro::plan(
-            self.session.context(),
-            self.compaction.driver.terms(self.session.store(), &clearable),
+            self.conversation.context(),
+            self.compaction.driver.terms(self.conversation.session.store(), &clearable),
             trigger,
         );
         let Some(plan) = plan else { return Ok("There are no old tool results to clear.".into()) };
-        let cleared = apply::clear(&mut self.session, &plan)?;
+        let cleared = apply::clear(&mut self.conversation.session, &plan)?;
         self.tell_cleared(cleared, mailbox).await?;
         let info = self.usage_info();
         mailbox.emit(Event::Usage(info)).await;
@@ -415,11 +427,11 @@ impl Agent {
         if !self.settings.compact.enabled {
             return Ok(OFF.into());
         }
-        let Some(seq) = self.session.last_boundary() else {
+        let Some(seq) = self.conversation.session.last_boundary() else {
             return Ok("There is no compaction to take back.".into());
         };
         let undone = EntryKind::BoundaryUndone { seq };
-        let preview = self.session.preview(&undone)?;
+        let preview = self.conversation.session.preview(&undone)?;
         let (after, marks) = (self.compaction.driver.used(&preview), *self.compaction.driver.marks());
         if after >= marks.blocking {
             return Ok(format!(
@@ -428,7 +440,7 @@ impl Agent {
                 short(marks.blocking)
             ));
         }
-        self.session.append(undone)?;
+        self.conversation.session.append(undone)?;
         self.after_boundary();
         self.compaction.driver.undone();
         let info = self.usage_info();
@@ -436,9 +448,20 @@ impl Agent {
         Ok(format!("Compaction undone. The conversation is back to about {} tokens.", short(after)))
     }
 
-    /// Whether compaction is offered at all.
-    pub fn compacts(&self) -> bool {
-        self.settings.compact.enabled
+    /// Notes what an extraction of session notes cost that has ended.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub fn collect_notes(&mut self) -> Result<(), session::Error> {
+        self.compaction.notes.collect(&mut self.conversation.session)
+    }
+
+    /// Ends a running extraction and notes what it cost: the session ends.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub fn end_notes(&mut self) -> Result<(), session::Error> {
+        self.compaction.notes.end(&mut self.conversation.session)
     }
 
     /// Takes note of what the provider counted of the request that was sent last.
@@ -448,7 +471,7 @@ impl Agent {
 
     /// The entry of the last boundary that counts.
     pub fn last_boundary(&self) -> Option<Seq> {
-        self.session.last_boundary()
+        self.conversation.session.last_boundary()
     }
 }
 

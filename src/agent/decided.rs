@@ -76,12 +76,12 @@ impl Agent {
 
     /// Logs a decision and shows it.
     pub(super) async fn decided(&mut self, mut decided: Decided, mailbox: &Mailbox) -> Result<(), session::Error> {
-        let alone = self.family.above.is_none() && self.extraction.presence() == Presence::Unattended;
+        let alone = self.family.above.is_none() && self.compaction.notes.presence() == Presence::Unattended;
         if alone && decided.by == Decider::User {
             decided.by = Decider::Nobody;
         }
         let text = decided.to_string();
-        self.session.append(EntryKind::Decided(decided.clone()))?;
+        self.conversation.session.append(EntryKind::Decided(decided.clone()))?;
         match &self.family.above {
             // The user looks at the conversation above.
             Some(above) => above.decided(decided),

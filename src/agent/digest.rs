@@ -24,7 +24,7 @@ impl Agent {
         if output.summary == Summary::Off || !self.settings.compact.enabled {
             return Ok(());
         }
-        let Some(plan) = digest::plan(self.session.context(), output.visible) else { return Ok(()) };
+        let Some(plan) = digest::plan(self.conversation.context(), output.visible) else { return Ok(()) };
         let (most, heuristic) = (output.output_chars, output.heuristic_chars);
         let asked = match output.summary {
             Summary::Llm => {
@@ -35,7 +35,7 @@ impl Agent {
         };
         let text = asked.map_or_else(|| plan.heuristic(heuristic), |text| digest::clipped(&text, most));
         let digest = Arc::new(plan.message(&text));
-        self.session.append(EntryKind::ToolResultsArchived { calls: plan.calls, digest })?;
+        self.conversation.session.append(EntryKind::ToolResultsArchived { calls: plan.calls, digest })?;
         Ok(())
     }
 
@@ -58,7 +58,8 @@ impl Agent {
             asked = side_request::send(&model, request, 0) => asked,
         };
         if usage != Usage::default() {
-            self.spend_of("digest of tool results", model.name(), &model.spec, usage)?;
+            let session = &mut self.conversation.session;
+            self.spending.note(session, "digest of tool results", (model.name(), &model.spec), usage)?;
         }
         match reply {
             Ok(reply) => Ok(Some(reply.text().trim().to_owned()).filter(|text| !text.is_empty())),

@@ -220,17 +220,19 @@ impl Agent {
                 let path = ready.target.as_ref().unwrap_or(path);
                 return match above {
                     Some(above) => above.before_change(path).await,
-                    None => self.session.before_change(path),
+                    None => self.conversation.session.before_change(path),
                 };
             }
             Access::Shell { command, .. } if !ready.reads && !ready.tool.read_only(&ready.call.input) => {
                 if let Some(above) = above {
                     return above.command(&ready.call.id, command).await;
                 }
-                self.session.append(EntryKind::CommandRan { call: ready.call.id.clone(), command: command.clone() })?;
+                self.conversation
+                    .session
+                    .append(EntryKind::CommandRan { call: ready.call.id.clone(), command: command.clone() })?;
             }
             _ => return Ok(()),
         }
-        self.session.sync()
+        self.conversation.session.sync()
     }
 }

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::dispatch::Confined;
 use super::{Agent, Model, side_request, thinking};
-use crate::compact::excerpt;
 use crate::compact::memory::{self, Metadata, Notes, Pause};
+use crate::compact::{self, excerpt};
 use crate::message::{Message, Outcome, Usage, tokens};
 use crate::provider::{Purpose, Request, Thinking};
 use crate::session::entry::EntryKind;
@@ -66,6 +66,91 @@ impl Extraction {
     pub(super) fn new(presence: Presence) -> Extraction {
         Extraction { presence, running: None, began: None, failures: 0 }
     }
+
+    /// Notes what an extraction cost that has ended.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) fn collect(&mut self, session: &mut Session) -> Result<(), session::Error> {
+        let Some(running) = &mut self.running else { return Ok(()) };
+        match running.outcome.try_recv() {
+            Err(oneshot::error::TryRecvError::Empty) => Ok(()),
+            outcome => self.settle(session, outcome.ok()),
+        }
+    }
+
+    /// Ends a running extraction and notes what it cost: the session ends, or its conversation takes another turn.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) fn end(&mut self, session: &mut Session) -> Result<(), session::Error> {
+        let outcome = self.running.as_mut().and_then(|running| running.outcome.try_recv().ok());
+        self.settle(session, outcome)
+    }
+
+    /// Lets go of the extraction. No outcome: it crashed, or is ended in the middle.
+    fn settle(&mut self, session: &mut Session, outcome: Option<Result<(), String>>) -> Result<(), session::Error> {
+        let Some(running) = self.running.take() else { return Ok(()) };
+        match outcome {
+            Some(Ok(())) => self.failures = 0,
+            Some(Err(error)) => {
+                tracing::info!(%error, "the session's notes were not brought up to date");
+                self.failures += 1;
+            }
+            None => {}
+        }
+        let usage = *running.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        if usage != Usage::default() {
+            let (what, model) = ("session notes".into(), running.model.clone());
+            session.append(EntryKind::Spent { what, model, usage })?;
+        }
+        Ok(())
+    }
+
+    /// Waits for an extraction that is under way, as long as the settings have it, and ends it then: it would write into
+    /// notes that are in use.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) async fn wait(
+        &mut self,
+        session: &mut Session,
+        settings: &compact::Settings,
+        now: Instant,
+        cancel: &CancellationToken,
+    ) -> Result<(), session::Error> {
+        let memory = &settings.session_memory;
+        let (wait, stale) = (Duration::from_secs(memory.wait_s), Duration::from_secs(memory.stale_s));
+        let Some(running) = &mut self.running else { return Ok(()) };
+        let mut outcome = None;
+        if now.duration_since(running.began) < stale {
+            tokio::select! {
+                biased;
+                done = &mut running.outcome => outcome = done.ok(),
+                () = cancel.cancelled() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        self.settle(session, outcome)
+    }
+
+    /// Another session takes the place of this one.
+    pub(super) fn leave(&mut self, session: &mut Session) {
+        if let Err(error) = self.end(session) {
+            tracing::warn!(%error, "what the session's notes cost");
+        }
+        *self = Extraction::new(self.presence);
+    }
+
+    /// What the notes cover left the conversation in another way: they wait for the next extraction.
+    pub(super) fn forget(&mut self, session: &mut Session) {
+        if let Err(error) = self.end(session) {
+            tracing::warn!(%error, "what the session's notes cost");
+        }
+        if let Err(error) = notes(session).unmark() {
+            tracing::warn!(%error, "the session's notes");
+        }
+    }
 }
 
 /// The notes of a session.
@@ -79,41 +164,45 @@ impl Agent {
     /// # Errors
     /// The log cannot be written: what an earlier one cost is noted first.
     pub(super) fn consider_notes(&mut self, pause: Pause) -> Result<(), session::Error> {
-        self.collect_notes()?;
+        self.compaction.notes.collect(&mut self.conversation.session)?;
         let (settings, features) = (&self.settings.compact, self.settings.features);
-        let off = !(settings.enabled && features.session_memory) || self.extraction.presence == Presence::Unattended;
-        if off || self.extraction.running.is_some() || self.extraction.failures >= settings.guards.max_failures {
+        let off =
+            !(settings.enabled && features.session_memory) || self.compaction.notes.presence == Presence::Unattended;
+        if off
+            || self.compaction.notes.running.is_some()
+            || self.compaction.notes.failures >= settings.guards.max_failures
+        {
             return Ok(());
         }
         let cooldown = Duration::from_secs(settings.session_memory.cooldown_s);
         let now = (self.clock)();
-        if self.extraction.began.is_some_and(|began| now.duration_since(began) < cooldown) {
+        if self.compaction.notes.began.is_some_and(|began| now.duration_since(began) < cooldown) {
             return Ok(());
         }
-        let (context, driver) = (self.session.context(), &self.compaction.driver);
+        let (context, driver) = (self.conversation.context(), &self.compaction.driver);
         // Cheap figures first: this is asked after every reply.
         if driver.used(context) < settings.session_memory.first_tokens.min(driver.marks().available / 4) {
             return Ok(());
         }
-        let notes = notes(&self.session);
+        let notes = notes(&self.conversation.session);
         let since = notes
             .metadata()
             .and_then(|metadata| metadata.last_summarized_seq)
             .map(|seq| memory::since(context, &driver.meter, seq));
         if memory::due(driver.used(context), since, pause, driver.marks(), settings) {
-            self.extraction.began = Some(now);
-            self.extraction.running = self.fork(notes, now);
+            self.compaction.notes.began = Some(now);
+            self.compaction.notes.running = self.fork(notes, now);
         }
         Ok(())
     }
 
     /// Forks the conversation as it stands. None when there is nothing to cover, or the notes cannot be read.
     fn fork(&mut self, notes: Notes, began: Instant) -> Option<Running> {
-        let (seq, messages) = memory::covered(self.session.context())?;
+        let (seq, messages) = memory::covered(self.conversation.context())?;
         let metadata = Metadata {
-            last_summarized_id: Some(self.session.entry(seq)?.id),
+            last_summarized_id: Some(self.conversation.session.entry(seq)?.id),
             last_summarized_seq: Some(seq),
-            last_extraction: self.session.now(),
+            last_extraction: self.conversation.session.now(),
             summary_token_count: 0,
             messages_summarized: messages,
         };
@@ -126,8 +215,8 @@ impl Agent {
         request.messages.push(excerpt::asks(memory::instruction(&notes.file(), &text, limit)));
         let spent = Arc::new(Mutex::new(Usage::default()));
         let name = model.name();
-        self.used.insert(name.clone(), model.spec.clone());
-        let first_call = self.session.next_call();
+        self.spending.know(name.clone(), &model.spec);
+        let first_call = self.conversation.session.next_call();
         let fork = Fork { model, request, confined, notes, limit, first_call, spent: spent.clone() };
         tracing::debug!(messages, "bringing the session's notes up to date");
         let (send, outcome) = oneshot::channel();
@@ -167,86 +256,6 @@ impl Agent {
             None => id.clone(),
         };
         self.model_named(&name).map(|model| Some(model).filter(|model| model.name() != self.model.name()))
-    }
-
-    /// Notes what an extraction cost that has ended.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    pub fn collect_notes(&mut self) -> Result<(), session::Error> {
-        let Some(running) = &mut self.extraction.running else { return Ok(()) };
-        match running.outcome.try_recv() {
-            Err(oneshot::error::TryRecvError::Empty) => Ok(()),
-            outcome => self.settle_notes(outcome.ok()),
-        }
-    }
-
-    /// Ends a running extraction and notes what it cost: the session ends, or its conversation takes another turn.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    pub fn end_notes(&mut self) -> Result<(), session::Error> {
-        let outcome = self.extraction.running.as_mut().and_then(|running| running.outcome.try_recv().ok());
-        self.settle_notes(outcome)
-    }
-
-    /// Lets go of the extraction. No outcome: it crashed, or is ended in the middle.
-    fn settle_notes(&mut self, outcome: Option<Result<(), String>>) -> Result<(), session::Error> {
-        let Some(running) = self.extraction.running.take() else { return Ok(()) };
-        match outcome {
-            Some(Ok(())) => self.extraction.failures = 0,
-            Some(Err(error)) => {
-                tracing::info!(%error, "the session's notes were not brought up to date");
-                self.extraction.failures += 1;
-            }
-            None => {}
-        }
-        let usage = *running.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        if usage != Usage::default() {
-            let (what, model) = ("session notes".into(), running.model.clone());
-            self.session.append(EntryKind::Spent { what, model, usage })?;
-        }
-        Ok(())
-    }
-
-    /// Waits for an extraction that is under way, as long as the settings have it, and ends it then: it would write into
-    /// notes that are in use.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    pub(super) async fn await_notes(&mut self, cancel: &CancellationToken) -> Result<(), session::Error> {
-        let memory = &self.settings.compact.session_memory;
-        let (wait, stale) = (Duration::from_secs(memory.wait_s), Duration::from_secs(memory.stale_s));
-        let now = (self.clock)();
-        let Some(running) = &mut self.extraction.running else { return Ok(()) };
-        let mut outcome = None;
-        if now.duration_since(running.began) < stale {
-            tokio::select! {
-                biased;
-                done = &mut running.outcome => outcome = done.ok(),
-                () = cancel.cancelled() => {}
-                () = tokio::time::sleep(wait) => {}
-            }
-        }
-        self.settle_notes(outcome)
-    }
-
-    /// Another session takes the place of this one.
-    pub(super) fn leave_notes(&mut self) {
-        if let Err(error) = self.end_notes() {
-            tracing::warn!(%error, "what the session's notes cost");
-        }
-        self.extraction = Extraction::new(self.extraction.presence);
-    }
-
-    /// What the notes cover left the conversation in another way: they wait for the next extraction.
-    pub(super) fn forget_notes(&mut self) {
-        if let Err(error) = self.end_notes() {
-            tracing::warn!(%error, "what the session's notes cost");
-        }
-        if let Err(error) = notes(&self.session).unmark() {
-            tracing::warn!(%error, "the session's notes");
-        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::Agent;
 use super::mailbox::Mailbox;
 use super::plan::reminders;
-use super::{Agent, reminder};
 use crate::message::{Kind, Message, PlanNote, tokens};
 use crate::protocol::{Event, Item};
 use crate::session;
@@ -26,7 +26,8 @@ impl Agent {
             path.display()
         );
         let request = {
-            let messages: Vec<&Arc<Message>> = self.session.context().entries().map(|(_, message)| message).collect();
+            let messages: Vec<&Arc<Message>> =
+                self.conversation.context().entries().map(|(_, message)| message).collect();
             request(&messages)
         };
         let mut attachments = vec![Arc::new(reminders::noted(PlanNote::Exit, &path, &told))];
@@ -36,17 +37,17 @@ impl Agent {
             tier: "plan".into(),
             pre_tokens: self.used(),
             post_tokens: 0,
-            keep_from: self.session.next_seq(),
+            keep_from: self.conversation.session.next_seq(),
             opening: vec![Arc::new(self.opening().await)],
             attachments,
             ..Boundary::default()
         };
         boundary.post_tokens = boundary.messages().map(|message| tokens::message(message)).sum();
-        self.forget_notes();
-        self.session.append(EntryKind::CompactBoundary(boundary))?;
-        self.session.sync()?;
+        self.compaction.notes.forget(&mut self.conversation.session);
+        self.conversation.session.append(EntryKind::CompactBoundary(boundary))?;
+        self.conversation.session.sync()?;
         self.repeats.clear();
-        self.watch = reminder::Watch::default();
+        self.conversation.forget_files();
         let text = "the conversation begins anew with the approved plan".into();
         mailbox.emit(Event::Item(Item::Note { text })).await;
         mailbox.emit(Event::Usage(self.usage_info())).await;

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::{NamedTempFile, TempPath};
 
-use super::Agent;
 use crate::hooks::Settings;
 use crate::stdx::process::{command_without, run_captured};
 
@@ -20,32 +18,14 @@ const PRINT: &str = r#"env -0; printf '=\0'; set -a; . "$1" >/dev/null 2>&1; env
 /// Variables that a shell sets by itself.
 const OWN: [&str; 4] = ["_", "SHLVL", "PWD", "OLDPWD"];
 
-impl Agent {
-    /// A file that SessionStart hooks may write to.
-    pub(super) fn env_file(&self) -> Option<TempPath> {
-        let made = NamedTempFile::with_prefix("cocode-env-").map(NamedTempFile::into_temp_path);
-        made.inspect_err(|error| tracing::warn!(%error, "no file for the variables of hooks")).ok()
-    }
-
-    /// Takes over what hooks wrote to the file, for every command of the session.
-    pub(super) async fn take_env(&mut self, file: TempPath) {
-        if std::fs::metadata(&file).is_ok_and(|meta| meta.len() > 0) {
-            let set = set_by(&file, &self.hook_settings(), self.session.context().cwd()).await;
-            self.hooking.env.extend(set);
-            self.apply_hook_env();
-        }
-    }
-
-    /// Adds the variables of hooks to those that commands get.
-    pub(super) fn apply_hook_env(&mut self) {
-        if !self.hooking.env.is_empty() {
-            Arc::make_mut(&mut self.settings.tools).env.extend(self.hooking.env.clone());
-        }
-    }
+/// A file that SessionStart hooks may write to.
+pub(super) fn file() -> Option<TempPath> {
+    let made = NamedTempFile::with_prefix("cocode-env-").map(NamedTempFile::into_temp_path);
+    made.inspect_err(|error| tracing::warn!(%error, "no file for the variables of hooks")).ok()
 }
 
 /// What the lines of a file set or change in the environment of commands.
-async fn set_by(file: &Path, settings: &Settings, cwd: &Path) -> BTreeMap<String, String> {
+pub(super) async fn set_by(file: &Path, settings: &Settings, cwd: &Path) -> BTreeMap<String, String> {
     let mut command = command_without("bash", &settings.secret_env);
     command.args(["--norc", "--noprofile", "-c", PRINT, "bash"]).arg(file).env_remove("BASH_ENV");
     command.envs(settings.env.iter().filter(|(name, _)| !settings.secret_env.contains(name))).current_dir(cwd);

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::mailbox::{Mailbox, Prompt};
-use super::{Agent, Failure};
+use super::{Agent, Failure, hook_env};
 use crate::hooks::{self, EndReason, Event as Hook, Hooks, Occasion, Outcome, Place, StartSource};
 use crate::message::{Attachment, Message};
 use crate::protocol::Event;
 use crate::session;
 use crate::session::entry::EntryKind;
+use crate::tools;
 
 /// How often in one turn hooks may send the agent on that had nothing more to do.
 const MOST_CONTINUED: u32 = 20;
@@ -34,7 +36,7 @@ pub struct Hooking {
     /// Notifications that nobody waits for.
     beside: JoinSet<Outcome>,
     /// What SessionStart hooks set for the commands of the session.
-    pub(super) env: BTreeMap<String, String>,
+    env: BTreeMap<String, String>,
     /// Where they may write it, while they run.
     env_file: Option<PathBuf>,
     /// Runs of `async` hooks. They may go on for a moment when the session ends.
@@ -53,6 +55,13 @@ pub struct Worker {
 impl Hooking {
     pub fn new(hooks: Hooks) -> Hooking {
         Hooking { hooks, ..Hooking::default() }
+    }
+
+    /// Adds the variables of hooks to those that commands get.
+    pub(super) fn add_env(&self, tools: &mut Arc<tools::Settings>) {
+        if !self.env.is_empty() {
+            Arc::make_mut(tools).env.extend(self.env.clone());
+        }
     }
 }
 
@@ -127,9 +136,9 @@ impl Agent {
 
     pub(super) fn hook_place(&self) -> Place {
         Place {
-            session: self.session.id().to_owned(),
-            transcript: self.session.log().to_path_buf(),
-            cwd: self.session.context().cwd().to_path_buf(),
+            session: self.conversation.session.id().to_owned(),
+            transcript: self.conversation.session.log().to_path_buf(),
+            cwd: self.conversation.context().cwd().to_path_buf(),
             project: self.policy.places.project.clone(),
             mode: self.mode().name(),
         }
@@ -150,8 +159,8 @@ impl Agent {
             mailbox.emit(Event::Hook { ran: report.clone() }).await;
         }
         for hook in &outcome.once {
-            if !self.session.read_only() {
-                self.session.append(EntryKind::HookRan { hook: hook.clone() })?;
+            if !self.conversation.session.read_only() {
+                self.conversation.session.append(EntryKind::HookRan { hook: hook.clone() })?;
             }
         }
         Ok(())
@@ -167,12 +176,14 @@ impl Agent {
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
-        let file = if self.hooking.hooks.listens(Hook::SessionStart) { self.env_file() } else { None };
+        let file = if self.hooking.hooks.listens(Hook::SessionStart) { hook_env::file() } else { None };
         self.hooking.env_file = file.as_ref().map(|file| file.to_path_buf());
         let outcome = self.fire(Occasion::session_start(source), mailbox, cancel).await;
         self.hooking.env_file = None;
-        if let Some(file) = file {
-            self.take_env(file).await;
+        if let Some(file) = file.filter(|file| std::fs::metadata(file).is_ok_and(|meta| meta.len() > 0)) {
+            let set = hook_env::set_by(&file, &self.hook_settings(), self.conversation.context().cwd()).await;
+            self.hooking.env.extend(set);
+            self.hooking.add_env(&mut self.settings.tools);
         }
         if let Some(outcome) = outcome? {
             self.hooking.pending.extend(outcome.context.into_iter().map(|text| (Hook::SessionStart, text)));

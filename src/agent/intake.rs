@@ -7,8 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::Agent;
 use super::mailbox::{Mailbox, Prompt};
 use super::memory::{self, Asked, Memory};
-use super::prompt::{self, opens};
-use crate::message::{Attachment, Block, CallId, Content, Effect, Kind, MemoryCause, Message, Outcome};
+use crate::message::{Attachment, Block, CallId, Content, Effect, MemoryCause, Message, Outcome};
 use crate::permission::{self, Access, Behavior, Disk, Mode, Query};
 use crate::protocol::{Answer, Event, Question};
 use crate::session;
@@ -21,41 +20,28 @@ impl Agent {
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
-        // A `!` line may stand there already; the summary of a compacted conversation brings the opening along.
-        if self.session.context().entries().any(|(_, message)| opens(message) || message.kind == Kind::CompactSummary) {
+        if self.conversation.is_opened() {
             return Ok(());
         }
         let mut memory = self.load(|loader, project, judge| loader.start(project, judge));
         let mut files = std::mem::take(&mut memory.files);
         files.extend(self.imports(memory, mailbox, cancel).await);
-        let opening = self.opening_with(&files).await;
+        let opening = self.conversation.opening(&self.policy.places, &self.model.id, &files).await;
         self.push(opening, mailbox).await
     }
 
     /// The opening once more, with memory files as they are now; imports that were allowed before are loaded unasked.
     pub(super) async fn opening(&mut self) -> Message {
-        self.memory = self.memory.anew();
+        self.conversation.memory = self.conversation.memory.anew();
         let files = self.load(|loader, project, judge| loader.start(project, judge)).files;
-        self.opening_with(&files).await
-    }
-
-    async fn opening_with(&mut self, files: &[super::memory::MemoryFile]) -> Message {
-        let environment = prompt::Environment {
-            cwd: self.policy.places.project.clone(),
-            added: self.policy.places.added.clone(),
-            git: self.git.get().await,
-            date: self.date.clone(),
-            model: self.model.id.clone(),
-        };
-        let effects = vec![Effect::Memory { files: real(files), because: None }];
-        Message { effects, ..prompt::opening(&environment, files) }
+        self.conversation.opening(&self.policy.places, &self.model.id, &files).await
     }
 
     /// Loads memory files as far as the permission engine lets them be read, as any file.
     fn load(&mut self, load: impl FnOnce(&mut memory::Loader, &Path, memory::Judge) -> Memory) -> Memory {
-        let mut loader = std::mem::take(&mut self.memory);
+        let mut loader = std::mem::take(&mut self.conversation.memory);
         let memory = load(&mut loader, &self.policy.places.project, &|path, whose| self.judge_memory(path, whose));
-        self.memory = loader;
+        self.conversation.memory = loader;
         memory
     }
 
@@ -107,7 +93,7 @@ impl Agent {
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
-        self.memory.set_loaded(self.session.context().memory_files());
+        self.conversation.memory.set_loaded(self.conversation.session.context().memory_files());
         let mut memory = self.load(|loader, _, judge| loader.below(read, judge));
         let mut files = std::mem::take(&mut memory.files);
         files.extend(self.imports(memory, mailbox, cancel).await);
@@ -124,7 +110,7 @@ impl Agent {
 
     /// Adds what the user typed, then what they attached to it: a rewind to the prompt takes both.
     pub(super) async fn push_prompt(&mut self, prompt: Prompt, mailbox: &Mailbox) -> Result<(), session::Error> {
-        self.note_thinking(&prompt);
+        self.thinking.note(&prompt, &self.settings.thinking);
         let mut blocks = vec![Block::text(prompt.text.clone())];
         let mut attached = Vec::new();
         for path in &prompt.attachments {
@@ -198,17 +184,17 @@ impl Agent {
             dirs: &dirs,
             sight: &crate::permission::Sight::default(),
             home: self.settings.user_home.as_deref(),
-            seen: self.session.context().seen(),
+            seen: self.conversation.context().seen(),
             todos: &[],
             plan: None,
             settings: &self.settings.tools,
-            store: self.session.store(),
+            store: self.conversation.session.store(),
             host: &host,
             live,
             cancel: &cancel,
         };
         let output = tool.run(serde_json::json!({ "file_path": path }), &context).await;
-        let output = tools::limit::apply(output, &self.settings.tools, self.session.store(), "attachment");
+        let output = tools::limit::apply(output, &self.settings.tools, self.conversation.session.store(), "attachment");
         if output.outcome == Outcome::Ok { Ok((output.content, output.effects)) } else { Err(text_of(&output.content)) }
     }
 }

@@ -193,31 +193,31 @@ impl Agent {
         match word {
             // The one who asks may have been cancelled meanwhile.
             Word::Before { path, noted } => {
-                let _ = noted.send(self.session.before_change(&path));
+                let _ = noted.send(self.conversation.session.before_change(&path));
             }
             Word::Change { change: FileChange { path, blob, temporary }, noted } => {
-                let _ = noted.send(self.session.will_change(&path, blob, temporary));
+                let _ = noted.send(self.conversation.session.will_change(&path, blob, temporary));
             }
             Word::Settled { path, noted } => {
-                let _ = noted.send(self.session.settled(&path));
+                let _ = noted.send(self.conversation.session.settled(&path));
             }
             Word::Command { call, command, noted } => {
-                let _ = noted.send(note_command(&mut self.session, call, command));
+                let _ = noted.send(note_command(&mut self.conversation.session, call, command));
             }
             Word::Granted { rule, source } => {
                 if let Ok(parsed) = Rule::parse(&rule) {
                     self.policy.rules.add(Behavior::Allow, parsed, source);
                 }
                 if source == Source::Session {
-                    self.session.append(EntryKind::Granted { rule: rule.clone() })?;
+                    self.conversation.session.append(EntryKind::Granted { rule: rule.clone() })?;
                 }
                 self.family.granted(rule, source);
             }
             Word::Decided(decided) => self.decided(decided, mailbox).await?,
             Word::AcceptEdits => self.accept_edits(mailbox).await?,
             Word::Spent { what, model, spec, usage } => {
-                self.used.entry(model.clone()).or_insert_with(|| spec.clone());
-                self.spend_of(&what, model, &spec, usage)?;
+                self.spending.know(model.clone(), &spec);
+                self.spending.note(&mut self.conversation.session, &what, (model, &spec), usage)?;
                 mailbox.emit(Event::Usage(self.usage_info())).await;
             }
         }

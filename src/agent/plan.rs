@@ -31,13 +31,13 @@ impl Agent {
         if let Some(above) = &self.family.above {
             return above.plan.clone();
         }
-        let slug = self.session.facts().plan_slug.as_ref()?;
+        let slug = self.conversation.session.facts().plan_slug.as_ref()?;
         Some(plans(&self.policy.places).join(format!("{slug}.md")))
     }
 
     /// A sub-agent is told once of plan mode, and only where the agent above plans.
     async fn remind_below(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        let told = self.session.context().messages().iter().any(|message| reminders::note(message).is_some());
+        let told = self.conversation.context().messages().iter().any(|message| reminders::note(message).is_some());
         match self.open_plan().filter(|_| !told) {
             Some(file) => self.push(reminders::sub_agent(&file), mailbox).await,
             None => Ok(()),
@@ -65,11 +65,11 @@ impl Agent {
         }
         let folder = plans(&self.policy.places);
         let taken = |name: &str| std::fs::symlink_metadata(folder.join(format!("{name}.md"))).is_ok();
-        let session = self.session.id().to_owned();
+        let session = self.conversation.session.id().to_owned();
         let slug = slug::pick(&session, taken);
         let file = folder.join(format!("{slug}.md"));
-        let parent = self.session.facts().parent_plan.clone();
-        self.session.append(EntryKind::PlanSlug { session, slug })?;
+        let parent = self.conversation.session.facts().parent_plan.clone();
+        self.conversation.session.append(EntryKind::PlanSlug { session, slug })?;
         if let Some(parent) = parent {
             let copied = std::fs::copy(folder.join(format!("{parent}.md")), &file);
             tracing::debug!(?copied, "the plan of the parent session");
@@ -82,7 +82,7 @@ impl Agent {
     /// # Errors
     /// The log cannot be written.
     pub async fn tell_plan_mode(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        if self.mode() != Mode::Plan || self.session.read_only() || self.family.above.is_some() {
+        if self.mode() != Mode::Plan || self.conversation.session.read_only() || self.family.above.is_some() {
             return Ok(());
         }
         let plan_file = self.name_plan()?;
@@ -98,7 +98,7 @@ impl Agent {
         mailbox: &Mailbox,
     ) -> Result<(), session::Error> {
         let before = self.mode();
-        self.session.append(EntryKind::ModeChanged { mode })?;
+        self.conversation.session.append(EntryKind::ModeChanged { mode })?;
         self.family.set_mode(mode);
         mailbox.emit(Event::Mode(ModeChange::Changed { mode })).await;
         if before == Mode::Plan && mode != Mode::Plan {
@@ -129,7 +129,7 @@ impl Agent {
 
     /// The mode that `/plan exit` goes back to.
     pub fn mode_before_plan(&self) -> Mode {
-        match self.session.facts().before_plan {
+        match self.conversation.session.facts().before_plan {
             // A session that was resumed without the flag does not get it back this way.
             Some(Mode::Bypass) if self.settings.bypass == Bypass::Never => Mode::Default,
             Some(mode) => mode,
@@ -155,7 +155,7 @@ impl Agent {
             tracing::warn!(%error, "the folder of plans");
         }
         let written = written(&file);
-        let entries = self.session.context().entries().map(|(seq, message)| (seq, &**message));
+        let entries = self.conversation.context().entries().map(|(seq, message)| (seq, &**message));
         for note in reminders::due(entries, planning, written, &file) {
             let message = reminders::message(note, &file, written, self.settings.plan);
             self.push(message, mailbox).await?;

@@ -32,7 +32,7 @@ impl Agent {
         if self.settings.reminders == Reminders::Off {
             return Restored::default();
         }
-        let (driver, context) = (&self.compaction.driver, self.session.context());
+        let (driver, context) = (&self.compaction.driver, self.conversation.context());
         // At most a third of what there is, or a short conversation would grow.
         let all: Load = context.shown().map(|shown| shown.load).sum();
         let counted = driver.used(context).saturating_sub(driver.meter.request(Load::default()));
@@ -48,7 +48,7 @@ impl Agent {
                 .collect(),
             todos: context.todos(),
             plan: plan::restored(self, driver.limits().plan),
-            skills: &self.session.facts().invoked,
+            skills: &self.conversation.session.facts().invoked,
         };
         restore::choose(sources, context, keep_from, driver.settings(), driver.limits(), budget)
     }

@@ -64,7 +64,7 @@ impl Agent {
                 (attempt < self.settings.max_tries).then(|| retry::delay(attempt, &error, fastrand::f64())).flatten();
             if shown {
                 let reason = error.to_string();
-                self.session.append(EntryKind::ReplyDiscarded { reason: reason.clone() })?;
+                self.conversation.session.append(EntryKind::ReplyDiscarded { reason: reason.clone() })?;
                 mailbox.emit(Event::Delta(Delta::Discarded { reason })).await;
             }
             if let Some(usage) = usage {
@@ -95,7 +95,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Try, session::Error> {
         let origin = Origin { provider: self.model.provider_name.clone(), model: request.model.clone() };
-        let mut fold = Fold::new(self.session.next_call());
+        let mut fold = Fold::new(self.conversation.session.next_call());
         let mut frame = Frame::default();
         let mut stream = self.model.provider.stream(request);
         let (mut ended, mut error) = (false, None);
@@ -136,7 +136,9 @@ impl Agent {
     async fn flush(&mut self, frame: &mut Frame, mailbox: &Mailbox) -> Result<(), session::Error> {
         let (text, thinking) = (std::mem::take(&mut frame.text), std::mem::take(&mut frame.thinking));
         if !(text.is_empty() && thinking.is_empty()) {
-            self.session.append(EntryKind::ReplyPart { text: text.clone(), thinking: thinking.clone() })?;
+            self.conversation
+                .session
+                .append(EntryKind::ReplyPart { text: text.clone(), thinking: thinking.clone() })?;
             frame.shown = true;
             if !thinking.is_empty() {
                 mailbox.emit(Event::Delta(Delta::Thinking { text: thinking })).await;
@@ -158,8 +160,8 @@ impl Agent {
 
     /// Adds up what a reply cost and tells the front ends where the window stands.
     pub(super) async fn report_usage(&mut self, usage: Usage, mailbox: &Mailbox) {
-        self.turn_usage.answered = true;
-        self.turn_usage.replies.add(&usage);
+        self.spending.turn.answered = true;
+        self.spending.turn.replies.add(&usage);
         self.counted(&usage);
         let info = self.usage_info();
         mailbox.emit(Event::Usage(info)).await;

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::mailbox::Mailbox;
-use super::{Agent, Reminders};
+use super::skill_runs::Runs;
 use crate::commands::{Command, Registry};
 use crate::message::{Attachment, Effect, Message};
-use crate::session;
+use crate::session::Context;
 
 const OPENING: &str = "# Skills\nInstructions for tasks of a kind. When one fits what is asked, call it with the Skill tool before you begin; the user starts one as /name.";
 const CHANGED: &str = "# Skills that are new or changed";
@@ -91,56 +90,40 @@ fn message(lines: BTreeMap<String, String>, gone: Vec<String>, text: &str) -> Me
     Message { effects, ..Message::attachment(Attachment::SkillList, text) }
 }
 
-impl Agent {
-    /// Tells the model of the skills before a prompt: all of them at first, then what changed.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    pub(super) async fn list_skills(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        // A sub-agent without the tool could not call one.
-        if self.settings.reminders == Reminders::Off || self.toolbox.get("Skill").is_none() {
-            return Ok(());
+impl Runs {
+    /// What the model is to be told of skills before a prompt: all of them at first, then what changed.
+    pub(super) fn news(&self, context: &Context) -> Option<Message> {
+        let mut lines = self.lines();
+        let Some(known) = told(effects(context)) else { return (!lines.is_empty()).then(|| whole(lines)) };
+        let gone = known.keys().filter(|name| !lines.contains_key(**name)).map(|name| (*name).to_owned());
+        let gone: Vec<String> = gone.collect();
+        // Use changes what is shortened; that alone is no news.
+        lines.retain(|name, line| known.get(name.as_str()).is_none_or(|old| !same(old, line)));
+        let mut parts = Vec::new();
+        if !lines.is_empty() {
+            parts.push(format!("{CHANGED}\n{}", rows(&lines)));
         }
-        let (now, _) = self.runs.settings.catalog.refresh();
-        let lines = list(&now.registry, self.runs.settings.list_budget).lines;
-        let message = match self.told_skills() {
-            None if lines.is_empty() => return Ok(()),
-            None => whole(lines),
-            Some(known) => {
-                let gone: Vec<String> =
-                    known.keys().filter(|name| !lines.contains_key(**name)).map(|name| (*name).to_owned()).collect();
-                // Use changes what is shortened; that alone is no news.
-                let is_news = |name: &str, line: &str| known.get(name).is_none_or(|old| !same(old, line));
-                let mut news = lines;
-                news.retain(|name, line| is_news(name, line));
-                let mut parts = Vec::new();
-                if !news.is_empty() {
-                    parts.push(format!("{CHANGED}\n{}", rows(&news)));
-                }
-                if !gone.is_empty() {
-                    parts.push(format!("{GONE}{}", gone.join(", ")));
-                }
-                if parts.is_empty() {
-                    return Ok(());
-                }
-                message(news, gone, &parts.join("\n"))
-            }
-        };
-        self.push(message, mailbox).await
-    }
-
-    /// What the conversation says of skills.
-    fn told_skills(&self) -> Option<BTreeMap<&str, &str>> {
-        told(self.session.context().entries().flat_map(|(_, message)| &message.effects))
+        if !gone.is_empty() {
+            parts.push(format!("{GONE}{}", gone.join(", ")));
+        }
+        (!parts.is_empty()).then(|| message(lines, gone, &parts.join("\n")))
     }
 
     /// The list as a boundary brings it along, where the model was told of skills.
-    pub(super) fn skills_again(&self) -> Option<Message> {
-        self.told_skills()?;
-        let (now, _) = self.runs.settings.catalog.refresh();
-        let lines = list(&now.registry, self.runs.settings.list_budget).lines;
+    pub(super) fn list_again(&self, context: &Context) -> Option<Message> {
+        told(effects(context))?;
+        let lines = self.lines();
         (!lines.is_empty()).then(|| whole(lines))
     }
+
+    fn lines(&self) -> BTreeMap<String, String> {
+        let (now, _) = self.settings.catalog.refresh();
+        list(&now.registry, self.settings.list_budget).lines
+    }
+}
+
+fn effects(context: &Context) -> impl Iterator<Item = &Effect> {
+    context.entries().flat_map(|(_, message)| &message.effects)
 }
 
 fn whole(lines: BTreeMap<String, String>) -> Message {

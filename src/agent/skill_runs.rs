@@ -13,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) use self::view::{Caller, View};
 use super::mailbox::Mailbox;
-use super::{Agent, Model};
+use super::{Agent, Model, Policy};
 use crate::commands::expand::{self, Piece, Values};
 use crate::commands::skill::{RunsIn, Verbosity};
 use crate::commands::{Catalog, Skill, Source as From};
 use crate::hooks::{Origin, Registration};
 use crate::message::{Attachment, Message, Outcome};
-use crate::permission::{Access, Behavior, Disk, Rule, Source};
+use crate::permission::{Access, Behavior, Disk, Rule, Source, Use};
 use crate::protocol::Event;
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
@@ -126,6 +126,15 @@ impl Runs {
     }
 }
 
+impl Policy {
+    /// What a run of the skill grants and forbids.
+    fn rules_of<'a>(&self, skill: &'a Skill, said: &str) -> Vec<(Behavior, &'a str)> {
+        let granted = skill.allowed_tools.iter().filter(|text| self.trusts(skill) && asked_for(skill, text, said));
+        let granted = granted.map(|text| (Behavior::Allow, text.as_str()));
+        granted.chain(skill.disallowed_tools.iter().map(|text| (Behavior::Deny, text.as_str()))).collect()
+    }
+}
+
 /// Folders that invoked skills opened for reading.
 pub(super) fn opened(session: &Session) -> impl Iterator<Item = PathBuf> {
     session.facts().invoked.iter().filter_map(|invoked| invoked.opened.clone())
@@ -145,6 +154,16 @@ impl Agent {
         (self.runs.settings.models)(name).map(|(model, _)| model)
     }
 
+    /// What a skill of the project needs the user's word for and has not got.
+    pub fn wants_trust(&self, name: &str) -> Vec<Use> {
+        self.runs.wants_trust(name, &self.policy)
+    }
+
+    /// What the skills of the project need the user's word for, whether they have it or not.
+    pub fn skill_uses(&self) -> Vec<Use> {
+        self.runs.uses(&self.policy)
+    }
+
     /// Why the user cannot run a skill now; none when they can.
     pub fn refuses_skill(&self, name: &str) -> Option<String> {
         self.runs.view().find(name, Caller::User).err()
@@ -153,7 +172,7 @@ impl Agent {
     /// The folder that a skill opens for reading: where it really is, and only while nothing but the skill's own can be
     /// meant by it. A project's stays in its repository, wherever links lead.
     fn opens(&self, skill: &Skill) -> Option<PathBuf> {
-        let base = skill.base().filter(|_| self.trusts(skill))?.canonicalize().ok()?;
+        let base = skill.base().filter(|_| self.policy.trusts(skill))?.canonicalize().ok()?;
         let project = &self.policy.places.project;
         let top = || project.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(project);
         let fits = match skill.source {
@@ -196,8 +215,8 @@ impl Agent {
                 self.begin_run(&skill, "", mailbox).await;
                 if self.model.name() != before.name() {
                     // What was answered until now counts for the model that did.
-                    self.turn_usage.settle(&before.spec);
-                    self.session.append(self.model_entry())?;
+                    self.spending.turn.settle(&before.spec);
+                    self.conversation.session.append(self.model_entry())?;
                 }
                 self.push_skill(&skill, &call.args, mailbox, cancel).await
             }
@@ -207,7 +226,7 @@ impl Agent {
 
     /// Takes lock, rules, hooks and model for the run; `said` is what the user, not the model, wants of it.
     async fn begin_run(&mut self, skill: &Arc<Skill>, said: &str, mailbox: &Mailbox) {
-        for (behavior, text) in self.rules_of(skill, said) {
+        for (behavior, text) in self.policy.rules_of(skill, said) {
             match Rule::parse(text) {
                 Ok(rule) => self.policy.rules.add(behavior, rule, Source::Skill),
                 Err(problem) => {
@@ -217,17 +236,17 @@ impl Agent {
             }
         }
         let mut run = Run { skill: skill.clone(), said: said.to_owned(), hooks: None, before: None };
-        if let Some(hooks) = skill.hooks.clone().filter(|_| self.trusts(skill)) {
+        if let Some(hooks) = skill.hooks.clone().filter(|_| self.policy.trusts(skill)) {
             let origin = Origin::Skill(skill.name.clone());
             let base = skill.base().map(PathBuf::from);
-            let (hooks, sealed) = (Value::Object(hooks), self.hooks_run(skill));
+            let (hooks, sealed) = (Value::Object(hooks), self.policy.hooks_run(skill));
             let (registration, problems) = self.hooking.hooks.register(origin, base, &hooks, &sealed);
             run.hooks = Some(registration);
             for problem in problems {
                 mailbox.emit(Event::Notice { text: format!("`/{}` {}: {problem}", skill.name, skill.place()) }).await;
             }
         }
-        if let Some(name) = skill.model.as_ref().filter(|_| self.trusts(skill)) {
+        if let Some(name) = skill.model.as_ref().filter(|_| self.policy.trusts(skill)) {
             match (self.runs.settings.models)(name) {
                 Ok((model, tools)) if model.name() != self.model.name() => {
                     run.before = Some((self.model.clone(), self.settings.tools.clone()));
@@ -245,13 +264,6 @@ impl Agent {
             }
         }
         self.runs.running.push(run);
-    }
-
-    /// What a run of the skill grants and forbids.
-    fn rules_of<'a>(&self, skill: &'a Skill, said: &str) -> Vec<(Behavior, &'a str)> {
-        let granted = skill.allowed_tools.iter().filter(|text| self.trusts(skill) && asked_for(skill, text, said));
-        let granted = granted.map(|text| (Behavior::Allow, text.as_str()));
-        granted.chain(skill.disallowed_tools.iter().map(|text| (Behavior::Deny, text.as_str()))).collect()
     }
 
     /// Ends the run of a skill before the turn ends: the last that began. Those before it go on.
@@ -288,7 +300,7 @@ impl Agent {
         let left: Vec<(Arc<Skill>, String)> =
             self.runs.running.iter().map(|run| (run.skill.clone(), run.said.clone())).collect();
         for (skill, said) in left {
-            for (behavior, text) in self.rules_of(&skill, &said) {
+            for (behavior, text) in self.policy.rules_of(&skill, &said) {
                 // What is no rule was told when the run began.
                 if let Ok(rule) = Rule::parse(text) {
                     self.policy.rules.add(behavior, rule, Source::Skill);
@@ -298,7 +310,7 @@ impl Agent {
         if let Some((model, tools)) = before {
             self.set_model(model, Arc::unwrap_or_clone(tools));
             mailbox.emit(Event::Model(self.model.info())).await;
-            if let Err(error) = self.session.append(self.model_entry()) {
+            if let Err(error) = self.conversation.session.append(self.model_entry()) {
                 tracing::error!(%error, "the model of the session could not be noted");
             }
         }
@@ -343,7 +355,7 @@ impl Agent {
     fn note_invoked(&mut self, skill: &Skill, text: &str) -> Result<(), session::Error> {
         let opened = self.opens(skill);
         self.policy.places.free_reads.extend(opened.clone());
-        self.session.append(EntryKind::SkillInvoked {
+        self.conversation.session.append(EntryKind::SkillInvoked {
             name: skill.name.clone(),
             path: skill.path().map(PathBuf::from),
             opened,
@@ -364,7 +376,7 @@ impl Agent {
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<(String, Vec<Message>), session::Error> {
-        let session = self.session.id().to_owned();
+        let session = self.conversation.session.id().to_owned();
         let values = Values { args, skill_dir: skill.base(), plugin_root: None, session_id: &session };
         let expanded = expand::expand(body, &values);
         let mut text = match skill.base() {
@@ -376,7 +388,7 @@ impl Agent {
             None => format!("Instructions of the skill `{}`.\n\n", skill.name),
         };
         let mut attached = Vec::new();
-        let trusted = self.trusts_text(skill, body);
+        let trusted = self.policy.trusts_text(skill, body);
         for piece in expanded.pieces {
             match piece {
                 Piece::Text(more) => text.push_str(&more),

@@ -1,13 +1,12 @@
 //! What the requests of a turn and of a session cost.
 
-use std::sync::PoisonError;
+use std::collections::HashMap;
 
-use super::{Agent, host};
+use super::Model;
 use crate::message::Usage;
-use crate::protocol::UsageInfo;
 use crate::provider::catalog::ModelSpec;
-use crate::session;
 use crate::session::entry::EntryKind;
+use crate::session::{self, Session};
 
 /// What the requests of a turn cost.
 #[derive(Debug, Clone, Copy)]
@@ -47,52 +46,47 @@ impl TurnUsage {
     }
 }
 
-impl Agent {
-    pub(super) fn record_searches(&mut self, host: &host::AgentHost<'_>) -> Result<(), session::Error> {
-        let spent = std::mem::take(&mut *host.spent.lock().unwrap_or_else(PoisonError::into_inner));
-        for usage in spent {
-            self.spend("web search", usage)?;
-        }
-        Ok(())
+/// What an agent's requests cost.
+pub(super) struct Spending {
+    pub(super) turn: TurnUsage,
+    /// Models that were in use, by name, for their prices.
+    used: HashMap<String, ModelSpec>,
+}
+
+impl Spending {
+    pub(super) fn new(model: &Model) -> Spending {
+        let mut spending = Spending { turn: TurnUsage::default(), used: HashMap::new() };
+        spending.know(model.name(), &model.spec);
+        spending
     }
 
-    /// Notes what a request cost whose answer is no reply of the conversation.
-    pub(super) fn spend(&mut self, what: &str, usage: Usage) -> Result<(), session::Error> {
-        let (model, spec) = (self.model.name(), self.model.spec.clone());
-        self.spend_of(what, model, &spec, usage)
+    /// Remembers the prices of a model.
+    pub(super) fn know(&mut self, model: String, spec: &ModelSpec) {
+        self.used.insert(model, spec.clone());
     }
 
-    /// Notes what a request to some model cost.
-    pub(super) fn spend_of(
+    /// Notes what a request to some model cost whose answer is no reply of the conversation.
+    pub(super) fn note(
         &mut self,
+        session: &mut Session,
         what: &str,
-        model: String,
-        spec: &ModelSpec,
+        (model, spec): (String, &ModelSpec),
         usage: Usage,
     ) -> Result<(), session::Error> {
-        self.turn_usage.add_beside(spec, &usage);
-        self.session.append(EntryKind::Spent { what: what.into(), model, usage })?;
+        self.turn.add_beside(spec, &usage);
+        session.append(EntryKind::Spent { what: what.into(), model, usage })?;
         Ok(())
     }
 
-    /// What the turn under way cost so far; none where a model has no price.
-    pub(super) fn turn_cost(&self) -> Option<f64> {
-        let replies = self.model.spec.cost(&self.turn_usage.replies);
-        replies.zip(self.turn_usage.beside_cost).map(|(replies, beside)| replies + beside)
+    /// What the turn under way cost so far, with replies of this model; none where a model has no price.
+    pub(super) fn turn_cost(&self, spec: &ModelSpec) -> Option<f64> {
+        let replies = spec.cost(&self.turn.replies);
+        replies.zip(self.turn.beside_cost).map(|(replies, beside)| replies + beside)
     }
 
-    /// Where the window stands, and what the session cost.
-    pub fn usage_info(&self) -> UsageInfo {
-        let facts = self.session.facts();
-        let costs = facts.usage_by_model().into_iter().map(|(name, usage)| self.used.get(&name)?.cost(&usage));
-        let (left, fullness) = self.fullness();
-        UsageInfo {
-            total: facts.usage(),
-            cost_usd: costs.sum(),
-            context: self.used(),
-            window: self.model.spec.window,
-            left,
-            fullness,
-        }
+    /// What the session cost; none where a model has no price.
+    pub(super) fn session_cost(&self, session: &Session) -> Option<f64> {
+        let usage = session.facts().usage_by_model().into_iter();
+        usage.map(|(name, usage)| self.used.get(&name)?.cost(&usage)).sum()
     }
 }

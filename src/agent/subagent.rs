@@ -71,22 +71,22 @@ impl Agent {
         }
         // Both may have been put into the log without a word.
         self.family.set_mode(self.mode());
-        self.family.set_thinking(self.session.facts().thinking);
+        self.family.set_thinking(self.conversation.session.facts().thinking);
         let mut policy = self.policy.clone();
-        policy.places.cwd = self.session.context().cwd().to_path_buf();
+        policy.places.cwd = self.conversation.context().cwd().to_path_buf();
         let opening =
-            self.session.context().entries().map(|(_, message)| message).find(|message| prompt::opens(message));
+            self.conversation.context().entries().map(|(_, message)| message).find(|message| prompt::opens(message));
         Some(Launcher {
             model: self.model.clone(),
             policy,
-            settings: Settings { thinking: self.thinking_below(), ..self.settings.clone() },
+            settings: Settings { thinking: self.thinking.below(&self.settings.thinking), ..self.settings.clone() },
             toolbox: self.toolbox.clone(),
             grants: self.grants.clone(),
             hooks: self.hooking.hooks.branch(),
-            git: self.git.known(),
-            date: self.date.clone(),
+            git: self.conversation.git.known(),
+            date: self.conversation.date.clone(),
             clock: self.clock,
-            transcripts: self.session.transcripts(),
+            transcripts: self.conversation.session.transcripts(),
             opening: opening.cloned(),
             definitions: self.family.definitions.clone(),
             skills: self.runs.settings.clone(),
@@ -155,12 +155,12 @@ impl Launcher {
             failure: None,
             model: (child.model.name(), child.model.spec.clone()),
         };
-        let spent = child.session.facts().spent.len();
+        let spent = child.conversation.session.facts().spent.len();
         watch.tell(Step::Started).await;
         let prompt = Prompt::new(launch.prompt);
         let run = Box::pin(child.work(prompt, &definition.skills, &below, &cancel));
         let end = watch.over(run, inbox, &mut standing, definition).await;
-        for spent in &child.session.facts().spent[spent..] {
+        for spent in &child.conversation.session.facts().spent[spent..] {
             watch.spent(spent.model.clone(), spent.usage);
         }
         watch.tell(Step::Done { end }).await;
@@ -260,8 +260,11 @@ impl Launcher {
         let plan = self.plan.as_deref().map(|plan| plan::of_sub_agent(plan, id));
         let above = Above { agent: definition.name.clone(), plan, words: self.words.clone() };
         child.family.above = Some(above);
-        let worker =
-            Worker { id: id.to_owned(), kind: definition.name.clone(), transcript: child.session.log().to_path_buf() };
+        let worker = Worker {
+            id: id.to_owned(),
+            kind: definition.name.clone(),
+            transcript: child.conversation.session.log().to_path_buf(),
+        };
         child.hooking = Hooking::new(self.hooks.branch());
         child.hooking.worker = Some(worker);
         Launcher::add_hooks(definition, &mut child.hooking.hooks);
@@ -316,13 +319,13 @@ impl Agent {
         opening: Option<&Arc<Message>>,
     ) -> Result<(), session::Error> {
         if self.mode() != mode {
-            self.session.append(EntryKind::ModeChanged { mode })?;
+            self.conversation.session.append(EntryKind::ModeChanged { mode })?;
         }
-        if self.session.facts().thinking != thinking {
-            self.session.append(EntryKind::ThinkingChanged { level: thinking })?;
+        if self.conversation.session.facts().thinking != thinking {
+            self.conversation.session.append(EntryKind::ThinkingChanged { level: thinking })?;
         }
-        if let Some(message) = opening.filter(|_| self.session.is_empty()) {
-            self.session.append(EntryKind::Message { message: message.clone() })?;
+        if let Some(message) = opening.filter(|_| self.conversation.session.is_empty()) {
+            self.conversation.session.append(EntryKind::Message { message: message.clone() })?;
         }
         Ok(())
     }

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use super::Agent;
-use super::mailbox::{Mailbox, Prompt};
+use super::Model;
+use super::mailbox::Prompt;
 use crate::message::{Block, Kind, Message, Role, Wire};
-use crate::protocol::{self, Event, ThinkingInfo};
+use crate::protocol::ThinkingInfo;
 use crate::provider::Thinking as Parameter;
 use crate::provider::catalog::{ModelSpec, ThinkingParam, ThinkingStyle};
-use crate::session;
-use crate::session::entry::EntryKind;
 use crate::thinking::{Abilities, Asked, Effective, Found, Level, Override, Settings, effective};
 
 /// What of thinking is not in the log: it does not outlive the turn.
@@ -33,81 +31,69 @@ impl Thinking {
     pub(super) fn begin(&mut self) {
         (self.keyword, self.turn) = (None, None);
     }
-}
 
-impl Agent {
     /// Looks for keywords in what the user typed, and at what came with it. A prompt that steers takes the place of the
     /// earlier one.
-    pub(super) fn note_thinking(&mut self, prompt: &Prompt) {
-        if let Some(found) = self.settings.thinking.keywords.find(prompt.typed()) {
-            self.thinking.keyword = Some(found);
+    pub(super) fn note(&mut self, prompt: &Prompt, settings: &Settings) {
+        if let Some(found) = settings.keywords.find(prompt.typed()) {
+            self.keyword = Some(found);
         }
-        self.thinking.turn = prompt.thinking.or(self.thinking.turn);
+        self.turn = prompt.thinking.or(self.turn);
     }
 
-    /// The settings of those that this agent launches: what was asked for with the prompt holds for them, too. A word in
-    /// it is meant for the agent that reads it.
-    pub(super) fn thinking_below(&self) -> Settings {
-        let settings = self.settings.thinking.clone();
-        Settings { flag: self.thinking.turn.or(settings.flag), ..settings }
-    }
-
-    /// What counts for a message with this keyword, that came with this.
-    fn effective(&self, keyword: Option<&Found>, turn: Option<Override>) -> Effective {
-        let asked = Asked { keyword, session: self.session.facts().thinking, turn };
-        effective(&asked, &self.settings.thinking, &abilities(&self.model.spec, self.model.provider.wire()))
-    }
-
-    /// The parameters that a request would be sent with now.
-    pub(super) fn thinking_now(&self) -> Parameter {
-        let effective = self.effective(self.thinking.keyword.as_ref(), self.thinking.turn);
-        parameter(&effective, &self.model.spec, self.settings.thinking.interleaved)
+    /// The settings of sub-agents: what was asked for with the prompt holds for them, too. A word in it is meant for the
+    /// agent that reads it.
+    pub(super) fn below(&self, settings: &Settings) -> Settings {
+        Settings { flag: self.turn.or(settings.flag), ..settings.clone() }
     }
 
     /// The parameters of the next request of the turn. Where the wire refuses a change while calls are being answered, they
     /// stay as they were until these are.
-    pub(super) fn thinking_of_request(&mut self, messages: &[Arc<Message>]) -> Parameter {
-        match &self.thinking.sent {
-            Some(sent) if self.model.spec.thinking_per_turn && answers_calls(messages) => sent.clone(),
+    pub(super) fn of_request(&mut self, messages: &[Arc<Message>], choice: &Choice<'_>) -> Parameter {
+        let spec = &choice.model.spec;
+        match &self.sent {
+            Some(sent) if spec.thinking_per_turn && answers_calls(messages) => sent.clone(),
             _ => {
-                let now = self.thinking_now();
-                self.thinking.sent = Some(now.clone());
+                let effective = choice.effective(self.keyword.as_ref(), self.turn);
+                let now = parameter(&effective, spec, choice.settings.interleaved);
+                self.sent = Some(now.clone());
                 now
             }
         }
     }
+}
+
+/// What a level is chosen from besides the prompt.
+pub(super) struct Choice<'a> {
+    pub(super) settings: &'a Settings,
+    /// What the user chose for the session.
+    pub(super) session: Option<Level>,
+    pub(super) model: &'a Model,
+}
+
+impl Choice<'_> {
+    fn abilities(&self) -> Abilities {
+        abilities(&self.model.spec, self.model.provider.wire())
+    }
+
+    /// What counts for a message with this keyword, that came with this.
+    fn effective(&self, keyword: Option<&Found>, turn: Option<Override>) -> Effective {
+        effective(&Asked { keyword, session: self.session, turn }, self.settings, &self.abilities())
+    }
 
     /// How hard the next prompt is thought about, for front ends.
-    pub fn thinking_info(&self) -> ThinkingInfo {
+    pub(super) fn info(&self) -> ThinkingInfo {
         let Effective { level, asked, budget, source, .. } = self.effective(None, None);
         ThinkingInfo {
             level,
             asked,
             source,
             budget,
-            session: self.session.facts().thinking,
-            supported: abilities(&self.model.spec, self.model.provider.wire()).supported,
-            locked: self.settings.thinking.environment.variable().map(str::to_owned),
-            keywords: self.settings.thinking.keywords.clone(),
+            session: self.session,
+            supported: self.abilities().supported,
+            locked: self.settings.environment.variable().map(str::to_owned),
+            keywords: self.settings.keywords.clone(),
         }
-    }
-
-    /// Tells the front ends how hard the next prompt is thought about.
-    pub async fn tell_thinking(&self, mailbox: &Mailbox) {
-        mailbox.emit(Event::Thinking(protocol::Thinking::Level(self.thinking_info()))).await;
-    }
-
-    /// Chooses a level for the session, or takes the choice back, and says so.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    pub async fn set_thinking(&mut self, level: Option<Level>, mailbox: &Mailbox) -> Result<(), session::Error> {
-        if level != self.session.facts().thinking {
-            self.session.append(EntryKind::ThinkingChanged { level })?;
-        }
-        self.family.set_thinking(level);
-        self.tell_thinking(mailbox).await;
-        Ok(())
     }
 }
 

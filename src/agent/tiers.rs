@@ -37,30 +37,33 @@ enum Quotes {
     Summary,
 }
 
-impl Agent {
+/// One try of a compaction, for the tiers.
+pub(super) struct Attempt<'a> {
+    pub(super) agent: &'a mut Agent,
+    pub(super) wish: &'a Wish,
+    pub(super) mailbox: &'a Mailbox,
+    pub(super) cancel: &'a CancellationToken,
+}
+
+impl Attempt<'_> {
     /// Asks the tiers in turn.
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(super) async fn propose(
-        &mut self,
-        wish: &Wish,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<Proposal, session::Error> {
-        if let Some(candidate) = self.propose_notes(wish, cancel).await? {
+    pub(super) async fn propose(&mut self) -> Result<Proposal, session::Error> {
+        if let Some(candidate) = self.propose_notes().await? {
             return Ok(Proposal::Candidate(Box::new(candidate)));
         }
-        if let Some(candidate) = self.propose_remote(wish, mailbox, cancel).await? {
+        if let Some(candidate) = self.propose_remote().await? {
             return Ok(Proposal::Candidate(Box::new(candidate)));
         }
-        self.propose_full(wish, mailbox, cancel).await
+        self.propose_full().await
     }
 
     /// What stands before a summary, and what both weigh with what is put back at most.
     async fn brings(&mut self, summary: &Message) -> (Vec<Arc<Message>>, u64) {
-        let opening = self.reopening().await;
-        let brought = weight(&opening, summary) + self.most_restored();
+        let opening = self.agent.reopening().await;
+        let brought = weight(&opening, summary) + self.agent.most_restored();
         (opening, brought)
     }
 
@@ -68,21 +71,20 @@ impl Agent {
     fn candidate(
         &self,
         tier: &str,
-        wish: &Wish,
         keep_from: Seq,
         mut opening: Vec<Arc<Message>>,
         summary: Message,
         quotes: Quotes,
     ) -> Candidate {
-        let settings = &self.settings.compact;
-        let archived = digest::plan_from(self.session.context(), keep_from, settings.keep_recent_results)
+        let settings = &self.agent.settings.compact;
+        let archived = digest::plan_from(self.agent.conversation.context(), keep_from, settings.keep_recent_results)
             .map(|plan| plan.archived(settings.tool_output.heuristic_chars));
-        let restored = self.restored(keep_from, archived.as_ref().map_or(&[], |archived| &archived.calls));
+        let restored = self.agent.restored(keep_from, archived.as_ref().map_or(&[], |archived| &archived.calls));
         if quotes == Quotes::Opening {
             opening.extend(self.quotes(keep_from, weight(&opening, &summary) + restored.tokens()));
         }
         let mut boundary = Boundary {
-            trigger: wish.trigger,
+            trigger: self.wish.trigger,
             tier: tier.into(),
             keep_from,
             opening,
@@ -96,8 +98,12 @@ impl Agent {
 
     /// The user's own words that leave with a boundary, as many as fit beside so many tokens that it brings along.
     fn quotes(&self, keep_from: Seq, brought: u64) -> Option<Arc<Message>> {
-        let context = self.session.context();
-        summary::history(context, keep_from, candidate::words(context, &self.compaction.driver, brought, keep_from))
+        let context = self.agent.conversation.context();
+        summary::history(
+            context,
+            keep_from,
+            candidate::words(context, &self.agent.compaction.driver, brought, keep_from),
+        )
     }
 }
 

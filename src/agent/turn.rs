@@ -31,10 +31,10 @@ impl Agent {
     pub async fn turn(&mut self, prompt: Prompt, mailbox: &Mailbox, cancel: &CancellationToken) -> TurnEnd {
         let started = (self.clock)();
         mailbox.take_waited();
-        self.turn_usage = TurnUsage::default();
+        self.spending.turn = TurnUsage::default();
         mailbox.emit(Event::Turn(Turn::Started)).await;
         let text = prompt.text.clone();
-        let before = self.session.next_seq();
+        let before = self.conversation.session.next_seq();
         let end = match Box::pin(self.run_turn(prompt, mailbox, cancel)).await {
             Ok(end) => end,
             Err(failure) => {
@@ -46,8 +46,8 @@ impl Agent {
         // Whoever thinks about a question does not keep the agent at work.
         let worked = (self.clock)().duration_since(started).saturating_sub(mailbox.take_waited());
         let millis = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
-        let usage = self.turn_usage.total();
-        let cost_usd = self.turn_cost();
+        let usage = self.spending.turn.total();
+        let cost_usd = self.spending.turn_cost(&self.model.spec);
         self.end_runs(mailbox).await;
         mailbox.emit(Event::Turn(Turn::Ended { end, usage, cost_usd, millis })).await;
         end
@@ -57,8 +57,8 @@ impl Agent {
     /// they must not be typed twice, nor sent twice.
     async fn give_up(&mut self, failure: &Failure, before: Seq, typed: String, mailbox: &Mailbox) {
         let advice = failure.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
-        let since: Vec<_> = self.session.context().entries().filter(|(seq, _)| *seq >= before).collect();
-        let answered = self.turn_usage.answered;
+        let since: Vec<_> = self.conversation.context().entries().filter(|(seq, _)| *seq >= before).collect();
+        let answered = self.spending.turn.answered;
         let prompts: Vec<_> = since.iter().filter(|(_, message)| message.kind == Kind::Prompt).collect();
         let first = prompts.first().map(|(seq, _)| *seq);
         let logged: Vec<String> = prompts.iter().map(|(_, message)| message.text()).collect();
@@ -66,7 +66,7 @@ impl Agent {
         let restore = (!answered).then_some(restore);
         if let Some(to) = first.filter(|_| !answered) {
             // A log that cannot be written keeps the prompt, which does less harm than the failure to say why.
-            if self.session.append(EntryKind::Rewind { to }).is_ok() {
+            if self.conversation.session.append(EntryKind::Rewind { to }).is_ok() {
                 let text = "not answered; the prompt left the conversation".into();
                 mailbox.emit(Event::Item(Item::Note { text })).await;
             }
@@ -76,7 +76,7 @@ impl Agent {
 
     /// Says what became of the session on disk.
     async fn watch_session(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        for text in self.session.watch()? {
+        for text in self.conversation.session.watch()? {
             mailbox.emit(Event::Notice { text }).await;
         }
         Ok(())
@@ -86,9 +86,10 @@ impl Agent {
         let name =
             serde_json::to_value(end).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
         let closed = self
+            .conversation
             .session
-            .append(EntryKind::TurnEnded { end: name, usage: self.turn_usage.replies })
-            .and_then(|_| self.session.sync());
+            .append(EntryKind::TurnEnded { end: name, usage: self.spending.turn.replies })
+            .and_then(|_| self.conversation.session.sync());
         let closed = match closed {
             Ok(()) => self.watch_session(mailbox).await,
             Err(error) => Err(error),
@@ -119,7 +120,13 @@ impl Agent {
         let args = prompt.skill.as_ref().map(|call| call.args.clone()).unwrap_or_default();
         self.open_turn()?;
         self.open_conversation(mailbox, cancel).await?;
-        self.list_skills(mailbox).await?;
+        // A sub-agent without the tool could not call a skill.
+        if self.settings.reminders == Reminders::On
+            && self.toolbox.get("Skill").is_some()
+            && let Some(news) = self.runs.news(self.conversation.context())
+        {
+            self.push(news, mailbox).await?;
+        }
         self.deliver_pending(mailbox).await?;
         self.thinking.begin();
         self.push_submitted(prompt, context, mailbox).await?;
@@ -221,11 +228,11 @@ impl Agent {
             return Ok(());
         }
         self.remind_of_plan(mailbox).await?;
-        let changed = self.watch.changed(self.session.context().seen());
+        let changed = self.conversation.changed_files();
         if !changed.is_empty() {
             self.push(Message::reminder(&reminder::changed_files(&changed)), mailbox).await?;
         }
-        let recall = reminder::todos(&self.session.context().messages(), self.session.context().todos());
+        let recall = reminder::todos(&self.conversation.context().messages(), self.conversation.context().todos());
         if let Some(recall) = recall {
             self.push(recall, mailbox).await?;
         }
@@ -252,20 +259,20 @@ impl Agent {
     /// Begins a turn in the log, with what its usage and its rules go back to.
     fn open_turn(&mut self) -> Result<(), session::Error> {
         let (model, project) = (self.model.name(), self.policy.places.project.clone());
-        if self.session.facts().model.as_ref() != Some(&model) {
-            self.session.append(self.model_entry())?;
+        if self.conversation.session.facts().model.as_ref() != Some(&model) {
+            self.conversation.session.append(self.model_entry())?;
         }
-        if !self.policy.trust.is_empty() && !self.session.facts().trust.contains(&project) {
-            self.session.append(EntryKind::Trusted { folder: project })?;
+        if !self.policy.trust.is_empty() && !self.conversation.session.facts().trust.contains(&project) {
+            self.conversation.session.append(EntryKind::Trusted { folder: project })?;
         }
-        self.session.append(EntryKind::TurnStarted)?;
+        self.conversation.session.append(EntryKind::TurnStarted)?;
         Ok(())
     }
 
     /// Puts a message into the log, then on the screen.
     pub(super) async fn push(&mut self, message: Message, mailbox: &Mailbox) -> Result<(), session::Error> {
         let message = Arc::new(message);
-        let seq = self.session.append(EntryKind::Message { message: message.clone() })?;
+        let seq = self.conversation.session.append(EntryKind::Message { message: message.clone() })?;
         mailbox.emit(Event::Item(Item::Message { seq, message })).await;
         self.note_decided(mailbox).await
     }
@@ -290,10 +297,15 @@ impl Agent {
     }
 
     pub(super) fn request(&mut self) -> Request {
-        let messages = self.session.context().messages();
-        let thinking = self.thinking_of_request(&messages);
+        let messages = self.conversation.context().messages();
+        let choice = thinking::Choice {
+            settings: &self.settings.thinking,
+            session: self.conversation.session.facts().thinking,
+            model: &self.model,
+        };
+        let thinking = self.thinking.of_request(&messages, &choice);
         let messages = thinking::without_foreign_wire(messages, &self.model.provider_name);
-        let media = self.media.of(&messages, self.session.store());
+        let media = self.conversation.media.of(&messages, self.conversation.session.store());
         Request {
             model: self.model.id.clone(),
             system: self.system.clone(),
@@ -303,7 +315,7 @@ impl Agent {
             max_output: self.room_for_output(),
             thinking,
             purpose: self.family.purpose(),
-            cache_key: self.session.id().to_owned(),
+            cache_key: self.conversation.session.id().to_owned(),
             web_search: None,
         }
     }

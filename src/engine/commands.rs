@@ -92,7 +92,7 @@ impl Engine {
     async fn replace(&mut self, session: crate::session::Session, reason: EndReason) {
         let (now, before_plan) = (self.agent.mode(), self.agent.mode_before_plan());
         self.session_ended(reason).await;
-        if let Err(error) = self.agent.session.sync() {
+        if let Err(error) = self.agent.conversation.session.sync() {
             self.fail(error).await;
         }
         let mode = match session.facts().mode.filter(|_| !session.is_empty()) {
@@ -103,9 +103,9 @@ impl Engine {
         self.agent.take_session(session, open::git_status(&self.setup, &self.loaded));
         // Where plan mode was entered from goes along with it.
         let modes = if mode == Mode::Plan { vec![before_plan, mode] } else { vec![mode] };
-        if !self.agent.session.read_only() && mode != self.agent.mode() {
+        if !self.agent.conversation.session.read_only() && mode != self.agent.mode() {
             for mode in modes {
-                if let Err(error) = self.agent.session.append(EntryKind::ModeChanged { mode }) {
+                if let Err(error) = self.agent.conversation.session.append(EntryKind::ModeChanged { mode }) {
                     self.fail(error).await;
                 }
             }
@@ -118,7 +118,7 @@ impl Engine {
             Ok(id) => id,
             Err(error) => return self.fail(error).await,
         };
-        if id == self.agent.session.id() {
+        if id == self.agent.conversation.session.id() {
             return self.tell("That is this session.").await;
         }
         if let Err(text) = open::same_folder(&self.setup, &id) {
@@ -155,7 +155,7 @@ impl Engine {
     }
 
     pub(super) async fn take_model(&mut self, model: Model) {
-        let session = &mut self.agent.session;
+        let session = &mut self.agent.conversation.session;
         if !session.is_empty()
             && !session.read_only()
             && let Err(error) = session.append(EntryKind::ModelChanged { model: model.name(), borrowed: false })
@@ -208,6 +208,7 @@ impl Engine {
                     Some(file) => config::grant::revoke(&file, behavior, text).map_err(|problem| problem.to_string()),
                     None => self
                         .agent
+                        .conversation
                         .session
                         .append(EntryKind::Revoked { rule: text.to_owned() })
                         .map(|_| true)
@@ -268,7 +269,7 @@ impl Engine {
         if let Some(variable) = info.locked {
             return self.fail(format!("The level is locked by {variable}; start without it to choose another.")).await;
         }
-        if self.agent.session.read_only() {
+        if self.agent.conversation.session.read_only() {
             return self.fail("This session is open to read only: nothing is asked in it.").await;
         }
         self.set_thinking(level).await;
@@ -276,7 +277,7 @@ impl Engine {
     }
 
     async fn compact(&mut self, args: &str, inbox: &mut Inbox) {
-        if self.agent.session.read_only() {
+        if self.agent.conversation.session.read_only() {
             return self.fail("This session is open to read only: it cannot be compacted.").await;
         }
         let (verb, rest) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
@@ -354,21 +355,21 @@ impl Engine {
         if title.is_empty() {
             return self.fail("Which title? As in `/rename parser rewrite`.").await;
         }
-        match self.agent.session.append(EntryKind::Title { title: title.to_owned() }) {
+        match self.agent.conversation.session.append(EntryKind::Title { title: title.to_owned() }) {
             Ok(_) => self.tell(format!("The session is called “{title}” now.")).await,
             Err(error) => self.fail(error).await,
         }
     }
 
     async fn list_prompts(&self) {
-        let prompts = lists::prompts(&self.agent.session);
+        let prompts = lists::prompts(&self.agent.conversation.session);
         self.mailbox.emit(Event::Listed(Listed::Prompts(prompts))).await;
     }
 
     async fn put_back(&mut self, how: Restore) {
         let done = match how {
-            Restore::Undo => self.agent.session.undo(),
-            Restore::Redo => self.agent.session.redo(),
+            Restore::Undo => self.agent.conversation.session.undo(),
+            Restore::Redo => self.agent.conversation.session.redo(),
             Restore::Rewind => return,
         };
         match done {
@@ -376,7 +377,9 @@ impl Engine {
             Err(session::Error::Nothing(what)) => {
                 let mut lines = vec![format!("There is nothing to {what}.")];
                 if how == Restore::Undo {
-                    lines.extend(self.agent.session.commands_left().iter().map(|command| not_undone(command)));
+                    lines.extend(
+                        self.agent.conversation.session.commands_left().iter().map(|command| not_undone(command)),
+                    );
                 }
                 self.tell(lines.join("\n")).await;
             }
@@ -397,7 +400,7 @@ impl Engine {
                 }
                 if rewound.conversation {
                     self.mailbox.emit(Event::Item(Item::Rewound { to, prompt: rewound.prompt })).await;
-                    self.mailbox.emit(Event::Todos { items: self.agent.session.context().todos().to_vec() }).await;
+                    self.mailbox.emit(Event::Todos { items: self.agent.conversation.context().todos().to_vec() }).await;
                 }
                 self.mailbox.emit(Event::Usage(self.agent.usage_info())).await;
             }
@@ -407,7 +410,7 @@ impl Engine {
 
     async fn export(&mut self, args: &str) {
         let path = if args.is_empty() {
-            PathBuf::from(format!("session-{}.md", &self.agent.session.id()[..8]))
+            PathBuf::from(format!("session-{}.md", &self.agent.conversation.session.id()[..8]))
         } else {
             PathBuf::from(args)
         };
@@ -416,7 +419,11 @@ impl Engine {
             _ => self.setup.project.join(path),
         };
         let json = path.extension().is_some_and(|extension| extension == "json");
-        let text = if json { self.agent.session.to_json() } else { self.agent.session.to_markdown() };
+        let text = if json {
+            self.agent.conversation.session.to_json()
+        } else {
+            self.agent.conversation.session.to_markdown()
+        };
         let written = text.map_err(|error| error.to_string()).and_then(|text| {
             let mut file = session::export_file(&path, Overwrite::Never)
                 .map_err(|error| format!("cannot write {}: {error}", path.display()))?;

@@ -71,8 +71,8 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     };
     let mode = start_mode(&setup, &loaded, &session)?;
     let mut agent = Agent::new(session, parts);
-    if mode != agent.mode() && !agent.session.read_only() {
-        agent.session.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
+    if mode != agent.mode() && !agent.conversation.session.read_only() {
+        agent.conversation.session.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
     }
     let idle = settings.idle;
     let mut engine = Engine { agent, models, loaded, setup, mailbox, probing, catalog, trust_asked: false, idle };
@@ -350,14 +350,14 @@ impl Engine {
         }
         self.agent.policy.trust.agree(&uses);
         self.remember_trust(Extent::All, &uses).await;
-        if self.agent.session.is_empty() {
+        if self.agent.conversation.session.is_empty() {
             let definitions = definitions(&self.setup.paths, &self.setup.project, &self.agent.policy.trust);
             self.agent.set_definitions(definitions);
         }
         for text in self.take_settings() {
             mailbox.emit(Event::Notice { text }).await;
         }
-        match choose_model(&self.setup, &self.loaded, &self.models, &self.agent.session) {
+        match choose_model(&self.setup, &self.loaded, &self.models, &self.agent.conversation.session) {
             Ok(Some(model)) => {
                 self.probing = false;
                 self.take_model(model).await;
@@ -366,8 +366,8 @@ impl Engine {
             Ok(None) => self.take_model(self.agent.model.clone()).await,
             Err(text) => mailbox.emit(Event::Error { text, restore: None }).await,
         }
-        match start_mode(&self.setup, &self.loaded, &self.agent.session) {
-            Ok(mode) if self.agent.session.is_empty() => {
+        match start_mode(&self.setup, &self.loaded, &self.agent.conversation.session) {
+            Ok(mode) if self.agent.conversation.session.is_empty() => {
                 if let Err(error) = self.agent.set_mode(mode, &mailbox).await {
                     self.fail(error).await;
                 }

@@ -39,7 +39,7 @@ impl<'a> Look<'a> {
         catalog: &'a Arc<Catalog>,
         agent: &mut Agent,
     ) -> Look<'a> {
-        let session = Reading::Log(agent.session.id().to_owned());
+        let session = Reading::Log(agent.conversation.session.id().to_owned());
         Look { setup, loaded, models, catalog, agent: agent.snapshot(), session }
     }
 

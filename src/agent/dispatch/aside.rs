@@ -22,7 +22,7 @@ impl Agent {
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<ToolResult, session::Error> {
-        let id = CallId::nth(self.session.next_call());
+        let id = CallId::nth(self.conversation.session.next_call());
         let call = ToolCall { id: id.clone(), name: tool.into(), input, invalid: None, wire: None };
         let shown = Message::reply(vec![Block::ToolCall(call.clone())]);
         self.push(Message { agent_visible: false, ..shown }, mailbox).await?;

@@ -52,7 +52,7 @@ impl Agent {
             dirs: self.dirs(),
             home: self.settings.user_home.clone(),
             settings: self.settings.tools.clone(),
-            store: self.session.store().clone(),
+            store: self.conversation.session.store().clone(),
             cancel,
         })
     }

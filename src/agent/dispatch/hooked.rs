@@ -253,7 +253,7 @@ impl Agent {
             self.report(&outcome, mailbox).await?;
             if let Some(path) = call.target.filter(|_| !outcome.reports.is_empty()) {
                 // A formatter that ran as a hook belongs to the change: undo takes both back.
-                self.session.after_hook(&path)?;
+                self.conversation.session.after_hook(&path)?;
             }
             for text in outcome.block.into_iter().chain(outcome.context) {
                 let text = format!("About the {} call {}:\n\n{text}", call.call.name, call.call.id);

@@ -47,12 +47,12 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Vec<Done>, session::Error> {
         // The runs own what they look at, so that the session can be written while they go on.
-        let context = self.session.context();
+        let context = self.conversation.context();
         let (dirs, seen, todos) = (self.dirs(), context.seen().clone(), context.todos().to_vec());
         let plan = self.open_plan();
         let (words, mut heard) = mpsc::unbounded_channel();
         let (store, settings, mut host, user_home) = (
-            self.session.store().clone(),
+            self.conversation.session.store().clone(),
             self.settings.tools.clone(),
             self.host(mailbox, cancel),
             self.settings.user_home.clone(),

@@ -39,7 +39,7 @@ impl Agent {
     }
 
     fn knows(&self, skill: &Skill) -> bool {
-        self.session.facts().invoked.iter().any(|invoked| invoked.name == skill.name)
+        self.conversation.session.facts().invoked.iter().any(|invoked| invoked.name == skill.name)
     }
 
     async fn preload_one(
@@ -58,7 +58,7 @@ impl Agent {
             }
         };
         // One that is none is told where the skill is checked. A skill that runs as this agent may have brought the same.
-        let rules = self.rules_of(skill, "").into_iter();
+        let rules = self.policy.rules_of(skill, "").into_iter();
         let entries: Vec<Entry> = rules
             .filter_map(|(behavior, text)| {
                 Some(Entry { behavior, rule: Rule::parse(text).ok()?, source: Source::Skill })

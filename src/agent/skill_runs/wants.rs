@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::agent::Agent;
+use super::Runs;
+use crate::agent::Policy;
 use crate::commands::expand;
 use crate::commands::{Skill, Source as From};
 use crate::hooks;
@@ -10,20 +11,22 @@ use crate::permission::{Bound, Use};
 use crate::stdx::ansi::shown;
 use crate::stdx::sealed::Sealed;
 
-impl Agent {
+impl Runs {
     /// What a skill of the project needs the user's word for and has not got.
-    pub fn wants_trust(&self, name: &str) -> Vec<Use> {
-        let now = self.runs.settings.catalog.current();
+    pub(in crate::agent) fn wants_trust(&self, name: &str, policy: &Policy) -> Vec<Use> {
+        let now = self.settings.catalog.current();
         let Some((_, skill)) = now.named(name) else { return Vec::new() };
-        self.uses_of(skill).into_iter().filter(|used| !self.policy.trust.covers(used)).collect()
+        policy.uses_of(skill).into_iter().filter(|used| !policy.trust.covers(used)).collect()
     }
 
     /// What the skills of the project need the user's word for, whether they have it or not.
-    pub fn skill_uses(&self) -> Vec<Use> {
-        let now = self.runs.settings.catalog.current();
-        now.skills.iter().flat_map(|(skill, _)| self.uses_of(skill)).collect()
+    pub(in crate::agent) fn uses(&self, policy: &Policy) -> Vec<Use> {
+        let now = self.settings.catalog.current();
+        now.skills.iter().flat_map(|(skill, _)| policy.uses_of(skill)).collect()
     }
+}
 
+impl Policy {
     fn uses_of(&self, skill: &Skill) -> Vec<Use> {
         let mut uses = self.granted_by(skill);
         if skill.source == From::ProjectSettings {
@@ -53,8 +56,7 @@ impl Agent {
             add("hooks", line, format!("{place}{given}"), runs);
         }
         // Its own folder in the project is read like any other; another place is opened with it.
-        let own =
-            skill.path().and_then(|path| path.parent()).filter(|own| own.starts_with(&self.policy.places.project));
+        let own = skill.path().and_then(|path| path.parent()).filter(|own| own.starts_with(&self.places.project));
         let real = skill.base().and_then(|base| base.canonicalize().ok());
         if let Some(real) = real.filter(|real| own.is_none_or(|own| !real.starts_with(own))) {
             add("folder", format!("/{} reads {} unasked", skill.name, real.display()), place.clone(), Bound::default());
@@ -67,7 +69,7 @@ impl Agent {
         let given = Value::Object(skill.hooks.clone()?);
         let (hooks, _) = hooks::Definitions::read(&given);
         let commands = hooks.all().map(|(_, _, hook)| hook.command.as_str());
-        let runs = Bound::commands(&self.policy.places.project, commands);
+        let runs = Bound::commands(&self.places.project, commands);
         Some((given, hooks, runs))
     }
 
@@ -82,18 +84,18 @@ impl Agent {
         let commands = expand::commands(body);
         let place = skill.place();
         let bound = format!("{place}{commands:?}");
-        let runs = Bound::commands(&self.policy.places.project, commands.iter().map(String::as_str));
+        let runs = Bound::commands(&self.places.project, commands.iter().map(String::as_str));
         let line = format!("commands that /{} runs at once ({place}): {}", skill.name, commands.join("; "));
         (!commands.is_empty()).then(|| Use::running(format!("commands of {place}"), shown(&line), &bound, &runs))
     }
 
     pub(super) fn trusts(&self, skill: &Skill) -> bool {
-        self.granted_by(skill).iter().all(|used| self.policy.trust.covers(used))
+        self.granted_by(skill).iter().all(|used| self.trust.covers(used))
     }
 
     /// Whether the commands in this very text may run.
     pub(super) fn trusts_text(&self, skill: &Skill, body: &str) -> bool {
         let used = self.run_by(skill, body).filter(|_| skill.source == From::ProjectSettings);
-        used.is_none_or(|used| self.policy.trust.covers(&used))
+        used.is_none_or(|used| self.trust.covers(&used))
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{Proposal, Quotes, Wish};
+use super::{Attempt, Proposal, Quotes};
 use crate::agent::mailbox::Mailbox;
-use crate::agent::{Agent, Model, thinking};
+use crate::agent::{Model, thinking};
 use crate::compact::excerpt::{self, Excerpt};
 use crate::compact::summary::{self, Reader};
 use crate::compact::{Candidate, Thresholds, Window, candidate, micro};
@@ -76,61 +76,58 @@ impl Bill {
     }
 }
 
-impl Agent {
+impl Attempt<'_> {
     /// The full tier: a model writes a summary.
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(super) async fn propose_full(
-        &mut self,
-        wish: &Wish,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<Proposal, session::Error> {
+    pub(super) async fn propose_full(&mut self) -> Result<Proposal, session::Error> {
         let mut bill = Bill::default();
         let phase = PHASE.to_owned();
-        mailbox.emit(Event::Compaction(Compaction::Progress { phase, received: 0 })).await;
-        let text = self.ask_full(wish, &mut bill, mailbox, cancel).await?;
+        self.mailbox.emit(Event::Compaction(Compaction::Progress { phase, received: 0 })).await;
+        let text = self.ask_full(&mut bill).await?;
         let (spent, cost_usd) = (bill.total(), bill.cost());
         for (model, usage) in bill.0 {
-            self.used.insert(model.name(), model.spec.clone());
-            self.spend_of("summary", model.name(), &model.spec, usage)?;
+            self.agent.spending.know(model.name(), &model.spec);
+            self.agent.spending.note(
+                &mut self.agent.conversation.session,
+                "summary",
+                (model.name(), &model.spec),
+                usage,
+            )?;
         }
         let text = match text {
             Ok(text) => text,
             Err(Failed { reason, text, .. }) => return Ok(Proposal::Failed { reason, text }),
         };
-        let summary = summary::message(&text, wish.trigger);
+        let summary = summary::message(&text, self.wish.trigger);
         let (opening, brought) = self.brings(&summary).await;
-        let (keep_from, _) = candidate::cut(self.session.context(), &self.compaction.driver, brought);
-        let mut candidate = self.candidate(TIER, wish, keep_from, opening, summary, Quotes::Opening);
+        let (keep_from, _) = candidate::cut(self.agent.conversation.context(), &self.agent.compaction.driver, brought);
+        let mut candidate = self.candidate(TIER, keep_from, opening, summary, Quotes::Opening);
         candidate.boundary.receipt.cost_usd = cost_usd;
         Ok(Proposal::Candidate(Box::new(Candidate { spent, ..candidate })))
     }
 
     /// The text of a summary, in as many tries as the settings have.
-    async fn ask_full(
-        &mut self,
-        wish: &Wish,
-        bill: &mut Bill,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<Result<String, Failed>, session::Error> {
-        let mut form = match self.model_of_summaries() {
-            Ok(Some(model)) => self.excerpt_for(model, wish),
-            Ok(None) => self.own_form(wish),
+    async fn ask_full(&mut self, bill: &mut Bill) -> Result<Result<String, Failed>, session::Error> {
+        let mut form = match self.agent.model_of_summaries() {
+            Ok(Some(model)) => self.excerpt_for(model),
+            Ok(None) => self.own_form(),
             Err(problem) => {
                 let text = format!("`compact.summarization_model` cannot be asked, the one in use is: {problem}");
-                mailbox.emit(Event::Notice { text }).await;
-                self.own_form(wish)
+                self.mailbox.emit(Event::Notice { text }).await;
+                self.own_form()
             }
         };
-        let retries =
-            if self.settings.features.compact_streaming_retry { self.settings.compact.max_summary_retries } else { 0 };
+        let retries = if self.agent.settings.features.compact_streaming_retry {
+            self.agent.settings.compact.max_summary_retries
+        } else {
+            0
+        };
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let answered = self.ask_in(&mut form, wish, bill, mailbox, cancel).await?;
+            let answered = self.ask_in(&mut form, bill).await?;
             let read = answered
                 .and_then(|reply| summary::read(&reply).map_err(|(reason, text)| Failed { reason, text, error: None }));
             let failed = match read {
@@ -144,98 +141,91 @@ impl Agent {
                 None => Some(Duration::ZERO),
                 Some(error) => retry::delay(attempt, error, fastrand::f64()),
             };
-            let others = matches!(&form, Form::Excerpt { model, .. } if model.name() != self.model.name());
+            let others = matches!(&form, Form::Excerpt { model, .. } if model.name() != self.agent.model.name());
             let wait = match wait {
                 Some(wait) => wait,
                 // Whoever was to summarise cannot be asked: the model of the conversation can.
                 None if others => {
                     let text = format!("The model for summaries failed, the one in use is asked: {}", failed.text);
-                    mailbox.emit(Event::Notice { text }).await;
-                    form = self.own_form(wish);
+                    self.mailbox.emit(Event::Notice { text }).await;
+                    form = self.own_form();
                     Duration::ZERO
                 }
                 None => return Ok(Err(failed)),
             };
             tokio::select! {
                 biased;
-                () = cancel.cancelled() => return Ok(Err(Failed::interrupted())),
+                () = self.cancel.cancelled() => return Ok(Err(Failed::interrupted())),
                 () = tokio::time::sleep(wait) => {}
             }
         }
     }
 
     /// How to ask the model of the conversation.
-    fn own_form(&mut self, wish: &Wish) -> Form {
-        let inline = self.settings.compact.compact_prompt.as_deref().is_some_and(Excerpt::inline);
-        let instruction = self.instruction(wish, Reader::Conversation);
-        let fits = self.used() + tokens::text(&instruction) <= self.compaction.driver.marks().available;
-        if inline || !fits || self.compaction.driver.overflowed() || !self.model.spec.caches() {
-            return self.excerpt_for(self.model.clone(), wish);
+    fn own_form(&mut self) -> Form {
+        let inline = self.agent.settings.compact.compact_prompt.as_deref().is_some_and(Excerpt::inline);
+        let instruction = self.instruction(Reader::Conversation);
+        let fits = self.agent.used() + tokens::text(&instruction) <= self.agent.compaction.driver.marks().available;
+        if inline || !fits || self.agent.compaction.driver.overflowed() || !self.agent.model.spec.caches() {
+            return self.excerpt_for(self.agent.model.clone());
         }
-        let mut request = self.request();
+        let mut request = self.agent.request();
         request.messages.push(excerpt::asks(instruction));
         Form::Whole(Box::new(Request { purpose: Purpose::Summary, ..request }))
     }
 
     /// What a summarizer is asked: the conversation as the projection has it, its old results left out as clearing would.
-    fn excerpt_for(&mut self, model: Model, wish: &Wish) -> Form {
-        let context = self.session.context();
-        let toolbox = self.toolbox.clone();
+    fn excerpt_for(&mut self, model: Model) -> Form {
+        let context = self.agent.conversation.context();
+        let toolbox = self.agent.toolbox.clone();
         let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
-        let plan = match self.settings.features.micro_compact {
+        let plan = match self.agent.settings.features.micro_compact {
             true => micro::plan(
                 context,
-                self.compaction.driver.terms(self.session.store(), &clearable),
+                self.agent.compaction.driver.terms(self.agent.conversation.session.store(), &clearable),
                 micro::Trigger::Summary,
             ),
             false => None,
         };
         let cleared: HashSet<CallId> = plan.into_iter().flat_map(|plan| plan.clear).map(|clear| clear.call).collect();
         let messages = thinking::without_foreign_wire(context.messages(), &model.provider_name);
-        let text = self.instruction(wish, Reader::Summarizer);
-        let excerpt = Excerpt::new(&messages, &cleared, self.settings.compact.summary_result_chars, text);
+        let text = self.instruction(Reader::Summarizer);
+        let excerpt = Excerpt::new(&messages, &cleared, self.agent.settings.compact.summary_result_chars, text);
         Form::Excerpt { model: Box::new(model), excerpt }
     }
 
-    fn instruction(&self, wish: &Wish, reader: Reader) -> String {
-        let own = self.settings.compact.compact_prompt.as_deref();
-        let text = summary::instruction(own, wish.instructions.as_deref(), reader);
-        let most = self.compaction.driver.limits().summary;
-        match most < self.settings.compact.max_summary_tokens {
+    fn instruction(&self, reader: Reader) -> String {
+        let own = self.agent.settings.compact.compact_prompt.as_deref();
+        let text = summary::instruction(own, self.wish.instructions.as_deref(), reader);
+        let most = self.agent.compaction.driver.limits().summary;
+        match most < self.agent.settings.compact.max_summary_tokens {
             true => format!("{text}\n\n{}", summary::length(most)),
             false => text,
         }
     }
 
     /// One try. What is too long is shortened and asked again, which is no try of its own.
-    async fn ask_in(
-        &mut self,
-        form: &mut Form,
-        wish: &Wish,
-        bill: &mut Bill,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<Result<Message, Failed>, session::Error> {
+    async fn ask_in(&mut self, form: &mut Form, bill: &mut Bill) -> Result<Result<Message, Failed>, session::Error> {
         if let Form::Whole(request) = &*form {
-            let model = self.model.clone();
-            let mut answered = stream(&model, (**request).clone(), 0, bill, mailbox, cancel).await;
+            let model = self.agent.model.clone();
+            let mut answered = stream(&model, (**request).clone(), 0, bill, self.mailbox, self.cancel).await;
             // Tools are there for the cache's sake alone; an answer that calls one is asked again without.
             if answered.as_ref().is_ok_and(|reply| reply.calls().next().is_some()) {
                 let bare = Request { tools: Arc::new([]), ..(**request).clone() };
-                answered = stream(&model, bare, 0, bill, mailbox, cancel).await;
+                answered = stream(&model, bare, 0, bill, self.mailbox, self.cancel).await;
             }
             match answered {
                 Err(Failed { reason: FailureReason::PromptTooLong, .. }) => {
-                    *form = self.excerpt_for(model, wish);
+                    *form = self.excerpt_for(model);
                 }
                 answered => return Ok(answered),
             }
         }
         loop {
             let Form::Excerpt { model, excerpt } = &mut *form else { return Ok(Err(Failed::none())) };
-            let asked = self.ask_excerpt(model, excerpt, bill, mailbox, cancel).await?;
+            let asked = self.ask_excerpt(model, excerpt, bill).await?;
             let too_long = matches!(asked, Err(Failed { reason: FailureReason::PromptTooLong, .. }));
-            match excerpt.shorter().filter(|_| too_long && !cancel.is_cancelled()) {
+            match excerpt.shorter().filter(|_| too_long && !self.cancel.is_cancelled()) {
                 Some(shorter) => *excerpt = shorter,
                 None => return Ok(asked),
             }
@@ -248,10 +238,8 @@ impl Agent {
         model: &Model,
         excerpt: &mut Excerpt,
         bill: &mut Bill,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
     ) -> Result<Result<Message, Failed>, session::Error> {
-        let settings = &self.settings.compact;
+        let settings = &self.agent.settings.compact;
         let (most_rounds, most_chars) = (settings.summary_rounds, settings.summary_result_chars);
         let window = Window::of(model.spec.window, model.spec.known, model.spec.max_output, settings);
         let available = Thresholds::new(window, settings).available;
@@ -275,7 +263,7 @@ impl Agent {
             return Ok(Err(Failed { reason: FailureReason::PromptTooLong, text, error: None }));
         }
         let left = window.tokens.unwrap_or(u64::MAX).saturating_sub(weight(&excerpt.request(&[]))).max(LEAST_OUTPUT);
-        let tools: Arc<[_]> = self.lookup_specs().into();
+        let tools: Arc<[_]> = self.agent.lookup_specs().into();
         let request = Request {
             model: model.id.clone(),
             system: SYSTEM.trim_end().into(),
@@ -289,14 +277,14 @@ impl Agent {
             web_search: None,
         };
         let mut rounds: Vec<Arc<Message>> = Vec::new();
-        let first_call = self.session.next_call();
+        let first_call = self.agent.conversation.session.next_call();
         let mut calls_made = 0;
         for round in 0..=most_rounds {
             let mut request = Request { messages: excerpt.request(&rounds), ..request.clone() };
             if round == most_rounds {
                 request.tools = Arc::new([]);
             }
-            let reply = match stream(model, request, first_call + calls_made, bill, mailbox, cancel).await {
+            let reply = match stream(model, request, first_call + calls_made, bill, self.mailbox, self.cancel).await {
                 Ok(reply) => reply,
                 Err(failed) => return Ok(Err(failed)),
             };
@@ -307,7 +295,7 @@ impl Agent {
             calls_made += calls.len() as u64;
             let mut results = Vec::with_capacity(calls.len());
             for call in calls {
-                results.push(self.look_up(call, cancel).await?);
+                results.push(self.agent.look_up(call, self.cancel).await?);
             }
             rounds.extend(excerpt::round(reply, results, most_chars));
         }

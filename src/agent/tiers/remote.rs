@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use tokio_util::sync::CancellationToken;
-
-use super::{Quotes, Wish};
-use crate::agent::mailbox::Mailbox;
-use crate::agent::{Agent, prompt};
+use super::{Attempt, Quotes};
+use crate::agent::prompt;
 use crate::compact::{Candidate, candidate};
 use crate::message::{Block, Kind, Message, Origin, Usage};
 use crate::protocol::{Compaction, Event};
@@ -21,34 +18,36 @@ const TIER: &str = "remote";
 const OPAQUE: &str = "An earlier part of this conversation was compacted by its provider, in a form that no other model \
                       can read. What the user said in it follows; files tell the rest.";
 
-impl Agent {
+impl Attempt<'_> {
     /// What the provider's server makes of the conversation; none when it does not offer that, refuses, or saves too little.
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(super) async fn propose_remote(
-        &mut self,
-        wish: &Wish,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<Option<Candidate>, session::Error> {
-        if !self.settings.features.remote_compaction || wish.instructions.is_some() || cancel.is_cancelled() {
+    pub(super) async fn propose_remote(&mut self) -> Result<Option<Candidate>, session::Error> {
+        if !self.agent.settings.features.remote_compaction
+            || self.wish.instructions.is_some()
+            || self.cancel.is_cancelled()
+        {
             return Ok(None);
         }
         // How long the provider's items are is not known yet.
-        let (keep_from, _) = candidate::cut(self.session.context(), &self.compaction.driver, self.most_restored());
-        let request = self.request();
+        let (keep_from, _) = candidate::cut(
+            self.agent.conversation.context(),
+            &self.agent.compaction.driver,
+            self.agent.most_restored(),
+        );
+        let request = self.agent.request();
         let messages = self.leaving(keep_from, request.messages);
         if messages.is_empty() {
             return Ok(None);
         }
         let request = Request { messages, purpose: Purpose::Summary, ..request };
-        let Some(asked) = self.model.provider.compact(Arc::new(request)) else { return Ok(None) };
+        let Some(asked) = self.agent.model.provider.compact(Arc::new(request)) else { return Ok(None) };
         let phase = "Compacting at the provider…".to_owned();
-        mailbox.emit(Event::Compaction(Compaction::Progress { phase, received: 0 })).await;
+        self.mailbox.emit(Event::Compaction(Compaction::Progress { phase, received: 0 })).await;
         let answer = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Ok(None),
+            () = self.cancel.cancelled() => return Ok(None),
             answer = asked => answer,
         };
         let compacted = match answer {
@@ -60,7 +59,7 @@ impl Agent {
         };
         let spent = compacted.usage;
         if spent != Usage::default() {
-            self.spend("compaction at the provider", spent)?;
+            self.agent.spend("compaction at the provider", spent)?;
         }
         let quotes = self.quotes(keep_from, 0).map(|message| message.text()).unwrap_or_default();
         let text = format!("{OPAQUE}\n\n{quotes}").trim_end().to_owned();
@@ -69,13 +68,16 @@ impl Agent {
             user_visible: false,
             blocks: vec![Block::Text { text, wire: Some(compacted.wire) }],
             // Nobody else gets the items to see.
-            origin: Some(Origin { provider: self.model.provider_name.clone(), model: self.model.id.clone() }),
+            origin: Some(Origin {
+                provider: self.agent.model.provider_name.clone(),
+                model: self.agent.model.id.clone(),
+            }),
             ..Message::prompt("")
         };
         let (opening, _) = self.brings(&summary).await;
-        let candidate = self.candidate(TIER, wish, keep_from, opening, summary, Quotes::Summary);
+        let candidate = self.candidate(TIER, keep_from, opening, summary, Quotes::Summary);
         let candidate = Candidate { spent, ..candidate };
-        Ok(match self.compaction.driver.judge(self.session.context(), candidate.clone()) {
+        Ok(match self.agent.compaction.driver.judge(self.agent.conversation.context(), candidate.clone()) {
             Ok(_) => Some(candidate),
             Err(why) => {
                 tracing::info!(%why, "what the provider made of the conversation is not used");
@@ -86,7 +88,7 @@ impl Agent {
 
     /// Those of a request's messages that leave with a boundary. The opening is written anew in any case.
     fn leaving(&self, keep_from: Seq, messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
-        let context = self.session.context();
+        let context = self.agent.conversation.context();
         let kept = context.shown().find(|shown| !shown.lead && shown.seq >= keep_from).map(|shown| shown.message);
         // The request's messages may be copies; those of the projection are the same ones in the same places.
         let projected = context.messages();
