@@ -3,12 +3,9 @@
 mod compaction;
 mod conversation;
 mod decided;
-mod digest;
 mod dispatch;
-pub mod extraction;
 mod failure;
 mod forked_skills;
-mod fresh_context;
 mod hook_env;
 pub mod hooking;
 mod host;
@@ -20,7 +17,6 @@ mod parent_child;
 pub mod plan;
 pub mod prompt;
 mod reminder;
-mod restore;
 mod sample;
 mod side_request;
 pub mod skill_list;
@@ -29,11 +25,10 @@ mod snapshot;
 mod spending;
 mod subagent;
 pub mod thinking;
-mod tiers;
 mod turn;
-mod window;
 
 pub use compaction::Compacted;
+pub use compaction::extraction::Presence;
 pub use conversation::Conversation;
 pub use failure::Failure;
 pub use snapshot::Snapshot;
@@ -108,7 +103,7 @@ pub struct Settings {
     pub thinking: crate::thinking::Settings,
     pub plan: plan::Settings,
     pub reminders: Reminders,
-    pub presence: extraction::Presence,
+    pub presence: Presence,
     pub compact: compact::Settings,
     pub features: compact::Features,
     /// How many sub-agents run at a time.

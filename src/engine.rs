@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::agent::Agent;
-use crate::agent::extraction::Presence;
+use crate::agent::Presence;
 use crate::agent::mailbox::{Mailbox, Prompt};
 use crate::commands::Catalog;
 use crate::config::Loaded;

@@ -4,7 +4,7 @@ use std::io::{self, BufReader, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use cocode::agent::extraction::Presence;
+use cocode::agent::Presence;
 use cocode::cli::{self, Cli, Earlier, Here, InputFormat, Offline, OutputFormat, PermissionsCommand, Start, Sub};
 use cocode::config::paths::{Env, Paths};
 use cocode::config::{self, Loaded};

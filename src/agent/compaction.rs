@@ -1,20 +1,28 @@
 //! Makes room in the window before a request: carries out what the compaction driver decides.
 
+mod digest;
+pub mod extraction;
+mod fresh_context;
+mod restore;
+mod tiers;
+mod window;
+
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::extraction::Extraction;
+use self::extraction::Extraction;
+use self::tiers::{Attempt, Wish};
 use super::mailbox::Mailbox;
-use super::tiers::{Attempt, Proposal, Wish};
-use super::{Agent, Failure, window};
-use crate::compact::{self, Candidate, Driver, Step, Summarized, Surroundings, Window, apply, receipt, trim};
+use super::{Agent, Failure};
+use crate::compact::{self, Driver, Step, Summarized, Surroundings, Window, apply, receipt, trim};
+use crate::hooks::Occasion;
 use crate::message::{Kind, Message, tokens};
 use crate::protocol::{self, Event, FailureReason, Fullness, Receipt, Trigger, TurnEnd};
 use crate::provider::{self, ToolSpec};
 use crate::session;
 use crate::session::context::Count;
-use crate::session::entry::{Boundary, EntryKind, Kept, Seq};
+use crate::session::entry::{Boundary, EntryKind, Seq};
 use crate::stdx::text::short;
 
 /// Compaction of the agent's session.
@@ -139,7 +147,8 @@ impl Agent {
                 }
                 Step::Summarize => {
                     let wish = Wish { trigger: Trigger::Auto, instructions: None };
-                    let what = match Box::pin(self.summarize(wish, mailbox, cancel)).await? {
+                    let attempt = Attempt { agent: self, wish, mailbox, cancel };
+                    let what = match Box::pin(attempt.summarize()).await? {
                         Ok(_) => Summarized::Committed,
                         Err((FailureReason::Blocked, _)) => Summarized::Blocked,
                         Err((FailureReason::Interrupted, _)) => Summarized::Interrupted,
@@ -221,7 +230,7 @@ impl Agent {
         }
         let trimmed = apply::trim(&mut self.conversation.session, &plan, before)?;
         if trimmed.boundary.is_some() {
-            self.after_boundary();
+            self.conversation.forget_read();
             self.compaction.notes.forget(&mut self.conversation.session);
         }
         (receipt.before, receipt.after) = (before, self.used());
@@ -232,78 +241,6 @@ impl Agent {
         self.after_compaction(&receipt, mailbox, cancel).await?;
         self.tell_close_runs(mailbox).await;
         Ok(())
-    }
-
-    /// Runs the model tiers and commits what one of them proposes.
-    pub(super) async fn summarize(
-        &mut self,
-        wish: Wish,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<Result<Receipt, (FailureReason, String)>, session::Error> {
-        let started = (self.clock)();
-        let (tokens, trigger) = (self.used(), wish.trigger);
-        mailbox.emit(Event::Compaction(protocol::Compaction::Started { trigger, tokens })).await;
-        let judged = match self.before_compaction(wish, mailbox, cancel).await? {
-            Ok(wish) => match (Attempt { agent: self, wish: &wish, mailbox, cancel }).propose().await? {
-                Proposal::Candidate(candidate) => self
-                    .compaction
-                    .driver
-                    .judge(self.conversation.context(), *candidate)
-                    .map_err(|rejected| (FailureReason::NoProgress, rejected.to_string())),
-                Proposal::Failed { reason, text } => Err((reason, text)),
-            },
-            Err(forbidden) => Err(forbidden),
-        };
-        let Candidate { mut boundary, spent, restored } = match judged {
-            Ok(candidate) => candidate,
-            Err((reason, text)) => {
-                mailbox
-                    .emit(Event::Compaction(protocol::Compaction::Failed { trigger, reason, text: text.clone() }))
-                    .await;
-                return Ok(Err((reason, text)));
-            }
-        };
-        if !self.hooks_join(&mut boundary, mailbox, cancel).await? {
-            let (reason, text) = (FailureReason::Interrupted, "it was interrupted".to_owned());
-            mailbox.emit(Event::Compaction(protocol::Compaction::Failed { trigger, reason, text: text.clone() })).await;
-            return Ok(Err((reason, text)));
-        }
-        let mut receipt = receipt::of(self.conversation.context(), &boundary);
-        receipt.kept = Kept { messages: receipt.kept.messages, ..restored };
-        receipt.usage = spent;
-        receipt.cost_usd = boundary.receipt.cost_usd.or_else(|| self.model.spec.cost(&spent));
-        receipt.millis = millis((self.clock)().duration_since(started));
-        let summary = boundary.summary.as_ref().map(|summary| summary.text()).unwrap_or_default();
-        self.conversation
-            .session
-            .append(EntryKind::CompactBoundary(Boundary { receipt: receipt.clone(), ..boundary }))?;
-        self.conversation.session.sync()?;
-        self.after_boundary();
-        let summary_tokens = tokens::text(&summary);
-        mailbox.emit(Event::Compaction(protocol::Compaction::Completed { receipt: receipt.clone(), summary })).await;
-        crate::stdx::memory::give_back();
-        if receipt.tier == compact::memory::TIER {
-            let saved_tokens = receipt.before.saturating_sub(receipt.after);
-            mailbox
-                .emit(Event::Compaction(protocol::Compaction::SessionMemoryApplied { saved_tokens, summary_tokens }))
-                .await;
-        } else {
-            self.compaction.notes.forget(&mut self.conversation.session);
-        }
-        let (tokens, target) = (self.used(), self.compaction.driver.marks().target);
-        if tokens >= target {
-            mailbox.emit(Event::Compaction(protocol::Compaction::ThresholdExceeded { tokens, target })).await;
-        }
-        let info = self.usage_info();
-        mailbox.emit(Event::Usage(info)).await;
-        self.after_compaction(&receipt, mailbox, cancel).await?;
-        Ok(Ok(receipt))
-    }
-
-    /// What was known of files and nested memory left with the boundary.
-    fn after_boundary(&mut self) {
-        self.conversation.forget_read();
     }
 
     /// What every boundary brings along of the conversation's opening; nothing before there is one.
@@ -319,6 +256,21 @@ impl Agent {
             }
             false => Vec::new(),
         }
+    }
+
+    /// PostCompact hooks hear of every boundary.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) async fn after_compaction(
+        &mut self,
+        receipt: &Receipt,
+        mailbox: &Mailbox,
+        cancel: &CancellationToken,
+    ) -> Result<(), session::Error> {
+        let Some(trigger) = tiers::of_hooks(receipt.trigger) else { return Ok(()) };
+        let occasion = Occasion::post_compact(trigger, &receipt.tier, receipt.before, receipt.after);
+        self.fire(occasion, mailbox, cancel).await.map(drop)
     }
 
     /// Two automatic runs close together: says what fills the window.
@@ -375,7 +327,7 @@ impl Agent {
             return Ok(Compacted::Refused("Not enough messages to compact.".into()));
         }
         let wish = Wish { trigger: Trigger::Manual, instructions };
-        Ok(match self.summarize(wish, mailbox, cancel).await? {
+        Ok(match (Attempt { agent: self, wish, mailbox, cancel }).summarize().await? {
             Ok(receipt) => {
                 self.compaction.driver.summarized(Summarized::Committed);
                 Compacted::Done(Box::new(receipt))
@@ -441,7 +393,7 @@ impl Agent {
             ));
         }
         self.conversation.session.append(undone)?;
-        self.after_boundary();
+        self.conversation.forget_read();
         self.compaction.driver.undone();
         let info = self.usage_info();
         mailbox.emit(Event::Usage(info)).await;

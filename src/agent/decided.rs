@@ -1,7 +1,7 @@
 //! Every decision leaves a trace: in the log, and as one line on the screen.
 
 use super::Agent;
-use super::extraction::Presence;
+use super::Presence;
 use super::mailbox::Mailbox;
 use crate::message::ToolCall;
 use crate::protocol::{Answer, Approval, Event, GrantScope, Item, Question};

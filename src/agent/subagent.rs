@@ -10,7 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::extraction::Presence;
+use super::Presence;
 use super::hooking::{Hooking, Worker, told};
 use super::mailbox::{Mailbox, Prompt};
 use super::parent_child::{Above, Standing, Word};

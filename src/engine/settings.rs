@@ -183,7 +183,7 @@ mod tests {
             output_schema: None,
             sandbox: Sandbox::Outer,
             piped: None,
-            presence: agent::extraction::Presence::Attended,
+            presence: agent::Presence::Attended,
             clocks: Clocks::real(),
         }
     }

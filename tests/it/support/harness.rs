@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cocode::agent::extraction::Presence;
+use cocode::agent::Presence;
 use cocode::config::paths::{Env, Paths};
 use cocode::engine::{self, Begin, Handle, Setup};
 use cocode::message::{Attachment, Block, Effect, Kind};

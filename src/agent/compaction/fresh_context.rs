@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Agent;
-use super::mailbox::Mailbox;
-use super::plan::reminders;
+use crate::agent::Agent;
+use crate::agent::mailbox::Mailbox;
+use crate::agent::plan::reminders;
 use crate::message::{Kind, Message, PlanNote, tokens};
 use crate::protocol::{Event, Item};
 use crate::session;
@@ -18,7 +18,7 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(super) async fn restart_with_plan(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
+    pub(in crate::agent) async fn restart_with_plan(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         let Some(plan) = self.fresh.take() else { return Ok(()) };
         let path = self.plan_file().unwrap_or_default();
         let told = format!(

@@ -1,7 +1,8 @@
 //! The first tier: the notes that were kept in the background stand for what they cover. Asks no model.
 
 use super::{Attempt, Quotes};
-use crate::agent::{Agent, extraction};
+use crate::agent::Agent;
+use crate::agent::compaction::extraction;
 use crate::compact::memory::{self, TIER, Unusable};
 use crate::compact::{Candidate, candidate, summary};
 use crate::session;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Agent, side_request};
+use crate::agent::{Agent, side_request};
 use crate::compact::{Summary, digest};
 use crate::message::{Message, Usage};
 use crate::provider::{Purpose, Request, Thinking};
@@ -19,7 +19,7 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(super) async fn digest_results(&mut self, cancel: &CancellationToken) -> Result<(), session::Error> {
+    pub(in crate::agent) async fn digest_results(&mut self, cancel: &CancellationToken) -> Result<(), session::Error> {
         let output = &self.settings.compact.tool_output;
         if output.summary == Summary::Off || !self.settings.compact.enabled {
             return Ok(());

@@ -27,7 +27,7 @@ const TIER: &str = "full";
 const PHASE: &str = "Summarising…";
 
 /// Who summarises where it is not the model of the conversation that is asked as ever.
-const SYSTEM: &str = include_str!("../../../assets/prompts/summarizer.md");
+const SYSTEM: &str = include_str!("../../../../assets/prompts/summarizer.md");
 
 /// Tokens of an answer at the least.
 const LEAST_OUTPUT: u64 = 1_024;
@@ -84,7 +84,7 @@ impl Attempt<'_> {
     pub(super) async fn propose_full(&mut self) -> Result<Proposal, session::Error> {
         let mut bill = Bill::default();
         let phase = PHASE.to_owned();
-        self.mailbox.emit(Event::Compaction(Compaction::Progress { phase, received: 0 })).await;
+        self.tell(Compaction::Progress { phase, received: 0 }).await;
         let text = self.ask_full(&mut bill).await?;
         let (spent, cost_usd) = (bill.total(), bill.cost());
         for (model, usage) in bill.0 {

@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::dispatch::Confined;
-use super::{Agent, Model, side_request, thinking};
+use crate::agent::dispatch::Confined;
+use crate::agent::{Agent, Model, side_request, thinking};
 use crate::compact::memory::{self, Metadata, Notes, Pause};
 use crate::compact::{self, excerpt};
 use crate::message::{Message, Outcome, Usage, tokens};
@@ -29,7 +29,7 @@ pub enum Presence {
 
 /// The extraction of one session.
 #[derive(Debug)]
-pub(super) struct Extraction {
+pub(in crate::agent) struct Extraction {
     presence: Presence,
     running: Option<Running>,
     /// When the last one began.
@@ -59,11 +59,11 @@ impl Drop for Running {
 }
 
 impl Extraction {
-    pub(super) fn presence(&self) -> Presence {
+    pub(in crate::agent) fn presence(&self) -> Presence {
         self.presence
     }
 
-    pub(super) fn new(presence: Presence) -> Extraction {
+    pub(in crate::agent) fn new(presence: Presence) -> Extraction {
         Extraction { presence, running: None, began: None, failures: 0 }
     }
 
@@ -71,7 +71,7 @@ impl Extraction {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(super) fn collect(&mut self, session: &mut Session) -> Result<(), session::Error> {
+    pub(in crate::agent) fn collect(&mut self, session: &mut Session) -> Result<(), session::Error> {
         let Some(running) = &mut self.running else { return Ok(()) };
         match running.outcome.try_recv() {
             Err(oneshot::error::TryRecvError::Empty) => Ok(()),
@@ -83,7 +83,7 @@ impl Extraction {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(super) fn end(&mut self, session: &mut Session) -> Result<(), session::Error> {
+    pub(in crate::agent) fn end(&mut self, session: &mut Session) -> Result<(), session::Error> {
         let outcome = self.running.as_mut().and_then(|running| running.outcome.try_recv().ok());
         self.settle(session, outcome)
     }
@@ -112,7 +112,7 @@ impl Extraction {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(super) async fn wait(
+    pub(in crate::agent) async fn wait(
         &mut self,
         session: &mut Session,
         settings: &compact::Settings,
@@ -135,7 +135,7 @@ impl Extraction {
     }
 
     /// Another session takes the place of this one.
-    pub(super) fn leave(&mut self, session: &mut Session) {
+    pub(in crate::agent) fn leave(&mut self, session: &mut Session) {
         if let Err(error) = self.end(session) {
             tracing::warn!(%error, "what the session's notes cost");
         }
@@ -143,7 +143,7 @@ impl Extraction {
     }
 
     /// What the notes cover left the conversation in another way: they wait for the next extraction.
-    pub(super) fn forget(&mut self, session: &mut Session) {
+    pub(in crate::agent) fn forget(&mut self, session: &mut Session) {
         if let Err(error) = self.end(session) {
             tracing::warn!(%error, "what the session's notes cost");
         }
@@ -154,7 +154,7 @@ impl Extraction {
 }
 
 /// The notes of a session.
-pub(super) fn notes(session: &Session) -> Notes {
+pub(in crate::agent) fn notes(session: &Session) -> Notes {
     Notes::of(session.store().dir())
 }
 
@@ -163,7 +163,7 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be written: what an earlier one cost is noted first.
-    pub(super) fn consider_notes(&mut self, pause: Pause) -> Result<(), session::Error> {
+    pub(in crate::agent) fn consider_notes(&mut self, pause: Pause) -> Result<(), session::Error> {
         self.compaction.notes.collect(&mut self.conversation.session)?;
         let (settings, features) = (&self.settings.compact, self.settings.features);
         let off =
@@ -229,7 +229,7 @@ impl Agent {
 
     /// The next request of the conversation, to be asked beside it: of the model in use, whose cache knows it, unless
     /// another one writes summaries.
-    pub(super) fn request_beside(&mut self) -> (Model, Request) {
+    pub(in crate::agent) fn request_beside(&mut self) -> (Model, Request) {
         let request = self.request();
         let other = self.model_of_summaries().inspect_err(|problem| tracing::warn!(%problem, "no model for summaries"));
         match other.ok().flatten() {
@@ -248,7 +248,7 @@ impl Agent {
     ///
     /// # Errors
     /// It cannot be asked; the text names the fix.
-    pub(super) fn model_of_summaries(&self) -> Result<Option<Model>, String> {
+    pub(in crate::agent) fn model_of_summaries(&self) -> Result<Option<Model>, String> {
         let settings = &self.settings.compact;
         let Some(id) = &settings.summarization_model else { return Ok(None) };
         let name = match &settings.summarization_model_provider_id {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::{Attempt, Quotes};
+use crate::agent::compaction::restore;
 use crate::agent::prompt;
 use crate::compact::{Candidate, candidate};
 use crate::message::{Block, Kind, Message, Origin, Usage};
-use crate::protocol::{Compaction, Event};
+use crate::protocol::Compaction;
 use crate::provider::{Purpose, Request};
 use crate::session;
 use crate::session::entry::Seq;
@@ -31,11 +32,8 @@ impl Attempt<'_> {
             return Ok(None);
         }
         // How long the provider's items are is not known yet.
-        let (keep_from, _) = candidate::cut(
-            self.agent.conversation.context(),
-            &self.agent.compaction.driver,
-            self.agent.most_restored(),
-        );
+        let (keep_from, _) =
+            candidate::cut(self.agent.conversation.context(), &self.agent.compaction.driver, restore::most(self.agent));
         let request = self.agent.request();
         let messages = self.leaving(keep_from, request.messages);
         if messages.is_empty() {
@@ -44,7 +42,7 @@ impl Attempt<'_> {
         let request = Request { messages, purpose: Purpose::Summary, ..request };
         let Some(asked) = self.agent.model.provider.compact(Arc::new(request)) else { return Ok(None) };
         let phase = "Compacting at the provider…".to_owned();
-        self.mailbox.emit(Event::Compaction(Compaction::Progress { phase, received: 0 })).await;
+        self.tell(Compaction::Progress { phase, received: 0 }).await;
         let answer = tokio::select! {
             biased;
             () = self.cancel.cancelled() => return Ok(None),

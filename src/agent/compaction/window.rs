@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Snapshot, compaction};
+use super::weight;
+use crate::agent::Snapshot;
 use crate::message::tokens;
 use crate::message::{Attachment, CallId, Kind, Outcome};
 use crate::protocol::report::{Duplicate, Part, Window};
@@ -68,7 +69,7 @@ impl Snapshot {
             auto: self.auto,
             parts: vec![
                 (Part::SystemPrompt, tokens::text(&self.system)),
-                (Part::Tools, self.tool_specs.iter().map(compaction::weight).sum()),
+                (Part::Tools, self.tool_specs.iter().map(weight).sum()),
                 (Part::MemoryFiles, shares.memory),
                 (Part::Skills, shares.skills),
                 (Part::Messages, shares.messages()),

@@ -1,0 +1,240 @@
+//! One try of a compaction: hooks may forbid it, the first tier that can proposes a summary, the driver judges it, and it
+//! is committed.
+
+mod full;
+mod notes;
+mod remote;
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{millis, restore};
+use crate::agent::mailbox::Mailbox;
+use crate::agent::{Agent, hooking};
+use crate::compact::{self, Candidate, candidate, digest, receipt, summary, trim};
+use crate::hooks::{Event as Hook, Occasion, StartSource, Trigger as HookTrigger};
+use crate::message::{Message, Usage, tokens};
+use crate::protocol::{Compaction, Event, FailureReason, Receipt, Trigger};
+use crate::session;
+use crate::session::entry::{Boundary, EntryKind, Kept, Seq};
+
+/// What a compaction was asked for with.
+pub(super) struct Wish {
+    pub(super) trigger: Trigger,
+    pub(super) instructions: Option<String>,
+}
+
+/// What the tiers came to.
+enum Proposal {
+    Candidate(Box<Candidate>),
+    Failed { reason: FailureReason, text: String },
+}
+
+/// Where the user's own earlier words stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quotes {
+    /// Before the summary.
+    Opening,
+    /// In the summary itself.
+    Summary,
+}
+
+/// One try of a compaction, for the tiers.
+pub(super) struct Attempt<'a> {
+    pub(super) agent: &'a mut Agent,
+    pub(super) wish: Wish,
+    pub(super) mailbox: &'a Mailbox,
+    pub(super) cancel: &'a CancellationToken,
+}
+
+impl Attempt<'_> {
+    /// Runs the model tiers and commits what one of them proposes.
+    pub(super) async fn summarize(mut self) -> Result<Result<Receipt, (FailureReason, String)>, session::Error> {
+        let started = (self.agent.clock)();
+        let (tokens, trigger) = (self.agent.used(), self.wish.trigger);
+        self.tell(Compaction::Started { trigger, tokens }).await;
+        let judged = match self.before_compaction().await? {
+            Ok(()) => match self.propose().await? {
+                Proposal::Candidate(candidate) => self
+                    .agent
+                    .compaction
+                    .driver
+                    .judge(self.agent.conversation.context(), *candidate)
+                    .map_err(|rejected| (FailureReason::NoProgress, rejected.to_string())),
+                Proposal::Failed { reason, text } => Err((reason, text)),
+            },
+            Err(forbidden) => Err(forbidden),
+        };
+        let Candidate { mut boundary, spent, restored } = match judged {
+            Ok(candidate) => candidate,
+            Err((reason, text)) => {
+                self.tell(Compaction::Failed { trigger, reason, text: text.clone() }).await;
+                return Ok(Err((reason, text)));
+            }
+        };
+        if !self.hooks_join(&mut boundary).await? {
+            let (reason, text) = (FailureReason::Interrupted, "it was interrupted".to_owned());
+            self.tell(Compaction::Failed { trigger, reason, text: text.clone() }).await;
+            return Ok(Err((reason, text)));
+        }
+        let mut receipt = receipt::of(self.agent.conversation.context(), &boundary);
+        receipt.kept = Kept { messages: receipt.kept.messages, ..restored };
+        receipt.usage = spent;
+        receipt.cost_usd = boundary.receipt.cost_usd.or_else(|| self.agent.model.spec.cost(&spent));
+        receipt.millis = millis((self.agent.clock)().duration_since(started));
+        let summary = boundary.summary.as_ref().map(|summary| summary.text()).unwrap_or_default();
+        self.agent
+            .conversation
+            .session
+            .append(EntryKind::CompactBoundary(Boundary { receipt: receipt.clone(), ..boundary }))?;
+        self.agent.conversation.session.sync()?;
+        self.agent.conversation.forget_read();
+        let summary_tokens = tokens::text(&summary);
+        self.tell(Compaction::Completed { receipt: receipt.clone(), summary }).await;
+        crate::stdx::memory::give_back();
+        if receipt.tier == compact::memory::TIER {
+            let saved_tokens = receipt.before.saturating_sub(receipt.after);
+            self.tell(Compaction::SessionMemoryApplied { saved_tokens, summary_tokens }).await;
+        } else {
+            self.agent.compaction.notes.forget(&mut self.agent.conversation.session);
+        }
+        let (tokens, target) = (self.agent.used(), self.agent.compaction.driver.marks().target);
+        if tokens >= target {
+            self.tell(Compaction::ThresholdExceeded { tokens, target }).await;
+        }
+        let info = self.agent.usage_info();
+        self.mailbox.emit(Event::Usage(info)).await;
+        self.agent.after_compaction(&receipt, self.mailbox, self.cancel).await?;
+        Ok(Ok(receipt))
+    }
+
+    async fn tell(&self, what: Compaction) {
+        self.mailbox.emit(Event::Compaction(what)).await;
+    }
+
+    /// Says that the hooks of a compaction are waited for.
+    async fn tell_hooks(&self, event: Hook) {
+        if self.agent.hooking.hooks.listens(event) {
+            let phase = format!("Running {event} hooks…");
+            self.tell(Compaction::Progress { phase, received: 0 }).await;
+        }
+    }
+
+    /// Lets PreCompact hooks forbid a compaction, or add to its instructions.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    async fn before_compaction(&mut self) -> Result<Result<(), (FailureReason, String)>, session::Error> {
+        let Some(trigger) = of_hooks(self.wish.trigger) else { return Ok(Ok(())) };
+        self.tell_hooks(Hook::PreCompact).await;
+        let own = self.wish.instructions.as_deref().unwrap_or_default();
+        let Some(outcome) = self.agent.fire(Occasion::pre_compact(trigger, own), self.mailbox, self.cancel).await?
+        else {
+            return Ok(Err((FailureReason::Interrupted, "it was interrupted".into())));
+        };
+        if let Some(reason) = outcome.block.or(outcome.stop) {
+            let text = format!("a PreCompact hook forbids compaction: {reason}");
+            return Ok(Err((FailureReason::Blocked, text)));
+        }
+        let all: Vec<String> = self.wish.instructions.take().into_iter().chain(outcome.context).collect();
+        self.wish.instructions = (!all.is_empty()).then(|| all.join("\n\n"));
+        Ok(Ok(()))
+    }
+
+    /// SessionStart hooks run once a tier passed its checks; what they print joins the context. False when the user
+    /// interrupted them.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    async fn hooks_join(&mut self, boundary: &mut Boundary) -> Result<bool, session::Error> {
+        self.tell_hooks(Hook::SessionStart).await;
+        let occasion = Occasion::session_start(StartSource::Compact);
+        let Some(outcome) = self.agent.fire(occasion, self.mailbox, self.cancel).await? else { return Ok(false) };
+        if let Some(reason) = outcome.stop.filter(|reason| !reason.is_empty()) {
+            self.mailbox.emit(Event::Notice { text: reason }).await;
+        }
+        if outcome.context.is_empty() {
+            return Ok(true);
+        }
+        let most = self.agent.compaction.driver.limits().hooks;
+        let text = trim::shortened(&outcome.context.join("\n\n"), most);
+        let message = hooking::told(Hook::SessionStart, &text);
+        boundary.post_tokens += tokens::message(&message);
+        boundary.attachments.push(Arc::new(message));
+        Ok(true)
+    }
+
+    /// Asks the tiers in turn.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    async fn propose(&mut self) -> Result<Proposal, session::Error> {
+        if let Some(candidate) = self.propose_notes().await? {
+            return Ok(Proposal::Candidate(Box::new(candidate)));
+        }
+        if let Some(candidate) = self.propose_remote().await? {
+            return Ok(Proposal::Candidate(Box::new(candidate)));
+        }
+        self.propose_full().await
+    }
+
+    /// What stands before a summary, and what both weigh with what is put back at most.
+    async fn brings(&mut self, summary: &Message) -> (Vec<Arc<Message>>, u64) {
+        let opening = self.agent.reopening().await;
+        let brought = weight(&opening, summary) + restore::most(self.agent);
+        (opening, brought)
+    }
+
+    /// A boundary as every tier makes it around its summary.
+    fn candidate(
+        &self,
+        tier: &str,
+        keep_from: Seq,
+        mut opening: Vec<Arc<Message>>,
+        summary: Message,
+        quotes: Quotes,
+    ) -> Candidate {
+        let settings = &self.agent.settings.compact;
+        let archived = digest::plan_from(self.agent.conversation.context(), keep_from, settings.keep_recent_results)
+            .map(|plan| plan.archived(settings.tool_output.heuristic_chars));
+        let restored =
+            restore::restored(self.agent, keep_from, archived.as_ref().map_or(&[], |archived| &archived.calls));
+        if quotes == Quotes::Opening {
+            opening.extend(self.quotes(keep_from, weight(&opening, &summary) + restored.tokens()));
+        }
+        let mut boundary = Boundary {
+            trigger: self.wish.trigger,
+            tier: tier.into(),
+            keep_from,
+            opening,
+            summary: Some(Arc::new(summary)),
+            archived,
+            ..Boundary::default()
+        };
+        let restored = restored.join(&mut boundary);
+        Candidate { boundary, spent: Usage::default(), restored }
+    }
+
+    /// The user's own words that leave with a boundary, as many as fit beside so many tokens that it brings along.
+    fn quotes(&self, keep_from: Seq, brought: u64) -> Option<Arc<Message>> {
+        let context = self.agent.conversation.context();
+        summary::history(
+            context,
+            keep_from,
+            candidate::words(context, &self.agent.compaction.driver, brought, keep_from),
+        )
+    }
+}
+
+fn weight(opening: &[Arc<Message>], summary: &Message) -> u64 {
+    opening.iter().map(|message| tokens::message(message)).sum::<u64>() + tokens::message(summary)
+}
+
+pub(super) fn of_hooks(trigger: Trigger) -> Option<HookTrigger> {
+    match trigger {
+        Trigger::Manual => Some(HookTrigger::Manual),
+        Trigger::Auto => Some(HookTrigger::Auto),
+        Trigger::Plan => None,
+    }
+}
