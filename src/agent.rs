@@ -224,7 +224,7 @@ impl Agent {
 
     /// How much runs without asking now.
     pub fn mode(&self) -> Mode {
-        self.conversation.session.facts().mode.unwrap_or_default()
+        self.conversation.facts().mode.unwrap_or_default()
     }
 
     fn dirs(&self) -> Dirs {
@@ -304,7 +304,7 @@ impl Agent {
 
     /// How hard the next prompt is thought about, for front ends.
     pub fn thinking_info(&self) -> ThinkingInfo {
-        let session = self.conversation.session.facts().thinking;
+        let session = self.conversation.facts().thinking;
         thinking::Choice { settings: &self.settings.thinking, session, model: &self.model }.info()
     }
 
@@ -322,8 +322,8 @@ impl Agent {
         level: Option<Level>,
         mailbox: &mailbox::Mailbox,
     ) -> Result<(), session::Error> {
-        if level != self.conversation.session.facts().thinking {
-            self.conversation.session.append(EntryKind::ThinkingChanged { level })?;
+        if level != self.conversation.facts().thinking {
+            self.conversation.append(EntryKind::ThinkingChanged { level })?;
         }
         self.family.set_thinking(level);
         self.tell_thinking(mailbox).await;
@@ -400,9 +400,7 @@ impl Agent {
         let (dirs, host) = (self.dirs(), self.host(mailbox, cancel));
         let (live, mut output) = tokio::sync::mpsc::unbounded_channel();
         let call = format!("user_{}", self.conversation.session.next_seq());
-        self.conversation
-            .session
-            .append(EntryKind::CommandRan { call: CallId(call.clone()), command: command.to_owned() })?;
+        self.conversation.append(EntryKind::CommandRan { call: CallId(call.clone()), command: command.to_owned() })?;
         self.conversation.session.sync()?;
         let context = tools::Context {
             target: None,
@@ -461,7 +459,7 @@ impl Agent {
             (GrantScope::Project, Ok(())) => Source::ProjectLocal,
             (GrantScope::User, Ok(())) => Source::User,
             _ => {
-                self.conversation.session.append(EntryKind::Granted { rule: text.to_owned() })?;
+                self.conversation.append(EntryKind::Granted { rule: text.to_owned() })?;
                 Source::Session
             }
         };

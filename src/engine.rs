@@ -412,7 +412,7 @@ impl Engine {
         let told = format!("The user ran a command of their own, {how}:\n$ {command}\n{text}");
         let ran = EntryKind::ShellRan { command: command.clone(), output: text.clone(), code };
         let logged = match self.agent.note(Message::attachment(Attachment::Shell, &told), &mailbox).await {
-            Ok(()) => self.agent.conversation.session.append(ran).map(drop),
+            Ok(()) => self.agent.conversation.append(ran).map(drop),
             failed => failed,
         };
         if let Err(error) = logged {

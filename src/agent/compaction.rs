@@ -1,7 +1,7 @@
 //! Makes room in the window before a request: carries out what the compaction driver decides.
 
 mod digest;
-pub mod extraction;
+pub(super) mod extraction;
 mod fresh_context;
 mod restore;
 mod tiers;
@@ -392,7 +392,7 @@ impl Agent {
                 short(marks.blocking)
             ));
         }
-        self.conversation.session.append(undone)?;
+        self.conversation.append(undone)?;
         self.conversation.forget_read();
         self.compaction.driver.undone();
         let info = self.usage_info();

@@ -8,7 +8,8 @@ use super::{Policy, media, reminder, skill_runs};
 use crate::hooks::Hooks;
 use crate::message::{Effect, Kind, Message};
 use crate::permission::{Behavior, Disk, Files, Places, Rule, Source};
-use crate::session::{Context, Session};
+use crate::session::entry::{EntryKind, Seq};
+use crate::session::{self, Context, Facts, Session};
 
 /// One session, from where it is opened until another one takes its place.
 pub struct Conversation {
@@ -42,6 +43,19 @@ impl Conversation {
             own.iter().map(|folder| Disk.resolve(folder)).chain(skill_runs::opened(&session)).collect();
         let (watch, media) = (reminder::Watch::default(), media::MediaCache::default());
         Conversation { session, memory, watch, media, git, date }
+    }
+
+    /// Writes an entry.
+    ///
+    /// # Errors
+    /// As `Session::append`.
+    pub fn append(&mut self, kind: EntryKind) -> Result<Seq, session::Error> {
+        self.session.append(kind)
+    }
+
+    /// What is known of the session as a whole.
+    pub fn facts(&self) -> &Facts {
+        self.session.facts()
     }
 
     /// What the model has in front of it.

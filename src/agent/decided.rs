@@ -81,7 +81,7 @@ impl Agent {
             decided.by = Decider::Nobody;
         }
         let text = decided.to_string();
-        self.conversation.session.append(EntryKind::Decided(decided.clone()))?;
+        self.conversation.append(EntryKind::Decided(decided.clone()))?;
         match &self.family.above {
             // The user looks at the conversation above.
             Some(above) => above.decided(decided),

@@ -228,7 +228,6 @@ impl Agent {
                     return above.command(&ready.call.id, command).await;
                 }
                 self.conversation
-                    .session
                     .append(EntryKind::CommandRan { call: ready.call.id.clone(), command: command.clone() })?;
             }
             _ => return Ok(()),

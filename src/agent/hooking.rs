@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::mailbox::{Mailbox, Prompt};
+use super::turn::Turn;
 use super::{Agent, Failure, hook_env};
 use crate::hooks::{self, EndReason, Event as Hook, Hooks, Occasion, Outcome, Place, StartSource};
 use crate::message::{Attachment, Message};
@@ -65,10 +66,10 @@ impl Hooking {
     }
 }
 
-/// What became of a prompt.
+/// What UserPromptSubmit hooks made of a prompt.
 pub(super) enum Submitted {
-    /// It goes on, with what joins it.
-    Yes(Vec<String>),
+    /// It is sent, with what hooks add to it.
+    Accepted(Vec<String>),
     /// A hook erased it, and why.
     Erased(String),
     Interrupted,
@@ -77,6 +78,69 @@ pub(super) enum Submitted {
 /// What a hook says to the model.
 pub(super) fn told(event: Hook, text: &str) -> Message {
     Message::attachment(Attachment::Hook, &format!("From a {event} hook of the user:\n\n{text}"))
+}
+
+impl Turn<'_> {
+    /// Lets UserPromptSubmit hooks see a prompt before anything else does.
+    pub(super) async fn submit_hooks(&mut self, prompt: &Prompt) -> Result<Submitted, session::Error> {
+        if self.agent.hooking.worker.is_some() {
+            return Ok(Submitted::Accepted(Vec::new()));
+        }
+        let outcome = self.agent.fire(Occasion::user_prompt_submit(&prompt.text), self.mailbox, self.cancel).await?;
+        let Some(outcome) = outcome else { return Ok(Submitted::Interrupted) };
+        Ok(match outcome.stop.or(outcome.block) {
+            Some(reason) if reason.is_empty() => Submitted::Erased("a UserPromptSubmit hook stopped it".into()),
+            Some(reason) => Submitted::Erased(reason),
+            None => Submitted::Accepted(outcome.context),
+        })
+    }
+
+    /// Adds a prompt that hooks accepted, and what they added to it.
+    pub(super) async fn push_submitted(&mut self, prompt: Prompt, context: Vec<String>) -> Result<(), session::Error> {
+        self.agent.push_prompt(prompt, self.mailbox).await?;
+        for text in context {
+            self.agent.push(told(Hook::UserPromptSubmit, &text), self.mailbox).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds a prompt to a running turn; one that a hook erases goes back to where it was typed.
+    pub(super) async fn push_steer(&mut self, prompt: Prompt) -> Result<(), session::Error> {
+        let text = match self.submit_hooks(&prompt).await? {
+            Submitted::Accepted(context) => return self.push_submitted(prompt, context).await,
+            Submitted::Erased(reason) => Failure::Erased { reason }.to_string(),
+            Submitted::Interrupted => INTERRUPTED.to_owned(),
+        };
+        self.mailbox.emit(Event::Error { text, restore: Some(prompt.text) }).await;
+        Ok(())
+    }
+
+    /// Whether Stop hooks make the agent continue. `continued` counts how often they did in this turn.
+    pub(super) async fn stop_hooks_continue(&mut self, continued: &mut u32) -> Result<bool, session::Error> {
+        let active = *continued > 0;
+        let occasion = match &self.agent.hooking.worker {
+            Some(worker) => Occasion::subagent_stop(&worker.id, &worker.kind, &worker.transcript, active),
+            None => Occasion::stop(active),
+        };
+        let event = occasion.event;
+        let Some(outcome) = self.agent.fire(occasion, self.mailbox, self.cancel).await? else {
+            // The turn's loop sees the interrupt.
+            return Ok(true);
+        };
+        if let Some(reason) = outcome.stop {
+            self.agent.tell_stop(&reason, self.mailbox).await;
+            return Ok(false);
+        }
+        let Some(reason) = outcome.block else { return Ok(false) };
+        if *continued >= MOST_CONTINUED {
+            let text = format!("A {event} hook sent the agent on {MOST_CONTINUED} times; that is enough for one turn.");
+            self.mailbox.emit(Event::Notice { text }).await;
+            return Ok(false);
+        }
+        *continued += 1;
+        self.agent.push(told(event, &format!("{reason}\n\nDo that now.")), self.mailbox).await?;
+        Ok(true)
+    }
 }
 
 impl Agent {
@@ -121,7 +185,7 @@ impl Agent {
         }
     }
 
-    /// Tells what became of hooks that nobody waited for, and keeps what they add.
+    /// Reports the hooks that finished in the background, and keeps what they add.
     pub(super) async fn collect_background_hooks(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         let hooking = &mut self.hooking;
         let next = || hooking.beside.try_join_next().or_else(|| hooking.later.try_join_next());
@@ -160,7 +224,7 @@ impl Agent {
         }
         for hook in &outcome.once {
             if !self.conversation.session.read_only() {
-                self.conversation.session.append(EntryKind::HookRan { hook: hook.clone() })?;
+                self.conversation.append(EntryKind::HookRan { hook: hook.clone() })?;
             }
         }
         Ok(())
@@ -224,82 +288,6 @@ impl Agent {
             self.push(told(event, &text), mailbox).await?;
         }
         Ok(())
-    }
-
-    /// Lets UserPromptSubmit hooks see a prompt before anything else does.
-    pub(super) async fn submit_hooks(
-        &mut self,
-        prompt: &Prompt,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<Submitted, session::Error> {
-        if self.hooking.worker.is_some() {
-            return Ok(Submitted::Yes(Vec::new()));
-        }
-        let outcome = self.fire(Occasion::user_prompt_submit(&prompt.text), mailbox, cancel).await?;
-        let Some(outcome) = outcome else { return Ok(Submitted::Interrupted) };
-        Ok(match outcome.stop.or(outcome.block) {
-            Some(reason) if reason.is_empty() => Submitted::Erased("a UserPromptSubmit hook stopped it".into()),
-            Some(reason) => Submitted::Erased(reason),
-            None => Submitted::Yes(outcome.context),
-        })
-    }
-
-    /// Says a prompt of the turn's start, or why there is none to say.
-    pub(super) async fn push_submitted(
-        &mut self,
-        prompt: Prompt,
-        context: Vec<String>,
-        mailbox: &Mailbox,
-    ) -> Result<(), session::Error> {
-        self.push_prompt(prompt, mailbox).await?;
-        for text in context {
-            self.push(told(Hook::UserPromptSubmit, &text), mailbox).await?;
-        }
-        Ok(())
-    }
-
-    /// Says a prompt that joins a turn under way; one that a hook erases goes back to where it was typed.
-    pub(super) async fn push_steer(&mut self, prompt: Prompt, mailbox: &Mailbox) -> Result<(), session::Error> {
-        let text = match self.submit_hooks(&prompt, mailbox, &mailbox.token()).await? {
-            Submitted::Yes(context) => return self.push_submitted(prompt, context, mailbox).await,
-            Submitted::Erased(reason) => Failure::Erased { reason }.to_string(),
-            Submitted::Interrupted => INTERRUPTED.to_owned(),
-        };
-        mailbox.emit(Event::Error { text, restore: Some(prompt.text) }).await;
-        Ok(())
-    }
-
-    /// The agent has nothing more to do: whether hooks send it on. `continued` counts how often they did in this turn.
-    pub(super) async fn stop_hooks_continue(
-        &mut self,
-        continued: &mut u32,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<bool, session::Error> {
-        let active = *continued > 0;
-        let occasion = match &self.hooking.worker {
-            Some(worker) => Occasion::subagent_stop(&worker.id, &worker.kind, &worker.transcript, active),
-            None => Occasion::stop(active),
-        };
-        let event = occasion.event;
-        let Some(outcome) = self.fire(occasion, mailbox, cancel).await? else {
-            // The turn's loop sees the interrupt.
-            return Ok(true);
-        };
-        if let Some(reason) = outcome.stop {
-            self.tell_stop(&reason, mailbox).await;
-            return Ok(false);
-        }
-        let Some(reason) = outcome.block else { return Ok(false) };
-        if *continued >= MOST_CONTINUED {
-            let text = format!("A {event} hook sent the agent on {MOST_CONTINUED} times; that is enough for one turn.");
-            mailbox.emit(Event::Notice { text }).await;
-            return Ok(false);
-        }
-        *continued += 1;
-        self.push(told(event, &format!("{reason}\n\nDo that now.")), mailbox).await?;
-        Ok(true)
     }
 
     /// Says that a hook ended the turn.

@@ -80,8 +80,8 @@ impl Loader {
         Loader { allowed, ..Loader::new(names, self.home.clone(), self.project.clone()) }
     }
 
-    /// Takes these for what is loaded: what a rewind, a boundary or clearing took away comes again, what a resumed session
-    /// holds does not.
+    /// Sets what counts as loaded: files that a rewind, a boundary or clearing removed load again, those that a resumed
+    /// session holds do not.
     pub fn set_loaded<'a>(&mut self, held: impl Iterator<Item = &'a Path>) {
         let before = std::mem::take(&mut self.seen);
         self.seen = held.map(|path| (path.to_path_buf(), before.get(path).copied().unwrap_or(0))).collect();

@@ -1,4 +1,4 @@
-//! What ties an agent to those that it launches, and to the one that launched it: standing rules down, words up.
+//! Parent and child agents: mode, level and granted rules flow down, reports flow up.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -209,7 +209,7 @@ impl Agent {
                     self.policy.rules.add(Behavior::Allow, parsed, source);
                 }
                 if source == Source::Session {
-                    self.conversation.session.append(EntryKind::Granted { rule: rule.clone() })?;
+                    self.conversation.append(EntryKind::Granted { rule: rule.clone() })?;
                 }
                 self.family.granted(rule, source);
             }

@@ -31,7 +31,7 @@ impl Agent {
         if let Some(above) = &self.family.above {
             return above.plan.clone();
         }
-        let slug = self.conversation.session.facts().plan_slug.as_ref()?;
+        let slug = self.conversation.facts().plan_slug.as_ref()?;
         Some(plans(&self.policy.places).join(format!("{slug}.md")))
     }
 
@@ -68,8 +68,8 @@ impl Agent {
         let session = self.conversation.session.id().to_owned();
         let slug = slug::pick(&session, taken);
         let file = folder.join(format!("{slug}.md"));
-        let parent = self.conversation.session.facts().parent_plan.clone();
-        self.conversation.session.append(EntryKind::PlanSlug { session, slug })?;
+        let parent = self.conversation.facts().parent_plan.clone();
+        self.conversation.append(EntryKind::PlanSlug { session, slug })?;
         if let Some(parent) = parent {
             let copied = std::fs::copy(folder.join(format!("{parent}.md")), &file);
             tracing::debug!(?copied, "the plan of the parent session");
@@ -98,7 +98,7 @@ impl Agent {
         mailbox: &Mailbox,
     ) -> Result<(), session::Error> {
         let before = self.mode();
-        self.conversation.session.append(EntryKind::ModeChanged { mode })?;
+        self.conversation.append(EntryKind::ModeChanged { mode })?;
         self.family.set_mode(mode);
         mailbox.emit(Event::Mode(ModeChange::Changed { mode })).await;
         if before == Mode::Plan && mode != Mode::Plan {
@@ -129,7 +129,7 @@ impl Agent {
 
     /// The mode that `/plan exit` goes back to.
     pub fn mode_before_plan(&self) -> Mode {
-        match self.conversation.session.facts().before_plan {
+        match self.conversation.facts().before_plan {
             // A session that was resumed without the flag does not get it back this way.
             Some(Mode::Bypass) if self.settings.bypass == Bypass::Never => Mode::Default,
             Some(mode) => mode,

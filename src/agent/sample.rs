@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
-use super::Agent;
-use super::mailbox::Mailbox;
+use super::turn::Turn;
 use crate::message::{Message, Origin, Usage, tokens};
 use crate::protocol::{Delta, Event, Thinking};
 use crate::provider::reply::Fold;
@@ -40,76 +38,72 @@ enum Try {
     },
 }
 
-impl Agent {
+impl Turn<'_> {
     /// Sends the request until it is answered, cannot be, or is cancelled.
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(super) async fn sample(
-        &mut self,
-        request: Arc<Request>,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<Sampled, session::Error> {
+    pub(super) async fn sample(&mut self, request: Arc<Request>) -> Result<Sampled, session::Error> {
         let mut attempt = 0;
         loop {
-            let (error, shown, usage) = match self.stream_once(request.clone(), mailbox, cancel).await? {
+            let (error, shown, usage) = match self.stream_once(request.clone()).await? {
                 Try::Reply(message) => return Ok(Sampled::Reply(message)),
                 Try::Interrupted(message) => return Ok(Sampled::Interrupted(message)),
                 Try::Failed { error, shown, usage } => (error, shown, usage),
             };
             attempt += 1;
             tracing::warn!(attempt, %error, "model call failed");
-            let delay =
-                (attempt < self.settings.max_tries).then(|| retry::delay(attempt, &error, fastrand::f64())).flatten();
+            let delay = (attempt < self.agent.settings.max_tries)
+                .then(|| retry::delay(attempt, &error, fastrand::f64()))
+                .flatten();
             if shown {
                 let reason = error.to_string();
-                self.conversation.session.append(EntryKind::ReplyDiscarded { reason: reason.clone() })?;
-                mailbox.emit(Event::Delta(Delta::Discarded { reason })).await;
+                self.agent.conversation.append(EntryKind::ReplyDiscarded { reason: reason.clone() })?;
+                self.mailbox.emit(Event::Delta(Delta::Discarded { reason })).await;
             }
             if let Some(usage) = usage {
-                self.spend("discarded answer", usage)?;
+                self.agent.spend("discarded answer", usage)?;
             }
             let Some(delay) = delay else { return Ok(Sampled::Failed(error)) };
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-            mailbox
-                .emit(Event::Retrying { attempt, of: self.settings.max_tries, delay_ms, reason: error.to_string() })
+            self.mailbox
+                .emit(Event::Retrying {
+                    attempt,
+                    of: self.agent.settings.max_tries,
+                    delay_ms,
+                    reason: error.to_string(),
+                })
                 .await;
             let wait = tokio::time::sleep(delay);
             tokio::pin!(wait);
             loop {
                 tokio::select! {
                     biased;
-                    () = cancel.cancelled() => return Ok(Sampled::Interrupted(None)),
-                    () = mailbox.changed() => self.take_mode(mailbox).await?,
+                    () = self.cancel.cancelled() => return Ok(Sampled::Interrupted(None)),
+                    () = self.mailbox.changed() => self.agent.take_mode(self.mailbox).await?,
                     () = &mut wait => break,
                 }
             }
         }
     }
 
-    async fn stream_once(
-        &mut self,
-        request: Arc<Request>,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<Try, session::Error> {
-        let origin = Origin { provider: self.model.provider_name.clone(), model: request.model.clone() };
-        let mut fold = Fold::new(self.conversation.session.next_call());
+    async fn stream_once(&mut self, request: Arc<Request>) -> Result<Try, session::Error> {
+        let origin = Origin { provider: self.agent.model.provider_name.clone(), model: request.model.clone() };
+        let mut fold = Fold::new(self.agent.conversation.session.next_call());
         let mut frame = Frame::default();
-        let mut stream = self.model.provider.stream(request);
+        let mut stream = self.agent.model.provider.stream(request);
         let (mut ended, mut error) = (false, None);
         loop {
             let due = frame.due();
             tokio::select! {
                 biased;
-                () = cancel.cancelled() => {
+                () = self.cancel.cancelled() => {
                     drop(stream);
-                    self.flush(&mut frame, mailbox).await?;
+                    self.flush(&mut frame).await?;
                     return Ok(Try::Interrupted(fold.interrupted(origin)));
                 }
-                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.flush(&mut frame, mailbox).await?,
-                () = mailbox.changed() => self.take_mode(mailbox).await?,
+                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.flush(&mut frame).await?,
+                () = self.mailbox.changed() => self.agent.take_mode(self.mailbox).await?,
                 event = stream.next() => match event {
                     Some(Ok(event)) => {
                         ended |= matches!(event, StreamEvent::End(_));
@@ -124,7 +118,7 @@ impl Agent {
                 },
             }
         }
-        self.flush(&mut frame, mailbox).await?;
+        self.flush(&mut frame).await?;
         Ok(match error {
             Some(error) => Try::Failed { error, shown: frame.shown, usage: fold.usage() },
             None if !ended => Try::Failed { error: Error::EndedEarly, shown: frame.shown, usage: fold.usage() },
@@ -133,25 +127,23 @@ impl Agent {
     }
 
     /// Logs what has arrived since the last frame, then shows it.
-    async fn flush(&mut self, frame: &mut Frame, mailbox: &Mailbox) -> Result<(), session::Error> {
+    async fn flush(&mut self, frame: &mut Frame) -> Result<(), session::Error> {
         let (text, thinking) = (std::mem::take(&mut frame.text), std::mem::take(&mut frame.thinking));
         if !(text.is_empty() && thinking.is_empty()) {
-            self.conversation
-                .session
-                .append(EntryKind::ReplyPart { text: text.clone(), thinking: thinking.clone() })?;
+            self.agent.conversation.append(EntryKind::ReplyPart { text: text.clone(), thinking: thinking.clone() })?;
             frame.shown = true;
             if !thinking.is_empty() {
-                mailbox.emit(Event::Delta(Delta::Thinking { text: thinking })).await;
+                self.mailbox.emit(Event::Delta(Delta::Thinking { text: thinking })).await;
             }
         }
         if let Some(tokens) = frame.thought.take() {
-            mailbox.emit(Event::Thinking(Thinking::Complete { tokens })).await;
+            self.mailbox.emit(Event::Thinking(Thinking::Complete { tokens })).await;
         }
         if !text.is_empty() {
-            mailbox.emit(Event::Delta(Delta::Text { text })).await;
+            self.mailbox.emit(Event::Delta(Delta::Text { text })).await;
         }
         if let Some((name, bytes)) = frame.args.take() {
-            mailbox.emit(Event::Delta(Delta::ToolArgs { name, bytes })).await;
+            self.mailbox.emit(Event::Delta(Delta::ToolArgs { name, bytes })).await;
         }
         frame.last = Some(Instant::now());
         frame.dirty = false;
@@ -159,12 +151,12 @@ impl Agent {
     }
 
     /// Adds up what a reply cost and tells the front ends where the window stands.
-    pub(super) async fn report_usage(&mut self, usage: Usage, mailbox: &Mailbox) {
-        self.spending.turn.answered = true;
-        self.spending.turn.replies.add(&usage);
-        self.counted(&usage);
-        let info = self.usage_info();
-        mailbox.emit(Event::Usage(info)).await;
+    pub(super) async fn report_usage(&mut self, usage: Usage) {
+        self.agent.spending.turn.answered = true;
+        self.agent.spending.turn.replies.add(&usage);
+        self.agent.counted(&usage);
+        let info = self.agent.usage_info();
+        self.mailbox.emit(Event::Usage(info)).await;
     }
 }
 

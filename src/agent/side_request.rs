@@ -1,4 +1,4 @@
-//! One request beside the conversation: nobody watches its answer arrive.
+//! One request on the side of the conversation; nobody watches its answer arrive.
 
 use std::sync::Arc;
 

@@ -216,7 +216,7 @@ impl Agent {
                 if self.model.name() != before.name() {
                     // What was answered until now counts for the model that did.
                     self.spending.turn.settle(&before.spec);
-                    self.conversation.session.append(self.model_entry())?;
+                    self.conversation.append(self.model_entry())?;
                 }
                 self.push_skill(&skill, &call.args, mailbox, cancel).await
             }
@@ -310,7 +310,7 @@ impl Agent {
         if let Some((model, tools)) = before {
             self.set_model(model, Arc::unwrap_or_clone(tools));
             mailbox.emit(Event::Model(self.model.info())).await;
-            if let Err(error) = self.conversation.session.append(self.model_entry()) {
+            if let Err(error) = self.conversation.append(self.model_entry()) {
                 tracing::error!(%error, "the model of the session could not be noted");
             }
         }
@@ -355,7 +355,7 @@ impl Agent {
     fn note_invoked(&mut self, skill: &Skill, text: &str) -> Result<(), session::Error> {
         let opened = self.opens(skill);
         self.policy.places.free_reads.extend(opened.clone());
-        self.conversation.session.append(EntryKind::SkillInvoked {
+        self.conversation.append(EntryKind::SkillInvoked {
             name: skill.name.clone(),
             path: skill.path().map(PathBuf::from),
             opened,

@@ -71,7 +71,7 @@ impl Agent {
         }
         // Both may have been put into the log without a word.
         self.family.set_mode(self.mode());
-        self.family.set_thinking(self.conversation.session.facts().thinking);
+        self.family.set_thinking(self.conversation.facts().thinking);
         let mut policy = self.policy.clone();
         policy.places.cwd = self.conversation.context().cwd().to_path_buf();
         let opening =
@@ -155,12 +155,12 @@ impl Launcher {
             failure: None,
             model: (child.model.name(), child.model.spec.clone()),
         };
-        let spent = child.conversation.session.facts().spent.len();
+        let spent = child.conversation.facts().spent.len();
         watch.tell(Step::Started).await;
         let prompt = Prompt::new(launch.prompt);
         let run = Box::pin(child.work(prompt, &definition.skills, &below, &cancel));
         let end = watch.over(run, inbox, &mut standing, definition).await;
-        for spent in &child.conversation.session.facts().spent[spent..] {
+        for spent in &child.conversation.facts().spent[spent..] {
             watch.spent(spent.model.clone(), spent.usage);
         }
         watch.tell(Step::Done { end }).await;
@@ -319,13 +319,13 @@ impl Agent {
         opening: Option<&Arc<Message>>,
     ) -> Result<(), session::Error> {
         if self.mode() != mode {
-            self.conversation.session.append(EntryKind::ModeChanged { mode })?;
+            self.conversation.append(EntryKind::ModeChanged { mode })?;
         }
-        if self.conversation.session.facts().thinking != thinking {
-            self.conversation.session.append(EntryKind::ThinkingChanged { level: thinking })?;
+        if self.conversation.facts().thinking != thinking {
+            self.conversation.append(EntryKind::ThinkingChanged { level: thinking })?;
         }
         if let Some(message) = opening.filter(|_| self.conversation.session.is_empty()) {
-            self.conversation.session.append(EntryKind::Message { message: message.clone() })?;
+            self.conversation.append(EntryKind::Message { message: message.clone() })?;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use super::{Agent, Failure, Reminders, hooking, reminder, thinking};
 use crate::compact::memory::Pause;
 use crate::message::{Kind, Message, StopReason, ToolCall};
 use crate::permission::{Behavior, Rule};
-use crate::protocol::{Event, Item, Turn, TurnEnd};
+use crate::protocol::{self, Event, Item, TurnEnd};
 use crate::provider::Request;
 use crate::session;
 use crate::session::entry::{EntryKind, Seq};
@@ -26,39 +26,45 @@ const GO_ON: &str =
 /// How often in a row a reply that was cut, paused or empty is asked to go on before the turn ends.
 const MOST_NUDGES: usize = 3;
 
-impl Agent {
-    /// Runs one turn from a prompt to its end, and tells everything on the way. Never fails: a failure is how it ends.
-    pub async fn turn(&mut self, prompt: Prompt, mailbox: &Mailbox, cancel: &CancellationToken) -> TurnEnd {
-        let started = (self.clock)();
-        mailbox.take_waited();
-        self.spending.turn = TurnUsage::default();
-        mailbox.emit(Event::Turn(Turn::Started)).await;
+/// One turn under way: whose it is, who hears of it, and what ends it.
+pub(super) struct Turn<'a> {
+    pub(super) agent: &'a mut Agent,
+    pub(super) mailbox: &'a Mailbox,
+    pub(super) cancel: &'a CancellationToken,
+}
+
+impl Turn<'_> {
+    async fn run(&mut self, prompt: Prompt) -> TurnEnd {
+        let started = (self.agent.clock)();
+        self.mailbox.take_waited();
+        self.agent.spending.turn = TurnUsage::default();
+        self.mailbox.emit(Event::Turn(protocol::Turn::Started)).await;
         let text = prompt.text.clone();
-        let before = self.conversation.session.next_seq();
-        let end = match Box::pin(self.run_turn(prompt, mailbox, cancel)).await {
+        let before = self.agent.conversation.session.next_seq();
+        let end = match Box::pin(self.run_turn(prompt)).await {
             Ok(end) => end,
             Err(failure) => {
-                self.give_up(&failure, before, text, mailbox).await;
+                self.give_up(&failure, before, text).await;
                 TurnEnd::Failed
             }
         };
-        self.finish_turn(end, mailbox).await;
+        self.finish_turn(end).await;
         // Whoever thinks about a question does not keep the agent at work.
-        let worked = (self.clock)().duration_since(started).saturating_sub(mailbox.take_waited());
+        let worked = (self.agent.clock)().duration_since(started).saturating_sub(self.mailbox.take_waited());
         let millis = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
-        let usage = self.spending.turn.total();
-        let cost_usd = self.spending.turn_cost(&self.model.spec);
-        self.end_runs(mailbox).await;
-        mailbox.emit(Event::Turn(Turn::Ended { end, usage, cost_usd, millis })).await;
+        let usage = self.agent.spending.turn.total();
+        let cost_usd = self.agent.spending.turn_cost(&self.agent.model.spec);
+        self.agent.end_runs(self.mailbox).await;
+        self.mailbox.emit(Event::Turn(protocol::Turn::Ended { end, usage, cost_usd, millis })).await;
         end
     }
 
     /// Says why the turn failed. When nothing came of it, its prompts go back to the composer and leave the conversation:
     /// they must not be typed twice, nor sent twice.
-    async fn give_up(&mut self, failure: &Failure, before: Seq, typed: String, mailbox: &Mailbox) {
+    async fn give_up(&mut self, failure: &Failure, before: Seq, typed: String) {
         let advice = failure.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
-        let since: Vec<_> = self.conversation.context().entries().filter(|(seq, _)| *seq >= before).collect();
-        let answered = self.spending.turn.answered;
+        let since: Vec<_> = self.agent.conversation.context().entries().filter(|(seq, _)| *seq >= before).collect();
+        let answered = self.agent.spending.turn.answered;
         let prompts: Vec<_> = since.iter().filter(|(_, message)| message.kind == Kind::Prompt).collect();
         let first = prompts.first().map(|(seq, _)| *seq);
         let logged: Vec<String> = prompts.iter().map(|(_, message)| message.text()).collect();
@@ -66,102 +72,89 @@ impl Agent {
         let restore = (!answered).then_some(restore);
         if let Some(to) = first.filter(|_| !answered) {
             // A log that cannot be written keeps the prompt, which does less harm than the failure to say why.
-            if self.conversation.session.append(EntryKind::Rewind { to }).is_ok() {
+            if self.agent.conversation.append(EntryKind::Rewind { to }).is_ok() {
                 let text = "not answered; the prompt left the conversation".into();
-                mailbox.emit(Event::Item(Item::Note { text })).await;
+                self.mailbox.emit(Event::Item(Item::Note { text })).await;
             }
         }
-        mailbox.emit(Event::Error { text: format!("{failure}{advice}"), restore }).await;
+        self.mailbox.emit(Event::Error { text: format!("{failure}{advice}"), restore }).await;
     }
 
-    /// Says what became of the session on disk.
-    async fn watch_session(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        for text in self.conversation.session.watch()? {
-            mailbox.emit(Event::Notice { text }).await;
-        }
-        Ok(())
-    }
-
-    async fn finish_turn(&mut self, end: TurnEnd, mailbox: &Mailbox) {
+    async fn finish_turn(&mut self, end: TurnEnd) {
         let name =
             serde_json::to_value(end).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
         let closed = self
+            .agent
             .conversation
-            .session
-            .append(EntryKind::TurnEnded { end: name, usage: self.spending.turn.replies })
-            .and_then(|_| self.conversation.session.sync());
+            .append(EntryKind::TurnEnded { end: name, usage: self.agent.spending.turn.replies })
+            .and_then(|_| self.agent.conversation.session.sync());
         let closed = match closed {
-            Ok(()) => self.watch_session(mailbox).await,
+            Ok(()) => self.agent.watch_session(self.mailbox).await,
             Err(error) => Err(error),
         };
         if let Err(error) = closed
             && end != TurnEnd::Failed
         {
-            mailbox.emit(Event::Error { text: error.to_string(), restore: None }).await;
+            self.mailbox.emit(Event::Error { text: error.to_string(), restore: None }).await;
         }
     }
 
-    async fn run_turn(
-        &mut self,
-        prompt: Prompt,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<TurnEnd, Failure> {
-        self.watch_session(mailbox).await?;
-        let context = match self.submit_hooks(&prompt, mailbox, cancel).await? {
-            Submitted::Yes(context) => context,
+    async fn run_turn(&mut self, prompt: Prompt) -> Result<TurnEnd, Failure> {
+        self.agent.watch_session(self.mailbox).await?;
+        let context = match self.submit_hooks(&prompt).await? {
+            Submitted::Accepted(context) => context,
             Submitted::Erased(reason) => return Err(Failure::Erased { reason }),
             Submitted::Interrupted => {
-                mailbox.emit(Event::Error { text: hooking::INTERRUPTED.into(), restore: Some(prompt.text) }).await;
+                self.mailbox.emit(Event::Error { text: hooking::INTERRUPTED.into(), restore: Some(prompt.text) }).await;
                 return Ok(TurnEnd::Interrupted);
             }
         };
-        let skill = self.start_skill(prompt.skill.as_ref(), mailbox).await.map_err(Failure::Skill)?;
+        let skill = self.agent.start_skill(prompt.skill.as_ref(), self.mailbox).await.map_err(Failure::Skill)?;
         let args = prompt.skill.as_ref().map(|call| call.args.clone()).unwrap_or_default();
-        self.open_turn()?;
-        self.open_conversation(mailbox, cancel).await?;
+        self.agent.open_turn()?;
+        self.agent.open_conversation(self.mailbox, self.cancel).await?;
         // A sub-agent without the tool could not call a skill.
-        if self.settings.reminders == Reminders::On
-            && self.toolbox.get("Skill").is_some()
-            && let Some(news) = self.runs.news(self.conversation.context())
+        if self.agent.settings.reminders == Reminders::On
+            && self.agent.toolbox.get("Skill").is_some()
+            && let Some(news) = self.agent.runs.news(self.agent.conversation.context())
         {
-            self.push(news, mailbox).await?;
+            self.agent.push(news, self.mailbox).await?;
         }
-        self.deliver_pending(mailbox).await?;
-        self.thinking.begin();
-        self.push_submitted(prompt, context, mailbox).await?;
+        self.agent.deliver_pending(self.mailbox).await?;
+        self.agent.thinking.begin();
+        self.push_submitted(prompt, context).await?;
         if let Some(skill) = skill {
-            self.push_skill(&skill, &args, mailbox, cancel).await?;
+            self.agent.push_skill(&skill, &args, self.mailbox, self.cancel).await?;
         }
         let (mut rounds, mut nudges, mut continued) = (0u32, 0usize, 0u32);
-        self.repeats.clear();
+        self.agent.repeats.clear();
         loop {
             process::may_begin().await;
-            if cancel.is_cancelled() {
+            if self.cancel.is_cancelled() {
                 return Ok(TurnEnd::Interrupted);
             }
-            if self.settings.max_turns.is_some_and(|most| rounds >= most) {
+            if self.agent.settings.max_turns.is_some_and(|most| rounds >= most) {
                 return Ok(TurnEnd::MaxTurns);
             }
             rounds += 1;
-            self.boundary(mailbox).await?;
-            if let Some(end) = self.make_room(mailbox, cancel).await? {
+            self.boundary().await?;
+            if let Some(end) = self.agent.make_room(self.mailbox, self.cancel).await? {
                 return Ok(end);
             }
-            let request = Arc::new(self.request());
-            let reply = match self.sample(request, mailbox, cancel).await? {
+            let request = Arc::new(self.agent.request());
+            let reply = match self.sample(request).await? {
                 Sampled::Reply(reply) => reply,
                 Sampled::Interrupted(reply) => {
                     if let Some(reply) = reply {
                         let calls: Vec<ToolCall> = reply.calls().cloned().collect();
                         let usage = reply.usage.unwrap_or_default();
-                        self.push(reply, mailbox).await?;
-                        self.report_usage(usage, mailbox).await;
-                        Box::pin(self.dispatch_all(calls, mailbox, cancel)).await?;
+                        self.agent.push(reply, self.mailbox).await?;
+                        self.report_usage(usage).await;
+                        Box::pin(self.agent.dispatch_all(calls, self.mailbox, self.cancel)).await?;
                     }
                     return Ok(TurnEnd::Interrupted);
                 }
-                Sampled::Failed(error) if self.recover(&error, mailbox).await => {
+                Sampled::Failed(error) if self.agent.recover(&error, self.mailbox).await => {
                     rounds -= 1;
                     continue;
                 }
@@ -173,12 +166,14 @@ impl Agent {
             // An empty reply is logged for what it cost; the context leaves it out.
             let empty = reply.blocks.is_empty();
             let calls: Vec<ToolCall> = reply.calls().cloned().collect();
-            self.push(reply, mailbox).await?;
-            self.report_usage(usage, mailbox).await;
+            self.agent.push(reply, self.mailbox).await?;
+            self.report_usage(usage).await;
             if calls.is_empty() {
                 let unfinished = match stop {
                     Some(StopReason::Refusal(word)) => {
-                        mailbox.emit(Event::Notice { text: format!("The provider refused to go on ({word}).") }).await;
+                        self.mailbox
+                            .emit(Event::Notice { text: format!("The provider refused to go on ({word}).") })
+                            .await;
                         None
                     }
                     Some(StopReason::MaxTokens) => Some("The answer was cut off at the output limit again and again."),
@@ -190,28 +185,28 @@ impl Agent {
                     nudges += 1;
                     if nudges <= MOST_NUDGES {
                         if cut {
-                            self.push(Message::reminder(GO_ON), mailbox).await?;
+                            self.agent.push(Message::reminder(GO_ON), self.mailbox).await?;
                         }
                         continue;
                     }
-                    mailbox.emit(Event::Notice { text: notice.into() }).await;
+                    self.mailbox.emit(Event::Notice { text: notice.into() }).await;
                 }
-                let steers = mailbox.take_steers();
+                let steers = self.mailbox.take_steers();
                 if steers.is_empty() {
-                    if self.stop_hooks_continue(&mut continued, mailbox, cancel).await? {
+                    if self.stop_hooks_continue(&mut continued).await? {
                         continue;
                     }
-                    self.consider_notes(Pause::Reply)?;
+                    self.agent.consider_notes(Pause::Reply)?;
                     return Ok(TurnEnd::Done);
                 }
-                self.deliver(steers, mailbox).await?;
+                self.deliver(steers).await?;
                 continue;
             }
             nudges = 0;
-            match Box::pin(self.dispatch_all(calls, mailbox, cancel)).await? {
+            match Box::pin(self.agent.dispatch_all(calls, self.mailbox, self.cancel)).await? {
                 Flow::Continue => {
-                    self.digest_results(cancel).await?;
-                    self.consider_notes(Pause::Round)?;
+                    self.digest_results().await?;
+                    self.agent.consider_notes(Pause::Round)?;
                 }
                 Flow::End(end) => return Ok(end),
             }
@@ -219,39 +214,55 @@ impl Agent {
     }
 
     /// What happens between two requests: steered prompts, mode changes, reminders.
-    async fn boundary(&mut self, mailbox: &Mailbox) -> Result<(), Failure> {
-        self.take_mode(mailbox).await?;
-        self.collect_background_hooks(mailbox).await?;
-        let steers = mailbox.take_steers();
-        self.deliver(steers, mailbox).await?;
-        if self.settings.reminders == Reminders::Off {
+    async fn boundary(&mut self) -> Result<(), Failure> {
+        self.agent.take_mode(self.mailbox).await?;
+        self.agent.collect_background_hooks(self.mailbox).await?;
+        let steers = self.mailbox.take_steers();
+        self.deliver(steers).await?;
+        if self.agent.settings.reminders == Reminders::Off {
             return Ok(());
         }
-        self.remind_of_plan(mailbox).await?;
-        let changed = self.conversation.changed_files();
+        self.agent.remind_of_plan(self.mailbox).await?;
+        let changed = self.agent.conversation.changed_files();
         if !changed.is_empty() {
-            self.push(Message::reminder(&reminder::changed_files(&changed)), mailbox).await?;
+            self.agent.push(Message::reminder(&reminder::changed_files(&changed)), self.mailbox).await?;
         }
-        let recall = reminder::todos(&self.conversation.context().messages(), self.conversation.context().todos());
+        let recall =
+            reminder::todos(&self.agent.conversation.context().messages(), self.agent.conversation.context().todos());
         if let Some(recall) = recall {
-            self.push(recall, mailbox).await?;
+            self.agent.push(recall, self.mailbox).await?;
         }
-        self.remind_of_skills(mailbox).await?;
+        self.agent.remind_of_skills(self.mailbox).await?;
         Ok(())
     }
 
-    async fn deliver(&mut self, steers: Vec<Prompt>, mailbox: &Mailbox) -> Result<(), Failure> {
+    async fn deliver(&mut self, steers: Vec<Prompt>) -> Result<(), Failure> {
         if steers.is_empty() {
             return Ok(());
         }
-        mailbox.emit(mailbox.queue()).await;
+        self.mailbox.emit(self.mailbox.queue()).await;
         let mut steers = VecDeque::from(steers);
         while let Some(prompt) = steers.pop_front() {
-            if let Err(error) = self.push_steer(prompt.clone(), mailbox).await {
+            if let Err(error) = self.push_steer(prompt.clone()).await {
                 steers.push_front(prompt);
-                mailbox.put_back(steers.into());
+                self.mailbox.put_back(steers.into());
                 return Err(error.into());
             }
+        }
+        Ok(())
+    }
+}
+
+impl Agent {
+    /// Runs one turn from a prompt to its end, and tells everything on the way. Never fails: a failure is how it ends.
+    pub async fn turn(&mut self, prompt: Prompt, mailbox: &Mailbox, cancel: &CancellationToken) -> TurnEnd {
+        Turn { agent: self, mailbox, cancel }.run(prompt).await
+    }
+
+    /// Says what became of the session on disk.
+    async fn watch_session(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
+        for text in self.conversation.session.watch()? {
+            mailbox.emit(Event::Notice { text }).await;
         }
         Ok(())
     }
@@ -259,20 +270,20 @@ impl Agent {
     /// Begins a turn in the log, with what its usage and its rules go back to.
     fn open_turn(&mut self) -> Result<(), session::Error> {
         let (model, project) = (self.model.name(), self.policy.places.project.clone());
-        if self.conversation.session.facts().model.as_ref() != Some(&model) {
-            self.conversation.session.append(self.model_entry())?;
+        if self.conversation.facts().model.as_ref() != Some(&model) {
+            self.conversation.append(self.model_entry())?;
         }
-        if !self.policy.trust.is_empty() && !self.conversation.session.facts().trust.contains(&project) {
-            self.conversation.session.append(EntryKind::Trusted { folder: project })?;
+        if !self.policy.trust.is_empty() && !self.conversation.facts().trust.contains(&project) {
+            self.conversation.append(EntryKind::Trusted { folder: project })?;
         }
-        self.conversation.session.append(EntryKind::TurnStarted)?;
+        self.conversation.append(EntryKind::TurnStarted)?;
         Ok(())
     }
 
     /// Puts a message into the log, then on the screen.
     pub(super) async fn push(&mut self, message: Message, mailbox: &Mailbox) -> Result<(), session::Error> {
         let message = Arc::new(message);
-        let seq = self.conversation.session.append(EntryKind::Message { message: message.clone() })?;
+        let seq = self.conversation.append(EntryKind::Message { message: message.clone() })?;
         mailbox.emit(Event::Item(Item::Message { seq, message })).await;
         self.note_decided(mailbox).await
     }
@@ -300,7 +311,7 @@ impl Agent {
         let messages = self.conversation.context().messages();
         let choice = thinking::Choice {
             settings: &self.settings.thinking,
-            session: self.conversation.session.facts().thinking,
+            session: self.conversation.facts().thinking,
             model: &self.model,
         };
         let thinking = self.thinking.of_request(&messages, &choice);

@@ -105,7 +105,7 @@ impl Engine {
         let modes = if mode == Mode::Plan { vec![before_plan, mode] } else { vec![mode] };
         if !self.agent.conversation.session.read_only() && mode != self.agent.mode() {
             for mode in modes {
-                if let Err(error) = self.agent.conversation.session.append(EntryKind::ModeChanged { mode }) {
+                if let Err(error) = self.agent.conversation.append(EntryKind::ModeChanged { mode }) {
                     self.fail(error).await;
                 }
             }
@@ -209,7 +209,6 @@ impl Engine {
                     None => self
                         .agent
                         .conversation
-                        .session
                         .append(EntryKind::Revoked { rule: text.to_owned() })
                         .map(|_| true)
                         .map_err(|error| error.to_string()),
@@ -355,7 +354,7 @@ impl Engine {
         if title.is_empty() {
             return self.fail("Which title? As in `/rename parser rewrite`.").await;
         }
-        match self.agent.conversation.session.append(EntryKind::Title { title: title.to_owned() }) {
+        match self.agent.conversation.append(EntryKind::Title { title: title.to_owned() }) {
             Ok(_) => self.tell(format!("The session is called “{title}” now.")).await,
             Err(error) => self.fail(error).await,
         }

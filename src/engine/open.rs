@@ -72,7 +72,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let mode = start_mode(&setup, &loaded, &session)?;
     let mut agent = Agent::new(session, parts);
     if mode != agent.mode() && !agent.conversation.session.read_only() {
-        agent.conversation.session.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
+        agent.conversation.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
     }
     let idle = settings.idle;
     let mut engine = Engine { agent, models, loaded, setup, mailbox, probing, catalog, trust_asked: false, idle };

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use tokio_util::sync::CancellationToken;
-
-use crate::agent::{Agent, side_request};
+use crate::agent::side_request;
+use crate::agent::turn::Turn;
 use crate::compact::{Summary, digest};
 use crate::message::{Message, Usage};
 use crate::provider::{Purpose, Request, Thinking};
@@ -14,34 +13,34 @@ use crate::session::entry::EntryKind;
 /// Who speaks when a digest is asked for.
 const SYSTEM: &str = "You condense the results of tool calls for a programmer who goes on working with them.";
 
-impl Agent {
+impl Turn<'_> {
     /// Archives what is more than the settings leave visible.
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(in crate::agent) async fn digest_results(&mut self, cancel: &CancellationToken) -> Result<(), session::Error> {
-        let output = &self.settings.compact.tool_output;
-        if output.summary == Summary::Off || !self.settings.compact.enabled {
+    pub(in crate::agent) async fn digest_results(&mut self) -> Result<(), session::Error> {
+        let output = &self.agent.settings.compact.tool_output;
+        if output.summary == Summary::Off || !self.agent.settings.compact.enabled {
             return Ok(());
         }
-        let Some(plan) = digest::plan(self.conversation.context(), output.visible) else { return Ok(()) };
+        let Some(plan) = digest::plan(self.agent.conversation.context(), output.visible) else { return Ok(()) };
         let (most, heuristic) = (output.output_chars, output.heuristic_chars);
         let asked = match output.summary {
             Summary::Llm => {
                 let text = plan.instruction(output.input_chars, most);
-                self.ask_digest(text, cancel).await?
+                self.ask_digest(text).await?
             }
             Summary::Heuristic | Summary::Off => None,
         };
         let text = asked.map_or_else(|| plan.heuristic(heuristic), |text| digest::clipped(&text, most));
         let digest = Arc::new(plan.message(&text));
-        self.conversation.session.append(EntryKind::ToolResultsArchived { calls: plan.calls, digest })?;
+        self.agent.conversation.append(EntryKind::ToolResultsArchived { calls: plan.calls, digest })?;
         Ok(())
     }
 
     /// What a model makes of the results; none when it fails.
-    async fn ask_digest(&mut self, text: String, cancel: &CancellationToken) -> Result<Option<String>, session::Error> {
-        let (model, request) = self.request_beside();
+    async fn ask_digest(&mut self, text: String) -> Result<Option<String>, session::Error> {
+        let (model, request) = self.agent.request_beside();
         let request = Request {
             system: SYSTEM.into(),
             tools: Arc::new([]),
@@ -54,12 +53,12 @@ impl Agent {
         };
         let (reply, usage) = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Ok(None),
+            () = self.cancel.cancelled() => return Ok(None),
             asked = side_request::send(&model, request, 0) => asked,
         };
         if usage != Usage::default() {
-            let session = &mut self.conversation.session;
-            self.spending.note(session, "digest of tool results", (model.name(), &model.spec), usage)?;
+            let session = &mut self.agent.conversation.session;
+            self.agent.spending.note(session, "digest of tool results", (model.name(), &model.spec), usage)?;
         }
         match reply {
             Ok(reply) => Ok(Some(reply.text().trim().to_owned()).filter(|text| !text.is_empty())),

@@ -14,7 +14,7 @@ use crate::session::entry::{Boundary, EntryKind, Trigger};
 const MOST_REQUEST: u64 = 20_000;
 
 impl Agent {
-    /// Begins the conversation anew with the plan that was approved, if one was. All results are in the log by now.
+    /// Restarts the conversation with the approved plan, if there is one. All results are in the log by now.
     ///
     /// # Errors
     /// The log cannot be written.
@@ -44,7 +44,7 @@ impl Agent {
         };
         boundary.post_tokens = boundary.messages().map(|message| tokens::message(message)).sum();
         self.compaction.notes.forget(&mut self.conversation.session);
-        self.conversation.session.append(EntryKind::CompactBoundary(boundary))?;
+        self.conversation.append(EntryKind::CompactBoundary(boundary))?;
         self.conversation.session.sync()?;
         self.repeats.clear();
         self.conversation.forget_files();

@@ -39,7 +39,7 @@ pub(super) fn restored(agent: &Agent, keep_from: Seq, archived: &[CallId]) -> Re
             .collect(),
         todos: context.todos(),
         plan: plan::restored(agent, driver.limits().plan),
-        skills: &agent.conversation.session.facts().invoked,
+        skills: &agent.conversation.facts().invoked,
     };
     restore::choose(sources, context, keep_from, driver.settings(), driver.limits(), budget)
 }

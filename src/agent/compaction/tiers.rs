@@ -86,7 +86,6 @@ impl Attempt<'_> {
         let summary = boundary.summary.as_ref().map(|summary| summary.text()).unwrap_or_default();
         self.agent
             .conversation
-            .session
             .append(EntryKind::CompactBoundary(Boundary { receipt: receipt.clone(), ..boundary }))?;
         self.agent.conversation.session.sync()?;
         self.agent.conversation.forget_read();

@@ -39,7 +39,7 @@ impl Agent {
     }
 
     fn knows(&self, skill: &Skill) -> bool {
-        self.conversation.session.facts().invoked.iter().any(|invoked| invoked.name == skill.name)
+        self.conversation.facts().invoked.iter().any(|invoked| invoked.name == skill.name)
     }
 
     async fn preload_one(
