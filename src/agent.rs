@@ -5,7 +5,6 @@ mod conversation;
 mod decided;
 mod dispatch;
 mod failure;
-mod forked_skills;
 mod hook_env;
 pub mod hooking;
 mod host;

@@ -1,6 +1,8 @@
 //! Runs of skills: from the expansion of the text to the end of the turn. Lock, rules and model hold that long, however
 //! the turn ends.
 
+mod expansion;
+mod forked_skills;
 mod preload;
 mod view;
 mod wants;
@@ -11,15 +13,15 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+pub(super) use self::expansion::Expansion;
 pub(super) use self::view::{Caller, View};
 use super::mailbox::Mailbox;
 use super::{Agent, Model, Policy};
-use crate::commands::expand::{self, Piece, Values};
-use crate::commands::skill::{RunsIn, Verbosity};
+use crate::commands::skill::Verbosity;
 use crate::commands::{Catalog, Skill, Source as From};
 use crate::hooks::{Origin, Registration};
-use crate::message::{Attachment, Message, Outcome};
-use crate::permission::{Access, Behavior, Disk, Rule, Source, Use};
+use crate::message::Message;
+use crate::permission::{Behavior, Disk, Rule, Source, Use};
 use crate::protocol::Event;
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
@@ -27,8 +29,6 @@ use crate::tools;
 
 /// Turns after an invocation in which a skill may recall itself.
 const RECENT: u64 = 3;
-/// Most characters of the output of one command that are put into a prompt.
-const OUTPUT: usize = 30_000;
 
 /// Finds a model by name or role, with the limits that fit it.
 ///
@@ -218,7 +218,7 @@ impl Agent {
                     self.spending.turn.settle(&before.spec);
                     self.conversation.append(self.model_entry())?;
                 }
-                self.push_skill(&skill, &call.args, mailbox, cancel).await
+                Expansion { agent: self, mailbox, cancel }.push(&skill, &call.args).await
             }
             Err(problem) => self.push(Message::reminder(&problem), mailbox).await,
         }
@@ -316,41 +316,6 @@ impl Agent {
         }
     }
 
-    /// Expands a skill's text, runs the commands in it, and tells it to the model.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    pub(super) async fn push_skill(
-        &mut self,
-        skill: &Arc<Skill>,
-        args: &str,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<(), session::Error> {
-        let (text, attached) = match skill.body() {
-            Ok(body) => self.skill_text(skill, &body, args, mailbox, cancel).await?,
-            Err(problem) => (format!("[The skill's text cannot be read: {problem}]"), Vec::new()),
-        };
-        self.note_invoked(skill, &text)?;
-        if skill.context == RunsIn::Fork {
-            let report = self.fork_skill(skill, text, attached, mailbox, cancel).await?;
-            self.push(Message::skill(report), mailbox).await?;
-        } else {
-            self.push(Message::skill(text), mailbox).await?;
-            for message in attached {
-                self.push(message, mailbox).await?;
-            }
-        }
-        self.runs.settings.catalog.record(&skill.name);
-        let turn = self.runs.turn;
-        self.runs.recent.retain(|(recent, _)| recent.name != skill.name);
-        self.runs.recent.push((skill.clone(), turn));
-        if let Some(now) = self.runs.settings.catalog.take_news() {
-            mailbox.emit(Event::Commands { registry: now.registry.clone() }).await;
-        }
-        Ok(())
-    }
-
     /// Opens the skill's folder, and keeps what the model reads of it.
     fn note_invoked(&mut self, skill: &Skill, text: &str) -> Result<(), session::Error> {
         let opened = self.opens(skill);
@@ -362,90 +327,6 @@ impl Agent {
             content: text.to_owned(),
         })?;
         Ok(())
-    }
-
-    /// The prompt that a skill's body makes, and the files that go with it. A sub-agent that runs a skill gets the same.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    async fn skill_text(
-        &mut self,
-        skill: &Skill,
-        body: &str,
-        args: &str,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<(String, Vec<Message>), session::Error> {
-        let session = self.conversation.session.id().to_owned();
-        let values = Values { args, skill_dir: skill.base(), plugin_root: None, session_id: &session };
-        let expanded = expand::expand(body, &values);
-        let mut text = match skill.base() {
-            Some(base) => format!(
-                "Instructions of the skill `{}`. Relative paths in them start from {}.\n\n",
-                skill.name,
-                base.display()
-            ),
-            None => format!("Instructions of the skill `{}`.\n\n", skill.name),
-        };
-        let mut attached = Vec::new();
-        let trusted = self.policy.trusts_text(skill, body);
-        for piece in expanded.pieces {
-            match piece {
-                Piece::Text(more) => text.push_str(&more),
-                Piece::Shell { command } if !trusted => {
-                    text.push_str(&format!(
-                        "[`{command}` was not run: the user has not agreed to what this skill runs]"
-                    ));
-                }
-                Piece::Shell { command } => text.push_str(&self.command_output(&command, mailbox, cancel).await?),
-                Piece::File { path } => {
-                    text.push('@');
-                    text.push_str(&path);
-                    attached.extend(self.named_file(skill, &path, mailbox).await);
-                }
-            }
-        }
-        Ok((text, attached))
-    }
-
-    /// What a command of a skill wrote, or why it did not.
-    async fn command_output(
-        &mut self,
-        command: &str,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<String, session::Error> {
-        let input = serde_json::json!({ "command": command, "description": "for a skill" });
-        let result = self.aside("Bash", input, mailbox, cancel).await?;
-        let output = result.text();
-        let output = output.trim_end();
-        let end = output.char_indices().nth(OUTPUT).map_or(output.len(), |(at, _)| at);
-        let cut = if end < output.len() { "\n[cut]" } else { "" };
-        let output = &output[..end];
-        Ok(match result.outcome {
-            Outcome::Ok => format!("{output}{cut}"),
-            Outcome::Error => format!("[`{command}` failed: {output}{cut}]"),
-            Outcome::Denied => format!("[`{command}` was refused: {output}{cut}]"),
-            Outcome::Interrupted => format!("[`{command}` was interrupted]"),
-        })
-    }
-
-    /// A file that the body names as `@path`, when there is one and reading it needs no question.
-    async fn named_file(&mut self, skill: &Skill, path: &str, mailbox: &Mailbox) -> Option<Message> {
-        let dirs = self.dirs();
-        let own = skill.base().map(|base| base.join(path));
-        let near = dirs.absolute(path, self.settings.user_home.as_deref());
-        let file = own.into_iter().chain([near]).find(|file| file.is_file())?;
-        let mut places = self.places();
-        places.free_reads.extend(self.opens(skill));
-        let access = Access::Read { path: file.clone() };
-        if self.decide_in(&places, "Read", &access).behavior != Behavior::Allow {
-            return Some(Message::attachment(
-                Attachment::File,
-                &format!("{} was not attached: reading it needs a question. Read it if you need it.", file.display()),
-            ));
-        }
-        Some(self.attached_text(&file, mailbox).await)
     }
 
     /// Lets skills recall themselves: those that run or ran lately, once a turn.

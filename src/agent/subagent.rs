@@ -307,7 +307,7 @@ impl Agent {
             }
         }
         // A log that cannot be written ends the turn, too.
-        let _ = self.preload(skills, mailbox, cancel).await;
+        let _ = skill_runs::Expansion { agent: self, mailbox, cancel }.preload(skills).await;
         self.turn(prompt, mailbox, cancel).await
     }
 

@@ -9,6 +9,7 @@ use super::dispatch::Flow;
 use super::hooking::Submitted;
 use super::mailbox::{Mailbox, Prompt};
 use super::sample::Sampled;
+use super::skill_runs::Expansion;
 use super::spending::TurnUsage;
 use super::{Agent, Failure, Reminders, hooking, reminder, thinking};
 use crate::compact::memory::Pause;
@@ -124,7 +125,7 @@ impl Turn<'_> {
         self.agent.thinking.begin();
         self.push_submitted(prompt, context).await?;
         if let Some(skill) = skill {
-            self.agent.push_skill(&skill, &args, self.mailbox, self.cancel).await?;
+            Expansion { agent: self.agent, mailbox: self.mailbox, cancel: self.cancel }.push(&skill, &args).await?;
         }
         let (mut rounds, mut nudges, mut continued) = (0u32, 0usize, 0u32);
         self.agent.repeats.clear();

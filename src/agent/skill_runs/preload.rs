@@ -2,36 +2,27 @@
 
 use std::sync::Arc;
 
-use tokio_util::sync::CancellationToken;
-
-use super::Caller;
-use crate::agent::Agent;
-use crate::agent::mailbox::Mailbox;
+use super::{Caller, Expansion};
 use crate::commands::Skill;
 use crate::message::Message;
 use crate::permission::{Entry, Rule, Source};
 use crate::protocol::Event;
 use crate::session;
 
-impl Agent {
+impl Expansion<'_> {
     /// Reads the skills of these names into the conversation, each once; one that goes on later has them already. What
     /// cannot be had is told, and costs nothing else. Of a skill only the text counts here: neither its model nor its
     /// hooks, and its rules only for the commands in the text.
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(in crate::agent) async fn preload(
-        &mut self,
-        names: &[String],
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<(), session::Error> {
+    pub(in crate::agent) async fn preload(&mut self, names: &[String]) -> Result<(), session::Error> {
         for name in names {
-            match self.runs.view().find(name, Caller::Model) {
+            match self.agent.runs.view().find(name, Caller::Model) {
                 Ok(skill) if self.knows(&skill) => {}
-                Ok(skill) => self.preload_one(&skill, mailbox, cancel).await?,
+                Ok(skill) => self.preload_one(&skill).await?,
                 Err(problem) => {
-                    mailbox.emit(Event::Notice { text: format!("`skills` of its definition: {problem}") }).await;
+                    self.mailbox.emit(Event::Notice { text: format!("`skills` of its definition: {problem}") }).await;
                 }
             }
         }
@@ -39,44 +30,39 @@ impl Agent {
     }
 
     fn knows(&self, skill: &Skill) -> bool {
-        self.conversation.facts().invoked.iter().any(|invoked| invoked.name == skill.name)
+        self.agent.conversation.facts().invoked.iter().any(|invoked| invoked.name == skill.name)
     }
 
-    async fn preload_one(
-        &mut self,
-        skill: &Arc<Skill>,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<(), session::Error> {
+    async fn preload_one(&mut self, skill: &Arc<Skill>) -> Result<(), session::Error> {
         let body = match skill.body() {
             Ok(body) => body,
             Err(problem) => {
-                mailbox
+                self.mailbox
                     .emit(Event::Notice { text: format!("the skill `{}` cannot be read: {problem}", skill.name) })
                     .await;
                 return Ok(());
             }
         };
         // One that is none is told where the skill is checked. A skill that runs as this agent may have brought the same.
-        let rules = self.policy.rules_of(skill, "").into_iter();
+        let rules = self.agent.policy.rules_of(skill, "").into_iter();
         let entries: Vec<Entry> = rules
             .filter_map(|(behavior, text)| {
                 Some(Entry { behavior, rule: Rule::parse(text).ok()?, source: Source::Skill })
             })
-            .filter(|entry| !self.policy.rules.entries().contains(entry))
+            .filter(|entry| !self.agent.policy.rules.entries().contains(entry))
             .collect();
         for Entry { behavior, rule, source } in entries.clone() {
-            self.policy.rules.add(behavior, rule, source);
+            self.agent.policy.rules.add(behavior, rule, source);
         }
-        let told = self.skill_text(skill, &body, "", mailbox, cancel).await;
+        let told = self.text(skill, &body, "").await;
         for Entry { behavior, rule, source } in &entries {
-            self.policy.rules.remove(*behavior, rule, *source);
+            self.agent.policy.rules.remove(*behavior, rule, *source);
         }
         let (text, attached) = told?;
-        self.note_invoked(skill, &text)?;
-        self.push(Message::skill(text), mailbox).await?;
+        self.agent.note_invoked(skill, &text)?;
+        self.agent.push(Message::skill(text), self.mailbox).await?;
         for message in attached {
-            self.push(message, mailbox).await?;
+            self.agent.push(message, self.mailbox).await?;
         }
         Ok(())
     }

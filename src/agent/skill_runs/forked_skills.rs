@@ -1,10 +1,8 @@
 //! Skills that run as sub-agents (`context: fork`): only what comes of them reaches the conversation.
 
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
-use super::Agent;
-use super::mailbox::Mailbox;
+use super::Expansion;
 use crate::commands::Skill;
 use crate::message::{Message, Outcome};
 use crate::session;
@@ -12,25 +10,23 @@ use crate::session;
 /// The type that runs a skill which names none.
 const USUAL: &str = "general-purpose";
 
-impl Agent {
+impl Expansion<'_> {
     /// Lets a sub-agent follow a skill's text, under the rules of every launch, and says what came of it. The run is over
     /// then.
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(super) async fn fork_skill(
+    pub(super) async fn fork(
         &mut self,
         skill: &Skill,
         text: String,
         attached: Vec<Message>,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
     ) -> Result<String, session::Error> {
         let agent = skill.agent.as_deref().unwrap_or(USUAL);
         let prompt = attached.iter().fold(text, |prompt, message| format!("{prompt}\n\n{}", message.text()));
         let input = json!({ "description": format!("/{}", skill.name), "prompt": prompt, "subagent_type": agent });
-        let result = self.aside("Task", input, mailbox, cancel).await?;
-        self.end_run(skill, mailbox).await;
+        let result = self.agent.aside("Task", input, self.mailbox, self.cancel).await?;
+        self.agent.end_run(skill, self.mailbox).await;
         let how = match result.outcome {
             Outcome::Ok => "ran as a sub-agent; the user has not seen its report",
             Outcome::Error => "ran as a sub-agent, which failed",

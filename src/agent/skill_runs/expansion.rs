@@ -1,0 +1,133 @@
+//! From a skill's file to what the model reads: its text, with what its commands wrote, and the files that it names.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::Agent;
+use crate::agent::mailbox::Mailbox;
+use crate::commands::Skill;
+use crate::commands::expand::{self, Piece, Values};
+use crate::commands::skill::RunsIn;
+use crate::message::{Attachment, Message, Outcome};
+use crate::permission::{Access, Behavior};
+use crate::protocol::Event;
+use crate::session;
+
+/// Most characters of the output of one command that are put into a prompt.
+const OUTPUT: usize = 30_000;
+
+/// Skills on their way into a conversation.
+pub(in crate::agent) struct Expansion<'a> {
+    pub(in crate::agent) agent: &'a mut Agent,
+    pub(in crate::agent) mailbox: &'a Mailbox,
+    pub(in crate::agent) cancel: &'a CancellationToken,
+}
+
+impl Expansion<'_> {
+    /// Expands a skill's text, runs the commands in it, and tells it to the model.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(in crate::agent) async fn push(&mut self, skill: &Arc<Skill>, args: &str) -> Result<(), session::Error> {
+        let (text, attached) = match skill.body() {
+            Ok(body) => self.text(skill, &body, args).await?,
+            Err(problem) => (format!("[The skill's text cannot be read: {problem}]"), Vec::new()),
+        };
+        self.agent.note_invoked(skill, &text)?;
+        if skill.context == RunsIn::Fork {
+            let report = self.fork(skill, text, attached).await?;
+            self.agent.push(Message::skill(report), self.mailbox).await?;
+        } else {
+            self.agent.push(Message::skill(text), self.mailbox).await?;
+            for message in attached {
+                self.agent.push(message, self.mailbox).await?;
+            }
+        }
+        self.agent.runs.settings.catalog.record(&skill.name);
+        let turn = self.agent.runs.turn;
+        self.agent.runs.recent.retain(|(recent, _)| recent.name != skill.name);
+        self.agent.runs.recent.push((skill.clone(), turn));
+        if let Some(now) = self.agent.runs.settings.catalog.take_news() {
+            self.mailbox.emit(Event::Commands { registry: now.registry.clone() }).await;
+        }
+        Ok(())
+    }
+
+    /// The prompt that a skill's body makes, and the files that go with it. A sub-agent that runs a skill gets the same.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) async fn text(
+        &mut self,
+        skill: &Skill,
+        body: &str,
+        args: &str,
+    ) -> Result<(String, Vec<Message>), session::Error> {
+        let session = self.agent.conversation.session.id().to_owned();
+        let values = Values { args, skill_dir: skill.base(), plugin_root: None, session_id: &session };
+        let expanded = expand::expand(body, &values);
+        let mut text = match skill.base() {
+            Some(base) => format!(
+                "Instructions of the skill `{}`. Relative paths in them start from {}.\n\n",
+                skill.name,
+                base.display()
+            ),
+            None => format!("Instructions of the skill `{}`.\n\n", skill.name),
+        };
+        let mut attached = Vec::new();
+        let trusted = self.agent.policy.trusts_text(skill, body);
+        for piece in expanded.pieces {
+            match piece {
+                Piece::Text(more) => text.push_str(&more),
+                Piece::Shell { command } if !trusted => {
+                    text.push_str(&format!(
+                        "[`{command}` was not run: the user has not agreed to what this skill runs]"
+                    ));
+                }
+                Piece::Shell { command } => text.push_str(&self.command_output(&command).await?),
+                Piece::File { path } => {
+                    text.push('@');
+                    text.push_str(&path);
+                    attached.extend(self.named_file(skill, &path).await);
+                }
+            }
+        }
+        Ok((text, attached))
+    }
+
+    /// What a command of a skill wrote, or why it did not.
+    async fn command_output(&mut self, command: &str) -> Result<String, session::Error> {
+        let input = serde_json::json!({ "command": command, "description": "for a skill" });
+        let result = self.agent.aside("Bash", input, self.mailbox, self.cancel).await?;
+        let output = result.text();
+        let output = output.trim_end();
+        let end = output.char_indices().nth(OUTPUT).map_or(output.len(), |(at, _)| at);
+        let cut = if end < output.len() { "\n[cut]" } else { "" };
+        let output = &output[..end];
+        Ok(match result.outcome {
+            Outcome::Ok => format!("{output}{cut}"),
+            Outcome::Error => format!("[`{command}` failed: {output}{cut}]"),
+            Outcome::Denied => format!("[`{command}` was refused: {output}{cut}]"),
+            Outcome::Interrupted => format!("[`{command}` was interrupted]"),
+        })
+    }
+
+    /// A file that the body names as `@path`, when there is one and reading it needs no question.
+    async fn named_file(&mut self, skill: &Skill, path: &str) -> Option<Message> {
+        let dirs = self.agent.dirs();
+        let own = skill.base().map(|base| base.join(path));
+        let near = dirs.absolute(path, self.agent.settings.user_home.as_deref());
+        let file = own.into_iter().chain([near]).find(|file| file.is_file())?;
+        let mut places = self.agent.places();
+        places.free_reads.extend(self.agent.opens(skill));
+        let access = Access::Read { path: file.clone() };
+        if self.agent.decide_in(&places, "Read", &access).behavior != Behavior::Allow {
+            return Some(Message::attachment(
+                Attachment::File,
+                &format!("{} was not attached: reading it needs a question. Read it if you need it.", file.display()),
+            ));
+        }
+        Some(self.agent.attached_text(&file, self.mailbox).await)
+    }
+}
