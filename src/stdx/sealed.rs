@@ -17,7 +17,15 @@ const SETTLED: i64 = 2;
 
 /// Files with what each held; none where there was no such file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sealed(BTreeMap<PathBuf, Option<Seal>>);
+pub struct Sealed(BTreeMap<PathBuf, Held>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Held {
+    Nothing,
+    Content(Seal),
+    /// It is watched, and may change: whoever changes it is asked.
+    Anything,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seal {
@@ -28,7 +36,15 @@ struct Seal {
 impl Sealed {
     /// Seals a file with what `content` said of it. What was sealed before stays so.
     pub fn add(&mut self, path: &Path, content: Option<&Content>) {
-        self.0.entry(path.to_owned()).or_insert_with(|| content.map(Content::seal));
+        let held = || content.map_or(Held::Nothing, |content| Held::Content(content.seal()));
+        self.0.entry(path.to_owned()).or_insert_with(held);
+    }
+
+    /// Watches what others sealed: it may change.
+    pub fn watch(&mut self, other: &Sealed) {
+        other.0.keys().for_each(|path| {
+            self.0.entry(path.clone()).or_insert(Held::Anything);
+        });
     }
 
     /// Takes over what others sealed.
@@ -52,7 +68,7 @@ impl Sealed {
 
     /// The first file that holds something else now. Reads only those whose stamp differs.
     pub fn broken(&self) -> Option<&Path> {
-        self.0.iter().find(|(path, seal)| !holds_still(path, seal.as_ref())).map(|(path, _)| path.as_path())
+        self.0.iter().find(|(path, held)| !holds_still(path, held)).map(|(path, _)| path.as_path())
     }
 }
 
@@ -91,8 +107,12 @@ fn settled(stamp: Stamp) -> bool {
     i64::try_from(now).is_ok_and(|now| stamp.3.saturating_add(SETTLED) < now)
 }
 
-fn holds_still(path: &Path, seal: Option<&Seal>) -> bool {
-    let Some(seal) = seal else { return content(path).is_none() };
+fn holds_still(path: &Path, held: &Held) -> bool {
+    let seal = match held {
+        Held::Nothing => return content(path).is_none(),
+        Held::Anything => return true,
+        Held::Content(seal) => seal,
+    };
     let now = || path.metadata().ok().as_ref().and_then(stamp);
     seal.stamp.is_some() && now() == seal.stamp || content(path).is_some_and(|content| content.hash == seal.hash)
 }
@@ -152,7 +172,8 @@ mod tests {
             ("another", Some((0, 0, 1, 0, 0)), false),
         ] {
             let seal = Seal { hash: hash.to_owned(), stamp };
-            assert_eq!(holds_still(&one, Some(&seal)), holds, "{seal:?}");
+            let held = Held::Content(seal);
+            assert_eq!(holds_still(&one, &held), holds, "{held:?}");
         }
         assert_eq!(content(&one).unwrap().stamp, None, "written just now");
     }
