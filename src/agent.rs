@@ -32,8 +32,8 @@ mod turn;
 mod window;
 
 pub use compaction::Compacted;
+pub use dispatch::Grounds;
 pub use failure::Failure;
-pub use subagent::tools_below;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -45,9 +45,9 @@ use tokio_util::sync::CancellationToken;
 use crate::agents::Definitions;
 use crate::compact;
 use crate::hooks::Hooks;
-use crate::message::{CallId, Message};
+use crate::message::Message;
 use crate::permission::{Access, Behavior, Disk, Files, Mode, Places, Rule, RuleSet, Source, Trust};
-use crate::protocol::{Delta, Event, GrantScope, ModeChange, ModelInfo, RewindWhat};
+use crate::protocol::{Event, GrantScope, ModeChange, ModelInfo, RewindWhat};
 use crate::provider::catalog::ModelSpec;
 use crate::provider::{Provider, ToolSpec};
 use crate::session::entry::{EntryKind, Seq};
@@ -266,6 +266,7 @@ impl Agent {
             project: places.project.clone(),
             added: places.added.clone(),
             cwd: self.session.context().cwd().to_path_buf(),
+            home: self.settings.user_home.clone(),
         }
     }
 
@@ -350,8 +351,8 @@ impl Agent {
 
     /// Explains part by part what would happen to a command line.
     pub fn explain(&self, command: &str) -> String {
-        let access = Access::Shell { command: command.to_owned(), cwd: self.session.context().cwd().to_path_buf() };
-        let decision = self.decide("Bash", &access);
+        let access = Access::Shell { command: command.into(), cwd: self.session.context().cwd().to_path_buf() };
+        let decision = self.grounds().decide(tools::BASH, &access);
         let reasons: Vec<String> = decision.reasons.iter().map(|reason| format!("- {reason}")).collect();
         format!("`{command}`: **{}**\n\n{}", decision.behavior.name(), reasons.join("\n"))
     }
@@ -375,53 +376,6 @@ impl Agent {
         format!("Read at the start of a session, in this order:\n\n{}", lines.join("\n"))
     }
 
-    /// Runs a line of the user's own through the shell tool; nobody is asked.
-    ///
-    /// # Errors
-    /// The log cannot be written; the command did not run.
-    pub async fn user_command(
-        &mut self,
-        command: &str,
-        cancel: &CancellationToken,
-        mailbox: &mailbox::Mailbox,
-    ) -> Result<tools::Output, session::Error> {
-        let Some(tool) = self.toolbox.get("Bash").cloned() else {
-            return Ok(tools::Output::error("the Bash tool is switched off"));
-        };
-        let (dirs, host) = (self.dirs(), self.host(mailbox, cancel));
-        let (live, mut output) = tokio::sync::mpsc::unbounded_channel();
-        let call = format!("user_{}", self.session.next_seq());
-        self.session.append(EntryKind::CommandRan { call: CallId(call.clone()), command: command.to_owned() })?;
-        self.session.sync()?;
-        let context = tools::Context {
-            target: None,
-            call: &call,
-            dirs: &dirs,
-            sight: &crate::permission::Sight::default(),
-            home: self.settings.user_home.as_deref(),
-            seen: self.session.context().seen(),
-            todos: &[],
-            plan: None,
-            settings: &self.settings.tools,
-            store: self.session.store(),
-            host: &host,
-            live,
-            cancel,
-        };
-        let running = tool.run(serde_json::json!({ "command": command }), &context);
-        tokio::pin!(running);
-        let id = CallId(call.clone());
-        let finished = loop {
-            tokio::select! {
-                finished = &mut running => break finished,
-                Some(text) = output.recv() => {
-                    mailbox.emit(Event::Delta(Delta::ToolOutput { call: id.clone(), text })).await;
-                }
-            }
-        };
-        Ok(tools::limit::apply(finished, &self.settings.tools, self.session.store(), &call))
-    }
-
     /// Adds what happened outside a turn to the conversation.
     ///
     /// # Errors
@@ -430,8 +384,8 @@ impl Agent {
         self.push(message, mailbox).await
     }
 
-    fn host<'a>(&self, mailbox: &'a mailbox::Mailbox, cancel: &'a CancellationToken) -> host::AgentHost<'a> {
-        let skills = self.runs.view();
+    fn host(&self, mailbox: &mailbox::Mailbox, cancel: &CancellationToken) -> host::AgentHost {
+        let (mailbox, cancel, skills) = (mailbox.clone(), cancel.clone(), self.runs.view());
         let (model, spent) = (self.model.clone(), Mutex::default());
         host::AgentHost { model, spent, mailbox, cancel, skills, launcher: None, words: None }
     }

@@ -3,6 +3,7 @@
 mod bug_report;
 mod builtins;
 mod changes;
+pub mod check;
 mod commands;
 mod compacting;
 pub mod doctor;

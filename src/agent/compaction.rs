@@ -120,7 +120,7 @@ impl Agent {
                 return Ok(Some(TurnEnd::Interrupted));
             }
             let toolbox = self.toolbox.clone();
-            let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
+            let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.manners().clearable);
             let around = Surroundings { clearable: &clearable, prices: self.model.spec.prices };
             match self.compaction.driver.step(self.session.context(), around) {
                 Step::Send => {
@@ -385,7 +385,7 @@ impl Agent {
             );
         }
         let toolbox = self.toolbox.clone();
-        let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
+        let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.manners().clearable);
         let trigger = compact::micro::Trigger::Asked { target };
         let plan = compact::micro::plan(self.session.context(), self.compaction.driver.terms(&clearable), trigger);
         let Some(plan) = plan else { return Ok("There are no old tool results to clear.".into()) };

@@ -8,6 +8,7 @@ use super::mailbox::Mailbox;
 use crate::commands::Skill;
 use crate::message::{Message, Outcome};
 use crate::session;
+use crate::tools;
 
 /// The type that runs a skill which names none.
 const USUAL: &str = "general-purpose";
@@ -29,7 +30,7 @@ impl Agent {
         let agent = skill.agent.as_deref().unwrap_or(USUAL);
         let prompt = attached.iter().fold(text, |prompt, message| format!("{prompt}\n\n{}", message.text()));
         let input = json!({ "description": format!("/{}", skill.name), "prompt": prompt, "subagent_type": agent });
-        let result = self.aside("Task", input, mailbox, cancel).await?;
+        let result = self.aside(tools::TASK, input, mailbox, cancel).await?;
         self.end_run(skill, mailbox).await;
         let how = match result.outcome {
             Outcome::Ok => "ran as a sub-agent; the user has not seen its report",

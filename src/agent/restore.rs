@@ -12,7 +12,7 @@ use crate::compact::restore::{self, Found, Restored, Sources};
 use crate::hooks::{Event as Hook, Occasion, StartSource, Trigger as HookTrigger};
 use crate::message::tokens::Load;
 use crate::message::{CallId, tokens};
-use crate::permission::{Access, Behavior};
+use crate::permission::Behavior;
 use crate::protocol::{Compaction, Event, FailureReason, Receipt, Trigger};
 use crate::session;
 use crate::session::entry::{Boundary, Seq};
@@ -59,9 +59,8 @@ impl Agent {
 
     /// The file as it is now; none where it is gone, no text, or may not be read without a question any more.
     fn found(&self, path: &Path) -> Option<Found> {
-        let access = Access::Read { path: path.to_owned() };
         let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-        if self.decide("Read", &access).behavior != Behavior::Allow {
+        if self.grounds().read(path).behavior != Behavior::Allow {
             return None;
         }
         let most = self.compaction.driver.limits().file.saturating_mul(BYTES_PER_TOKEN);

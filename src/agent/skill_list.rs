@@ -7,6 +7,7 @@ use super::{Agent, Reminders};
 use crate::commands::{Command, Registry};
 use crate::message::{Attachment, Effect, Message};
 use crate::session;
+use crate::tools;
 
 const OPENING: &str = "# Skills\nInstructions for tasks of a kind. When one fits what is asked, call it with the Skill tool before you begin; the user starts one as /name.";
 const CHANGED: &str = "# Skills that are new or changed";
@@ -98,7 +99,7 @@ impl Agent {
     /// The log cannot be written.
     pub(super) async fn list_skills(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         // A sub-agent without the tool could not call one.
-        if self.settings.reminders == Reminders::Off || self.toolbox.get("Skill").is_none() {
+        if self.settings.reminders == Reminders::Off || self.toolbox.get(tools::SKILL).is_none() {
             return Ok(());
         }
         let (now, _) = self.runs.settings.catalog.refresh();

@@ -19,7 +19,7 @@ use crate::commands::skill::{RunsIn, Verbosity};
 use crate::commands::{Catalog, Skill, Source as From};
 use crate::hooks::{Origin, Registration};
 use crate::message::{Attachment, Message, Outcome};
-use crate::permission::{Access, Behavior, Disk, Rule, Source};
+use crate::permission::{Behavior, Disk, Rule, Source};
 use crate::protocol::Event;
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
@@ -404,7 +404,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<String, session::Error> {
         let input = serde_json::json!({ "command": command, "description": "for a skill" });
-        let result = self.aside("Bash", input, mailbox, cancel).await?;
+        let result = self.aside(tools::BASH, input, mailbox, cancel).await?;
         let output = result.text();
         let output = output.trim_end();
         let end = output.char_indices().nth(OUTPUT).map_or(output.len(), |(at, _)| at);
@@ -422,18 +422,22 @@ impl Agent {
     async fn named_file(&mut self, skill: &Skill, path: &str, mailbox: &Mailbox) -> Option<Message> {
         let dirs = self.dirs();
         let own = skill.base().map(|base| base.join(path));
-        let near = dirs.absolute(path, self.settings.user_home.as_deref());
+        let near = dirs.absolute(path);
         let file = own.into_iter().chain([near]).find(|file| file.is_file())?;
         let mut places = self.places();
         places.free_reads.extend(self.opens(skill));
-        let access = Access::Read { path: file.clone() };
-        if self.decide_in(&places, "Read", &access).behavior != Behavior::Allow {
-            return Some(Message::attachment(
-                Attachment::File,
-                &format!("{} was not attached: reading it needs a question. Read it if you need it.", file.display()),
-            ));
-        }
-        Some(self.attached_text(&file, mailbox).await)
+        let (effects, text) = match self.attach(&file, places, mailbox).await {
+            Ok(result) if result.outcome == Outcome::Ok => {
+                let text = format!("{}:\n\n{}", file.display(), result.text());
+                (result.effects, text)
+            }
+            Ok(failed) => (Vec::new(), format!("{} could not be read: {}", file.display(), failed.text())),
+            Err(_) => {
+                let why = "was not attached: reading it needs a question. Read it if you need it.";
+                (Vec::new(), format!("{} {why}", file.display()))
+            }
+        };
+        Some(Message { effects, ..Message::attachment(Attachment::File, &text) })
     }
 
     /// Lets skills recall themselves: those that run or ran lately, once a turn.

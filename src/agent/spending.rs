@@ -48,7 +48,7 @@ impl TurnUsage {
 }
 
 impl Agent {
-    pub(super) fn record_searches(&mut self, host: &host::AgentHost<'_>) -> Result<(), session::Error> {
+    pub(super) fn record_searches(&mut self, host: &host::AgentHost) -> Result<(), session::Error> {
         let spent = std::mem::take(&mut *host.spent.lock().unwrap_or_else(PoisonError::into_inner));
         for usage in spent {
             self.spend("web search", usage)?;

@@ -12,7 +12,7 @@ use super::sample::Sampled;
 use super::spending::TurnUsage;
 use super::{Agent, Failure, Reminders, hooking, reminder, thinking};
 use crate::compact::memory::Pause;
-use crate::message::{Kind, Message, StopReason, ToolCall};
+use crate::message::{Kind, Message, StopReason};
 use crate::permission::{Behavior, Rule};
 use crate::protocol::{Event, Item, Turn, TurnEnd};
 use crate::provider::Request;
@@ -142,11 +142,11 @@ impl Agent {
                 return Ok(end);
             }
             let request = Arc::new(self.request());
-            let reply = match self.sample(request, mailbox, cancel).await? {
+            let mut reply = match self.sample(request, mailbox, cancel).await? {
                 Sampled::Reply(reply) => reply,
                 Sampled::Interrupted(reply) => {
-                    if let Some(reply) = reply {
-                        let calls: Vec<ToolCall> = reply.calls().cloned().collect();
+                    if let Some(mut reply) = reply {
+                        let calls = self.prepare(&mut reply);
                         let usage = reply.usage.unwrap_or_default();
                         self.push(reply, mailbox).await?;
                         self.report_usage(usage, mailbox).await;
@@ -165,7 +165,7 @@ impl Agent {
             let cut = stop == Some(StopReason::MaxTokens) && !reply.blocks.is_empty();
             // An empty reply is logged for what it cost; the context leaves it out.
             let empty = reply.blocks.is_empty();
-            let calls: Vec<ToolCall> = reply.calls().cloned().collect();
+            let calls = self.prepare(&mut reply);
             self.push(reply, mailbox).await?;
             self.report_usage(usage, mailbox).await;
             if calls.is_empty() {

@@ -7,6 +7,7 @@ use crate::compact::window::{Duplicate, Part, Report};
 use crate::message::tokens;
 use crate::message::{Attachment, CallId, Kind, Outcome};
 use crate::session::Context;
+use crate::tools;
 
 /// Tokens of what a conversation holds, estimated.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +93,7 @@ fn duplicates(context: &Context) -> Vec<Duplicate> {
         .filter_map(|call| Some((&call.id, call.input.get("file_path")?.as_str()?)))
         .collect();
     let mut reads: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for held in context.results().filter(|held| held.tool == "Read" && !held.replaced) {
+    for held in context.results().filter(|held| held.tool == tools::READ && !held.replaced) {
         if held.result.outcome == Outcome::Ok
             && let Some(path) = paths.get(&held.result.id)
         {

@@ -1,10 +1,10 @@
 //! An answer of a given shape: the model ends its work by calling this with an object that fits a schema.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Context, Dirs, Output, Running, Tool};
+use super::{Call, Dirs, Manners, Output, Tool};
 use crate::permission::Access;
 use crate::provider::ToolSpec;
 
@@ -13,8 +13,8 @@ pub const NAME: &str = "StructuredOutput";
 
 /// Checks the final answer against the schema that the caller gave.
 pub struct Answer {
-    schema: Value,
-    check: jsonschema::Validator,
+    spec: ToolSpec,
+    check: Arc<jsonschema::Validator>,
 }
 
 impl Answer {
@@ -26,44 +26,32 @@ impl Answer {
         if schema["type"] != "object" {
             return Err("--json-schema has to describe an object: {\"type\": \"object\", …}".into());
         }
-        Ok(Answer { schema: schema.clone(), check })
+        let description =
+            "Hands over the final answer in the shape that was asked for. Call it exactly once, when the work is done.";
+        let spec = ToolSpec { name: NAME.into(), description: description.into(), schema: schema.clone() };
+        Ok(Answer { spec, check: Arc::new(check) })
     }
 }
 
 impl Tool for Answer {
-    fn spec(&self) -> ToolSpec {
-        let description =
-            "Hands over the final answer in the shape that was asked for. Call it exactly once, when the work is done.";
-        ToolSpec { name: NAME.into(), description: description.into(), schema: self.schema.clone() }
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
     }
 
-    fn access(&self, _input: &Value, _dirs: &Dirs, _home: Option<&Path>) -> Result<Access, String> {
-        Ok(Access::Free)
+    fn manners(&self) -> Manners {
+        Manners { reads: true, ..Manners::ASKS }
     }
 
-    fn read_only(&self, _input: &Value) -> bool {
-        true
-    }
-
-    fn title(&self, _input: &Value) -> String {
-        "final answer".into()
-    }
-
-    fn clearable(&self) -> bool {
-        false
-    }
-
-    fn run<'a>(&'a self, input: Value, _context: &'a Context<'a>) -> Running<'a> {
-        let problems: Vec<String> =
-            self.check.iter_errors(&input).take(5).map(|error| format!("{}: {error}", error.instance_path())).collect();
-        let output = if problems.is_empty() {
-            Output::ok("The answer is taken. Say nothing more.")
-        } else {
-            Output::error(format!(
-                "The answer does not fit the schema; call again with these mended:\n{}",
-                problems.join("\n")
-            ))
-        };
-        Box::pin(std::future::ready(output))
+    fn call(&self, input: &Value, _dirs: &Dirs) -> Result<Call, String> {
+        let (check, input) = (self.check.clone(), input.clone());
+        Ok(Call::new(Access::Free, "final answer", move |_| async move {
+            let problems: Vec<String> =
+                check.iter_errors(&input).take(5).map(|error| format!("{}: {error}", error.instance_path())).collect();
+            if problems.is_empty() {
+                return Output::ok("The answer is taken. Say nothing more.");
+            }
+            let problems = problems.join("\n");
+            Output::error(format!("The answer does not fit the schema; call again with these mended:\n{problems}"))
+        }))
     }
 }

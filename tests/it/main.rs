@@ -10,6 +10,7 @@ mod agents_shown;
 mod asks;
 mod bad_input;
 mod builtins;
+mod calls;
 mod commit;
 mod compact_edges;
 mod compact_full;

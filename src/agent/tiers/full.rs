@@ -181,7 +181,7 @@ impl Agent {
     fn excerpt_for(&mut self, model: Model, wish: &Wish) -> Form {
         let context = self.session.context();
         let toolbox = self.toolbox.clone();
-        let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
+        let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.manners().clearable);
         let plan = match self.settings.features.micro_compact {
             true => micro::plan(context, self.compaction.driver.terms(&clearable), micro::Trigger::Summary),
             false => None,
