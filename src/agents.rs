@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use crate::permission::Use;
 use crate::stdx::nearest::nearest;
 
-/// What is wrong with a file, and how to mend it.
+/// What is wrong with a file, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {problem}", file.display())]
 pub struct Diagnostic {
@@ -81,7 +81,7 @@ impl Definitions {
                 say(format!("`tools`: agents have no tool `{name}`; {hint}"));
             }
             if !names.iter().any(known) {
-                say("none of its `tools` can be used: it can only answer".into());
+                say("none of its `tools` is available: it can only answer".into());
             }
         }
     }
@@ -114,24 +114,24 @@ impl Definitions {
             text.push_str(&line);
         }
         if left_out > 0 {
-            text.push_str(&format!("- … and {left_out} more that did not fit here\n"));
+            text.push_str(&format!("- … and {left_out} more\n"));
         }
         text
     }
 
     /// The list for people, in Markdown. `lacks` says why an agent cannot begin with a skill that its definition names.
     pub fn report(&self, lacks: impl Fn(&str) -> Option<String>) -> String {
-        let mut text = String::from("Agents that the model can launch with the Task tool:\n\n");
+        let mut text = String::from("Agents the model can launch with the Task tool:\n\n");
         for definition in &self.all {
             let mut notes = vec![match &definition.source {
                 Source::Builtin => "built in".to_owned(),
                 Source::User(file) | Source::Project(file) => format!("`{}`", file.display()),
             }];
             notes.push(format!("tools: {}", definition.tools_told()));
-            notes.push(format!("model: {}", definition.model.as_deref().unwrap_or("that of the session")));
+            notes.push(format!("model: {}", definition.model.as_deref().unwrap_or("the session's")));
             notes.extend(definition.thinking.map(|level| format!("thinking: {level}")));
             if !definition.skills.is_empty() {
-                notes.push(format!("begins with {}", definition.skills.join(", ")));
+                notes.push(format!("starts with {}", definition.skills.join(", ")));
             }
             if definition.read_only() {
                 notes.push("read-only".into());
@@ -151,10 +151,10 @@ impl Definitions {
         });
         let problems: Vec<String> = self.diagnostics.iter().map(Diagnostic::to_string).chain(skills).collect();
         if !problems.is_empty() {
-            text.push_str("\nWhat is wrong with files:\n\n");
+            text.push_str("\nProblems in files:\n\n");
             problems.iter().for_each(|problem| text.push_str(&format!("- {problem}\n")));
         }
-        text.push_str("\nFiles of your own: `.claude/agents/<name>.md`.\n");
+        text.push_str("\nDefine your own in `.claude/agents/<name>.md`.\n");
         text
     }
 }

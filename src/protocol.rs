@@ -32,7 +32,7 @@ pub use thinking::{Thinking, ThinkingInfo};
 #[serde(transparent)]
 pub struct AskId(pub u64);
 
-/// Names a queued prompt until it is delivered or taken back.
+/// Names a queued prompt until it is delivered or withdrawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct QueueId(pub u64);
@@ -160,7 +160,7 @@ pub enum Listed {
     History(Vec<String>),
     Skills(Vec<SkillRow>),
     Changes(Changes),
-    /// All that stands in a sub-agent's log, oldest first; nothing where there is none.
+    /// A sub-agent's whole log, oldest first; empty if there is no such log.
     Agent(AgentLog),
     Earlier(Earlier),
 }
@@ -207,7 +207,7 @@ pub enum Event {
     Queue {
         items: Vec<Queued>,
     },
-    /// Something for the user that is no failure. Commands answer with it, too: their text is Markdown.
+    /// Something for the user that is not a failure. Commands also answer with it: their text is Markdown.
     Notice {
         text: String,
     },
@@ -226,7 +226,7 @@ pub enum Event {
     Commands {
         registry: Registry,
     },
-    /// A sub-agent went on.
+    /// A sub-agent made progress.
     Task(Task),
     /// What `Op::List` asked for.
     Listed(Listed),
@@ -368,7 +368,7 @@ pub enum Item {
     /// Files were put back.
     FilesRestored {
         how: Restore,
-        /// The first line of the prompt whose changes an undo took back.
+        /// The first line of the prompt whose changes were undone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turn: Option<String>,
         restored: Vec<PathBuf>,

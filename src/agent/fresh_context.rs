@@ -47,7 +47,7 @@ impl Agent {
         self.session.sync()?;
         self.repeats.clear();
         self.watch = reminder::Watch::default();
-        let text = "the conversation begins anew with the approved plan".into();
+        let text = "the conversation restarts with the approved plan".into();
         mailbox.emit(Event::Item(Item::Note { text })).await;
         mailbox.emit(Event::Usage(self.usage_info())).await;
         Ok(())

@@ -13,22 +13,22 @@ use super::skill::{RunsIn, Skill};
 /// One skill in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SkillRow {
-    /// What is typed for it; none when nothing reaches it.
+    /// What is typed for it; `None` if nothing starts it.
     pub command: Option<String>,
     pub name: String,
-    /// For people: where it is from, what stands in its way, what it does.
+    /// For people: where it is from, why it is not available, what it does.
     pub detail: String,
     /// None for one of the program's own.
     pub path: Option<PathBuf>,
 }
 
-/// Every skill, the strongest first.
+/// Every skill, highest priority first.
 pub fn rows(now: &Snapshot) -> Vec<SkillRow> {
     let row = |(skill, standing): &(std::sync::Arc<Skill>, Standing)| {
         let mut detail = skill.source.tag().to_owned();
         match standing {
             Standing::Reached => {}
-            Standing::BehindBuiltin => detail.push_str(" · a built-in has the name"),
+            Standing::BehindBuiltin => detail.push_str(" · hidden by a built-in command"),
             Standing::Shadowed(by) => {
                 let _ = write!(detail, " · shadowed by {by}");
             }
@@ -38,12 +38,12 @@ pub fn rows(now: &Snapshot) -> Vec<SkillRow> {
             detail.push_str(text);
         };
         if !skill.user_invocable {
-            note("for the model only");
+            note("model only");
         }
         if skill.disable_model_invocation {
-            note("for you only");
+            note("you only");
         } else if !skill.has_description && skill.when_to_use.is_none() {
-            note("not told to the model: no description");
+            note("hidden from the model: no description");
         }
         if skill.context == RunsIn::Fork {
             note("runs as a sub-agent");
@@ -73,9 +73,9 @@ fn command(now: &Snapshot, skill: &Skill, standing: &Standing) -> Option<String>
 pub fn markdown(now: &Snapshot) -> String {
     let rows = rows(now);
     let mut text = match rows.len() {
-        0 => "There are no skills yet; `cocode skills new <name>` begins one.".to_owned(),
+        0 => "No skills yet; `cocode skills new <name>` creates one.".to_owned(),
         1 => "One skill:\n\n".to_owned(),
-        count => format!("{count} skills, the strongest source first:\n\n"),
+        count => format!("{count} skills, highest priority first:\n\n"),
     };
     for row in &rows {
         let place = row.path.as_ref().map(|path| format!(" (`{}`)", path.display())).unwrap_or_default();
@@ -83,14 +83,18 @@ pub fn markdown(now: &Snapshot) -> String {
         let _ = writeln!(text, "- `{name}` — {}{place}", row.detail);
     }
     if !now.dropped.is_empty() {
-        text.push_str("\nReached twice, loaded once:\n\n");
+        text.push_str("\nFound twice, loaded once:\n\n");
         for (dropped, first) in &now.dropped {
             let _ = writeln!(text, "- `{}` is `{}`", dropped.display(), first.display());
         }
     }
     let (errors, all) = (now.errors(), now.problems.len());
     if all > 0 {
-        let _ = write!(text, "\n{all} remarks, {errors} of them errors: `cocode skills validate` names them.");
+        let _ = write!(
+            text,
+            "\n{all} {}, {errors} of them errors: `cocode skills validate` lists them.",
+            if all == 1 { "problem" } else { "problems" }
+        );
     }
     text
 }

@@ -7,7 +7,7 @@ use crate::provider::catalog::Prices;
 use crate::session::Context;
 use crate::session::context::Held;
 
-/// Tokens of the marker that stands in a cleared result's place.
+/// Tokens of the marker that replaces a cleared result.
 const MARKER: u64 = 30;
 
 /// Relations of the usual price lists, for models whose prices are unknown.
@@ -47,7 +47,7 @@ pub struct Plan {
 /// Dollars, or shares of the usual prices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Balance {
-    /// To fill the provider's cache anew behind the first result that is cleared.
+    /// To refill the provider's cache after the first result that is cleared.
     pub cost: f64,
     /// Input that is not sent again, and the part of the next summary that is put off.
     pub gain: f64,
@@ -61,7 +61,7 @@ pub(super) fn eligible(held: &Held<'_>, clearable: &dyn Fn(&str) -> bool) -> boo
     !held.replaced && text && clearable(held.tool)
 }
 
-/// Position of the first message that the model has not read yet: what stands behind its last reply.
+/// Position of the first message that the model has not read yet: what follows its last reply.
 pub(super) fn unread_from(context: &Context) -> usize {
     let last = context.shown().rposition(|shown| shown.message.role == Role::Assistant);
     last.map_or(0, |last| last + 1)
@@ -169,7 +169,7 @@ struct Clearing {
 
 impl Clearing {
     /// What clearing costs once, against what it saves. Nobody knows how many requests are to come; if there are as many
-    /// as there were, old results will cost once more what they have cost so far. Whoever clears as soon as that is what
+    /// as there were, old results will cost once more what they have cost so far. Clearing as soon as that is what
     /// clearing costs never pays more than twice of what was necessary, and over a long session nearly the least.
     fn weigh(&self, Terms { limits, meter, .. }: Terms<'_>, prices: Prices, past: Past) -> Balance {
         let Clearing { used, marks, saved, invalidated } = *self;

@@ -31,7 +31,7 @@ impl Shape {
         &self.root
     }
 
-    /// Everything in the table that is unknown or of a wrong type. Missing keys are no fault: lower layers may have them.
+    /// Everything in the table that is unknown or of a wrong type. Keys may be missing: lower layers may have them.
     pub(crate) fn faults(&self, table: &Table) -> Vec<Fault> {
         let mut faults = Vec::new();
         self.table(&self.root, table, "", &mut faults);
@@ -117,7 +117,8 @@ impl Shape {
             ("string", Value::String(text)) if !choices.is_empty() => {
                 let mut expected = format!("one of {}", choices.join(", "));
                 if text == "bypassPermissions" {
-                    expected.push_str(" (bypassPermissions works by flag only: --permission-mode bypassPermissions)");
+                    expected
+                        .push_str(" (bypassPermissions can only be set by flag: --permission-mode bypassPermissions)");
                 } else if let Some(near) = nearest(text, choices.iter().copied()) {
                     let _ = write!(expected, " (did you mean {near}?)");
                 }
@@ -255,7 +256,7 @@ mod tests {
         );
         check(
             "permissions.default_mode = 'bypassPermissions'",
-            "`permissions.default_mode` must be one of default, acceptEdits, plan, dontAsk (bypassPermissions works by flag only: --permission-mode bypassPermissions), not \"bypassPermissions\"",
+            "`permissions.default_mode` must be one of default, acceptEdits, plan, dontAsk (bypassPermissions can only be set by flag: --permission-mode bypassPermissions), not \"bypassPermissions\"",
         );
     }
 

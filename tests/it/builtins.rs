@@ -36,11 +36,12 @@ async fn config_shows_explains_and_sets() {
     check(&["/config tui.theme pink"], &["error:", "must be one of auto, dark, light"]).await;
     check(
         &["/config tui.theme light"],
-        &["tui.theme = \"light\"\n  from user configuration", "over \"auto\"", "takes effect at the next start"],
+        &["tui.theme = \"light\"\n  from user configuration", "overrides \"auto\"", "takes effect at the next start"],
     )
     .await;
     // What is set holds at once; what wins over it is named.
-    check(&["/config max_turns 3"], &["max_turns = 7\n  from command line\n  over 3 from user configuration"]).await;
+    check(&["/config max_turns 3"], &["max_turns = 7\n  from command line\n  overrides 3 from user configuration"])
+        .await;
     check(&["/config tools.max_lines 9", "/config tools.max_lines"], &["tools.max_lines = 9\n  from user"]).await;
 }
 

@@ -59,4 +59,5 @@ mod tidy;
 mod tmux;
 mod trust;
 mod turns;
+mod voice;
 mod wires;

@@ -24,7 +24,7 @@ impl Context {
         let block = match original {
             // Reasoning is signed, and arguments are JSON: neither may be cut.
             Block::Thinking { .. } | Block::ToolCall(_) => return,
-            // Half an image is none: it leaves, or it stays.
+            // Half an image is useless: it leaves, or it stays.
             Block::Media(media) if nothing_kept => Block::text(left_out(media)),
             Block::Media(_) => return,
             Block::Text { text, .. } => Block::Text { text: head_and_tail(text, clipped), wire: None },
@@ -66,7 +66,7 @@ fn head_and_tail(text: &str, clipped: &ClippedBlock) -> String {
         return text.to_owned();
     }
     let saved = match &clipped.persisted {
-        Some(path) => format!("; all of it is in {}", path.display()),
+        Some(path) => format!("; the full text is in {}", path.display()),
         None => String::new(),
     };
     format!("{}\n[{} bytes left out{saved}]\n{}", &text[..head], tail - head, &text[tail..])
