@@ -316,8 +316,7 @@ impl Agent {
             return Ok(());
         }
         if mode == Mode::Bypass && self.settings.bypass == Bypass::Never {
-            let text =
-                "Bypass can only be switched on at the start, with `--permission-mode bypassPermissions`.".into();
+            let text = "Bypass can only be turned on at the start, with `--permission-mode bypassPermissions`.".into();
             mailbox.emit(Event::Error { text, restore: None }).await;
             // A front end that ran ahead of the answer learns what holds.
             mailbox.emit(Event::Mode(ModeChange::Changed { mode: self.mode() })).await;
@@ -368,7 +367,10 @@ impl Agent {
         let files = self.memory_files();
         if files.is_empty() {
             let own = self.policy.places.project.join("AGENTS.md");
-            return format!("No memory file yet. `{}` would be read at the start of every session.", own.display());
+            return format!(
+                "No memory files yet. Create `{}` to have it read at the start of every session.",
+                own.display()
+            );
         }
         let lines: Vec<String> =
             files.iter().map(|(path, lines)| format!("- `{}` ({lines} lines)", path.display())).collect();
@@ -386,7 +388,7 @@ impl Agent {
         mailbox: &mailbox::Mailbox,
     ) -> Result<tools::Output, session::Error> {
         let Some(tool) = self.toolbox.get("Bash").cloned() else {
-            return Ok(tools::Output::error("the Bash tool is switched off"));
+            return Ok(tools::Output::error("the Bash tool is turned off"));
         };
         let (dirs, host) = (self.dirs(), self.host(mailbox, cancel));
         let (live, mut output) = tokio::sync::mpsc::unbounded_channel();

@@ -108,14 +108,14 @@ pub fn start(setup: Setup) -> Handle {
         let ran = AssertUnwindSafe(Box::pin(work(setup, ops, mailbox.clone()))).catch_unwind().await;
         if let Err(panic) = &ran {
             let text = format!(
-                "cocode crashed: {}; the session is saved: `cocode --continue` goes on with it",
+                "cocode crashed: {}; the session is saved: `cocode --continue` resumes it",
                 panicked(panic.as_ref())
             );
             mailbox.emit(Event::Error { text, restore: mailbox.unanswered() }).await;
         }
         mailbox.emit(Event::Closed).await;
         if let Err(panic) = ran {
-            // Whoever waits for the task learns how it ended.
+            // The caller that waits for the task learns how it ended.
             resume_unwind(panic);
         }
     });
@@ -233,7 +233,7 @@ impl Inbox {
         (what == ListKind::History).then(|| Listed::History(self.history.load(&self.project, lists::HISTORY)))
     }
 
-    /// Keeps a prompt for the history of the project. Losing one is no reason to stop.
+    /// Keeps a prompt for the history of the project. Losing one is not a reason to stop.
     fn remember(&mut self, text: &str) {
         if let Err(error) = self.history.append(&self.project, text) {
             tracing::warn!(%error, "prompt history");
@@ -252,7 +252,9 @@ impl Inbox {
                 mailbox.emit(Event::Notice { text: self.catalog.current().registry.help() }).await;
                 None
             }
-            Ok(Called::Builtin(_)) => Some(format!("`/{name}` waits until the turn has ended; Esc interrupts it.")),
+            Ok(Called::Builtin(_)) => {
+                Some(format!("`/{name}` is not available during a turn; Esc interrupts the turn."))
+            }
             Err(unknown) => Some(unknown),
         };
         if let Some(text) = problem {
@@ -291,7 +293,8 @@ impl Inbox {
             Op::SetMode { mode } => mailbox.set_mode(mode),
             Op::SetThinking { level } => mailbox.set_thinking(level),
             Op::Shell { command } => {
-                let text = format!("! {command}\nCommands of your own run when the turn has ended; Esc interrupts it.");
+                let text =
+                    format!("! {command}\nShell commands are not available during a turn; Esc interrupts the turn.");
                 mailbox.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
                 mailbox.emit(Event::Done { op: Op::Shell { command } }).await;
             }
@@ -302,7 +305,7 @@ impl Inbox {
                 mailbox.emit(Event::Listed(listed.unwrap_or_else(|| what.empty()))).await;
             }
             Op::Rewind { .. } | Op::Resume { .. } => {
-                mailbox.emit(Event::Notice { text: "First the turn has to end; Esc interrupts it.".into() }).await;
+                mailbox.emit(Event::Notice { text: "Not while a turn is running; Esc interrupts it.".into() }).await;
                 mailbox.emit(Event::Done { op }).await;
             }
             Op::Remember { text } => self.remember(&text),
@@ -340,10 +343,10 @@ impl Engine {
         }
         self.session_ended(EndReason::Exit).await;
         if let Err(error) = self.agent.end_notes() {
-            tracing::warn!(%error, "what the session's notes cost");
+            tracing::warn!(%error, "the cost of the session notes");
         }
         if let Err(error) = self.agent.session.sync() {
-            tracing::error!(%error, "the session's end could not be written");
+            tracing::error!(%error, "cannot write the end of the session");
         }
     }
 
@@ -378,7 +381,7 @@ impl Engine {
                 let listed = inbox.list(what).unwrap_or_else(|| self.list(what));
                 self.mailbox.emit(Event::Listed(listed)).await;
             }
-            // Nothing runs, nothing is queued: there is nothing to stop or take back.
+            // Nothing runs, nothing is queued: there is nothing to stop or withdraw.
             Op::Interrupt | Op::Unqueue { .. } | Op::Shutdown => {}
         }
         if let Some(op) = done {
@@ -393,7 +396,8 @@ impl Engine {
         };
         if self.agent.session.read_only() {
             let text =
-                "This session is open to read only: another process writes it. `/clear` starts one of your own.".into();
+                "This session is open read-only because another process is writing it. `/clear` starts a new one."
+                    .into();
             self.mailbox.emit(Event::Error { text, restore: Some(prompt.text) }).await;
             return;
         }
@@ -415,7 +419,7 @@ impl Engine {
             let waiting = mailbox.take_texts();
             if !waiting.is_empty() {
                 mailbox.emit(mailbox.queue()).await;
-                let text = "What waited was not sent, since the turn before it failed.".into();
+                let text = "Your queued messages were not sent because the turn failed.".into();
                 mailbox.emit(Event::Error { text, restore: Some(waiting.join("\n\n")) }).await;
             }
         }
@@ -448,7 +452,7 @@ impl Engine {
     fn session_info(&self) -> SessionInfo {
         let session: &Session = &self.agent.session;
         let (history, older) = session.history(open::TURNS_SHOWN).unwrap_or_else(|error| {
-            tracing::error!(%error, "the history cannot be read");
+            tracing::error!(%error, "cannot read the history");
             Default::default()
         });
         SessionInfo {

@@ -14,7 +14,7 @@ use crate::session::entry::{Boundary, EntryKind, Trigger};
 const MOST_REQUEST: u64 = 20_000;
 
 impl Agent {
-    /// Begins the conversation anew with the plan that was approved, if one was. All results are in the log by now.
+    /// Begins the conversation again with the plan that was approved, if one was. All results are in the log by now.
     ///
     /// # Errors
     /// The log cannot be written.
@@ -22,7 +22,7 @@ impl Agent {
         let Some(plan) = self.fresh.take() else { return Ok(()) };
         let path = self.plan_file().unwrap_or_default();
         let told = format!(
-            "# The approved plan\nThe user approved this plan, and the conversation begins anew with it; plan mode is over. Carry it out. The user's request follows. The plan is in {} and reads:\n\n{plan}",
+            "# The approved plan\nThe user approved this plan, and the conversation restarts with it; plan mode is over. Carry it out. The user's request follows. The plan is in {}:\n\n{plan}",
             path.display()
         );
         let request = {

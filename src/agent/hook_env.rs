@@ -24,7 +24,7 @@ impl Agent {
     /// A file that SessionStart hooks may write to.
     pub(super) fn env_file(&self) -> Option<TempPath> {
         let made = NamedTempFile::with_prefix("cocode-env-").map(NamedTempFile::into_temp_path);
-        made.inspect_err(|error| tracing::warn!(%error, "no file for the variables of hooks")).ok()
+        made.inspect_err(|error| tracing::warn!(%error, "cannot create the file for hook variables")).ok()
     }
 
     /// Takes over what hooks wrote to the file, for every command of the session.

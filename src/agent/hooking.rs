@@ -18,7 +18,7 @@ use crate::session::entry::EntryKind;
 /// How often in one turn hooks may send the agent on that had nothing more to do.
 const MOST_CONTINUED: u32 = 20;
 
-/// How long `async` hooks may go on when the session ends.
+/// How long `async` hooks may continue when the session ends.
 const LATER: Duration = Duration::from_secs(5);
 
 /// The hooks of an agent, and what they left to be done.
@@ -37,7 +37,7 @@ pub struct Hooking {
     pub(super) env: BTreeMap<String, String>,
     /// Where they may write it, while they run.
     env_file: Option<PathBuf>,
-    /// Runs of `async` hooks. They may go on for a moment when the session ends.
+    /// Runs of `async` hooks. They may continue for a moment when the session ends.
     later: JoinSet<Outcome>,
 }
 
@@ -58,7 +58,7 @@ impl Hooking {
 
 /// What became of a prompt.
 pub(super) enum Submitted {
-    /// It goes on, with what joins it.
+    /// It continues, with what joins it.
     Yes(Vec<String>),
     /// A hook erased it, and why.
     Erased(String),
@@ -67,7 +67,7 @@ pub(super) enum Submitted {
 
 /// What a hook says to the model.
 pub(super) fn told(event: Hook, text: &str) -> Message {
-    Message::attachment(Attachment::Hook, &format!("From a {event} hook of the user:\n\n{text}"))
+    Message::attachment(Attachment::Hook, &format!("From the user's {event} hook:\n\n{text}"))
 }
 
 impl Agent {
@@ -157,7 +157,7 @@ impl Agent {
         Ok(())
     }
 
-    /// A session begins, or goes on.
+    /// A session begins, or continues.
     ///
     /// # Errors
     /// The log cannot be written.
@@ -228,13 +228,13 @@ impl Agent {
         let outcome = self.fire(Occasion::user_prompt_submit(&prompt.text), mailbox, cancel).await?;
         let Some(outcome) = outcome else { return Ok(Submitted::Interrupted) };
         Ok(match outcome.stop.or(outcome.block) {
-            Some(reason) if reason.is_empty() => Submitted::Erased("a UserPromptSubmit hook stopped it".into()),
+            Some(reason) if reason.is_empty() => Submitted::Erased("a UserPromptSubmit hook rejected it".into()),
             Some(reason) => Submitted::Erased(reason),
             None => Submitted::Yes(outcome.context),
         })
     }
 
-    /// Says a prompt of the turn's start, or why there is none to say.
+    /// Sends a prompt of the turn's start, or says why there is nothing to send.
     pub(super) async fn push_submitted(
         &mut self,
         prompt: Prompt,
@@ -282,7 +282,8 @@ impl Agent {
         }
         let Some(reason) = outcome.block else { return Ok(false) };
         if *continued >= MOST_CONTINUED {
-            let text = format!("A {event} hook sent the agent on {MOST_CONTINUED} times; that is enough for one turn.");
+            let text =
+                format!("A {event} hook kept the agent going {MOST_CONTINUED} times, which is the limit for one turn.");
             mailbox.emit(Event::Notice { text }).await;
             return Ok(false);
         }

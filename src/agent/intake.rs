@@ -34,7 +34,7 @@ impl Agent {
 
     /// The opening once more, with memory files as they are now; imports that were allowed before are loaded unasked.
     pub(super) async fn opening(&mut self) -> Message {
-        self.memory = self.memory.anew();
+        self.memory = self.memory.fresh();
         let files = self.load(|loader, project, judge| loader.start(project, judge)).files;
         self.opening_with(&files).await
     }
@@ -80,7 +80,7 @@ impl Agent {
     ) -> Vec<super::memory::MemoryFile> {
         let mut files = Vec::new();
         for (file, reason) in memory.denied {
-            let text = format!("{} was not read as a memory file: {reason}", file.display());
+            let text = format!("skipped memory file {}: {reason}", file.display());
             mailbox.emit(Event::Notice { text }).await;
         }
         for (file, import) in memory.outside {
@@ -166,7 +166,7 @@ impl Agent {
         if decision.behavior == Behavior::Allow { Ok(()) } else { Err(reason()) }
     }
 
-    /// A text file as a message of its own, or why there is none.
+    /// A text file as a message of its own, or why that failed.
     pub(super) async fn attached_text(&self, path: &PathBuf, mailbox: &Mailbox) -> Message {
         match self.attach(path, mailbox).await {
             Ok((content, effects)) => {
@@ -181,7 +181,7 @@ impl Agent {
 
     /// Reads an attachment through the Read tool, so that its limits hold. Nobody is asked here.
     async fn attach(&self, path: &PathBuf, mailbox: &Mailbox) -> Result<(Vec<Content>, Vec<Effect>), String> {
-        let tool = self.toolbox.get("Read").ok_or("the Read tool is switched off")?;
+        let tool = self.toolbox.get("Read").ok_or("the Read tool is turned off")?;
         let cancel = CancellationToken::new();
         let (dirs, host) = (self.dirs(), self.host(mailbox, &cancel));
         let (live, _) = tokio::sync::mpsc::unbounded_channel();

@@ -156,7 +156,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Adds up what a reply cost and tells the front ends where the window stands.
+    /// Adds up what a reply cost and tells the front ends where the window is.
     pub(super) async fn report_usage(&mut self, usage: Usage, mailbox: &Mailbox) {
         self.turn_usage.answered = true;
         self.turn_usage.replies.add(&usage);

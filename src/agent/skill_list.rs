@@ -8,9 +8,9 @@ use crate::commands::{Command, Registry};
 use crate::message::{Attachment, Effect, Message};
 use crate::session;
 
-const OPENING: &str = "# Skills\nInstructions for tasks of a kind. When one fits what is asked, call it with the Skill tool before you begin; the user starts one as /name.";
-const CHANGED: &str = "# Skills that are new or changed";
-const GONE: &str = "No longer there: ";
+const OPENING: &str = "# Skills\nInstructions for recurring tasks. If one matches the request, call it with the Skill tool before you begin; the user starts one as /name.";
+const CHANGED: &str = "# New or changed skills";
+const GONE: &str = "Removed: ";
 
 /// A list that fits the budget, and what that cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl Agent {
             Some(known) => {
                 let gone: Vec<String> =
                     known.keys().filter(|name| !lines.contains_key(**name)).map(|name| (*name).to_owned()).collect();
-                // Use changes what is shortened; that alone is no news.
+                // Use changes what is shortened; that alone is not news.
                 let is_news = |name: &str, line: &str| known.get(name).is_none_or(|old| !same(old, line));
                 let mut news = lines;
                 news.retain(|name, line| is_news(name, line));

@@ -211,7 +211,7 @@ impl Agent {
             match Rule::parse(text) {
                 Ok(rule) => self.policy.rules.add(behavior, rule, Source::Skill),
                 Err(problem) => {
-                    let text = format!("`/{}` {}: {problem}. The rule is left out.", skill.name, skill.place());
+                    let text = format!("`/{}` {}: {problem}. The rule is ignored.", skill.name, skill.place());
                     mailbox.emit(Event::Notice { text }).await;
                 }
             }
@@ -237,7 +237,7 @@ impl Agent {
                 Ok(_) => {}
                 Err(problem) => {
                     let text = format!(
-                        "`/{}` asks for the model `{name}`, but {problem}. The session's model is asked.",
+                        "`/{}` asks for the model `{name}`, but {problem}. Using the session's model.",
                         skill.name
                     );
                     mailbox.emit(Event::Notice { text }).await;
@@ -254,7 +254,7 @@ impl Agent {
         granted.chain(skill.disallowed_tools.iter().map(|text| (Behavior::Deny, text.as_str()))).collect()
     }
 
-    /// Ends the run of a skill before the turn ends: the last that began. Those before it go on.
+    /// Ends the run of a skill before the turn ends: the last that began. Those before it continue.
     pub(super) async fn end_run(&mut self, skill: &Skill, mailbox: &Mailbox) {
         let Some(at) = self.runs.running.iter().rposition(|run| run.skill.name == skill.name) else { return };
         self.end_from(at, mailbox).await;
@@ -289,7 +289,7 @@ impl Agent {
             self.runs.running.iter().map(|run| (run.skill.clone(), run.said.clone())).collect();
         for (skill, said) in left {
             for (behavior, text) in self.rules_of(&skill, &said) {
-                // What is no rule was told when the run began.
+                // What is not a rule was told when the run began.
                 if let Ok(rule) = Rule::parse(text) {
                     self.policy.rules.add(behavior, rule, Source::Skill);
                 }
@@ -299,7 +299,7 @@ impl Agent {
             self.set_model(model, Arc::unwrap_or_clone(tools));
             mailbox.emit(Event::Model(self.model.info())).await;
             if let Err(error) = self.session.append(self.model_entry()) {
-                tracing::error!(%error, "the model of the session could not be noted");
+                tracing::error!(%error, "cannot record the session's model");
             }
         }
     }
@@ -382,7 +382,7 @@ impl Agent {
                 Piece::Text(more) => text.push_str(&more),
                 Piece::Shell { command } if !trusted => {
                     text.push_str(&format!(
-                        "[`{command}` was not run: the user has not agreed to what this skill runs]"
+                        "[`{command}` was not run: the user has not approved what this skill runs]"
                     ));
                 }
                 Piece::Shell { command } => text.push_str(&self.command_output(&command, mailbox, cancel).await?),
@@ -413,7 +413,7 @@ impl Agent {
         Ok(match result.outcome {
             Outcome::Ok => format!("{output}{cut}"),
             Outcome::Error => format!("[`{command}` failed: {output}{cut}]"),
-            Outcome::Denied => format!("[`{command}` was refused: {output}{cut}]"),
+            Outcome::Denied => format!("[`{command}` was denied: {output}{cut}]"),
             Outcome::Interrupted => format!("[`{command}` was interrupted]"),
         })
     }
@@ -430,7 +430,7 @@ impl Agent {
         if self.decide_in(&places, "Read", &access).behavior != Behavior::Allow {
             return Some(Message::attachment(
                 Attachment::File,
-                &format!("{} was not attached: reading it needs a question. Read it if you need it.", file.display()),
+                &format!("{} was not attached: reading it needs approval. Read it if you need it.", file.display()),
             ));
         }
         Some(self.attached_text(&file, mailbox).await)

@@ -15,7 +15,7 @@ pub(super) struct TurnUsage {
     /// A reply came, also when a boundary has put it away since.
     pub(super) answered: bool,
     pub(super) replies: Usage,
-    /// Requests of the turn whose answers are no replies; each has a `Spent` entry.
+    /// Requests of the turn whose answers are not replies; each has a `Spent` entry.
     beside: Usage,
     /// What these cost by the prices of their models; none where one has no price.
     beside_cost: Option<f64>,
@@ -56,7 +56,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Notes what a request cost whose answer is no reply of the conversation.
+    /// Notes what a request cost whose answer is not a reply of the conversation.
     pub(super) fn spend(&mut self, what: &str, usage: Usage) -> Result<(), session::Error> {
         let (model, spec) = (self.model.name(), self.model.spec.clone());
         self.spend_of(what, model, &spec, usage)
@@ -81,7 +81,7 @@ impl Agent {
         replies.zip(self.turn_usage.beside_cost).map(|(replies, beside)| replies + beside)
     }
 
-    /// Where the window stands, and what the session cost.
+    /// Where the window is, and what the session cost.
     pub fn usage_info(&self) -> UsageInfo {
         let facts = self.session.facts();
         let costs = facts.usage_by_model().into_iter().map(|(name, usage)| self.used.get(&name)?.cost(&usage));

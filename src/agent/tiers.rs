@@ -57,7 +57,7 @@ impl Agent {
         self.propose_full(wish, mailbox, cancel).await
     }
 
-    /// What stands before a summary, and what both weigh with what is put back at most.
+    /// What is before a summary, and what both weigh with what is put back at most.
     async fn brings(&mut self, summary: &Message) -> (Vec<Arc<Message>>, u64) {
         let opening = self.reopening().await;
         let brought = weight(&opening, summary) + self.most_restored();

@@ -21,9 +21,8 @@ use crate::session::entry::{EntryKind, Seq};
 use crate::stdx::process;
 
 /// What the model reads in place of an answer that ran out of room.
-const GO_ON: &str =
-    "Your reply was cut off at the output limit. Go on exactly where it ended; split large writes into smaller calls.";
-/// How often in a row a reply that was cut, paused or empty is asked to go on before the turn ends.
+const GO_ON: &str = "Your reply was cut off at the output limit. Continue exactly where it ended; split large writes into smaller calls.";
+/// How often in a row a reply that was cut, paused or empty is asked to continue before the turn ends.
 const MOST_NUDGES: usize = 3;
 
 impl Agent {
@@ -43,7 +42,7 @@ impl Agent {
             }
         };
         self.finish_turn(end, mailbox).await;
-        // Whoever thinks about a question does not keep the agent at work.
+        // A person who thinks about a question does not count as work of the agent.
         let worked = (self.clock)().duration_since(started).saturating_sub(mailbox.take_waited());
         let millis = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
         let usage = self.turn_usage.total();
@@ -67,7 +66,7 @@ impl Agent {
         if let Some(to) = first.filter(|_| !answered) {
             // A log that cannot be written keeps the prompt, which does less harm than the failure to say why.
             if self.session.append(EntryKind::Rewind { to }).is_ok() {
-                let text = "not answered; the prompt left the conversation".into();
+                let text = "not answered; the prompt was removed from the conversation".into();
                 mailbox.emit(Event::Item(Item::Note { text })).await;
             }
         }
@@ -171,12 +170,16 @@ impl Agent {
             if calls.is_empty() {
                 let unfinished = match stop {
                     Some(StopReason::Refusal(word)) => {
-                        mailbox.emit(Event::Notice { text: format!("The provider refused to go on ({word}).") }).await;
+                        mailbox
+                            .emit(Event::Notice { text: format!("The provider refused to continue ({word}).") })
+                            .await;
                         None
                     }
-                    Some(StopReason::MaxTokens) => Some("The answer was cut off at the output limit again and again."),
-                    Some(StopReason::Pause) => Some("The provider paused again and again."),
-                    _ if empty => Some("The model answered nothing, several times. Say it in other words, or go on."),
+                    Some(StopReason::MaxTokens) => Some("The answer kept hitting the output limit."),
+                    Some(StopReason::Pause) => Some("The provider kept pausing."),
+                    _ if empty => {
+                        Some("The model returned an empty answer several times. Rephrase your request, or try again.")
+                    }
                     _ => None,
                 };
                 if let Some(notice) = unfinished {

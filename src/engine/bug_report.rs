@@ -26,9 +26,9 @@ impl Engine {
         let file = self.setup.paths.state_dir.join("bug-reports").join(name);
         match replace_private(&file, text.as_bytes()) {
             Ok(()) => {
-                let words = "Read it before you pass it on: it holds settings and log lines, with keys hidden, and \
-                             nothing of what was said. Nothing was sent.";
-                self.tell(format!("The report is in `{}`. {words}", file.display())).await;
+                let words = "Read it before you share it: it contains settings and log lines, with keys hidden, but \
+                             nothing from the conversation. Nothing was sent.";
+                self.tell(format!("Wrote the report to `{}`. {words}", file.display())).await;
             }
             Err(error) => self.fail(format!("cannot write {}: {error}", file.display())).await,
         }
@@ -62,7 +62,7 @@ impl Engine {
         }
         let log = last_lines(&paths.state_dir).unwrap_or_else(|error| format!("cannot be read: {error}"));
         let doctor = doctor::to_text(&self.findings().await);
-        let parts = [("Facts", facts), ("Doctor", doctor), ("Settings that were changed", settings), ("Log", log)];
+        let parts = [("Facts", facts), ("Doctor", doctor), ("Changed settings", settings), ("Log", log)];
         let text = parts.iter().fold(String::from("# cocode bug report\n"), |text, (title, part)| {
             format!("{text}\n## {title}\n\n{}\n", fenced(&visible(part)))
         });

@@ -33,7 +33,7 @@ impl Engine {
         let explained = self.loaded.explain(key).unwrap_or_default();
         let note = match key.split('.').next() {
             Some("tui" | "keys" | "log") => "\n\nThis takes effect at the next start.",
-            Some("model") => "\n\nNew sessions begin with it; `/model` changes the one in use.",
+            Some("model") => "\n\nNew sessions start with it; `/model` changes the current one.",
             _ => "",
         };
         problems.insert(0, format!("Written to `{}`.\n\n{}{note}", file.display(), fenced(&explained)));
@@ -49,7 +49,7 @@ impl Engine {
             text.push_str(&self.loaded.explain(&key).unwrap_or_default());
         }
         let set = if text.is_empty() {
-            "Every setting has its default.".to_owned()
+            "All settings have their defaults.".to_owned()
         } else {
             format!("Settings that differ from the defaults, with their sources:\n\n{}", fenced(&text))
         };

@@ -35,7 +35,7 @@ impl Engine {
         let Changes { session, uncommitted } = self.changes().await;
         let mut text = String::new();
         match session.as_slice() {
-            [] => text.push_str("This session has changed no file with its tools.\n"),
+            [] => text.push_str("This session has not changed any files with its tools.\n"),
             files => section(&mut text, "Changed in this session", files),
         }
         match uncommitted.as_deref() {
@@ -104,8 +104,8 @@ fn read(path: &PathBuf) -> Result<Option<Vec<u8>>, String> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("cannot be read: {error}")),
-        Ok(meta) if !meta.is_file() => Err("is no regular file any more".into()),
-        Ok(meta) if meta.len() > LARGEST => Err("is too large to be compared".into()),
+        Ok(meta) if !meta.is_file() => Err("is no longer a regular file".into()),
+        Ok(meta) if meta.len() > LARGEST => Err("is too large to compare".into()),
         Ok(_) => std::fs::read(path).map(Some).map_err(|error| format!("cannot be read: {error}")),
     }
 }

@@ -71,7 +71,7 @@ impl Engine {
         self.session_started(StartSource::Clear, inbox).await;
     }
 
-    /// Puts another session in the place of this one. The mode goes on into a new session; an earlier one keeps its own,
+    /// Puts another session in the place of this one. The mode carries over into a new session; an earlier one keeps its own,
     /// but for Bypass, which it does not bring along.
     async fn replace(&mut self, session: crate::session::Session, reason: EndReason) {
         let (now, before_plan) = (self.agent.mode(), self.agent.mode_before_plan());
@@ -106,7 +106,7 @@ impl Engine {
             Err(error) => return self.fail(error).await,
         };
         if id == self.agent.session.id() {
-            return self.tell("That is this session.").await;
+            return self.tell("That is the current session.").await;
         }
         if let Err(text) = open::same_folder(&self.setup, &id) {
             return self.fail(text).await;
@@ -133,7 +133,7 @@ impl Engine {
             Err(error) => return error.to_string(),
         };
         if rows.is_empty() {
-            return "There is no earlier session of this folder.".into();
+            return "No earlier sessions in this folder.".into();
         }
         let lines: Vec<String> = rows
             .iter()
@@ -141,7 +141,7 @@ impl Engine {
             .map(|row| format!("- `{}` {}", row.id, row.title.as_deref().unwrap_or("untitled")))
             .collect();
         format!(
-            "Earlier sessions of this folder, newest first; `/resume <id or words>` goes on with one:\n\n{}",
+            "Earlier sessions in this folder, newest first; `/resume <id or words>` continues one:\n\n{}",
             lines.join("\n")
         )
     }
@@ -158,9 +158,9 @@ impl Engine {
         match self.models.named(name) {
             Ok(model) => {
                 let unknown = (!model.spec.known).then(|| {
-                    format!(" The catalog does not know it: a window of {} tokens is assumed.", model.spec.window)
+                    format!(" The catalog does not know it; assuming a window of {} tokens.", model.spec.window)
                 });
-                let text = format!("The model is `{}` now.{}", model.name(), unknown.unwrap_or_default());
+                let text = format!("The model is now `{}`.{}", model.name(), unknown.unwrap_or_default());
                 self.take_model(model).await;
                 self.tell(text).await;
             }
@@ -189,7 +189,7 @@ impl Engine {
             "" => {
                 let rows = self.rules();
                 if rows.is_empty() {
-                    return self.tell("No permission rules are set. What is not read-only asks.").await;
+                    return self.tell("No permission rules are set. Everything that is not read-only asks.").await;
                 }
                 let lines: Vec<String> = rows
                     .iter()
@@ -200,14 +200,13 @@ impl Engine {
             "test" => {
                 let command = unquoted(rest);
                 if command.is_empty() {
-                    return self.fail("Which command? As in `/permissions test \"git push\"`.").await;
+                    return self.fail("Which command? Example: `/permissions test \"git push\"`.").await;
                 }
                 self.tell(self.agent.explain(command)).await;
             }
             "revoke" => self.revoke(unquoted(rest)).await,
             other => {
-                self.fail(format!("`/permissions {other}` does nothing: `test \"command\"` and `revoke rule` do."))
-                    .await
+                self.fail(format!("Unknown: `/permissions {other}`. Use `test \"command\"` or `revoke rule`.")).await
             }
         }
     }
@@ -248,18 +247,18 @@ impl Engine {
         }
         if gone.is_empty() {
             return self
-                .fail(format!("No rule `{text}` that can be revoked: `/permissions` lists them with their sources."))
+                .fail(format!("No rule `{text}` to revoke: `/permissions` lists the rules with their sources."))
                 .await;
         }
-        self.tell(format!("`{text}` no longer holds ({}).", gone.join(", "))).await;
+        self.tell(format!("Revoked `{text}` ({}).", gone.join(", "))).await;
     }
 
     async fn rename(&mut self, title: &str) {
         if title.is_empty() {
-            return self.fail("Which title? As in `/rename parser rewrite`.").await;
+            return self.fail("Which title? Example: `/rename parser rewrite`.").await;
         }
         match self.agent.session.append(EntryKind::Title { title: title.to_owned() }) {
-            Ok(_) => self.tell(format!("The session is called “{title}” now.")).await,
+            Ok(_) => self.tell(format!("Renamed the session to “{title}”.")).await,
             Err(error) => self.fail(error).await,
         }
     }
@@ -278,7 +277,7 @@ impl Engine {
         match done {
             Ok(restored) => self.told_restored(restored).await,
             Err(session::Error::Nothing(what)) => {
-                let mut lines = vec![format!("There is nothing to {what}.")];
+                let mut lines = vec![format!("Nothing to {what}.")];
                 if how == Restore::Undo {
                     lines.extend(self.agent.session.commands_left().iter().map(|command| not_undone(command)));
                 }
@@ -335,7 +334,7 @@ impl Engine {
                 .map_err(|error| format!("cannot write {}: {error}", path.display()))
         });
         match written {
-            Ok(()) => self.tell(format!("The session is in `{}`.", path.display())).await,
+            Ok(()) => self.tell(format!("Exported the session to `{}`.", path.display())).await,
             Err(text) => self.fail(text).await,
         }
     }
@@ -344,7 +343,7 @@ impl Engine {
         let facts = self.agent.session.facts();
         let used = facts.usage_by_model();
         if used.is_empty() {
-            return "Nothing was asked of a model yet.".into();
+            return "No model has been used yet.".into();
         }
         let mut text = String::from("| Model | Input | Cached | Output | Cost |\n|---|--:|--:|--:|--:|\n");
         let mut sum = Some(0.0);
@@ -366,7 +365,7 @@ impl Engine {
         match sum {
             Some(sum) if used.len() > 1 => text.push_str(&format!("\nTogether ${sum:.4}.")),
             Some(_) => {}
-            None => text.push_str("\nThe catalog has no price for what is marked unknown."),
+            None => text.push_str("\nThe catalog has no price for models marked unknown."),
         }
         for spent in facts.spent_by_what() {
             text.push_str(&format!(
@@ -384,9 +383,9 @@ impl Engine {
         let (session, model) = (&self.agent.session, &self.agent.model);
         let usage = self.agent.usage_info();
         let trust = match (self.agent.policy.trust.is_empty(), self.loaded.withheld.len()) {
-            (_, 0) => "nothing of its settings is withheld".to_owned(),
+            (_, 0) => "none of its settings is withheld".to_owned(),
             (true, _) => "not trusted: only its deny and ask rules count".to_owned(),
-            (false, count) => format!("trusted, but for what is new: {count} of its settings"),
+            (false, count) => format!("trusted, except for {count} new settings"),
         };
         let rows = [
             ("cocode", env!("CARGO_PKG_VERSION").to_owned()),

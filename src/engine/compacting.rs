@@ -22,7 +22,7 @@ impl Engine {
 
     pub(super) async fn compact(&mut self, args: &str, inbox: &mut Inbox) {
         if self.agent.session.read_only() {
-            return self.fail("This session is open to read only: it cannot be compacted.").await;
+            return self.fail("This session is open read-only and cannot be compacted.").await;
         }
         let (verb, rest) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
         let done = match (verb, rest.trim()) {
@@ -49,7 +49,7 @@ impl Engine {
         match done {
             Ok(Compacted::Done(receipt)) => {
                 let mut text = receipt::words(&receipt);
-                text.push_str("\n\nThe transcript view (Ctrl+O) shows the summary; `/compact undo` takes it back.");
+                text.push_str("\n\nThe transcript (Ctrl+O) shows the summary; `/compact undo` reverts it.");
                 self.tell(text).await;
             }
             Ok(Compacted::Refused(text)) => self.tell(text).await,

@@ -59,7 +59,7 @@ impl Engine {
         }
         let mut text = String::new();
         if rows.iter().any(|row| row.off) {
-            text.push_str("Hooks are switched off (`disable_all_hooks`).\n\n");
+            text.push_str("Hooks are off (`disable_all_hooks`).\n\n");
         }
         let mut event = None;
         for row in rows {
@@ -69,7 +69,7 @@ impl Engine {
             let matcher = row.matcher.filter(|text| !matches!(text.as_str(), "" | "*"));
             let matcher = matcher.map(|text| format!("`{text}`: ")).unwrap_or_default();
             let once = if row.once { ", once" } else { "" };
-            let beside = if row.beside { ", not waited for" } else { "" };
+            let beside = if row.beside { ", in the background" } else { "" };
             let last = match row.last {
                 Some((ended, millis)) => format!("{} after {millis} ms", ended.name()),
                 None if row.off => "off".to_owned(),

@@ -24,7 +24,7 @@ pub(super) async fn tell_agent(transcripts: &Transcripts, id: String, mailbox: &
     mailbox.emit(Event::Listed(Listed::Agent(AgentLog { id, items }))).await;
 }
 
-/// Tells the front ends what stands in a part of the log.
+/// Tells the front ends what is in a part of the log.
 pub(super) async fn tell_earlier(transcripts: &Transcripts, part: Part, mailbox: &Mailbox) {
     let earlier = session::read_part(&transcripts.session_log(), part, PAGE).unwrap_or_else(|error| {
         tracing::warn!(%error, "an earlier part of the session");
@@ -40,7 +40,7 @@ impl Engine {
             ListKind::Sessions => {
                 let now = (self.setup.clocks.wall)();
                 let sessions = index::list(home, Some(&self.setup.project)).unwrap_or_else(|error| {
-                    tracing::error!(%error, "the sessions cannot be listed");
+                    tracing::error!(%error, "cannot list the sessions");
                     Vec::new()
                 });
                 let rows = sessions.into_iter().filter(|summary| summary.id != self.agent.session.id());
@@ -63,7 +63,7 @@ impl Engine {
             ListKind::Memory => Listed::Memory(self.memory_files()),
             ListKind::Prompts => {
                 let prompts = self.agent.session.prompts().unwrap_or_else(|error| {
-                    tracing::error!(%error, "the prompts cannot be read");
+                    tracing::error!(%error, "cannot read the prompts");
                     Vec::new()
                 });
                 let row = |prompt: session::PromptRow| PromptRow {
@@ -81,7 +81,7 @@ impl Engine {
         }
     }
 
-    /// The memory files in use, and the project's own where there is none yet.
+    /// The memory files in use, and a place for the project's own if it has none yet.
     fn memory_files(&self) -> Vec<MemoryRow> {
         let files = self.agent.memory_files();
         let mut rows: Vec<MemoryRow> = files
@@ -95,7 +95,7 @@ impl Engine {
         if !rows.iter().any(|row| row.path.parent() == Some(project)) {
             rows.push(MemoryRow {
                 path: project.join("AGENTS.md"),
-                detail: "new: what the agent should know here".into(),
+                detail: "new: instructions for the agent in this project".into(),
             });
         }
         rows

@@ -30,9 +30,9 @@ impl Engine {
         let Some(file) = self.agent.plan_file() else { return };
         let state = match std::fs::read_to_string(&file) {
             Ok(text) if !text.trim().is_empty() => format!("The plan has {} lines", text.lines().count()),
-            _ => "There is no plan yet; it goes".to_owned(),
+            _ => "There is no plan yet; it will be".to_owned(),
         };
-        let on = if planning { "is on" } else { "is on now: nothing is changed until you approve a plan" };
+        let on = if planning { "is on" } else { "is now on: nothing changes until you approve a plan" };
         self.tell(format!("Plan mode {on}. {state} in `{}`. `/plan exit` leaves it.", file.display())).await;
     }
 

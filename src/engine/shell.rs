@@ -8,7 +8,7 @@ use crate::session::entry::EntryKind;
 impl Engine {
     pub(super) async fn shell(&mut self, command: String, inbox: &mut Inbox) {
         if self.agent.session.read_only() {
-            let text = "This session is open to read only; the command was not run.".into();
+            let text = "This session is open read-only; the command was not run.".into();
             self.mailbox.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
             return;
         }

@@ -58,9 +58,12 @@ pub(super) fn summary(here: Here<'_>, config: &Config) -> (String, bool) {
         }
     };
     note(list.shortened, "descriptions are shortened in the model's list (`skills.list_budget`)");
-    note(list.left_out, "did not fit into it at all");
-    note(behind, "behind another of their name (`cocode skills list`)");
-    let names = format!("reached by the longer name only, since built-ins have theirs: {}", taken.join(", "));
+    note(list.left_out, "omitted from it");
+    note(behind, "shadowed by another of the same name (`cocode skills list`)");
+    let names = format!(
+        "only available by their longer names, because built-in commands use the short ones: {}",
+        taken.join(", ")
+    );
     note(taken.len(), &names);
     note(now.legacy.len(), "files in .claude/commands are not loaded (`cocode skills migrate`)");
     note(errors, "errors (`cocode skills validate`)");
@@ -122,7 +125,7 @@ pub(super) enum Called {
 /// Looks a command up, among the skills as they are now.
 ///
 /// # Errors
-/// There is none of that name; the text may know a near one.
+/// No skill has that name; the text may know a near one.
 pub(super) fn called(catalog: &Catalog, name: &str, args: &str) -> Result<Called, String> {
     let registry = &catalog.refresh().0.registry;
     match &registry.find(name).ok_or_else(|| registry.unknown(name))?.kind {
@@ -157,11 +160,11 @@ impl Engine {
                 let now = self.catalog.reload();
                 publish(&self.catalog, &self.mailbox.clone()).await;
                 let (count, errors) = (now.skills.len(), now.errors());
-                self.tell(format!("{count} skills were loaded anew; {errors} errors.")).await;
+                self.tell(format!("Reloaded {count} skills, {errors} errors.")).await;
             }
             other => {
                 self.fail(format!(
-                    "`/skills {other}` does nothing: `/skills` lists them, `/skills reload` loads them anew."
+                    "Unknown: `/skills {other}`. `/skills` lists the skills, `/skills reload` reloads them."
                 ))
                 .await
             }

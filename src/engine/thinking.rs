@@ -24,10 +24,10 @@ impl Engine {
         };
         let info = self.agent.thinking_info();
         if let Some(variable) = info.locked {
-            return self.fail(format!("The level is locked by {variable}; start without it to choose another.")).await;
+            return self.fail(format!("The level is locked by {variable}: start without it to choose another.")).await;
         }
         if self.agent.session.read_only() {
-            return self.fail("This session is open to read only: nothing is asked in it.").await;
+            return self.fail("This session is open read-only.").await;
         }
         self.set_thinking(level).await;
         self.tell(report(&self.agent.thinking_info())).await;
@@ -42,9 +42,9 @@ fn report(info: &ThinkingInfo) -> String {
     }
     let source = match (info.source, &info.locked) {
         (Source::Environment, variable) => format!("by {}", variable.as_deref().unwrap_or("the environment")),
-        (Source::Session, _) => "for this session (`/thinking auto` takes that back)".into(),
+        (Source::Session, _) => "for this session (`/thinking auto` resets it)".into(),
         (Source::Flag, _) => "by `--thinking`".into(),
-        (Source::Configuration, _) => "by `thinking.default_level` of the configuration".into(),
+        (Source::Configuration, _) => "by the setting `thinking.default_level`".into(),
         (Source::Model, _) => "as the default of this model".into(),
         (Source::Keyword, _) => "by a word in the message".into(),
         (Source::Default, _) => String::new(),
@@ -54,12 +54,12 @@ fn report(info: &ThinkingInfo) -> String {
     }
     text.push('.');
     if info.asked != info.level {
-        text.push_str(&format!(" {} was asked for, which this model cannot do.", info.asked));
+        text.push_str(&format!(" {} was requested, but this model does not support it.", info.asked));
     }
     let known: Vec<String> = info.supported.iter().map(|level| format!("`{level}`")).collect();
-    text.push_str(&format!("\n\nThis model knows {}.", known.join(", ")));
+    text.push_str(&format!("\n\nThis model supports {}.", known.join(", ")));
     if info.supported.len() > 1 {
-        text.push_str(" `deepthink` or `ultrathink` in a message counts for that message.");
+        text.push_str(" `deepthink` or `ultrathink` in a message applies to that message.");
     }
     text
 }

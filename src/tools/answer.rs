@@ -19,12 +19,12 @@ pub struct Answer {
 
 impl Answer {
     /// # Errors
-    /// The schema is none; the text says where.
+    /// The schema is invalid; the text says where.
     pub fn new(schema: &Value) -> Result<Answer, String> {
         let check = jsonschema::validator_for(schema)
-            .map_err(|error| format!("--json-schema is no valid JSON Schema: {error}"))?;
+            .map_err(|error| format!("--json-schema is not a valid JSON Schema: {error}"))?;
         if schema["type"] != "object" {
-            return Err("--json-schema has to describe an object: {\"type\": \"object\", …}".into());
+            return Err("--json-schema must describe an object: {\"type\": \"object\", …}".into());
         }
         Ok(Answer { schema: schema.clone(), check })
     }
@@ -33,7 +33,7 @@ impl Answer {
 impl Tool for Answer {
     fn spec(&self) -> ToolSpec {
         let description =
-            "Hands over the final answer in the shape that was asked for. Call it exactly once, when the work is done.";
+            "Submits the final answer in the requested format. Call it exactly once, when the work is done.";
         ToolSpec { name: NAME.into(), description: description.into(), schema: self.schema.clone() }
     }
 
@@ -57,10 +57,10 @@ impl Tool for Answer {
         let problems: Vec<String> =
             self.check.iter_errors(&input).take(5).map(|error| format!("{}: {error}", error.instance_path())).collect();
         let output = if problems.is_empty() {
-            Output::ok("The answer is taken. Say nothing more.")
+            Output::ok("The answer was accepted. Say nothing more.")
         } else {
             Output::error(format!(
-                "The answer does not fit the schema; call again with these mended:\n{}",
+                "The answer does not match the schema. Fix these and call again:\n{}",
                 problems.join("\n")
             ))
         };

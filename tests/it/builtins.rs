@@ -102,7 +102,7 @@ async fn diff_compares_with_what_the_files_were_at_first() {
     assert!(left.contains("`a.txt` (+3 −2)") && !left.contains("b.txt"), "{left}");
     std::fs::write(ran.project().join("a.txt"), "1\n2\n").unwrap();
     let ran = Harness::after(ran).prompt("/undo").prompt("/diff").run().await;
-    assert_eq!(last_notice(&ran), "This session has changed no file with its tools.\n");
+    assert_eq!(last_notice(&ran), "This session has not changed any files with its tools.\n");
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ impl Agent {
         match self.noted(wish).await {
             Ok(candidate) => Ok(Some(candidate)),
             Err(why) => {
-                tracing::info!(%why, "the session's notes are no summary now");
+                tracing::info!(%why, "the session notes cannot be used as a summary");
                 Ok(None)
             }
         }
