@@ -15,7 +15,7 @@ use crate::permission::Use;
 use crate::stdx::nearest::nearest;
 use crate::thinking::Level;
 
-/// What is wrong with a file, and how to mend it.
+/// What is wrong with a file, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {problem}", file.display())]
 pub struct Diagnostic {
@@ -103,7 +103,7 @@ impl Definitions {
                 say(format!("`tools`: agents have no tool `{name}`; {hint}"));
             }
             if !names.iter().any(known) {
-                say("none of its `tools` can be used: it can only answer".into());
+                say("none of its `tools` is available: it can only answer".into());
             }
         }
     }
@@ -136,7 +136,7 @@ impl Definitions {
             text.push_str(&line);
         }
         if left_out > 0 {
-            text.push_str(&format!("- … and {left_out} more that did not fit here\n"));
+            text.push_str(&format!("- … and {left_out} more\n"));
         }
         text
     }

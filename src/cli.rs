@@ -24,9 +24,9 @@ Examples:
   cocode                                   start in this folder
   cocode \"why does the build fail?\"        start with a prompt
   cocode -p \"list the TODOs\" < notes.txt   one answer on stdout, no screen
-  cocode -c                                go on with the last session of this folder
-  cocode --model openai/gpt-5              ask this model
-  cocode doctor                            what works here, and what does not";
+  cocode -c                                continue the last session in this folder
+  cocode --model openai/gpt-5              use this model
+cocode doctor                            check the installation";
 
 /// A coding agent for the terminal.
 #[derive(Debug, Clone, PartialEq, Parser)]
@@ -43,21 +43,21 @@ pub struct Cli {
     pub cwd: Option<PathBuf>,
 }
 
-/// Everything for a session.
+/// The flags of a session.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Flags {
-    /// What to do first; with -p, all there is to do
+    /// What to do first; with -p, the whole task
     pub prompt: Option<String>,
 
-    /// Answer on stdout and exit; reads stdin, too
+    /// Print the answer to stdout and exit; also reads stdin
     #[arg(short, long)]
     pub print: bool,
 
-    /// With -p: how the answer is written
+    /// With -p: format of the answer
     #[arg(long, alias = "outputFormat", value_enum, requires = "print", default_value_t)]
     pub output_format: OutputFormat,
 
-    /// With -p: how stdin is read
+    /// With -p: format of stdin
     #[arg(long, alias = "inputFormat", value_enum, requires = "print", default_value_t)]
     pub input_format: InputFormat,
 
@@ -73,48 +73,48 @@ pub struct Flags {
     #[arg(long, alias = "dangerouslySkipPermissions", conflicts_with = "permission_mode")]
     pub dangerously_skip_permissions: bool,
 
-    /// Rules for calls that run without asking, such as "Bash(git diff:*)"; takes all words that follow, so put the
-    /// prompt before it
+    /// Rules for calls that run without asking, such as "Bash(git diff:*)"; takes all the words that follow, so put
+    /// the prompt first
     #[arg(long, alias = "allowedTools", value_name = "RULE", num_args = 1..)]
     pub allowed_tools: Vec<String>,
 
-    /// Rules for calls that never run; takes all words that follow, too
+    /// Rules for calls that never run; also takes all the words that follow
     #[arg(long, alias = "disallowedTools", value_name = "RULE", num_args = 1..)]
     pub disallowed_tools: Vec<String>,
 
-    /// Model calls in one turn before it stops
+    /// Maximum number of model calls in one turn
     #[arg(long, alias = "maxTurns", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_turns: Option<u32>,
 
-    /// How hard the model thinks: none, deep or ultra, with a budget in tokens where the model takes one (deep:12000)
+    /// How hard the model thinks: none, deep or ultra; with a budget in tokens if the model takes one (deep:12000)
     #[arg(long, value_name = "LEVEL[:BUDGET]", value_parser = Override::parse)]
     pub thinking: Option<Override>,
 
-    /// Go on with the last session of this folder
+    /// Continue the last session in this folder
     #[arg(short, long = "continue", conflicts_with = "resume", group = "earlier")]
     pub continue_last: bool,
 
-    /// Go on with a session: its id, words to search for, or a choice from the list
+    /// Resume a session by id or search words; without a value, choose from a list
     #[arg(short, long, value_name = "ID|SEARCH", num_args = 0..=1, default_missing_value = "", group = "earlier")]
     pub resume: Option<String>,
 
-    /// With -c or -r: copy the session instead of going on in it
+    /// With -c or -r: continue in a copy of the session
     #[arg(long, alias = "forkSession", requires = "earlier")]
     pub fork_session: bool,
 
-    /// Replaces the system prompt
+    /// Replace the system prompt
     #[arg(long, alias = "systemPrompt", value_name = "TEXT")]
     pub system_prompt: Option<String>,
 
-    /// Adds to the system prompt
+    /// Add to the system prompt
     #[arg(long, alias = "appendSystemPrompt", value_name = "TEXT")]
     pub append_system_prompt: Option<String>,
 
-    /// Other folders that may be read and changed
+    /// Additional folders that the agent may read and change
     #[arg(long, alias = "addDir", value_name = "DIR", num_args = 1..)]
     pub add_dir: Vec<PathBuf>,
 
-    /// With -p: the answer must fit this JSON Schema (text or file)
+    /// With -p: the answer must match this JSON Schema (text or file)
     #[arg(long, alias = "jsonSchema", value_name = "SCHEMA", requires = "print")]
     pub json_schema: Option<String>,
 
@@ -122,7 +122,7 @@ pub struct Flags {
     #[arg(long)]
     pub trust: bool,
 
-    /// Use the model in the binary: no key, no network
+    /// Use the built-in offline model: no key, no network
     #[arg(long)]
     pub offline: bool,
 
@@ -130,7 +130,7 @@ pub struct Flags {
     #[arg(long, alias = "offlineScript", value_name = "FILE")]
     pub offline_script: Option<PathBuf>,
 
-    /// More on stderr (with -p) and in the log
+    /// Write more to stderr (with -p) and to the log
     #[arg(long)]
     pub verbose: bool,
 }
@@ -139,14 +139,14 @@ pub struct Flags {
 pub enum Sub {
     #[command(flatten)]
     Own(Own),
-    /// Tests permission rules
+    /// Test permission rules
     #[command(subcommand)]
     Permissions(PermissionsCommand),
-    /// Writes a session as Markdown or JSON
+    /// Export a session as Markdown or JSON
     Export {
-        /// Id of the session, or words to search for
+        /// Id of the session, or search words
         session: String,
-        /// Where to; stdout when left out
+        /// Where to write it; default: stdout
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
         /// Replaces a file that exists
@@ -159,7 +159,7 @@ pub enum Sub {
 
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum PermissionsCommand {
-    /// Decides calls from stdin, one JSON object a line, without running anything
+    /// Decide calls from stdin, one JSON object per line, without running anything
     Check {
         /// JSON lines in, JSON lines out
         #[arg(long, required = true)]
@@ -189,14 +189,14 @@ pub enum InputFormat {
     StreamJson,
 }
 
-/// What a start needs beside the configuration.
+/// What a start needs besides the configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Start {
     pub prompt: Option<String>,
     /// None: the terminal.
     pub headless: Option<Headless>,
     pub earlier: Earlier,
-    /// Copy the earlier session instead of going on in it.
+    /// Continue in a copy of the earlier session.
     pub fork: bool,
     pub system_prompt: Option<String>,
     pub append_system_prompt: Option<String>,
@@ -207,7 +207,7 @@ pub struct Start {
     pub verbose: bool,
 }
 
-/// How a run without a screen speaks.
+/// The formats of a run without a screen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Headless {
     pub output: OutputFormat,
@@ -216,7 +216,7 @@ pub struct Headless {
     pub json_schema: Option<Schema>,
 }
 
-/// Which session to go on with.
+/// Which session to continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Earlier {
     /// A new one.
@@ -247,10 +247,10 @@ impl Cli {
         let cli = Cli::try_parse_from(arguments)?;
         let flags = &cli.flags;
         if flags.input_format == InputFormat::StreamJson && flags.prompt.is_some() {
-            return Err(usage("--input-format stream-json reads the prompts from stdin; leave the prompt out"));
+            return Err(usage("--input-format stream-json reads prompts from stdin: leave out the prompt"));
         }
         if flags.print && flags.resume.as_deref() == Some("") {
-            return Err(usage("--resume needs an id or words to search for when there is no screen to choose on"));
+            return Err(usage("--resume with -p needs an id or search words"));
         }
         Ok(cli)
     }
@@ -295,10 +295,10 @@ impl Cli {
         layer
     }
 
-    /// What the flags say that is no setting.
+    /// The flags that are not settings.
     ///
     /// # Errors
-    /// `--json-schema` is no JSON, or its file cannot be read.
+    /// `--json-schema` is not JSON, or its file cannot be read.
     pub fn start(&self) -> Result<Start, clap::Error> {
         let flags = &self.flags;
         let json_schema = flags.json_schema.as_deref().map(read_schema).transpose()?;
@@ -400,9 +400,9 @@ mod tests {
         });
         check(&["-c", "--fork-session"], &|start| Start { earlier: Earlier::Last, fork: true, ..start });
         check(&["-r"], &|start| Start { earlier: Earlier::Choose, ..start });
-        check(&["-r", "abc", "go on"], &|start| Start {
+        check(&["-r", "abc", "continue"], &|start| Start {
             earlier: Earlier::Search("abc".into()),
-            prompt: Some("go on".into()),
+            prompt: Some("continue".into()),
             ..start
         });
         check(&["--offline"], &|start| Start { offline: Offline::Model, ..start });
@@ -423,7 +423,7 @@ mod tests {
         check(&["-c", "-r"], "cannot be used with");
         check(&["--fork-session"], "required");
         check(&["-p", "--resume"], "needs an id");
-        check(&["-p", "x", "--input-format", "stream-json"], "leave the prompt out");
+        check(&["-p", "x", "--input-format", "stream-json"], "leave out the prompt");
         check(&["-p", "--json-schema", "{"], "no JSON");
         check(&["-p", "--json-schema", "[]"], "cannot read []");
         check(&["-p", "--json-schema", "{}"], "the schema must describe an object");

@@ -7,10 +7,10 @@
 //! | what the model sees, its sizes, the last boundary | `session::Context`, folded from the log |
 //! | every constant | `Settings`, a slice of the configuration; `Limits` are the same, fitted to one window |
 //! | what the system prompt and tools weigh, how far estimates are off | `Meter`, in the `Driver` |
-//! | when a tier ran last, failures in a row, switched off, undone | `Driver`, one for each session that runs; a resumed one starts anew |
+//! | when a tier ran last, failures in a row, switched off, undone | `Driver`, one for each session that runs; a resumed one starts over |
 //! | stages that were tried for the request at hand | `Driver`, until `sent` |
 //! | contents of cleared results | files `tool-results/<call>.txt` of the session, written before the entry that clears |
-//! | what is put back | `restore`, chosen anew for each candidate |
+//! | what is put back | `restore`, chosen again for each candidate |
 //! | a summary that is not committed yet | `Candidate`, by value, from its tier to `Driver::judge` |
 //! | notes of the session | files `session-memory/` of the session, written by the extraction alone |
 //! | what came of it | the boundary entry and its `Receipt`, in the log |

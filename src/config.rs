@@ -38,7 +38,7 @@ use uses::Place;
 /// Every default, commented.
 pub const DEFAULTS: &str = include_str!("../config/default.toml");
 
-/// A permission rule as it stands in its file.
+/// A permission rule as written in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleText {
     pub behavior: Behavior,
@@ -102,7 +102,7 @@ pub struct Loaded {
 /// Loads defaults, managed and user files, environment, flags and policy. Reads at most four small files.
 ///
 /// # Errors
-/// One of these sources is broken or says what no setting is.
+/// One of these sources is broken or contains an unknown setting.
 pub fn load(paths: &Paths, env: &Env, flags: Table) -> Result<Loaded, Broken> {
     let mut problems = Vec::new();
     let mut diagnostics = Vec::new();
@@ -205,7 +205,7 @@ impl Loaded {
         files.map(Path::to_owned).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Every key that somebody set: none of them a table, in the order of their names.
+    /// Every key that is set, tables excluded, in the order of their names.
     pub fn given_keys(&self) -> Vec<String> {
         let mut keys = std::collections::BTreeSet::new();
         for layer in self.layers.iter().filter(|layer| layer.source != Source::Default) {
@@ -248,7 +248,7 @@ impl Loaded {
                 (_, Some(file)) if layer.source.of_project() => Origin::Project(file),
                 _ => Origin::CommandLine,
             };
-            // What cannot be read has been told, and the file was left out.
+            // What cannot be read was reported, and the file was left out.
             let definitions = layer.hooks().unwrap_or_default();
             (!definitions.0.is_empty()).then_some(Given { origin, root: None, definitions, sealed: layer.runs.clone() })
         };
@@ -262,7 +262,7 @@ impl Loaded {
         (self.layers.iter().filter_map(given).collect(), switch)
     }
 
-    /// The value of a key as TOML; none when it is not set.
+    /// The value of a key as TOML; `None` if it is not set.
     ///
     /// # Errors
     /// There is no such key; names the nearest.
@@ -272,7 +272,7 @@ impl Loaded {
         Ok(find(&self.merged, &path).cloned())
     }
 
-    /// Says what a key's value is, where it came from, and what it won over.
+    /// Explains a key's value: where it came from, and what it overrides.
     ///
     /// # Errors
     /// There is no such key; names the nearest.
@@ -305,7 +305,7 @@ impl Loaded {
                 match (index, adds_up) {
                     (_, true) => text.push_str(&format!("  {value} from {place}\n")),
                     (0, false) => text.push_str(&format!("  from {place}\n")),
-                    (_, false) => text.push_str(&format!("  over {value} from {place}\n")),
+                    (_, false) => text.push_str(&format!("  overrides {value} from {place}\n")),
                 }
             }
         }
@@ -358,7 +358,7 @@ fn read_project(source: Source, project: &Path, file: &Path) -> Result<Option<(L
     if let (Ok(real), Ok(project)) = (file.canonicalize(), project.canonicalize())
         && !real.starts_with(project)
     {
-        let message = format!("is a link to {}, out of the project; put the settings themselves here", real.display());
+        let message = format!("is a link to {}, outside the project: put the settings into this file", real.display());
         return Err(vec![Problem { place: file.display().to_string(), message }]);
     }
     if matches!(source, Source::ProjectSettings | Source::LocalSettings) {

@@ -57,7 +57,7 @@ pub enum Exit {
     Done = 0,
     Error = 1,
     Usage = 2,
-    /// Done, but something was refused for want of a person to ask.
+    /// Done, but something was denied because nobody could be asked.
     Refused = 3,
     MaxTurns = 4,
     HungUp = 129,
@@ -108,7 +108,7 @@ pub async fn run(
     let ended = run.all(&mut handle, &mut next, stops).await;
     // A reader blocked on standard input ends with the process.
     drop(reader);
-    // The engine writes what is pending even when nobody reads our output any more.
+    // The engine writes what is pending even if nobody reads our output anymore.
     let _ = handle.ops.send(Op::Shutdown).await;
     while let Some(event) = handle.events.recv().await {
         // Nothing follows the result on standard output.
@@ -222,7 +222,7 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Runs one prompt or command to its end. False when there is no going on.
+    /// Runs one prompt or command to its end. False if the run cannot continue.
     async fn one(
         &mut self,
         handle: &mut Handle,
@@ -235,13 +235,13 @@ impl Run<'_> {
         let mut reports = false;
         let op = match self.registry.parse_line(&text) {
             Parsed::Command { command, args } if piped && !command.makes_turn(args) => {
-                return self.wrong(&format!("/{} reads nothing from standard input: add `< /dev/null`", command.name));
+                return self.wrong(&format!("/{} does not read standard input: add `< /dev/null`", command.name));
             }
             Parsed::Message => {
                 Op::Prompt { text: text.clone(), attachments: Vec::new(), delivery: Delivery::AfterTurn, thinking }
             }
             Parsed::Command { command, .. } if thinking.is_some() => {
-                let text = format!("`thinking` goes with a message, not with /{}: use --thinking", command.name);
+                let text = format!("`thinking` only applies to messages, not to /{}: use --thinking", command.name);
                 return self.wrong(&text);
             }
             Parsed::Command { command, .. } if command.needs_terminal() => {
@@ -254,7 +254,7 @@ impl Run<'_> {
             Parsed::Unknown { name } => return self.wrong(&self.registry.unknown(name)),
         };
         if handle.ops.send(op.clone()).await.is_err() {
-            return self.wrong("the engine has ended");
+            return self.wrong("the engine stopped unexpectedly");
         }
         let (mut millis, mut ended) = (0, None);
         let mut told = Vec::new();
@@ -263,9 +263,9 @@ impl Run<'_> {
                 biased;
                 stopped = stopped.as_mut() => {
                     self.exit = stopped;
-                    // What a command does under way goes on to its end otherwise.
+                    // Otherwise a running command would continue to its end.
                     let _ = handle.ops.send(Op::Interrupt).await;
-                    // Not only this turn: a prompt that still waits for the start must not be sent, either.
+                    // Not only this turn: a prompt that still waits for the start must not be sent either.
                     let _ = handle.ops.send(Op::Shutdown).await;
                     let millis = self.drain(handle).await?;
                     self.finish(millis)?;
@@ -298,7 +298,7 @@ impl Run<'_> {
                 Some(Event::Retrying { attempt, of, delay_ms, reason }) => {
                     writeln!(
                         self.err,
-                        "try {attempt} of {of} failed ({reason}); again in {:.1} s",
+                        "attempt {attempt} of {of} failed ({reason}); retrying in {:.1} s",
                         delay_ms as f64 / 1000.0
                     )?;
                 }
@@ -342,14 +342,14 @@ impl Run<'_> {
                     let planned = self.plan.take().map(|plan| self.answer = plan).is_some()
                         || self.session.as_ref().is_some_and(|session| session.mode == Mode::Plan);
                     self.exit = match end {
-                        // Planning changes nothing, whatever was refused on the way.
+                        // Planning changes nothing, whatever was denied on the way.
                         TurnEnd::Done | TurnEnd::Refused if planned => self.exit,
                         TurnEnd::Done | TurnEnd::Stopped if self.denials.is_empty() => self.exit,
                         TurnEnd::Done | TurnEnd::Stopped | TurnEnd::Refused => Exit::Refused,
                         TurnEnd::Failed => Exit::Error,
                         TurnEnd::MaxTurns => Exit::MaxTurns,
                         TurnEnd::Repeated => {
-                            self.failed = Some("stopped: the same call gave the same result again and again".into());
+                            self.failed = Some("stopped: the same call kept returning the same result".into());
                             Exit::Error
                         }
                         TurnEnd::Interrupted => Exit::Interrupted,
@@ -400,7 +400,7 @@ impl Run<'_> {
                     true => lines.push(format!("{}{of}", how.nothing())),
                     false => lines.iter_mut().for_each(|line| line.push_str(&of)),
                 }
-                lines.extend(merged.iter().map(|path| format!("kept what others changed in {}", path.display())));
+                lines.extend(merged.iter().map(|path| format!("kept changes by others in {}", path.display())));
                 lines.extend(refused.into_iter().map(|text| format!("left alone: {text}")));
                 if refused_any {
                     self.exit = Exit::Error;
@@ -437,7 +437,7 @@ impl Run<'_> {
             writeln!(self.err, "error: {text}")?;
         }
         if self.exit == Exit::MaxTurns {
-            writeln!(self.err, "stopped at the limit of model calls (--max-turns)")?;
+            writeln!(self.err, "stopped: reached the limit of model calls (--max-turns)")?;
         }
         if self.output == Output::Text {
             let answer = match &self.structured {

@@ -1,6 +1,6 @@
 //! Hooks: commands of the user that run when something happens, and may have a say in it.
 //!
-//! Whoever makes something happen calls `Hooks::run` with an `Occasion` and does what the `Outcome` says. Hooks decide
+//! The caller that makes something happen calls `Hooks::run` with an `Occasion` and does what the `Outcome` says. Hooks decide
 //! nothing by themselves: an `allow` is a word that permissions may or may not take.
 
 mod command;
@@ -41,7 +41,7 @@ const TIMEOUT_AT_END: Duration = Duration::from_secs(5);
 pub enum Switch {
     #[default]
     On,
-    /// `disable_all_hooks`, said by anybody but the administrator: managed hooks go on.
+    /// `disable_all_hooks`, set by anyone but the administrator: managed hooks still run.
     ManagedOnly,
     /// `disable_all_hooks` in the managed policy.
     Off,
@@ -161,14 +161,14 @@ impl Hooks {
         self.active().any(|hook| hook.event == event)
     }
 
-    /// Runs every hook that the occasion is for, side by side, and puts together what they say. A command that stands in
+    /// Runs every hook that the occasion is for, in parallel, and combines what they say. A command that is in
     /// several places runs once. Dropping the future ends what runs.
     pub async fn run(&self, occasion: &Occasion, place: &Place, settings: &Settings) -> Outcome {
         let chosen = self.choose(occasion, Waited::For);
         run_all(chosen, self.memory.clone(), occasion, place, settings).await
     }
 
-    /// The run of the occasion's `async` hooks, for somebody to own; none when there are none. Their verdicts are void.
+    /// The run of the occasion's `async` hooks, for a caller to own; `None` if it has no such hooks. Their verdicts are ignored.
     pub fn beside(
         &self,
         occasion: &Occasion,
@@ -240,7 +240,7 @@ impl Hooks {
     }
 }
 
-/// Whether somebody waits for a hook.
+/// Whether the caller waits for a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waited {
     For,

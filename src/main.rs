@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         Some(Ok(code)) => ExitCode::from(code),
         Some(Err(Stop { code, text })) => {
             let mut err = Shown::new(io::stderr());
-            // The reader of our errors may be gone; there is nobody left to tell.
+            // The reader of our errors may be gone; nobody is left to tell.
             let _ = writeln!(err, "error: {text}").and_then(|()| err.flush());
             ExitCode::from(code)
         }
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Why the program ends before it did anything.
+/// Why the program ends before it does anything.
 struct Stop {
     code: u8,
     text: String,
@@ -101,7 +101,8 @@ fn sandbox(env: &Env) -> Sandbox {
 fn folder(given: Option<&Path>) -> Result<PathBuf, Stop> {
     // The one place that asks the process for its working directory.
     #[expect(clippy::disallowed_methods)]
-    let here = std::env::current_dir().map_err(|error| stop(1)(format!("the working directory is gone: {error}")))?;
+    let here =
+        std::env::current_dir().map_err(|error| stop(1)(format!("the working directory no longer exists: {error}")))?;
     let folder = given.map_or_else(|| here.clone(), |given| here.join(given));
     let folder =
         folder.canonicalize().map_err(|error| stop(USAGE)(format!("cannot work in {}: {error}", folder.display())))?;
@@ -153,7 +154,7 @@ fn terminal(
     mode: Option<Mode>,
 ) -> Result<cocode::tui::Start, Stop> {
     if !io::stdin().is_terminal() {
-        let text = "standard input is not a terminal: use `cocode -p \"prompt\"` for an answer without a screen";
+        let text = "standard input is not a terminal: use `cocode -p \"prompt\"`";
         return Err(stop(USAGE)(text.to_owned()));
     }
     let choose = start.earlier == Earlier::Choose;
@@ -165,7 +166,7 @@ fn print(start: Start, loaded: Loaded, paths: Paths, env: Env, cwd: PathBuf, mod
     let Some(headless) = &start.headless else { return Ok(0) };
     let project = loaded.with_project(&cwd, &Trust::default());
     if !project.broken.is_empty() {
-        // Nobody is there to see what is not used and to decide what it would have denied.
+        // Nobody can see what is ignored and decide what it would have denied.
         let problems: Vec<String> = project.diagnostics.iter().map(ToString::to_string).collect();
         return Err(stop(USAGE)(problems.join("\n")));
     }
@@ -184,7 +185,7 @@ fn print(start: Start, loaded: Loaded, paths: Paths, env: Env, cwd: PathBuf, mod
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| stop(1)(format!("no runtime: {error}")))?;
+        .map_err(|error| stop(1)(format!("cannot start the async runtime: {error}")))?;
     let ended = runtime.block_on(headless::start(setup, input, output, &mut out, &mut err));
     // A blocked read of standard input must not hold the exit up.
     runtime.shutdown_background();
@@ -203,13 +204,14 @@ fn prompt(typed: Option<String>) -> Result<Prompt, Stop> {
         let read = io::stdin().lock().take(MOST_PIPED + 1).read_to_end(&mut bytes);
         read.map_err(|error| stop(1)(format!("cannot read standard input: {error}")))?;
         if bytes.len() as u64 > MOST_PIPED {
-            let text = format!("standard input holds more than {} MiB: name the file in the prompt", MOST_PIPED >> 20);
+            let text =
+                format!("standard input is larger than {} MiB: name the file in the prompt instead", MOST_PIPED >> 20);
             return Err(stop(USAGE)(text));
         }
         piped = Some(String::from_utf8_lossy(&bytes).into_owned()).filter(|text| !text.trim().is_empty());
     }
     if typed.is_none() && piped.is_none() {
-        return Err(stop(USAGE)("there is no prompt: `cocode -p \"prompt\"`, or pipe one in".to_owned()));
+        return Err(stop(USAGE)("no prompt: use `cocode -p \"prompt\"`, or pipe one in".to_owned()));
     }
     Ok(Prompt { typed, piped })
 }

@@ -233,9 +233,9 @@ impl ToolResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Display {
-    /// A change to one file. `before` is none for a new file.
+    /// A change to one file. A new file has no `before`.
     Diff(FileDiff),
-    /// A command that ran. `code` is none when it was killed.
+    /// A command that ran. No `code` if it was killed.
     Command { code: Option<i32>, millis: u64 },
     /// A one-line summary such as `Read 120 lines` or `12 files`.
     Line { text: String },
@@ -333,7 +333,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Everything that stood in the window after the reply.
+    /// Everything that was in the window after the reply.
     pub fn context(&self) -> u64 {
         self.input + self.cache_read + self.cache_write + self.output
     }
@@ -357,7 +357,7 @@ pub enum StopReason {
     StopSequence,
     /// The provider refused; the text is its own word for it.
     Refusal(String),
-    /// The provider paused a long server-side step; the same request goes on.
+    /// The provider paused a long server-side step; the same request continues.
     Pause,
     /// The user interrupted; what had arrived was kept.
     Interrupted,

@@ -33,7 +33,7 @@ pub use thinking::{Thinking, ThinkingInfo};
 #[serde(transparent)]
 pub struct AskId(pub u64);
 
-/// Names a queued prompt until it is delivered or taken back.
+/// Names a queued prompt until it is delivered or withdrawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct QueueId(pub u64);
@@ -138,7 +138,7 @@ pub enum Listed {
     History(Vec<String>),
     Skills(Vec<SkillRow>),
     Changes(Changes),
-    /// All that stands in a sub-agent's log, oldest first; nothing where there is none.
+    /// A sub-agent's whole log, oldest first; empty if there is no such log.
     Agent(AgentLog),
     Earlier(Earlier),
 }
@@ -206,7 +206,7 @@ pub enum Event {
     Commands {
         registry: Registry,
     },
-    /// A sub-agent went on.
+    /// A sub-agent made progress.
     Task(Task),
     /// What `Op::List` asked for.
     Listed(Listed),
@@ -348,7 +348,7 @@ pub enum Item {
     /// Files were put back.
     FilesRestored {
         how: Restore,
-        /// The first line of the prompt whose changes an undo took back.
+        /// The first line of the prompt whose changes were undone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turn: Option<String>,
         restored: Vec<PathBuf>,

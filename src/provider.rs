@@ -143,7 +143,7 @@ pub enum StreamEvent {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
     /// Wait and ask again.
-    #[error("the provider is limiting requests: {message}")]
+    #[error("the provider is rate limiting requests: {message}")]
     RateLimited { message: String, retry_after: Option<Duration> },
     /// Wait and ask again: 408, 409, 5xx, 529, an overload reported in the stream.
     #[error("the provider failed ({status}): {message}")]
@@ -177,9 +177,9 @@ pub enum Error {
 
 fn figures(tokens: Option<u64>, limit: Option<u64>) -> String {
     match (tokens, limit) {
-        (Some(tokens), Some(limit)) => format!(" ({tokens} tokens, {limit} fit)"),
+        (Some(tokens), Some(limit)) => format!(" ({tokens} tokens; the limit is {limit})"),
         (Some(tokens), None) => format!(" ({tokens} tokens)"),
-        (None, Some(limit)) => format!(" ({limit} tokens fit)"),
+        (None, Some(limit)) => format!(" (the limit is {limit} tokens)"),
         (None, None) => String::new(),
     }
 }

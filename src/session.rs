@@ -18,7 +18,7 @@ mod meta;
 mod offsets;
 mod originals;
 mod packed;
-#[expect(clippy::module_inception, reason = "the folder holds what belongs to a session, the file the session itself")]
+#[expect(clippy::module_inception, reason = "the folder holds everything of a session, the file is its log")]
 mod session;
 pub mod store;
 #[cfg(test)]

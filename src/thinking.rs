@@ -1,4 +1,4 @@
-//! How hard the model shall think: levels, who may choose one, and what becomes of the choice on a given model. Pure.
+//! How hard the model thinks: levels, who may choose one, and what becomes of the choice on a given model. Pure.
 
 mod keywords;
 mod level;
@@ -70,7 +70,7 @@ pub struct Budgets {
 pub struct Settings {
     pub environment: Environment,
     pub flag: Option<Override>,
-    /// None where no file and no flag says anything: the default of the program is no answer.
+    /// `None` if no file and no flag says anything: the program's default is not an answer.
     pub default_level: Option<Level>,
     /// Deep by default on models that can.
     pub auto_enable: bool,
@@ -179,7 +179,7 @@ fn nearest(tokens: u32, settings: &Settings, model: &Abilities) -> Level {
     if of(Level::UltraThink) < of(Level::DeepThink) { Level::UltraThink } else { Level::DeepThink }
 }
 
-/// The budget of a level as long as nobody names another.
+/// The default budget of a level.
 fn usual(level: Level, settings: &Settings, model: &Abilities) -> u32 {
     match level {
         Level::None => 0,

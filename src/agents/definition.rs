@@ -78,21 +78,21 @@ pub(super) fn builtin() -> Vec<Definition> {
     vec![
         of(
             "general-purpose",
-            "Works on a task of several steps on its own: searching where you do not know the place, changing code, checking it.",
+            "Works on a multi-step task on its own: searching when you do not know where to look, changing code, checking it.",
             Tools::All,
             None,
             include_str!("../../assets/prompts/agents/general-purpose.md"),
         ),
         of(
             "Explore",
-            "Finds its way through a code base and reports, with paths and lines. Changes nothing. Say how thorough to be: quick, medium or very thorough.",
+            "Explores a code base and reports, with paths and lines. Changes nothing. Say how thorough to be: quick, medium or very thorough.",
             reading(),
             Some(Mode::Plan),
             include_str!("../../assets/prompts/agents/explore.md"),
         ),
         of(
             "Plan",
-            "Works out how a change should be made: steps, critical files, trade-offs. Changes nothing.",
+            "Designs a change: steps, critical files, trade-offs. Changes nothing.",
             reading(),
             Some(Mode::Plan),
             include_str!("../../assets/prompts/agents/plan.md"),
@@ -116,7 +116,7 @@ impl Definition {
         listed && !self.disallowed.iter().any(|name| name == tool)
     }
 
-    /// Rules among `disallowed`: what stands in parentheses is denied, the tool itself is offered.
+    /// Rules among `disallowed`: what is in parentheses is denied, the tool itself is offered.
     pub fn denied(&self) -> impl Iterator<Item = &str> {
         self.disallowed.iter().map(String::as_str).filter(|text| text.contains('('))
     }
@@ -129,7 +129,7 @@ impl Definition {
         };
         match self.disallowed.as_slice() {
             [] => offered,
-            without => format!("{offered}, but for {}", without.join(", ")),
+            without => format!("{offered}, except {}", without.join(", ")),
         }
     }
 

@@ -32,12 +32,12 @@ const KNOWN: [&str; 11] = [
 ];
 /// Fields of other programs, with what a user may expect of them.
 const WITHOUT_EFFECT: [(&str, &str); 6] = [
-    ("color", "agents have no colour of their own"),
-    ("memory", "agents have no memory of their own; the memory files of the project are theirs, too"),
-    ("background", "agents run while the reply waits for them"),
-    ("isolation", "agents work in the folder of the session"),
-    ("mcp_servers", "no servers are started for an agent"),
-    ("initial_prompt", "the prompt is that of the call"),
+    ("color", "agents have no color of their own"),
+    ("memory", "agents have no memory of their own; they read the project's memory files"),
+    ("background", "the reply always waits for its agents"),
+    ("isolation", "agents work in the session's folder"),
+    ("mcp_servers", "cocode does not start servers for an agent"),
+    ("initial_prompt", "the prompt comes from the call"),
 ];
 
 /// Reads the fields and the body of a file; `stem` is its name without the ending. What is wrong with single fields is
@@ -60,15 +60,15 @@ pub(super) fn definition(
     }
     let first = || body.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty());
     let description = fields.text("description").unwrap_or_else(|| {
-        (fields.problem)("it has no `description`: the model cannot know when to use it".into());
+        (fields.problem)("no `description`: the model cannot know when to use it".into());
         first().unwrap_or("no description").to_owned()
     });
     if body.trim().is_empty() {
-        (fields.problem)("there is no text below the frontmatter: that would be its system prompt".into());
+        (fields.problem)("no text below the frontmatter, which would be its system prompt".into());
     }
     let (prompt, whole) = cut(body.trim().to_owned(), PROMPT);
     if !whole {
-        (fields.problem)(format!("the prompt is longer than {PROMPT} characters; the rest is left out"));
+        (fields.problem)(format!("the prompt is longer than {PROMPT} characters; the rest is ignored"));
     }
     let thinking = fields.effort("thinking").or_else(|| fields.effort("effort"));
     Definition {
@@ -98,12 +98,12 @@ impl<'a> Fields<'a, '_> {
         for key in self.fields.keys().filter(|key| !KNOWN.contains(&key.as_str())) {
             (self.problem)(match WITHOUT_EFFECT.iter().find(|(known, _)| known == key) {
                 Some((_, why)) => format!("`{key}` has no effect: {why}"),
-                None => format!("there is no field `{key}`; those that count are {}", KNOWN.join(", ")),
+                None => format!("unknown field `{key}`; the fields are {}", KNOWN.join(", ")),
             });
         }
     }
 
-    /// What stands there, unless it is nothing at all.
+    /// The value, unless it is empty.
     fn given(&self, key: &str) -> Option<&'a Value> {
         self.fields.get(key).filter(|value| !value.is_null())
     }
@@ -114,12 +114,12 @@ impl<'a> Fields<'a, '_> {
             // A name of digits is a number to YAML.
             Value::Number(number) => number.to_string(),
             other => {
-                (self.problem)(format!("`{key}` is {other}, not a text"));
+                (self.problem)(format!("`{key}` is {other}, not text"));
                 return None;
             }
         };
         if text.is_empty() {
-            (self.problem)(format!("`{key}` is empty; it is left out"));
+            (self.problem)(format!("`{key}` is empty and ignored"));
             return None;
         }
         Some(text)
@@ -166,9 +166,7 @@ impl<'a> Fields<'a, '_> {
         }
         let mut names = self.names("tools");
         for name in names.iter_mut().filter(|name| name.contains('(')) {
-            (self.problem)(format!(
-                "`tools` names tools only: what stands in the parentheses of `{name}` has no effect"
-            ));
+            (self.problem)(format!("`tools` only takes tool names: the parentheses of `{name}` have no effect"));
             name.truncate(name.find('(').unwrap_or(name.len()));
         }
         if names.iter().any(|name| name == "*") { Tools::All } else { Tools::Only(names) }
@@ -179,7 +177,9 @@ impl<'a> Fields<'a, '_> {
         let names = self.names("disallowed_tools");
         for name in &names {
             if let Err(error) = Rule::parse(name) {
-                (self.problem)(format!("`disallowed_tools`: {error}; the agent is not launched until that is mended"));
+                (self.problem)(format!(
+                    "`disallowed_tools`: {error}; the agent cannot be launched until this is fixed"
+                ));
             }
         }
         names
@@ -208,8 +208,8 @@ fn cut(text: String, most: usize) -> (String, bool) {
     }
 }
 
-/// A list, or names in one text with commas or blanks between them; what stands in parentheses stays together. What is
-/// no text goes to `odd`.
+/// A list, or names in one text with commas or blanks between them; what is in parentheses stays together. Anything
+/// but text goes to `odd`.
 fn list<'a>(value: &'a Value, odd: &mut Vec<&'a Value>) -> Vec<String> {
     match value {
         Value::Array(items) => items.iter().flat_map(|item| list(item, odd)).collect(),
@@ -280,11 +280,11 @@ mod tests {
         };
         check(json!({"name": "b"}), &|d| d.name = "b".into(), &[]);
         check(json!({"name": 7}), &|d| d.name = "7".into(), &[]);
-        check(json!({"name": ["b"]}), &|_| (), &["`name` is [\"b\"], not a text"]);
+        check(json!({"name": ["b"]}), &|_| (), &["`name` is [\"b\"], not text"]);
         check(
             json!({"description": true}),
             &|d| d.description = "You.".into(),
-            &["`description` is true, not a text", "it has no `description`"],
+            &["`description` is true, not text", "no `description`"],
         );
         check(
             json!({"tools": ["Read", 3]}),
@@ -310,16 +310,16 @@ mod tests {
         check(json!({"skills": {"a": 1}}), &|_| (), &["`skills` holds {\"a\":1}, not a name"]);
         check(json!({"effort": "high"}), &|d| d.thinking = Some(Level::UltraThink), &[]);
         check(json!({"thinking": "deep"}), &|d| d.thinking = Some(Level::DeepThink), &[]);
-        check(json!({"thinking": "hard"}), &|_| (), &["`thinking`: there is no thinking level \"hard\""]);
+        check(json!({"thinking": "hard"}), &|_| (), &["`thinking`: no thinking level \"hard\""]);
         check(json!({"hooks": []}), &|_| (), &["`hooks` is ignored: it must be an object"]);
         let hooks = json!({"Nonsense": []});
         check(
             json!({"hooks": hooks}),
             &|d| d.hooks = Some(hooks.clone()),
-            &["`hooks.Nonsense` is ignored: there is no such event"],
+            &["`hooks.Nonsense` is ignored: no such event"],
         );
-        check(json!({"color": "red"}), &|_| (), &["`color` has no effect: agents have no colour"]);
+        check(json!({"color": "red"}), &|_| (), &["`color` has no effect: agents have no color"]);
         check(json!({"mcp_servers": []}), &|_| (), &["`mcp_servers` has no effect"]);
-        check(json!({"toolz": "Read"}), &|_| (), &["there is no field `toolz`; those that count are name, "]);
+        check(json!({"toolz": "Read"}), &|_| (), &["unknown field `toolz`; the fields are name, "]);
     }
 }

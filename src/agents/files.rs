@@ -92,7 +92,7 @@ fn uses(definition: &Definition, project: &Path, others: &Definitions) -> (Vec<U
         let Definition { source: _, description, tools, disallowed, mode, thinking, max_turns, skills, prompt, .. } =
             definition;
         let bound = format!("{description}{tools:?}{disallowed:?}{mode:?}{thinking:?}{max_turns:?}{skills:?}{prompt}");
-        add("place", format!("the agent {name} of the folder, in place of yours"), bound);
+        add("place", format!("the agent {name} of this folder, which replaces yours"), bound);
     }
     (uses, sealed)
 }
@@ -117,7 +117,7 @@ impl Definitions {
             seen.push(real.clone());
             // As with skills: out of the repository, a link of its leads to a file of the same name only.
             if out(&real) && real.file_name() != file.file_name() {
-                let problem = format!("is a link to {}, which is no agent; it is left out", real.display());
+                let problem = format!("is a link to {}, which is not an agent; it is ignored", real.display());
                 self.diagnostics.push(Diagnostic { file, problem });
                 continue;
             }
@@ -135,10 +135,9 @@ impl Definitions {
         let faults = head.faults.iter().filter(|fault| fault.kind != FaultKind::Missing);
         self.diagnostics.extend(faults.map(|fault| diagnostic(format!("line {}: {}", fault.line, fault.kind))));
         let given: Map<String, Value> = head.fields.into_iter().map(|field| (field.key, field.value)).collect();
-        // A note that somebody keeps among the agents is none.
+        // A note kept among the agents is not an agent.
         if given.is_empty() {
-            self.diagnostics
-                .push(diagnostic("it has no frontmatter with `name` and `description`; it is left out".into()));
+            self.diagnostics.push(diagnostic("no frontmatter with `name` and `description`; it is ignored".into()));
             return;
         }
         let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -170,7 +169,7 @@ fn markdown(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
 fn read(file: &Path) -> Result<String, String> {
     let bytes = regular::read(file, LARGEST + 1).map_err(|error| format!("cannot be read: {error}"))?;
     if bytes.len() as u64 > LARGEST {
-        return Err(format!("has more than {LARGEST} bytes, and so is not read"));
+        return Err(format!("has more than {LARGEST} bytes and is ignored"));
     }
     String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())
 }
@@ -250,15 +249,15 @@ mod tests {
         other: nested [project repo/deep/.claude/agents/sub/other.md]
         check: of the root [project repo/.claude/agents/check.md] (shadowed)
         check: of the user [user home/agents/check.md] (shadowed)
-        ! repo/deep/.claude/agents/colon.md: line 3: the value of `description` is no YAML (mapping values are not allowed in this context)
-        ! repo/deep/.claude/agents/empty.md: there is no text below the frontmatter: that would be its system prompt
-        ! repo/deep/.claude/agents/note.md: it has no frontmatter with `name` and `description`; it is left out
+        ! repo/deep/.claude/agents/colon.md: line 3: the value of `description` is not valid YAML (mapping values are not allowed in this context)
+        ! repo/deep/.claude/agents/empty.md: no text below the frontmatter, which would be its system prompt
+        ! repo/deep/.claude/agents/note.md: no frontmatter with `name` and `description`; it is ignored
         ! repo/deep/.claude/agents/odd.md: the name "a b" is not made of letters, digits, `-`, `_` and `:`; it is called "odd"
         ! repo/deep/.claude/agents/odd.md: `permission_mode`: unknown permission mode "yolo": use one of default, acceptEdits, plan, bypassPermissions, dontAsk
         ! repo/deep/.claude/agents/odd.md: `max_turns` is 0, not a number from 1
         ! repo/deep/.claude/agents/open.md: line 3: the frontmatter has no closing `---`
-        ! repo/deep/.claude/agents/open.md: it has no `description`: the model cannot know when to use it
-        ! repo/deep/.claude/agents/open.md: there is no text below the frontmatter: that would be its system prompt
+        ! repo/deep/.claude/agents/open.md: no `description`: the model cannot know when to use it
+        ! repo/deep/.claude/agents/open.md: no text below the frontmatter, which would be its system prompt
         "#);
         for (found, want) in
             [(tree.trusted("repo/deep"), "of the folder"), (tree.load("repo/deep", &Trust::default()), "of the user")]
@@ -286,7 +285,7 @@ mod tests {
         insta::assert_snapshot!(told, @"
         a: d [project p/.claude/agents/a.md]
         b: d [project p/.claude/agents/b.md]
-        ! p/.claude/agents/k.md: is a link to /out/key, which is no agent; it is left out
+        ! p/.claude/agents/k.md: is a link to /out/key, which is not an agent; it is ignored
         ");
     }
 

@@ -1,4 +1,4 @@
-//! `cocode skills`: lists, shows, checks, converts and begins skills, with the code that loads them.
+//! `cocode skills`: lists, shows, checks, converts and creates skills, with the code that loads them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -22,33 +22,33 @@ use crate::stdx::ansi::visible;
 
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum SkillsCommand {
-    /// Lists every skill: where it is, and what stands in its way
+    /// List all skills: where they are, and why one is not available
     List {
-        /// One JSON object instead of text
+        /// Print one JSON object instead of text
         #[arg(long)]
         json: bool,
     },
-    /// Shows one skill: what was read of its file, and its text
+    /// Show a skill: its fields and its text
     Show {
-        /// Its name, or source and name as in project:commit
+        /// Its name, or source and name, as in project:commit
         name: String,
     },
-    /// Checks skills; exit code 1 when something does not work
+    /// Check skills; exits with 1 if something does not work
     Validate {
-        /// A SKILL.md or a folder of skills; all of yours when left out
+        /// A SKILL.md or a folder of skills; default: all of yours
         paths: Vec<PathBuf>,
     },
-    /// Makes skills of .claude/commands/*.md: says what it would do
+    /// Convert .claude/commands/*.md into skills; without --write, only show what would be written
     Migrate {
-        /// Does it; nothing is overwritten
+        /// Write the skills; nothing is overwritten
         #[arg(long)]
         write: bool,
     },
-    /// Begins a skill
+    /// Create a skill
     New {
         /// Its name: a-z, 0-9 and -
         name: String,
-        /// In your own folder instead of the project's
+        /// Create it in your own folder instead of the project's
         #[arg(long)]
         user: bool,
     },
@@ -79,7 +79,7 @@ pub(super) fn run(command: &SkillsCommand, here: Here<'_>, out: &mut dyn Write, 
                 None => {
                     let near = now.registry.nearest(name).filter(|near| now.named(near).is_some());
                     let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-                    writeln!(err, "error: there is no skill {name:?}{near}").map(|()| 2)
+                    writeln!(err, "error: no skill {name:?}{near}").map(|()| 2)
                 }
             }
         }
@@ -104,7 +104,7 @@ fn list(now: &Snapshot) -> String {
         let _ = writeln!(text, "not loaded again: {} is {}", dropped.display(), first.display());
     }
     if text.is_empty() {
-        text.push_str("no skill yet: `cocode skills new <name>` begins one\n");
+        text.push_str("no skills yet: `cocode skills new <name>` creates one\n");
     }
     text
 }
@@ -189,7 +189,7 @@ fn validate(
     Ok(u8::from(errors > 0))
 }
 
-/// What only shows where commands meet the rest: rules that the permission engine cannot read, hooks that cannot run.
+/// Problems outside the skill's own fields: rules that the permission engine cannot read, hooks that cannot run.
 fn more(skill: &Skill) -> Vec<Diagnostic> {
     let file = skill.path().unwrap_or(Path::new("")).to_owned();
     let error = |what: String, effect: &str, fix: String| Diagnostic {
@@ -204,32 +204,32 @@ fn more(skill: &Skill) -> Vec<Diagnostic> {
     let wrong = rules.filter_map(|text| Rule::parse(text).err());
     let mut found: Vec<Diagnostic> = wrong
         .map(|fault| {
-            let what = format!("{:?} is no permission rule: {}", fault.rule, fault.problem);
-            error(what, "the rule is left out", fault.fix)
+            let what = format!("{:?} is not a permission rule: {}", fault.rule, fault.problem);
+            error(what, "the rule is ignored", fault.fix)
         })
         .collect();
     if let Some(hooks) = &skill.hooks {
         let (_, problems) = Definitions::read(&Value::Object(hooks.clone()));
         let fix = "correct it, or remove it";
-        found.extend(problems.into_iter().map(|what| error(what, "the others run", fix.into())));
+        found.extend(problems.into_iter().map(|what| error(what, "the other hooks run", fix.into())));
     }
     found
 }
 
-/// Skills that their name does not reach, where their author can do something about it. That a stronger source replaces
-/// a skill is what sources are for.
+/// Skills that cannot be started by their name, if their author can fix that. A source that overrides a weaker one works
+/// as intended.
 fn clashes<'a>(skills: impl Iterator<Item = (&'a Skill, &'a Standing)>) -> Vec<Diagnostic> {
     let mut first: HashMap<(&str, String), String> = HashMap::new();
     let clash = |(skill, standing): (&'a Skill, &'a Standing)| {
         let (name, tag) = (&skill.name, skill.source.tag());
         let (what, effect) = match (first.entry((tag, name.to_lowercase())), standing) {
             (Entry::Occupied(first), _) => {
-                (format!("the name `{name}` is taken by {}", first.get()), "nothing reaches it".to_owned())
+                (format!("the name `{name}` is taken by {}", first.get()), "it cannot be started".to_owned())
             }
             (Entry::Vacant(free), standing) => {
                 free.insert(skill.place());
                 let Standing::BehindBuiltin = standing else { return None };
-                (format!("a built-in has the name `{name}`"), format!("it is reached as `/{tag}:{name}`"))
+                (format!("`{name}` is the name of a built-in command"), format!("it is available as `/{tag}:{name}`"))
             }
         };
         let file = skill.path()?.to_owned();
@@ -246,14 +246,14 @@ fn duplicate((path, first): &(PathBuf, PathBuf)) -> Diagnostic {
         severity: Severity::Warning,
         what: format!("is the same file as {}", first.display()),
         effect: "it is loaded once".into(),
-        fix: "nothing needs to be done; remove the link if it is not meant".into(),
+        fix: "none needed; remove the link if it is not intended".into(),
     }
 }
 
 fn migrate(write: bool, here: Here<'_>, config: &Config, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
     let now = load(here, &Config { load_legacy_commands: false, ..config.clone() });
     if now.legacy.is_empty() {
-        return writeln!(out, "there is nothing in .claude/commands to convert").map(|()| 0);
+        return writeln!(out, "nothing to convert in .claude/commands").map(|()| 0);
     }
     let (mut failed, mut made_of) = (false, HashMap::new());
     for file in &now.legacy {
@@ -261,7 +261,7 @@ fn migrate(write: bool, here: Here<'_>, config: &Config, out: &mut dyn Write, er
         if let Some(first) = made_of.insert(target.clone(), file) {
             writeln!(
                 out,
-                "{} stays: {} becomes {}; rename one of them",
+                "skipped {}: {} also becomes {}; rename one of them",
                 file.display(),
                 first.display(),
                 target.display()
@@ -270,7 +270,7 @@ fn migrate(write: bool, here: Here<'_>, config: &Config, out: &mut dyn Write, er
             continue;
         }
         if target.exists() {
-            writeln!(out, "{} stays: {} exists", file.display(), target.display())?;
+            writeln!(out, "skipped {}: {} exists", file.display(), target.display())?;
             continue;
         }
         if !write {
@@ -291,7 +291,7 @@ fn migrate(write: bool, here: Here<'_>, config: &Config, out: &mut dyn Write, er
         }
     }
     if !write {
-        writeln!(out, "`cocode skills migrate --write` writes these; the old files stay where they are")?;
+        writeln!(out, "run `cocode skills migrate --write` to write these; the old files are kept")?;
     }
     Ok(u8::from(failed))
 }
@@ -307,23 +307,23 @@ fn new(name: &str, user: bool, here: Here<'_>, out: &mut dyn Write, err: &mut dy
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         && name.bytes().any(|byte| byte != b'-');
     if !fits {
-        return writeln!(err, "error: {name:?} is no name for a skill: use at most 64 of a-z, 0-9 and -").map(|()| 2);
+        return writeln!(err, "error: {name:?} is not a valid skill name: use up to 64 of a-z, 0-9 and -").map(|()| 2);
     }
     let root = if user { here.paths.home.clone() } else { here.cwd.join(".claude") };
     let folder = root.join("skills").join(name);
     let file = folder.join("SKILL.md");
     let text = format!(
-        "---\nname: {name}\ndescription: \"Say in one sentence what it does, and when to use it.\"\nargument-hint: \"[what]\"\n---\n\n\
-         # {name}\n\nWrite here what is to be done, step by step. `$ARGUMENTS` is what follows `/{name}`.\n"
+        "---\nname: {name}\ndescription: \"What it does and when to use it, in one sentence.\"\nargument-hint: \"[what]\"\n---\n\n\
+         # {name}\n\nWrite the steps here. `$ARGUMENTS` is replaced by what follows `/{name}`.\n"
     );
     let made = std::fs::create_dir_all(&folder).and_then(|()| {
         let mut options = std::fs::OpenOptions::new();
         options.write(true).create_new(true).open(&file)?.write_all(text.as_bytes())
     });
     match made {
-        Ok(()) => writeln!(out, "wrote {}; /{name} runs it", file.display()).map(|()| 0),
+        Ok(()) => writeln!(out, "wrote {}: run it with /{name}", file.display()).map(|()| 0),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            writeln!(err, "error: {} is there already: edit it, or choose another name", file.display()).map(|()| 1)
+            writeln!(err, "error: {} already exists: edit it, or choose another name", file.display()).map(|()| 1)
         }
         Err(error) => writeln!(err, "error: {}: {error}", file.display()).map(|()| 1),
     }
@@ -369,7 +369,7 @@ mod tests {
             all(),
             0,
             &[
-                "P/.claude/skills/warn/SKILL.md:3: warning: the value of `description` is no YAML (",
+                "P/.claude/skills/warn/SKILL.md:3: warning: the value of `description` is not valid YAML (",
                 "); it is read as plain text; stricter tools reject the file; put the value in double quotes",
             ],
         );
@@ -382,7 +382,7 @@ mod tests {
             1,
             &[
                 "bad/SKILL.md:5: error: `context: spoon` is neither `main` nor `fork`; it runs in the conversation; write `main` or `fork`",
-                "bad/SKILL.md: error: \"bash(ls)\" is no permission rule: tool names start with a capital letter",
+                "bad/SKILL.md: error: \"bash(ls)\" is not a permission rule: tool names start with a capital letter",
                 "2 errors",
             ],
         );
@@ -396,9 +396,9 @@ mod tests {
             all(),
             1,
             &[
-                "b/SKILL.md: warning: the name `One` is taken by P/.claude/skills/a/SKILL.md; nothing reaches it; choose",
-                "help/SKILL.md: warning: a built-in has the name `help`; it is reached as `/project:help`; choose",
-                "hook/SKILL.md: error: `hooks.Stopp` is ignored: there is no such event; did you mean `Stop`?; the others",
+                "b/SKILL.md: warning: the name `One` is taken by P/.claude/skills/a/SKILL.md; it cannot be started; choose",
+                "help/SKILL.md: warning: `help` is the name of a built-in command; it is available as `/project:help`; choose",
+                "hook/SKILL.md: error: `hooks.Stopp` is ignored: no such event; did you mean `Stop`?; the other hooks",
             ],
         );
         let one = SkillsCommand::Validate { paths: vec!["x".into()] };
@@ -457,7 +457,7 @@ mod tests {
             0,
             &[
                 "P/.claude/commands/deep/old.md → P/.claude/skills/old/SKILL.md",
-                "P/.claude/commands/good.md stays: P/.claude/skills/good/SKILL.md exists",
+                "skipped P/.claude/commands/good.md: P/.claude/skills/good/SKILL.md exists",
                 "--write",
             ],
         );
@@ -470,7 +470,7 @@ mod tests {
                 SkillsCommand::Migrate { write },
                 0,
                 &[
-                    "P/.claude/commands/b/old.md stays: P/.claude/commands/a/old.md becomes P/.claude/skills/old/SKILL.md; rename",
+                    "skipped P/.claude/commands/b/old.md: P/.claude/commands/a/old.md also becomes P/.claude/skills/old/SKILL.md; rename",
                 ],
             );
         }
@@ -492,13 +492,8 @@ mod tests {
             &[(".claude/skills/a/SKILL.md", "mine")],
             SkillsCommand::New { name: "a".into(), user: false },
             1,
-            &["error: P/.claude/skills/a/SKILL.md is there already: edit it, or choose another name"],
+            &["error: P/.claude/skills/a/SKILL.md already exists: edit it, or choose another name"],
         );
-        check(
-            &[],
-            SkillsCommand::New { name: "My Skill".into(), user: false },
-            2,
-            &["use at most 64 of a-z, 0-9 and -"],
-        );
+        check(&[], SkillsCommand::New { name: "My Skill".into(), user: false }, 2, &["use up to 64 of a-z, 0-9 and -"]);
     }
 }

@@ -14,33 +14,33 @@ use crate::report;
 
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Own {
-    /// Shows and changes settings
+    /// Show and change settings
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Says what works here, and what does not
+    /// Check the installation
     Doctor {
-        /// One JSON object instead of text
+        /// Print one JSON object instead of text
         #[arg(long)]
         json: bool,
     },
-    /// Lists, checks and begins skills
+    /// List, check and create skills
     #[command(subcommand)]
     Skills(SkillsCommand),
-    /// Prints a completion script
+    /// Print a completion script
     Completions { shell: Shell },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum ConfigCommand {
-    /// Prints where your configuration file is
+    /// Print where your configuration file is
     Path,
-    /// Prints the value of a key, as TOML
+    /// Print the value of a key, as TOML
     Get { key: String },
-    /// Changes a key in your configuration file
+    /// Change a key in your configuration file
     Set { key: String, value: String },
-    /// Says where a value came from
+    /// Show where a value comes from
     Explain { key: String },
-    /// Prints the JSON Schema of a configuration file
+    /// Print the JSON Schema of a configuration file
     Schema,
 }
 
@@ -82,7 +82,7 @@ fn config_command(command: &ConfigCommand, here: Here<'_>) -> Result<String, Str
         },
         ConfigCommand::Set { key, value } => {
             let file = edit::set(here.paths, key, value).map_err(|problem| problem.to_string())?;
-            // What wins over the file is worth knowing now, not later.
+            // Say now if something overrides the file.
             let explained = load(here).and_then(|loaded| loaded.explain(key))?;
             Ok(format!("wrote {}\n{explained}", file.display()))
         }

@@ -62,7 +62,7 @@ struct State {
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     pub registry: Registry,
-    /// The strongest first, each with how it stands.
+    /// Highest priority first, each with its standing.
     pub skills: Vec<(Arc<Skill>, Standing)>,
     /// Files that were reached twice: the one left out, the one loaded.
     pub dropped: Vec<(PathBuf, PathBuf)>,
@@ -196,8 +196,8 @@ impl Catalog {
         if !snapshot.legacy.is_empty() && !std::mem::replace(&mut state.named_legacy, true) {
             let count = snapshot.legacy.len();
             state.notices.push(format!(
-                "{count} file{} in `.claude/commands` {} not loaded: `cocode skills migrate` makes skills of them, and \
-                 `load_legacy_commands = true` loads them as they are.",
+                "{count} file{} in `.claude/commands` {} not loaded: `cocode skills migrate` converts them into skills, \
+                 and `load_legacy_commands = true` loads them as they are.",
                 if count == 1 { "" } else { "s" },
                 if count == 1 { "is" } else { "are" },
             ));
@@ -212,7 +212,7 @@ impl Catalog {
         let mut state = self.state();
         let now = (self.clock)();
         if let Err(error) = state.usage.record(name, now) {
-            tracing::warn!(%error, "the use of a skill could not be counted");
+            tracing::warn!(%error, "cannot record that a skill was used");
         }
         let skills: Vec<Skill> = state.now.skills.iter().map(|(skill, _)| Skill::clone(skill)).collect();
         let (mut registry, _) = Registry::with_skills(&skills, |name| state.usage.score(name, now));

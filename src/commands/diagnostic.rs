@@ -1,4 +1,4 @@
-//! What is wrong with a skill, what comes of it, and how to mend it.
+//! What is wrong with a skill, the effect, and how to fix it.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -75,7 +75,7 @@ impl Folders {
         roots
     }
 
-    /// The working directory and those above it, up to the root of the repository; it alone where there is none.
+    /// The working directory and those above it, up to the root of the repository; only itself outside of one.
     fn project_folders(&self) -> Vec<&Path> {
         let top = self.project.ancestors().find(|folder| folder.join(".git").exists());
         let Some(top) = top else { return vec![&self.project] };
@@ -122,7 +122,7 @@ fn look(path: &Path) -> Option<(fs::Metadata, Stamp)> {
     Some((meta, stamp))
 }
 
-/// What a path really is: device and inode, or a hash of the real path where there are none.
+/// What a path really is: device and inode, or a hash of the real path on systems without them.
 fn identity(path: &Path, meta: &fs::Metadata) -> (u64, u64) {
     #[cfg(unix)]
     {
@@ -143,7 +143,7 @@ fn identity(path: &Path, meta: &fs::Metadata) -> (u64, u64) {
 /// A file that is to be read.
 struct Candidate {
     path: PathBuf,
-    /// Name of the folder that it stands in, or of the file.
+    /// Name of the folder that contains it, or of the file.
     name: String,
     root: usize,
 }
@@ -259,7 +259,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Names in a folder, in order; none when it is none, or was entered before.
+    /// Names in a folder, in order; `None` if it is not a folder, or was entered before.
     fn enter(&mut self, folder: &Path) -> Option<Vec<(String, PathBuf)>> {
         let meta = self.found.stamps.note(folder)?;
         if !meta.is_dir() || !self.folders.insert(identity(folder, &meta)) {
@@ -270,7 +270,7 @@ impl Walk<'_> {
         }
         self.left -= 1;
         if self.left == 0 {
-            let words = ["there are more than 20,000 folders", "skills beyond are not found", "move other files away"];
+            let words = ["more than 20,000 folders", "further skills are not found", "move other files away"];
             self.found.problems.push(Diagnostic::error(folder, None, words));
         }
         let entries = match fs::read_dir(folder) {
@@ -296,8 +296,7 @@ impl Walk<'_> {
             if name == "SKILL.md" {
                 self.file(path, root);
             } else if name.eq_ignore_ascii_case("skill.md") {
-                let words =
-                    ["the name of the file is not `SKILL.md`", "the skill is not loaded", "rename it to `SKILL.md`"];
+                let words = ["the file is not named `SKILL.md`", "the skill is not loaded", "rename it to `SKILL.md`"];
                 self.found.problems.push(Diagnostic::error(&path, None, words));
             } else if name == "SKILL.toml" {
                 self.found.stamps.note(&path);
@@ -309,7 +308,7 @@ impl Walk<'_> {
                     self.too_deep(&path);
                 }
             } else if depth == 0 && !path.exists() {
-                let words = ["is a link that leads nowhere", "no skill is there", "mend or remove the link"];
+                let words = ["is a link that leads nowhere", "no skill was loaded", "fix or remove the link"];
                 self.found.problems.push(Diagnostic::error(&path, None, words));
             } else if depth == 0 && name.ends_with(".md") && !name.eq_ignore_ascii_case("readme.md") {
                 let fix = format!("move it to `{}/SKILL.md`", name.trim_end_matches(".md"));
@@ -328,7 +327,7 @@ impl Walk<'_> {
         self.left -= 1;
         for path in fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())) {
             if path.file_name().is_some_and(|name| name == "SKILL.md") {
-                let words = ["it lies deeper than four folders", "it is not loaded", "move it up"];
+                let words = ["it is more than four folders deep", "it is not loaded", "move it up"];
                 self.found.problems.push(Diagnostic::error(&path, None, words));
             } else if path.is_dir() && !SKIPPED.iter().any(|name| path.ends_with(name)) {
                 self.too_deep(&path);
@@ -355,7 +354,7 @@ impl Walk<'_> {
 
     fn candidate(&mut self, path: PathBuf, name: String, root: usize) {
         let Some(meta) = self.found.stamps.note(&path) else {
-            let words = ["is a link that leads nowhere", "the skill is not there", "mend or remove the link"];
+            let words = ["is a link that leads nowhere", "the skill is not loaded", "fix or remove the link"];
             self.found.problems.push(Diagnostic::error(&path, None, words));
             return;
         };
@@ -364,8 +363,8 @@ impl Walk<'_> {
             && !real.starts_with(bounds)
             && real.file_name() != path.file_name()
         {
-            let what = format!("is a link to {}, which is no skill", real.display());
-            let words = [what.as_str(), "it is not loaded", "put the text itself here"];
+            let what = format!("is a link to {}, which is not a skill", real.display());
+            let words = [what.as_str(), "it is not loaded", "put a copy of the file here"];
             self.found.problems.push(Diagnostic::error(&path, None, words));
             return;
         }
@@ -500,10 +499,10 @@ mod tests {
                 "shipped Bundled in the program",
             ],
             &[
-                "it lies deeper than four folders",
-                "it lies deeper than four folders",
+                "it is more than four folders deep",
+                "it is more than four folders deep",
                 "is a link that leads nowhere",
-                "the name of the file is not `SKILL.md`",
+                "the file is not named `SKILL.md`",
                 "a skill is a folder with a SKILL.md",
                 "is a link that leads nowhere",
                 "cannot be read: is not a regular file",
@@ -533,7 +532,7 @@ mod tests {
                 "c ProjectSettings /repo/.claude/skills/c/SKILL.md",
                 "shipped Bundled in the program",
             ],
-            &["is a link to /home/secret, which is no skill", "there is no frontmatter"],
+            &["is a link to /home/secret, which is not a skill", "no frontmatter"],
         );
     }
 

@@ -27,7 +27,7 @@ pub enum Piece {
     Shell {
         command: String,
     },
-    /// `@path` as it stands in the body; attach the file when there is one.
+    /// `@path` as written in the body; attach the file if it exists.
     File {
         path: String,
     },
@@ -80,7 +80,7 @@ pub fn expand(body: &str, values: &Values<'_>) -> Expanded {
     }
     out.text(&body[from..]);
     if cut > 0 {
-        out.text(&format!("\n\n[The instructions were cut here: {cut} more characters stand in the skill's file.]"));
+        out.text(&format!("\n\n[The instructions were cut here: the skill's file has {cut} more characters.]"));
     }
     if !out.used && !args.raw.is_empty() {
         out.text(&format!("\n\nARGUMENTS: {}", args.raw));
@@ -243,7 +243,7 @@ fn file(rest: &str) -> Option<(usize, Mark)> {
 
 struct Out<'a> {
     pieces: Vec<Piece>,
-    /// An argument stands in the text.
+    /// The text contains an argument.
     used: bool,
     values: &'a Values<'a>,
     args: &'a Arguments<'a>,
@@ -269,7 +269,7 @@ impl Out<'_> {
         self.args.words.get(at).map(String::as_str)
     }
 
-    /// What stands for a placeholder; none leaves it as it is.
+    /// What a placeholder becomes; `None` leaves it as it is.
     fn value(&mut self, mark: Mark) -> Option<String> {
         let path = |path: Option<&Path>| path.map(|path| path.display().to_string());
         match mark {
@@ -293,7 +293,7 @@ impl Out<'_> {
     /// another command.
     fn command(&mut self, line: &str) -> String {
         let (mut command, mut quote, mut at) = (String::new(), None, 0);
-        // From here on, only the shell itself knows what is quoted: what stands there stays as it is.
+        // From here on, only the shell itself knows what is quoted: the rest stays as it is.
         let mut lost = false;
         while let Some(c) = line[at..].chars().next() {
             let rest = &line[at..];
@@ -326,7 +326,7 @@ impl Out<'_> {
                 ('\\', None | Some('"')) => {
                     command.push(c);
                     at += 1;
-                    // The escaped character is no quote.
+                    // The escaped character is not a quote.
                     if let Some(next) = line[at..].chars().next() {
                         command.push(next);
                         at += next.len_utf8();
@@ -473,7 +473,7 @@ mod tests {
         let Piece::Text(text) = &pieces[0] else { panic!() };
         assert!(
             text.starts_with(&args)
-                && text.ends_with("[The instructions were cut here: 11 more characters stand in the skill's file.]")
+                && text.ends_with("[The instructions were cut here: the skill's file has 11 more characters.]")
         );
         assert_eq!(expand(&"é".repeat(BODY), &Values { args: "", ..values }).cut, 0);
     }

@@ -1,4 +1,4 @@
-//! SKILL.toml: how a skill looks in lists. Optional; what is wrong in it is left out, and the skill loads all the same.
+//! SKILL.toml: how a skill looks in lists. Optional; what is wrong in it is ignored, and the skill loads all the same.
 
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
@@ -25,7 +25,7 @@ pub struct Interface {
     pub default_prompt: Option<String>,
 }
 
-/// Reads the SKILL.toml of a skill's folder; none when there is none, or nothing usable in it.
+/// Reads the SKILL.toml of a skill's folder; `None` if it is missing or has nothing usable.
 pub(super) fn read(folder: &Path, problems: &mut Vec<Diagnostic>) -> Option<Interface> {
     let file = folder.join("SKILL.toml");
     let bytes = match regular::read(&file, MOST_BYTES + 1) {
@@ -69,8 +69,7 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Diagnostic>) -> Option<Inte
     };
     let mut interface = Interface::default();
     let Some(Value::Table(given)) = table.get("interface") else {
-        let words =
-            ["there is no [interface] table", "nothing of the file is used", "put the keys below `[interface]`"];
+        let words = ["there is no [interface] table", "the file is ignored", "put the keys under `[interface]`"];
         problems.push(Diagnostic::warning(&file, None, words));
         return None;
     };
@@ -82,11 +81,11 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Diagnostic>) -> Option<Inte
             "brand_color" => color(value).map(|color| interface.brand_color = Some(color)),
             "icon_small" => icon(value, folder).map(|path| interface.icon_small = Some(path)),
             "icon_large" => icon(value, folder).map(|path| interface.icon_large = Some(path)),
-            _ => Err(("is no key of [interface]".to_owned(), "remove it")),
+            _ => Err(("is not a key of [interface]".to_owned(), "remove it")),
         };
         if let Err((what, fix)) = read {
             let what = format!("`{key}` {what}");
-            let words = [what.as_str(), "it is left out", fix];
+            let words = [what.as_str(), "it is ignored", fix];
             problems.push(Diagnostic::error(&file, line_of(key), words));
         }
     }
@@ -96,11 +95,11 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<Diagnostic>) -> Option<Inte
 type Fault = (String, &'static str);
 
 fn short(value: &Value, most: usize) -> Result<String, Fault> {
-    let text = value.as_str().ok_or(("is no text".to_owned(), "put it in quotes"))?;
+    let text = value.as_str().ok_or(("is not text".to_owned(), "put it in quotes"))?;
     let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.chars().count() {
-        0 => Err(("is empty".into(), "write something, or remove the key")),
-        count if count > most => Err((format!("has {count} characters of at most {most}"), "make it shorter")),
+        0 => Err(("is empty".into(), "give it a value, or remove the key")),
+        count if count > most => Err((format!("has {count} characters; the limit is {most}"), "make it shorter")),
         _ => Ok(text),
     }
 }
@@ -110,17 +109,17 @@ fn color(value: &Value) -> Result<(u8, u8, u8), Fault> {
     let part = |at: usize| hex.and_then(|hex| u8::from_str_radix(&hex[at..at + 2], 16).ok());
     match (part(0), part(2), part(4)) {
         (Some(red), Some(green), Some(blue)) => Ok((red, green, blue)),
-        _ => Err(("is no colour".into(), "write it as `#RRGGBB`")),
+        _ => Err(("is not a color".into(), "write it as `#RRGGBB`")),
     }
 }
 
 fn icon(value: &Value, folder: &Path) -> Result<PathBuf, Fault> {
     let fix = "name a file inside the skill's assets folder, such as `icon.png`";
-    let text = value.as_str().ok_or(("is no path".to_owned(), fix))?;
+    let text = value.as_str().ok_or(("is not a path".to_owned(), fix))?;
     let path = Path::new(text.trim_start_matches("./"));
     let path = path.strip_prefix("assets").unwrap_or(path);
     if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
-        return Err((format!("leaves the assets folder: {text}"), fix));
+        return Err((format!("leads out of the assets folder: {text}"), fix));
     }
     let real = |path: &Path| path.canonicalize().map_err(|_| (format!("does not exist: {text}"), fix));
     let (own, assets) = (real(folder)?, real(&folder.join("assets"))?);
@@ -176,9 +175,9 @@ mod tests {
             &bad,
             &none,
             &[
-                "3 `brand_color` is no colour",
-                "2 `display_name` has 65 characters of at most 64",
-                "4 `foo` is no key of [interface]",
+                "3 `brand_color` is not a color",
+                "2 `display_name` has 65 characters; the limit is 64",
+                "4 `foo` is not a key of [interface]",
             ],
         );
         check("interface = ", &none, &["1 not valid TOML: string values must be quoted, expected literal string"]);
@@ -193,9 +192,9 @@ mod tests {
         let none = Interface::default();
         for (icon, want) in [
             ("link.png", "leads out of the skill's folder: link.png"),
-            ("../SKILL.toml", "leaves the assets folder: ../SKILL.toml"),
-            ("/etc/passwd", "leaves the assets folder: /etc/passwd"),
-            ("assets/../../secret.png", "leaves the assets folder: assets/../../secret.png"),
+            ("../SKILL.toml", "leads out of the assets folder: ../SKILL.toml"),
+            ("/etc/passwd", "leads out of the assets folder: /etc/passwd"),
+            ("assets/../../secret.png", "leads out of the assets folder: assets/../../secret.png"),
             ("none.png", "does not exist: none.png"),
             ("", "is not a file: "),
         ] {

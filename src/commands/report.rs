@@ -13,22 +13,22 @@ use super::skill::{RunsIn, Skill};
 /// One skill in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SkillRow {
-    /// What is typed for it; none when nothing reaches it.
+    /// What is typed for it; `None` if nothing starts it.
     pub command: Option<String>,
     pub name: String,
-    /// For people: where it is from, what stands in its way, what it does.
+    /// For people: where it is from, why it is not available, what it does.
     pub detail: String,
     /// None for one of the program's own.
     pub path: Option<PathBuf>,
 }
 
-/// Every skill, the strongest first.
+/// Every skill, highest priority first.
 pub fn rows(now: &Snapshot) -> Vec<SkillRow> {
     let row = |(skill, standing): &(std::sync::Arc<Skill>, Standing)| {
         let mut detail = skill.source.tag().to_owned();
         match standing {
             Standing::Reached => {}
-            Standing::BehindBuiltin => detail.push_str(" · a built-in has the name"),
+            Standing::BehindBuiltin => detail.push_str(" · hidden by a built-in command"),
             Standing::Shadowed(by) => {
                 let _ = write!(detail, " · shadowed by {by}");
             }
@@ -38,12 +38,12 @@ pub fn rows(now: &Snapshot) -> Vec<SkillRow> {
             detail.push_str(text);
         };
         if !skill.user_invocable {
-            note("for the model only");
+            note("model only");
         }
         if skill.disable_model_invocation {
-            note("for you only");
+            note("you only");
         } else if !skill.has_description && skill.when_to_use.is_none() {
-            note("not told to the model: no description");
+            note("hidden from the model: no description");
         }
         if skill.context == RunsIn::Fork {
             note("runs as a sub-agent");

@@ -1,4 +1,4 @@
-//! One skill: a SKILL.md as it stands on disk, or in the binary. Every file that can be read becomes a skill; what is odd
+//! One skill: a SKILL.md as it is on disk, or in the binary. Every file that can be read becomes a skill; what is odd
 //! about it is told.
 
 mod fields;
@@ -32,7 +32,7 @@ pub struct Skill {
     pub aliases: Vec<String>,
     /// One line; of the frontmatter, else of the body.
     pub description: String,
-    /// The description stands in the frontmatter.
+    /// The description is in the frontmatter.
     pub has_description: bool,
     pub when_to_use: Option<String>,
     pub user_invocable: bool,
@@ -159,7 +159,7 @@ impl Skill {
         Skill::parse(text, at, Text::Bundled(text), &mut Vec::new())
     }
 
-    /// The body as it stands now.
+    /// The body as it is now.
     ///
     /// # Errors
     /// The file is gone or cannot be read.
@@ -183,14 +183,14 @@ impl Skill {
         let has_description = given.is_some();
         let description = reader.description(given, body, &name);
         if body.trim().is_empty() {
-            let words = ["the body is empty", "running it tells the model nothing", "write what is to be done"];
+            let words = ["the body is empty", "running it does nothing", "write instructions"];
             reader.problems.push(Diagnostic::error(at.path, None, words));
         }
         let body_chars = body.chars().count();
         if body_chars > BODY {
             let what = format!("the body has {body_chars} characters");
-            let effect = format!("what follows the first {BODY} is cut when it runs");
-            let words = [what.as_str(), effect.as_str(), "move details into files beside it that the model can read"];
+            let effect = format!("everything after the first {BODY} is cut when it runs");
+            let words = [what.as_str(), effect.as_str(), "move details into other files in the folder"];
             reader.problems.push(Diagnostic::warning(at.path, None, words));
         }
         let context = reader.context();
@@ -233,7 +233,7 @@ fn read(path: &Path, problems: &mut Vec<Diagnostic>) -> Result<String, Diagnosti
         Diagnostic::error(
             path,
             None,
-            [what.as_str(), "the skill is not there", "make it a readable text file, or remove it"],
+            [what.as_str(), "the skill is not loaded", "make it a readable text file, or remove it"],
         )
     };
     let mut bytes = regular::read(path, FILE + 1).map_err(|error| failed(format!("cannot be read: {error}")))?;
@@ -243,7 +243,7 @@ fn read(path: &Path, problems: &mut Vec<Diagnostic>) -> Result<String, Diagnosti
         problems.push(Diagnostic::error(path, None, words));
     }
     if let Some(text) = utf16(&bytes) {
-        let words = ["is UTF-16", "it is read all the same; other tools may not", "save the file as UTF-8"];
+        let words = ["is UTF-16", "cocode reads it anyway; other tools may not", "save the file as UTF-8"];
         problems.push(Diagnostic::warning(path, None, words));
         return Ok(text);
     }
@@ -252,7 +252,7 @@ fn read(path: &Path, problems: &mut Vec<Diagnostic>) -> Result<String, Diagnosti
         Err(error) => {
             let bytes = error.as_bytes();
             let line = bytes[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
-            let words = ["is not UTF-8", "what cannot be read shows as `\u{fffd}`", "save the file as UTF-8"];
+            let words = ["is not UTF-8", "invalid characters appear as `\u{fffd}`", "save the file as UTF-8"];
             problems.push(Diagnostic::warning(path, Some(line), words));
             String::from_utf8_lossy(bytes).into_owned()
         }

@@ -50,7 +50,7 @@ impl Usage {
         match read {
             Ok(Stored { skills }) => (Usage { file: Some(file), skills }, None),
             Err(error) => {
-                let notice = format!("{} is damaged ({error}): the use of skills is counted afresh.", file.display());
+                let notice = format!("{} is damaged ({error}): counting of skill usage starts over.", file.display());
                 (Usage { file: Some(file), skills: BTreeMap::new() }, Some(notice))
             }
         }

@@ -6,7 +6,7 @@ use crate::message::tokens::{self, Load};
 use crate::session::Context;
 use crate::session::entry::{Boundary, Kept, Seq};
 
-/// Tokens of what stands in the place of an archived result.
+/// Tokens of the stub that replaces an archived result.
 const STUB: u64 = 20;
 
 /// A compaction that is not committed yet.
@@ -22,7 +22,7 @@ pub struct Candidate {
 /// Why a candidate is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
-    #[error("the summary would not free enough room: {before} tokens before, {after} after")]
+    #[error("the summary would not free enough space: {before} tokens before, {after} after")]
     NoProgress { before: u64, after: u64 },
 }
 

@@ -85,7 +85,7 @@ pub fn clipped(text: &str, most: usize) -> String {
     }
     let (head, tail) = (most - most / 3, most / 3);
     let at = |nth: usize| text.char_indices().nth(nth).map_or(text.len(), |(at, _)| at);
-    format!("{}\n[… {} characters left out …]\n{}", &text[..at(head)], count - most, &text[at(count - tail)..])
+    format!("{}\n[… {} characters omitted …]\n{}", &text[..at(head)], count - most, &text[at(count - tail)..])
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
         let plan = plan(talk.context(), 1).unwrap();
         assert_eq!(plan.heuristic(1_000), "## Read {\"file_path\":\"/a\"}\nabc\n\n## Read {\"file_path\":\"/a\"}\nabc");
         assert!(
-            plan.instruction(10, 1_200).contains("## Read\n[… 52 characters left out …]\nabc"),
+            plan.instruction(10, 1_200).contains("## Read\n[… 52 characters omitted …]\nabc"),
             "{}",
             plan.instruction(10, 1_200)
         );
@@ -124,8 +124,8 @@ mod tests {
     fn clips_fall_on_characters() {
         for (text, most, want) in [
             ("abc", 3, "abc"),
-            ("日本語日本語", 3, "日本\n[… 3 characters left out …]\n語"),
-            ("abcdef", 0, "\n[… 6 characters left out …]\n"),
+            ("日本語日本語", 3, "日本\n[… 3 characters omitted …]\n語"),
+            ("abcdef", 0, "\n[… 6 characters omitted …]\n"),
         ] {
             assert_eq!(clipped(text, most), want);
         }

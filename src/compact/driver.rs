@@ -1,4 +1,4 @@
-//! Decides what happens before a request, one step at a time. Whoever drives it performs each step and asks again.
+//! Decides what happens before a request, one step at a time. The caller performs each step and asks again.
 
 use super::{Candidate, Features, Limits, Meter, Rejected, Settings, Thresholds, Window, candidate, micro};
 use crate::message::Usage;
@@ -248,7 +248,7 @@ impl Driver {
         }
     }
 
-    /// The provider found the request too long. True: prepare it anew and send it once more.
+    /// The provider found the request too long. True: prepare it again and send it once more.
     pub fn too_long(&mut self, context: &Context, limit: Option<u64>) -> bool {
         if !self.settings.enabled || self.recoveries >= self.settings.guards.max_recoveries {
             return false;
@@ -264,7 +264,7 @@ impl Driver {
         true
     }
 
-    /// Whether the provider found the request at hand too long: one that is no shorter would be refused as well.
+    /// Whether the provider found the request at hand too long: one of the same length would be refused as well.
     pub fn overflowed(&self) -> bool {
         self.forced.is_some()
     }

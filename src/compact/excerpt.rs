@@ -1,4 +1,4 @@
-//! The conversation as a summarizer of its own reads it: shortened, and without what a summary cannot use.
+//! The conversation as a separate summarizer reads it: shortened, and without what a summary cannot use.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use crate::message::{Attachment, Block, CallId, Content, Kind, Message, Role, To
 const PLACE: &str = "{messages}";
 
 /// What a cleared result reads as. Nothing was saved of it: this is a view.
-const CLEARED: &str = "[old result left out]";
+const CLEARED: &str = "[old result omitted]";
 
-/// What is sent to be summarised.
+/// What is sent to be summarized.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Excerpt {
     messages: Vec<Arc<Message>>,
@@ -112,10 +112,10 @@ fn result_of(result: &ToolResult, cleared: &HashSet<CallId>, most: usize) -> Too
 }
 
 fn left_out(media_type: &str) -> String {
-    format!("[{media_type} left out]")
+    format!("[{media_type} omitted]")
 }
 
-/// Neighbours of the user's side as one message, results first: what was attached to a prompt stands in it.
+/// Adjacent messages of the user's side as one message, results first: a prompt's attachments are in it.
 fn merged(messages: impl Iterator<Item = Arc<Message>>) -> Vec<Arc<Message>> {
     let mut merged: Vec<Arc<Message>> = Vec::new();
     for message in messages {
@@ -143,7 +143,7 @@ pub fn without_oldest(messages: &[Arc<Message>]) -> Option<Vec<Arc<Message>>> {
         gone += tokens::message(message);
         begins
     })?;
-    let note = Message::reminder("The oldest part of this conversation is left out here: it was too long.");
+    let note = Message::reminder("The oldest part of this conversation is omitted here because it was too long.");
     Some(std::iter::once(Arc::new(note)).chain(messages[cut..].iter().cloned()).collect())
 }
 
@@ -228,16 +228,16 @@ mod tests {
         let cleared = HashSet::from([CallId("b".into())]);
         let excerpt = Excerpt::new(&talk(), &cleared, 3, "Sum up.".into());
         insta::assert_snapshot!(show(&excerpt.request(&[])), @r"
-        User: <opening> | look | [image/png left out] | <attached>
+        User: <opening> | look | [image/png omitted] | <attached>
         Assistant: I look. | [a] | [b]
-        User: a=日本⏎[… 3 characters left out …]⏎語 | b=[old result left out] | <remember>
+        User: a=日本⏎[… 3 characters omitted …]⏎語 | b=[old result omitted] | <remember>
         Assistant: Done.
         User: Sum up.
         ");
         let round = round(Message::reply(vec![thought("hm"), call("c")]), vec![result("c", "12345")], 3);
         insta::assert_snapshot!(show(&excerpt.request(&round)[5..]), @r"
         Assistant: [c]
-        User: c=12⏎[… 2 characters left out …]⏎5
+        User: c=12⏎[… 2 characters omitted …]⏎5
         ");
     }
 
@@ -252,7 +252,7 @@ mod tests {
         look
 
         [user]
-        [image/png left out]
+        [image/png omitted]
 
         [user]
         <attached>
@@ -308,6 +308,6 @@ mod tests {
         let excerpt =
             Excerpt::new(&[Arc::new(Message::prompt("日本語の長い文"))], &HashSet::new(), 9, "Sum up.".into());
         assert_eq!((excerpt.longest(), excerpt.clipped(7)), (7, excerpt.clone()));
-        assert_eq!(show(&excerpt.clipped(3).request(&[])), "User: 日本\n[… 4 characters left out …]\n文 | Sum up.");
+        assert_eq!(show(&excerpt.clipped(3).request(&[])), "User: 日本\n[… 4 characters omitted …]\n文 | Sum up.");
     }
 }

@@ -56,19 +56,19 @@ pub struct Metadata {
 /// Why the notes cannot stand for what they cover.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Unusable {
-    #[error("there are no notes")]
+    #[error("no notes yet")]
     Missing,
     #[error("the notes or their metadata cannot be read")]
     Unreadable,
     #[error("the notes are still empty")]
     Empty,
-    #[error("what the notes cover is no longer there")]
+    #[error("the messages the notes cover are gone")]
     Unmarked,
-    #[error("the notes have {tokens} tokens, {most} are allowed")]
+    #[error("the notes have {tokens} tokens; the limit is {most}")]
     TooLong { tokens: u64, most: u64 },
-    #[error("they would save {saved} tokens, {least} are the least")]
+    #[error("they would save {saved} tokens; the minimum is {least}")]
     LittleSaved { saved: u64, least: u64 },
-    #[error("{after} tokens would be left, and the mark is {target}")]
+    #[error("{after} tokens would be left; the target is {target}")]
     StillLarge { after: u64, target: u64 },
     #[error("{0}")]
     Rejected(#[from] Rejected),
@@ -88,7 +88,7 @@ impl Notes {
         self.dir.join("metadata.json")
     }
 
-    /// The notes as they are, made from the template where there are none.
+    /// The notes as they are, or the template.
     ///
     /// # Errors
     /// What the file system says.
@@ -164,13 +164,13 @@ impl Notes {
     }
 }
 
-/// Whether nothing stands in the notes but what the template has.
+/// Whether the notes contain nothing but the template.
 fn is_empty(text: &str) -> bool {
     let given = |line: &str| line.is_empty() || TEMPLATE.lines().any(|of| of.trim() == line);
     text.lines().map(str::trim).all(given)
 }
 
-/// The notes as a summary: the template's hints were for whoever wrote them.
+/// The notes as a summary, without the template's hints to the writer.
 pub fn summary(text: &str) -> String {
     let hint = |line: &&str| line.starts_with('_') && TEMPLATE.lines().any(|of| of == line.trim_end());
     text.trim().lines().filter(|line| !hint(line)).collect::<Vec<_>>().join("\n")
@@ -220,7 +220,7 @@ pub fn since(context: &Context, meter: &Meter, seq: Seq) -> Since {
     Since { tokens: meter.of(load), calls }
 }
 
-/// Whether the notes are to be brought up to date now; `since` is none when they cover nothing yet.
+/// Whether to update the notes now; `since` is `None` if they cover nothing yet.
 pub fn due(used: u64, since: Option<Since>, pause: Pause, marks: &Thresholds, settings: &Settings) -> bool {
     let memory = &settings.session_memory;
     match since {
@@ -428,11 +428,11 @@ mod tests {
             assert_eq!(got, want, "{window} {covered} {later}");
         }
         check(200_000, 20_000, 100, "used");
-        check(200_000, 8_500, 100, "they would save 9976 tokens, 10000 are the least");
-        check(200_000, 20_000, 130_000, "176732 tokens would be left, and the mark is 167000");
-        check(200_000, 20_000, 70_000, "the summary would not free enough room: 119703 tokens before, 94432 after");
+        check(200_000, 8_500, 100, "they would save 9976 tokens; the minimum is 10000");
+        check(200_000, 20_000, 130_000, "176732 tokens would be left; the target is 167000");
+        check(200_000, 20_000, 70_000, "the summary would not free enough space: 119703 tokens before, 94432 after");
         check(8_192, 2_000, 100, "used");
-        check(8_192, 1_100, 100, "they would save 134 tokens, 614 are the least");
+        check(8_192, 1_100, 100, "they would save 134 tokens; the minimum is 614");
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub struct Plan {
 /// Dollars, or shares of the usual prices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Balance {
-    /// To fill the provider's cache anew behind the first result that is cleared.
+    /// To refill the provider's cache after the first result that is cleared.
     pub cost: f64,
     /// Input that is not sent again, and the part of the next summary that is put off.
     pub gain: f64,
@@ -176,7 +176,7 @@ struct Clearing {
 
 impl Clearing {
     /// What clearing costs once, against what it saves. Nobody knows how many requests are to come; if there are as many
-    /// as there were, old results will cost once more what they have cost so far. Whoever clears as soon as that is what
+    /// as there were, old results will cost once more what they have cost so far. Clearing as soon as that is what
     /// clearing costs never pays more than twice of what was necessary, and over a long session nearly the least.
     fn weigh(&self, Terms { limits, meter, .. }: Terms<'_>, prices: Prices, past: Past) -> Balance {
         let Clearing { used, marks, saved, invalidated } = *self;

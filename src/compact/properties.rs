@@ -19,7 +19,7 @@ enum Happens {
     Micro(u64),
     /// Trims to so many tokens.
     Trim(u64),
-    /// Summarises everything before one of the places where that is possible.
+    /// Summarizes everything before one of the places where that is possible.
     Boundary(usize),
     /// Takes the last boundary back.
     Undo,
@@ -55,7 +55,7 @@ fn assert_paired(context: &Context) {
     assert_eq!(awaited, []);
 }
 
-/// Sizes that are kept up to date are those of a context that is counted anew.
+/// Sizes that are kept up to date equal those of a fresh count.
 fn assert_counted(context: &Context, driver: &Driver) {
     let sum = context.shown().map(|shown| crate::message::tokens::message(shown.message)).sum::<u64>();
     let kept = context.shown().map(|shown| shown.load.total()).sum::<u64>();

@@ -65,7 +65,7 @@ pub fn lines(receipt: &Receipt) -> Vec<String> {
         (dropped.others, "other", "others"),
     ]);
     if !left.is_empty() {
-        lines.push(format!("left: {}", left.join(", ")));
+        lines.push(format!("dropped: {}", left.join(", ")));
     }
     let mut stays = counts(&[
         (kept.messages, "message", "messages"),

@@ -1,4 +1,4 @@
-//! What a summary cannot carry is put back beside it: which files, and how much of each thing. Reading is the caller's.
+//! What a summary cannot carry is restored next to it: which files, and how much of each. The caller reads them.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
@@ -75,7 +75,7 @@ pub fn reads(context: &Context, keep_from: Seq, archived: &[CallId]) -> Vec<Path
     paths
 }
 
-/// Whether a file is never restored: it comes back by a way of its own, or is none of the project's. `memory` names the
+/// Whether a file is never restored: it comes back in another way, or does not belong to the project. `memory` names the
 /// memory files.
 pub fn excluded(path: &Path, memory: &[String]) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -102,7 +102,7 @@ fn in_agent_folder(path: &Path) -> bool {
 }
 
 /// Chooses what fits: into `budget` tokens in all, and each kind into its own limit. Todos and plan come before files,
-/// and files before skills; what stands in the messages from `keep_from` on is not said twice.
+/// and files before skills; what the messages from `keep_from` on contain is not repeated.
 pub fn choose(
     sources: Sources<'_>,
     context: &Context,
@@ -165,7 +165,7 @@ pub fn choose(
 /// The whole file: it counts as read from here on.
 fn whole(path: &Path, text: &str) -> Message {
     let shown =
-        format!("# {}\nYou read this file before; this is all of it, as it is on disk now.\n\n{text}", path.display());
+        format!("# {}\nYou read this file before. This is its full content on disk now.\n\n{text}", path.display());
     let sha256 = sha256_hex(text.as_bytes());
     Message {
         effects: vec![Effect::Seen { path: path.to_owned(), sha256 }],
@@ -176,15 +176,12 @@ fn whole(path: &Path, text: &str) -> Message {
 fn too_large(path: &Path) -> Message {
     Message::attachment(
         Attachment::Restored,
-        &format!(
-            "You read {} before; it is too large to be put back here. Read what you need of it again.",
-            path.display()
-        ),
+        &format!("You read {} before. It is too large to restore here: read again what you need.", path.display()),
     )
 }
 
 fn todos_message(todos: &[Todo], most: u64) -> Message {
-    const TITLE: &str = "# Todos\nThe list as you left it:";
+    const TITLE: &str = "# Todos\nYour list as you left it:";
     Message::attachment(
         Attachment::Restored,
         &format!("{TITLE}\n{}", shortened(&Todo::checklist(todos), most.saturating_sub(30))),
@@ -193,10 +190,10 @@ fn todos_message(todos: &[Todo], most: u64) -> Message {
 
 fn skill_message(skill: &Invoked, most: u64) -> Message {
     let text = shortened(&skill.content, most.saturating_sub(40));
-    let cut = if text.len() < skill.content.len() { " It is shortened." } else { "" };
+    let cut = if text.len() < skill.content.len() { " It is truncated." } else { "" };
     Message::attachment(
         Attachment::Restored,
-        &format!("# Skill {}\nIt was invoked before; go by it where it still applies.{cut}\n\n{text}", skill.name),
+        &format!("# Skill {}\nIt was invoked earlier; follow it where it still applies.{cut}\n\n{text}", skill.name),
     )
 }
 

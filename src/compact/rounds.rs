@@ -48,7 +48,7 @@ pub fn recent(context: &Context, budget: u64, messages: usize) -> usize {
     for cut in cuts(context).into_iter().rev() {
         sum += loads[cut..at].iter().copied().sum::<Load>().total();
         at = cut;
-        // A round that ends in results stands before them: they wait for the model with their calls.
+        // A round that ends in results counts as before them: they wait for the model with their calls.
         let wanted = context.len() - best < messages || best > pending;
         if sum > budget && !wanted {
             break;

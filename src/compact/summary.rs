@@ -1,4 +1,4 @@
-//! The text of a summary: what asks for it, what is made of the answer, and how it opens the conversation that goes on.
+//! The text of a summary: the request for it, what is made of the answer, and how it opens the rest of the conversation.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::session::entry::Seq;
 pub const INSTRUCTION: &str = include_str!("../../assets/prompts/compact.md");
 
 /// How every summary begins, so that the model knows what it is.
-const PREFIX: &str = "This session continues an earlier conversation that no longer fits into the context window. What \
-                      follows is its state, as it was summarised.";
+const PREFIX: &str = "This session continues an earlier conversation that no longer fits into the context window. Its \
+                      summary follows.";
 
 /// What the model reads after an automatic summary.
 const GO_ON: &str = "Carry on with the last task where it stopped, without asking the user anything and without \
@@ -29,26 +29,26 @@ pub fn length(tokens: u64) -> String {
 pub enum Reader {
     /// The model of the conversation, whose tools are there for the cache's sake alone.
     Conversation,
-    /// One that only summarises, and may look things up.
+    /// One that only summarizes, and may look things up.
     Summarizer,
 }
 
 /// The instruction with what the user or hooks add to it.
 pub fn instruction(own: Option<&str>, extra: Option<&str>, reader: Reader) -> String {
     let tools = match reader {
-        Reader::Conversation => "Answer with text alone; call no tools.",
+        Reader::Conversation => "Answer with text only; do not call tools.",
         Reader::Summarizer => {
-            "Tools may be called to look up what the conversation does not show; then answer with text."
+            "You may call tools to look up what the conversation does not show; then answer with text."
         }
     };
     let text = own.unwrap_or(INSTRUCTION).trim_end().replace("{tools}", tools);
     match extra.map(str::trim).filter(|extra| !extra.is_empty()) {
-        Some(extra) => format!("{text}\n\nFor this summary, also heed:\n\n{extra}"),
+        Some(extra) => format!("{text}\n\nAlso follow these instructions for this summary:\n\n{extra}"),
         None => text,
     }
 }
 
-/// The summary in a complete answer: what stands inside the tags, all of it where there are none.
+/// The summary in a complete answer: the text inside the tags, or all of it without tags.
 ///
 /// # Errors
 /// The answer was cut off, refused, or holds nothing.
@@ -56,7 +56,7 @@ pub fn read(reply: &Message) -> Result<String, (FailureReason, String)> {
     let failed = |text: &str| Err((FailureReason::NoSummary, text.to_owned()));
     match &reply.stop {
         Some(StopReason::MaxTokens) => return failed("the summary was cut off"),
-        Some(StopReason::Refusal(word)) => return failed(&format!("the model refused to summarise ({word})")),
+        Some(StopReason::Refusal(word)) => return failed(&format!("the model refused to summarize ({word})")),
         Some(StopReason::Interrupted) => return failed("the summary was interrupted"),
         _ => {}
     }
@@ -67,7 +67,7 @@ pub fn read(reply: &Message) -> Result<String, (FailureReason, String)> {
         _ => without_analysis(&text),
     };
     let summary = tidied(inner);
-    if summary.is_empty() { failed("the model answered nothing") } else { Ok(summary) }
+    if summary.is_empty() { failed("the model returned an empty answer") } else { Ok(summary) }
 }
 
 fn without_analysis(text: &str) -> &str {
@@ -88,18 +88,18 @@ fn tidied(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The message that stands for what was summarised.
+/// The message that stands for what was summarized.
 pub fn message(summary: &str, trigger: Trigger) -> Message {
     let go_on = if trigger == Trigger::Auto { format!("\n\n{GO_ON}") } else { String::new() };
     let text = format!("{PREFIX}\n\n{summary}{go_on}");
     Message { kind: Kind::CompactSummary, user_visible: false, ..Message::prompt(text) }
 }
 
-/// The user's own messages before `keep_from`, newest first within the budget, as one block of history; none when there
-/// are none. Those of an earlier block are handed on.
+/// The user's own messages before `keep_from`, newest first within the budget, as one block of history, if there
+/// are any. Those of an earlier block are kept.
 pub fn history(context: &Context, keep_from: Seq, budget: u64) -> Option<Arc<Message>> {
-    const TITLE: &str = "# Earlier messages of the user\nWord for word, oldest first. They are history: what is still \
-                         to be done stands in the summary.\n\n";
+    const TITLE: &str = "# Earlier messages from the user\nVerbatim, oldest first. They are history: the summary says what \
+                         is still to be done.\n\n";
     let mut left = budget;
     let mut quotes = Vec::new();
     for shown in context.shown().rev().filter(|shown| shown.lead || shown.seq < keep_from) {
@@ -146,10 +146,10 @@ mod tests {
         check("no tags", EndTurn, Ok("no tags"));
         check("<analysis>x</analysis> rest", EndTurn, Ok("rest"));
         check("<summary>open", EndTurn, Ok("open"));
-        check("<summary> </summary>", EndTurn, Err("the model answered nothing"));
-        check("", EndTurn, Err("the model answered nothing"));
+        check("<summary> </summary>", EndTurn, Err("the model returned an empty answer"));
+        check("", EndTurn, Err("the model returned an empty answer"));
         check("<summary>half", MaxTokens, Err("the summary was cut off"));
-        check("no", Refusal("policy".into()), Err("the model refused to summarise (policy)"));
+        check("no", Refusal("policy".into()), Err("the model refused to summarize (policy)"));
     }
 
     #[test]

@@ -133,7 +133,7 @@ mod tests {
             of(200_000, |settings| settings.auto_compact_threshold = Some(10_000.0)),
             [180_000, 10_000, 10_000, 0, 177_000],
         );
-        // Lowered, never raised; the threshold before the percentage; a percentage that is none counts nothing.
+        // Lowered, never raised; the threshold before the percentage; an invalid percentage is ignored.
         check(
             of(200_000, |settings| settings.auto_compact_threshold = Some(999_999.0)),
             [180_000, 167_000, 167_000, 147_000, 177_000],

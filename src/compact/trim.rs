@@ -296,15 +296,14 @@ fn earlier_summary(context: &Context) -> Option<String> {
 fn note(leaving: &[&Message], earlier: Option<&str>, budget: u64) -> Message {
     let count = |kind| leaving.iter().filter(|message| message.kind == kind).count();
     let mut text = format!(
-        "The beginning of this conversation did not fit into the context window any more and was left out without a \
-         summary: {} prompts, {} replies, {} messages with tool results. Files are as the work left them: read again \
-         what you need.",
+        "The beginning of this conversation no longer fit into the context window and was dropped without a summary: \
+         {} prompts, {} replies, {} messages with tool results. Files are as you left them: read again what you need.",
         count(Kind::Prompt),
         count(Kind::Reply),
         count(Kind::ToolResult),
     );
     if let Some(earlier) = earlier {
-        text.push_str("\n\nWhat was known of the conversation before that:\n\n");
+        text.push_str("\n\nWhat was known about the conversation before that:\n\n");
         text.push_str(earlier);
     }
     let mut quotes: Vec<String> = Vec::new();
@@ -320,7 +319,7 @@ fn note(leaving: &[&Message], earlier: Option<&str>, budget: u64) -> Message {
     }
     if !quotes.is_empty() {
         quotes.reverse();
-        text.push_str("\n\nWhat the user asked in the part that was left out, oldest first:\n\n");
+        text.push_str("\n\nWhat the user asked in the dropped part, oldest first:\n\n");
         text.push_str(&quotes.join("\n"));
     }
     Message { kind: Kind::CompactSummary, user_visible: false, ..Message::prompt(text) }
@@ -438,7 +437,7 @@ mod tests {
     #[test]
     fn a_note_carries_the_users_words_and_earlier_summaries() {
         let mut talk = Talk::new();
-        talk.push(Message::prompt("Mend the parser."));
+        talk.push(Message::prompt("Fix the parser."));
         (0..30).for_each(|_| _ = talk.reply(200).prompt(100));
         trimmed(&mut talk, 8_192);
         let first = talk.context().messages()[1].text();
@@ -446,7 +445,7 @@ mod tests {
         (0..30).for_each(|_| _ = talk.reply(200).prompt(100));
         trimmed(&mut talk, 8_192);
         let second = talk.context().messages()[1].text();
-        assert!(second.contains("What was known of the conversation before that"), "{second}");
+        assert!(second.contains("What was known about the conversation before that"), "{second}");
         assert!(tokens::text(&second) < 3_000);
     }
 

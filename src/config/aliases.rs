@@ -1,4 +1,4 @@
-//! Other names of settings: those of earlier designs, which files may still use.
+//! Other names of settings, from earlier designs, which files may still use.
 
 use toml::{Table, Value};
 
@@ -19,7 +19,7 @@ const ALIASES: [(&str, &str); 18] = [
     ("compact.max_recoveries", "compact.guards.max_recoveries"),
     ("features.tengu_session_memory", "features.session_memory"),
     ("features.tengu_sm_compact", "features.session_memory_compact"),
-    // These stood at the top of a file.
+    // These were at the top of a file.
     ("auto_compact_enabled", "compact.auto"),
     ("autoCompactEnabled", "compact.auto"),
     ("model_auto_compact_token_limit", "compact.auto_compact_threshold"),
@@ -59,7 +59,7 @@ pub(super) fn resolve(table: &mut Table) -> Vec<(&'static str, &'static str)> {
 /// What is wrong with a name that `resolve` left where it is.
 pub(super) fn clash(key: &str) -> Option<String> {
     let (alias, own) = ALIASES.iter().find(|(alias, _)| *alias == key)?;
-    Some(format!("`{alias}` is another name of `{own}`, which is set here, too: keep one of them"))
+    Some(format!("`{alias}` is another name for `{own}`, which is also set here: keep one of them"))
 }
 
 fn at<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
@@ -110,12 +110,12 @@ mod tests {
             "compact.micro.target = 1\ncompact.restore.todos = false",
         );
         check("features.tengu_sm_compact = false", "features.session_memory_compact = false");
-        // Two names of one setting: nobody guesses which is meant.
+        // Two names of one setting: which one is meant is not guessed.
         check(
             "compact.auto = true\ncompact.auto_compact_enabled = false",
             "compact.auto = true\ncompact.auto_compact_enabled = false",
         );
-        // What is no table is left for the check to name.
+        // The check reports what is not a table.
         check(
             "compact.micro = 3\ncompact.micro_compact_keep_last_n_tools = 5",
             "compact.micro = 3\ncompact.micro_compact_keep_last_n_tools = 5",

@@ -1,4 +1,4 @@
-//! Claude Code's settings files: the documented keys are read, the others are none of our business.
+//! Claude Code's settings files: the documented keys are read, all others are ignored.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use super::layer::{Layer, Problem, Source, read_text};
 use crate::hooks::Definitions;
 use crate::stdx::nearest::nearest;
 
-/// Reads a `settings.json`; none when it does not exist. The list is of values that are left out, with the reason.
+/// Reads a `settings.json`; `None` if it does not exist. The list is of values that are left out, with the reason.
 ///
 /// # Errors
-/// The file cannot be read, is no JSON object, or holds rules of a wrong type.
+/// The file cannot be read, is not a JSON object, or holds rules of a wrong type.
 pub(crate) fn read(source: Source, file: &Path) -> Result<Option<(Layer, Vec<Problem>)>, Problem> {
     match read_text(file)? {
         Some(text) => parse(source, file, &text).map(Some),
@@ -45,8 +45,9 @@ fn parse(source: Source, file: &Path, text: &str) -> Result<(Layer, Vec<Problem>
             Some(mode @ ("default" | "acceptEdits" | "plan" | "dontAsk")) => {
                 permissions.insert("default_mode".into(), Value::String(mode.into()));
             }
-            Some("bypassPermissions") => left_out
-                .push(problem("`permissions.defaultMode` bypassPermissions is ignored: it works by flag only".into())),
+            Some("bypassPermissions") => left_out.push(problem(
+                "`permissions.defaultMode` bypassPermissions is ignored: it can only be set by flag".into(),
+            )),
             Some(_) => left_out.push(problem(
                 "`permissions.defaultMode` is ignored: it must be one of default, acceptEdits, plan, dontAsk".into(),
             )),
@@ -171,7 +172,7 @@ mod tests {
         check(r#"{"autoCompactEnabled": "no"}"#, "s.json: `autoCompactEnabled` is ignored: it must be true or false");
         check(
             r#"{"permissions": {"defaultMode": "bypassPermissions"}}"#,
-            "s.json: `permissions.defaultMode` bypassPermissions is ignored: it works by flag only",
+            "s.json: `permissions.defaultMode` bypassPermissions is ignored: it can only be set by flag",
         );
     }
 
@@ -183,7 +184,7 @@ mod tests {
             "disable_all_hooks = true\n\
              hooks.PreToolUse = [{ hooks = [{ command = \"a\", timeout = 5.0, type = \"command\" }], matcher = \"Bash\" }]\n\
              s.json: `hooks.Stop` is ignored: it must be a list\n\
-             s.json: `hooks.PreToolUse[0].hooks[1]` is ignored: type \"prompt\" is not supported: use a shell line, type \"command\"",
+             s.json: `hooks.PreToolUse[0].hooks[1]` is ignored: type \"prompt\" is not supported: use type \"command\" with a shell command",
         );
         check(
             r#"{"hooks": null, "disableAllHooks": 1}"#,

@@ -13,7 +13,7 @@ use super::shape::Shape;
 pub struct Setting {
     /// Dotted key.
     pub key: String,
-    /// The default as TOML; none when there is none.
+    /// The default as TOML, if there is one.
     pub default: Option<String>,
     /// The comment above it.
     pub text: String,

@@ -9,7 +9,7 @@ use super::paths::Paths;
 use super::shape::Shape;
 use crate::stdx::replace;
 
-/// Sets a key in the user's configuration file, which is made when it is missing. `text` is a value as one types it:
+/// Sets a key in the user's configuration file, and creates the file if it is missing. `text` is a value as one types it:
 /// lists by commas, strings without quotes. Returns the file.
 ///
 /// # Errors
@@ -22,11 +22,11 @@ pub fn set(paths: &Paths, key: &str, text: &str) -> Result<PathBuf, Problem> {
     let value = shape.read(&path, text).map_err(problem)?;
     let before = read_text(&file)?.unwrap_or_default();
     let mut document: DocumentMut = before.strip_prefix('\u{feff}').unwrap_or(&before).parse().map_err(|_| {
-        // Said again by the parser that knows lines.
+        // Reported again by the parser that knows lines.
         let broken = Layer::parse(Source::User, Some(&file), &before).err();
         broken.unwrap_or_else(|| problem("not valid TOML".into()))
     })?;
-    let blocked = || problem(format!("`{key}` lies below a value that is no table; edit the file by hand"));
+    let blocked = || problem(format!("`{key}` is inside a value that is not a table: edit the file by hand"));
     let (last, tables) = path.split_last().ok_or_else(blocked)?;
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for name in tables {
@@ -63,7 +63,7 @@ fn edit_value(value: &toml::Value) -> Option<toml_edit::Value> {
     value.to_string().parse().ok()
 }
 
-/// Replaces a file's content in one step; a new file, in new folders where need be, is its owner's alone.
+/// Replaces a file's content in one step. A new file, in new folders if needed, is readable only by its owner.
 pub(crate) fn replace(file: &Path, content: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
@@ -124,6 +124,6 @@ mod tests {
         check("model = 'x'\n", "max_turns", "many", Err("must be a whole number"));
         check("model = \n", "model", "y", Err("config.toml:1: not valid TOML"));
         check("tehme = 1\n", "model", "y", Err("config.toml:1: unknown key `tehme`"));
-        check("tui = 3\n", "tui.theme", "dark", Err("no table"));
+        check("tui = 3\n", "tui.theme", "dark", Err("not a table"));
     }
 }

@@ -15,7 +15,7 @@ use crate::protocol::GrantScope;
 /// Rules for one project, relative to it.
 const LOCAL: &str = ".claude/settings.local.json";
 
-/// The file that a scope's rules are kept in; none for the session's own, which live in its log.
+/// The file that holds a scope's rules; `None` for the session's own, which live in its log.
 pub fn file_of(scope: GrantScope, paths: &Paths, project: &Path) -> Option<PathBuf> {
     match scope {
         GrantScope::Session => None,
@@ -24,12 +24,12 @@ pub fn file_of(scope: GrantScope, paths: &Paths, project: &Path) -> Option<PathB
     }
 }
 
-/// What granting a rule for one project adds to what its settings bring along.
+/// What granting a rule for one project adds to that project's settings.
 pub fn used(project: &Path, rule: &str) -> Use {
     uses::grant(uses::Place { project, name: LOCAL }, rule)
 }
 
-/// Adds an allow rule to a settings file, which is made when it is missing. A rule that stands there is not added twice.
+/// Adds an allow rule to a settings file, and creates the file if it is missing. A rule that is there is not added twice.
 ///
 /// # Errors
 /// The file is broken or cannot be written; it is then as before.
@@ -43,13 +43,13 @@ pub fn grant(file: &Path, rule: &str) -> Result<(), Problem> {
     })
 }
 
-/// Takes a rule out of a settings file. False when it does not stand there.
+/// Takes a rule out of a settings file. False if it is not there.
 ///
 /// # Errors
 /// The file is broken or cannot be written; it is then as before.
 pub fn revoke(file: &Path, behavior: Behavior, rule: &str) -> Result<bool, Problem> {
     if file.extension().is_some_and(|extension| extension == "toml") {
-        let message = format!("`{rule}` stands in a file of yours that is not rewritten; take it out by hand");
+        let message = format!("`{rule}` is in a file of yours that cocode does not rewrite: remove it by hand");
         return Err(Problem { place: file.display().to_string(), message });
     }
     let mut found = false;
@@ -66,7 +66,9 @@ pub fn revoke(file: &Path, behavior: Behavior, rule: &str) -> Result<bool, Probl
 fn change(file: &Path, edit: impl FnOnce(&mut Map<String, Json>) -> Result<(), String>) -> Result<(), Problem> {
     let problem = |message: String| Problem { place: file.display().to_string(), message };
     if leads_out(file) {
-        return Err(problem("is a link out of the project; rules for the project are not written there".into()));
+        return Err(problem(
+            "is a link that leads out of the project: cocode does not write project rules there".into(),
+        ));
     }
     let before = read_text(file)?.unwrap_or_default();
     let mut settings = object(file, &before)?;
@@ -162,7 +164,7 @@ mod tests {
         symlink(dir.path(), two.join(".claude")).unwrap();
         for project in [&one, &two, &three] {
             let problem = grant(&project.join(LOCAL), "Bash").unwrap_err();
-            assert!(problem.message.contains("link out of the project"), "{problem}");
+            assert!(problem.message.contains("link that leads out of the project"), "{problem}");
         }
         assert_eq!(std::fs::read_to_string(&mine).unwrap(), "{}");
         assert!(!dir.path().join("settings.local.json").exists() && !dir.path().join("absent").exists());

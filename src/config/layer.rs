@@ -117,7 +117,7 @@ impl Layer {
         Ok(layer)
     }
 
-    /// Reads and parses a file; none when it does not exist.
+    /// Reads and parses a file; `None` if it does not exist.
     pub(crate) fn read(source: Source, file: &Path) -> Result<Option<Layer>, Problem> {
         match read_text(file)? {
             Some(text) => Layer::parse(source, Some(file), &text).map(Some),
@@ -126,7 +126,7 @@ impl Layer {
     }
 
     /// Settings from variables: `COCODE_<TABLE>__<KEY>`, and the addresses that other tools know, too.
-    /// The second list is of variables that look like ours and are not: worth a word, no reason to stop.
+    /// The second list holds variables that look like ours and are not: worth a warning, not an error.
     pub(crate) fn environment(env: &Env, shape: &dyn Fn() -> Shape) -> Result<(Layer, Vec<Problem>), Vec<Problem>> {
         let mut layer = Layer::new(Source::Environment, Table::new());
         let (mut odd, mut wrong) = (Vec::new(), Vec::new());
@@ -155,7 +155,7 @@ impl Layer {
             let problem = |message| Problem { place: format!("variable {name}"), message };
             let path = variable_path(name);
             let Some(text) = env.vars.get(name).and_then(|value| value.to_str()) else {
-                wrong.push(problem("its value is not UTF-8".into()));
+                wrong.push(problem("the value is not UTF-8".into()));
                 continue;
             };
             match shape.read(&path, text) {
@@ -166,7 +166,7 @@ impl Layer {
                     let known =
                         ["COCODE_HOME", "COCODE_CONFIG_DIR", "COCODE_MODEL", "COCODE_MAX_TURNS", "COCODE_PROBE_LOCAL"];
                     let near = nearest(name, known).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-                    odd.push(problem(format!("no setting of that name, ignored{near}")));
+                    odd.push(problem(format!("ignored: no such setting{near}")));
                 }
             }
         }
@@ -192,7 +192,7 @@ impl Layer {
     /// The hooks that it defines.
     ///
     /// # Errors
-    /// Says what one of them lacks.
+    /// Names what one of them lacks.
     pub(crate) fn hooks(&self) -> Result<Definitions, String> {
         match self.table.get("hooks") {
             Some(hooks) => {
@@ -202,7 +202,7 @@ impl Layer {
         }
     }
 
-    /// Where the key, or the nearest table around it, stands.
+    /// Where the key is, or the nearest table around it.
     pub(crate) fn place(&self, key: &str) -> String {
         let mut around = key.split('[').next().unwrap_or(key);
         loop {
@@ -235,7 +235,7 @@ impl Layer {
         let problem = |key: String| Problem {
             place: self.place(&key),
             message: format!(
-                "`{key}` is ignored: a project does not say where your keys go; set it in your own config.toml"
+                "`{key}` is ignored: a project cannot decide where your keys go; set it in your own config.toml"
             ),
         };
         taken.into_iter().map(problem).collect()
@@ -309,7 +309,7 @@ pub(crate) fn adds_up(table: &str) -> bool {
     matches!(table, "permissions" | "hooks")
 }
 
-/// Calls `visit` with the dotted key of everything that is no table.
+/// Calls `visit` with the dotted key of everything that is not a table.
 pub(crate) fn leaves(table: &Table, prefix: &str, visit: &mut dyn FnMut(&str, &Value)) {
     for (name, value) in table {
         let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
@@ -323,7 +323,7 @@ pub(crate) fn leaves(table: &Table, prefix: &str, visit: &mut dyn FnMut(&str, &V
 /// Largest configuration file that is read.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Reads a small regular file; none when there is none. A FIFO or a device is refused, as it could hang the start.
+/// Reads a small regular file, if it exists. A FIFO or a device is refused, as it could hang the start.
 pub(crate) fn read_text(file: &Path) -> Result<Option<String>, Problem> {
     let problem = |message: String| Problem { place: file.display().to_string(), message };
     let bytes = match regular::read(file, MAX_BYTES + 1) {
@@ -384,7 +384,7 @@ fn plain_table(parsed: &DeTable<'_>, text: &str, prefix: &str, places: &mut BTre
 fn plain(value: &DeValue<'_>, text: &str, key: &str, places: &mut BTreeMap<String, Place>) -> Value {
     match value {
         DeValue::String(string) => Value::String(string.to_string()),
-        // What does not fit stays text, so that the check names it as no number.
+        // What does not fit stays text, so that the check reports it as not a number.
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
             .map_or_else(|_| Value::String(number.as_str().into()), Value::Integer),
         DeValue::Float(number) => {
@@ -462,7 +462,7 @@ mod tests {
         );
         check(
             &[("COCODE_MODLE", "x")],
-            Ok("variable COCODE_MODLE: no setting of that name, ignored; did you mean COCODE_MODEL?"),
+            Ok("variable COCODE_MODLE: ignored: no such setting; did you mean COCODE_MODEL?"),
         );
         check(
             &[("GOOGLE_API_KEY", "secret"), ("OPENAI_BASE_URL", "http://h/v1")],

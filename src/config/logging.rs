@@ -1,6 +1,6 @@
 //! Sends `tracing` to a file of the state folder: one a day, a week of them, for the owner alone. Never to the screen.
 //!
-//! Whoever logs must not log keys, headers or request bodies; nothing here could tell them from other text.
+//! Callers must not log keys, headers or request bodies: nothing here could tell them from other text.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! `models.json`: what `[models]` of the `config.toml` beside it may say, as other programs write it.
+//! `models.json`: what `[models]` in the `config.toml` next to it may say, as other programs write it.
 
 use std::path::Path;
 
@@ -14,17 +14,17 @@ pub(super) const FILE: &str = "models.json";
 /// Reads `{"models": {"<id>": {…}}}`, or the rows alone; none when the file does not exist.
 ///
 /// # Errors
-/// The file cannot be read, or is no JSON object of objects.
+/// The file cannot be read, or is not a JSON object of objects.
 pub(super) fn read(source: Source, file: &Path) -> Result<Option<Layer>, Problem> {
     let Some(text) = read_text(file)? else { return Ok(None) };
     let mut object = claude::object(file, &text)?;
     let problem = |message: String| Problem { place: file.display().to_string(), message };
     let rows = match object.remove("models") {
         Some(Json::Object(rows)) if object.is_empty() => rows,
-        Some(_) => return Err(problem("`models` must be an object, and nothing may stand beside it".into())),
+        Some(_) => return Err(problem("`models` must be an object and the only key".into())),
         None => object,
     };
-    let models = table(&rows).map_err(|key| problem(format!("`models.{key}` must not be null; leave it out")))?;
+    let models = table(&rows).map_err(|key| problem(format!("`models.{key}` must not be null: remove it")))?;
     let root = Table::from_iter([("models".to_owned(), Value::Table(models))]);
     Ok(Some(Layer::of_file(source, file, root)))
 }

@@ -11,7 +11,7 @@ use crate::stdx::fs::private_dir;
 #[derive(Debug, Clone, Default)]
 pub struct Env {
     pub vars: BTreeMap<String, OsString>,
-    /// The user's home folder; none for accounts without one.
+    /// The user's home folder; `None` for accounts without one.
     pub user_home: Option<PathBuf>,
     /// Where the platform keeps settings: `~/.config` on Linux.
     pub config_base: Option<PathBuf>,
@@ -42,12 +42,12 @@ impl Env {
         }
     }
 
-    /// A variable's text; none when it is unset, empty, or not UTF-8.
+    /// A variable's text; `None` if it is unset, empty, or not UTF-8.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.vars.get(name)?.to_str().filter(|value| !value.is_empty())
     }
 
-    /// A variable that names a path; none when it is unset or empty.
+    /// A variable that names a path; `None` if it is unset or empty.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.vars.get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
     }
@@ -70,13 +70,13 @@ pub struct Paths {
 /// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PathError {
-    #[error("there is no home folder; set COCODE_HOME to a folder for sessions and settings")]
+    #[error("no home folder: set COCODE_HOME to a folder for sessions and settings")]
     NoHome,
-    #[error("{name} is `{}`, which is no absolute path; give the whole path", path.display())]
+    #[error("{name} is `{}`, which is not an absolute path: use the full path", path.display())]
     Relative { name: &'static str, path: PathBuf },
-    #[error("{} is a file, not a folder; move it away or set COCODE_HOME to another folder", .0.display())]
+    #[error("{} is a file, not a folder: move it or set COCODE_HOME to another folder", .0.display())]
     HomeIsFile(PathBuf),
-    #[error("cannot write to {}: {error}; set COCODE_HOME to a folder that you can write to", path.display())]
+    #[error("cannot write to {}: {error}; set COCODE_HOME to a folder you can write to", path.display())]
     HomeNotWritable { path: PathBuf, error: std::io::Error },
 }
 
@@ -179,7 +179,7 @@ mod tests {
         fs::write(&file, "").unwrap();
         let below = file.join("below");
         check(&Env::default(), "no home folder");
-        check(&Env::fake(dir.path(), &[("COCODE_HOME", "rel/ative")]), "no absolute path");
+        check(&Env::fake(dir.path(), &[("COCODE_HOME", "rel/ative")]), "not an absolute path");
         check(&Env::fake(dir.path(), &[("COCODE_HOME", file.to_str().unwrap())]), "is a file");
         check(&Env::fake(dir.path(), &[("COCODE_HOME", below.to_str().unwrap())]), "file is a file");
         check(&Env::fake(dir.path(), &[("COCODE_HOME", "/proc/cocode")]), "cannot write");

@@ -75,7 +75,7 @@ impl Config {
             fetch_private: tools.fetch_private,
             search_url: tools.search_url.clone(),
             secret_env: self.secret_env(),
-            // What no process can be given would keep every command from starting.
+            // A variable that no process can be given would keep every command from starting.
             env: self.env.clone().into_iter().filter(|(name, value)| can_be_set(name, value)).collect(),
         }
     }
@@ -104,12 +104,12 @@ pub struct Permissions {
     pub additional_directories: Vec<PathBuf>,
 }
 
-// Bypass is left out: it works by flag only, and flags are not checked against the schema.
+// Bypass is left out: it can only be set by flag, and flags are not checked against the schema.
 fn mode_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": ["default", "acceptEdits", "plan", "dontAsk"] })
 }
 
-// The catalog has the row's type to itself; this is what may be written.
+// The catalog keeps the row's type to itself; this is what may be written.
 fn models_schema(_: &mut SchemaGenerator) -> Schema {
     let (flag, count) = (json!({ "type": "boolean" }), json!({ "type": "integer", "minimum": 1 }));
     let texts = json!({ "type": "array", "items": { "type": "string" } });
@@ -218,7 +218,7 @@ pub struct Skills {
     pub list_budget: usize,
 }
 
-/// How much skills recall of themselves.
+/// How much of themselves skills repeat in reminders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReminderVerbosity {
@@ -237,7 +237,7 @@ pub struct Tui {
     pub reduced_motion: bool,
 }
 
-/// Which colours.
+/// The color theme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Theme {
@@ -249,7 +249,7 @@ pub enum Theme {
 }
 
 impl Theme {
-    /// The name of a shipped theme; none when the terminal's background decides.
+    /// The name of a shipped theme; `None` if the terminal's background decides.
     pub fn name(self) -> Option<&'static str> {
         match self {
             Theme::Auto => None,

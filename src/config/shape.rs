@@ -37,7 +37,7 @@ impl Shape {
         &self.json
     }
 
-    /// Everything in the table that is unknown or of a wrong type. Missing keys are no fault: lower layers may have them.
+    /// Everything in the table that is unknown or of a wrong type. Keys may be missing: lower layers may have them.
     pub(crate) fn faults(&self, table: &Table) -> Vec<Fault> {
         self.root.faults(&table_json(table)).iter().map(|fault| Self::told(fault, table)).collect()
     }
@@ -260,7 +260,7 @@ mod tests {
         );
         check(
             "permissions.default_mode = 'bypassPermissions'",
-            "`permissions.default_mode` must be one of default, acceptEdits, plan, dontAsk (bypassPermissions works by flag only: --permission-mode bypassPermissions), not \"bypassPermissions\"",
+            "`permissions.default_mode` must be one of default, acceptEdits, plan, dontAsk (bypassPermissions can only be set by flag: --permission-mode bypassPermissions), not \"bypassPermissions\"",
         );
     }
 

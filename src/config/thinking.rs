@@ -1,4 +1,4 @@
-//! What configuration and environment say of thinking.
+//! What configuration and environment say about thinking.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use super::paths::Env;
 use super::{Loaded, Problem, Source, find};
 use crate::thinking::{Budgets, Environment, Keywords, Level, Override, Settings};
 
-/// Variables that are no settings: they decide over everything else.
+/// Variables that are not settings and override everything else.
 const LEVEL: &str = "COCODE_THINKING_LEVEL";
 const MAX_TOKENS: &str = "COCODE_MAX_THINKING_TOKENS";
 pub(super) const VARIABLES: [&str; 2] = [LEVEL, MAX_TOKENS];
@@ -53,18 +53,18 @@ pub(super) fn environment(env: &Env) -> Result<Environment, Vec<Problem>> {
     let level = env.get(LEVEL).and_then(|text| text.parse().map_err(|message| wrong(LEVEL, message)).ok());
     let max_tokens = env.get(MAX_TOKENS).and_then(|text| {
         let count = text.trim().replace('_', "").parse();
-        let message = || format!("must be a number of tokens, 0 for no thinking, not {text:?}");
+        let message = || format!("must be a number of tokens, or 0 for no thinking, not {text:?}");
         count.map_err(|_| wrong(MAX_TOKENS, message())).ok()
     });
     if problems.is_empty() { Ok(Environment { level, max_tokens }) } else { Err(problems) }
 }
 
 impl Loaded {
-    /// What holds of thinking, with what the command line asks for.
+    /// The thinking settings in effect, including those of the command line.
     pub fn thinking(&self, env: &Env, flag: Option<Override>) -> Settings {
         let thinking = &self.config.thinking;
         let key = ["thinking", "default_level"].map(str::to_owned);
-        // The default of the program is no choice: that of the model stands behind it.
+        // The program's default is not a choice: the model's own default is next.
         let chosen =
             self.layers.iter().any(|layer| layer.source != Source::Default && find(&layer.table, &key).is_some());
         Settings {

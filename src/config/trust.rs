@@ -26,7 +26,7 @@ struct Agreement {
 pub enum Extent {
     /// All that there is.
     All,
-    /// Something beside what was agreed to before.
+    /// Something in addition to what was agreed to before.
     More,
 }
 

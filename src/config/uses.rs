@@ -1,4 +1,4 @@
-//! What of a project's settings needs the user's word, line by line, and what of it was given.
+//! Which of a project's settings need the user's consent, line by line, and which have it.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use crate::hooks::Definitions;
 use crate::permission::{Bound, Trust, Use};
 use crate::stdx::ansi::shown;
 
-/// All that a project may say unasked: what only restricts.
+/// What a project may say without consent: it only restricts.
 const HARMLESS: [&str; 2] = ["permissions.deny", "permissions.ask"];
-/// Tables whose entries count as a whole: half a provider is none.
+/// Tables whose entries count as a whole: half a provider is useless.
 const WHOLE: [&str; 2] = ["providers", "models"];
 
 /// Where a layer lies.
@@ -51,7 +51,7 @@ fn of(place: Place, key: &str, value: &Value) -> (Use, Bound, Vec<String>) {
     if let Some(event) = key.strip_prefix("hooks.") {
         let group = Table::from_iter([(event.to_owned(), Value::Array(vec![value.clone()]))]);
         let hooks: Definitions = Value::Table(group).try_into().unwrap_or_default();
-        // Commands that would run are told as a person can judge them; the rest of the group is bound all the same.
+        // Commands that would run are shown so that a person can judge them; the rest of the group is bound anyway.
         shown_value = hooks.lines().join("; ");
         bound = value.to_string();
         commands.extend(hooks.all().map(|(_, _, hook)| hook.command.clone()));

@@ -56,14 +56,14 @@ pub(super) fn is_known(name: &str) -> bool {
     KNOWN.iter().any(|(theirs, _, _)| own(theirs) == name)
 }
 
-/// What the environment says. A value that does not read is worth a word, and the default holds.
+/// What the environment says. A value that does not parse is reported, and the default applies.
 pub(super) fn read(env: &Env) -> (Vec<Found>, Vec<Problem>) {
     let (mut found, mut odd) = (Vec::new(), Vec::new());
     for (name, key, reading) in KNOWN {
         for variable in [own(name), name.to_owned()] {
             match env.get(&variable).map(|text| value(text, reading)) {
                 None => continue,
-                // Ours wins, also where it says that nothing is to be changed.
+                // Ours wins, even if it says that nothing changes.
                 Some(Ok(None)) => break,
                 Some(Ok(Some(value))) => {
                     found.push(Found { variable, key, value });
@@ -71,7 +71,7 @@ pub(super) fn read(env: &Env) -> (Vec<Found>, Vec<Problem>) {
                 }
                 Some(Err(want)) => odd.push(Problem {
                     place: format!("variable {variable}"),
-                    message: format!("must be {want}; it is ignored"),
+                    message: format!("ignored: it must be {want}"),
                 }),
             }
         }
@@ -126,13 +126,13 @@ mod tests {
         check(
             &[("DISABLE_AUTO_COMPACT", "on"), ("COCODE_DISABLE_AUTO_COMPACT", "maybe")],
             &["compact.auto = false (DISABLE_AUTO_COMPACT)"],
-            &["variable COCODE_DISABLE_AUTO_COMPACT: must be 1 or 0, but is \"maybe\"; it is ignored"],
+            &["variable COCODE_DISABLE_AUTO_COMPACT: ignored: it must be 1 or 0, but is \"maybe\""],
         );
         check(
             &[("CLAUDE_CODE_PLAN_V2_EXPLORE_AGENT_COUNT", "9")],
             &[],
             &[
-                "variable CLAUDE_CODE_PLAN_V2_EXPLORE_AGENT_COUNT: must be a whole number from 1 to 5, but is \"9\"; it is ignored",
+                "variable CLAUDE_CODE_PLAN_V2_EXPLORE_AGENT_COUNT: ignored: it must be a whole number from 1 to 5, but is \"9\"",
             ],
         );
         check(
@@ -146,13 +146,13 @@ mod tests {
             &[("COCODE_AUTOCOMPACT_PCT_OVERRIDE", "72.5"), ("CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE", "many")],
             &["compact.auto_compact_pct_override = 72.5 (COCODE_AUTOCOMPACT_PCT_OVERRIDE)"],
             &[
-                "variable CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE: must be a whole number from 0 to 4294967295, but is \"many\"; it is ignored",
+                "variable CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE: ignored: it must be a whole number from 0 to 4294967295, but is \"many\"",
             ],
         );
         check(
             &[("COCODE_DISABLE_ATTACHMENTS", "maybe")],
             &[],
-            &["variable COCODE_DISABLE_ATTACHMENTS: must be 1 or 0, but is \"maybe\"; it is ignored"],
+            &["variable COCODE_DISABLE_ATTACHMENTS: ignored: it must be 1 or 0, but is \"maybe\""],
         );
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn init(session: Option<&SessionInfo>, registry: &Registry) -> Value 
 fn typed(line: &str) -> Result<Typed, String> {
     let value: Value = serde_json::from_str(line).map_err(|error| format!("an input line is not JSON: {error}"))?;
     if value["type"] != "user" {
-        return Err(format!("an input line has type {}, expected \"user\"", value["type"]));
+        return Err(format!("an input line has type {}, not \"user\"", value["type"]));
     }
     let thinking = match value.get("thinking") {
         None | Some(Value::Null) => None,
@@ -57,7 +57,7 @@ fn typed(line: &str) -> Result<Typed, String> {
             Some(Override::parse(flag).map_err(|problem| format!("`thinking` of an input line: {problem}"))?)
         }
         Some(other) => {
-            return Err(format!("`thinking` of an input line is {other}, expected a level as in \"deep:12000\""));
+            return Err(format!("`thinking` of an input line is {other}, not a level such as \"deep:12000\""));
         }
     };
     Ok(Typed { text: user_text(&value)?, piped: false, thinking })
@@ -75,7 +75,7 @@ fn user_text(value: &Value) -> Result<String, String> {
     }
 }
 
-/// The next line, without its end. None: there is none.
+/// The next line, without its end. None at the end of the input.
 fn line_of(lines: &mut dyn BufRead) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
     if lines.take(MOST + 1).read_until(b'\n', &mut bytes)? == 0 {
@@ -87,7 +87,7 @@ fn line_of(lines: &mut dyn BufRead) -> io::Result<Option<String>> {
     String::from_utf8(bytes).map(Some).map_err(|_| io::Error::other("a line is not UTF-8"))
 }
 
-/// Hands on the prompts of an input stream until it ends or a line is none.
+/// Passes on the prompts of an input stream until it ends or a line is not a prompt.
 pub(super) fn read_prompts(lines: Box<dyn BufRead + Send>, prompts: &mpsc::Sender<Result<Typed, String>>) {
     let mut lines = lines;
     loop {
@@ -95,7 +95,7 @@ pub(super) fn read_prompts(lines: Box<dyn BufRead + Send>, prompts: &mpsc::Sende
             Ok(None) => return,
             Ok(Some(line)) if line.trim().is_empty() => continue,
             Ok(Some(line)) => typed(&line),
-            Err(error) => Err(format!("standard input cannot be read: {error}")),
+            Err(error) => Err(format!("cannot read standard input: {error}")),
         };
         let stop = line.is_err();
         if prompts.blocking_send(line).is_err() || stop {
@@ -120,7 +120,7 @@ pub(super) fn below(task: &Task, session: Option<&str>) -> Option<Value> {
     Some(line)
 }
 
-/// A message as a line; none for what only the model reads.
+/// A message as a line; `None` for what only the model reads.
 pub(super) fn message(message: &Message, session: Option<&str>) -> Option<Value> {
     if message.role == Role::Assistant {
         let origin = message.origin.as_ref();
@@ -171,7 +171,7 @@ pub(super) fn hook(report: &Report, session: Option<&str>) -> Value {
     })
 }
 
-/// What is said of compaction: that it runs, that it no longer does, and where the conversation was cut.
+/// What is reported of compaction: that it runs, that it no longer does, and where the conversation was cut.
 pub(super) fn compaction(step: &Compaction, session: Option<&str>) -> Vec<Value> {
     let status =
         |status: Value| json!({ "type": "system", "subtype": "status", "status": status, "session_id": session });

@@ -6,7 +6,7 @@ use super::Run;
 use crate::protocol::{Answer, Question};
 
 impl Run<'_> {
-    /// Answers for the person who is not there. The model is told, and goes on.
+    /// Answers in place of a person. The model is told, and continues.
     pub(super) fn nobody(&mut self, question: Question) -> Answer {
         match question {
             Question::Permission { call, tool, input, reasons, .. } => {
@@ -14,20 +14,20 @@ impl Run<'_> {
                 let why = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) };
                 Answer::No {
                     feedback: Some(format!(
-                        "Nobody is there to ask{why}. Go on without this call, and say in the end what could not be done."
+                        "Nobody can be asked{why}. Continue without this call, and say at the end what could not be done."
                     )),
                 }
             }
             Question::Trust { folder, uses, kept, .. } => {
-                // Standard error may be closed; the run goes on without it.
+                // Standard error may be closed; the run continues without it.
                 let _ = writeln!(
                     self.err,
-                    "{} is not trusted{}, so this is not used: {}; --trust uses it",
+                    "{} is not trusted{}, so these settings are ignored: {}; start with --trust to use them",
                     folder.display(),
-                    if kept.is_empty() { "" } else { " with what is new in it" },
+                    if kept.is_empty() { "" } else { " with its new settings" },
                     uses.join(", ")
                 );
-                Answer::No { feedback: Some("nobody is there to ask".into()) }
+                Answer::No { feedback: Some("nobody can be asked".into()) }
             }
             Question::LocalServer { .. }
             | Question::Repeated { .. }
@@ -38,9 +38,9 @@ impl Run<'_> {
                 self.plan = Some(plan);
                 Answer::No { feedback: None }
             }
-            Question::EnterPlan { .. } | Question::Choices { .. } => Answer::No {
-                feedback: Some("nobody is there to ask; decide for yourself, and say what you assumed".into()),
-            },
+            Question::EnterPlan { .. } | Question::Choices { .. } => {
+                Answer::No { feedback: Some("nobody can be asked: decide yourself, and say what you assumed".into()) }
+            }
         }
     }
 }

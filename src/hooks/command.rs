@@ -9,7 +9,7 @@ use crate::stdx::process::{command_without, run_captured};
 
 /// Most bytes of each output that are read. Only what a hook hands on as JSON may be that long.
 const READ: usize = 1 << 20;
-/// Most characters of a text that go on to the model or the user.
+/// Maximum number of characters of a text that reach the model or the user.
 const SHOWN: usize = 10_000;
 
 /// Environment of hooks; a slice of the configuration.
@@ -78,7 +78,7 @@ pub(super) async fn run(
     let captured = match captured {
         Ok(captured) => captured,
         Err(error) => {
-            let end = End::NotStarted(format!("bash could not be started: {error}"));
+            let end = End::NotStarted(format!("cannot start bash: {error}"));
             return Ran { end, stdout: String::new(), stderr: String::new(), millis };
         }
     };

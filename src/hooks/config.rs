@@ -116,7 +116,7 @@ impl Definitions {
             let Some(event) = Event::named(name) else {
                 let near = nearest(name, Event::ALL.iter().map(|event| event.name()));
                 let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-                problems.push(format!("`hooks.{name}` is ignored: there is no such event{hint}"));
+                problems.push(format!("`hooks.{name}` is ignored: no such event{hint}"));
                 continue;
             };
             let Some(groups) = groups.as_array() else {
@@ -182,7 +182,7 @@ fn read_group(group: &Value, key: &str, problems: &mut Vec<String>) -> Option<Gr
         }
     };
     let Some(list) = object.get("hooks").and_then(Value::as_array) else {
-        ignored("it needs a list `hooks`");
+        ignored("it needs a `hooks` list");
         return None;
     };
     if let Some(problem) = matcher_fault(matcher.as_deref(), key) {
@@ -196,7 +196,7 @@ fn read_group(group: &Value, key: &str, problems: &mut Vec<String>) -> Option<Gr
                 hooks.push(definition);
                 let unknown = hook.as_object().into_iter().flat_map(Map::keys).filter(|key| !SILENT.contains(&&***key));
                 problems.extend(unknown.map(|name| {
-                    format!("`{key}.hooks[{at}].{name}` is ignored: it is not known here, and the hook runs without it")
+                    format!("`{key}.hooks[{at}].{name}` is ignored: cocode does not know it; the hook runs without it")
                 }));
             }
             Err(why) => problems.push(format!("`{key}.hooks[{at}]` is ignored: {why}")),
@@ -209,7 +209,9 @@ fn read_hook(hook: &Value) -> Result<Definition, String> {
     let object = hook.as_object().ok_or("it must be an object with `type` and `command`")?;
     match object.get("type").and_then(Value::as_str) {
         Some("command") => {}
-        Some(other) => return Err(format!("type {other:?} is not supported: use a shell line, type \"command\"")),
+        Some(other) => {
+            return Err(format!("type {other:?} is not supported: use type \"command\" with a shell command"));
+        }
         None => return Err("it needs `type: \"command\"`".into()),
     }
     let command = object.get("command").and_then(Value::as_str).ok_or("`command` must be a string")?.to_owned();
@@ -238,7 +240,7 @@ fn fault(command: &str, timeout: Option<f64>) -> Option<String> {
         return Some("`command` is empty".into());
     }
     if command.contains('\0') {
-        return Some("`command` holds a NUL character".into());
+        return Some("`command` contains a NUL character".into());
     }
     let wrong = |seconds: &f64| !(*seconds > 0.0 && *seconds <= MAX_TIMEOUT);
     timeout.filter(wrong).map(|_| format!("`timeout` must be more than 0 and at most {MAX_TIMEOUT} seconds"))
@@ -277,12 +279,12 @@ mod tests {
         check("[]", "`hooks` is ignored: it must be an object of events");
         check(
             r#"{"PreTool": [], "Stop": 3, "SessionEnd": [1, {"matcher": 2}, {"matcher": "a"}, {"matcher": "(", "hooks": []}]}"#,
-            "`hooks.PreTool` is ignored: there is no such event; did you mean `PreToolUse`?\n\
+            "`hooks.PreTool` is ignored: no such event; did you mean `PreToolUse`?\n\
              `hooks.Stop` is ignored: it must be a list\n\
              `hooks.SessionEnd[0]` is ignored: it must be an object with `hooks`\n\
              `hooks.SessionEnd[1]` is ignored: `matcher` must be a string\n\
-             `hooks.SessionEnd[2]` is ignored: it needs a list `hooks`\n\
-             `hooks.SessionEnd[3]` is ignored: matcher \"(\" is no regular expression: unclosed group",
+             `hooks.SessionEnd[2]` is ignored: it needs a `hooks` list\n\
+             `hooks.SessionEnd[3]` is ignored: matcher \"(\" is not a valid regular expression: unclosed group",
         );
         check(
             r#"{"Stop": [{"hooks": [
@@ -294,14 +296,14 @@ mod tests {
              Stop None fine None false\n\
              `hooks.Stop[0].hooks[0]` is ignored: it must be an object with `type` and `command`\n\
              `hooks.Stop[0].hooks[1]` is ignored: it needs `type: \"command\"`\n\
-             `hooks.Stop[0].hooks[2]` is ignored: type \"prompt\" is not supported: use a shell line, type \"command\"\n\
+             `hooks.Stop[0].hooks[2]` is ignored: type \"prompt\" is not supported: use type \"command\" with a shell command\n\
              `hooks.Stop[0].hooks[3]` is ignored: `command` must be a string\n\
              `hooks.Stop[0].hooks[4]` is ignored: `command` is empty\n\
              `hooks.Stop[0].hooks[5]` is ignored: `timeout` must be a number of seconds\n\
              `hooks.Stop[0].hooks[6]` is ignored: `timeout` must be more than 0 and at most 86400 seconds\n\
              `hooks.Stop[0].hooks[7]` is ignored: `timeout` must be more than 0 and at most 86400 seconds\n\
              `hooks.Stop[0].hooks[8]` is ignored: `once` must be true or false\n\
-             `hooks.Stop[0].hooks[10].if` is ignored: it is not known here, and the hook runs without it",
+             `hooks.Stop[0].hooks[10].if` is ignored: cocode does not know it; the hook runs without it",
         );
     }
 

@@ -64,7 +64,7 @@ impl Event {
         Event::ALL.into_iter().find(|event| event.name() == name)
     }
 
-    /// Whether what a hook prints joins the conversation as it stands; of PreCompact, the instructions for the summary.
+    /// Whether what a hook prints joins the conversation as it is; of PreCompact, the instructions for the summary.
     pub(super) fn prints_context(self) -> bool {
         matches!(self, Event::UserPromptSubmit | Event::SessionStart | Event::PreCompact)
     }
@@ -170,7 +170,7 @@ impl Occasion {
         Occasion::new(Event::PostCompact, Some(trigger.name()), fields)
     }
 
-    /// The agent has nothing more to do. `active`: it went on once already because a hook said so.
+    /// The agent has nothing more to do. `active`: it already continued once because a hook said so.
     pub fn stop(active: bool) -> Occasion {
         Occasion::new(Event::Stop, None, json!({ "stop_hook_active": active }))
     }
@@ -201,7 +201,7 @@ impl Occasion {
         }
     }
 
-    /// What stands on the hooks' standard input.
+    /// What the hooks read on standard input.
     pub(super) fn input(&self, place: &Place) -> Vec<u8> {
         let mut input = json!({
             "session_id": place.session,

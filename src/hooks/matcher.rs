@@ -14,7 +14,7 @@ pub(super) enum Matcher {
 
 impl Matcher {
     /// Reads a matcher. A pattern without an anchor has to fit the whole subject; one that says where it is anchored is
-    /// searched as it stands, so that `^mcp__` is a prefix.
+    /// searched as it is, so that `^mcp__` is a prefix.
     ///
     /// # Errors
     /// A sentence that says what is wrong with the regular expression.
@@ -32,7 +32,7 @@ impl Matcher {
         Regex::new(text).and_then(|_| Regex::new(&pattern)).map(Matcher::Pattern).map_err(|error| {
             let why = error.to_string();
             let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            format!("matcher {text:?} is no regular expression: {why}")
+            format!("matcher {text:?} is not a valid regular expression: {why}")
         })
     }
 
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn a_broken_pattern_says_why() {
         let error = Matcher::parse("mcp__(").unwrap_err();
-        assert_eq!(error, "matcher \"mcp__(\" is no regular expression: unclosed group");
+        assert_eq!(error, "matcher \"mcp__(\" is not a valid regular expression: unclosed group");
         // What closes our own brackets is as wrong as anything else.
         assert!(Matcher::parse("a)|(b.").is_err());
         assert!(Matcher::parse(&"(a{100}){100}{100}".repeat(9)).is_err());

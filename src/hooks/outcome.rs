@@ -36,7 +36,7 @@ pub struct Outcome {
     pub context: Vec<String>,
     /// What ran, in order of definition.
     pub reports: Vec<Report>,
-    /// Ids of hooks that ran and shall not run again in this session.
+    /// Ids of hooks that ran and must not run again in this session.
     pub once: Vec<String>,
 }
 
@@ -107,10 +107,8 @@ pub(super) fn read(event: Event, ran: &Ran) -> Said {
     let failed = |why: String, ended| Said { note: Some(why), ended: Some(ended), ..Said::default() };
     match &ran.end {
         End::NotStarted(why) => failed(why.clone(), Ended::Failed),
-        End::TimedOut(after) => {
-            failed(format!("stopped after its timeout of {} s", after.as_secs_f64()), Ended::TimedOut)
-        }
-        End::Killed => failed("ended by a signal".into(), Ended::Failed),
+        End::TimedOut(after) => failed(format!("timed out after {} s", after.as_secs_f64()), Ended::TimedOut),
+        End::Killed => failed("killed by a signal".into(), Ended::Failed),
         End::Exited(0) => succeeded(event, ran.stdout.trim()),
         End::Exited(2) => {
             let reason = capped(&ran.stderr);
@@ -147,7 +145,7 @@ fn succeeded(event: Event, stdout: &str) -> Said {
     match serde_json::from_str::<Value>(stdout) {
         Ok(Value::Object(object)) => from_json(event, &object),
         Ok(_) => plain(),
-        Err(error) => Said { note: Some(format!("its output begins like JSON but is not valid: {error}")), ..plain() },
+        Err(error) => Said { note: Some(format!("its output looks like JSON but is not valid: {error}")), ..plain() },
     }
 }
 
@@ -174,7 +172,7 @@ fn from_json(event: Event, object: &Map<String, Value>) -> Said {
     let Some(own) = object.get("hookSpecificOutput").and_then(Value::as_object) else { return said };
     let meant = own.get("hookEventName").and_then(Value::as_str);
     if let Some(other) = meant.filter(|name| *name != event.name()) {
-        let note = format!("its `hookSpecificOutput` is for {other} and was not used");
+        let note = format!("its `hookSpecificOutput` is for {other} and was ignored");
         said.note = Some(said.note.map_or_else(|| note.clone(), |before| format!("{before}\n{note}")));
         return said;
     }
@@ -258,8 +256,8 @@ mod tests {
         check(SessionStart, ran(0, "more", ""), "context \"more\"");
         check(SessionStart, ran(0, "\n", ""), "");
         let late = Ran { end: End::TimedOut(Duration::from_millis(500)), ..ran(0, "{}", "") };
-        check(Stop, late, "note \"stopped after its timeout of 0.5 s\" · TimedOut");
-        check(Stop, Ran { end: End::Killed, ..ran(0, "", "") }, "note \"ended by a signal\" · Failed");
+        check(Stop, late, "note \"timed out after 0.5 s\" · TimedOut");
+        check(Stop, Ran { end: End::Killed, ..ran(0, "", "") }, "note \"killed by a signal\" · Failed");
         check(Stop, Ran { end: End::NotStarted("no bash".into()), ..ran(0, "", "") }, "note \"no bash\" · Failed");
     }
 
@@ -273,12 +271,12 @@ mod tests {
         check(
             PreToolUse,
             "{\"a\":",
-            "note \"its output begins like JSON but is not valid: EOF while parsing a value at line 1 column 5\"",
+            "note \"its output looks like JSON but is not valid: EOF while parsing a value at line 1 column 5\"",
         );
         check(
             UserPromptSubmit,
             "{oops",
-            "context \"{oops\" · note \"its output begins like JSON but is not valid: key must be a string at line 1 column 2\"",
+            "context \"{oops\" · note \"its output looks like JSON but is not valid: key must be a string at line 1 column 2\"",
         );
         check(PreToolUse, r#"{"decision": "approve", "reason": "ok"}"#, "Allow \"ok\"");
         check(PreToolUse, r#"{"decision": "block", "reason": "no"}"#, "Deny \"no\" · Blocked");
@@ -305,7 +303,7 @@ mod tests {
         check(
             PreToolUse,
             &own("Stop", r#", "permissionDecision": "deny""#),
-            "note \"its `hookSpecificOutput` is for Stop and was not used\"",
+            "note \"its `hookSpecificOutput` is for Stop and was ignored\"",
         );
         check(
             PermissionRequest,

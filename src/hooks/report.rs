@@ -12,7 +12,7 @@ pub enum Ended {
     Done,
     /// It said no, or that everything is to stop.
     Blocked,
-    /// It could not say anything; work goes on.
+    /// It could not say anything; work continues.
     Failed,
     TimedOut,
 }

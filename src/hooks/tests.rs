@@ -77,7 +77,7 @@ async fn registered_hooks_last_until_they_are_removed() {
     let raw = json!({ "Stop": [group("", &["echo ${CLAUDE_PLUGIN_ROOT}"])], "Halt": [] });
     let (registration, problems) =
         hooks.register(Origin::Skill("x".into()), Some("/skill".into()), &raw, &Sealed::default());
-    assert_eq!(problems, ["`hooks.Halt` is ignored: there is no such event"]);
+    assert_eq!(problems, ["`hooks.Halt` is ignored: no such event"]);
     assert_eq!(run(&hooks, &Occasion::stop(false)).await, ["/skill"]);
     let branch = hooks.branch();
     hooks.remove(registration);
@@ -121,9 +121,9 @@ async fn rows_tell_the_last_result() {
 async fn a_hook_that_does_not_say_has_a_minute_and_at_the_end_seconds() {
     let dir = tempfile::tempdir().unwrap();
     for (event, timeout, occasion, want) in [
-        ("Stop", None, Occasion::stop(false), "stopped after its timeout of 60 s"),
-        ("SessionEnd", None, Occasion::session_end(EndReason::Exit), "stopped after its timeout of 5 s"),
-        ("SessionEnd", Some(7.5), Occasion::session_end(EndReason::Exit), "stopped after its timeout of 7.5 s"),
+        ("Stop", None, Occasion::stop(false), "timed out after 60 s"),
+        ("SessionEnd", None, Occasion::session_end(EndReason::Exit), "timed out after 5 s"),
+        ("SessionEnd", Some(7.5), Occasion::session_end(EndReason::Exit), "timed out after 7.5 s"),
     ] {
         let hook = json!({ "type": "command", "command": "sleep 1000", "timeout": timeout });
         let hooks = user(json!({ event: [{ "hooks": [hook] }] }));

@@ -56,7 +56,7 @@ fn long_runs(bytes: &[u8]) -> u64 {
     long
 }
 
-/// What stands in the window without having been counted: tokens of text by estimate, and images.
+/// What is in the window without having been counted: tokens of text by estimate, and images.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Load {
     pub text: u64,

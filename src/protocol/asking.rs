@@ -43,7 +43,7 @@ pub enum Question {
     Trust { folder: PathBuf, uses: Vec<String>, kept: Vec<String>, gone: Vec<String> },
     /// First use of a local server that was found.
     LocalServer { url: String, model: String },
-    /// The same call gave the same result again and again: go on?
+    /// The same call kept returning the same result: continue?
     Repeated { tool: String, title: String, times: u32 },
     /// Another process writes this session: fork it, or read only?
     Locked { session: String },
@@ -58,7 +58,7 @@ pub enum Question {
     /// The model wants to plan before it changes anything: yes or no.
     EnterPlan { reason: Option<String> },
     /// The plan is written: carry it out? Answered by `Answer::Approve`, or `No` to keep planning. The file may be edited
-    /// meanwhile: what stands there at the answer is what gets approved.
+    /// meanwhile: the content at the time of the answer is what gets approved.
     Plan {
         /// The plan as the file has it, Markdown.
         plan: String,
@@ -95,7 +95,7 @@ pub enum Approval {
     AcceptEdits,
     /// Each edit asks.
     AskEach,
-    /// Each edit asks, and the conversation begins anew with the plan.
+    /// Each edit asks, and the conversation restarts with the plan.
     FreshContext,
 }
 
@@ -121,7 +121,7 @@ pub enum Answer {
         rules: Vec<String>,
         scope: GrantScope,
     },
-    /// No; the text, where there is one, tells the agent what to do instead. Without text the turn stops.
+    /// No; the text, if any, tells the agent what to do instead. Without text the turn stops.
     No {
         feedback: Option<String>,
     },

@@ -16,7 +16,7 @@ pub enum Compaction {
         trigger: Trigger,
         tokens: u64,
     },
-    /// What goes on, for the spinner, and how many tokens of a summary have come.
+    /// What is happening, for the spinner, and how many tokens of a summary have come.
     Progress {
         phase: String,
         received: u64,

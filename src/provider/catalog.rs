@@ -46,7 +46,7 @@ pub enum ThinkingParam {
 #[serde(deny_unknown_fields)]
 pub struct ThinkingOverride {
     pub supported_levels: Option<Vec<Level>>,
-    /// What holds while nobody chooses.
+    /// What applies by default.
     pub default_level: Option<Level>,
     /// Largest budget in tokens.
     pub max_budget: Option<u32>,

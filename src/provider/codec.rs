@@ -7,12 +7,12 @@ use super::settings::WireName;
 use super::{Compacted, Error, Request, StreamEvent, failure, sse};
 use crate::message::{Block, Media, Message, Role, Wire};
 
-/// What a codec has to know of the model beside the request.
+/// What a codec has to know about the model besides the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodecSettings {
     /// The catalog has the model; otherwise nothing is sent that was not asked for.
     pub known: bool,
-    /// Images may be sent; otherwise a note stands in their place.
+    /// Images may be sent; otherwise a note replaces them.
     pub images: bool,
     /// PDF documents may be sent.
     pub pdf: bool,
@@ -200,7 +200,7 @@ pub(super) fn tool_name(name: &str) -> String {
     if name.is_empty() { "unnamed".to_string() } else { name }
 }
 
-/// The body: `messages` stands last, so that a longer conversation begins with the bytes of the shorter.
+/// The body: `messages` comes last, so that a longer conversation starts with the bytes of the shorter one.
 pub(super) fn body(mut head: serde_json::Map<String, Value>, messages_field: &str, messages: Vec<Value>) -> Vec<u8> {
     head.insert(messages_field.to_string(), Value::Array(messages));
     serde_json::to_vec(&Value::Object(head)).expect("a JSON value is JSON")

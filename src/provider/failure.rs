@@ -119,7 +119,7 @@ impl Failure {
             return Error::ContextTooLong { tokens: self.tokens.or(tokens), limit: self.limit.or(limit) };
         }
         if kind("insufficient_quota") || kind("billing_error") || status == 402 {
-            let hint = "check the plan and the balance of this account".to_string();
+            let hint = "check the plan and balance of this account".to_string();
             return Error::Auth { status, message, hint };
         }
         if kind("api_key_invalid") || kind("invalid_api_key") || text.contains("api key not valid") {
@@ -513,11 +513,7 @@ mod tests {
             429,
             &[],
             &error("insufficient_quota"),
-            Error::Auth {
-                status: 429,
-                message: "m".into(),
-                hint: "check the plan and the balance of this account".into(),
-            },
+            Error::Auth { status: 429, message: "m".into(), hint: "check the plan and balance of this account".into() },
         );
         check(401, &[], &error("authentication_error"), Error::Auth { status: 401, message: "m".into(), hint: hint() });
         check(

@@ -97,7 +97,7 @@ fn build(way: &Way, connect: Duration) -> Result<reqwest::Client, Error> {
             let pem = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
             let roots = reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| unusable(error.to_string()))?;
             if roots.is_empty() {
-                return Err(unusable("it holds no certificate".to_string()));
+                return Err(unusable("it contains no certificate".to_string()));
             }
             roots
         }
@@ -114,7 +114,7 @@ fn build(way: &Way, connect: Duration) -> Result<reqwest::Client, Error> {
     };
     if way.plain {
         let built = builder().tls_certs_only(extra).build();
-        return built.map_err(|error| Error::Other(format!("no HTTP client: {}", chain(&error))));
+        return built.map_err(|error| Error::Other(format!("cannot set up the HTTP client: {}", chain(&error))));
     }
     builder().tls_certs_merge(extra.clone()).build().or_else(|_| {
         // A machine without a bundle of roots of its own.
@@ -123,7 +123,7 @@ fn build(way: &Way, connect: Duration) -> Result<reqwest::Client, Error> {
         builder()
             .tls_certs_only(roots)
             .build()
-            .map_err(|error| Error::Other(format!("no HTTP client: {}", chain(&error))))
+            .map_err(|error| Error::Other(format!("cannot set up the HTTP client: {}", chain(&error))))
     })
 }
 
@@ -236,7 +236,7 @@ impl Shared {
 
     async fn post(&self, encoded: Encoded, accept: &str, secret: Option<&Secret>) -> Result<reqwest::Response, Error> {
         let url = address(&self.settings.base_url, encoded.version, &encoded.path, encoded.query)
-            .ok_or_else(|| Error::Other(format!("base_url of provider {} is not an http address", self.name)))?;
+            .ok_or_else(|| Error::Other(format!("base_url of provider {} is not an HTTP URL", self.name)))?;
         let own_key = ["authorization", "x-api-key", "x-goog-api-key"]
             .iter()
             .any(|name| self.settings.headers.keys().any(|header| header.eq_ignore_ascii_case(name)));
@@ -252,7 +252,7 @@ impl Shared {
             let (name, value) = self.codec.key_header(secret.expose());
             let mut value = reqwest::header::HeaderValue::from_str(&value).map_err(|_| Error::NoKey {
                 provider: self.name.clone(),
-                hint: format!("the key holds characters that no header can: {}", self.key.hint()),
+                hint: format!("the key contains characters that a header cannot: {}", self.key.hint()),
             })?;
             value.set_sensitive(true);
             post = post.header(name, value);
@@ -293,7 +293,7 @@ impl Shared {
         }
         match serde_json::from_slice::<serde_json::Value>(body) {
             Ok(value) if super::failure::Failure::find(&value).is_some() => self.codec.classify(status, headers, body),
-            Ok(_) => malformed(self.codec.name(), "it answered with one JSON document instead of a stream of events"),
+            Ok(_) => malformed(self.codec.name(), "it answered with one JSON document instead of an event stream"),
             Err(_) => malformed(
                 self.codec.name(),
                 format!("it answered with {}", if kind.is_empty() { "text" } else { kind }),

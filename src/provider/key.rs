@@ -93,7 +93,7 @@ impl Key {
         Key { value: Secret::new(text), ..Key::default() }
     }
 
-    /// Reads the key, running the command if need be. None: there is none.
+    /// Reads the key, running the command if needed. `None` if no key is configured.
     ///
     /// # Errors
     /// `NoKey` when the command fails or the credentials file is unusable; it is tried again at the next call.
@@ -136,7 +136,7 @@ impl Key {
                 None => format!("set {variable}"),
             },
             (None, None) if self.provider.is_empty() => "check the key".to_string(),
-            (None, None) => format!("name a variable in providers.{}.api_key_env", self.provider),
+            (None, None) => format!("set providers.{}.api_key_env to the name of a variable", self.provider),
         }
     }
 }
@@ -148,14 +148,14 @@ async fn run(command: &str) -> Result<Secret, String> {
     let ran = run_captured(line, &[], COMMAND, OUTPUT).await;
     let ran = ran.map_err(|error| format!("api_key_command cannot be run: {error}"))?;
     if ran.timed_out {
-        return Err(format!("api_key_command did not end within {} seconds", COMMAND.as_secs()));
+        return Err(format!("api_key_command did not finish within {} seconds", COMMAND.as_secs()));
     }
     if ran.code != Some(0) {
         let how = ran.code.map_or_else(|| "by a signal".to_owned(), |code| format!("exit status: {code}"));
         return Err(format!("api_key_command failed ({how}): {}", clip(&String::from_utf8_lossy(&ran.stderr))));
     }
     if ran.truncated {
-        return Err(format!("api_key_command printed more than {OUTPUT} bytes: print the key alone"));
+        return Err(format!("api_key_command printed more than {OUTPUT} bytes: print only the key"));
     }
     Secret::new(&String::from_utf8_lossy(&ran.stdout)).ok_or_else(|| "api_key_command printed nothing".to_string())
 }
@@ -164,10 +164,10 @@ fn from_file(path: &Path, provider: &str) -> Result<Option<Secret>, String> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(format!("{} cannot be read: {error}", path.display())),
+        Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
     };
     if others_may_read(path) {
-        return Err(format!("others may read {}: chmod 600 {}", path.display(), path.display()));
+        return Err(format!("{} is readable by others: run chmod 600 {}", path.display(), path.display()));
     }
     // The parser's own message would quote the line, and with it the key.
     let table: toml::Table = text.parse().map_err(|_| format!("{} is not valid TOML", path.display()))?;

@@ -43,7 +43,7 @@ impl Offline {
         match &self.mind {
             Mind::Script(script) => script
                 .lock()
-                .map_err(|_| Error::Other("the script was left in the middle of a step".into()))?
+                .map_err(|_| Error::Other("the script ended in the middle of a step".into()))?
                 .next(request)
                 .map_err(Error::Other),
             Mind::Assistant(reply) => Ok(Step::of(reply(request))),
@@ -71,7 +71,7 @@ impl Provider for Offline {
         // A small buffer, so that a reader that is gone stops the playing at once.
         let (send, receive) = mpsc::channel(64);
         tokio::spawn(async move {
-            // A closed channel means that nobody listens any more; then there is nothing left to do.
+            // A closed channel means that nobody listens anymore; then there is nothing left to do.
             let _ = play(step, &request, &send).await;
         });
         bounded(stream::unfold(receive, |mut receive| async { Some((receive.recv().await?, receive)) }))
@@ -218,6 +218,6 @@ mod tests {
             ]
         );
         assert_eq!(trace(&offline, "x").await, [r#"Ok(Start { model: "scripted" })"#, "Err(EndedEarly)"]);
-        assert_eq!(trace(&offline, "x").await, [r#"Err(Other("the script has no further reply for main"))"#]);
+        assert_eq!(trace(&offline, "x").await, [r#"Err(Other("the script has no more replies for main"))"#]);
     }
 }

@@ -10,7 +10,7 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The `event` field; empty when there was none.
+    /// The `event` field; empty if it is missing.
     pub name: String,
     /// The `data` lines, joined by newlines; never empty.
     pub data: String,
@@ -67,7 +67,7 @@ impl Parser {
         self.within_cap()
     }
 
-    /// Ends the stream: what stood there without its blank line. It may be cut short, so the caller has to check that it
+    /// Ends the stream: what is left without its blank line. It may be cut short, so the caller has to check that it
     /// is whole before believing it.
     pub fn finish(mut self) -> Option<Event> {
         let mut out = Vec::new();

@@ -1,6 +1,6 @@
 //! Draws what fills the window: its parts, its marks, and what compaction did so far.
 //!
-//! Nothing is wider than 36 columns inside the drawing, so that it stands whole on the narrowest screen.
+//! Nothing is wider than 36 columns inside the drawing, so that it fits the narrowest screen.
 
 use std::fmt::Write;
 
@@ -41,7 +41,7 @@ impl Window {
                 let percent = percent(self.used, window);
                 format!("`{}`: {} of {} tokens ({percent}%)", self.model, short(self.used), short(window))
             }
-            None => format!("`{}`: {} tokens; the size of its window is not known", self.model, short(self.used)),
+            None => format!("`{}`: {} tokens; its window size is unknown", self.model, short(self.used)),
         };
         text.push_str("\n\n```\n");
         if let Some(window) = self.tokens {
@@ -137,7 +137,7 @@ impl Window {
             return;
         }
         let tokens: u64 = self.duplicates.iter().map(|duplicate| duplicate.tokens).sum();
-        let _ = write!(text, "\n\nFiles that were read more than once take about {} tokens too many:\n", short(tokens));
+        let _ = write!(text, "\n\nFiles that were read more than once waste about {} tokens:\n", short(tokens));
         let mut worst: Vec<&Duplicate> = self.duplicates.iter().collect();
         worst.sort_by(|a, b| b.tokens.cmp(&a.tokens).then_with(|| a.path.cmp(&b.path)));
         for Duplicate { path, times, tokens } in worst.iter().take(WASTEFUL) {
@@ -153,7 +153,7 @@ impl Window {
         text.push_str("\n\nCompactions of this session, the newest first:\n");
         for done in self.compactions.iter().rev().take(LISTED) {
             let who = match done.trigger {
-                Trigger::Manual => "asked for",
+                Trigger::Manual => "on request",
                 Trigger::Auto => "automatic",
                 Trigger::Plan => "with a plan",
             };
@@ -233,9 +233,9 @@ mod tests {
           prompts       1.5k   0%
           tool results   42k  21%
         free            120k  60%  █████▌
-        for the answer   20k  10%  █
+        reserved         20k  10%  █
 
-        w warning from  147k
+        w warning at    147k
         c compacted at  167k
         f full at       177k
         ```
@@ -270,19 +270,19 @@ mod tests {
           prompts        218   2%
           tool results  6.3k  77%
         free               0   0%
-        for the answer  2.0k  25%  ██▎
+        reserved        2.0k  25%  ██▎
 
-        w warning from  3.1k
+        w warning at    3.1k
         f full at       4.6k
         automatic compaction is off
         ```
 
-        Compactions of this session, the newest first:
+        Compactions in this session, newest first:
 
         - 2026-01-02 03:04 UTC: session memory, automatic, 170k → 21k tokens
-        - 2026-01-02 03:04 UTC: full, asked for, 170k → 21k tokens, undone
+        - 2026-01-02 03:04 UTC: full, on request, 170k → 21k tokens, undone
         =====
-        `a/b`: 60k tokens; the size of its window is not known
+        `a/b`: 60k tokens; its window size is unknown
 
         ```
         system prompt   3.1k   5%  ▌
@@ -293,7 +293,7 @@ mod tests {
         12 messages, compacted at 50
         ```
 
-        Files that were read more than once take about 9.4k tokens too many:
+        Files that were read more than once waste about 9.4k tokens:
 
         - `src/b.rs`: 4 times, 9.0k
         - `a.rs`: 2 times, 400

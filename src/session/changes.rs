@@ -1,4 +1,4 @@
-//! Which file changes of a session stand, and which were taken back: a pure fold over its entries.
+//! Which file changes of a session are in effect, and which were undone: a pure fold over its entries.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::entry::{EntryKind, Replaced, Restore, Seq, Version};
 use crate::message::{BlobId, Kind, Role};
 
-/// What we made of a file until somebody else changed it, too; the next change of ours is a new one then.
+/// What we made of a file until someone else changed it too; our next change is a new one then.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Change {
     pub(super) path: PathBuf,
@@ -15,9 +15,9 @@ pub(super) struct Change {
     /// Everything that we meant to leave there. The last one counts, unless the program was killed, or failed, before it
     /// was written.
     pub(super) left: Vec<Version>,
-    /// The last of them may be half written: nobody said that it was settled.
+    /// The last of them may be half written: it was never settled.
     pub(super) open: bool,
-    /// What stood there once hooks had seen it: not ours for certain.
+    /// The content after hooks had seen it: not certainly ours.
     pub(super) touched: Option<BlobId>,
 }
 
@@ -36,17 +36,17 @@ impl Change {
 /// prompt keeps what came before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Unit {
-    /// The prompt, or where there is none the start of the turn.
+    /// The prompt, or the start of the turn.
     start: Seq,
     turn: u64,
-    /// A file stands here once for each time that somebody else changed it in between.
+    /// A file is listed once for each time that someone else changed it in between.
     files: Vec<Change>,
 }
 
-/// One undo or rewind that a redo can bring forth again.
+/// One undo or rewind that can be redone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Undone {
-    /// What it took back.
+    /// What it undid.
     units: Vec<Unit>,
     files: Vec<Replaced>,
 }
@@ -72,10 +72,10 @@ impl Undone {
     }
 }
 
-/// In the place of an entry: nothing more is taken back than the last undo or redo did.
+/// In place of an entry: nothing more is undone than the last undo or redo did.
 pub(super) const AGAIN: Seq = Seq::MAX;
 
-/// What is to become of one file: the changes to be taken back, the last one first.
+/// What happens to one file: the changes to undo, the last one first.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
     pub(super) path: PathBuf,
@@ -85,7 +85,7 @@ pub(super) struct Step {
 /// All steps of one undo, redo or rewind.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Plan {
-    /// Changes from this entry on are taken back once it is done.
+    /// Changes from this entry on are undone once it is done.
     pub(super) to: Seq,
     pub(super) steps: Vec<Step>,
     /// Entries of commands that ran meanwhile.
@@ -101,13 +101,13 @@ pub(super) struct Temporary {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Changes {
-    /// What stands, in the order of their starts.
+    /// What is in effect, in the order of their starts.
     units: Vec<Unit>,
-    /// The last one was taken back last.
+    /// The last one was undone last.
     undone: Vec<Undone>,
     /// The last undo, redo or rewind, while no change came after it.
     last: Option<(Restore, Vec<Replaced>)>,
-    /// Files of the last undo, redo or rewind that may be half written: nobody said that they were settled.
+    /// Files of the last undo, redo or rewind that may be half written: they were never settled.
     open: Vec<PathBuf>,
     /// Start and turn of the unit that the next change belongs to.
     start: Seq,
@@ -189,7 +189,7 @@ impl Changes {
                 if !files.is_empty() {
                     self.open = files.iter().map(|file| file.path.clone()).collect();
                 }
-                // A change after this one is a change of its own, also within the same turn.
+                // A change after this one is separate, even within the same turn.
                 self.start = self.start.max(seq);
             }
             // What cannot be read leaves what is known.
@@ -203,7 +203,7 @@ impl Changes {
         }
     }
 
-    /// What the last undo did not do to these files stands as before.
+    /// What the last undo did not do to these files is in effect as before.
     fn keep(&mut self, paths: &[PathBuf]) {
         if let Some(last) = self.undone.pop() {
             let (kept, undone) = last.part(paths);
@@ -212,7 +212,7 @@ impl Changes {
         }
     }
 
-    /// What was undone last stands again, but for these files: they are left to the next redo.
+    /// What was undone last is in effect again, except for these files: they are left to the next redo.
     fn bring_forth(&mut self, refused: &[PathBuf]) {
         if let Some(last) = self.undone.pop() {
             let (left, forth) = last.part(refused);
@@ -231,7 +231,7 @@ impl Changes {
         }
     }
 
-    /// A prompt stands at `seq`.
+    /// There is a prompt at `seq`.
     pub(super) fn prompt(&mut self, seq: Seq) {
         self.start = seq;
     }
@@ -247,12 +247,12 @@ impl Changes {
         &self.temporaries
     }
 
-    /// True when files changed between two entries and the change stands.
+    /// True if files changed between two entries and the change is in effect.
     pub(super) fn any_between(&self, from: Seq, until: Seq) -> bool {
         self.units.iter().any(|unit| (from..until).contains(&unit.start))
     }
 
-    /// Takes the last turn back that changed files. None: there is none.
+    /// Undoes the last turn that changed files, if there is one.
     pub(super) fn undo(&self) -> Option<Plan> {
         let turn = self.units.last()?.turn;
         let first = self.units.iter().rposition(|unit| unit.turn != turn).map_or(0, |last| last + 1);
@@ -268,7 +268,7 @@ impl Changes {
         (!steps.is_empty()).then_some(Plan { to: AGAIN, steps, commands: Vec::new() })
     }
 
-    /// Takes the last undo or rewind back. None: there is none.
+    /// Undoes the last undo or rewind, if there is one.
     pub(super) fn redo(&self) -> Option<Plan> {
         let undone = self.undone.last()?;
         let to = undone.units.last().map_or(0, |unit| unit.start + 1);
@@ -295,7 +295,7 @@ impl Changes {
         Plan { to, steps, commands }
     }
 
-    /// Every file whose change stands, as it was before the first of them.
+    /// Every file with a change in effect, as it was before the first of them.
     pub(super) fn firsts(&self) -> Vec<(&Path, &Version)> {
         let mut files: Vec<(&Path, &Version)> = Vec::new();
         for change in self.units.iter().flat_map(|unit| &unit.files) {

@@ -48,7 +48,7 @@ pub struct Context {
 #[derive(Debug, Clone, PartialEq)]
 struct Item {
     seq: Seq,
-    /// As it stands in the log.
+    /// As it is in the log.
     original: Arc<Message>,
     /// As the model sees it.
     shown: Arc<Message>,
@@ -78,7 +78,7 @@ struct Change {
 }
 
 impl Item {
-    /// Puts another block in the place of one that weighs `gone`. Blocks of the original stay its own; of those beside it there are copies.
+    /// Replaces a block that weighs `gone`. Blocks of the original stay its own; those next to it are copied.
     fn put(&mut self, at: usize, block: Block, gone: Load) -> Change {
         let change = Change { gone, come: tokens::load_of(&block) };
         if let Some(own) = Arc::get_mut(&mut self.shown) {
@@ -391,7 +391,7 @@ impl Context {
             }
             Effect::Cwd { path } => self.cwd.clone_from(path),
             Effect::Todos { items } => self.todos.clone_from(items),
-            // Whoever reminds the model looks through the messages.
+            // Reminders look through the messages.
             Effect::Plan { .. } | Effect::Skills { .. } => {}
             Effect::Memory { files, because } => self.memory.add(self.items.len(), files, because.as_ref()),
         }
@@ -634,7 +634,7 @@ mod tests {
         let long = "日本語日本語";
         check(
             &[prompt(long), clip(0, 0), clip(0, 1), clip(9, 0)],
-            &["u: 日\n[12 bytes left out; all of it is in /f]\n語"],
+            &["u: 日\n[12 bytes left out; the full text is in /f]\n語"],
         );
         check(&[prompt("short"), clip(0, 0)], &["u: short"]);
         check(

@@ -64,7 +64,7 @@ pub enum EntryKind {
         #[serde(default)]
         usage: Usage,
     },
-    /// A file's content before the first change of this turn. `blob` is none when it did not exist.
+    /// A file's content before the first change of this turn; no `blob` if it did not exist.
     FileBefore {
         path: PathBuf,
         blob: Option<BlobId>,
@@ -72,7 +72,7 @@ pub enum EntryKind {
         mode: Option<u32>,
     },
     /// A file's content after a change of ours, written before the change is made: whether it was, the file tells.
-    /// `blob` is none when it is removed.
+    /// No `blob` if it is removed.
     FileAfter {
         path: PathBuf,
         blob: Option<BlobId>,
@@ -87,12 +87,12 @@ pub enum EntryKind {
     FilesSettled {
         paths: Vec<PathBuf>,
     },
-    /// What stood in a file once hooks had seen our change of it. They made it, or somebody who saved meanwhile.
+    /// A file's content after hooks had seen our change of it. They made it, or someone who saved meanwhile.
     FileTouched {
         path: PathBuf,
         blob: Option<BlobId>,
     },
-    /// Files are put back as they stood before entry `to`, by undo or rewind, or forward again by redo. Written before
+    /// Files are restored as they were before entry `to`, by undo or rewind, or forward again by redo. Written before
     /// it is done.
     FilesRestored {
         to: Seq,
@@ -103,7 +103,7 @@ pub enum EntryKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         refused: Vec<PathBuf>,
     },
-    /// What stands of all file changes before it, in the place of entries that were lost.
+    /// What is in effect of all file changes before it, in place of entries that were lost.
     FilesKnown {
         changes: serde_json::Value,
     },
@@ -137,7 +137,7 @@ pub enum EntryKind {
         #[serde(rename = "boundary")]
         seq: Seq,
     },
-    /// Messages, read-file state and todos as they stood before entry `to`.
+    /// Messages, read-file state and todos as they were before entry `to`.
     Rewind {
         to: Seq,
     },
@@ -149,7 +149,7 @@ pub enum EntryKind {
     },
     ModelChanged {
         model: String,
-        /// Only for the run of a skill: a session that crashed in it goes on with the model before.
+        /// Only for the run of a skill: a session that crashed in it continues with the model before.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         borrowed: bool,
     },
@@ -199,7 +199,7 @@ pub enum EntryKind {
     },
     /// Something that waited for a word was decided.
     Decided(Decided),
-    /// This log is that of a sub-agent; it stands there once, before its first prompt.
+    /// This log is a sub-agent's; written once, before its first prompt.
     AgentStarted {
         agent: String,
         description: String,
@@ -246,9 +246,9 @@ pub enum Restore {
     Rewind,
 }
 
-/// What is said of a command that no undo takes back.
+/// What is said about a command that undo cannot revert.
 pub fn not_undone(command: &str) -> String {
-    format!("not undone, since a command did it: {command}")
+    format!("not undone, because a command did it: {command}")
 }
 
 impl Restore {
@@ -301,7 +301,7 @@ pub struct Boundary {
     pub receipt: Receipt,
 }
 
-/// Results that keep their place with a stub, and what stands behind the last of them.
+/// Results that keep their place with a stub, and what follows the last of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Archived {
     pub calls: Vec<CallId>,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another process writes this session.
-    #[error("session {session} is open in another process; fork it, or open it to read only")]
+    #[error("session {session} is open in another process: fork it, or open it read-only")]
     Locked { session: String },
     /// No room: a full disk, a quota or a limit on the file's size. Nothing of the entry is in the log.
     #[error("cannot write {}: {source}; free some space or raise the file-size limit, then send the prompt again", path.display())]
@@ -15,19 +15,19 @@ pub enum Error {
     #[error("cannot {action} {}: {source}; check that it exists and belongs to you, or choose another home with COCODE_HOME", path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
     /// The session was opened to read only.
-    #[error("this session is open to read only; fork it to go on")]
+    #[error("this session is open read-only: fork it to continue")]
     ReadOnly,
     /// The folder holds no session, or its first entry cannot be read.
-    #[error("{} is no session: its first entry cannot be read", path.display())]
+    #[error("{} is not a session: its first entry cannot be read", path.display())]
     NotASession { path: PathBuf },
-    #[error("no session matches \u{201c}{query}\u{201d}; `--resume` without a value lists them")]
+    #[error("no session matches \u{201c}{query}\u{201d}; `--resume` without a value lists all sessions")]
     NotFound { query: String },
-    #[error("\u{201c}{query}\u{201d} matches {} sessions: {}; give more of the id", ids.len(), ids.join(", "))]
+    #[error("\u{201c}{query}\u{201d} matches {} sessions: {}; use a longer part of the id", ids.len(), ids.join(", "))]
     Ambiguous { query: String, ids: Vec<String> },
     /// Nothing is left to undo or redo.
     #[error("nothing to {0}")]
     Nothing(&'static str),
-    #[error("there is no message {to} to go back to")]
+    #[error("no message {to} to go back to")]
     NoSuchMessage { to: u64 },
 }
 

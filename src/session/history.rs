@@ -12,7 +12,7 @@ use crate::stdx::fs::{private_dir, replace_private};
 /// Size at which the file is halved, in bytes.
 const FULL: u64 = 4 << 20;
 
-/// Longest prompt that is kept, in bytes: a pasted log is no history.
+/// Longest prompt that is kept, in bytes: a pasted log is not worth keeping.
 const LONGEST: usize = 64 << 10;
 
 /// Where prompts are remembered.
@@ -57,7 +57,7 @@ impl History {
     /// Remembers a prompt. Blank and huge ones, and the last one again, are not.
     ///
     /// # Errors
-    /// What the file system says; the prompt itself goes on without.
+    /// What the file system says; the prompt itself is sent anyway.
     pub fn append(&mut self, project: &Path, text: &str) -> Result<(), Error> {
         let same = self.last.as_ref().is_some_and(|(folder, last)| folder == project && last == text);
         if same || text.trim().is_empty() || text.len() > LONGEST {

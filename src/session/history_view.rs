@@ -18,7 +18,7 @@ use crate::protocol::{Earlier, HistoryItem, Part};
 pub struct PromptRow {
     pub seq: Seq,
     pub text: String,
-    /// Files changed between this prompt and the next, and the change stands.
+    /// Files changed between this prompt and the next, and the change is in effect.
     pub changed_files: bool,
 }
 
@@ -47,7 +47,7 @@ impl Session {
         Ok(prompts)
     }
 
-    /// The prompt at `seq`, if one that counts stands there.
+    /// The prompt at `seq`, if one that counts is there.
     pub(super) fn prompt_at(&self, seq: Seq) -> Result<Option<String>, Error> {
         let lines = self.unpacked();
         let found = self.timeline.back().map(|index| lines[index]).find(|line| line.seq == seq);
@@ -181,16 +181,16 @@ impl Screen {
             }
             EntryKind::ReplyDiscarded { reason } => {
                 self.flush();
-                self.note(format!("The answer above was discarded and asked again: {reason}"));
+                self.note(format!("Discarded the answer above and retried: {reason}"));
             }
             EntryKind::TurnStarted | EntryKind::TurnEnded { .. } => self.flush(),
             EntryKind::FilesRestored { files, .. } if files.is_empty() => {}
             EntryKind::FilesRestored { how, files, .. } => {
                 let files: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
                 let verb = match how {
-                    Restore::Undo => "Took back the changes of",
-                    Restore::Redo => "Made the changes again of",
-                    Restore::Rewind => "Went back: restored",
+                    Restore::Undo => "Undid the changes of",
+                    Restore::Redo => "Redid the changes of",
+                    Restore::Rewind => "Rewound: restored",
                 };
                 self.note(format!("{verb} {}", files.join(", ")));
             }
@@ -198,30 +198,28 @@ impl Screen {
                 self.items.push(HistoryItem::Shell { command, output, code });
             }
             EntryKind::ToolResultsCleared { calls, .. } => {
-                self.note(format!("{} old tool results left the conversation", calls.len()));
+                self.note(format!("Cleared {} old tool results", calls.len()));
             }
             EntryKind::BlocksClipped { blocks } => {
-                self.note(format!("{} large blocks of the conversation were clipped", blocks.len()));
+                self.note(format!("Clipped {} large blocks of the conversation", blocks.len()));
             }
             EntryKind::ToolResultsArchived { calls, .. } => {
-                self.note(format!("{} old tool results were put behind a digest", calls.len()));
+                self.note(format!("Replaced {} old tool results with a digest", calls.len()));
             }
             EntryKind::CompactBoundary(boundary) => {
                 self.flush();
                 match boundary.trigger {
-                    Trigger::Plan => self.note("the conversation begins anew with the approved plan".to_owned()),
+                    Trigger::Plan => self.note("the conversation restarts with the approved plan".to_owned()),
                     Trigger::Manual | Trigger::Auto => {
                         let summary = boundary.summary.as_ref().map(|summary| summary.text()).unwrap_or_default();
                         self.items.push(HistoryItem::Compacted { receipt: boundary.receipt, summary });
                     }
                 }
             }
-            EntryKind::BoundaryUndone { .. } => self.note("A compaction was undone".to_owned()),
+            EntryKind::BoundaryUndone { .. } => self.note("Compaction undone".to_owned()),
             EntryKind::Rewind { .. } => {
                 self.flush();
-                self.note(
-                    "The conversation went back to before an earlier prompt; what followed it has left".to_owned(),
-                );
+                self.note("Rewound the conversation to before an earlier prompt".to_owned());
             }
             EntryKind::Decided(decided) => self.note(decided.to_string()),
             EntryKind::Header(_)

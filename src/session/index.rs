@@ -49,8 +49,8 @@ struct Seen {
     summary: Option<Summary>,
 }
 
-/// Lists the sessions of a home, the last changed first; with `cwd` only those that were started there. Folders that are no
-/// sessions, and sessions without a prompt, are left out.
+/// Lists the sessions of a home, the last changed first; with `cwd` only those that were started there. Other folders,
+/// and sessions without a prompt, are left out.
 ///
 /// # Errors
 /// What the file system says about the home itself; one that does not exist has no sessions.
@@ -187,7 +187,7 @@ fn remove_plans(folder: &Path, slug: &str, old: impl Fn(fs::Metadata) -> bool) {
         let name = entry.file_name();
         let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".md")) else { continue };
         let own = name.strip_prefix(slug).is_some_and(|rest| rest.is_empty() || rest.starts_with("-agent-"));
-        // Of the entry itself: a link is no plan of ours.
+        // Of the entry itself: a link is not a plan of ours.
         if own && entry.metadata().is_ok_and(|meta| meta.is_file() && old(meta)) {
             // One that cannot be removed does no harm.
             let _ = fs::remove_file(entry.path());

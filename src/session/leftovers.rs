@@ -14,7 +14,7 @@ impl Session {
         let left = self.changes.temporaries().iter().filter(|temporary| !self.remove_leftover(temporary));
         let told = |temporary: &Temporary| {
             format!(
-                "{} holds what somebody saved while the program was killed; it was left there",
+                "{} contains what someone saved while cocode was being killed; it was left there",
                 temporary.path.display()
             )
         };

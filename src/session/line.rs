@@ -86,7 +86,7 @@ struct Envelope<'a> {
     id: &'a str,
     ts: &'a str,
     kind: &'a str,
-    /// What stands after the value of `kind`, up to the end of the line.
+    /// What follows the value of `kind`, up to the end of the line.
     rest: &'a [u8],
 }
 

@@ -96,16 +96,22 @@ impl Loaded {
         let Scan { torn, damaged, newer, .. } = self.scan;
         let mut notices = Vec::new();
         if torn > 0 {
-            notices.push(format!("the last line of the session's log was cut off ({torn} bytes) and is left out"));
+            notices.push(format!("the last line of the session's log was cut off ({torn} bytes) and is ignored"));
         }
         if damaged > 0 {
-            notices.push(format!("{damaged} damaged lines of the session's log are skipped"));
+            notices.push(format!(
+                "skipped {damaged} damaged {} of the session's log",
+                if damaged == 1 { "line" } else { "lines" }
+            ));
         }
         if newer > 0 {
-            notices.push(format!("{newer} entries come from a newer version; what is unknown here has no effect"));
+            notices.push(format!(
+                "{newer} {} from a newer version; anything unknown to this version is ignored",
+                if newer == 1 { "entry is" } else { "entries are" }
+            ));
         }
         if self.facts.header.is_none() {
-            notices.push("the session's first entry is damaged: its folder is not known".to_owned());
+            notices.push("the session's first entry is damaged: its folder is unknown".to_owned());
         }
         notices
     }
@@ -247,7 +253,7 @@ fn carries(line: &[u8]) -> bool {
     EFFECT.as_ref().is_none_or(|effect| effect.is_match(line))
 }
 
-/// The number after the highest call of an entry; 1 when there is none.
+/// The number after the highest call of an entry, or 1.
 pub(super) fn next_call(kind: &EntryKind) -> u64 {
     let EntryKind::Message { message } = kind else { return 1 };
     let number = |id: &CallId| id.as_str().strip_prefix("call_").and_then(|number| number.parse::<u64>().ok());
@@ -267,7 +273,7 @@ fn next_call_in(line: &[u8]) -> u64 {
     numbers.filter(|number| *number < MAX_CALL).max().map_or(1, |number| number + 1)
 }
 
-/// The usage of a reply, without parsing its blocks: it stands at the end of the line.
+/// The usage of a reply, without parsing its blocks: it is at the end of the line.
 fn usage_of(line: &[u8]) -> Option<Usage> {
     const NAME: &[u8] = b"\"usage\":{";
     let tail = &line[line.len().saturating_sub(600)..];

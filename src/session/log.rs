@@ -20,7 +20,7 @@ pub(super) fn is_main(log: &Path) -> bool {
     log.file_name().is_some_and(|name| name == FILE)
 }
 
-/// Where one whole line stands.
+/// The position of one whole line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) offset: u64,
@@ -41,7 +41,7 @@ pub(super) struct Scan {
     pub(super) unterminated: bool,
     /// Bytes of a last line that was cut off in the middle.
     pub(super) torn: u64,
-    /// Lines that could not be read, and lines that stood twice.
+    /// Lines that could not be read, and duplicates.
     pub(super) damaged: u64,
     /// Lines that a newer version wrote.
     pub(super) newer: u64,
@@ -57,7 +57,7 @@ pub(super) fn scan(file: &File, visit: impl FnMut(Line, &[u8])) -> io::Result<Sc
     scan_after(file, Scan::default(), visit)
 }
 
-/// As `scan`, from where an earlier one ended; its counts go on.
+/// As `scan`, from where an earlier one ended; its counts continue.
 ///
 /// # Errors
 /// What the file system says.
@@ -242,10 +242,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes the log once more, with these bytes. What stands in its place is kept beside it.
+    /// Creates the log once more, with these bytes. What is in its place is kept next to it.
     ///
     /// # Errors
-    /// `Locked` when another process writes what stands there; otherwise what the file system says. The open file stays
+    /// `Locked` if another process writes the file that is there; otherwise what the file system says. The open file stays
     /// the log then.
     pub(super) fn write_anew(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let failed = |error| Error::write(&self.path, error);

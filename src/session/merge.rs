@@ -8,7 +8,7 @@ use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 /// How long the search for the shortest difference may take; what is found then is right, but longer.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What a file becomes when `base` was changed to `ours` and to `theirs`; each none where there is no file. None: the
+/// What a file becomes when `base` was changed to `ours` and to `theirs`; each `None` if there is no file. `None`: the
 /// changes meet, or touch, so that one of them would lose lines.
 pub(super) fn merge(base: Option<&[u8]>, ours: Option<&[u8]>, theirs: Option<&[u8]>) -> Option<Option<Vec<u8>>> {
     if ours == theirs || theirs == base {
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn changes_that_do_not_touch_come_together() {
-        /// `-` is no file, `!` that they meet.
+        /// `-`: no file; `!`: they meet.
         fn check(base: &str, ours: &str, theirs: &str, want: &str) {
             let file = |text: &'static str| (text != "-").then_some(text.as_bytes());
             let leak = |text: &str| file(String::leak(text.replace(' ', "\n")));
@@ -148,7 +148,7 @@ mod tests {
         check("a b c d e ", "b c d e ", "a b c d ", "b c d ");
         check("a b c ", "a B c ", "a B c ", "a B c ");
         check("a b c d ", "a B c D ", "a B c d ", "a B c D ");
-        // The same place, or side by side: somebody's lines would be lost, or their order guessed.
+        // The same place, or side by side: someone's lines would be lost, or their order guessed.
         check("a b c ", "a B c ", "a 2 c ", "!");
         check("a b c d ", "a B c d ", "a b C d ", "!");
         check("a b ", "a x b ", "a y b ", "!");

@@ -60,7 +60,7 @@ pub(super) fn is_due(lines: usize, saved: usize) -> bool {
     lines >= saved + WORTH.max(saved / 16)
 }
 
-/// Writes the index of a log. It is not forced to disk: half a file is none.
+/// Writes the index of a log. It is not forced to disk: half a file counts as missing.
 ///
 /// # Errors
 /// What the file system says.
@@ -230,7 +230,7 @@ mod tests {
         check(&log, "another last entry", false);
         fs::write(&log, String::from_utf8(text.clone()).unwrap().replace("four", "FOUR")).unwrap();
         check(&log, "the same length, changed later", false);
-        // Opening the session makes it anew.
+        // Opening the session rebuilds it.
         drop(Session::open(home.path(), &id, SystemTime::now).unwrap());
         check(&log, "rebuilt", true);
         fs::remove_file(&index).unwrap();

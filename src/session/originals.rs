@@ -13,7 +13,7 @@ pub struct First {
 }
 
 impl Session {
-    /// Every file whose change by a tool stands, in the order of the first changes.
+    /// Every file with a tool's change in effect, in the order of the first changes.
     pub fn first_versions(&self) -> Vec<First> {
         let first = |(path, version): (&std::path::Path, &super::entry::Version)| {
             let blob = version.blob.as_ref().map(|blob| self.store().blob(blob)).transpose();

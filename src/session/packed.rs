@@ -29,7 +29,7 @@ impl Cursor {
             Cursor { offset: line.offset.wrapping_add(line.len as u64).wrapping_add(1), seq: line.seq.wrapping_add(1) };
     }
 
-    /// Reads the next line, and whether its flag is set. None: that is no line.
+    /// Reads the next line, and whether its flag is set. `None`: that is not a line.
     pub(super) fn take(&mut self, bytes: &mut &[u8]) -> Option<(Line, bool)> {
         let (flags, rest) = bytes.split_first()?;
         *bytes = rest;
@@ -41,7 +41,7 @@ impl Cursor {
         Some((Line { offset, len, seq, tag, carries: flags & CARRIES != 0 }, flags & FLAG != 0))
     }
 
-    /// Where the next line starts if nothing stands between.
+    /// Where the next line starts if nothing is in between.
     pub(super) fn offset(self) -> u64 {
         self.offset
     }

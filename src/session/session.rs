@@ -66,7 +66,7 @@ impl Session {
         Session::begin_at(dir.join(FILE), Store::new(dir), header, clock)
     }
 
-    /// Begins a log at a place of its own.
+    /// Starts a log at its own place.
     pub(super) fn begin_at(log: PathBuf, store: Store, header: Header, clock: Clock) -> Session {
         let id = header.session.clone();
         let mut session = Session {
@@ -94,17 +94,17 @@ impl Session {
         session
     }
 
-    /// Opens a session to go on with it.
+    /// Opens a session to continue it.
     ///
     /// # Errors
-    /// `Locked` when another process writes it, `NotFound` for an id that is none, `NotASession` when no entry can be
+    /// `Locked` when another process writes it, `NotFound` for an invalid id, `NotASession` when no entry can be
     /// read; otherwise what the file system says.
     pub fn open(home: &Path, id: &str, clock: Clock) -> Result<Session, Error> {
         let log = log_of(home, id)?;
         Session::open_at(log, id, clock)
     }
 
-    /// Opens the log at a place of its own to go on with it.
+    /// Opens the log at its own place to continue it.
     pub(super) fn open_at(log: PathBuf, id: &str, clock: Clock) -> Result<Session, Error> {
         let writer = Writer::lock(log.clone(), id)?;
         Session::load(log, id, clock, Some(writer))
@@ -336,7 +336,7 @@ impl Session {
         Some(self.lines.get(self.timeline.live().boundary?)?.seq)
     }
 
-    /// An entry as the log has it; none where there is none, or it cannot be read. Reads one line.
+    /// An entry as the log has it; `None` if it does not exist or cannot be read. Reads one line.
     pub fn entry(&self, seq: Seq) -> Option<Entry> {
         let line = self.lines.find(seq)?;
         let mut bytes = Vec::new();
@@ -359,7 +359,7 @@ impl Session {
         Ok(context)
     }
 
-    /// Where every line stands, for what looks through all of them.
+    /// The position of every line, for callers that look through all of them.
     pub(super) fn unpacked(&self) -> Vec<Line> {
         self.lines.iter().collect()
     }
@@ -408,7 +408,7 @@ impl Session {
     }
 }
 
-/// The log of a session. An id that is no UUID names no session, nor does a path.
+/// The log of a session. An id that is not a UUID names no session, nor does a path.
 fn log_of(home: &Path, id: &str) -> Result<PathBuf, Error> {
     let found = Uuid::parse_str(id).ok().map(|uuid| uuid.to_string()).filter(|uuid| uuid == id);
     let log = found.map(|id| home.join(id).join(FILE)).filter(|log| log.is_file());

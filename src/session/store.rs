@@ -86,10 +86,10 @@ impl Store {
     /// Opens a new file for the output of a call. Our own call ids are plain names; anything else in one is refused.
     ///
     /// # Errors
-    /// What the file system says, or invalid input for an id that is no plain name.
+    /// What the file system says, or invalid input for an id that is not a plain name.
     pub fn spill(&self, call: &str, extension: &str) -> io::Result<(PathBuf, File)> {
         if call.is_empty() || !call.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-') {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "call id is no plain name"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "call id is not a plain name"));
         }
         private_dir(&self.dir.join("tool-results"))?;
         let path = self.spill_path(call, extension);

@@ -257,11 +257,11 @@ fn a_log_cut_at_any_byte_keeps_every_whole_line() {
     }
 }
 
-/// The log after it was opened: a torn line is still there until the next write, a missing newline is mended.
+/// The log after it was opened: a torn line is still there until the next write, a missing newline is added.
 fn session_prefix(bytes: &[u8], whole: usize, cut: usize) -> Vec<u8> {
-    let mended = bytes.get(cut) == Some(&b'\n');
+    let completed = bytes.get(cut) == Some(&b'\n');
     let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
-    if mended { lines[..whole].concat() } else { bytes[..cut].to_vec() }
+    if completed { lines[..whole].concat() } else { bytes[..cut].to_vec() }
 }
 
 #[test]
@@ -370,8 +370,8 @@ fn history_shows_all_and_says_what_left() {
         "8 ToolResult",
         "* compacted: summary",
         "12 Prompt",
-        "* The conversation went back to before an earlier prompt",
-        "* A compaction was undone",
+        "* Rewound the conversation to before an earlier prompt",
+        "* Compaction undone",
         "15 Reply",
     ];
     assert_eq!(show(read_history(&log).unwrap()), all);

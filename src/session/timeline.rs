@@ -1,6 +1,6 @@
 //! Which entries of a log count now. Rewind and undone boundaries change that; nothing else does.
 //!
-//! Every entry follows another one: mostly the one before it in the file, after a rewind the one that stood before its
+//! Every entry follows another one: mostly the one before it in the file, after a rewind the one that was before its
 //! target. The entries that count are found by following these links back from the last one.
 
 use std::collections::HashSet;
@@ -47,14 +47,14 @@ pub(super) struct Live {
 }
 
 impl Timeline {
-    /// Adds the next entry of the log. True when the projection must be folded anew.
+    /// Adds the next entry of the log. True if the projection must be folded from scratch.
     pub(super) fn push(&mut self, seq: Seq, kind: &EntryKind) -> bool {
         let index = self.len;
         let last = index.checked_sub(1).map(|last| self.node(last));
         let high = last.map_or(seq, |node| node.high.max(seq));
         let (step, head) = match kind {
             EntryKind::Rewind { to } => (Step::Plain, self.last_below(*to).and_then(|before| self.node(before).head)),
-            // A boundary cannot keep less than nothing of what stood before it.
+            // A boundary cannot keep less than nothing of what was before it.
             EntryKind::CompactBoundary(boundary) => {
                 (Step::Boundary { keep_from: boundary.keep_from.min(high) }, Some(index))
             }
@@ -102,7 +102,7 @@ impl Timeline {
         self.back_from(self.len)
     }
 
-    /// As `back`, for the log as it stood before entry `end`.
+    /// As `back`, for the log as it was before entry `end`.
     fn back_from(&self, end: usize) -> impl Iterator<Item = usize> {
         let head_before = |index: usize| index.checked_sub(1).and_then(|before| self.node(before).head);
         std::iter::successors(head_before(end), move |index| head_before(*index))

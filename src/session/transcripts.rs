@@ -71,10 +71,10 @@ impl Transcripts {
         Ok((id, session))
     }
 
-    /// Opens the log of an earlier sub-agent to go on with it.
+    /// Opens the log of an earlier sub-agent to continue it.
     ///
     /// # Errors
-    /// `NotFound` where there is none of this id, `Locked` while it runs; otherwise what the file system says.
+    /// `NotFound` if the id is unknown, `Locked` while it runs; otherwise what the file system says.
     pub fn resume(&self, id: &str) -> Result<Session, Error> {
         let log = log_of_agent(&self.dir, id);
         if number(id).is_none() || !log.is_file() {
@@ -88,7 +88,7 @@ impl Transcripts {
     /// Everything that can be shown of a sub-agent's log, oldest first; also while it runs.
     ///
     /// # Errors
-    /// `NotFound` where there is none of this id; otherwise what the file system says.
+    /// `NotFound` if the id is unknown; otherwise what the file system says.
     pub fn history(&self, id: &str) -> Result<Vec<HistoryItem>, Error> {
         if number(id).is_none() {
             return Err(Error::NotFound { query: id.to_owned() });

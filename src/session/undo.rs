@@ -1,4 +1,4 @@
-//! Takes file changes back and brings them forth again, without git: contents are blobs beside the log.
+//! Undoes and redoes file changes, without git: contents are blobs next to the log.
 
 use std::fs;
 use std::io;
@@ -18,10 +18,10 @@ use crate::stdx::replace::{self, Expected, Replacement, is_half_written};
 /// Largest file whose content is saved, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// Most commands that are named where there is nothing to undo.
+/// Most commands that are named if there is nothing to undo.
 const MOST_COMMANDS: usize = 10;
 
-/// In the place of a command that cannot be read any more.
+/// In the place of a command that cannot be read anymore.
 const LOST: &str = "(a command that the log no longer has)";
 
 /// Most characters of a prompt that names its turn.
@@ -31,7 +31,7 @@ const NAMED: usize = 50;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
     pub how: Restore,
-    /// The first line of the prompt whose changes an undo took back.
+    /// The first line of the prompt whose changes were undone.
     pub turn: Option<String>,
     /// Files that are as they were before, or again as they were after.
     pub restored: Vec<PathBuf>,
@@ -59,7 +59,7 @@ impl Session {
     /// between. Call it right before a tool changes `path`, which is the real one, links followed.
     ///
     /// # Errors
-    /// What the file system or the log says; the change must not go on then.
+    /// What the file system or the log says; the change must not continue then.
     pub fn before_change(&mut self, path: &Path) -> Result<(), Error> {
         let path = path.to_owned();
         links::still(&path).map_err(|error| Error::io("read", &path, error))?;
@@ -92,7 +92,7 @@ impl Session {
     /// itself tells whether it did. `temporary` exists beside it until then.
     ///
     /// # Errors
-    /// What the log says; the change must not go on then.
+    /// What the log says; the change must not continue then.
     pub fn will_change(&mut self, path: &Path, blob: BlobId, temporary: PathBuf) -> Result<(), Error> {
         let path = path.to_owned();
         if let Some(change) = self.changes.current(&path) {
@@ -102,7 +102,7 @@ impl Session {
         self.sync()
     }
 
-    /// Notes that what was announced for a file stands there, or that nothing of it was written.
+    /// Notes that what was announced for a file is there, or that nothing of it was written.
     ///
     /// # Errors
     /// What the log says.
@@ -110,14 +110,14 @@ impl Session {
         self.append(EntryKind::FilesSettled { paths: vec![path.to_owned()] }).map(drop)
     }
 
-    /// Notes what a file holds once hooks have seen a tool's change of it. Who wrote it cannot be known, so undo takes back
+    /// Notes what a file holds once hooks have seen a tool's change of it. Who wrote it cannot be known, so undo reverts
     /// only what loses nobody's words: a formatter's layout of our own lines.
     ///
     /// # Errors
     /// What the log says.
     pub fn after_hook(&mut self, path: &Path) -> Result<(), Error> {
         let path = path.to_owned();
-        // What cannot be read now is refused when it is to be taken back.
+        // What cannot be read now is refused when it is to be undone.
         if let Some(change) = self.changes.current(&path)
             && let Ok((version, bytes)) = version_of(&path)
             && version.blob != change.after().blob
@@ -135,16 +135,16 @@ impl Session {
     /// # Errors
     /// `Nothing` when no turn is left; otherwise what the log says, and no file was touched.
     pub fn undo(&mut self) -> Result<Restored, Error> {
-        let plan = self.changes.unfinished(false, stands).or_else(|| self.changes.undo());
+        let plan = self.changes.unfinished(false, in_effect).or_else(|| self.changes.undo());
         self.carry_out(Restore::Undo, plan.ok_or(Error::Nothing("undo"))?)
     }
 
     /// Takes the last `undo` or rewind back: its files are again exactly as they were before it.
     ///
     /// # Errors
-    /// `Nothing` when there are none, or a new change came after; otherwise what the log says.
+    /// `Nothing` if nothing was undone, or a new change came after; otherwise what the log says.
     pub fn redo(&mut self) -> Result<Restored, Error> {
-        let plan = self.changes.unfinished(true, stands).or_else(|| self.changes.redo());
+        let plan = self.changes.unfinished(true, in_effect).or_else(|| self.changes.redo());
         self.carry_out(Restore::Redo, plan.ok_or(Error::Nothing("redo"))?)
     }
 
@@ -157,7 +157,7 @@ impl Session {
     /// Goes back to before the prompt at `to`: files, conversation or both.
     ///
     /// # Errors
-    /// `NoSuchMessage` when no prompt that counts stands there; otherwise what the log says.
+    /// `NoSuchMessage` if no prompt that counts is there; otherwise what the log says.
     pub fn rewind(&mut self, to: Seq, what: RewindWhat) -> Result<Rewound, Error> {
         let prompt = self.prompt_at(to)?.ok_or(Error::NoSuchMessage { to })?;
         if self.read_only() {
@@ -214,14 +214,14 @@ impl Session {
         if !settled.is_empty() {
             self.append(EntryKind::FilesSettled { paths: settled })?;
         }
-        // The next redo tries those of a redo again without that, and so does what goes on after a kill.
+        // The next redo tries those of a redo again without that, and so does what continues after a kill.
         if !failed.is_empty() && how != Restore::Redo && plan.to != AGAIN {
             self.append(EntryKind::FilesRestored { to: AGAIN, how, files: Vec::new(), refused: failed })?;
         }
         Ok(done)
     }
 
-    /// How a prompt begins; none where no prompt stands.
+    /// How a prompt begins; `None` if no prompt is there.
     fn first_line(&self, prompt: Seq) -> Option<String> {
         let Some(EntryKind::Message { message }) = self.entry(prompt).map(|entry| entry.kind) else { return None };
         let text = message.text();
@@ -241,8 +241,8 @@ impl Session {
         entries.iter().map(|seq| line(seq).unwrap_or_else(|| LOST.to_owned())).collect()
     }
 
-    /// Works out what the file is to hold; none: it is already as it shall be. Saves what it holds now, so that the step
-    /// can be taken back.
+    /// Works out what the file is to hold; `None` if it already does. Saves what it holds now, so that the step can be
+    /// undone.
     fn prepare(&self, step: &Step) -> Result<Option<Ready>, String> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::Other => error.to_string(),
@@ -262,7 +262,7 @@ impl Session {
             }
             if !change.explains(hash.as_ref()) && !self.is_half(change, new.as_deref()) {
                 let left = change.after().blob.as_ref().map(|blob| self.saved(blob)).transpose();
-                let left = left.map_err(|error| format!("was changed since; {error}"))?;
+                let left = left.map_err(|error| format!("was changed since: {error}"))?;
                 let merged = merge(left.as_deref(), new.as_deref(), before.as_deref());
                 let ours = || {
                     hash.is_some() && hash == change.touched && {
@@ -285,9 +285,9 @@ impl Session {
             return Ok(None);
         }
         let save = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| self.store().put_blob(bytes)).transpose();
-        save(&old).map_err(|error| format!("was left as it is: what it holds now cannot be saved: {error}"))?;
+        save(&old).map_err(|error| format!("was left as it is: its current content cannot be saved: {error}"))?;
         let blob =
-            save(&new).map_err(|error| format!("was left as it is: what it is to hold cannot be saved: {error}"))?;
+            save(&new).map_err(|error| format!("was left as it is: its new content cannot be saved: {error}"))?;
         let replacement = Replacement::at(step.path.clone()).map_err(failed)?;
         let (path, temporary) = (step.path.clone(), replacement.temporary().to_owned());
         let file = Replaced { path, from, to: Version { blob, mode }, temporary };
@@ -323,8 +323,8 @@ impl Session {
 /// Why what somebody made of a file cannot be merged: we left `left`, it holds `found` and was to become `wanted`.
 fn apart(left: Option<&[u8]>, found: Option<&[u8]>, wanted: Option<&[u8]>) -> String {
     let text = match (left, found, wanted) {
-        (_, None, _) => "was deleted since; bring it back, then try again",
-        (None, _, _) => "was created since; move it away, then try again",
+        (_, None, _) => "was deleted since: restore it, then try again",
+        (None, _, _) => "was created since: move it away, then try again",
         (_, _, None) => "was changed since, and removing it would lose that change",
         (Some(left), Some(found), Some(wanted)) if [left, found, wanted].iter().any(|bytes| bytes.contains(&0)) => {
             "was changed since; binary files cannot be merged"
@@ -350,7 +350,7 @@ struct Ready {
 }
 
 /// Whether a file still holds what it was to lose.
-fn stands(file: &Replaced) -> bool {
+fn in_effect(file: &Replaced) -> bool {
     version_of(&file.path).is_ok_and(|(found, _)| found.blob == file.from.blob)
 }
 
@@ -540,7 +540,7 @@ mod tests {
         // The last one is already as it was before.
         let done = it.session.undo().unwrap();
         it.check(done, &[], &["a", "b"], &[], &["mine", "-", "-"]);
-        // Nothing was taken back, so nothing is made again.
+        // Nothing was undone, so nothing is redone.
         assert!(matches!(it.session.redo(), Err(Error::Nothing("redo"))));
         // A folder in its place; saved bytes that are gone or damaged.
         fs::create_dir(it.path("c")).unwrap();
@@ -568,7 +568,7 @@ mod tests {
             (Some("mine\n"), "was changed since at line 1, on or right next to what the agent changed"),
             (Some("a1\n# by hand\n"), "was changed since at line 2, on or right next to what the agent changed"),
             (Some("a\0"), "was changed since; binary files cannot be merged"),
-            (None, "was deleted since; "),
+            (None, "was deleted since: "),
         ] {
             let mut it = Fixture::new(&[("a", "a0\n")]);
             it.turn();
@@ -955,7 +955,7 @@ mod tests {
         fs::write(it.path("a"), "a1").unwrap();
         fs::write(replacement.temporary(), "mine").unwrap();
         resume(&mut it);
-        assert!(it.session.notices()[0].contains("holds what somebody saved"), "{:?}", it.session.notices());
+        assert!(it.session.notices()[0].contains("contains what someone saved"), "{:?}", it.session.notices());
         assert_eq!(fs::read_to_string(replacement.temporary()).unwrap(), "mine");
     }
 

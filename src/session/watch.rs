@@ -1,4 +1,4 @@
-//! Notices that the log of an open session was removed, replaced or cut, and writes it anew.
+//! Notices that the log of an open session was removed, replaced or truncated, and writes it again.
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
@@ -25,14 +25,14 @@ impl Session {
                 let bytes = writer.read_all()?;
                 writer.write_anew(&bytes)?;
                 vec![format!(
-                    "the session's log was removed or replaced while it was open; it was written again: {path}"
+                    "the session's log was removed or replaced while it was open, so it was written again: {path}"
                 )]
             }
             Place::Cut => {
                 let path = path.to_string();
                 self.rewrite()?;
                 vec![format!(
-                    "the session's log was cut while it was open; what the conversation still holds was written again: {path}"
+                    "the session's log was truncated while it was open; the rest of the conversation was written again: {path}"
                 )]
             }
         };
@@ -42,7 +42,7 @@ impl Session {
         let lost = lost.filter(|blob| !self.store.blob_path(blob).exists()).count();
         if lost > 0 {
             let files = if lost == 1 { "1 file" } else { &format!("{lost} files") };
-            told.push(format!("the earlier content of {files} went with it: those changes can no longer be undone"));
+            told.push(format!("the earlier content of {files} is lost: those changes can no longer be undone"));
         }
         self.sync()?;
         Ok(told)
@@ -53,7 +53,7 @@ impl Session {
         let failed = |error| Error::io("read", &self.log, error);
         let Some(writer) = self.writer.as_mut() else { return Err(Error::ReadOnly) };
         let mut bytes = writer.read_all()?;
-        // Of what was cut and written to again, only what stood there before counts.
+        // Of what was cut and written to again, only what was there before counts.
         let whole = self.lines.iter().take_while(|line| {
             let (from, until) = (line.offset as usize, line.offset as usize + line.len);
             bytes.get(until) == Some(&b'\n')
@@ -107,7 +107,7 @@ impl Writer {
         Ok(if same { Place::Same } else { Place::Lost })
     }
 
-    /// The bytes of the open file, which may have no name any more; at most those that were written.
+    /// The bytes of the open file, which may have no name anymore; at most those that were written.
     fn read_all(&self) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         let Some(mut file) = self.file() else { return Ok(bytes) };
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_went_is_written_anew() {
+    fn a_log_that_went_is_written_again() {
         let folder = |log: &Path| log.parent().unwrap().to_owned();
         check(|log| fs::remove_dir_all(folder(log)).unwrap(), "removed or replaced");
         check(|log| fs::rename(folder(log), folder(log).with_extension("aside")).unwrap(), "removed or replaced");
@@ -188,13 +188,13 @@ mod tests {
             "removed or replaced",
         );
         let cut = |log: &Path, len: u64| fs::File::options().write(true).open(log).unwrap().set_len(len).unwrap();
-        check(|log| cut(log, 0), "was cut");
-        check(|log| cut(log, fs::metadata(log).unwrap().len() - 30), "was cut");
-        check(|log| fs::write(log, "{}\n").unwrap(), "was cut");
+        check(|log| cut(log, 0), "was truncated");
+        check(|log| cut(log, fs::metadata(log).unwrap().len() - 30), "was truncated");
+        check(|log| fs::write(log, "{}\n").unwrap(), "was truncated");
     }
 
     #[test]
-    fn what_stood_in_its_place_is_kept() {
+    fn what_took_its_place_is_kept() {
         let temp = tempfile::tempdir().unwrap();
         let mut session = Session::create(temp.path(), temp.path(), "1", SystemTime::now);
         say(&mut session, "one");

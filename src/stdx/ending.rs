@@ -1,5 +1,5 @@
-//! The signals that end the program: told to whoever can end it well, and enforced when that takes too long, for example
-//! since a write to a terminal waits for ever that nobody reads.
+//! The signals that end the program: passed to the code that can end it cleanly, and enforced if that takes too long, for
+//! example because a write waits forever for a terminal that nobody reads.
 
 use std::io;
 use std::os::fd::{AsFd, IntoRawFd};
@@ -67,7 +67,7 @@ static LET_GO: OnceLock<fn()> = OnceLock::new();
 
 /// From now on the signals that end a program are told. If it has not ended within the grace after the first, `let_go` gives
 /// back what must be given back, which may not wait for anybody; then all processes that were started are ended, and so are
-/// we. A signal that whoever started us has switched off (`nohup`) stays so. Call it once.
+/// we. A signal that our parent switched off (`nohup`) stays off. Call it once.
 ///
 /// # Errors
 /// When the system gives no pipe or no thread.
@@ -100,7 +100,7 @@ pub fn watch(mut tell: impl FnMut(Ending) + Send + 'static, let_go: fn()) -> io:
     Ok(())
 }
 
-/// The next signal. None: there was none until then.
+/// The next signal, or `None` if none arrived until then.
 fn read(pipe: impl AsFd, until: Option<Instant>) -> Option<u8> {
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -167,7 +167,7 @@ fn handle(signal: i32, handler: extern "C" fn(i32)) -> io::Result<()> {
 
 extern "C" fn on_signal(signal: i32) {
     let byte = [u8::try_from(signal).unwrap_or_default()];
-    // SAFETY: the pipe is open as long as the process; `errno` is put back for whoever was interrupted.
+    // SAFETY: the pipe is open as long as the process; `errno` is restored for the interrupted code.
     unsafe {
         let errno = errno();
         let before = *errno;
@@ -176,7 +176,7 @@ extern "C" fn on_signal(signal: i32) {
     }
 }
 
-/// Whoever aborts may hold any lock, so another thread ends what was started. Should it need that very lock, or be the one that
+/// The aborting thread may hold any lock, so another one ends what was started. Should it need that very lock, or be the one that
 /// aborts, the program dies without it.
 extern "C" fn on_abort(signal: i32) {
     if let Some(let_go) = LET_GO.get() {

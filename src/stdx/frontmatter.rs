@@ -1,7 +1,7 @@
 //! The YAML at the head of a Markdown file, between `---` lines, read as people write it.
 //!
 //! Strict YAML first. What that rejects is read entry by entry, so that one bad value does not take the others along; a
-//! value that is no YAML at all counts as the text that it is.
+//! value that is not YAML at all counts as plain text.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,7 +16,7 @@ const MOST_BYTES: usize = 64 << 10;
 pub struct Frontmatter {
     /// By key in snake_case, in the order of the file; of a repeated key the last.
     pub fields: Vec<Field>,
-    /// Where the body stands, in bytes of the text.
+    /// Where the body starts, in bytes of the text.
     pub body: Range<usize>,
     pub faults: Vec<Fault>,
 }
@@ -45,19 +45,19 @@ pub struct Fault {
 pub enum FaultKind {
     /// The file has no head at all.
     Missing,
-    /// A comment stands above the head.
+    /// There is a comment above the head.
     Preceded,
-    /// The whole file stands in a code fence, as some editors save it.
+    /// The whole file is inside a code fence, as some editors save it.
     Wrapped,
     /// The head does not end; it was taken to end before this line.
     Unclosed,
     /// Above `MOST_BYTES`: only the plain lines of it were read.
     TooLong,
-    /// The value of this key is no YAML; what stands there counts as text.
+    /// The value of this key is not YAML and counts as text.
     Text { key: String, reason: String },
     /// A line that belongs to no key.
     Stray { text: String },
-    /// The key stands here again; this one counts.
+    /// The key is repeated here; this one counts.
     Repeated { key: String },
     /// ` #` begins a comment, which cut this value.
     Comment { key: String },
@@ -66,15 +66,15 @@ pub enum FaultKind {
 impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FaultKind::Missing => write!(f, "there is no frontmatter"),
-            FaultKind::Preceded => write!(f, "a comment stands above the frontmatter"),
-            FaultKind::Wrapped => write!(f, "the whole file stands in a code fence"),
+            FaultKind::Missing => write!(f, "no frontmatter"),
+            FaultKind::Preceded => write!(f, "there is a comment above the frontmatter"),
+            FaultKind::Wrapped => write!(f, "the whole file is inside a code fence"),
             FaultKind::Unclosed => write!(f, "the frontmatter has no closing `---`"),
             FaultKind::TooLong => write!(f, "the frontmatter is larger than 64 KiB"),
-            FaultKind::Text { key, reason } => write!(f, "the value of `{key}` is no YAML ({reason})"),
-            FaultKind::Stray { text } => write!(f, "`{text}` is no `key: value`"),
+            FaultKind::Text { key, reason } => write!(f, "the value of `{key}` is not valid YAML ({reason})"),
+            FaultKind::Stray { text } => write!(f, "`{text}` is not `key: value`"),
             FaultKind::Repeated { key } => write!(f, "`{key}` is written twice"),
-            FaultKind::Comment { key } => write!(f, "` #` begins a comment in the value of `{key}`"),
+            FaultKind::Comment { key } => write!(f, "` #` starts a comment in the value of `{key}`"),
         }
     }
 }
@@ -256,7 +256,7 @@ fn key_of(line: &str) -> Option<(&str, &str)> {
     let key = key.trim_end();
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
     let fits = key.len() <= 64 && key.starts_with(|c: char| c.is_alphabetic() || c == '_') && key.chars().all(plain);
-    // `http://…` is no entry, and a sentence with a colon is none.
+    // `http://…` is not an entry, nor is a sentence with a colon.
     let words = key.split(' ').count();
     (fits && words <= 3 && (rest.is_empty() || rest.starts_with([' ', '\t']) || words == 1 && !rest.starts_with('/')))
         .then(|| (key, rest.trim()))
@@ -265,7 +265,7 @@ fn key_of(line: &str) -> Option<(&str, &str)> {
 /// A key with all lines that belong to it.
 struct Entry<'a> {
     key: &'a str,
-    /// What stands behind the colon.
+    /// What follows the colon.
     rest: &'a str,
     line: usize,
     more: Vec<&'a str>,
@@ -290,7 +290,7 @@ fn entries<'a>(head: &[Line<'a>], first: usize, faults: &mut Vec<Fault>) -> Vec<
 }
 
 impl Entry<'_> {
-    /// The value of an entry whose neighbours, or itself, are no YAML.
+    /// The value of an entry whose neighbours, or itself, are not YAML.
     fn alone(&self, small: bool, faults: &mut Vec<Fault>) -> Value {
         let mut text = format!("{}: {}\n", self.key, self.rest);
         self.more.iter().for_each(|line| {
@@ -351,7 +351,7 @@ fn yaml(text: &str) -> Result<Value, String> {
     serde_yaml::from_str_with_options::<Value>(text, options).map_err(|error| {
         let text = error.to_string();
         let text = text.lines().next().unwrap_or_default();
-        // The place is counted from the entry, not from the file: whoever tells of it names the line.
+        // The position counts from the entry, not from the file: the caller names the line.
         text.split(" at line ").next().unwrap_or_default().to_owned()
     })
 }

@@ -31,7 +31,7 @@ pub fn still(real: &Path) -> io::Result<()> {
 pub fn opened(file: &File, real: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     if let Ok(found) = fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file))) {
-        // Saved anew since.
+        // Saved again since.
         let mut gone = real.as_os_str().to_owned();
         gone.push(" (deleted)");
         let same = found == real || found.as_os_str() == gone;

@@ -1,4 +1,4 @@
-//! Panics are kept until somebody can tell of them: a message on a screen that is being drawn is lost, or spoils it.
+//! Panics are kept until they can be reported: a message on a screen that is being drawn is lost, or spoils it.
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
@@ -37,7 +37,7 @@ pub fn reported<T>(run: impl FnOnce() -> T) -> Option<T> {
     ended
 }
 
-/// Takes the messages, for whoever tells of them.
+/// Takes the messages, to report them.
 pub fn take() -> Vec<String> {
     std::mem::take(&mut *kept())
 }

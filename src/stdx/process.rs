@@ -21,7 +21,7 @@ pub use tree::{Tree, end_all};
 /// The program is being ended by force.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// From now on nothing begins any more: no process is started, no model asked, no call run. Say it before `end_all`, whose
+/// From now on nothing begins anymore: no process is started, no model asked, no call run. Say it before `end_all`, whose
 /// victims other threads wait for.
 pub fn begin_nothing() {
     ENDING.store(true, Ordering::SeqCst);
@@ -31,7 +31,7 @@ pub fn begins_nothing() -> bool {
     ENDING.load(Ordering::SeqCst)
 }
 
-/// Comes to nothing when nothing may begin any more: whoever waits ends with the program.
+/// Never completes once nothing may start anymore: a caller that waits ends with the program.
 pub async fn may_begin() {
     if begins_nothing() {
         std::future::pending::<()>().await;
@@ -62,7 +62,7 @@ impl Running {
         let child = Child::spawn(command.as_std(), streams, &mark)?;
         let tree = Tree::new(child.id(), mark);
         let running = Running { child, tree, ended: false };
-        // Whoever ends them all may have looked a moment too early; dropping it ends it.
+        // The code that ends them all may have looked a moment too early; dropping it ends it.
         if begins_nothing() { Err(ending()) } else { Ok(running) }
     }
 
@@ -81,7 +81,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.ended {
-            // Nobody waits any more, so there is no time to ask.
+            // Nobody waits anymore, so there is no time to ask.
             self.tree.kill_now();
             self.child.end_now();
         }
@@ -119,7 +119,7 @@ pub async fn run_captured(mut command: Command, input: &[u8], timeout: Duration,
     let (timed_out, status) = {
         let feed = async {
             if let Some(mut stdin) = stdin {
-                // A command that does not read its input is no failure.
+                // A command that does not read its input has not failed.
                 let _ = stdin.write_all(input).await;
             }
         };
@@ -138,7 +138,7 @@ pub async fn run_captured(mut command: Command, input: &[u8], timeout: Duration,
         };
         let status = running.end().await;
         if open {
-            // Nobody holds the pipes any more but a process that could not be ended.
+            // Nobody holds the pipes anymore but a process that could not be ended.
             let _ = tokio::time::timeout(Duration::from_secs(1), &mut all).await;
         }
         (timed_out, status)
@@ -175,7 +175,7 @@ impl Sink {
 }
 
 /// From now on a write beyond the limit on file sizes fails with an error instead of ending the process. Needs a runtime;
-/// children get the usual behaviour back.
+/// children get the usual behavior back.
 pub fn outlive_size_limits() {
     #[cfg(unix)]
     {

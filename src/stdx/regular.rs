@@ -1,4 +1,4 @@
-//! Reads regular files, and only those: nothing that stands in a file's place makes the program wait or fills its memory.
+//! Reads regular files, and only those: nothing else at a path can make the program wait or fill its memory.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};

@@ -1,7 +1,7 @@
 //! Keeps what this process knows from other processes of its user: keys stand in the environment, and in memory.
 
 /// Takes the environment out of what the system shows of this process (`/proc/<pid>/environ`), and bars processes of the
-/// same user from its memory and open files, and from core files of it. Our own reading of the environment goes on as
+/// same user from its memory and open files, and from core files of it. Our own reading of the environment continues as
 /// before.
 ///
 /// # Safety

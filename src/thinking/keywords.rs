@@ -23,7 +23,7 @@ pub struct Found {
     pub words: String,
 }
 
-/// Where a keyword stands.
+/// The position of a keyword.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
     /// In bytes, on character boundaries.
@@ -63,7 +63,7 @@ pub fn extract_keyword_positions(text: &str, keywords: &Keywords) -> Vec<Positio
             .filter(|(end, _)| boundary(text, *end))
             .max();
         let Some((end, level)) = hit else { continue };
-        // Looked for only where there is a keyword: most messages have none.
+        // Looked for only if there is a keyword: most messages have none.
         let code: &Vec<Range<usize>> = code.get_or_insert_with(|| code_ranges(text));
         let behind = code.partition_point(|range| range.end <= at);
         if code.get(behind).is_some_and(|range| range.start < end) {
@@ -157,7 +157,7 @@ fn code_ranges(text: &str) -> Vec<Range<usize>> {
         }
     }
     match fence {
-        // A block that is not closed goes on to the end.
+        // A block that is not closed runs to the end.
         Some((from, ..)) => ranges.push(from..text.len()),
         None => inline(text, paragraph..text.len(), &mut ranges),
     }
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn code_is_left_alone() {
         check("`ultrathink` ⟦ultrathink⟧ ``a ` deepthink`` ⟦deepthink⟧");
-        // A run that is not closed is no code, not even in the next paragraph.
+        // A run that is not closed is not code, not even in the next paragraph.
         check("`⟦ultrathink⟧\n\n ⟦deepthink⟧ ``⟦deepthink⟧`");
         check("a `b\nultrathink c` ⟦ultrathink⟧");
         check("```\nultrathink\n```\n⟦ultrathink⟧");

@@ -65,7 +65,7 @@ impl FromStr for Level {
             "none" => Ok(Level::None),
             "deep" | "deep_think" | "deepthink" => Ok(Level::DeepThink),
             "ultra" | "ultra_think" | "ultrathink" => Ok(Level::UltraThink),
-            _ => Err(format!("there is no thinking level {text:?}: choose none, deep_think or ultra_think")),
+            _ => Err(format!("no thinking level {text:?}: choose none, deep_think or ultra_think")),
         }
     }
 }

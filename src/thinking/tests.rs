@@ -217,7 +217,7 @@ fn levels_have_names() {
     assert_eq!("Deep-Think".parse(), Ok(DeepThink));
     assert_eq!(
         "hard".parse::<Level>().unwrap_err(),
-        "there is no thinking level \"hard\": choose none, deep_think or ultra_think"
+        "no thinking level \"hard\": choose none, deep_think or ultra_think"
     );
     let efforts = ["low", "medium", "high", "xhigh", "MAX", "deep"].map(Level::of_effort);
     assert_eq!(efforts, [Some(Off), Some(DeepThink), Some(UltraThink), Some(UltraThink), Some(UltraThink), None]);

@@ -136,12 +136,12 @@ async fn mistakes_are_listed_with_what_to_write_instead() {
         _ => None,
     });
     let notice = notice.unwrap().replace(&*ran.project().to_string_lossy(), "$P");
-    let wrong = notice.split("What is wrong with files:\n\n").nth(1).unwrap();
+    let wrong = notice.split("Problems in files:\n\n").nth(1).unwrap();
     insta::assert_snapshot!(wrong);
     let program = Program::new().file(".claude/agents/a.md", "---\nname: a\ndescription: d\ntoolz: x\n---\nYou.\n");
     let told = program.run(&["doctor"]).out;
     assert!(told.contains("ok    agents     4 kinds"), "{told}");
-    assert!(told.contains("a.md: there is no field `toolz`; those that count are name,"), "{told}");
+    assert!(told.contains("a.md: unknown field `toolz`; the fields are name,"), "{told}");
 }
 
 #[tokio::test]

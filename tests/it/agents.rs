@@ -402,18 +402,18 @@ async fn definitions_are_listed() {
         notice Not used from this folder: the agent Explore: the model haiku, the agent Explore of the folder, in place of yours. The next start asks again.
         notice Agents that the model can launch with the Task tool:
 
-        - **general-purpose** — Works on a task of several steps on its own: searching where you do not know the place, changing code, checking it.
-          built in · tools: all · model: that of the session
-        - **Explore** — Finds its way through a code base and reports, with paths and lines. Changes nothing. Say how thorough to be: quick, medium or very thorough.
-          built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite · model: that of the session · read-only
-        - **Plan** — Works out how a change should be made: steps, critical files, trade-offs. Changes nothing.
-          built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite · model: that of the session · read-only
+        - **general-purpose** — Works on a multi-step task on its own: searching when you do not know where to look, changing code, checking it.
+          built in · tools: all · model: the session's
+        - **Explore** — Explores a code base and reports, with paths and lines. Changes nothing. Say how thorough to be: quick, medium or very thorough.
+          built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite · model: the session's · read-only
+        - **Plan** — Designs a change: steps, critical files, trade-offs. Changes nothing.
+          built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite · model: the session's · read-only
         - **Explore** — Mine.
-          `$P/.claude/agents/one.md` · tools: all · model: that of the session · **shadowed** by the built-in one
+          `$P/.claude/agents/one.md` · tools: all · model: the session's · **shadowed** by the built-in one
 
         What is wrong with files:
 
-        - $P/.claude/agents/two.md: it has no frontmatter with `name` and `description`; it is left out
+        - $P/.claude/agents/two.md: it has no frontmatter with `name` and `description`; it is ignored
 
         Files of your own: `.claude/agents/<name>.md`.
         ");

@@ -165,7 +165,7 @@ async fn every_decision_leaves_one_line() {
         // Mode acceptEdits would ask about it.
         (write(".claude/settings.json"), Answer::AllEdits, "✗ you denied: Write .claude/settings.json"),
         (plan.to_owned(), Answer::AllEdits, "✗ you chose not to plan first"),
-        (plan.to_owned(), Answer::Yes, "✓ you agreed to plan first"),
+        (plan.to_owned(), Answer::Yes, "✓ you chose to plan first"),
         (plan.to_owned(), Answer::No { feedback: None }, "✗ you chose not to plan first"),
         (choices.to_owned(), chosen, "✓ you answered: a, mine"),
         (choices.to_owned(), Answer::No { feedback: None }, "✗ you declined to answer"),

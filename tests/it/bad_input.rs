@@ -45,10 +45,10 @@ fn keys_and_servers() {
     let settings = [("COCODE_NETWORK__IDLE_TIMEOUT_S", "1")];
     check(&asked(&[silent.clone(), silent], &settings), 1, &["sent nothing for"]);
     let cut = Reply::turn().text("Some words that come.").cut_after(700);
-    check(&asked(&[cut.clone(), cut], &[]), 1, &["try 1 of 2 failed"]);
+    check(&asked(&[cut.clone(), cut], &[]), 1, &["attempt 1 of 2 failed"]);
     // What is cut once is asked again.
     let again = asked(&[Reply::turn().text("Some words.").cut_after(700), Reply::turn().text("All words.")], &[]);
-    check(&again, 0, &["try 1 of 2 failed"]);
+    check(&again, 0, &["attempt 1 of 2 failed"]);
     assert_eq!(again.out, "All words.\n");
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = Program::new()
@@ -74,7 +74,7 @@ fn settings_and_homes() {
     // For root every folder can be written, so a folder that no one can make takes its place.
     check(&Program::new().env("COCODE_HOME", "/proc/nowhere").run(&args), 1, &["/proc/nowhere", "COCODE_HOME"]);
     check(&Program::new().run(&["hello"]), 2, &["standard input is not a terminal", "cocode -p"]);
-    check(&Program::new().run(&["-p"]), 2, &["there is no prompt"]);
+    check(&Program::new().run(&["-p"]), 2, &["no prompt"]);
     check(&Program::new().run(&["-p", "x", "--offline-script", "gone.yaml"]), 1, &["gone.yaml"]);
 }
 

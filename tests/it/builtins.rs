@@ -38,7 +38,7 @@ async fn config_shows_explains_and_sets() {
     check(&["/config tui.theme pink"], &["error:", "must be one of auto, dark, light"]).await;
     check(
         &["/config tui.theme light"],
-        &["tui.theme = \"light\"\n  from user configuration", "over \"auto\"", "takes effect at the next start"],
+        &["tui.theme = \"light\"\n  from user configuration", "overrides \"auto\"", "takes effect at the next start"],
     )
     .await;
     check(&["/config memory.files NOTES.md"], &["takes effect in the next session"]).await;

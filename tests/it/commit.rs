@@ -96,12 +96,12 @@ async fn nothing_is_committed_where_that_would_be_wrong() {
         assert_eq!(git(&ran.project(), &["diff", "--cached"]), staged);
         assert_eq!(asked(&ran), Vec::<String>::new());
     }
-    check(repository(), &["nothing to commit"]).await;
+    check(repository(), &["Nothing to commit"]).await;
     check(repository().file("b.txt", "two\n").file("c.txt", ""), &["nothing is staged", "`b.txt`", "`c.txt`"]).await;
     check(Harness::new().file("a.txt", ""), &["not a git repository", "git init"]).await;
 
-    check(conflict("merge"), &["not resolved", "`a.txt`"]).await;
-    check(conflict("rebase"), &["not resolved", "`a.txt`"]).await;
+    check(conflict("merge"), &["conflicts", "`a.txt`"]).await;
+    check(conflict("rebase"), &["conflicts", "`a.txt`"]).await;
     for what in ["rebase", "cherry-pick"] {
         let resolved = conflict(what).file("a.txt", "both\n");
         git(&resolved.project(), &["add", "a.txt"]);
@@ -324,7 +324,7 @@ async fn the_offline_model_writes_a_first_agents_file() {
     let text = ran.read("AGENTS.md");
     assert!(text.contains("- `cargo test`\n") && text.contains("- `src`\n"), "{text}");
     let ran = Harness::after(ran).prompt("/init").run().await;
-    assert!(answer(&ran).contains("`AGENTS.md` is there already"), "{}", ran.trace());
+    assert!(answer(&ran).contains("`AGENTS.md` already exists"), "{}", ran.trace());
 }
 
 /// What is shipped reads without a fault, and grants only what it says.

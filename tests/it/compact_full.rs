@@ -103,7 +103,7 @@ async fn the_model_in_use_is_asked_as_ever() {
         let received = api.received();
         let (turn, asked) = (&received[2], &received[3]);
         assert_eq!(head(turn), head(asked), "{wire:?}");
-        assert!(asked.raw.contains("mind the tests") && asked.raw.contains("call no tools"));
+        assert!(asked.raw.contains("mind the tests") && asked.raw.contains("do not call tools"));
         let (asked, after) = (layout(&asked.body), afterwards(run, wire).await);
         layouts.push(format!("{wire:?}, asked\n{asked}\n{wire:?}, afterwards\n{after}"));
     }
@@ -134,8 +134,8 @@ async fn a_summarizer_reads_an_excerpt() {
         let received = api.received();
         let asked = &received[4];
         // The conversation shows nothing of what was looked up.
-        assert!(asked.raw.contains("what was left out") && asked.raw.contains("not open here"), "{}", asked.raw);
-        assert!(asked.raw.contains("first line") && asked.raw.contains("characters left out"), "{}", asked.raw);
+        assert!(asked.raw.contains("what is missing") && asked.raw.contains("not open here"), "{}", asked.raw);
+        assert!(asked.raw.contains("first line") && asked.raw.contains("characters omitted"), "{}", asked.raw);
         assert!(!run.trace().contains("b.txt"), "{}", run.trace());
         let spent: Vec<String> =
             run.session().facts().spent.iter().map(|spent| format!("{} {}", spent.what, spent.model)).collect();

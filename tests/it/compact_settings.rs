@@ -66,7 +66,7 @@ fn two_names_of_one_setting_are_refused_and_so_are_wrong_values() {
     }
     check(
         "[compact]\nauto = true\nauto_compact_enabled = false\n",
-        "3: `compact.auto_compact_enabled` is another name of `compact.auto`, which is set here, too: keep one of them",
+        "3: `compact.auto_compact_enabled` is another name for `compact.auto`, which is also set here: keep one of them",
     );
     check(
         "[compact]\nmicro_compact_keep_last_n_tools = 'many'\n",
@@ -134,7 +134,10 @@ fn every_variable_counts_in_both_spellings_and_a_bad_value_is_named() {
             let (loaded, usual) = (user.own().unwrap(), User::new().own().unwrap());
             assert_eq!(loaded.config, usual.config, "{name}");
             let told: Vec<String> = loaded.diagnostics.iter().map(ToString::to_string).collect();
-            assert!(told.len() == 1 && told[0].starts_with(&format!("variable {name}: must be ")), "{told:?}");
+            assert!(
+                told.len() == 1 && told[0].starts_with(&format!("variable {name}: ignored: it must be ")),
+                "{told:?}"
+            );
         }
         // Ours wins over theirs, and a bad one of ours leaves theirs.
         let other = if text.parse::<u32>().is_ok_and(|number| number > 1) { "5" } else { "0" };
@@ -149,7 +152,7 @@ fn every_variable_counts_in_both_spellings_and_a_bad_value_is_named() {
     insta::assert_snapshot!(explained, @r"
     compact.enabled = false
       from environment, variable DISABLE_COMPACT
-      over true from user configuration, home/.config/cocode/config.toml:1
-      over true from built-in defaults
+      overrides true from user configuration, home/.config/cocode/config.toml:1
+      overrides true from built-in defaults
     ");
 }

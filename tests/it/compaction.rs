@@ -151,7 +151,7 @@ async fn the_window_is_drawn() {
     assert!(first.contains("30k of") && first.contains("a.txt`: 2 times"), "{first}");
     assert!(!first.contains("Compactions"), "{first}");
     assert!(row(second, "summary").is_some() && row(second, "tool results").is_none(), "{second}");
-    assert!(second.contains("UTC: full, asked for, 30k → ") && !second.contains("2 times"), "{second}");
+    assert!(second.contains("UTC: full, on request, 30k → ") && !second.contains("2 times"), "{second}");
     let meta = std::fs::read_to_string(again.log().with_file_name("meta.json")).unwrap();
     assert!(meta.contains(r#""trigger":"manual""#), "{meta}");
 }
@@ -208,8 +208,7 @@ async fn files_todos_and_the_words_of_hooks_come_back() {
         .await;
     let texts: Vec<String> = run.session().context().messages().iter().map(|message| message.text()).collect();
     let at = |words: &str| texts.iter().position(|text| text.contains(words));
-    let order =
-        ["no longer fits", "too large to be put back", "whole of a small file", "- [~] write it", "build is green"];
+    let order = ["no longer fits", "too large to restore", "whole of a small file", "- [~] write it", "build is green"];
     let places: Vec<_> = order.iter().map(|words| at(words)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {texts:#?}");
     assert_eq!(at("soon gone"), None);

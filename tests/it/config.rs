@@ -93,19 +93,19 @@ fn each_layer_wins_over_the_one_below() {
     insta::assert_snapshot!(explained(&user), @r#"
     tui.theme = "light"
       from command line
-      over "dark" from environment, variable COCODE_TUI__THEME
-      over "ansi16" from local configuration, project/.cocode/config.local.toml:2
-      over "mono" from project configuration, project/.cocode/config.toml:2
-      over "light" from user configuration, home/.config/cocode/config.toml:2
-      over "dark" from managed defaults, etc/config.toml:2
-      over "auto" from built-in defaults
+      overrides "dark" from environment, variable COCODE_TUI__THEME
+      overrides "ansi16" from local configuration, project/.cocode/config.local.toml:2
+      overrides "mono" from project configuration, project/.cocode/config.toml:2
+      overrides "light" from user configuration, home/.config/cocode/config.toml:2
+      overrides "dark" from managed defaults, etc/config.toml:2
+      overrides "auto" from built-in defaults
     "#);
     assert_eq!(user.own().unwrap().config.model.as_deref(), Some("from-settings"));
     assert_eq!(user.in_project(Agreed::Everything).config.model.as_deref(), Some("from-project-settings"));
     let user = user.file("/etc/policy.toml", "[tui]\ntheme = 'mono'\n");
     assert!(
         explained(&user)
-            .starts_with("tui.theme = \"mono\"\n  from managed policy, etc/policy.toml:2\n  over \"light\"")
+            .starts_with("tui.theme = \"mono\"\n  from managed policy, etc/policy.toml:2\n  overrides \"light\"")
     );
 }
 
@@ -141,7 +141,7 @@ fn broken_user_and_managed_files_stop_the_start() {
         USER,
         "permissions.default_mode = 'bypassPermissions'",
         "home/.config/cocode/config.toml:1: `permissions.default_mode` must be one of default, acceptEdits, plan, dontAsk \
-         (bypassPermissions works by flag only: --permission-mode bypassPermissions), not \"bypassPermissions\"",
+         (bypassPermissions can only be set by flag: --permission-mode bypassPermissions), not \"bypassPermissions\"",
     );
 }
 
@@ -204,7 +204,7 @@ fn an_untrusted_folder_can_only_restrict() {
     // Trust would not help: a project never says where the user's keys go.
     assert!(
         loaded.diagnostics[0].to_string().ends_with(
-            "config.local.toml:2: `providers.anthropic.base_url` is ignored: a project does not say where your keys go; set it in your own config.toml"
+            "config.local.toml:2: `providers.anthropic.base_url` is ignored: a project cannot decide where your keys go; set it in your own config.toml"
         ),
         "{:?}",
         loaded.diagnostics
@@ -259,7 +259,7 @@ fn settings_that_lie_elsewhere_or_are_a_pipe_are_not_read() {
     let place = user.dir.path().join("project/.claude/settings.json");
     std::os::unix::fs::symlink("../../home/mine.json", &place).unwrap();
     let said = |user: &User| user.in_project(Agreed::Everything).diagnostics[0].to_string();
-    assert!(said(&user).contains("out of the project; put the settings themselves here"), "{}", said(&user));
+    assert!(said(&user).contains("outside the project: put the settings into this file"), "{}", said(&user));
     assert_eq!(user.in_project(Agreed::Everything).broken, std::slice::from_ref(&place));
     fs::remove_file(&place).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&place).status().unwrap().success());
@@ -384,8 +384,8 @@ fn thinking_is_chosen_by_files_and_locked_by_variables() {
     check(User::new().var("COCODE_INTERLEAVED_THINKING", "1"), "- - None true");
     check(
         User::new().var("COCODE_THINKING_LEVEL", "hard").var("COCODE_MAX_THINKING_TOKENS", "many"),
-        "variable COCODE_THINKING_LEVEL: there is no thinking level \"hard\": choose none, deep_think or ultra_think\n\
-         variable COCODE_MAX_THINKING_TOKENS: must be a number of tokens, 0 for no thinking, not \"many\"",
+        "variable COCODE_THINKING_LEVEL: no thinking level \"hard\": choose none, deep_think or ultra_think\n\
+         variable COCODE_MAX_THINKING_TOKENS: must be a number of tokens, or 0 for no thinking, not \"many\"",
     );
     check(
         User::new().var("COCODE_INTERLEAVED_THINKING", "perhaps"),
@@ -437,7 +437,7 @@ fn models_may_stand_in_a_json_file_beside_the_toml() {
     );
     check(
         User::new().file(JSON, r#"{"m": {"thinking_override": {"max_budget": null}}}"#),
-        "home/.config/cocode/models.json: `models.m.thinking_override.max_budget` must not be null; leave it out",
+        "home/.config/cocode/models.json: `models.m.thinking_override.max_budget` must not be null: remove it",
     );
     check(
         User::new().file(JSON, "{"),
@@ -445,7 +445,7 @@ fn models_may_stand_in_a_json_file_beside_the_toml() {
     );
     check(
         User::new().file(JSON, r#"{"models": {}, "m": {}}"#),
-        "home/.config/cocode/models.json: `models` must be an object, and nothing may stand beside it",
+        "home/.config/cocode/models.json: `models` must be an object and the only key",
     );
     check(
         User::new().file(".cocode/models.json", r#"{"m": {"windo": 1}}"#),

@@ -195,7 +195,7 @@ async fn an_undo_that_changes_nothing_names_the_commands() {
     let script = "- reply: [tool: {name: Bash, input: {command: mv a.txt b.txt}}]\n- reply: [text: Done.]\n";
     let run =
         Harness::new().file("a.txt", "one").script(script).mode(Mode::Bypass).prompt("go").prompt("/undo").run().await;
-    let want = "There is nothing to undo.⏎not undone, since a command did it: mv a.txt b.txt";
+    let want = "There is nothing to undo.⏎not undone, because a command did it: mv a.txt b.txt";
     assert!(run.trace().contains(want), "{}", run.trace());
     let run = Harness::new()
         .file("a.txt", "one")

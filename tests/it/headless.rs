@@ -21,7 +21,7 @@ const ASK: &str = r#"
 - reply:
   - tool: {name: EnterPlanMode, input: {}}
   - tool: {name: AskUserQuestion, input: {questions: [{question: Which?, header: Which, options: [{label: a, description: b}, {label: c, description: d}]}]}}
-- expect: {contains: "nobody is there to ask"}
+- expect: {contains: "nobody can be asked"}
   reply: [text: Decided.]
 "#;
 
@@ -70,8 +70,8 @@ fn what_is_piped_is_never_a_command() {
         check(None, piped, 0, "Read.");
         check(Some("explain this"), piped, 0, "Read.");
     }
-    check(Some("/help"), "words", 2, "/help reads nothing from standard input");
-    check(Some("/nonsense"), "words", 2, "there is no command /nonsense");
+    check(Some("/help"), "words", 2, "/help does not read standard input");
+    check(Some("/nonsense"), "words", 2, "unknown command: /nonsense");
     // What is typed is a command all the same.
     let program = Program::new();
     let done = program.run(&["-p", "/help", "--offline"]);

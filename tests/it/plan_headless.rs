@@ -79,7 +79,7 @@ fn a_line_says_how_hard_its_turn_is_thought_about() {
         let done = Program::new().stdin(&line).run(&[&["-p"], &flags[..4]].concat());
         assert!(done.code == Some(2) && done.err.contains(want), "{done:#?}");
     };
-    wrong(line("x", json!("hard")), "`thinking` of an input line: there is no thinking level \"hard\"");
-    wrong(line("x", json!(9000)), "`thinking` of an input line is 9000, expected a level as in \"deep:12000\"");
-    wrong(line("/cost", json!("deep")), "`thinking` goes with a message, not with /cost: use --thinking");
+    wrong(line("x", json!("hard")), "`thinking` of an input line: no thinking level \"hard\"");
+    wrong(line("x", json!(9000)), "`thinking` of an input line is 9000, not a level such as \"deep:12000\"");
+    wrong(line("/cost", json!("deep")), "`thinking` only applies to messages, not to /cost: use --thinking");
 }

@@ -391,7 +391,7 @@ async fn lists_name_skills_and_what_stands_in_their_way() {
     let trace = run.trace();
     for want in [
         "notice 1 file in `.claude/commands` is not loaded",
-        "- `/user:help` — user · a built-in has the name · Does it",
+        "- `/user:help` — user · hidden by a built-in command · Does it",
         "- `/fix` — user · Does it",
         "- `/project:fix` — project · shadowed by ",
         "skills were loaded anew",

@@ -282,7 +282,7 @@ async fn the_command_says_what_holds_and_why() {
     check(
         |run| run,
         "/thinking hard",
-        "error there is no thinking level \"hard\": choose none, deep_think or ultra_think, or auto",
+        "error no thinking level \"hard\": choose none, deep_think or ultra_think, or auto",
     )
     .await;
     check(|run| run.thinking("deep:9000"), "/thinking", "**deep_think**, chosen by `--thinking`").await;

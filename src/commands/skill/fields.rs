@@ -30,23 +30,23 @@ impl Reader<'_> {
             let (line, what) = (Some(*line), kind.to_string());
             match kind {
                 FaultKind::Missing => {
-                    let effect = "name and description are guessed, and the model is not told of the skill";
-                    self.warn(line, &what, effect, "begin the file with `---`, name, description, `---`");
+                    let effect = "name and description are guessed, and the model does not see the skill";
+                    self.warn(line, &what, effect, "start the file with `---`, name, description, `---`");
                 }
                 FaultKind::Preceded => {
-                    let effect = "the frontmatter is read all the same; stricter tools see none";
+                    let effect = "cocode reads the frontmatter anyway; stricter tools do not see it";
                     self.warn(line, &what, effect, "move the comment below the frontmatter");
                 }
                 FaultKind::Wrapped => {
-                    let effect = "what stands in the fence is read; stricter tools see no frontmatter";
-                    self.warn(line, &what, effect, "remove the line of backquotes here, and the one at its end");
+                    let effect = "cocode reads what is inside the fence; stricter tools see no frontmatter";
+                    self.warn(line, &what, effect, "remove the backquotes here and at the end");
                 }
                 FaultKind::Unclosed => {
-                    let effect = "it is taken to end before this line";
+                    let effect = "it is assumed to end before this line";
                     self.warn(line, &what, effect, "write `---` above this line");
                 }
                 FaultKind::TooLong => {
-                    let effect = "only its plain `key: value` lines are read";
+                    let effect = "only simple `key: value` lines are read";
                     self.warn(line, &what, effect, "move text into the body");
                 }
                 FaultKind::Text { .. } => {
@@ -61,7 +61,12 @@ impl Reader<'_> {
                     ));
                 }
                 FaultKind::Repeated { .. } => {
-                    self.warn(line, &what, "the last one counts; stricter tools reject the file", "remove one of them");
+                    self.warn(
+                        line,
+                        &what,
+                        "the last one is used; stricter tools reject the file",
+                        "remove one of them",
+                    );
                 }
                 // Elsewhere it is one: `version: 1 # the first`.
                 FaultKind::Comment { key } if !PROSE.contains(&snake(key).as_str()) => {}
@@ -84,7 +89,7 @@ impl Reader<'_> {
             Some(text) => Some(text.trim().to_owned()),
             None if field.value.is_null() => None,
             None => {
-                self.wrong(field, "a text");
+                self.wrong(field, "text");
                 None
             }
         }
@@ -105,27 +110,32 @@ impl Reader<'_> {
         let written = given.clone().unwrap_or_else(|| folder.to_owned());
         let name = slug(&written);
         if name.is_empty() {
-            let what = format!("the name {written:?} has no letter that can be typed");
-            let words = [what.as_str(), "the skill is called `unnamed`", "give it a name of a-z, 0-9 and -"];
+            let what = format!("the name {written:?} has no usable letters");
+            let words = [what.as_str(), "the skill is named `unnamed`", "give it a name of a-z, 0-9 and -"];
             self.problems.push(Diagnostic::error(self.file, line, words));
             return "unnamed".into();
         }
         if name != written {
             let (what, effect) =
-                (format!("the name {written:?} cannot be typed"), format!("it is reached as `/{name}`"));
+                (format!("the name {written:?} cannot be typed"), format!("it is available as `/{name}`"));
             self.warn(line, &what, &effect, "use a-z, 0-9 and - only");
         } else if !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
-            let what = format!("the name `{name}` has other characters than a-z, 0-9 and -");
-            self.warn(line, &what, "it works here; other tools may refuse it", &format!("call it `{}`", plain(&name)));
+            let what = format!("the name `{name}` contains characters other than a-z, 0-9 and -");
+            self.warn(
+                line,
+                &what,
+                "it works here; other tools may reject it",
+                &format!("rename it to `{}`", plain(&name)),
+            );
         }
         let length = name.chars().count();
         if length > NAME {
-            let what = format!("the name has {length} characters of at most {NAME}");
-            self.warn(line, &what, "it works here; other tools may refuse it", "choose a shorter one");
+            let what = format!("the name has {length} characters; the limit is {NAME}");
+            self.warn(line, &what, "it works here; other tools may reject it", "choose a shorter one");
         }
         if given.is_some() && !folder.is_empty() && written != folder {
             let what = format!("the name `{written}` differs from the folder `{folder}`");
-            self.warn(line, &what, "the name counts", "call both the same");
+            self.warn(line, &what, "the name is used", "use the same name for both");
         }
         name
     }
@@ -136,8 +146,8 @@ impl Reader<'_> {
             Some(text) => text,
             None => {
                 if self.head.faults.iter().all(|fault| fault.kind != FaultKind::Missing) {
-                    let effect = "the model is not told of the skill; lists show its first heading";
-                    self.warn(line, "there is no description", effect, "write `description: what it does, and when`");
+                    let effect = "the model does not see the skill; lists show its first heading";
+                    self.warn(line, "no description", effect, "write `description: what it does, and when`");
                 }
                 fallback(body).unwrap_or_else(|| name.to_owned())
             }
@@ -146,8 +156,8 @@ impl Reader<'_> {
         if length <= DESCRIPTION {
             return text;
         }
-        let what = format!("the description has {length} characters of at most {DESCRIPTION}");
-        self.warn(line, &what, "the rest is left out", "shorten it");
+        let what = format!("the description has {length} characters; the limit is {DESCRIPTION}");
+        self.warn(line, &what, "the rest is ignored", "shorten it");
         let cut = text.char_indices().nth(DESCRIPTION - 1).map_or(text.len(), |(at, _)| at);
         format!("{}…", text[..cut].trim_end())
     }
@@ -239,7 +249,7 @@ impl Reader<'_> {
             return Some(agent);
         }
         let line = self.head.get("agent").map(|field| field.line);
-        let what = format!("`agent: {agent}` counts with `context: fork` only");
+        let what = format!("`agent: {agent}` only works with `context: fork`");
         self.warn(line, &what, "the skill runs in the conversation", "add `context: fork`, or remove it");
         None
     }

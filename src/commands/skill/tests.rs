@@ -35,11 +35,11 @@ fn shapes() {
     check("---\ndescription: d\n---\nbody", "folder: d", &[]);
     check("---\nname: a\ndescription: d\n---\nbody", "a: d", &[&differs(2)]);
     check("\u{feff}---\r\nNAME: a\r\nDescription: d\r\n---\r\nbody\r\n", "a: d", &[&differs(2)]);
-    check("# The title #\ntext", "folder: The title", &["1 there is no frontmatter"]);
-    check("```\n# code\n```\nfirst\nparagraph\n\nsecond", "folder: first paragraph", &["1 there is no frontmatter"]);
-    check("---\nname: folder\n---\n# Title", "folder: Title", &["0 there is no description"]);
-    check("---\nname: folder\ndescription:\n---\nx", "folder: x", &["3 there is no description"]);
-    check("", "folder: folder", &["1 there is no frontmatter", "!0 the body is empty"]);
+    check("# The title #\ntext", "folder: The title", &["1 no frontmatter"]);
+    check("```\n# code\n```\nfirst\nparagraph\n\nsecond", "folder: first paragraph", &["1 no frontmatter"]);
+    check("---\nname: folder\n---\n# Title", "folder: Title", &["0 no description"]);
+    check("---\nname: folder\ndescription:\n---\nx", "folder: x", &["3 no description"]);
+    check("", "folder: folder", &["1 no frontmatter", "!0 the body is empty"]);
     check("---\nname: folder\ndescription: >-\n  one\n  two\n---\nx", "folder: one two", &[]);
     check("---\nname: folder\ndescription: |\n  one\n  two\n---\nx", "folder: one two", &[]);
     check("---\nname: folder\ndescription: [a, b]\n---\nx", "folder: a, b", &[]);
@@ -53,15 +53,11 @@ fn shapes() {
         "---\nname: größe\ndescription: d\n---\nx",
         "größe: d",
         &[
-            "2 the name `größe` has other characters than a-z, 0-9 and -",
+            "2 the name `größe` contains characters other than a-z, 0-9 and -",
             "2 the name `größe` differs from the folder `folder`",
         ],
     );
-    check(
-        "---\nname: ///\ndescription: d\n---\nx",
-        "unnamed: d",
-        &["!2 the name \"///\" has no letter that can be typed"],
-    );
+    check("---\nname: ///\ndescription: d\n---\nx", "unnamed: d", &["!2 the name \"///\" has no usable letters"]);
     check(
         "---\nname: folder\ndescription: d\nbase_dir: ../../etc\ncontext: spoon\nhooks: 3\nuser-invocable: maybe\n---\nx",
         "folder: d",
@@ -80,23 +76,23 @@ fn shapes() {
     check(
         "<!-- made -->\n---\nname: folder\ndescription: d\n---\nx",
         "folder: d",
-        &["1 a comment stands above the frontmatter"],
+        &["1 there is a comment above the frontmatter"],
     );
     check(
         "````skill\n---\nname: folder\ndescription: d\n---\nx\n````\n",
         "folder: d",
-        &["1 the whole file stands in a code fence"],
+        &["1 the whole file is inside a code fence"],
     );
     check("---\nname: folder # mine\ndescription: d\nversion: 1 # first\n---\nx", "folder: d", &[]);
     check(
         "---\nname: folder\ndescription: fixes issue #1 and #2\n---\nx",
         "folder: fixes issue",
-        &["3 ` #` begins a comment in the value of `description`"],
+        &["3 ` #` starts a comment in the value of `description`"],
     );
     check(
         "---\nname: folder\ndescription: d\nagent: quant_analyst\n---\nx",
         "folder: d",
-        &["4 `agent: quant_analyst` counts with `context: fork` only"],
+        &["4 `agent: quant_analyst` only works with `context: fork`"],
     );
     let (skill, _) = parsed("f", "---\ndescription: d\nuser-invokable: false\n---\nx");
     assert!(!skill.user_invocable, "as other tools spell it");

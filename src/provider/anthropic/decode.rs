@@ -232,7 +232,7 @@ impl Decode {
         while let Some(theirs) = self.open.first().map(|open| open.theirs) {
             self.close(theirs, out);
         }
-        // A paused answer goes on from its last block.
+        // A paused answer continues from its last block.
         let paused = self.stop == Some(StopReason::Pause);
         if let Some(text) = sources(&self.sources).filter(|_| !paused) {
             let index = self.next;

@@ -98,7 +98,7 @@ struct Current {
 pub(super) struct Decode {
     model: String,
     started: bool,
-    /// The block of text or thinking that goes on.
+    /// The block of text or thinking that continues.
     current: Option<Current>,
     next: usize,
     called: bool,

@@ -38,7 +38,7 @@ impl Shared {
         compaction.decode(&request.model, &body)
     }
 
-    /// Reads an answer that is no stream, at most about so many bytes; last whether it came to its end.
+    /// Reads an answer that is not a stream, up to about this many bytes; the last value says whether it was complete.
     pub(super) async fn whole(
         &self,
         mut response: reqwest::Response,

@@ -1,7 +1,7 @@
 //! The deterministic model in the binary: fixed recipes over real tools, computed from the request alone.
 //!
 //! It keeps no state. What it does next follows from the prompt and from the calls and results after it, so a resumed
-//! session goes on like any other.
+//! session continues like any other.
 
 mod edit;
 mod explain;
@@ -38,7 +38,7 @@ pub fn reply(request: &Request) -> Vec<Part> {
         Intent::Greeting => vec![Part::Text(abilities("Hello. "))],
         Intent::Thanks => vec![say("You are welcome. What next?")],
         Intent::GoOn => vec![say(
-            "I follow one prompt at a time and keep no plan. Say what to do, such as `explain this repository` or `run the tests`.",
+            "I handle one prompt at a time and keep no plan. Tell me what to do, such as `explain this repository` or `run the tests`.",
         )],
         Intent::Abilities => vec![Part::Text(abilities(""))],
         Intent::Explain => explain::repository(&situation),
@@ -105,7 +105,7 @@ impl Step<'_> {
     }
 }
 
-/// What the model has to go on with.
+/// What the model has to continue with.
 struct Situation<'a> {
     prompt: String,
     steps: Vec<Step<'a>>,
@@ -127,7 +127,7 @@ impl<'a> Situation<'a> {
             .flat_map(|message| message.calls())
             .filter_map(|call| Some(Step { call, result: results.iter().find(|result| result.id == call.id)? }))
             .collect();
-        // What led to an approved plan is no part of carrying it out.
+        // What led to an approved plan is not part of carrying it out.
         if let Some(approved) = steps.iter().rposition(|step| step.call.name == "ExitPlanMode" && step.ok()) {
             steps.drain(..=approved);
         }

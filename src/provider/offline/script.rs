@@ -122,7 +122,7 @@ impl Script {
     pub fn parse(yaml: &str) -> Result<Script, String> {
         let options = serde_yaml::options! { strict_booleans: true, with_snippet: false };
         let steps: Vec<Step> = serde_yaml::from_str_with_options(yaml, options)
-            .map_err(|error| format!("the script does not read as a list of steps: {error}"))?;
+            .map_err(|error| format!("the script is not a list of steps: {error}"))?;
         Ok(Script { steps })
     }
 
@@ -146,7 +146,7 @@ impl Script {
             .steps
             .iter()
             .position(|step| step.purpose == purpose && step.repeat > 0)
-            .ok_or_else(|| format!("the script has no further reply for {purpose}"))?;
+            .ok_or_else(|| format!("the script has no more replies for {purpose}"))?;
         self.steps[at].repeat -= 1;
         let step = self.steps[at].clone();
         if let Some(expect) = &step.expect {

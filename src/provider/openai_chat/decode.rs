@@ -100,7 +100,7 @@ struct Call {
 pub(super) struct Decode {
     model: String,
     started: bool,
-    /// The block of text or thinking that goes on; `field` names where the thinking came from.
+    /// The block of text or thinking that continues; `field` names where the thinking came from.
     current: Option<(usize, Option<&'static str>)>,
     next: usize,
     calls: Vec<Call>,
@@ -134,7 +134,7 @@ impl Decode {
         }
     }
 
-    /// The index of the current block, which is made one of this kind: `field` is none for text.
+    /// The index of the current block, which is made one of this kind: no `field` for text.
     fn block(&mut self, field: Option<&'static str>, out: &mut Vec<StreamEvent>) -> usize {
         if let Some((index, current)) = self.current
             && current == field

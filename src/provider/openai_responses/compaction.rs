@@ -34,7 +34,7 @@ impl Compaction for super::OpenaiResponses {
             usage: Value,
         }
         let answer: Answer = serde_json::from_slice(body)
-            .map_err(|error| malformed(NAME, format!("what it compacted cannot be read: {error}")))?;
+            .map_err(|error| malformed(NAME, format!("cannot read what it compacted: {error}")))?;
         if answer.output.is_empty() {
             return Err(malformed(NAME, "it compacted the conversation into nothing"));
         }

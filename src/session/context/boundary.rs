@@ -47,7 +47,7 @@ impl Context {
         Some(behind)
     }
 
-    /// A result no longer shows what it read: a file whose only surviving reads are gone is not known as read any more.
+    /// A result no longer shows what it read: a file whose only surviving reads are gone is not known as read anymore.
     pub(super) fn unread(&mut self, result: &ToolResult) {
         for effect in &result.effects {
             let Effect::Seen { path, .. } = effect else { continue };

@@ -89,7 +89,7 @@ fn head_and_tail(text: &str, clipped: &ClippedBlock) -> String {
         return text.to_owned();
     }
     let saved = match &clipped.persisted {
-        Some(path) => format!("; all of it is in {}", path.display()),
+        Some(path) => format!("; the full text is in {}", path.display()),
         None => String::new(),
     };
     format!("{}\n[{} bytes left out{saved}]\n{}", &text[..head], tail - head, &text[tail..])

@@ -26,7 +26,7 @@ pub struct Streams {
     pub kept: Option<OwnedFd>,
 }
 
-/// A child process. Whoever drops it has ended it before; see `Running`.
+/// A child process. It must be ended before it is dropped; see `Running`.
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
@@ -199,7 +199,7 @@ mod linux {
         }
     }
 
-    /// What runs in the child, on our memory, while the thread that started it stands still.
+    /// What runs in the child, on our memory, while the thread that started it is suspended.
     extern "C" fn child(plan: *mut c_void) -> c_int {
         // SAFETY: the starting thread passes its plan and waits. Only calls follow that are allowed after a fork.
         unsafe {

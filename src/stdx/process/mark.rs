@@ -2,7 +2,7 @@
 //! environment and files, too.
 //!
 //! The mark is the limit on file locks (`RLIMIT_LOCKS`), which no kernel has looked at since 2.4. It is inherited for good:
-//! a program can lower its own, and only root raises it. Whoever was handed to us and has a limit that nobody's tree has
+//! a program can lower its own, and only root raises it. A process that was handed to us and has a limit that no tree has
 //! now, nor we ourselves, is left over from a tree that ended, or from one within a tree.
 
 use std::collections::BTreeMap;
@@ -108,7 +108,7 @@ pub(super) fn marked(pid: Pid) -> bool {
     limit(pid).is_some_and(|limit| limit != own())
 }
 
-/// Whether a child of ours is left over from a tree that is no more.
+/// Whether a child of ours is left over from a tree that has ended.
 #[cfg(target_os = "linux")]
 pub(super) fn stray(pid: Pid) -> bool {
     limit(pid).is_some_and(|limit| limit != own() && !trees().contains_key(&limit))

@@ -107,7 +107,7 @@ pub fn end_all() {
     }
     let start = std::time::Instant::now();
     end_ours(start);
-    // The kernel hangs up on whoever has the terminal as soon as we are gone.
+    // The kernel hangs up on the terminal's processes as soon as we are gone.
     loop {
         guests.retain(|guest| rustix::process::test_kill_process(*guest).is_ok());
         if guests.is_empty() || start.elapsed() > SAVING {
@@ -134,7 +134,7 @@ fn end_ours(start: std::time::Instant) {
     }
 }
 
-/// Whoever lives of what our trees ever were.
+/// The living processes of all our trees so far.
 #[cfg(target_os = "linux")]
 fn everybody() -> Vec<rustix::process::Pid> {
     let ours = std::process::id();
@@ -201,7 +201,7 @@ pub(super) fn adopt_orphans() {
 
 #[cfg(target_os = "linux")]
 impl Tree {
-    /// The processes of this tree: the child's descendants, and whoever is in its session or group or carries its mark, with
+    /// The processes of this tree: the child's descendants, and every process in its session or group or with its mark, with
     /// their descendants. `known` are those found before.
     fn members(&self, known: &mut HashSet<u32>) -> Vec<Process> {
         let ours = std::process::id();

@@ -66,14 +66,14 @@ fn a_receipt_and_its_summary() {
     Folded 80
     ✻ Compacted 27 messages · full (ctrl+o)
       └ 170k → 21k tokens (148k saved)
-        left: 3 prompts, 12 replies, 11 results, 1 other
+        dropped: 3 prompts, 12 replies, 11 results, 1 other
         kept: 4 messages, 2 files, the plan
         took: $0.0123, 4.2 s
 
     Folded 40
     ✻ Compacted 27 messages · full (ctrl+o)
       └ 170k → 21k tokens (148k saved)
-        left: 3 prompts, 12 replies, 11
+        dropped: 3 prompts, 12 replies, 11
         results, 1 other
         kept: 4 messages, 2 files, the plan
         took: $0.0123, 4.2 s
@@ -81,7 +81,7 @@ fn a_receipt_and_its_summary() {
     Whole 40
     ✻ Compacted 27 messages · full
       └ 170k → 21k tokens (148k saved)
-        left: 3 prompts, 12 replies, 11
+        dropped: 3 prompts, 12 replies, 11
         results, 1 other
         kept: 4 messages, 2 files, the plan
         took: $0.0123, 4.2 s

@@ -11,8 +11,8 @@ pub(super) fn create(situation: &Situation, path: &str, text: &str) -> Vec<Part>
             say(format!("Writing `{path}`.")),
             tool("Write", json!({ "file_path": path, "content": with_newline(text) })),
         ],
-        Some(step) if step.ok() => vec![say(format!("`{path}` is written."))],
-        Some(step) => vec![say(format!("It was not written: {}", step.text()))],
+        Some(step) if step.ok() => vec![say(format!("Wrote `{path}`."))],
+        Some(step) => vec![say(format!("The write failed: {}", step.text()))],
     }
 }
 
@@ -61,7 +61,7 @@ fn everywhere(situation: &Situation, old: &str) -> Vec<Part> {
     if files.is_empty() {
         return vec![say(format!("Nothing in this folder contains `{old}`. Nothing was changed."))];
     }
-    vec![say(format!("`{old}` stands in:\n\n{}\nName the file, and I change it there.", files.concat()))]
+    vec![say(format!("`{old}` is in:\n\n{}\nName the file, and I will change it there.", files.concat()))]
 }
 
 pub(super) fn append(situation: &Situation, text: &str, path: &str) -> Vec<Part> {
@@ -74,8 +74,8 @@ pub(super) fn append(situation: &Situation, text: &str, path: &str) -> Vec<Part>
             lines.push(text.to_owned());
             vec![tool("Write", json!({ "file_path": path, "content": with_newline(&lines.join("\n")) }))]
         }
-        Some(step) if step.ok() => vec![say(format!("The line stands at the end of `{path}` now."))],
-        Some(step) => vec![say(format!("It was not written: {}", step.text()))],
+        Some(step) if step.ok() => vec![say(format!("Added the line to the end of `{path}`."))],
+        Some(step) => vec![say(format!("The write failed: {}", step.text()))],
     }
 }
 
@@ -85,8 +85,8 @@ pub(super) fn delete(situation: &Situation, path: &str) -> Vec<Part> {
             let quoted = path.replace('\'', r"'\''");
             vec![say(format!("Removing `{path}`.")), bash(&format!("rm -- '{quoted}'"), "Remove the file")]
         }
-        Some(step) if step.ok() => vec![say(format!("`{path}` is gone."))],
-        Some(step) => vec![say(format!("It was not removed: {}", step.text()))],
+        Some(step) if step.ok() => vec![say(format!("Removed `{path}`."))],
+        Some(step) => vec![say(format!("Could not remove it: {}", step.text()))],
     }
 }
 

@@ -86,7 +86,7 @@ fn compose(situation: &Situation, names: &[String]) -> String {
     let entries: Vec<&String> =
         files.iter().filter(|file| ENTRIES.iter().any(|entry| file.ends_with(entry))).take(4).collect();
     if !entries.is_empty() {
-        text.push_str("\nA first reader starts at ");
+        text.push_str("\nGood places to start: ");
         text.push_str(&entries.iter().map(|entry| format!("`{entry}`")).collect::<Vec<_>>().join(", "));
         text.push_str(".\n");
     }
@@ -223,7 +223,7 @@ pub(super) fn file(situation: &Situation, path: &str) -> Vec<Part> {
         .collect();
     let mut text = format!("`{path}` has {} line{}.", lines.len(), if lines.len() == 1 { "" } else { "s" });
     if !doc.is_empty() {
-        text.push_str(&format!(" It says of itself: *{}*", doc.join(" ")));
+        text.push_str(&format!(" Its description: *{}*", doc.join(" ")));
     }
     let items: Vec<(usize, &str)> = lines
         .iter()

@@ -93,7 +93,7 @@ impl Intent {
         {
             return Intent::Delete { path };
         }
-        if has(&["fix", "repair", "mend", "debug"]) && has(&["test", "tests", "build", "failing", "failure", "bug"]) {
+        if has(&["fix", "repair", "debug"]) && has(&["test", "tests", "build", "failing", "failure", "bug"]) {
             return Intent::Fix;
         }
         if has(&["run", "execute", "start"]) {

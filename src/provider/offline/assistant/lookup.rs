@@ -33,7 +33,7 @@ pub(super) fn find(situation: &Situation, terms: &[String]) -> Vec<Part> {
         }
         (0, _) => return vec![say(format!("Searching for `{quoted}`.")), grep(any(terms), "*"), named(terms)],
         (2, _) if found.is_empty() => {
-            return vec![say("No line has all of them. Searching for any."), grep(any(terms), "*")];
+            return vec![say("No line contains all of them. Searching for any."), grep(any(terms), "*")];
         }
         _ => {}
     }
@@ -72,7 +72,7 @@ pub(super) fn find(situation: &Situation, terms: &[String]) -> Vec<Part> {
         }
     }
     if !names.is_empty() {
-        text.push_str("\nFiles named like it:\n\n");
+        text.push_str("\nFiles with a similar name:\n\n");
         for name in names {
             text.push_str(&format!("- `{name}`\n"));
         }
@@ -145,17 +145,17 @@ pub(super) fn changes(situation: &Situation) -> Vec<Part> {
     let (Some(status), Some(diff)) = (ran.next(), ran.next()) else {
         return vec![
             say("Asking git."),
-            bash("git status --short --branch", "Show the state of the work tree"),
+            bash("git status --short --branch", "Show the working tree status"),
             bash("git diff --stat HEAD", "Show what changed"),
         ];
     };
     if !status.ok() {
-        return vec![say(format!("git could not tell:\n\n{}", tail(&status.text(), 5)))];
+        return vec![say(format!("git failed:\n\n{}", tail(&status.text(), 5)))];
     }
     let state = status.text();
     let files = state.lines().filter(|line| !line.starts_with("##") && !line.trim().is_empty()).count();
     if files == 0 {
-        return vec![say(format!("Nothing is changed.\n\n{}", tail(&state, 3)))];
+        return vec![say(format!("Nothing has changed.\n\n{}", tail(&state, 3)))];
     }
     vec![say(format!("{files} file{} changed:\n\n{}\n\n{}", s(files), tail(&state, 30), tail(&diff.text(), 30)))]
 }
@@ -177,11 +177,11 @@ pub(super) fn fetch(situation: &Situation, url: &str) -> Vec<Part> {
         ];
     };
     if !page.ok() {
-        return vec![say(format!("The page could not be fetched: {}", page.text()))];
+        return vec![say(format!("Could not fetch the page: {}", page.text()))];
     }
     let text = page.text();
     let opening: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(15).collect();
-    vec![say(format!("The page begins:\n\n> {}", opening.join("\n> ")))]
+    vec![say(format!("The page starts with:\n\n> {}", opening.join("\n> ")))]
 }
 
 /// No recipe fits: shows the places that the words of the prompt point to.
@@ -193,7 +193,7 @@ pub(super) fn guess(situation: &Situation, words: &[String]) -> Vec<Part> {
     let Some(hits) = situation.of_tool("Grep").next() else {
         let pattern = words.iter().map(|word| escape(word)).collect::<Vec<_>>().join("|");
         return vec![
-            say("I look for what your words point to in this folder."),
+            say("Looking for what your words might refer to in this folder."),
             tool("Grep", json!({ "pattern": pattern, "output_mode": "count", "-i": true, "head_limit": 40 })),
         ];
     };
@@ -218,5 +218,5 @@ pub(super) fn guess(situation: &Situation, words: &[String]) -> Vec<Part> {
         })
         .collect();
     let words = words.join("`, `");
-    vec![say(format!("{NONE}\n\nFor what it is worth, `{words}` point to:\n\n{places}"))]
+    vec![say(format!("{NONE}\n\nFor what it is worth, `{words}` appear in:\n\n{places}"))]
 }

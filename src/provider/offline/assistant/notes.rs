@@ -1,4 +1,4 @@
-//! Notes of the session, from what stands in the request: prompts, files that were changed, todos.
+//! Session notes, from what is in the request: prompts, files that were changed, todos.
 
 use serde_json::json;
 
@@ -22,12 +22,12 @@ pub(super) fn update(request: &Request) -> Vec<Part> {
     let file = notes_file(request);
     let notes =
         asked.split_once("<notes>\n").and_then(|(_, rest)| rest.rsplit_once("\n</notes>")).map(|(notes, _)| notes);
-    let (Some(file), Some(notes)) = (file, notes) else { return vec![Part::Text("There is nothing to note.".into())] };
+    let (Some(file), Some(notes)) = (file, notes) else { return vec![Part::Text("Nothing to note.".into())] };
     let new = filled(notes, &sections(request));
     vec![tool("Edit", json!({ "file_path": file, "old_string": notes, "new_string": new }))]
 }
 
-/// What stands below each heading.
+/// The lines below each heading.
 fn sections(request: &Request) -> [(&'static str, Vec<String>); 3] {
     let prompts: Vec<String> =
         request.messages.iter().filter(|message| message.kind == Kind::Prompt).map(|message| line(message)).collect();
@@ -62,7 +62,7 @@ fn modified(request: &Request) -> Vec<String> {
     files
 }
 
-/// The notes with these lines in the place of what stood below the headings.
+/// The notes with these lines in place of those below the headings.
 fn filled(notes: &str, sections: &[(&str, Vec<String>)]) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut filling = false;

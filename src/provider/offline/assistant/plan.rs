@@ -20,22 +20,22 @@ pub(super) fn planning(request: &Request) -> Option<String> {
 pub(super) fn recipe(situation: &Situation, file: &str) -> Vec<Part> {
     let write = |words: Option<&str>| tool("Write", json!({ "file_path": file, "content": text(situation, words) }));
     let Some(last) = situation.steps.last() else {
-        return vec![say("I look around first, then I write a plan."), tool("LS", json!({ "path": "." }))];
+        return vec![say("Let me look around first, then write a plan."), tool("LS", json!({ "path": "." }))];
     };
     match (last.call.name.as_str(), last.result.outcome) {
-        ("Write", Outcome::Ok) => vec![say("The plan is written."), tool("ExitPlanMode", json!({}))],
-        // It stands there from an earlier time, and wants to be read first.
+        ("Write", Outcome::Ok) => vec![say("Wrote the plan."), tool("ExitPlanMode", json!({}))],
+        // It exists from an earlier time and has to be read first.
         ("Write", _) if situation.of_tool("Read").next().is_none() => vec![read(file)],
         ("ExitPlanMode", Outcome::Denied) => {
             let told = last.text();
             let words = told.split_once("says: ").and_then(|(_, rest)| rest.lines().next());
             match words {
-                Some(words) => vec![say("I take that into the plan."), write(Some(words))],
-                None => vec![say("The plan stays as it is. What should change?")],
+                Some(words) => vec![say("Updating the plan with that."), write(Some(words))],
+                None => vec![say("The plan is unchanged. What should I change?")],
             }
         }
         ("LS" | "Read", _) => vec![write(None)],
-        _ => vec![say(format!("`{}` did not work out, so there is no plan yet.", last.call.name))],
+        _ => vec![say(format!("`{}` failed, so there is no plan yet.", last.call.name))],
     }
 }
 
@@ -45,15 +45,15 @@ fn text(situation: &Situation, words: Option<&str>) -> String {
         Intent::Fix | Intent::Test => (
             vec![
                 "Run the tests and read what fails.".into(),
-                "Read the function that the failure points to.".into(),
-                "Make the smallest change that mends it.".into(),
+                "Read the function the failure points to.".into(),
+                "Make the smallest change that fixes it.".into(),
                 "Run the tests again.".into(),
             ],
-            vec!["the file that the failing test points to".into()],
+            vec!["the file the failing test points to".into()],
         ),
         Intent::Replace { old, new, path } => (
             vec![format!("Replace `{old}` with `{new}`.")],
-            vec![path.as_ref().map_or("the files that hold it".into(), |path| format!("`{path}`"))],
+            vec![path.as_ref().map_or("the files that contain it".into(), |path| format!("`{path}`"))],
         ),
         Intent::Create { path, .. } => (vec![format!("Create `{path}`.")], vec![format!("`{path}` (new)")]),
         Intent::Append { path, .. } => (vec![format!("Append the text to `{path}`.")], vec![format!("`{path}`")]),
@@ -64,7 +64,7 @@ fn text(situation: &Situation, words: Option<&str>) -> String {
     let files: Vec<String> = files.iter().map(|file| format!("- {file}")).collect();
     let seen = situation.of_tool("LS").last().map(|step| listed(&step.text()).join(", ")).unwrap_or_default();
     let mut text = format!(
-        "# Plan: {}\n\n## Summary\n{}\n\nThe folder holds: {seen}.\n\n## Approach\n{}\n\n## Files to modify\n{}\n\n## Considerations\n- The smallest change that does it; nothing else is touched.\n",
+        "# Plan: {}\n\n## Summary\n{}\n\nThe folder contains: {seen}.\n\n## Approach\n{}\n\n## Files to modify\n{}\n\n## Considerations\n- The smallest change that does the job; nothing else is touched.\n",
         situation.prompt.lines().next().unwrap_or_default(),
         situation.prompt,
         numbered.join("\n"),
@@ -73,6 +73,6 @@ fn text(situation: &Situation, words: Option<&str>) -> String {
     if let Some(words) = words {
         text.push_str(&format!("- Asked for in the review: {words}\n"));
     }
-    text.push_str("\n## Verification\nRun the narrowest check of the project that covers the change.\n");
+    text.push_str("\n## Verification\nRun the project's narrowest check that covers the change.\n");
     text
 }

@@ -20,7 +20,7 @@ const COMMANDS: [(&str, &str); 8] = [
 /// Most changes that are tried.
 const TRIES: usize = 8;
 
-/// Finds the test command and runs it; then the caller goes on with the result.
+/// Finds the test command and runs it; then the caller continues with the result.
 fn tested<'s, 'a>(situation: &'s Situation<'a>) -> Result<&'s Step<'a>, Vec<Part>> {
     let Some(found) = situation.of_tool("LS").next() else {
         return Err(vec![say("Looking for how this project runs its tests."), tool("LS", json!({ "path": "." }))]);
@@ -30,7 +30,7 @@ fn tested<'s, 'a>(situation: &'s Situation<'a>) -> Result<&'s Step<'a>, Vec<Part
         COMMANDS.iter().find(|(name, _)| names.iter().any(|listed| listed == name)).map(|(_, command)| *command);
     let Some(command) = command else {
         return Err(vec![say(
-            "I found no manifest that tells how to test this project. Tell me the command: ``run `<command>` ``.",
+            "I found no manifest that says how to test this project. Give me the command: ``run `<command>` ``.",
         )]);
     };
     situation.of_tool("Bash").next().ok_or_else(|| {
@@ -43,7 +43,10 @@ pub(super) fn test(situation: &Situation) -> Vec<Part> {
         Err(parts) => parts,
         Ok(ran) if ran.ok() => vec![say(format!("The tests pass.\n\n{}", tail(&ran.text(), 6)))],
         Ok(ran) => {
-            vec![say(format!("The tests fail.\n\n{}\n\nSay `fix the failing test`, and I try.", tail(&ran.text(), 20)))]
+            vec![say(format!(
+                "The tests fail.\n\n{}\n\nSay `fix the failing test`, and I will try.",
+                tail(&ran.text(), 20)
+            ))]
         }
     }
 }
@@ -73,7 +76,7 @@ pub(super) fn fix(situation: &Situation) -> Vec<Part> {
     let changes = changes(&lines, &output);
     let edits: Vec<&Step> = situation.of_tool("Edit").collect();
     let runs = situation.of_tool("Bash").count();
-    // Each try is an edit and a run; a failed one is taken back by a second edit before the next.
+    // Each try is an edit and a run; a second edit reverts a failed one before the next.
     match (edits.len(), situation.steps.last().map(|step| step.call.name.as_str())) {
         (0, _) => attempt(&path, &changes, 0, "One small edit should fix it"),
         (_, Some("Edit")) => {
@@ -92,7 +95,7 @@ pub(super) fn fix(situation: &Situation) -> Vec<Part> {
             if let Some(ran) = last {
                 let change = &changes[(edits.len() - 1) / 2];
                 return vec![say(format!(
-                    "The tests pass now. The fault was in `{path}:{}`:\n\n```diff\n-{}\n+{}\n```\n\n{}",
+                    "The tests pass now. The bug was in `{path}:{}`:\n\n```diff\n-{}\n+{}\n```\n\n{}",
                     change.line + 1,
                     change.old.trim_start(),
                     change.new.trim_start(),
@@ -104,11 +107,11 @@ pub(super) fn fix(situation: &Situation) -> Vec<Part> {
                     vec![say("That was not it. Undoing it."), edit(&path, &change.new_context, &change.old_context)]
                 }
                 _ => vec![say(
-                    "None of my small edits fixes it. The last one is still in place: `/undo` takes it back. This one needs a real model.",
+                    "None of my small edits fixed it. The last one is still in place; `/undo` reverts it. This one needs a real model.",
                 )],
             }
         }
-        _ => vec![say("I lost the thread of this repair. Ask again, and I start over.")],
+        _ => vec![say("I lost track of this fix. Ask again, and I will start over.")],
     }
 }
 
@@ -118,7 +121,7 @@ fn attempt(path: &str, changes: &[Change], at: usize, opening: &str) -> Vec<Part
             say(format!("{opening}, in line {}.", change.line + 1)),
             edit(path, &change.old_context, &change.new_context),
         ],
-        _ => vec![say("None of the small changes I know fixes it, so I undid them all. This one needs a real model.")],
+        _ => vec![say("None of the small changes I know fixed it, so I undid them all. This one needs a real model.")],
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) fn follow(situation: &Situation, name: &str, args: &str) -> Vec<Part>
         "commit" => commit(situation, args),
         "init" => init(situation),
         _ => vec![say(format!(
-            "`/{name}` gives instructions that have to be understood, and I follow fixed recipes. `/model` shows models that can."
+            "`/{name}` contains instructions that take understanding, and I follow fixed recipes. `/model` lists models that can do it."
         ))],
     }
 }
@@ -84,10 +84,10 @@ fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
         situation.of_tool("Bash").filter(|step| step.input("command").starts_with(start)).collect()
     };
     let (statuses, adds) = (ran("git status --porcelain"), ran("git add"));
-    let ask = || bash("git status --porcelain=v2 --branch", "Show the state of the work tree");
+    let ask = || bash("git status --porcelain=v2 --branch", "Show the working tree status");
     let Some(status) = statuses.last() else {
         let log = bash("git log -n 12 --format=%s", "Show how commits are written here");
-        let under_way = bash("git status --long --untracked-files=no", "Show what is under way");
+        let under_way = bash("git status --long --untracked-files=no", "Show what is in progress");
         return vec![say("Looking at the repository."), ask(), under_way, log];
     };
     if !status.ok() {
@@ -95,19 +95,19 @@ fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
         return vec![say(if text.contains("not a git repository") {
             "This folder is not a git repository, so there is nothing to commit to. `git init` makes one.".to_owned()
         } else {
-            format!("git could not tell how the repository stands:\n\n{}", tail(&text, 5))
+            format!("git could not report the state of the repository:\n\n{}", tail(&text, 5))
         })];
     }
     let state = State::read(&status.text());
     if !state.unmerged.is_empty() {
         return vec![say(format!(
-            "Nothing was committed: these paths are not resolved.\n\n{}\nResolve and stage them first.",
+            "Nothing was committed: these paths have conflicts.\n\n{}\nResolve and stage them first.",
             list(&state.unmerged)
         ))];
     }
     if let Some(add) = adds.last() {
         if !add.ok() {
-            return vec![say(format!("It could not be staged:\n\n{}", tail(&add.text(), 5)))];
+            return vec![say(format!("Staging failed:\n\n{}", tail(&add.text(), 5)))];
         }
         if statuses.len() < 2 {
             return vec![ask()];
@@ -123,16 +123,16 @@ fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
         .find(|what| under_way.contains(&format!("git {what} --continue")))
     {
         return vec![say(format!(
-            "Nothing was committed: a {what} is under way. `git {what} --continue` concludes it with its own message, \
-             `git {what} --abort` gives it up."
+            "Nothing was committed: a {what} is in progress. `git {what} --continue` concludes it with its own message, \
+             `git {what} --abort` abandons it."
         ))];
     }
     if staged.is_empty() && !merging {
         return vec![say(match state.left()[..] {
-            [] => "There is nothing to commit: the work tree is clean.".to_owned(),
+            [] => "Nothing to commit: the working tree is clean.".to_owned(),
             ref left => format!(
-                "Nothing was committed: nothing is staged. These could be:\n\n{}\nStage what belongs together, or say \
-                 `/commit everything`, or `/commit <path>`.",
+                "Nothing was committed because nothing is staged. These files have changes:\n\n{}\nStage what belongs \
+                 together, or type `/commit everything` or `/commit <path>`.",
                 list(left)
             ),
         })];
@@ -140,7 +140,7 @@ fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
     let subjects = ran("git log -n 12").first().filter(|step| step.ok()).map(|step| step.text()).unwrap_or_default();
     let heads = ran("git log -n 1 --format='%h %D' MERGE_HEAD");
     if merging && heads.is_empty() {
-        return vec![bash("git log -n 1 --format='%h %D' MERGE_HEAD", "Show what is merged")];
+        return vec![bash("git log -n 1 --format='%h %D' MERGE_HEAD", "Show what is being merged")];
     }
     let given = Some(wanted).filter(|wanted| !wanted.is_empty() && adds.is_empty());
     let subject = given.map_or_else(
@@ -161,7 +161,7 @@ fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
     let subject = made.input("command").trim_start_matches("git commit -m ").trim_matches('\'').replace(r"'\''", "'");
     if !made.ok() {
         return vec![say(format!(
-            "Nothing was committed. git or a hook refused:\n\n{}\n\nThe message, for the next try:\n\n```text\n{subject}\n```\n\nWhat was staged still is.",
+            "Nothing was committed. git or a hook rejected it:\n\n{}\n\nThe message, for the next try:\n\n```text\n{subject}\n```\n\nYour staged changes are still staged.",
             tail(&made.text(), 15)
         ))];
     }
@@ -170,7 +170,7 @@ fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
     };
     let mut text = format!("Committed:\n\n{}", tail(&shown.text(), 20));
     if let (None, false) = (&state.branch, state.first) {
-        text.push_str("\n\nHEAD is detached: no branch holds this commit. `git switch -c <name>` makes one.");
+        text.push_str("\n\nHEAD is detached: no branch contains this commit. `git switch -c <name>` creates one.");
     }
     let left = state.left().len();
     if left > 0 {
@@ -269,7 +269,7 @@ fn init(situation: &Situation) -> Vec<Part> {
     let names = listed(&folder.text());
     if let Some(file) = names.iter().find(|name| matches!(name.as_str(), "AGENTS.md" | "CLAUDE.md")) {
         return vec![say(format!(
-            "`{file}` is there already. To improve it, it has to be understood, and I follow fixed recipes; `/model` shows models that can."
+            "`{file}` already exists. Improving it takes understanding, and I follow fixed recipes; `/model` lists models that can do it."
         ))];
     }
     match situation.of_tool("Write").next() {
@@ -291,8 +291,8 @@ fn init(situation: &Situation) -> Vec<Part> {
             vec![say("Writing `AGENTS.md`."), tool("Write", json!({ "file_path": "AGENTS.md", "content": text }))]
         }
         Some(step) if step.ok() => vec![say(
-            "`AGENTS.md` is written: the usual commands and the layout. What only you know is missing: rules, traps, and why.",
+            "Wrote `AGENTS.md` with the usual commands and the layout. What only you know is missing: rules, pitfalls, and reasons.",
         )],
-        Some(step) => vec![say(format!("It was not written: {}", step.text()))],
+        Some(step) => vec![say(format!("The write failed: {}", step.text()))],
     }
 }
