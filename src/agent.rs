@@ -271,8 +271,7 @@ impl Agent {
             return Ok(());
         }
         if mode == Mode::Bypass && self.settings.bypass == Bypass::Never {
-            let text =
-                "Bypass can only be switched on at the start, with `--permission-mode bypassPermissions`.".into();
+            let text = "Bypass can only be turned on at the start, with `--permission-mode bypassPermissions`.".into();
             mailbox.emit(Event::Error { text, restore: None }).await;
             // A front end that ran ahead of the answer learns what holds.
             mailbox.emit(Event::Mode(ModeChange::Changed { mode: self.mode() })).await;
@@ -329,7 +328,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Where the window stands, and what the session cost.
+    /// Where the window is, and what the session cost.
     pub fn usage_info(&self) -> UsageInfo {
         let (session, used) = (&self.conversation.session, self.used());
         let (left, fullness) = self.compaction.fullness(used);
@@ -343,7 +342,7 @@ impl Agent {
         }
     }
 
-    /// Notes what a request cost whose answer is no reply of the conversation.
+    /// Notes what a request cost whose answer is not a reply of the conversation.
     fn spend(&mut self, what: &str, usage: Usage) -> Result<(), session::Error> {
         let model = (self.model.name(), &self.model.spec);
         self.spending.note(&mut self.conversation.session, what, model, usage)
@@ -394,7 +393,7 @@ impl Agent {
         mailbox: &mailbox::Mailbox,
     ) -> Result<tools::Output, session::Error> {
         let Some(tool) = self.toolbox.get("Bash").cloned() else {
-            return Ok(tools::Output::error("the Bash tool is switched off"));
+            return Ok(tools::Output::error("the Bash tool is turned off"));
         };
         let (dirs, host) = (self.dirs(), self.host(mailbox, cancel));
         let (live, mut output) = tokio::sync::mpsc::unbounded_channel();

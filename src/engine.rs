@@ -110,14 +110,14 @@ pub fn start(setup: Setup) -> Handle {
         let ran = AssertUnwindSafe(Box::pin(work(setup, ops, mailbox.clone()))).catch_unwind().await;
         if let Err(panic) = &ran {
             let text = format!(
-                "cocode crashed: {}; the session is saved: `cocode --continue` goes on with it",
+                "cocode crashed: {}; the session is saved: `cocode --continue` resumes it",
                 panicked(panic.as_ref())
             );
             mailbox.emit(Event::Error { text, restore: mailbox.unanswered() }).await;
         }
         mailbox.emit(Event::Closed).await;
         if let Err(panic) = ran {
-            // Whoever waits for the task learns how it ended.
+            // The caller that waits for the task learns how it ended.
             resume_unwind(panic);
         }
     });
@@ -197,10 +197,10 @@ impl Engine {
         }
         self.session_ended(EndReason::Exit).await;
         if let Err(error) = self.agent.end_notes() {
-            tracing::warn!(%error, "what the session's notes cost");
+            tracing::warn!(%error, "the cost of the session notes");
         }
         if let Err(error) = self.agent.conversation.session.sync() {
-            tracing::error!(%error, "the session's end could not be written");
+            tracing::error!(%error, "cannot write the end of the session");
         }
     }
 
@@ -237,7 +237,7 @@ impl Engine {
                     self.mailbox.emit(Event::Listed(listed)).await;
                 }
             }
-            // Nothing runs, nothing is queued: there is nothing to stop or take back.
+            // Nothing runs, nothing is queued: there is nothing to stop or withdraw.
             Op::Interrupt | Op::Unqueue { .. } | Op::Shutdown => {}
         }
         if let Some(op) = done {
@@ -252,7 +252,8 @@ impl Engine {
         };
         if self.agent.conversation.session.read_only() {
             let text =
-                "This session is open to read only: another process writes it. `/clear` starts one of your own.".into();
+                "This session is open read-only because another process is writing it. `/clear` starts a new one."
+                    .into();
             self.mailbox.emit(Event::Error { text, restore: Some(prompt.text) }).await;
             return;
         }
@@ -275,7 +276,7 @@ impl Engine {
             let waiting = mailbox.take_texts();
             if !waiting.is_empty() {
                 mailbox.emit(mailbox.queue()).await;
-                let text = "What waited was not sent, since the turn before it failed.".into();
+                let text = "Your queued messages were not sent because the turn failed.".into();
                 mailbox.emit(Event::Error { text, restore: Some(waiting.join("\n\n")) }).await;
             }
         }
@@ -376,7 +377,7 @@ impl Engine {
 
     async fn shell(&mut self, command: String, inbox: &mut Inbox) {
         if self.agent.conversation.session.read_only() {
-            let text = "This session is open to read only; the command was not run.".into();
+            let text = "This session is open read-only; the command was not run.".into();
             self.mailbox.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
             return;
         }
@@ -428,7 +429,7 @@ impl Engine {
     fn session_info(&self) -> SessionInfo {
         let session: &Session = &self.agent.conversation.session;
         let (history, older) = session.history(open::TURNS_SHOWN).unwrap_or_else(|error| {
-            tracing::error!(%error, "the history cannot be read");
+            tracing::error!(%error, "cannot read the history");
             Default::default()
         });
         SessionInfo {

@@ -105,7 +105,7 @@ impl Mode {
     /// Why a session may not be started in this mode: Bypass as root needs a sandbox around it.
     pub fn refused(self, root: Root, sandbox: Sandbox) -> Option<&'static str> {
         (self == Mode::Bypass && root == Root::Yes && sandbox == Sandbox::None).then_some(
-            "bypassPermissions is refused for root: start as another user, or set COCODE_SANDBOXED=1 inside a sandbox",
+            "bypassPermissions is refused for root: run as another user, or set COCODE_SANDBOXED=1 inside a sandbox",
         )
     }
 }
@@ -159,7 +159,7 @@ pub enum Access {
     Fetch { url: String },
     /// Asks a search engine.
     WebSearch,
-    /// Anything else; `specifier` is what stands between the parentheses of a rule (`Explore`, a skill's name).
+    /// Anything else; `specifier` is what is between the parentheses of a rule (`Explore`, a skill's name).
     Other { specifier: Option<String>, read_only: bool },
 }
 

@@ -79,9 +79,9 @@ fn thinking(info: &ThinkingInfo) -> String {
     }
     let source = match (info.source, &info.locked) {
         (Source::Environment, variable) => format!("by {}", variable.as_deref().unwrap_or("the environment")),
-        (Source::Session, _) => "for this session (`/thinking auto` takes that back)".into(),
+        (Source::Session, _) => "for this session (`/thinking auto` resets it)".into(),
         (Source::Flag, _) => "by `--thinking`".into(),
-        (Source::Configuration, _) => "by `thinking.default_level` of the configuration".into(),
+        (Source::Configuration, _) => "by the setting `thinking.default_level`".into(),
         (Source::Model, _) => "as the default of this model".into(),
         (Source::Keyword, _) => "by a word in the message".into(),
         (Source::Default, _) => String::new(),
@@ -91,36 +91,36 @@ fn thinking(info: &ThinkingInfo) -> String {
     }
     text.push('.');
     if info.asked != info.level {
-        let _ = write!(text, " {} was asked for, which this model cannot do.", info.asked);
+        let _ = write!(text, " {} was requested, but this model does not support it.", info.asked);
     }
     let known: Vec<String> = info.supported.iter().map(|level| format!("`{level}`")).collect();
-    let _ = write!(text, "\n\nThis model knows {}.", known.join(", "));
+    let _ = write!(text, "\n\nThis model supports {}.", known.join(", "));
     if info.supported.len() > 1 {
-        text.push_str(" `deepthink` or `ultrathink` in a message counts for that message.");
+        text.push_str(" `deepthink` or `ultrathink` in a message applies to that message.");
     }
     text
 }
 
 fn rules(rows: &[RuleRow]) -> String {
     if rows.is_empty() {
-        return "No permission rules are set. What is not read-only asks.".into();
+        return "No permission rules are set. Everything that is not read-only asks.".into();
     }
     list(rows, |row| format!("- {} `{}` ({})", row.behavior.name(), row.rule, row.source))
 }
 
 fn sessions(rows: &[SessionRow]) -> String {
     if rows.is_empty() {
-        return "There is no earlier session of this folder.".into();
+        return "No earlier sessions in this folder.".into();
     }
     format!(
-        "Earlier sessions of this folder, newest first; `/resume <id or words>` goes on with one:\n\n{}",
+        "Earlier sessions in this folder, newest first; `/resume <id or words>` continues one:\n\n{}",
         list(&rows[..rows.len().min(SESSIONS)], |row| format!("- `{}` {}", row.id, row.title))
     )
 }
 
 fn cost(cost: &Cost) -> String {
     if cost.models.is_empty() {
-        return "Nothing was asked of a model yet.".into();
+        return "No model has been used yet.".into();
     }
     let mut text = String::from("| Model | Input | Cached | Output | Cost |\n|---|--:|--:|--:|--:|\n");
     for row in &cost.models {
@@ -143,7 +143,7 @@ fn cost(cost: &Cost) -> String {
             let _ = write!(text, "\nTogether ${sum:.4}.");
         }
         Some(_) => {}
-        None => text.push_str("\nThe catalog has no price for what is marked unknown."),
+        None => text.push_str("\nThe catalog has no price for models marked unknown."),
     }
     for spent in &cost.beside {
         let (input, output) = (grouped(spent.usage.input), grouped(spent.usage.output));
@@ -155,7 +155,7 @@ fn cost(cost: &Cost) -> String {
 fn changes(Changes { session, uncommitted }: &Changes) -> String {
     let mut text = String::new();
     match session.as_slice() {
-        [] => text.push_str("This session has changed no file with its tools.\n"),
+        [] => text.push_str("This session has not changed any files with its tools.\n"),
         files => section(&mut text, "Changed in this session", files),
     }
     match uncommitted.as_deref() {
@@ -203,7 +203,7 @@ fn todos(items: &[Todo]) -> String {
 fn settings(Settings { key, explained, file }: &Settings) -> String {
     let set = match (key, explained.as_str()) {
         (Some(_), _) => return fenced(explained),
-        (None, "") => "Every setting has its default.".to_owned(),
+        (None, "") => "All settings have their defaults.".to_owned(),
         (None, _) => format!("Settings that differ from the defaults, with their sources:\n\n{}", fenced(explained)),
     };
     format!(
@@ -215,22 +215,22 @@ fn settings(Settings { key, explained, file }: &Settings) -> String {
 /// Every skill, the strongest source first.
 pub fn skills(SkillList { rows, dropped, problems, errors }: &SkillList) -> String {
     let mut text = match rows.len() {
-        0 => "There are no skills yet; `cocode skills new <name>` begins one.".to_owned(),
+        0 => "No skills yet; `cocode skills new <name>` creates one.".to_owned(),
         1 => "One skill:\n\n".to_owned(),
-        count => format!("{count} skills, the strongest source first:\n\n"),
+        count => format!("{count} skills, highest priority first:\n\n"),
     };
     for row in rows {
         let place = row.path.as_ref().map(|path| format!(" (`{}`)", path.display())).unwrap_or_default();
         let _ = writeln!(text, "- `{}` — {}{place}", row.command.as_ref().unwrap_or(&row.name), row.detail);
     }
     if !dropped.is_empty() {
-        text.push_str("\nReached twice, loaded once:\n\n");
+        text.push_str("\nFound twice, loaded once:\n\n");
         for (dropped, first) in dropped {
             let _ = writeln!(text, "- `{}` is `{}`", dropped.display(), first.display());
         }
     }
     if *problems > 0 {
-        let _ = write!(text, "\n{problems} remarks, {errors} of them errors: `cocode skills validate` names them.");
+        let _ = write!(text, "\n{problems} problems, {errors} of them errors: see `cocode skills validate`.");
     }
     text
 }
@@ -238,7 +238,7 @@ pub fn skills(SkillList { rows, dropped, problems, errors }: &SkillList) -> Stri
 fn bug_report(file: &Path) -> String {
     let words = "Read it before you pass it on: it holds settings and log lines, with keys hidden, and nothing of what \
                  was said. Nothing was sent.";
-    format!("The report is in `{}`. {words}", file.display())
+    format!("Wrote the report to `{}`. {words}", file.display())
 }
 
 /// Every hook with its source and its last result.
@@ -248,7 +248,7 @@ fn hooks(rows: &[hooks::Row]) -> String {
     }
     let mut text = String::new();
     if rows.iter().any(|row| row.off) {
-        text.push_str("Hooks are switched off (`disable_all_hooks`).\n\n");
+        text.push_str("Hooks are off (`disable_all_hooks`).\n\n");
     }
     let mut event = None;
     for row in rows {
@@ -258,7 +258,7 @@ fn hooks(rows: &[hooks::Row]) -> String {
         let matcher = row.matcher.as_deref().filter(|text| !matches!(*text, "" | "*"));
         let matcher = matcher.map(|text| format!("`{text}`: ")).unwrap_or_default();
         let once = if row.once { ", once" } else { "" };
-        let beside = if row.beside { ", not waited for" } else { "" };
+        let beside = if row.beside { ", in the background" } else { "" };
         let last = match row.last {
             Some((ended, millis)) => format!("{} after {millis} ms", ended.name()),
             None if row.off => "off".to_owned(),
@@ -272,9 +272,9 @@ fn hooks(rows: &[hooks::Row]) -> String {
 
 fn status(status: &Status) -> String {
     let trust = match (status.trusted, status.withheld) {
-        (_, 0) => "nothing of its settings is withheld".to_owned(),
+        (_, 0) => "none of its settings is withheld".to_owned(),
         (false, _) => "not trusted: only its deny and ask rules count".to_owned(),
-        (true, count) => format!("trusted, but for what is new: {count} of its settings"),
+        (true, count) => format!("trusted, except for {count} new settings"),
     };
     let rows = [
         ("cocode", status.version.clone()),
@@ -294,14 +294,14 @@ fn status(status: &Status) -> String {
 }
 
 fn agents(Agents { agents, problems }: &Agents) -> String {
-    let mut text = String::from("Agents that the model can launch with the Task tool:\n\n");
+    let mut text = String::from("Agents the model can launch with the Task tool:\n\n");
     for agent in agents {
         let _ = writeln!(text, "- **{}** — {}\n  {}", agent.name, agent.description, notes(agent).join(" · "));
     }
     if !problems.is_empty() {
-        let _ = writeln!(text, "\nWhat is wrong with files:\n\n{}", list(problems, |problem| format!("- {problem}")));
+        let _ = writeln!(text, "\nProblems in files:\n\n{}", list(problems, |problem| format!("- {problem}")));
     }
-    text.push_str("\nFiles of your own: `.claude/agents/<name>.md`.\n");
+    text.push_str("\nDefine your own in `.claude/agents/<name>.md`.\n");
     text
 }
 
@@ -309,10 +309,10 @@ fn notes(agent: &AgentRow) -> Vec<String> {
     let file = |file: &Path| format!("`{}`", file.display());
     let mut notes = vec![agent.file.as_deref().map_or("built in".to_owned(), file)];
     notes.push(format!("tools: {}", agent.tools));
-    notes.push(format!("model: {}", agent.model.as_deref().unwrap_or("that of the session")));
+    notes.push(format!("model: {}", agent.model.as_deref().unwrap_or("the session's")));
     notes.extend(agent.thinking.map(|level| format!("thinking: {level}")));
     if !agent.skills.is_empty() {
-        notes.push(format!("begins with {}", agent.skills.join(", ")));
+        notes.push(format!("starts with {}", agent.skills.join(", ")));
     }
     if agent.read_only {
         notes.push("read-only".into());

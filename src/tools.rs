@@ -90,7 +90,7 @@ impl Output {
         Output { outcome: Outcome::Error, ..Output::ok(text) }
     }
 
-    /// A no of the user. The screen shows their own words, if any: what the model is told is no news to who said it.
+    /// A no of the user. The screen shows their own words, if any: they know what the model is told.
     pub fn denied(text: &str, words: &str) -> Output {
         let display = Some(Display::Line { text: words.to_owned() });
         Output { outcome: Outcome::Denied, display, ..Output::ok(text) }
@@ -167,7 +167,7 @@ pub type SearchFuture<'a> = Pin<Box<dyn Future<Output = Result<String, String>> 
 /// The answer of a person; none when the call was cancelled first.
 pub type AskFuture<'a> = Pin<Box<dyn Future<Output = Option<Answer>> + Send + 'a>>;
 
-/// Whether something stands in the session's log; an error says why not.
+/// Whether something is in the session's log; an error says why not.
 pub type NotedFuture<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
 
 /// What a tool is about to leave in a file.
@@ -195,7 +195,7 @@ pub trait Host: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// Notes that the change stands, or that nothing of it was written.
+    /// Notes that the change was made, or that nothing of it was written.
     fn settled(&self, _path: PathBuf) -> NotedFuture<'_> {
         Box::pin(async { Ok(()) })
     }
@@ -205,12 +205,12 @@ pub trait Host: Send + Sync {
     /// # Errors
     /// Why not, for the model.
     fn skill(&self, name: &str) -> Result<(), String> {
-        Err(format!("There is no skill `{name}` here."))
+        Err(format!("No skill `{name}`."))
     }
 
     /// Runs a sub-agent to its end. An error says why it could not be launched.
     fn spawn_agent<'a>(&'a self, _launch: Launch<'a>) -> ReportFuture<'a> {
-        Box::pin(async { Err("no agent can be launched here".into()) })
+        Box::pin(async { Err("agents cannot be launched here".into()) })
     }
 
     /// Searches the web with the current model's own search; an error says that it has none.
@@ -237,7 +237,7 @@ pub struct Context<'a> {
     /// Where output too large for the context goes.
     pub store: &'a Store,
     pub host: &'a dyn Host,
-    /// Live output for the screen; whoever is not listening does not hold the tool up.
+    /// Live output for the screen; a missing listener does not hold up the tool.
     pub live: mpsc::UnboundedSender<String>,
     pub cancel: &'a CancellationToken,
 }

@@ -159,8 +159,8 @@ impl Agent {
                         self.tell_close_runs(mailbox).await;
                     }
                     if self.compaction.driver.summarized(what) {
-                        let text = "Summarising failed several times in a row: it is off for this session. What must \
-                                    go to fit is still trimmed; `/compact` tries again.";
+                        let text = "Summarizing failed several times in a row and is off for this session. What does \
+                                    not fit is still trimmed; `/compact` tries again.";
                         mailbox.emit(Event::Notice { text: text.into() }).await;
                     }
                     if interrupted {
@@ -179,7 +179,7 @@ impl Agent {
         if !self.compaction.driver.too_long(self.conversation.context(), *limit) {
             return false;
         }
-        let text = "The provider finds the conversation too long: it is compacted, then asked again.";
+        let text = "The provider rejected the conversation as too long. Compacting it and trying again.";
         mailbox.emit(Event::Notice { text: text.into() }).await;
         true
     }
@@ -189,7 +189,7 @@ impl Agent {
             return Ok(());
         }
         let text = format!(
-            "{} older tool results were cleared to make room. Each one says where its content was saved; read the \
+            "{} older tool results were cleared to free space. Each one says where its content was saved; read the \
              file, or run the call again, if you still need it.",
             cleared.results
         );
@@ -299,7 +299,7 @@ impl Agent {
             large.iter().take(3).map(|(tokens, what)| format!("{what} of {} tokens", short(*tokens))).collect();
         let text = format!(
             "The conversation was compacted twice within a few requests. What fills the window: {}. A model with a \
-             larger window, or smaller pieces of work, would help.",
+             larger window, or smaller tasks, would help.",
             parts.join(", ")
         );
         mailbox.emit(Event::Notice { text }).await;
@@ -346,9 +346,7 @@ impl Agent {
             return Ok(OFF.into());
         }
         if !self.settings.features.micro_compact {
-            return Ok(
-                "Clearing old results is switched off (`features.micro_compact`, or DISABLE_MICROCOMPACT).".into()
-            );
+            return Ok("Clearing old results is off (`features.micro_compact`, or DISABLE_MICROCOMPACT).".into());
         }
         let toolbox = self.toolbox.clone();
         let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
@@ -365,9 +363,9 @@ impl Agent {
         mailbox.emit(Event::Usage(info)).await;
         let kept = match cleared.kept {
             0 => String::new(),
-            kept => format!(" {kept} stay, since their files could not be written."),
+            kept => format!(" {kept} were kept because their files could not be written."),
         };
-        Ok(format!("{} tool results cleared, about {} tokens.{kept}", cleared.results, short(cleared.tokens)))
+        Ok(format!("Cleared {} tool results, about {} tokens.{kept}", cleared.results, short(cleared.tokens)))
     }
 
     /// `/compact undo`: takes the last boundary back, if the conversation still fits then.
@@ -380,14 +378,14 @@ impl Agent {
             return Ok(OFF.into());
         }
         let Some(seq) = self.conversation.session.last_boundary() else {
-            return Ok("There is no compaction to take back.".into());
+            return Ok("No compaction to undo.".into());
         };
         let undone = EntryKind::BoundaryUndone { seq };
         let preview = self.conversation.session.preview(&undone)?;
         let (after, marks) = (self.compaction.driver.used(&preview), *self.compaction.driver.marks());
         if after >= marks.blocking {
             return Ok(format!(
-                "The compaction stays: without it the conversation would have about {} tokens, and {} fit.",
+                "The compaction stays: without it the conversation would have about {} tokens, and the limit is {}.",
                 short(after),
                 short(marks.blocking)
             ));
@@ -428,7 +426,7 @@ impl Agent {
 }
 
 /// What `/compact` says when it is switched off.
-const OFF: &str = "Compaction is switched off (`compact.enabled`, or DISABLE_COMPACT).";
+const OFF: &str = "Compaction is off (`compact.enabled`, or DISABLE_COMPACT).";
 
 /// Estimate of what a tool's definition takes.
 pub(super) fn weight(spec: &ToolSpec) -> u64 {

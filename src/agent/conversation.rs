@@ -97,6 +97,6 @@ impl Conversation {
     /// Puts a boundary behind the conversation: files and nested memory may come again.
     pub(super) fn forget_read(&mut self) {
         self.forget_files();
-        self.memory = self.memory.anew();
+        self.memory = self.memory.fresh();
     }
 }

@@ -29,7 +29,7 @@ use crate::session::entry::EntryKind;
 use crate::stdx::process;
 use crate::tools::{After, Tool};
 
-/// The same call with the same result, so many times in a row, asks whether to go on.
+/// The same call with the same result, so many times in a row, asks whether to continue.
 const REPEATS: u32 = 5;
 
 /// What the turn does after a round of calls.
@@ -153,7 +153,7 @@ impl Agent {
                 Ok(()) => able.push(call),
                 // What is there cannot be read, so it could not be put back: the model may go another way.
                 Err(error @ session::Error::Io { action: "read", .. }) => {
-                    let text = format!("Not run, since it could not be undone: {error}");
+                    let text = format!("Not run because it could not be undone: {error}");
                     done.push(ToolResult::of_text(call.call.id, Outcome::Error, text).into());
                 }
                 Err(error) => return Err(error),

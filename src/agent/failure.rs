@@ -11,13 +11,13 @@ pub enum Failure {
     #[error("{0}")]
     Session(#[from] session::Error),
     /// A hook erased the prompt before anything else saw it.
-    #[error("a UserPromptSubmit hook kept the prompt back: {reason}")]
+    #[error("a UserPromptSubmit hook rejected the prompt: {reason}")]
     Erased { reason: String },
     /// The prompt asks for a skill that cannot run.
     #[error("{0}")]
     Skill(String),
     /// Compaction is switched off, so that nothing can be done about it.
-    #[error("the conversation has about {used} tokens, {blocking} fit, and compaction is switched off")]
+    #[error("the conversation ({used} tokens) no longer fits ({blocking}) and compaction is off")]
     Full { used: u64, blocking: u64 },
 }
 
@@ -26,8 +26,8 @@ impl Failure {
     pub(super) fn advice(&self) -> Option<&'static str> {
         match self {
             Failure::Full { .. } => Some(
-                "unset DISABLE_COMPACT or set `compact.enabled` to let it work; `/rewind` goes back to an earlier \
-                 message, `/clear` starts a new session",
+                "run /compact, or turn it on: unset DISABLE_COMPACT or set `compact.enabled`; `/rewind` goes back to an \
+                 earlier message, `/clear` starts a new session",
             ),
             Failure::Provider(provider::Error::ContextTooLong { .. }) => {
                 Some("`/rewind` goes back to an earlier message, `/clear` starts a new session")
@@ -36,7 +36,7 @@ impl Failure {
                 Some("`/model` switches to another model; `offline` needs no key")
             }
             Failure::Provider(provider::Error::Connect { .. }) => {
-                Some("check network, proxy and address; the model `offline` needs none of them")
+                Some("check the network, proxy and base URL, or use the offline model")
             }
             _ => None,
         }

@@ -21,7 +21,7 @@ const OWN: [&str; 4] = ["_", "SHLVL", "PWD", "OLDPWD"];
 /// A file that SessionStart hooks may write to.
 pub(super) fn file() -> Option<TempPath> {
     let made = NamedTempFile::with_prefix("cocode-env-").map(NamedTempFile::into_temp_path);
-    made.inspect_err(|error| tracing::warn!(%error, "no file for the variables of hooks")).ok()
+    made.inspect_err(|error| tracing::warn!(%error, "cannot create the file for hook variables")).ok()
 }
 
 /// What the lines of a file set or change in the environment of commands.

@@ -21,7 +21,7 @@ use crate::tools;
 /// How often in one turn hooks may send the agent on that had nothing more to do.
 const MOST_CONTINUED: u32 = 20;
 
-/// How long `async` hooks may go on when the session ends.
+/// How long `async` hooks may continue when the session ends.
 const LATER: Duration = Duration::from_secs(5);
 
 /// The hooks of an agent, and what they left to be done.
@@ -40,7 +40,7 @@ pub struct Hooking {
     env: BTreeMap<String, String>,
     /// Where they may write it, while they run.
     env_file: Option<PathBuf>,
-    /// Runs of `async` hooks. They may go on for a moment when the session ends.
+    /// Runs of `async` hooks. They may continue for a moment when the session ends.
     later: JoinSet<Outcome>,
 }
 
@@ -77,7 +77,7 @@ pub(super) enum Submitted {
 
 /// What a hook says to the model.
 pub(super) fn told(event: Hook, text: &str) -> Message {
-    Message::attachment(Attachment::Hook, &format!("From a {event} hook of the user:\n\n{text}"))
+    Message::attachment(Attachment::Hook, &format!("From the user's {event} hook:\n\n{text}"))
 }
 
 impl Turn<'_> {
@@ -89,7 +89,7 @@ impl Turn<'_> {
         let outcome = self.agent.fire(Occasion::user_prompt_submit(&prompt.text), self.mailbox, self.cancel).await?;
         let Some(outcome) = outcome else { return Ok(Submitted::Interrupted) };
         Ok(match outcome.stop.or(outcome.block) {
-            Some(reason) if reason.is_empty() => Submitted::Erased("a UserPromptSubmit hook stopped it".into()),
+            Some(reason) if reason.is_empty() => Submitted::Erased("a UserPromptSubmit hook rejected it".into()),
             Some(reason) => Submitted::Erased(reason),
             None => Submitted::Accepted(outcome.context),
         })
@@ -230,7 +230,7 @@ impl Agent {
         Ok(())
     }
 
-    /// A session begins, or goes on.
+    /// A session begins, or continues.
     ///
     /// # Errors
     /// The log cannot be written.

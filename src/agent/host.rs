@@ -57,7 +57,7 @@ impl Host for AgentHost<'_> {
         Box::pin(async move {
             match &self.launcher {
                 Some(launcher) => Box::pin(launcher.launch(launch, self.mailbox, self.cancel)).await,
-                None => Err("A sub-agent cannot launch further agents: do the work yourself.".into()),
+                None => Err("A sub-agent cannot launch more agents: do the work yourself.".into()),
             }
         })
     }
@@ -65,11 +65,11 @@ impl Host for AgentHost<'_> {
     fn web_search<'a>(&'a self, query: &'a str, allowed: &'a [String], blocked: &'a [String]) -> SearchFuture<'a> {
         Box::pin(async move {
             if !self.model.spec.web_search {
-                return Err(format!("model {} has no web search of its own", self.model.id));
+                return Err(format!("model {} has no built-in web search", self.model.id));
             }
             let request = Request {
                 model: self.model.id.clone(),
-                system: "Search the web for the query. Answer with the findings: for each its title, its address, and what it says. No advice.".into(),
+                system: "Search the web for the query. Answer with the findings: the title, URL and content of each. No advice.".into(),
                 tools: Arc::new([]),
                 messages: vec![Arc::new(Message::prompt(query))],
                 media: Default::default(),

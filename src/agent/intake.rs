@@ -32,7 +32,7 @@ impl Agent {
 
     /// The opening once more, with memory files as they are now; imports that were allowed before are loaded unasked.
     pub(super) async fn opening(&mut self) -> Message {
-        self.conversation.memory = self.conversation.memory.anew();
+        self.conversation.memory = self.conversation.memory.fresh();
         let files = self.load(|loader, project, judge| loader.start(project, judge)).files;
         self.conversation.opening(&self.policy.places, &self.model.id, &files).await
     }
@@ -66,7 +66,7 @@ impl Agent {
     ) -> Vec<super::memory::MemoryFile> {
         let mut files = Vec::new();
         for (file, reason) in memory.denied {
-            let text = format!("{} was not read as a memory file: {reason}", file.display());
+            let text = format!("skipped memory file {}: {reason}", file.display());
             mailbox.emit(Event::Notice { text }).await;
         }
         for asked in memory.asked {
@@ -159,7 +159,7 @@ impl Agent {
         if decision.behavior == Behavior::Allow { Ok(()) } else { Err(reason()) }
     }
 
-    /// A text file as a message of its own, or why there is none.
+    /// A text file as a message of its own, or why that failed.
     pub(super) async fn attached_text(&self, path: &PathBuf, mailbox: &Mailbox) -> Message {
         match self.attach(path, mailbox).await {
             Ok((content, effects)) => {
@@ -174,7 +174,7 @@ impl Agent {
 
     /// Reads an attachment through the Read tool, so that its limits hold. Nobody is asked here.
     async fn attach(&self, path: &PathBuf, mailbox: &Mailbox) -> Result<(Vec<Content>, Vec<Effect>), String> {
-        let tool = self.toolbox.get("Read").ok_or("the Read tool is switched off")?;
+        let tool = self.toolbox.get("Read").ok_or("the Read tool is turned off")?;
         let cancel = CancellationToken::new();
         let (dirs, host) = (self.dirs(), self.host(mailbox, &cancel));
         let (live, _) = tokio::sync::mpsc::unbounded_channel();

@@ -73,7 +73,7 @@ struct State {
     asking: Option<(Instant, usize)>,
     /// How long a person was waited for.
     waited: Duration,
-    /// What was decided and stands in no log yet.
+    /// What was decided and is in no log yet.
     decided: Vec<Decided>,
     /// What the turn under way is to answer.
     prompt: Option<String>,
@@ -89,7 +89,7 @@ impl Mailbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the front ends; waits while they are behind. A front end that is gone is no error.
+    /// Tells the front ends; waits while they are behind. A front end that is gone is not an error.
     pub async fn emit(&self, event: Event) {
         let _ = self.events.send(event).await;
     }
@@ -114,7 +114,7 @@ impl Mailbox {
             state.asking = Some((since, open + 1));
             id
         };
-        // What a sub-agent asked stands in its own log first.
+        // What a sub-agent asked is in its own log first.
         let own = asker.is_none().then(|| question.clone());
         self.emit(Event::Ask(Ask { id, question, asker })).await;
         let answer = tokio::select! {

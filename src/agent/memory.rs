@@ -47,7 +47,7 @@ pub struct Asked {
 /// Who put a file where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// The user, where memory is looked for by itself: lying outside the project is no reason to ask.
+    /// The user, where memory is looked for by itself: lying outside the project is not a reason to ask.
     Own,
     /// Anybody.
     Any,
@@ -75,7 +75,7 @@ impl Loader {
     }
 
     /// One that has loaded nothing yet; what the user allowed stays allowed.
-    pub fn anew(&self) -> Loader {
+    pub fn fresh(&self) -> Loader {
         let (allowed, names) = (self.allowed.clone(), self.names.clone());
         Loader { allowed, ..Loader::new(names, self.home.clone(), self.project.clone()) }
     }
@@ -150,7 +150,7 @@ impl Loader {
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
         if text.len() > cap {
             text.truncate(floor(&text, cap));
-            text.push_str("\n[cut: the file is longer than memory files may be]");
+            text.push_str("\n[cut: the file exceeds the limit for memory files]");
         }
         self.seen.insert(real.clone(), text.len());
         let imports = imports(&text);

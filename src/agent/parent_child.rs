@@ -60,7 +60,7 @@ pub(super) enum Word {
         change: FileChange,
         noted: oneshot::Sender<Result<(), session::Error>>,
     },
-    /// What `Change` told stands, or nothing of it was written.
+    /// What `Change` announced was written, or nothing of it.
     Settled {
         path: PathBuf,
         noted: oneshot::Sender<Result<(), session::Error>>,
@@ -132,7 +132,7 @@ impl Family {
 /// Tells the agent whose log belongs to the session, and waits until it has noted it.
 ///
 /// # Errors
-/// What its log says, or that its turn was dropped: nothing may go on then.
+/// What its log says, or that its turn was dropped: nothing may continue then.
 pub(super) async fn note(
     words: &mpsc::UnboundedSender<Word>,
     word: impl FnOnce(oneshot::Sender<Result<(), session::Error>>) -> Word,

@@ -165,13 +165,13 @@ impl Agent {
 
     /// What the model is told of a refusal; where plan mode is the reason, also what it may do instead.
     pub(super) fn refusal(&self, decision: &Decision, without_plan: impl FnOnce() -> Behavior) -> String {
-        let mut text = format!("Refused: {}.", decision.reasons.join("; "));
+        let mut text = format!("Denied: {}.", decision.reasons.join("; "));
         if let Some(file) = self.open_plan()
             && without_plan() != Behavior::Deny
             && self.family.above.is_none()
         {
             text.push_str(&format!(
-                " Plan mode is on: nothing may be changed but the plan file {}, with Write or Edit. Put what you would do into the plan, and call ExitPlanMode when it is done.",
+                " Plan mode is on: change nothing except the plan file {}, with Write or Edit. Put what you would do into the plan, and call ExitPlanMode when it is done.",
                 file.display()
             ));
         }
@@ -187,11 +187,11 @@ pub(super) fn restored(agent: &Agent, most: u64) -> Option<Message> {
     let shown = file.display();
     let (note, state) = match agent.mode() {
         Mode::Plan => (PlanNote::Restored, "Plan mode is on; this is the plan so far, not approved yet."),
-        _ => (PlanNote::Exit, "Plan mode is over; go by this plan where it still has open steps."),
+        _ => (PlanNote::Exit, "Plan mode is over; follow this plan where it still has open steps."),
     };
     let text = match tokens::text(&text) <= most {
         true => format!("# Plan\n{state} It is in {shown}.\n\n{text}"),
-        false => format!("# Plan\n{state} It is too long to be shown here: read {shown}."),
+        false => format!("# Plan\n{state} It is too long to show here: read {shown}."),
     };
     Some(reminders::noted(note, &file, &text))
 }

@@ -52,7 +52,7 @@ fn answer(output: &[u8]) -> String {
     lines.join("\n")
 }
 
-/// Git's status, asked for once, beside whatever else goes on.
+/// Git's status, asked for once, beside whatever else continues.
 pub struct GitStatus {
     asked: Option<tokio::task::JoinHandle<Option<String>>>,
     known: Option<String>,
@@ -98,7 +98,7 @@ pub fn opening(environment: &Environment, files: &[memory::MemoryFile]) -> Messa
     let list = |folders: &[PathBuf]| folders.iter().map(|folder| show(folder)).collect::<Vec<_>>().join(", ");
     let mut text = format!("# Environment\nWorking directory: {}\n", show(&environment.cwd));
     if !environment.added.is_empty() {
-        text.push_str(&format!("Also open to you: {}\n", list(&environment.added)));
+        text.push_str(&format!("Additional folders: {}\n", list(&environment.added)));
     }
     text.push_str(&format!("Platform: {} {}\n", std::env::consts::OS, std::env::consts::ARCH));
     text.push_str(&format!("Date: {}\nModel: {}\n", environment.date, environment.model));
@@ -108,7 +108,9 @@ pub fn opening(environment: &Environment, files: &[memory::MemoryFile]) -> Messa
     }
     let memory = text.len();
     if !files.is_empty() {
-        text.push_str("\n# Memory files\nThe user's standing instructions. They bind you where they fit the task.\n\n");
+        text.push_str(
+            "\n# Memory files\nThe user's standing instructions. Follow them where they apply to the task.\n\n",
+        );
         text.push_str(&memory::render(files));
     }
     Message::attachment(Attachment::Opening { memory }, &text)

@@ -57,7 +57,7 @@ impl Watch {
 pub(super) fn changed_files(paths: &[PathBuf]) -> String {
     let list: Vec<String> = paths.iter().map(|path| format!("- {}", path.display())).collect();
     format!(
-        "These files changed on disk since you read them, by the user or a command. Read them again before you rely on them or edit them:\n{}",
+        "The user or a command changed these files since you read them. Read them again before you rely on them or edit them:\n{}",
         list.join("\n")
     )
 }
@@ -75,7 +75,7 @@ pub(super) fn todos(messages: &[Arc<Message>], todos: &[Todo]) -> Option<Message
         replies += usize::from(message.kind == Kind::Reply);
         if replies >= TODO_PATIENCE {
             let text = format!(
-                "The todo list was last touched a while ago. Bring it up to date if it still matters; say nothing of this reminder.\n{}",
+                "The todo list was last touched a while ago. Update it if it still matters; do not mention this reminder.\n{}",
                 Todo::checklist(todos)
             );
             return Some(Message::attachment(Attachment::Todos, &text));

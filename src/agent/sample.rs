@@ -150,7 +150,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Adds up what a reply cost and tells the front ends where the window stands.
+    /// Adds up what a reply cost and tells the front ends where the window is.
     pub(super) async fn report_usage(&mut self, usage: Usage) {
         self.agent.spending.turn.answered = true;
         self.agent.spending.turn.replies.add(&usage);

@@ -7,9 +7,9 @@ use crate::commands::{Command, Registry};
 use crate::message::{Attachment, Effect, Message};
 use crate::session::Context;
 
-const OPENING: &str = "# Skills\nInstructions for tasks of a kind. When one fits what is asked, call it with the Skill tool before you begin; the user starts one as /name.";
-const CHANGED: &str = "# Skills that are new or changed";
-const GONE: &str = "No longer there: ";
+const OPENING: &str = "# Skills\nInstructions for recurring tasks. If one matches the request, call it with the Skill tool before you begin; the user starts one as /name.";
+const CHANGED: &str = "# New or changed skills";
+const GONE: &str = "Removed: ";
 
 /// A list that fits the budget, and what that cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl Runs {
         let Some(known) = told(effects(context)) else { return (!lines.is_empty()).then(|| whole(lines)) };
         let gone = known.keys().filter(|name| !lines.contains_key(**name)).map(|name| (*name).to_owned());
         let gone: Vec<String> = gone.collect();
-        // Use changes what is shortened; that alone is no news.
+        // Use changes what is shortened; that alone is not news.
         lines.retain(|name, line| known.get(name.as_str()).is_none_or(|old| !same(old, line)));
         let mut parts = Vec::new();
         if !lines.is_empty() {

@@ -230,7 +230,7 @@ impl Agent {
             match Rule::parse(text) {
                 Ok(rule) => self.policy.rules.add(behavior, rule, Source::Skill),
                 Err(problem) => {
-                    let text = format!("`/{}` {}: {problem}. The rule is left out.", skill.name, skill.place());
+                    let text = format!("`/{}` {}: {problem}. The rule is ignored.", skill.name, skill.place());
                     mailbox.emit(Event::Notice { text }).await;
                 }
             }
@@ -256,7 +256,7 @@ impl Agent {
                 Ok(_) => {}
                 Err(problem) => {
                     let text = format!(
-                        "`/{}` asks for the model `{name}`, but {problem}. The session's model is asked.",
+                        "`/{}` asks for the model `{name}`, but {problem}. Using the session's model.",
                         skill.name
                     );
                     mailbox.emit(Event::Notice { text }).await;
@@ -266,7 +266,7 @@ impl Agent {
         self.runs.running.push(run);
     }
 
-    /// Ends the run of a skill before the turn ends: the last that began. Those before it go on.
+    /// Ends the run of a skill before the turn ends: the last that began. Those before it continue.
     pub(super) async fn end_run(&mut self, skill: &Skill, mailbox: &Mailbox) {
         let Some(at) = self.runs.running.iter().rposition(|run| run.skill.name == skill.name) else { return };
         self.end_from(at, mailbox).await;
@@ -301,7 +301,7 @@ impl Agent {
             self.runs.running.iter().map(|run| (run.skill.clone(), run.said.clone())).collect();
         for (skill, said) in left {
             for (behavior, text) in self.policy.rules_of(&skill, &said) {
-                // What is no rule was told when the run began.
+                // What is not a rule was told when the run began.
                 if let Ok(rule) = Rule::parse(text) {
                     self.policy.rules.add(behavior, rule, Source::Skill);
                 }
@@ -311,7 +311,7 @@ impl Agent {
             self.set_model(model, Arc::unwrap_or_clone(tools));
             mailbox.emit(Event::Model(self.model.info())).await;
             if let Err(error) = self.conversation.append(self.model_entry()) {
-                tracing::error!(%error, "the model of the session could not be noted");
+                tracing::error!(%error, "cannot record the session's model");
             }
         }
     }

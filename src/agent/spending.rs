@@ -14,7 +14,7 @@ pub(super) struct TurnUsage {
     /// A reply came, also when a boundary has put it away since.
     pub(super) answered: bool,
     pub(super) replies: Usage,
-    /// Requests of the turn whose answers are no replies; each has a `Spent` entry.
+    /// Requests of the turn whose answers are not replies; each has a `Spent` entry.
     beside: Usage,
     /// What these cost by the prices of their models; none where one has no price.
     beside_cost: Option<f64>,

@@ -194,7 +194,7 @@ impl Launcher {
         (self.skills.models)(&name).map(|(model, limits)| (model, Arc::new(limits)))
     }
 
-    /// A new log, or that of the sub-agent that goes on.
+    /// A new log, or that of the sub-agent that continues.
     fn session(&self, launch: &Launch<'_>, definition: &Definition) -> Result<(String, Session), String> {
         let Some(id) = launch.resume else {
             let cwd = &self.policy.places.cwd;
@@ -207,7 +207,7 @@ impl Launcher {
             Err(session::Error::NotFound { .. }) => {
                 let known = self.transcripts.ids();
                 let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
-                return Err(format!("There is no agent {id:?} to resume. Agents of this session: {known}."));
+                return Err(format!("No agent {id:?} to resume. Agents in this session: {known}."));
             }
             Err(error) => return Err(error.to_string()),
         };
@@ -412,7 +412,7 @@ impl<'a> Watch<'a> {
                 let waiting = self.open.len();
                 self.ask(ask.id, ask.question);
                 if self.open.len() > waiting {
-                    self.tell(Step::Doing { what: "waits for your answer".into() }).await;
+                    self.tell(Step::Doing { what: "waiting for your answer".into() }).await;
                 }
             }
             Event::AskClosed { id } => {
@@ -441,7 +441,7 @@ impl<'a> Watch<'a> {
             }
             Event::Usage(usage) => self.task.tokens = usage.context,
             Event::Retrying { attempt, of, .. } => {
-                self.tell(Step::Doing { what: format!("waits for the provider, try {attempt} of {of}") }).await;
+                self.tell(Step::Doing { what: format!("waiting for the provider, attempt {attempt} of {of}") }).await;
             }
             Event::Error { text, .. } => self.failure = Some(text),
             Event::Notice { text } => {
@@ -457,7 +457,7 @@ impl<'a> Watch<'a> {
     fn ask(&mut self, id: AskId, question: Question) {
         // A definition may plan below a session that declines whatever is not allowed.
         if self.mode == Mode::DontAsk && matches!(question, Question::Permission { .. }) {
-            let feedback = Some("mode dontAsk declines what is not allowed".to_owned());
+            let feedback = Some("mode dontAsk denies what is not allowed".to_owned());
             self.below.answer(id, Answer::No { feedback });
             return;
         }

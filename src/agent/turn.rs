@@ -22,9 +22,8 @@ use crate::session::entry::{EntryKind, Seq};
 use crate::stdx::process;
 
 /// What the model reads in place of an answer that ran out of room.
-const GO_ON: &str =
-    "Your reply was cut off at the output limit. Go on exactly where it ended; split large writes into smaller calls.";
-/// How often in a row a reply that was cut, paused or empty is asked to go on before the turn ends.
+const GO_ON: &str = "Your reply was cut off at the output limit. Continue exactly where it ended; split large writes into smaller calls.";
+/// How often in a row a reply that was cut, paused or empty is asked to continue before the turn ends.
 const MOST_NUDGES: usize = 3;
 
 /// One turn under way: whose it is, who hears of it, and what ends it.
@@ -50,7 +49,7 @@ impl Turn<'_> {
             }
         };
         self.finish_turn(end).await;
-        // Whoever thinks about a question does not keep the agent at work.
+        // A person who thinks about a question does not count as work of the agent.
         let worked = (self.agent.clock)().duration_since(started).saturating_sub(self.mailbox.take_waited());
         let millis = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
         let usage = self.agent.spending.turn.total();
@@ -74,7 +73,7 @@ impl Turn<'_> {
         if let Some(to) = first.filter(|_| !answered) {
             // A log that cannot be written keeps the prompt, which does less harm than the failure to say why.
             if self.agent.conversation.append(EntryKind::Rewind { to }).is_ok() {
-                let text = "not answered; the prompt left the conversation".into();
+                let text = "not answered; the prompt was removed from the conversation".into();
                 self.mailbox.emit(Event::Item(Item::Note { text })).await;
             }
         }
@@ -177,9 +176,11 @@ impl Turn<'_> {
                             .await;
                         None
                     }
-                    Some(StopReason::MaxTokens) => Some("The answer was cut off at the output limit again and again."),
-                    Some(StopReason::Pause) => Some("The provider paused again and again."),
-                    _ if empty => Some("The model answered nothing, several times. Say it in other words, or go on."),
+                    Some(StopReason::MaxTokens) => Some("The answer kept hitting the output limit."),
+                    Some(StopReason::Pause) => Some("The provider kept pausing."),
+                    _ if empty => {
+                        Some("The model returned an empty answer several times. Rephrase your request, or try again.")
+                    }
                     _ => None,
                 };
                 if let Some(notice) = unfinished {

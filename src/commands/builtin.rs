@@ -1,4 +1,4 @@
-//! The commands that are part of the program: one row each. Whoever serves them matches the enum, never a name.
+//! The commands that are part of the program: one row each. The code that serves them matches the enum, never a name.
 
 use serde::{Deserialize, Serialize};
 
@@ -196,63 +196,58 @@ fn is_task(args: &str) -> bool {
 const ROWS: [Row; Builtin::Exit as usize + 1] = {
     use Builtin::*;
     [
-        Row::new(Help, "help", "Lists commands and keys").also(&["?"]).looks(always),
-        Row::new(Clear, "clear", "Starts a new, empty session").also(&["new"]).terminal(),
-        Row::new(Model, "model", "Shows or switches the model")
-            .looks(bare)
-            .hint("[provider/]id")
-            .list(ListKind::Models),
-        Row::new(Thinking, "thinking", "Shows or chooses how hard the model thinks")
+        Row::new(Help, "help", "Show commands and keys").also(&["?"]).looks(always),
+        Row::new(Clear, "clear", "Start a new session").also(&["new"]).terminal(),
+        Row::new(Model, "model", "Show or switch the model").looks(bare).hint("[provider/]id").list(ListKind::Models),
+        Row::new(Thinking, "thinking", "Show or set how hard the model thinks")
             .hint("[none | deep | ultra | auto]")
             .also(&["effort"]),
-        Row::new(Permissions, "permissions", "Lists, tests and revokes permission rules")
+        Row::new(Permissions, "permissions", "List, test and revoke permission rules")
             .hint("[test \"command\" | revoke rule]")
             .list(ListKind::Rules),
-        Row::new(Resume, "resume", "Goes on with an earlier session")
+        Row::new(Resume, "resume", "Resume an earlier session")
             .looks(bare)
             .hint("[id or search words]")
             .also(&["continue"])
             .list(ListKind::Sessions)
             .terminal(),
-        Row::new(Rename, "rename", "Gives the session a title").hint("title"),
-        Row::new(Rewind, "rewind", "Goes back to an earlier message: conversation, files, or both")
+        Row::new(Rename, "rename", "Rename the session").hint("title"),
+        Row::new(Rewind, "rewind", "Rewind to an earlier message: conversation, files, or both")
             .list(ListKind::Prompts)
             .terminal(),
-        Row::new(Undo, "undo", "Puts the files back that the last turn changed"),
-        Row::new(Redo, "redo", "Makes undone file changes again"),
-        Row::new(Export, "export", "Writes the conversation to a file").hint("[file.md | file.json]"),
-        Row::new(Copy, "copy", "Copies the last answer, or one of its code blocks")
-            .hint("[number of the block]")
+        Row::new(Undo, "undo", "Undo the file changes of the last turn"),
+        Row::new(Redo, "redo", "Redo undone file changes"),
+        Row::new(Export, "export", "Export the conversation to a file").hint("[file.md | file.json]"),
+        Row::new(Copy, "copy", "Copy the last answer, or one of its code blocks")
+            .hint("[block number]")
             .screen(Screen::Copy),
-        Row::new(Compact, "compact", "Summarises the conversation to make room in the window")
+        Row::new(Compact, "compact", "Summarize the conversation to free up the context window")
             .hint("[what to keep in mind | micro [tokens] | undo]"),
-        Row::new(Context, "context", "Draws what fills the window: prompt, tools, memory, skills, messages, room left")
-            .looks(always),
-        Row::new(Cost, "cost", "Shows tokens and cost of the session").looks(always),
-        Row::new(Config, "config", "Shows settings with their sources, or changes one")
+        Row::new(
+            Context,
+            "context",
+            "Show what fills the context window: prompt, tools, memory, skills, messages, free space",
+        )
+        .looks(always),
+        Row::new(Cost, "cost", "Show tokens and cost of the session").looks(always),
+        Row::new(Config, "config", "Show settings with their sources, or change one")
             .looks(no_value)
             .hint("[key [value]]"),
-        Row::new(Diff, "diff", "Shows what the session changed in files, and what is not committed")
+        Row::new(Diff, "diff", "Show what the session changed, and what is not committed")
             .looks(always)
             .list(ListKind::Changes),
-        Row::new(Todos, "todos", "Shows the agent's todo list").looks(always),
-        Row::new(Doctor, "doctor", "Says what works here, and what does not").looks(always),
-        Row::new(BugReport, "bug-report", "Writes what a maintainer needs to know into a file; sends nothing")
-            .looks(always),
-        Row::new(Hooks, "hooks", "Lists the hooks with their sources and last results").looks(always),
-        Row::new(Status, "status", "Shows version, model, folders and settings in use").looks(always),
-        Row::new(Skills, "skills", "Lists the skills, or loads them anew")
-            .looks(bare)
-            .hint("[reload]")
-            .list(ListKind::Skills),
-        Row::new(Agents, "agents", "Lists the sub-agents with their sources and tools").looks(always),
-        Row::new(Memory, "memory", "Lists the memory files, or opens one in $EDITOR")
-            .hint("[number]")
-            .list(ListKind::Memory),
-        Row::new(Plan, "plan", "Plans before anything is changed; `exit` goes back")
+        Row::new(Todos, "todos", "Show the agent's todo list").looks(always),
+        Row::new(Doctor, "doctor", "Check the installation").looks(always),
+        Row::new(BugReport, "bug-report", "Write a bug report to a file; nothing is sent").looks(always),
+        Row::new(Hooks, "hooks", "List hooks with their sources and last results").looks(always),
+        Row::new(Status, "status", "Show version, model, folders and settings").looks(always),
+        Row::new(Skills, "skills", "List skills, or reload them").looks(bare).hint("[reload]").list(ListKind::Skills),
+        Row::new(Agents, "agents", "List sub-agents with their sources and tools").looks(always),
+        Row::new(Memory, "memory", "List memory files, or open one in $EDITOR").hint("[number]").list(ListKind::Memory),
+        Row::new(Plan, "plan", "Plan before anything is changed; `exit` leaves plan mode")
             .hint("[task | exit]")
             .turn(is_task),
-        Row::new(Exit, "exit", "Ends the session").also(&["quit"]).screen(Screen::Exit),
+        Row::new(Exit, "exit", "End the session").also(&["quit"]).screen(Screen::Exit),
     ]
 };
 

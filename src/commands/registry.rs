@@ -42,7 +42,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// What stands before the colon in `/user:name`, and behind a command in lists.
+    /// What comes before the colon in `/user:name`, and after a command in lists.
     pub fn tag(&self) -> &str {
         match self {
             Source::Bundled => "bundled",
@@ -174,13 +174,13 @@ impl Command {
 /// What a typed line is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parsed<'a> {
-    /// For the model, as it stands.
+    /// For the model, as it is.
     Message,
     Command {
         command: &'a Command,
         args: &'a str,
     },
-    /// Looks like a command, but there is none of that name; it never reaches the model.
+    /// Looks like a command, but none has that name; it never reaches the model.
     Unknown {
         name: &'a str,
     },
@@ -224,7 +224,7 @@ impl Registry {
         Registry { commands }
     }
 
-    /// The built-ins and these skills, the strongest first, and how each of the skills stands. `score` is how much one was used.
+    /// The built-ins and these skills, highest priority first, and the standing of each skill. `score` is how much one was used.
     pub fn with_skills(skills: &[Skill], score: impl Fn(&str) -> f64) -> (Registry, Vec<Standing>) {
         let mut registry = Registry::builtin();
         let mut taken: HashMap<String, Option<String>> = HashMap::new();
@@ -308,8 +308,8 @@ impl Registry {
     /// What is said of a name that means nothing.
     pub fn unknown(&self, name: &str) -> String {
         match self.nearest(name) {
-            Some(near) => format!("there is no command /{name}: did you mean /{near}?"),
-            None => format!("there is no command /{name}: /help lists them"),
+            Some(near) => format!("unknown command /{name}: did you mean /{near}?"),
+            None => format!("unknown command /{name}: /help lists all commands"),
         }
     }
 
@@ -331,14 +331,14 @@ impl Registry {
         if plain { Parsed::Unknown { name } } else { Parsed::Message }
     }
 
-    /// Rows of the popup for what stands after the slash, best first.
+    /// Rows of the popup for the text after the slash, best first.
     pub fn complete(&self, query: &str) -> Vec<Completion<'_>> {
         complete(query, self.all().filter(|command| !command.hidden))
     }
 
     /// What `/help` says, as Markdown: a line for each command.
     pub fn help(&self) -> String {
-        let mut text = String::from("Commands; `?` on an empty prompt shows the keys.\n\n");
+        let mut text = String::from("Commands (`?` on an empty prompt shows the keys):\n\n");
         let row = |text: &mut String, command: &Command, tag: &str| {
             let hint = command.argument_hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
             // A backquote would end the code.
@@ -350,7 +350,7 @@ impl Registry {
             row(&mut text, command, tag);
         });
         if self.user_visible().next().is_some() {
-            text.push_str("\nSkills; `/skills` says where each is.\n\n");
+            text.push_str("\nSkills (`/skills` shows where each is):\n\n");
             self.user_visible().for_each(|command| {
                 let tag = command.source().map(|source| format!(" ({})", source.tag()));
                 row(&mut text, command, &tag.unwrap_or_default());
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn help_has_a_line_for_each_command() {
         let help = Registry::builtin().help();
-        assert!(help.contains("\n- `/memory [number]` — Lists the memory files"), "{help}");
+        assert!(help.contains("\n- `/memory [number]` — List memory files"), "{help}");
         assert_eq!(help.lines().count(), 2 + Registry::builtin().all().filter(|command| !command.hidden).count());
     }
 
@@ -420,10 +420,10 @@ mod tests {
         check("/rename  my  title ", "rename <my  title>");
         check("/model\topenai/gpt-5", "model <openai/gpt-5>");
         check("/export\nx", "export <x>");
-        check("/hlep", "there is no command /hlep: did you mean /help?");
-        check("/qiut now", "there is no command /qiut: did you mean /quit?");
-        check("/frobnicate", "there is no command /frobnicate: /help lists them");
-        check("/user:name", "there is no command /user:name: /help lists them");
+        check("/hlep", "unknown command /hlep: did you mean /help?");
+        check("/qiut now", "unknown command /qiut: did you mean /quit?");
+        check("/frobnicate", "unknown command /frobnicate: /help lists all commands");
+        check("/user:name", "unknown command /user:name: /help lists all commands");
     }
 
     #[test]

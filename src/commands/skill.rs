@@ -87,7 +87,7 @@ pub struct Reminders {
     pub detailed: Option<String>,
 }
 
-/// How much skills recall of themselves.
+/// How much of themselves skills repeat in reminders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Verbosity {
     Sparse,

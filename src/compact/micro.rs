@@ -71,7 +71,7 @@ pub(super) fn clear(context: &Context, terms: Terms<'_>, held: &Held<'_>) -> Opt
     (tokens > marker).then(|| (Clear { call: call.clone(), tokens, persist }, tokens - marker))
 }
 
-/// Position of the first message that the model has not read yet: what stands behind its last reply.
+/// Position of the first message that the model has not read yet: what follows its last reply.
 pub(super) fn unread_from(context: &Context) -> usize {
     let last = context.shown().rposition(|shown| shown.message.role == Role::Assistant);
     last.map_or(0, |last| last + 1)

@@ -164,7 +164,7 @@ fn ends(context: &Context, block: &Block, bare: ClippedBlock, keep: u64) -> Opti
         }
         Block::Media(_) | Block::Thinking { .. } | Block::ToolCall(_) => (String::new(), true),
     };
-    // Images go as a whole, and what stands beside them with them.
+    // Images go as a whole, along with what is next to them.
     if images {
         return Some((bare, marker));
     }

@@ -172,7 +172,7 @@ fn one_of(choices: &[&Json], value: &Json) -> String {
     let choices: Vec<&str> = choices.iter().filter_map(|choice| choice.as_str()).collect();
     let mut expected = format!("one of {}", choices.join(", "));
     if value == "bypassPermissions" {
-        expected.push_str(" (bypassPermissions works by flag only: --permission-mode bypassPermissions)");
+        expected.push_str(" (bypassPermissions can only be set by flag: --permission-mode bypassPermissions)");
     } else if let Some(near) = value.as_str().and_then(|text| nearest(text, choices.iter().copied())) {
         let _ = write!(expected, " (did you mean {near}?)");
     }

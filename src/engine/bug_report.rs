@@ -67,7 +67,7 @@ async fn bundle(look: &Look<'_>, session: &Session) -> String {
     }
     let log = last_lines(&paths.state_dir).unwrap_or_else(|error| format!("cannot be read: {error}"));
     let doctor = report::doctor(&findings(look.setup).await);
-    let parts = [("Facts", facts), ("Doctor", doctor), ("Settings that were changed", settings), ("Log", log)];
+    let parts = [("Facts", facts), ("Doctor", doctor), ("Changed settings", settings), ("Log", log)];
     let text = parts.iter().fold(String::from("# cocode bug report\n"), |text, (title, part)| {
         format!("{text}\n## {title}\n\n{}\n", report::fenced(&visible(part)))
     });

@@ -67,8 +67,8 @@ fn read(path: &PathBuf) -> Result<Option<Vec<u8>>, String> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("cannot be read: {error}")),
-        Ok(meta) if !meta.is_file() => Err("is no regular file any more".into()),
-        Ok(meta) if meta.len() > LARGEST => Err("is too large to be compared".into()),
+        Ok(meta) if !meta.is_file() => Err("is no longer a regular file".into()),
+        Ok(meta) if meta.len() > LARGEST => Err("is too large to compare".into()),
         Ok(_) => std::fs::read(path).map(Some).map_err(|error| format!("cannot be read: {error}")),
     }
 }

@@ -87,7 +87,7 @@ impl Engine {
         self.session_started(StartSource::Clear, inbox).await;
     }
 
-    /// Puts another session in the place of this one. The mode goes on into a new session; an earlier one keeps its own,
+    /// Puts another session in the place of this one. The mode carries over into a new session; an earlier one keeps its own,
     /// but for Bypass, which it does not bring along.
     async fn replace(&mut self, session: crate::session::Session, reason: EndReason) {
         let (now, before_plan) = (self.agent.mode(), self.agent.mode_before_plan());
@@ -119,7 +119,7 @@ impl Engine {
             Err(error) => return self.fail(error).await,
         };
         if id == self.agent.conversation.session.id() {
-            return self.tell("That is this session.").await;
+            return self.tell("That is the current session.").await;
         }
         if let Err(text) = open::same_folder(&self.setup, &id) {
             return self.fail(text).await;
@@ -144,9 +144,9 @@ impl Engine {
         match self.models.named(name) {
             Ok(model) => {
                 let unknown = (!model.spec.known).then(|| {
-                    format!(" The catalog does not know it: a window of {} tokens is assumed.", model.spec.window)
+                    format!(" The catalog does not know it; assuming a window of {} tokens.", model.spec.window)
                 });
-                let text = format!("The model is `{}` now.{}", model.name(), unknown.unwrap_or_default());
+                let text = format!("The model is now `{}`.{}", model.name(), unknown.unwrap_or_default());
                 self.take_model(model).await;
                 self.tell(text).await;
             }
@@ -176,14 +176,13 @@ impl Engine {
             "test" => {
                 let command = unquoted(rest);
                 if command.is_empty() {
-                    return self.fail("Which command? As in `/permissions test \"git push\"`.").await;
+                    return self.fail("Which command? Example: `/permissions test \"git push\"`.").await;
                 }
                 self.tell(self.agent.explain(command)).await;
             }
             "revoke" => self.revoke(unquoted(rest)).await,
             other => {
-                self.fail(format!("`/permissions {other}` does nothing: `test \"command\"` and `revoke rule` do."))
-                    .await
+                self.fail(format!("Unknown: `/permissions {other}`. Use `test \"command\"` or `revoke rule`.")).await
             }
         }
     }
@@ -224,10 +223,10 @@ impl Engine {
         }
         if gone.is_empty() {
             return self
-                .fail(format!("No rule `{text}` that can be revoked: `/permissions` lists them with their sources."))
+                .fail(format!("No rule `{text}` to revoke: `/permissions` lists the rules with their sources."))
                 .await;
         }
-        self.tell(format!("`{text}` no longer holds ({}).", gone.join(", "))).await;
+        self.tell(format!("Revoked `{text}` ({}).", gone.join(", "))).await;
     }
 
     async fn skills(&mut self, args: &str) {
@@ -236,11 +235,11 @@ impl Engine {
                 let now = self.catalog.reload();
                 skills::publish(&self.catalog, &self.mailbox.clone()).await;
                 let (count, errors) = (now.skills.len(), now.errors());
-                self.tell(format!("{count} skills were loaded anew; {errors} errors.")).await;
+                self.tell(format!("Reloaded {count} skills, {errors} errors.")).await;
             }
             other => {
                 self.fail(format!(
-                    "`/skills {other}` does nothing: `/skills` lists them, `/skills reload` loads them anew."
+                    "Unknown: `/skills {other}`. `/skills` lists the skills, `/skills reload` reloads them."
                 ))
                 .await
             }
@@ -266,10 +265,10 @@ impl Engine {
         };
         let info = self.agent.thinking_info();
         if let Some(variable) = info.locked {
-            return self.fail(format!("The level is locked by {variable}; start without it to choose another.")).await;
+            return self.fail(format!("The level is locked by {variable}: start without it to choose another.")).await;
         }
         if self.agent.conversation.session.read_only() {
-            return self.fail("This session is open to read only: nothing is asked in it.").await;
+            return self.fail("This session is open read-only.").await;
         }
         self.set_thinking(level).await;
         self.show(Report::Thinking(self.agent.thinking_info())).await;
@@ -277,7 +276,7 @@ impl Engine {
 
     async fn compact(&mut self, args: &str, inbox: &mut Inbox) {
         if self.agent.conversation.session.read_only() {
-            return self.fail("This session is open to read only: it cannot be compacted.").await;
+            return self.fail("This session is open read-only and cannot be compacted.").await;
         }
         let (verb, rest) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
         let done = match (verb, rest.trim()) {
@@ -305,7 +304,7 @@ impl Engine {
         match done {
             Ok(Compacted::Done(receipt)) => {
                 let mut text = receipt::words(&receipt);
-                text.push_str("\n\nThe transcript view (Ctrl+O) shows the summary; `/compact undo` takes it back.");
+                text.push_str("\n\nThe transcript (Ctrl+O) shows the summary; `/compact undo` reverts it.");
                 self.tell(text).await;
             }
             Ok(Compacted::Refused(text)) => self.tell(text).await,
@@ -337,9 +336,9 @@ impl Engine {
         let Some(file) = self.agent.plan_file() else { return };
         let state = match std::fs::read_to_string(&file) {
             Ok(text) if !text.trim().is_empty() => format!("The plan has {} lines", text.lines().count()),
-            _ => "There is no plan yet; it goes".to_owned(),
+            _ => "There is no plan yet; it will be".to_owned(),
         };
-        let on = if planning { "is on" } else { "is on now: nothing is changed until you approve a plan" };
+        let on = if planning { "is on" } else { "is now on: nothing changes until you approve a plan" };
         self.tell(format!("Plan mode {on}. {state} in `{}`. `/plan exit` leaves it.", file.display())).await;
     }
 
@@ -352,10 +351,10 @@ impl Engine {
 
     async fn rename(&mut self, title: &str) {
         if title.is_empty() {
-            return self.fail("Which title? As in `/rename parser rewrite`.").await;
+            return self.fail("Which title? Example: `/rename parser rewrite`.").await;
         }
         match self.agent.conversation.append(EntryKind::Title { title: title.to_owned() }) {
-            Ok(_) => self.tell(format!("The session is called “{title}” now.")).await,
+            Ok(_) => self.tell(format!("Renamed the session to “{title}”.")).await,
             Err(error) => self.fail(error).await,
         }
     }
@@ -374,7 +373,7 @@ impl Engine {
         match done {
             Ok(restored) => self.told_restored(restored).await,
             Err(session::Error::Nothing(what)) => {
-                let mut lines = vec![format!("There is nothing to {what}.")];
+                let mut lines = vec![format!("Nothing to {what}.")];
                 if how == Restore::Undo {
                     lines.extend(
                         self.agent.conversation.session.commands_left().iter().map(|command| not_undone(command)),
@@ -430,7 +429,7 @@ impl Engine {
                 .map_err(|error| format!("cannot write {}: {error}", path.display()))
         });
         match written {
-            Ok(()) => self.tell(format!("The session is in `{}`.", path.display())).await,
+            Ok(()) => self.tell(format!("Exported the session to `{}`.", path.display())).await,
             Err(text) => self.fail(text).await,
         }
     }

@@ -56,7 +56,7 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
                 });
             }
             if !loaded.withheld.is_empty() {
-                let text = format!("not trusted yet, so not used: {}", loaded.withheld.join(", "));
+                let text = format!("not trusted yet, so ignored: {}", loaded.withheld.join(", "));
                 findings.push(Finding { area: "folder".into(), state: State::Limited, text });
             }
             let (text, errors) = super::skills::summary(here, &loaded.config);
@@ -98,18 +98,18 @@ fn terminal(env: &Env, screen: bool) -> Vec<Finding> {
     let finding = |state, text: String| Finding { area: "terminal".into(), state, text };
     let term = env.get("TERM").unwrap_or("");
     let mut findings = vec![match (screen, term) {
-        (false, _) => finding(State::Limited, "stdin and stdout are no terminal; only -p works here".into()),
+        (false, _) => finding(State::Limited, "stdin and stdout are not a terminal; only -p works here".into()),
         (true, "" | "dumb") => finding(State::Limited, format!("TERM is `{term}`: plain lines, no redrawing")),
         (true, term) => finding(State::Good, format!("TERM is {term}")),
     }];
     let colours = match (env.get("NO_COLOR"), env.get("COLORTERM")) {
         (Some(_), _) => "none (NO_COLOR is set)",
-        (None, Some("truecolor" | "24bit")) => "true colour",
+        (None, Some("truecolor" | "24bit")) => "true color",
         (None, _) if term.contains("256") || term.contains("direct") => "256",
         (None, _) if matches!(term, "" | "dumb") => "none",
-        (None, _) => "16; set COLORTERM=truecolor when the terminal can do more",
+        (None, _) => "16; set COLORTERM=truecolor if the terminal supports more",
     };
-    findings.push(finding(State::Good, format!("colours: {colours}")));
+    findings.push(finding(State::Good, format!("colors: {colours}")));
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| env.get(name));
     let utf8 = locale.is_some_and(|locale| {
         let locale = locale.to_ascii_lowercase();
@@ -148,11 +148,11 @@ fn folders(here: Here<'_>) -> Vec<Finding> {
         ) => Finding { area: "home".into(), state: State::Bad, text: error.to_string() },
     };
     let config = here.paths.user_config();
-    let exists = if config.exists() { "" } else { " (not there yet; `cocode config set` makes it)" };
+    let exists = if config.exists() { "" } else { " (does not exist yet; `cocode config set` creates it)" };
     let logs = &here.paths.state_dir;
     let (state, note) = match nearest_folder(logs).map(|folder| tempfile::tempfile_in(folder).is_ok()) {
         Some(true) => (State::Good, ""),
-        Some(false) | None => (State::Limited, " cannot be written to, so nothing is logged; set COCODE_STATE_DIR"),
+        Some(false) | None => (State::Limited, " is not writable, so nothing is logged; set COCODE_STATE_DIR"),
     };
     vec![
         home,
@@ -195,7 +195,7 @@ fn providers(config: &Config, here: Here<'_>) -> Vec<Finding> {
                 (State::Good, format!("key in {}", credentials.display()))
             }
             (Some(variable), None) => (State::Limited, format!("no key; set {variable} to use it")),
-            (None, None) => (State::Good, "asked without a key".to_owned()),
+            (None, None) => (State::Good, "used without a key".to_owned()),
         };
         ready |= state == State::Good;
         // An address may hold a password.
@@ -204,7 +204,7 @@ fn providers(config: &Config, here: Here<'_>) -> Vec<Finding> {
             .and_then(|url| Some((url.scheme().to_owned(), url.host_str()?.to_owned())));
         let (state, address) = match address {
             Some((scheme, host)) => (state, format!("{scheme}://{host}")),
-            None => (State::Bad, format!("`providers.{name}.base_url` is no address")),
+            None => (State::Bad, format!("`providers.{name}.base_url` is not a URL")),
         };
         findings.push(Finding { area: "provider".into(), state, text: format!("{name} ({address}): {key}") });
     }
@@ -225,7 +225,7 @@ fn local_servers(ports: &[u16]) -> Vec<Finding> {
     };
     let found = ports.iter().filter(listens);
     let text =
-        |port: &u16| format!("something listens on 127.0.0.1:{port}; it is asked at the start when no key is set");
+        |port: &u16| format!("something listens on 127.0.0.1:{port}; cocode looks there at the start if no key is set");
     found.map(|port| Finding { area: "local".into(), state: State::Good, text: text(port) }).collect()
 }
 

@@ -88,7 +88,7 @@ impl Inbox {
         (what == ListKind::History).then(|| Listed::History(self.history.load(&self.project, lists::HISTORY)))
     }
 
-    /// Keeps a prompt for the history of the project. Losing one is no reason to stop.
+    /// Keeps a prompt for the history of the project. Losing one is not a reason to stop.
     pub(super) fn remember(&mut self, text: &str) {
         if let Err(error) = self.history.append(&self.project, text) {
             tracing::warn!(%error, "prompt history");
@@ -114,7 +114,7 @@ impl Inbox {
                         None
                     }
                     Some(Err(problem)) => Some(problem),
-                    None => Some(format!("`/{name}` waits until the turn has ended; Esc interrupts it.")),
+                    None => Some(format!("`/{name}` is not available during a turn; Esc interrupts the turn.")),
                 }
             }
             Err(unknown) => Some(unknown),

@@ -25,7 +25,7 @@ pub(super) async fn tell_agent(transcripts: &Transcripts, id: String, mailbox: &
     mailbox.emit(Event::Listed(Listed::Agent(AgentLog { id, items }))).await;
 }
 
-/// Tells the front ends what stands in a part of the log.
+/// Tells the front ends what is in a part of the log.
 pub(super) async fn tell_earlier(transcripts: &Transcripts, part: Part, mailbox: &Mailbox) {
     let earlier = session::read_part(&transcripts.session_log(), part, PAGE).unwrap_or_else(|error| {
         tracing::warn!(%error, "an earlier part of the session");
@@ -34,7 +34,7 @@ pub(super) async fn tell_earlier(transcripts: &Transcripts, part: Part, mailbox:
     mailbox.emit(Event::Listed(Listed::Earlier(earlier))).await;
 }
 
-/// The memory files in use, and the project's own where there is none yet.
+/// The memory files in use, and a place for the project's own if it has none yet.
 pub(super) fn memory(agent: &Agent, project: &Path) -> Vec<MemoryRow> {
     let row = |(path, lines)| MemoryRow { path, lines: Some(lines as u64) };
     let mut rows: Vec<MemoryRow> = agent.memory_files().into_iter().map(row).collect();
@@ -57,7 +57,7 @@ pub(super) fn rules(rules: &RuleSet) -> Vec<RuleRow> {
 /// The user messages that a rewind can go back to.
 pub(super) fn prompts(session: &Session) -> Vec<PromptRow> {
     let prompts = session.prompts().unwrap_or_else(|error| {
-        tracing::error!(%error, "the prompts cannot be read");
+        tracing::error!(%error, "cannot read the prompts");
         Vec::new()
     });
     let row = |prompt: session::PromptRow| PromptRow {

@@ -114,7 +114,7 @@ impl Models {
         match chosen {
             Some((provider, settings)) => Ok(self.of(provider, settings, &self.role(provider, settings, name))),
             None => Err(format!(
-                "no provider can be asked for {name:?}: no key is set. Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, \
+                "no provider for {name:?}: no key is set. Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, \
                  name a provider as in `--model anthropic/{name}`, or use `--model offline`"
             )),
         }
@@ -133,7 +133,7 @@ impl Models {
         })
     }
 
-    /// The model that an earlier session was left with; none when it cannot be asked any more.
+    /// The model that an earlier session was left with; none when it cannot be asked anymore.
     pub(super) fn earlier(&self, name: &str) -> Option<Model> {
         let (first, id) = name.split_once('/')?;
         // What was answered without a model is better answered with one.

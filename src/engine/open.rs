@@ -217,7 +217,7 @@ async fn choose(setup: &Setup, inbox: &mut Inbox) -> Result<Session, String> {
         Begin::Continue => {
             let sessions = index::list(home, Some(&setup.project)).map_err(|error| error.to_string())?;
             let newest = sessions.into_iter().next().map(|summary| summary.id);
-            Some(newest.ok_or("there is no earlier session of this folder; start one without --continue")?)
+            Some(newest.ok_or("no earlier session in this folder: start without --continue")?)
         }
         Begin::Resume(query) => Some(index::resolve(home, query).map_err(|error| error.to_string())?),
     };
@@ -245,7 +245,7 @@ pub(super) fn same_folder(setup: &Setup, id: &str) -> Result<(), String> {
     // A folder that is gone cannot be gone to.
     match folder.canonicalize() {
         Ok(real) if real != setup.project => Err(format!(
-            "session {id} belongs to {}; go on with it there: cocode --cwd '{}' --resume {id}",
+            "session {id} belongs to {}: resume it there with cocode --cwd '{}' --resume {id}",
             real.display(),
             real.display()
         )),
@@ -284,7 +284,7 @@ impl Engine {
         if !self.loaded.broken.is_empty() {
             let files: Vec<String> = self.loaded.broken.iter().map(|file| file.display().to_string()).collect();
             let text = format!(
-                "{}: broken, and not used until mended; what its rules could have denied is asked",
+                "{}: ignored because it does not parse; until it is fixed, anything its rules might have denied asks first",
                 files.join(", ")
             );
             self.mailbox.emit(Event::Error { text, restore: None }).await;
@@ -315,7 +315,7 @@ impl Engine {
         }
         let gone = trust.difference(&uses).gone;
         if !gone.is_empty() {
-            let text = format!("The folder no longer brings along what you trusted: {}", gone.join(", "));
+            let text = format!("The folder no longer contains what you trusted: {}", gone.join(", "));
             self.mailbox.emit(Event::Notice { text }).await;
             let left: Vec<Use> = uses.into_iter().filter(|used| !waits(used)).collect();
             self.remember_trust(Extent::All, &left).await;
@@ -324,7 +324,7 @@ impl Engine {
 
     async fn remember_trust(&self, extent: Extent, uses: &[Use]) {
         if let Err(error) = config::trust::remember(&self.setup.paths, &self.setup.project, extent, uses) {
-            let text = format!("The trust holds for this session only: {error}");
+            let text = format!("The folder is trusted for this session only: {error}");
             self.mailbox.emit(Event::Notice { text }).await;
         }
     }
@@ -343,7 +343,7 @@ impl Engine {
         if !matches!(answer, Some(Answer::Yes | Answer::Always { .. })) {
             // A front end without a person says so with words, and has told what is not used in its own way.
             if matches!(answer, Some(Answer::No { feedback: None })) {
-                let text = format!("Not used from this folder: {refused}. The next start asks again.");
+                let text = format!("Ignored from this folder: {refused}. cocode asks again at the next start.");
                 mailbox.emit(Event::Notice { text }).await;
             }
             return;
@@ -411,7 +411,7 @@ impl Engine {
             tokio::task::spawn_blocking(move || match index::cleanup(&home, keep, now) {
                 Ok(0) => {}
                 Ok(count) => tracing::info!(count, "old sessions removed"),
-                Err(error) => tracing::warn!(%error, "old sessions could not be removed"),
+                Err(error) => tracing::warn!(%error, "cannot remove old sessions"),
             });
         }
     }
@@ -432,7 +432,7 @@ fn remember_server(paths: &Paths, known: &str, url: &str) {
     }
     let file = servers_file(paths);
     if let Err(error) = replace_private(&file, format!("{known}{url}\n").as_bytes()) {
-        tracing::warn!(%error, "the local server could not be remembered");
+        tracing::warn!(%error, "cannot remember the local server");
     }
 }
 
@@ -452,7 +452,7 @@ impl Grants for Files {
         if scope == GrantScope::Project {
             let used = config::grant::used(&self.project, rule);
             config::trust::remember(&self.paths, &self.project, Extent::More, &[used])
-                .map_err(|error| format!("the rule will be asked about once more: {error}"))?;
+                .map_err(|error| format!("the rule will ask once more: {error}"))?;
         }
         Ok(())
     }

@@ -137,7 +137,7 @@ impl<'a> Look<'a> {
     fn sessions(&self, own: &str) -> Listed {
         let rows = lists::sessions(self.setup, Some(own));
         Listed::Sessions(rows.unwrap_or_else(|error| {
-            tracing::error!(error, "the sessions cannot be listed");
+            tracing::error!(error, "cannot list the sessions");
             Vec::new()
         }))
     }

@@ -58,9 +58,12 @@ pub(super) fn summary(here: Here<'_>, config: &Config) -> (String, bool) {
         }
     };
     note(list.shortened, "descriptions are shortened in the model's list (`skills.list_budget`)");
-    note(list.left_out, "did not fit into it at all");
-    note(behind, "behind another of their name (`cocode skills list`)");
-    let names = format!("reached by the longer name only, since built-ins have theirs: {}", taken.join(", "));
+    note(list.left_out, "omitted from it");
+    note(behind, "shadowed by another of the same name (`cocode skills list`)");
+    let names = format!(
+        "only available by their longer names, because built-in commands use the short ones: {}",
+        taken.join(", ")
+    );
     note(taken.len(), &names);
     note(now.legacy.len(), "files in .claude/commands are not loaded (`cocode skills migrate`)");
     note(errors, "errors (`cocode skills validate`)");
@@ -126,7 +129,7 @@ pub(super) enum Called {
 /// Looks a command up, among the skills as they are now.
 ///
 /// # Errors
-/// There is none of that name; the text may know a near one.
+/// No skill has that name; the text may know a near one.
 pub(super) fn called(catalog: &Catalog, name: &str, args: &str) -> Result<Called, String> {
     let registry = &catalog.refresh().0.registry;
     match &registry.find(name).ok_or_else(|| registry.unknown(name))?.kind {

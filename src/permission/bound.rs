@@ -364,7 +364,7 @@ impl Walk {
         }
     }
 
-    /// Binds the file; a folder is none, what lies elsewhere is not the project's, and what cannot be read cannot be run.
+    /// Binds the file; folders are skipped, what lies elsewhere is not the project's, and what cannot be read cannot be run.
     fn file(&mut self, text: &str) {
         let path = self.path(text);
         self.bind(&path);

@@ -18,7 +18,7 @@ pub(super) use reach::Reach;
 pub(super) struct Reads {
     /// Operands and option values that name files or folders.
     pub(super) paths: Vec<Word>,
-    /// What it shows of what lies below its paths, or below the working directory when there are none.
+    /// What it shows of what lies below its paths, or below the working directory without paths.
     pub(super) reach: Reach,
     /// Globs of which a file's name must match one, or its contents are not shown; None where every name may.
     pub(super) only: Option<Vec<String>>,
@@ -29,7 +29,7 @@ pub(super) struct Reads {
 }
 
 impl Reads {
-    /// Whether it shows what stands in files: links that came meanwhile would show others.
+    /// Whether it shows what is in files: links that came meanwhile would show others.
     pub(super) fn shows_contents(&self) -> bool {
         !self.paths.is_empty() && self.reach != Reach::Names || self.reach > Reach::Names
     }
@@ -216,7 +216,7 @@ pub(super) struct Reader {
     pub(super) flags: &'static str,
     /// Short options with a value.
     pub(super) valued: &'static str,
-    /// Short options whose value stands in the same word, or is no value: for some programs of the name it is optional,
+    /// Short options whose value is in the same word, or is not a value: for some programs of the name it is optional,
     /// for others the next word is a file.
     pub(super) attached: &'static str,
     /// Short options whose value is a path.
@@ -244,7 +244,7 @@ pub(super) enum Operands {
     Paths,
     /// At most one path: a second one would be written.
     OnePath,
-    /// Text that is no path.
+    /// Text that is not a path.
     Data,
     /// A pattern, unless an option gave one, then paths.
     Pattern,
@@ -265,7 +265,7 @@ impl Reader {
         // Values behind an operand: where options end at the first operand, they are operands, too.
         let mut late: Vec<Word> = Vec::new();
         let mut rest = arguments.iter();
-        // Where a glob becomes several words, the second is no value any more. And where an option takes no value after
+        // Where a glob becomes several words, the second is not a value anymore. And where an option takes no value after
         // all, what follows it is an option: a value with a dash is one of those that nobody means.
         let value_of = |word: Option<&Word>, option: &str| match word {
             Some(word) if word.has_glob() => Err(format!("{} after {option} is a glob: quote it", word.source)),
@@ -283,7 +283,7 @@ impl Reader {
             let text = word.known();
             if !may_be_option(word) || text == "-" {
                 operands.push(word);
-                // What stands behind a first operand is an option here and a second operand there.
+                // What follows a first operand is an option here and a second operand there.
                 if self.operands == Operands::OnePath {
                     operands.extend(rest.by_ref());
                 }
@@ -373,7 +373,7 @@ impl Reader {
                     self.either_way(rest.as_slice().first(), &text)?;
                     break;
                 }
-                // Tree goes on with the cluster and takes the value from the next word.
+                // Tree continues with the cluster and takes the value from the next word.
                 if self.name == "tree" && !inline.bytes().all(|b| b.is_ascii_digit() && letter == 'L') {
                     return Err(self.unknown(&text));
                 }

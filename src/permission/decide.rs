@@ -73,11 +73,11 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
     {
         let names: Vec<_> = query.rules.broken().iter().map(Source::to_string).collect();
         decision.behavior = Behavior::Ask;
-        decision.reasons.insert(0, format!("rules of {} cannot be read and may forbid this", names.join(", ")));
+        decision.reasons.insert(0, format!("the rules in {} cannot be read and may forbid this", names.join(", ")));
     }
     if decision.behavior == Behavior::Ask && query.mode == Mode::DontAsk {
         decision.behavior = Behavior::Deny;
-        decision.reasons.insert(0, "mode dontAsk declines what is not allowed".into());
+        decision.reasons.insert(0, "mode dontAsk denies what is not allowed".into());
     }
     if decision.behavior == Behavior::Ask {
         decision.suggestions = suggest::rules(query, files);
@@ -177,7 +177,7 @@ fn search(query: &Query, root: &Path, files: &dyn Files) -> Decision {
         && query.places.reaches_private(root, files)
         && !query.places.free_read(root, files)
     {
-        return Decision::new(Behavior::Ask, format!("{} holds our own files or secrets", root.display()));
+        return Decision::new(Behavior::Ask, format!("{} contains cocode's own files or secrets", root.display()));
     }
     verdict.into()
 }
@@ -192,7 +192,7 @@ pub(super) fn write(query: &Query, tool: &str, path: &Path, files: &dyn Files) -
         return Verdict::new(Behavior::Allow, "it belongs to this session");
     }
     if query.mode == Mode::Plan {
-        return Verdict::new(Behavior::Deny, "plan mode changes no file but the plan");
+        return Verdict::new(Behavior::Deny, "plan mode changes only the plan file");
     }
     if let Some(reason) = query.path_rule(Behavior::Ask, tool, path, files) {
         return Verdict::firm(reason);
@@ -260,9 +260,9 @@ fn named(query: &Query, name: Option<&str>, unruled: Unruled) -> Decision {
     }
     match unruled {
         Unruled::Deny if matches!(query.tool, "Task" | "Agent") => {
-            return Decision::new(Behavior::Deny, "plan mode launches read-only agents alone, such as Explore");
+            return Decision::new(Behavior::Deny, "plan mode only launches read-only agents, such as Explore");
         }
-        Unruled::Deny => return Decision::new(Behavior::Deny, "plan mode does not list it"),
+        Unruled::Deny => return Decision::new(Behavior::Deny, "it is not a tool of plan mode"),
         Unruled::Allow => return Decision::new(Behavior::Allow, "it changes nothing outside the conversation"),
         Unruled::Ask => {}
     }
@@ -299,7 +299,7 @@ fn other(query: &Query, name: Option<&str>, read_only: bool) -> Decision {
     let decision = named(query, name, unruled);
     // An allow rule and a read-only annotation let a foreign tool into plan mode; a question does not.
     if query.mode == Mode::Plan && !ours && decision.behavior == Behavior::Ask {
-        return Decision::new(Behavior::Deny, "plan mode lets a read-only tool pass only by an allow rule");
+        return Decision::new(Behavior::Deny, "plan mode only runs this tool with an allow rule");
     }
     decision
 }

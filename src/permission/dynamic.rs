@@ -6,7 +6,7 @@ use super::shell::{Expansion, Piece, Word};
 const INERT: &str = "echo true false : ls stat du df tr basename dirname realpath readlink pwd which seq sleep whoami id uname \
     nproc printf test [ [[";
 
-/// Programs that neither write nor execute anything either, and show what stands in files.
+/// Programs that neither write nor execute anything either, and show what is in files.
 const SHOWING: &str = "cat tac rev head tail wc grep egrep fgrep cut nl fold expand paste comm cmp join md5sum sha1sum \
     sha224sum sha256sum sha384sum sha512sum b2sum cksum";
 
@@ -37,13 +37,13 @@ pub(super) fn is_inert(name: &str) -> bool {
     INERT.split_ascii_whitespace().any(|known| known == name) || shows_files(name)
 }
 
-/// Whether it neither writes nor executes anything, and shows what stands in files.
+/// Whether it neither writes nor executes anything, and shows what is in files.
 pub(super) fn shows_files(name: &str) -> bool {
     SHOWING.split_ascii_whitespace().any(|known| known == name)
 }
 
 /// The first argument that bash may make options of: a word that only it will know is settled as the value of a known
-/// option, behind `--`, or with a literal start that is no dash. `globbed` tells whether a glob may stand for a name that
+/// option, behind `--`, or with a literal start that is not a dash. `globbed` tells whether a glob may stand for a name that
 /// starts with a dash.
 pub(super) fn unsettled(words: &[Word], globbed: impl Fn(&Word) -> bool) -> Option<&Word> {
     let (name, mut rest) = words.split_first()?;
@@ -77,7 +77,7 @@ pub(super) fn unsettled(words: &[Word], globbed: impl Fn(&Word) -> bool) -> Opti
         match word.literal() {
             Some(text) if text == "--" => return None,
             Some(text) if valued.split_ascii_whitespace().any(|option| option == text) => {
-                // More words than one would be no value any more.
+                // More words than one would be no value anymore.
                 if let Some(value) = rest.next().filter(|value| value.has_glob() || splits(value)) {
                     return Some(value);
                 }
@@ -106,7 +106,7 @@ pub(super) fn as_data(words: &[Word], shown: impl Fn(&Word) -> bool) -> Option<V
         let before = text(at.checked_sub(1).and_then(|at| arguments.get(at)));
         let emptiness = matches!(before.as_str(), "-n" | "-z");
         let behind = compared(text(arguments.get(at + 1)));
-        // Whether a variable is empty is no secret, what it is compared with may be.
+        // Whether a variable is empty is not a secret, what it is compared with may be.
         let empty = emptiness && !behind && word.pieces.len() == 1 && word.expansions().all(Expansion::keeps_empty);
         let neighbour = behind || emptiness || before == "=~" || compared(before);
         let place = if compares { neighbour } else { name != "printf" || at > 0 };

@@ -12,7 +12,7 @@ pub(super) fn is_builtin(name: &str) -> bool {
     ALWAYS.split_ascii_whitespace().any(|known| known == name)
 }
 
-/// Why the builtin may evaluate what it is given; None when it is none of these, or surely does not.
+/// Why the builtin may evaluate what it is given; None when it is not one of these, or surely does not.
 pub(super) fn evaluates(words: &[Word]) -> Option<String> {
     let (name, arguments) = words.split_first()?;
     let name = name.literal()?;
@@ -22,7 +22,7 @@ pub(super) fn evaluates(words: &[Word]) -> Option<String> {
     let harmless = match name.as_str() {
         "test" | "[" | "[[" => tests_only(&name, arguments),
         "printf" => prints_only(arguments),
-        // Plain names alone, and values that are no code.
+        // Plain names alone, and values that are not code.
         "export" => arguments.iter().all(|word| {
             let (text, literal) = (word.known(), word.literal());
             let value = literal.as_deref().and_then(|text| text.split_once('=')).map(|(_, value)| value);

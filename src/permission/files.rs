@@ -10,7 +10,7 @@ use crate::stdx::regular;
 
 /// Resolves links.
 pub trait Files {
-    /// Where a link leads; none for what is no link.
+    /// Where a link leads; none for what is not a link.
     fn link(&self, path: &Path) -> Option<PathBuf>;
 
     /// The real path of the longest prefix that exists, with the rest appended. `path` is absolute and may hold `..`,
@@ -249,7 +249,7 @@ pub(super) fn lexical(path: &Path) -> PathBuf {
 pub(super) mod fake {
     use super::*;
 
-    /// Links by a table (a file that is no link leads to itself); every other path is real.
+    /// Links by a table (a file that is not a link leads to itself); every other path is real.
     pub(crate) struct Table(pub(crate) &'static [(&'static str, &'static str)]);
 
     impl Files for Table {

@@ -21,10 +21,10 @@ pub(super) fn is_piped(node: &Node) -> bool {
     matches!(node, Node::Simple(command) if command.redirects.iter().all(|redirect| redirect.kind == RedirectKind::Write))
 }
 
-/// What the construct finds; None when it is no find that prints just names, which start with what it was given.
+/// What the construct finds; None when it is not a find that prints just names, which start with what it was given.
 pub(super) fn found(node: &Node) -> Option<Found> {
     let Node::Simple(command) = node else { return None };
-    // What it complains of is no name.
+    // What it complains of is not a name.
     is_piped(node).then_some(())?;
     let (name, arguments) = command.words.split_first()?;
     let texts: Vec<String> = arguments.iter().map(Word::literal).collect::<Option<_>>()?;

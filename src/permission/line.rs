@@ -41,7 +41,7 @@ const MAX_SUGGESTIONS: usize = 32;
 /// Decides about a whole line that is to run in `cwd`.
 pub(super) fn decide(query: &Query, command: &str, cwd: &Path, files: &dyn Files) -> Decision {
     let parsed = shell::parse(command);
-    // What a here-document holds is no work.
+    // What a here-document holds is not work.
     let raw = parsed.as_ref().map_or_else(|_| command.to_owned(), |line| blanked(command, line));
     if vast::is_vast(&raw) {
         return too_long(query, command);
@@ -60,7 +60,7 @@ pub(super) fn decide(query: &Query, command: &str, cwd: &Path, files: &dyn Files
 fn ruled(query: &Query, raw: &str, parts: &[Part]) -> Option<Decision> {
     [Behavior::Deny, Behavior::Ask].into_iter().find_map(|behavior| {
         let entry = query.entries(behavior).find(|entry| matching::touches_raw(&entry.rule, raw))?;
-        // In plan mode an ask rule is no way in for what is refused anyway.
+        // In plan mode an ask rule is not a way in for what is refused anyway.
         if behavior == Behavior::Ask && query.mode == Mode::Plan {
             return None;
         }

@@ -104,7 +104,7 @@ pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
                 let last = word.rsplit_once('=').map_or("", |(_, value)| value);
                 [word.as_str(), value, last, value.trim_start_matches('!'), word.trim_start_matches('!')]
                     .iter()
-                    // What nothing is known of is looked at where a command stands.
+                    // What nothing is known of is looked at where a command is.
                     .filter(|line| !line.trim_matches([ONE, MANY]).is_empty())
                     .any(|line| all_segments(line).iter().any(|words| matches_from(pattern, words, &reach(words).0)))
             })
@@ -125,7 +125,7 @@ pub(super) fn touches_raw(rule: &Rule, text: &str) -> bool {
     segments(text).iter().any(|words| touches(rule, words))
 }
 
-/// Whether any word of the line, wherever it stands, could be what the rule means: for names that only bash will know.
+/// Whether any word of the line, wherever it is, could be what the rule means: for names that only bash will know.
 pub(super) fn touches_anywhere(rule: &Rule, text: &str) -> bool {
     let Specifier::Shell(pattern) = rule.specifier() else { return touches_raw(rule, text) };
     if rule.tool() == "Bash" && open_segments(text).iter().any(|words| touches(rule, words)) {

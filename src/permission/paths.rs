@@ -94,14 +94,14 @@ pub(super) fn paths(word: &Word, cwd: &Cwd, places: &Places, files: &dyn Files) 
                     .filter(|name| (hidden || !name.starts_with('.')) && glob::may_fit(part, name, Case::Ignored))
                     .map(|name| folder.join(name)),
             );
-            // A name that is no text cannot be looked up.
+            // A name that is not text cannot be looked up.
             if next.len() > MAX_NAMES || next.iter().any(|path| is_no_text(path)) {
                 return None;
             }
         }
         found = next;
     }
-    // What matches nothing is passed on as it stands.
+    // What matches nothing is passed on as it is.
     found.extend(bases.iter().map(|base| base.join(pattern.trim_start_matches('/'))));
     Some(found)
 }
@@ -134,7 +134,7 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
                 all.extend(paths);
             }
             None => {
-                let reason = format!("nobody knows where {} leads", word.source);
+                let reason = format!("it is unknown where {} leads", word.source);
                 // It may be what a rule about files forbids.
                 let firm = [Behavior::Deny, Behavior::Ask]
                     .into_iter()
@@ -146,7 +146,7 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
     if reads.reach > Reach::Entered && reads.paths.is_empty() {
         match &cwd.0 {
             Some(cwds) => all.extend(cwds.iter().cloned()),
-            None => worse(&mut worst, Verdict::new(Behavior::Ask, "nobody knows in which folder it looks")),
+            None => worse(&mut worst, Verdict::new(Behavior::Ask, "it is unknown which folder it looks in")),
         }
     }
     let reach = match reads.reach {
@@ -167,7 +167,7 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
             worse(&mut worst, Verdict::new(Behavior::Ask, reason));
         }
         if reached && query.places.reaches_private(path, files) {
-            worse(&mut worst, Verdict::firm(format!("{} holds our own files or secrets", path.display())));
+            worse(&mut worst, Verdict::firm(format!("{} contains cocode's own files or secrets", path.display())));
         }
     }
     if reach > Reach::Names && worst.behavior == Behavior::Allow {
@@ -193,7 +193,7 @@ fn judge_shown(query: &Query, reads: &Reads, reach: Reach, tops: Vec<PathBuf>, f
     let mut worst = Verdict::new(Behavior::Allow, "it only reads");
     let crowded = |top: &&PathBuf| files.names(top).len() >= MAX_NAMES;
     if let Some(top) = tops.iter().find(crowded) {
-        return Verdict::new(Behavior::Ask, format!("{} holds too many files to tell what is shown", top.display()));
+        return Verdict::new(Behavior::Ask, format!("{} contains too many files to tell what is shown", top.display()));
     }
     let tops = tops.iter().map(|top| files.resolve(top)).collect();
     let (mut hidden, mut shown_again): (Vec<PathBuf>, Vec<String>) = (Vec::new(), Vec::new());
@@ -251,7 +251,7 @@ pub(super) fn gate(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn Files) -
     for word in words {
         cwd = Cwd(paths(word, &cwd, query.places, files));
     }
-    let folders = cwd.0.ok_or("nobody knows in which folder git starts")?;
+    let folders = cwd.0.ok_or("it is unknown which folder git starts in")?;
     folders.iter().try_for_each(|folder| files.repository(folder))
 }
 
@@ -307,7 +307,7 @@ pub(super) fn below(tops: Vec<PathBuf>, files: &dyn Files) -> Option<Vec<(PathBu
     (end == Walk::Done).then_some(all)
 }
 
-/// Whether the path was read with a name in it that is no text: it is not the path that was meant.
+/// Whether the path was read with a name in it that is not text: it is not the path that was meant.
 fn is_no_text(path: &Path) -> bool {
     path.to_string_lossy().contains(char::REPLACEMENT_CHARACTER)
 }
@@ -418,7 +418,7 @@ fn judge_touched(query: &Query, name: &str, path: &Path, files: &dyn Files) -> V
             }
         }
     }
-    // Reading what is private is no question in this mode; writing what is protected is one in every mode.
+    // Reading what is private does not ask in this mode; writing what is protected asks in every mode.
     let private = || query.places.private(path, files).filter(|_| query.mode != Mode::Bypass);
     if let Some(reason) = query.places.protected(path, files).or_else(private) {
         if query.places.free_read(path, files) {

@@ -108,7 +108,7 @@ impl Places {
         let own = self.own.iter().chain(std::iter::once(&self.cocode_home)).map(PathBuf::as_path);
         for folder in own.chain(etc.map(Path::new)).filter(|folder| !folder.as_os_str().is_empty()) {
             if under(&lexical, folder) || under(&real, &files.resolve(folder)) {
-                return Some(format!("{} is our own or the shell's", shown(path)));
+                return Some(format!("{} belongs to cocode or the shell", shown(path)));
             }
         }
         let run = [&lexical, &real].into_iter().any(|path| self.run.holds(path));
@@ -147,7 +147,7 @@ impl Places {
         found.map(|other| format!("{} is {} by another name", shown(path), other.display()))
     }
 
-    /// Whether the path has a hidden part in the workspace, and is none of the few such files that configure nothing.
+    /// Whether the path has a hidden part in the workspace, and is not one of the few such files that configure nothing.
     pub(super) fn hidden(&self, path: &Path, files: &dyn Files) -> bool {
         let conceals = |rest: Vec<String>| {
             let hidden = |name: &&String| name.starts_with('.');
@@ -237,7 +237,7 @@ impl Places {
     /// Why the path, and all that lies below it, is not removed without a question; None for ordinary files alone.
     pub(super) fn spared(&self, path: &Path, files: &dyn Files) -> Option<String> {
         if self.holds_protected(path, files) {
-            return Some(format!("{} holds the workspace or more", shown(path)));
+            return Some(format!("{} contains the workspace or more", shown(path)));
         }
         let top = files.resolve(path);
         let kept = |path: &Path| {
@@ -255,8 +255,8 @@ impl Places {
         }
         match walk(vec![top], MAX_REMOVED, files, |path, _| if kept(path) { Step::Stop } else { Step::Into }) {
             Walk::Done => None,
-            Walk::Stopped => Some(format!("{} holds what is protected or private", shown(path))),
-            Walk::TooMany => Some(format!("{} holds too much to tell what is lost", shown(path))),
+            Walk::Stopped => Some(format!("{} contains protected or private files", shown(path))),
+            Walk::TooMany => Some(format!("{} contains too many files to check", shown(path))),
         }
     }
 
@@ -375,7 +375,7 @@ fn under(path: &Path, base: &Path) -> bool {
     !base.as_os_str().is_empty() && base.components().all(|want| parts.next().is_some_and(|part| same(part, want)))
 }
 
-/// The file in the real folder; what stands in the file's own place is not followed.
+/// The file in the real folder; what is in the file's own place is not followed.
 pub fn in_real_folder(file: &Path, files: &dyn Files) -> PathBuf {
     match (file.parent(), file.file_name()) {
         (Some(parent), Some(name)) => files.resolve(parent).join(name),

@@ -26,7 +26,7 @@ const MAX_LINE: u64 = 4096;
 /// Most repositories that one question leads through.
 const MAX_REPOSITORIES: usize = 256;
 
-/// What git takes from the environment in place of what stands in the folder.
+/// What git takes from the environment in place of what is in the folder.
 const VARIABLES: [&str; 16] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -55,11 +55,11 @@ pub fn judge(folder: &Path) -> Result<(), String> {
     let folder = Disk.resolve(folder);
     for root in folder.ancestors() {
         let dot = root.join(".git");
-        if stands(&dot)? {
+        if occupied(&dot)? {
             return Walk::default().repository(root, &dot, None);
         }
-        if stands(&root.join("HEAD"))?
-            && (stands(&root.join("refs"))? || stands(&root.join("objects"))? || stands(&root.join("commondir"))?)
+        if occupied(&root.join("HEAD"))?
+            && (occupied(&root.join("refs"))? || occupied(&root.join("objects"))? || occupied(&root.join("commondir"))?)
         {
             return Err(format!("{} is, or looks like, a repository without a work tree", root.display()));
         }
@@ -136,7 +136,7 @@ impl Walk {
             let path = String::from_utf8(path).map_err(|_| format!("{} names a submodule oddly", file.display()))?;
             let inner = Disk.resolve(&root.join(path));
             let dot = inner.join(".git");
-            if stands(&dot)? {
+            if occupied(&dot)? {
                 self.repository(&inner, &dot, Some(&common))?;
             }
         }
@@ -151,7 +151,7 @@ fn git_dir(root: &Path, dot: &Path) -> Result<PathBuf, String> {
         return Ok(real);
     }
     let text = line(&real)?.unwrap_or_default();
-    let path = text.strip_prefix("gitdir: ").ok_or_else(|| format!("{} cannot be understood", dot.display()))?;
+    let path = text.strip_prefix("gitdir: ").ok_or_else(|| format!("{} cannot be parsed", dot.display()))?;
     Ok(Disk.resolve(&root.join(path)))
 }
 
@@ -163,7 +163,7 @@ fn settings(own: &Path, common: &Path) -> Result<Vec<config::Setting>, String> {
         let found = config::parse(&bytes).map_err(|why| format!("{} {why}", file.display()))?;
         if let Some(odd) = found.iter().find(|setting| !setting.is_harmless() && !setting.is("core", "worktree")) {
             let name: String = odd.name().chars().take(100).collect();
-            return Err(format!("{} sets {name:?}, which may run a program or read elsewhere", file.display()));
+            return Err(format!("{} sets {name:?}, which may run a program or read files elsewhere", file.display()));
         }
         all.extend(found);
     }
@@ -179,7 +179,7 @@ fn stays(own: &Path, common: &Path) -> Result<(), String> {
     let tops = if own.starts_with(common) { vec![common] } else { vec![own, common] };
     let (mut left, mut seen): (Vec<PathBuf>, usize) = (tops.iter().map(|top| top.to_path_buf()).collect(), 0);
     while let Some(folder) = left.pop() {
-        let unreadable = |error: std::io::Error| format!("{} cannot be read: {error}", folder.display());
+        let unreadable = |error: std::io::Error| format!("cannot read {}: {error}", folder.display());
         let entries = match std::fs::read_dir(&folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             entries => entries.map_err(unreadable)?,
@@ -204,7 +204,7 @@ fn stays(own: &Path, common: &Path) -> Result<(), String> {
     let alternates = content(&file, MAX_CONFIG)?.unwrap_or_default();
     let named = |line: &[u8]| !line.trim_ascii().is_empty() && !line.starts_with(b"#");
     if alternates.split(|byte| *byte == b'\n').any(named) {
-        return Err(format!("{} names objects that are kept elsewhere", file.display()));
+        return Err(format!("{} refers to objects stored elsewhere", file.display()));
     }
     Ok(())
 }
@@ -216,12 +216,12 @@ fn holds_objects(folder: &Path) -> bool {
     name(folder.parent()).is_some_and(|name| name == "objects") && name(Some(folder)).is_some_and(fan)
 }
 
-/// Whether anything stands at the path, be it a link that leads nowhere.
-fn stands(path: &Path) -> Result<bool, String> {
+/// Whether anything is at the path, be it a link that leads nowhere.
+fn occupied(path: &Path) -> Result<bool, String> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
-        Err(error) => Err(format!("{} cannot be looked at: {error}", path.display())),
+        Err(error) => Err(format!("cannot examine {}: {error}", path.display())),
     }
 }
 
@@ -229,9 +229,9 @@ fn stands(path: &Path) -> Result<bool, String> {
 fn content(path: &Path, most: u64) -> Result<Option<Vec<u8>>, String> {
     match regular::read(path, most + 1) {
         Ok(bytes) if bytes.len() as u64 <= most => Ok(Some(bytes)),
-        Ok(_) => Err(format!("{} is too large to be looked at", path.display())),
+        Ok(_) => Err(format!("{} is too large to examine", path.display())),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
+        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
     }
 }
 

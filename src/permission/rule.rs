@@ -20,7 +20,7 @@ pub struct Rule {
     specifier: Specifier,
 }
 
-/// What stands between the parentheses.
+/// What is between the parentheses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Specifier {
     /// No parentheses: every call of the tool.
@@ -106,7 +106,7 @@ impl Rule {
             nearest(&self.tool, TOOLS).filter(|_| !TOOLS.contains(&&*self.tool) && !self.tool.starts_with("mcp__"))?;
         Some(RuleError {
             rule: self.to_string(),
-            problem: format!("there is no tool named {}, so it matches nothing", self.tool),
+            problem: format!("no tool is named {}, so it matches nothing", self.tool),
             fix: format!("did you mean {near}?"),
         })
     }
@@ -114,7 +114,7 @@ impl Rule {
     /// Reads a rule.
     ///
     /// # Errors
-    /// When it is no `Tool` or `Tool(specifier)`, or the specifier is none that this tool has.
+    /// When it is not `Tool` or `Tool(specifier)`, or this tool has no such specifier.
     pub fn parse(text: &str) -> Result<Rule, RuleError> {
         let fail = |problem: &str, fix: &str| {
             Err(RuleError { rule: text.to_owned(), problem: problem.to_owned(), fix: fix.to_owned() })
@@ -131,14 +131,14 @@ impl Rule {
         };
         if tool.is_empty() || !tool.chars().all(|c| c.is_ascii_alphanumeric() || "_-*.:".contains(c)) {
             return fail(
-                "it does not start with a tool's name",
+                "it does not start with a tool name",
                 "write Tool or Tool(specifier), like Read or Bash(ls:*)",
             );
         }
         let mcp = tool.starts_with("mcp__");
         if tool.contains('*') && !mcp {
             return fail(
-                "a tool's name takes no *",
+                "a tool name cannot contain *",
                 "name the tool, like Bash, or a server's tools, like mcp__server__*",
             );
         }
@@ -153,10 +153,10 @@ impl Rule {
         };
         let inner_trimmed = inner.trim();
         if inner_trimmed.is_empty() {
-            return fail("nothing stands between the parentheses", &format!("write {tool} for every call of the tool"));
+            return fail("the parentheses are empty", &format!("write {tool} for every call of the tool"));
         }
         if inner.chars().any(|c| c == '\0') {
-            return fail("it holds a NUL", "remove it");
+            return fail("it contains a NUL", "remove it");
         }
         let specifier = match tool {
             "Bash" => Specifier::Shell(ShellPattern::parse(inner_trimmed)),
@@ -164,14 +164,14 @@ impl Rule {
                 Some(pattern) => Specifier::Path(pattern),
                 None => {
                     return fail(
-                        "! is no part of a path pattern",
-                        "put the path into the other list (allow, ask or deny)",
+                        "a path pattern cannot contain !",
+                        "put the path into another list (allow, ask or deny)",
                     );
                 }
             },
             "WebFetch" => match inner_trimmed.strip_prefix("domain:").and_then(|host| domain(host.trim())) {
                 Some(host) => Specifier::Domain(host),
-                None => return fail("WebFetch is ruled by host", "write WebFetch(domain:example.com)"),
+                None => return fail("WebFetch rules name a host", "write WebFetch(domain:example.com)"),
             },
             _ if mcp => return fail("MCP tools take no specifier", &format!("write {tool}")),
             _ => Specifier::Name(inner_trimmed.to_owned()),
@@ -268,7 +268,7 @@ pub(super) enum Strictness {
 }
 
 /// The host as addresses spell it once they are parsed: in lower case and punycode, an IP address in its plain form. None
-/// for what could never match one, like a port or a `*` that is no whole label at the start.
+/// for what could never match one, like a port or a `*` that is not a whole label at the start.
 fn domain(host: &str) -> Option<String> {
     let (star, host) = match host.strip_prefix("*.") {
         _ if host == "*" => return Some(host.to_owned()),
@@ -515,14 +515,14 @@ mod tests {
             ("Bash(ls", "closing parenthesis"),
             ("Bash()", "write Bash for every call"),
             ("bash(ls)", "capital letter"),
-            ("*", "takes no *"),
+            ("*", "cannot contain *"),
             ("WebFetch(example.com)", "WebFetch(domain:example.com)"),
             ("WebFetch(domain:http://x)", "WebFetch(domain:example.com)"),
             ("WebFetch(domain:example.com:8080)", "WebFetch(domain:example.com)"),
             ("WebFetch(domain:exam*.com)", "WebFetch(domain:example.com)"),
-            ("Read(!x)", "other list"),
+            ("Read(!x)", "another list"),
             ("mcp__a__b(x)", "write mcp__a__b"),
-            ("rm -rf", "tool's name"),
+            ("rm -rf", "tool name"),
         ] {
             let error = Rule::parse(text).unwrap_err().to_string();
             assert!(error.contains(want), "{text}: {error}");

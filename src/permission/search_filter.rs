@@ -11,7 +11,7 @@ use super::{Access, Behavior, Mode, Query};
 #[derive(Debug, Clone, Default)]
 pub struct Sight {
     tool: String,
-    /// Rules that keep files back. One that covers the root itself is no part of them: it was asked about.
+    /// Rules that keep files back. One that covers the root itself is not part of them: it was asked about.
     stops: Vec<Entry>,
     places: Places,
     /// Whether what is private stays out as well.
@@ -21,7 +21,7 @@ pub struct Sight {
 }
 
 impl Sight {
-    /// What the call may show; everything for a call that is no search and no listing.
+    /// What the call may show; everything for a call that is neither a search nor a listing.
     pub fn of(query: &Query, files: &dyn Files) -> Sight {
         let root = match query.access {
             Access::Search { root } => root,

@@ -70,7 +70,7 @@ fn folder(query: &Query, tool: &str, path: &std::path::Path, files: &dyn Files) 
             Some(below) => format!("/{below}/**"),
             None => return Vec::new(),
         },
-        // A whole disk or a whole home is no narrow rule.
+        // A whole disk or a whole home is not a narrow rule.
         (Err(_), Some(text)) if folder.components().count() > 2 && query.places.home.as_deref() != Some(folder) => {
             format!("/{text}/**")
         }

@@ -49,7 +49,7 @@ impl Use {
             .map(String::as_str)
             .collect();
         match changed.as_slice() {
-            [] => "changed: something that this line leaves out".into(),
+            [] => "changed: something this line leaves out".into(),
             [first, second, third, rest @ ..] if !rest.is_empty() => {
                 format!("changed: the content of {first}, {second}, {third} and {} more", rest.len())
             }
@@ -71,7 +71,7 @@ pub struct Trust {
 pub struct Difference {
     /// Lines that were never agreed to; a changed one says what it was.
     pub new: Vec<String>,
-    /// Lines that go on working.
+    /// Lines that keep working.
     pub kept: Vec<String>,
     /// Lines that the folder no longer brings along.
     pub gone: Vec<String>,

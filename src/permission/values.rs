@@ -24,7 +24,7 @@ pub(super) struct Values {
     functions: HashMap<String, usize>,
     /// A builtin may take functions away.
     removes: bool,
-    /// An expansion may fail, and bash then goes on with the next line as if the rest of this one were not there.
+    /// An expansion may fail, and bash then continues with the next line as if the rest of this one were not there.
     breaks: bool,
     /// A builtin may set any of them.
     open: bool,

@@ -54,7 +54,7 @@ pub(super) fn is_local(name: &str) -> bool {
 /// The command behind a plain wrapper: `timeout 5`, `nice`, `nohup`, `time`, `stdbuf`, `command`, `env A=1`.
 ///
 /// # Errors
-/// When the wrapper is not in its plain form. None when it is no wrapper.
+/// When the wrapper is not in its plain form. None when it is not a wrapper.
 pub(super) fn unwrap(words: &[Word]) -> Option<Result<&[Word], String>> {
     let name = words.first()?.literal()?;
     let known = |text: &str, options: &[&str]| options.contains(&text);

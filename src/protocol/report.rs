@@ -42,7 +42,7 @@ pub enum Report {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Window {
     pub model: String,
-    /// None: nobody knows the window's size, so messages count.
+    /// None: the window's size is unknown, so messages count.
     pub tokens: Option<u64>,
     /// Tokens of the next request.
     pub used: u64,

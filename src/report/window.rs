@@ -54,7 +54,7 @@ impl Window {
             let free = self.marks.available.saturating_sub(self.used);
             self.row(&mut text, "free", free, false);
             let reserved = window - self.marks.available;
-            self.row(&mut text, "for the answer", reserved, false);
+            self.row(&mut text, "reserved", reserved, false);
             text.push('\n');
         }
         self.mark_rows(&mut text);
@@ -80,7 +80,7 @@ impl Window {
 
     fn named_marks(&self) -> Vec<(char, &'static str, u64)> {
         let Marks { warning, target, blocking, .. } = self.marks;
-        let mut marks = vec![('w', "warning from", warning)];
+        let mut marks = vec![('w', "warning at", warning)];
         if self.auto {
             marks.push(('c', "compacted at", target));
         }
@@ -150,7 +150,7 @@ impl Window {
         if self.compactions.is_empty() {
             return;
         }
-        text.push_str("\n\nCompactions of this session, the newest first:\n");
+        text.push_str("\n\nCompactions in this session, newest first:\n");
         for done in self.compactions.iter().rev().take(LISTED) {
             let who = match done.trigger {
                 Trigger::Manual => "on request",

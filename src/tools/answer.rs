@@ -26,7 +26,7 @@ impl Answer {
 impl Tool for Answer {
     fn spec(&self) -> ToolSpec {
         let description =
-            "Hands over the final answer in the shape that was asked for. Call it exactly once, when the work is done.";
+            "Submits the final answer in the requested format. Call it exactly once, when the work is done.";
         ToolSpec { name: NAME.into(), description: description.into(), schema: self.schema.json().clone() }
     }
 
@@ -49,7 +49,7 @@ impl Tool for Answer {
     fn run<'a>(&'a self, answer: Value, _context: &'a Context<'a>) -> Running<'a> {
         let problems: Vec<String> = self.schema.faults(&answer).iter().take(5).map(input::sentence).collect();
         let output = if problems.is_empty() {
-            Output::ok("The answer is taken. Say nothing more.")
+            Output::ok("The answer was accepted. Say nothing more.")
         } else {
             Output::error(format!(
                 "The answer does not fit the schema; fix this and call again:\n{}",

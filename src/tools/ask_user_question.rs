@@ -19,7 +19,7 @@ pub(super) struct AskUserQuestion;
 const QUESTIONS: usize = 4;
 /// Least and most options of a question.
 const OPTIONS: std::ops::RangeInclusive<usize> = 2..=4;
-/// Most characters of a header: it stands in a row beside three others.
+/// Most characters of a header: it is in a row beside three others.
 const HEADER: usize = 16;
 
 #[derive(Deserialize, JsonSchema)]
@@ -34,7 +34,7 @@ struct Asked {
     question: String,
     /// One or two words, at most 16 characters
     header: String,
-    /// 2 to 4; free text is offered by itself
+    /// 2 to 4; free text is always offered
     options: Vec<ChoiceOption>,
     #[serde(default)]
     multi_select: bool,
@@ -94,7 +94,7 @@ fn choices(input: &Value) -> Result<Vec<Choices>, String> {
         }
         if !OPTIONS.contains(&asked.options.len()) {
             return Err(format!(
-                "{} must have {} to {} items, but has {}. Leave \"other\" out: free text is always offered.",
+                "{} must have {} to {} items, but has {}. Leave out \"other\": free text is always offered.",
                 place("options"),
                 OPTIONS.start(),
                 OPTIONS.end(),
@@ -132,7 +132,7 @@ async fn ask(questions: Vec<Choices>, context: &Context<'_>) -> Output {
             Output::denied(&format!("The user did not answer the questions: {}", words.trim()), words.trim())
         }
         Some(_) => Output::denied(
-            "The user declined to answer. Do not ask the same again: decide for yourself and say what you assumed.",
+            "The user declined to answer. Do not ask this again: decide yourself and say what you assumed.",
             "",
         ),
         None => Output { outcome: Outcome::Interrupted, ..Output::ok("Interrupted before the user answered.") },
@@ -166,8 +166,7 @@ mod tests {
         check(Some(Answer::Chosen { answers: chosen }), Outcome::Ok, told).await;
         let told = "The user answered:\n- Which store? → SQLite\n- Which store? → (nothing chosen)";
         check(Some(Answer::Chosen { answers: vec![vec!["SQLite".into()]] }), Outcome::Ok, told).await;
-        let told =
-            "The user declined to answer. Do not ask the same again: decide for yourself and say what you assumed.";
+        let told = "The user declined to answer. Do not ask this again: decide yourself and say what you assumed.";
         check(Some(Answer::No { feedback: None }), Outcome::Denied, told).await;
         let words = Answer::No { feedback: Some("later".into()) };
         check(Some(words), Outcome::Denied, "The user did not answer the questions: later").await;
@@ -196,7 +195,7 @@ mod tests {
             ),
             (
                 with("options", json!([option("a")])),
-                "Parameter `questions[0].options` must have 2 to 4 items, but has 1. Leave \"other\" out: free text is always offered.",
+                "Parameter `questions[0].options` must have 2 to 4 items, but has 1. Leave out \"other\": free text is always offered.",
             ),
             (
                 with("options", json!([option("a"), option(" a")])),

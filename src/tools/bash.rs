@@ -71,11 +71,11 @@ impl Tool for Bash {
             return Err("The command is empty.".into());
         }
         if command.contains('\0') {
-            return Err("The command holds a NUL character.".into());
+            return Err("The command contains a NUL character.".into());
         }
         if command.len() > COMMAND {
             return Err(format!(
-                "The command has {} bytes; at most {COMMAND} fit. Write a script file and run it.",
+                "The command has {} bytes; the limit is {COMMAND}. Write a script file and run it.",
                 command.len()
             ));
         }
@@ -128,7 +128,7 @@ async fn run(input: &Input, context: &Context<'_>) -> Output {
     let started = Instant::now();
     let (mut process, output, place) = match start(&input.command, start_in, settings) {
         Ok(parts) => parts,
-        Err(error) => return Output::error(format!("bash could not be started in {}: {error}.", start_in.display())),
+        Err(error) => return Output::error(format!("Cannot start bash in {}: {error}.", start_in.display())),
     };
     let mut sink = Sink::new(Spool::new(context.store, context.call), &context.live);
     let mut last_place = LastRecord::default();
@@ -174,24 +174,24 @@ async fn run(input: &Input, context: &Context<'_>) -> Output {
                 (Outcome::Error, Some(code))
             }
             (None, signal) => {
-                notes.push(format!("Ended by signal {}", signal.unwrap_or_default()));
+                notes.push(format!("Killed by signal {}", signal.unwrap_or_default()));
                 (Outcome::Error, None)
             }
         },
         End::Exited(Err(error)) => {
-            notes.push(format!("Its end could not be observed: {error}"));
+            notes.push(format!("Its exit status is unknown: {error}"));
             (Outcome::Error, None)
         }
         End::TimedOut(after) => {
             notes.push(format!(
-                "Stopped after {} s, with everything it had started. Give a longer timeout (at most {} ms) if it needs more time.",
+                "Timed out after {} s and was killed with everything it started. Set a longer timeout (at most {} ms) if it needs more time.",
                 after.as_secs_f64(),
                 settings.bash_max_timeout_ms
             ));
             (Outcome::Error, None)
         }
         End::Interrupted => {
-            notes.push("Interrupted by the user; everything it had started was ended".into());
+            notes.push("Interrupted by the user; everything it started was killed".into());
             (Outcome::Interrupted, None)
         }
     };
@@ -408,7 +408,7 @@ mod tests {
         check("true", Outcome::Ok, "(no output)").await;
         check("echo gone; exit 3", Outcome::Error, "gone\n[Exit code 3]").await;
         check("printf partial; false", Outcome::Error, "partial\n[Exit code 1]").await;
-        check("kill -9 $$", Outcome::Error, "[Ended by signal 9]").await;
+        check("kill -9 $$", Outcome::Error, "[Killed by signal 9]").await;
         check("cat; echo $#", Outcome::Ok, "0\n").await;
         check("echo \"$0 $PAGER $TERM\"; type -t cd", Outcome::Ok, "bash cat dumb\nfunction\n").await;
         check("printf '\\033[31mred\\033[0m\\n10%%\\r99%%\\n\\033]0;title\\007.'", Outcome::Ok, "red\n99%\n.").await;
@@ -502,7 +502,7 @@ mod tests {
         let command = "trap '' TERM; echo $$; setsid sleep 1000 & while :; do sleep 1; done";
         let output = fixture.run(&Bash, json!({"command": command, "timeout": 1500})).await;
         let text = fixture.text(&output);
-        assert!(text.contains("[Stopped after 1.5 s, with everything it had started."), "{text}");
+        assert!(text.contains("[Timed out after 1.5 s and was killed with everything it started."), "{text}");
         let pid = text.lines().next().unwrap();
         assert!(!Path::new("/proc").join(pid).exists(), "{pid} is gone");
         assert_eq!(fixture.live, format!("{pid}\n"));
@@ -522,7 +522,7 @@ mod tests {
         });
         let output = fixture.run(&Bash, json!({"command": "echo begun; touch started; sleep 1000"})).await;
         wait.await.unwrap();
-        let want = "begun\n[Interrupted by the user; everything it had started was ended]";
+        let want = "begun\n[Interrupted by the user; everything it started was killed]";
         assert_eq!((output.outcome, fixture.text(&output).as_str()), (Outcome::Interrupted, want));
     }
 

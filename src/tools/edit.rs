@@ -15,7 +15,7 @@ pub(super) struct Input {
     file_path: String,
     /// Exact text in the file, without line numbers
     old_string: String,
-    /// What takes its place
+    /// Replacement text
     new_string: String,
     #[serde(default)]
     replace_all: bool,
@@ -42,7 +42,7 @@ impl ChangesFile for Edit {
             if !input.old_string.is_empty() {
                 return Err(match file::open(&path) {
                     Err(reason) => reason,
-                    Ok(_) => format!("{shown} appeared only now. Read it first."),
+                    Ok(_) => format!("{shown} has just been created. Read it first."),
                 });
             }
             let after = input.new_string.clone().into_bytes();
@@ -67,7 +67,7 @@ impl ChangesFile for Edit {
                 let lines: Vec<String> = several.iter().take(10).map(|at| line_of(text, *at).to_string()).collect();
                 let more = if several.len() > 10 { ", …" } else { "" };
                 return Err(format!(
-                    "old_string stands {} times in {shown} (lines {}{more}). Add lines around it so that it is unique, or set replace_all.",
+                    "old_string occurs {} times in {shown} (lines {}{more}). Add surrounding lines to make it unique, or set replace_all.",
                     several.len(),
                     lines.join(", ")
                 ));
@@ -92,7 +92,7 @@ fn fit_line_ends(text: &str, old: &str, new: &str) -> (String, String) {
     (old.to_string(), new.to_string())
 }
 
-/// The number of the line in which a byte stands, from 1.
+/// The number of the line in which a byte is, from 1.
 fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
@@ -104,11 +104,11 @@ fn missing(path: &Path, text: &str, old: &str) -> String {
         && text.replace("\r\n", "\n").contains(&bare)
     {
         return format!(
-            "old_string was not found in {shown}, but it is there without the line numbers: leave them and the arrow out."
+            "old_string was not found in {shown}, but it is there without the line numbers: leave out the numbers and the arrow."
         );
     }
     let Some((start, score)) = nearest(text, old) else {
-        return format!("old_string was not found in {shown}, nor anything like it. Read the file again.");
+        return format!("old_string was not found in {shown}, nor anything similar. Read the file again.");
     };
     let count = old.trim_end_matches('\n').lines().count().clamp(1, 12);
     let lines: Vec<String> =
@@ -222,7 +222,7 @@ mod tests {
 
     #[tokio::test]
     async fn refusals() {
-        check("a\nb\na\n", "a", "x", false, Err("stands 2 times in ROOT/a (lines 1, 3)")).await;
+        check("a\nb\na\n", "a", "x", false, Err("occurs 2 times in ROOT/a (lines 1, 3)")).await;
         check("a", "a", "a", false, Err("are the same")).await;
         check("a", "", "b", false, Err("old_string must not be empty")).await;
         check("fn main() {\n    run();\n}\n", "fn main() {\n  run();\n}", "x", false, Err(
@@ -233,8 +233,8 @@ mod tests {
             "This place is the closest; copy it exactly, without the line numbers:\n     2→let count = items.len();",
         ))
         .await;
-        check("one\ntwo\n", "     1→one\n     2→two", "x", false, Err("without the line numbers: leave them")).await;
-        check("one\n", "zebra crossing", "x", false, Err("nor anything like it")).await;
+        check("one\ntwo\n", "     1→one\n     2→two", "x", false, Err("without the line numbers: leave out")).await;
+        check("one\n", "zebra crossing", "x", false, Err("nor anything similar")).await;
     }
 
     #[tokio::test]
@@ -250,7 +250,7 @@ mod tests {
         assert!(fixture.error(&Edit, input).await.contains("does not exist"));
         let create = json!({"file_path": "a", "old_string": "", "new_string": "made\n"});
         assert_eq!(fixture.ok(&Edit, create).await, "Created ROOT/a.");
-        // Its own change is no change behind its back.
+        // Its own change is not a change behind its back.
         fixture.ok(&Edit, json!({"file_path": "a", "old_string": "made", "new_string": "kept"})).await;
         assert_eq!(fixture.content("a"), "kept\n");
     }

@@ -52,19 +52,19 @@ impl Tool for EnterPlanMode {
 async fn enter(input: &Value, context: &Context<'_>) -> Result<Output, String> {
     let Input { reason } = input::parse(input)?;
     if let Some(file) = context.plan {
-        return Err(format!("Plan mode is on already. The plan goes to {}.", file.display()));
+        return Err(format!("Plan mode is already on. The plan file is {}.", file.display()));
     }
     let reason = reason.map(|reason| reason.trim().to_owned()).filter(|reason| !reason.is_empty());
     Ok(match context.host.ask(Question::EnterPlan { reason }).await {
         Some(Answer::Yes | Answer::Always { .. }) => Output {
             after: vec![After::EnterPlan],
-            ..Output::ok("The user agrees: plan mode is on. A reminder with the plan file and the way to go follows.")
+            ..Output::ok("The user agrees: plan mode is on. A reminder with the plan file and the steps follows.")
         },
         Some(Answer::No { feedback: Some(words) }) => Output::denied(
-            &format!("The user does not want a plan first and says: {}. Go on without one.", words.trim()),
+            &format!("The user does not want a plan first and says: {}. Continue without one.", words.trim()),
             &words,
         ),
-        Some(_) => Output::denied("The user does not want a plan first. Go on with the task as asked.", ""),
+        Some(_) => Output::denied("The user does not want a plan first. Continue with the task.", ""),
         None => Output { outcome: Outcome::Interrupted, ..Output::ok("Interrupted before the user answered.") },
     })
 }

@@ -57,7 +57,7 @@ impl Tool for ExitPlanMode {
 
 async fn review(context: &Context<'_>) -> Result<Output, String> {
     let Some(path) = context.plan else {
-        return Err("Plan mode is not on, so there is nothing to approve. Go on with the task.".into());
+        return Err("Plan mode is off, so there is nothing to approve. Continue with the task.".into());
     };
     let plan = read(path)?;
     let how = match context.host.ask(Question::Plan { plan, path: path.to_path_buf() }).await {
@@ -71,7 +71,7 @@ async fn review(context: &Context<'_>) -> Result<Output, String> {
             return Ok(Output::denied(&told, words.trim()));
         }
         Some(_) => {
-            let told = "The user did not approve the plan and stays in plan mode. Wait for what they say next.";
+            let told = "The user did not approve the plan and stays in plan mode. Wait for their next message.";
             return Ok(Output { after: vec![After::End(TurnEnd::Refused)], ..Output::denied(told, "") });
         }
         None => {
@@ -82,12 +82,12 @@ async fn review(context: &Context<'_>) -> Result<Output, String> {
     // What was edited in the dialog is what was approved.
     let plan = read(path)?;
     let mode = match how {
-        Approval::AcceptEdits => "edits run without a question",
+        Approval::AcceptEdits => "edits do not ask",
         Approval::AskEach => "each edit asks",
-        Approval::FreshContext => "each edit asks, and the conversation begins anew with the plan",
+        Approval::FreshContext => "each edit asks, and the conversation restarts with the plan",
     };
     let told = format!(
-        "The user approved the plan; plan mode is over, {mode}. Carry it out now, keeping a todo list if it has several steps. It is in {} and reads:\n\n{plan}",
+        "The user approved the plan; plan mode is over, {mode}. Carry it out now, keeping a todo list if it has several steps. It is in {}:\n\n{plan}",
         path.display()
     );
     let display = Some(Display::Line { text: format!("Approved: {mode}") });
@@ -98,19 +98,19 @@ async fn review(context: &Context<'_>) -> Result<Output, String> {
 fn read(path: &Path) -> Result<String, String> {
     let shown = path.display();
     let missing = || format!("There is no plan yet: write it to {shown} with the Write tool, then call ExitPlanMode.");
-    // A link could show what is no plan.
+    // A link could show what is not a plan.
     let meta = std::fs::symlink_metadata(path).map_err(|_| missing())?;
     if !meta.is_file() {
-        return Err(format!("{shown} is no ordinary file, so it is no plan. Ask the user to remove it."));
+        return Err(format!("{shown} is not a regular file, so it cannot be the plan. Ask the user to remove it."));
     }
     if meta.len() > MOST {
         return Err(format!(
-            "The plan has {} kB, but nobody reviews more than {}: shorten it in {shown} to what matters.",
+            "The plan has {} kB; the limit for a review is {} kB. Shorten it in {shown} to what matters.",
             meta.len() / 1024,
             MOST / 1024
         ));
     }
-    let bytes = std::fs::read(path).map_err(|error| format!("The plan in {shown} cannot be read: {error}."))?;
+    let bytes = std::fs::read(path).map_err(|error| format!("Cannot read the plan in {shown}: {error}."))?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     if text.trim().is_empty() {
         return Err(format!("The plan is empty: write it to {shown} with the Write tool, then call ExitPlanMode."));
@@ -138,7 +138,7 @@ mod tests {
         for how in [Approval::AcceptEdits, Approval::AskEach, Approval::FreshContext] {
             let output = answered(&mut fixture, Some(Answer::Approve { how })).await;
             assert_eq!(output.outcome, Outcome::Ok);
-            assert!(fixture.text(&output).ends_with("reads:\n\n# Plan\n1. Do it.\n"), "{output:?}");
+            assert!(fixture.text(&output).ends_with("p.md:\n\n# Plan\n1. Do it.\n"), "{output:?}");
             assert_eq!(output.after, [After::PlanApproved { how, plan: "# Plan\n1. Do it.\n".into() }]);
             assert_eq!(
                 fixture.asked(),
@@ -162,7 +162,7 @@ mod tests {
     async fn without_a_plan_the_model_is_told_to_write_one() {
         let mut fixture = Fixture::new();
         let told = fixture.error(&ExitPlanMode, json!({})).await;
-        assert_eq!(told, "Plan mode is not on, so there is nothing to approve. Go on with the task.");
+        assert_eq!(told, "Plan mode is off, so there is nothing to approve. Continue with the task.");
         fixture.plan = Some(fixture.root.join("p.md"));
         let told = fixture.error(&ExitPlanMode, json!({})).await;
         assert_eq!(told, "There is no plan yet: write it to ROOT/p.md with the Write tool, then call ExitPlanMode.");
@@ -175,7 +175,7 @@ mod tests {
         {
             fixture.plan = Some(fixture.root.join("link.md"));
             std::os::unix::fs::symlink("/etc/passwd", fixture.root.join("link.md")).unwrap();
-            assert!(fixture.error(&ExitPlanMode, json!({})).await.contains("no ordinary file"));
+            assert!(fixture.error(&ExitPlanMode, json!({})).await.contains("not a regular file"));
         }
         assert_eq!(fixture.asked(), None);
     }

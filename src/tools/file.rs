@@ -27,7 +27,7 @@ pub(super) fn open(path: &Path) -> Result<(File, Metadata), String> {
 /// or a terminal.
 ///
 /// # Errors
-/// A sentence for the model that says what stands there and what to do instead.
+/// A sentence for the model that says what is there and what to do instead.
 pub(super) fn open_at(path: &Path, real: &Path) -> Result<(File, Metadata), String> {
     let shown = path.display();
     // Looked at before it is opened: opening alone has effects on some devices.
@@ -38,7 +38,7 @@ pub(super) fn open_at(path: &Path, real: &Path) -> Result<(File, Metadata), Stri
     let file = regular::open(real).map_err(|error| cannot_read(path, &error))?;
     links::opened(&file, real)
         .map_err(|error| format!("{shown} was not read: {error}. Repeat the call to ask again."))?;
-    let metadata = file.metadata().map_err(|error| format!("{shown} cannot be read: {error}."))?;
+    let metadata = file.metadata().map_err(|error| format!("Cannot read {shown}: {error}."))?;
     match refuse_kind(path, &metadata) {
         Some(refusal) => Err(refusal),
         None => Ok((file, metadata)),
@@ -63,7 +63,7 @@ fn refuse_kind(path: &Path, metadata: &Metadata) -> Option<String> {
             ));
         }
         if kind.is_socket() {
-            return Some(format!("{shown} is a socket. Talk to it in Bash with a program made for it."));
+            return Some(format!("{shown} is a socket. Use a suitable program in Bash to talk to it."));
         }
     }
     Some(format!("{shown} is a device. If you need its content, read a part of it in Bash: head -c 1000."))
@@ -76,8 +76,8 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> String {
             Some(name) => format!("{shown} does not exist. Did you mean {name}?"),
             None => format!("{shown} does not exist. Use Glob or LS to find the file."),
         },
-        ErrorKind::PermissionDenied => format!("{shown} cannot be read: permission denied."),
-        _ => format!("{shown} cannot be read: {error}."),
+        ErrorKind::PermissionDenied => format!("Cannot read {shown}: permission denied."),
+        _ => format!("Cannot read {shown}: {error}."),
     }
 }
 
@@ -167,7 +167,7 @@ impl Change {
     /// also when the future is dropped.
     pub(super) async fn make(self, context: &Context<'_>) -> Output {
         let Some(target) = context.target.map(Path::to_owned) else {
-            return Output::error("Not done: nothing was decided about this file.");
+            return Output::error("Not done: no permission was given for this file.");
         };
         if let Some(before) = &self.before
             && let Err(refusal) = check_seen(&self.path, before, context)
@@ -187,28 +187,28 @@ impl Change {
         let noted =
             FileChange { path: replacement.path().to_owned(), blob, temporary: replacement.temporary().to_owned() };
         if let Err(error) = context.host.will_change(noted).await {
-            return Output::error(format!("Not done, since it could not be undone: {error}."));
+            return Output::error(format!("Not done because it could not be undone: {error}."));
         }
         let path = replacement.path().to_owned();
         let (output, settled) = match tokio::task::spawn_blocking(move || change.write(&replacement)).await {
             Ok(done) => done,
             Err(error) => return Output::error(format!("The tool failed: {error}.")),
         };
-        // Without this word undo takes the file for one that may be half written; the change stands all the same.
+        // Without this word undo takes the file for one that may be half written; the change is all the same.
         if settled && let Err(error) = context.host.settled(path).await {
-            tracing::warn!(%error, "that a file was written is not in the log");
+            tracing::warn!(%error, "cannot log that a file was written");
         }
         output
     }
 
     fn prepare(self, store: &Store, target: PathBuf) -> Result<(Change, Replacement, BlobId), String> {
-        let cannot = |error: std::io::Error| format!("{} cannot be written: {error}.", self.path.display());
+        let cannot = |error: std::io::Error| format!("Cannot write {}: {error}.", self.path.display());
         links::still(&target).map_err(cannot)?;
         let folder = target.parent().unwrap_or(Path::new("/"));
         std::fs::create_dir_all(folder).map_err(cannot)?;
         let replacement = Replacement::at(target).map_err(cannot)?;
         let blob = store.keep_blob(&self.after);
-        let blob = blob.map_err(|error| format!("Not done, since it could not be undone: {error}."))?;
+        let blob = blob.map_err(|error| format!("Not done because it could not be undone: {error}."))?;
         Ok((self, replacement, blob))
     }
 
@@ -220,7 +220,7 @@ impl Change {
             Err(replace::Error::Changed) => return (Output::error(changed(&self.path)), true),
             Err(error) => {
                 let torn = matches!(error, replace::Error::Torn { .. });
-                return (Output::error(format!("{} cannot be written: {error}.", self.path.display())), !torn);
+                return (Output::error(format!("Cannot write {}: {error}.", self.path.display())), !torn);
             }
         }
         let diff = self.diff();
@@ -285,7 +285,7 @@ pub(super) fn named(path: &str) -> Result<(), String> {
         return Err("The path is empty.".into());
     }
     if path.contains('\0') {
-        return Err("The path holds a NUL character.".into());
+        return Err("The path contains a NUL character.".into());
     }
     Ok(())
 }

@@ -115,11 +115,11 @@ fn find(root: &Path, pattern: &str, cwd: &Path, sight: &Sight, stop: &Stop) -> R
     let count = paths.len();
     let mut lines: Vec<String> = paths.iter().take(FILES).map(|path| file::shown(path, cwd)).collect();
     if count == 0 {
-        lines.push("No file matches. Hidden and ignored files are passed over; LS lists them.".into());
+        lines.push("No files match. Hidden and ignored files are skipped; LS lists them.".into());
     }
     if count > FILES {
         lines.push(format!(
-            "[{} more files are not shown: the {FILES} newest are. Use a narrower pattern.]",
+            "[{} more files are not shown; these are the {FILES} newest. Use a narrower pattern.]",
             count - FILES
         ));
     }
@@ -164,7 +164,7 @@ mod tests {
     async fn finds() {
         let mut fixture = project();
         let root = fixture.root.display().to_string();
-        let none = "No file matches. Hidden and ignored files are passed over; LS lists them.";
+        let none = "No files match. Hidden and ignored files are skipped; LS lists them.";
         for (pattern, path, want) in [
             ("*.rs", None, "new.rs\nsrc/b.rs\nsrc/a/deep.rs"),
             ("**/*.rs", None, "new.rs\nsrc/b.rs\nsrc/a/deep.rs"),
@@ -196,6 +196,6 @@ mod tests {
         }
         let got = fixture.ok(&Glob, json!({"pattern": "*.txt"})).await;
         assert_eq!(got.lines().count(), 101);
-        assert!(got.ends_with("[20 more files are not shown: the 100 newest are. Use a narrower pattern.]"));
+        assert!(got.ends_with("[20 more files are not shown; these are the 100 newest. Use a narrower pattern.]"));
     }
 }

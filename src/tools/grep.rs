@@ -50,10 +50,10 @@ struct Input {
     /// Lines after each match
     #[serde(rename = "-A")]
     after: Option<usize>,
-    /// Lines before
+    /// Lines before each match
     #[serde(rename = "-B")]
     before: Option<usize>,
-    /// Lines around
+    /// Lines before and after each match
     #[serde(rename = "-C")]
     around: Option<usize>,
     /// Ignore case
@@ -65,9 +65,9 @@ struct Input {
     /// Matches may span lines
     #[serde(default)]
     multiline: bool,
-    /// Most lines of the answer
+    /// Maximum number of output lines
     head_limit: Option<usize>,
-    /// Lines of it to skip
+    /// Output lines to skip
     #[serde(default)]
     offset: usize,
 }
@@ -147,7 +147,7 @@ fn walker(input: &Input, root: &Path) -> Result<WalkBuilder, String> {
         types.add_defaults();
         types.select(kind);
         let types = types.build().map_err(|_| {
-            format!("Parameter `type` is {kind:?}, which is no known file type. Use glob, e.g. \"*.{kind}\".")
+            format!("Parameter `type` is {kind:?}, which is not a known file type. Use glob, e.g. \"*.{kind}\".")
         })?;
         walker.types(types);
     }
@@ -206,7 +206,7 @@ fn not_searched(paths: &[PathBuf], multiline: bool, cwd: &Path) -> String {
     let more = paths.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let what = if multiline { "files over 8 MiB with multiline" } else { "lines over 8 MiB" };
-    format!("[Not searched to the end, because of {what}: {}{more}. Use Bash for these.]", named.join(", "))
+    format!("[Not fully searched because of {what}: {}{more}. Use Bash for these.]", named.join(", "))
 }
 
 /// What was found in one file.
@@ -322,7 +322,7 @@ fn answer(input: &Input, mode: Mode, mut hits: Vec<Hit>, cwd: &Path, notes: Vec<
     let mut shown: Vec<String> = lines.into_iter().skip(input.offset).take(limit).collect();
     let next = input.offset + shown.len();
     let what = if total == 0 {
-        shown.push("No matches. Hidden, ignored and binary files are passed over.".into());
+        shown.push("No matches. Hidden, ignored and binary files are skipped.".into());
         "No matches".to_string()
     } else {
         match mode {
@@ -404,7 +404,7 @@ mod tests {
         check(json!({"pattern": "one", "path": "sub"}), "sub/c.txt").await;
         check(json!({"pattern": "one", "path": "a.rs"}), "a.rs").await;
         check(json!({"pattern": "one", "path": ".hidden"}), ".hidden").await;
-        check(json!({"pattern": "absent"}), "No matches. Hidden, ignored and binary files are passed over.").await;
+        check(json!({"pattern": "absent"}), "No matches. Hidden, ignored and binary files are skipped.").await;
         check(json!({"pattern": "one", "output_mode": "count"}), "a.rs:2\nlatin:1\nsub/c.txt:1").await;
         check(
             json!({"pattern": "one", "output_mode": "content"}),
@@ -442,7 +442,7 @@ mod tests {
         for (input, want) in [
             (json!({"pattern": "fn("}), "The pattern is not valid"),
             (json!({"pattern": "a\\nb"}), "Set multiline"),
-            (json!({"pattern": "a", "type": "klingon"}), "no known file type. Use glob, e.g. \"*.klingon\""),
+            (json!({"pattern": "a", "type": "klingon"}), "not a known file type. Use glob, e.g. \"*.klingon\""),
             (json!({"pattern": "a", "glob": "{a"}), "Parameter `glob` is not valid"),
             (json!({"pattern": "a", "path": "gone"}), "does not exist"),
             (json!({"pattern": "a", "output_mode": "all"}), "must be one of \"files_with_matches\""),
@@ -472,19 +472,19 @@ mod tests {
         for (input, want) in [
             (
                 json!({"pattern": "match", "output_mode": "count"}),
-                "fits:3\nhuge:1\n[Not searched to the end, because of \
+                "fits:3\nhuge:1\n[Not fully searched because of \
               lines over 8 MiB: huge. Use Bash for these.]",
             ),
             (json!({"pattern": "match", "output_mode": "count", "path": "fits"}), "fits:3"),
             (
                 json!({"pattern": "after", "path": "huge"}),
-                "No matches. Hidden, ignored and binary files are passed over.\n\
-              [Not searched to the end, because of lines over 8 MiB: huge. Use Bash for these.]",
+                "No matches. Hidden, ignored and binary files are skipped.\n\
+              [Not fully searched because of lines over 8 MiB: huge. Use Bash for these.]",
             ),
             (
                 json!({"pattern": "before.*?match", "multiline": true, "path": "huge"}),
                 "No matches. Hidden, ignored and \
-              binary files are passed over.\n[Not searched to the end, because of files over 8 MiB with multiline: huge. \
+              binary files are skipped.\n[Not fully searched because of files over 8 MiB with multiline: huge. \
               Use Bash for these.]",
             ),
         ] {

@@ -2,7 +2,7 @@
 
 use htmd::HtmlToMarkdown;
 
-/// Parts of a page that are no content.
+/// Parts of a page that are not content.
 const SKIPPED: [&str; 13] = [
     "script", "style", "noscript", "template", "nav", "footer", "aside", "iframe", "svg", "canvas", "form", "button",
     "head",
@@ -24,8 +24,8 @@ pub(super) async fn to_markdown(html: String) -> String {
     // Its own thread for its stack; it ends by itself, as its work is bounded by the size of the page.
     let thread = std::thread::Builder::new().name("html".into()).stack_size(STACK).spawn(convert);
     match thread {
-        Ok(_) => result.await.unwrap_or_else(|_| "[The page could not be converted.]".into()),
-        Err(error) => format!("[The page could not be converted: {error}.]"),
+        Ok(_) => result.await.unwrap_or_else(|_| "[Could not convert the page.]".into()),
+        Err(error) => format!("[Could not convert the page: {error}.]"),
     }
 }
 

@@ -72,7 +72,7 @@ fn tidy(schema: &mut Value) {
 /// A sentence for the model that names the parameter, what is expected and what came.
 pub fn parse<T: JsonSchema + DeserializeOwned>(input: &Value) -> Result<T, String> {
     let fitted = fit(input, &schema::<T>())?;
-    serde_json::from_value(fitted).map_err(|error| format!("The input does not fit: {error}."))
+    serde_json::from_value(fitted).map_err(|error| format!("Invalid input: {error}."))
 }
 
 /// Reads a value as it was meant, and checks it.
@@ -157,7 +157,7 @@ pub(super) fn sentence(fault: &Fault<'_>) -> String {
 
 /// A float that is a whole number from 0.
 fn whole(number: f64) -> Option<u64> {
-    // Exact below 2^53; what is larger is no sensible count.
+    // Exact below 2^53; what is larger is not a sensible count.
     let fits = number.fract() == 0.0 && (0.0..9.0e15).contains(&number);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
     fits.then_some(number as u64)

@@ -257,7 +257,7 @@ impl<'a> Spool<'a> {
                     saved.bytes
                 )
             }
-            (None, Some(error)) => format!("The rest is lost, as it could not be saved: {error}"),
+            (None, Some(error)) => format!("The rest is lost because it could not be saved: {error}"),
             (None, None) => "The rest was not saved".into(),
         };
         format!("[{lines} lines ({cut} bytes) of {} bytes cut here. {place}]", self.bytes)
@@ -347,7 +347,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let long = "line\n".repeat(900_000);
         let output = apply(Output::error(long), &fixture::settings(), &Store::new(file), "call_1");
-        assert!(text_of(&output).contains("The rest is lost, as it could not be saved: "));
+        assert!(text_of(&output).contains("The rest is lost because it could not be saved: "));
         assert!(text_of(&output).starts_with("line\n") && text_of(&output).ends_with("line\n"));
     }
 

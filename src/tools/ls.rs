@@ -63,12 +63,12 @@ fn list(path: &Path, sight: &Sight) -> Result<Output, String> {
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
         // The sentence for a missing path is the same for every tool.
-        Err(_) => return Err(file::open(path).err().unwrap_or_else(|| format!("{shown} appeared only now."))),
+        Err(_) => return Err(file::open(path).err().unwrap_or_else(|| format!("{shown} has just been created."))),
     };
     if !metadata.is_dir() {
         return Err(format!("{shown} is not a folder. Use Read to read a file."));
     }
-    let entries = std::fs::read_dir(path).map_err(|error| format!("{shown} cannot be listed: {error}."))?;
+    let entries = std::fs::read_dir(path).map_err(|error| format!("Cannot list {shown}: {error}."))?;
     let mut names: Vec<(bool, String)> = entries
         .flatten()
         .filter(|entry| entry.file_name() != ".git" && sight.shows(&entry.path()))

@@ -74,21 +74,20 @@ pub(super) fn read(kind: Kind, path: &Path, file: File, start: Vec<u8>, store: &
     let shown = path.display();
     let most = if kind == Kind::Pdf { PDF_FILE } else { IMAGE_FILE };
     let mut bytes = start;
-    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| format!("{shown} cannot be read: {error}."))?;
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| format!("Cannot read {shown}: {error}."))?;
     if bytes.len() as u64 > most {
         return Err(format!("{shown} is larger than {} MiB. Make a smaller copy of it in Bash first.", most >> 20));
     }
     let smaller = match kind.format() {
         Some(format) => {
-            shrink(&bytes, format).map_err(|error| format!("{shown} is no image that can be shown: {error}."))?
+            shrink(&bytes, format).map_err(|error| format!("{shown} is not an image cocode can display: {error}."))?
         }
         None => None,
     };
     let Shown { media_type, bytes, note } =
         smaller.unwrap_or_else(|| Shown { media_type: kind.media_type(), bytes, note: String::new() });
     let length = bytes.len() as u64;
-    let blob =
-        store.put_blob(&bytes).map_err(|error| format!("{shown} could not be stored for the model: {error}."))?;
+    let blob = store.put_blob(&bytes).map_err(|error| format!("Cannot store {shown} for the model: {error}."))?;
     let media = Media { media_type: media_type.into(), blob, bytes: length };
     let content = vec![Content::text(format!("{shown} ({media_type}{note})")), Content::Media(media)];
     let line = format!("Read {media_type}, {} kB", length.div_ceil(1000));
@@ -186,6 +185,6 @@ mod tests {
         check(encoded(3136, 1000, ImageFormat::Png), Ok(("image/png", (1568, 500)))).await;
         check(encoded(200, 2000, ImageFormat::Jpeg), Ok(("image/jpeg", (157, 1568)))).await;
         check(b"%PDF-1.7\n\0binary".to_vec(), Ok(("application/pdf", (0, 0)))).await;
-        check(encoded(20, 10, ImageFormat::Png)[..20].to_vec(), Err("is no image that can be shown")).await;
+        check(encoded(20, 10, ImageFormat::Png)[..20].to_vec(), Err("is not an image cocode can display")).await;
     }
 }

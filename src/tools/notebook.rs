@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Most characters of one cell's outputs.
 const OUTPUT: usize = 4000;
 
-/// Shows a notebook cell by cell; none when the bytes are no notebook.
+/// Shows a notebook cell by cell; `None` if the bytes are not a notebook.
 pub(super) fn render(bytes: &[u8]) -> Option<String> {
     let notebook: Value = serde_json::from_slice(bytes).ok()?;
     let cells = notebook.get("cells")?.as_array()?;

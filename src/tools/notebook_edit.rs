@@ -16,7 +16,7 @@ pub(super) struct NotebookEdit;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Input {
     notebook_path: String,
-    /// As Read shows it; insert goes behind it, or to the start without it
+    /// As shown by Read; insert adds a cell after it, or at the start if it is missing
     cell_id: Option<String>,
     /// Empty for delete
     #[serde(default)]
@@ -56,19 +56,18 @@ impl ChangesFile for NotebookEdit {
     fn work_out(input: Input, path: PathBuf, _known: Known<'_>) -> Result<Change, String> {
         let shown = path.display();
         if path.extension().is_none_or(|extension| extension != "ipynb") {
-            return Err(format!("{shown} is no .ipynb notebook. Use Edit for other files."));
+            return Err(format!("{shown} is not an .ipynb notebook. Use Edit for other files."));
         }
         let Some(before) = file::snapshot(&path)? else {
-            return Err(format!("{shown} does not exist. Use Write to make a notebook."));
+            return Err(format!("{shown} does not exist. Use Write to create a notebook."));
         };
         let mut notebook: Value = serde_json::from_slice(&before.bytes)
-            .map_err(|error| format!("{shown} is no valid notebook: {error}. Use Edit to repair it."))?;
+            .map_err(|error| format!("{shown} is not a valid notebook: {error}. Use Edit to fix it."))?;
         let ids = has_ids(&notebook);
         let cells = notebook.get_mut("cells").and_then(Value::as_array_mut);
-        let cells = cells.ok_or_else(|| format!("{shown} is no valid notebook: it has no list of cells."))?;
+        let cells = cells.ok_or_else(|| format!("{shown} is not a valid notebook: it has no list of cells."))?;
         let told = edit(&input, cells, ids)?;
-        let after =
-            serialize(&notebook, &before.bytes).map_err(|error| format!("{shown} cannot be written: {error}."))?;
+        let after = serialize(&notebook, &before.bytes).map_err(|error| format!("Cannot write {shown}: {error}."))?;
         Ok(Change { told: format!("{told} in {shown}."), path, before: Some(before), after })
     }
 }
@@ -119,7 +118,7 @@ fn find(cells: &[Value], id: &str) -> Result<usize, String> {
     let by_place = || id.strip_prefix("cell-").and_then(|n| n.parse().ok()).filter(|n| *n < cells.len());
     by_id.or_else(by_place).ok_or_else(|| {
         let ids: Vec<String> = cells.iter().enumerate().take(30).map(|(at, cell)| id_of(cell, at)).collect();
-        format!("There is no cell {id:?}. The cells are: {}.", ids.join(", "))
+        format!("No cell {id:?}. The cells are: {}.", ids.join(", "))
     })
 }
 
@@ -250,8 +249,7 @@ mod tests {
             Ok(json!([["markdown", ["n"], null], one, two])),
         )
         .await;
-        check(json!({"cell_id": "zz", "new_source": "y"}), Err("There is no cell \"zz\". The cells are: aa, bb."))
-            .await;
+        check(json!({"cell_id": "zz", "new_source": "y"}), Err("No cell \"zz\". The cells are: aa, bb.")).await;
         check(json!({"new_source": "y"}), Err("Parameter `cell_id` is missing")).await;
         check(json!({"edit_mode": "insert", "new_source": "y"}), Err("insert needs \"code\" or \"markdown\"")).await;
     }

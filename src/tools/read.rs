@@ -25,9 +25,9 @@ pub(super) struct Read;
 #[derive(Deserialize, JsonSchema)]
 struct Input {
     file_path: String,
-    /// First line, from 1
+    /// First line, counting from 1
     offset: Option<u64>,
-    /// Most lines
+    /// Maximum number of lines
     limit: Option<u64>,
 }
 
@@ -126,7 +126,7 @@ impl Job {
     }
 
     fn failed(&self, error: &io::Error) -> String {
-        format!("{} cannot be read: {error}.", self.path.display())
+        format!("Cannot read {}: {error}.", self.path.display())
     }
 
     /// Reads on from `start`, shows the page, and hashes the whole unless the file is `huge`.
@@ -195,7 +195,7 @@ struct Page {
     length: u64,
     /// No further line is taken.
     full: bool,
-    /// The file went on behind the page.
+    /// There is more of the file after the page.
     more: bool,
     invalid: bool,
     windows: u64,
@@ -296,10 +296,10 @@ impl Page {
             notes.push("The file is empty.".to_string());
         } else if self.shown == 0 {
             let lines = self.number - 1;
-            notes.push(format!("There is no line {}: the file has {lines} lines.", self.from));
+            notes.push(format!("No line {}: the file has {lines} lines.", self.from));
         }
         if self.more {
-            notes.push(format!("The file goes on: continue with offset {}.", self.from + self.shown));
+            notes.push(format!("There is more: continue with offset {}.", self.from + self.shown));
         }
         if self.invalid {
             notes.push("Bytes that are not valid UTF-8 are shown as \u{fffd}; change this file in Bash only.".into());
@@ -308,7 +308,7 @@ impl Page {
             notes.push("Lines end in CRLF; Edit and Write keep that.".into());
         }
         if !known {
-            notes.push("The file is over 64 MiB: Edit and Write do not take it.".into());
+            notes.push("The file is over 64 MiB: Edit and Write do not accept it.".into());
         }
         if !notes.is_empty() {
             self.text.push_str(&format!("[{}]", notes.join(" ")));
@@ -336,10 +336,10 @@ mod tests {
     async fn pages() {
         check("one\ntwo\n", 1, 9, "     1→one\n     2→two\n").await;
         check("one\ntwo", 2, 9, "     2→two\n").await;
-        check("one\n\nthree\n", 1, 2, "     1→one\n     2→\n[The file goes on: continue with offset 3.]").await;
+        check("one\n\nthree\n", 1, 2, "     1→one\n     2→\n[There is more: continue with offset 3.]").await;
         check("one\ntwo\n", 1, 2, "     1→one\n     2→two\n").await;
         check("", 1, 9, "[The file is empty.]").await;
-        check("one\ntwo\n", 7, 9, "[There is no line 7: the file has 2 lines.]").await;
+        check("one\ntwo\n", 7, 9, "[No line 7: the file has 2 lines.]").await;
         check("\u{feff}a\r\nb\r\n", 1, 9, "     1→a\n     2→b\n[Lines end in CRLF; Edit and Write keep that.]").await;
         check(b"caf\xe9\n", 1, 9, "     1→caf\u{fffd}\n[Bytes that are not valid UTF-8 are shown as \u{fffd}; change this file in Bash only.]").await;
         let cut = format!("     1→{} [line cut: it has 9001 bytes]\n     2→b\n", "é".repeat(2000));
@@ -402,7 +402,7 @@ mod tests {
         let got = fixture.ok(&Read, json!({"file_path": "log", "offset": 2, "limit": 1})).await;
         assert_eq!(
             got,
-            "     2→second line\n[The file goes on: continue with offset 3. The file is over 64 MiB: Edit and Write do not take it.]"
+            "     2→second line\n[There is more: continue with offset 3. The file is over 64 MiB: Edit and Write do not accept it.]"
         );
         assert_eq!(fixture.seen.len(), 0);
     }

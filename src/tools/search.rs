@@ -14,7 +14,7 @@ use super::{Context, Output, file};
 /// Most threads of one search.
 const THREADS: usize = 8;
 
-/// Tells a search that nobody wants its result any more.
+/// Tells a search that nobody wants its result anymore.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stop(Arc<AtomicBool>);
 
@@ -52,7 +52,7 @@ pub(super) fn walker(root: &Path) -> WalkBuilder {
     let mut walker = WalkBuilder::new(root);
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     walker.threads(threads.min(THREADS));
-    // Ignore files count in folders that are no repository, too.
+    // Ignore files also count in folders that are not repositories.
     walker.require_git(false);
     walker
 }

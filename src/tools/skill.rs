@@ -17,7 +17,7 @@ pub(super) struct Skill;
 struct Input {
     /// Its name, as in the list of skills
     skill: String,
-    /// What the skill works on
+    /// Arguments for the skill
     #[serde(default)]
     args: Option<String>,
 }
@@ -59,7 +59,7 @@ impl Tool for Skill {
             match context.host.skill(&name) {
                 Ok(()) => {
                     let after = vec![After::Skill { name, args: args.unwrap_or_default() }];
-                    Output { after, ..Output::ok("The skill has begun; its instructions follow.") }
+                    Output { after, ..Output::ok("The skill has started; its instructions follow.") }
                 }
                 Err(problem) => Output::error(problem),
             }

@@ -26,7 +26,7 @@ pub struct Launch<'a> {
     pub prompt: &'a str,
     /// A role, an id or `provider/id` in place of what the definition says.
     pub model: Option<&'a str>,
-    /// The id of an earlier sub-agent that goes on.
+    /// The id of an earlier sub-agent that continues.
     pub resume: Option<&'a str>,
 }
 
@@ -67,7 +67,7 @@ impl Report {
 /// Says which types there are.
 pub fn no_such_agent(definitions: &Definitions, name: &str) -> String {
     let names: Vec<&str> = definitions.active().map(|definition| definition.name.as_str()).collect();
-    format!("There is no agent type {name:?}. The types are: {}.", names.join(", "))
+    format!("No agent type {name:?}. The types are: {}.", names.join(", "))
 }
 
 pub struct Task {
@@ -78,14 +78,14 @@ pub struct Task {
 struct Input {
     /// The task in three to five words, for the user
     description: String,
-    /// The task, with all that the agent must know
+    /// The task, with everything the agent needs to know
     prompt: String,
     /// The type of agent
     subagent_type: String,
-    /// haiku, sonnet or opus, in place of the type's own model
+    /// haiku, sonnet or opus; overrides the type's model
     #[serde(default)]
     model: Option<String>,
-    /// Id of an earlier agent to go on with
+    /// Id of an earlier agent to continue
     #[serde(default)]
     resume: Option<String>,
 }
@@ -156,29 +156,30 @@ impl Tool for Task {
 pub fn output(report: Report) -> Output {
     let Report { id, agent, end, text, failure, tools, tokens, millis } = report;
     let said = text.trim();
-    let last = if said.is_empty() { String::new() } else { format!("\n\nThe last that it said:\n\n{said}") };
+    let last = if said.is_empty() { String::new() } else { format!("\n\nIts last message:\n\n{said}") };
     let (outcome, told) = match end {
         TurnEnd::Done if said.is_empty() => (Outcome::Error, "The agent ended without a report.".to_owned()),
         TurnEnd::Done => (Outcome::Ok, said.to_owned()),
         TurnEnd::Interrupted => (Outcome::Interrupted, format!("The agent was interrupted.{last}")),
         TurnEnd::Failed => {
-            let why = failure.as_deref().unwrap_or("no reason is known");
+            let why = failure.as_deref().unwrap_or("unknown reason");
             (Outcome::Error, format!("The agent failed: {why}{last}"))
         }
-        TurnEnd::MaxTurns => (
-            Outcome::Error,
-            format!("The agent was stopped at its limit of model calls; its work is not complete.{last}"),
-        ),
+        TurnEnd::MaxTurns => {
+            (Outcome::Error, format!("The agent reached its limit of model calls; its work is incomplete.{last}"))
+        }
         TurnEnd::Stopped => (Outcome::Error, format!("A hook stopped the agent.{last}")),
-        TurnEnd::Repeated => (Outcome::Error, format!("The agent was stopped: it went in circles.{last}")),
-        TurnEnd::Refused => (Outcome::Denied, format!("The user refused a call of the agent, and stopped it.{last}")),
+        TurnEnd::Repeated => (Outcome::Error, format!("The agent was stopped because it was going in circles.{last}")),
+        TurnEnd::Refused => {
+            (Outcome::Denied, format!("The user denied one of the agent's calls and stopped it.{last}"))
+        }
     };
     let told = match id.is_empty() {
         true => told,
-        false => format!("{told}\n\n[agent {id}, {agent}; `resume: \"{id}\"` goes on with it]"),
+        false => format!("{told}\n\n[agent {id}, {agent}; `resume: \"{id}\"` continues it]"),
     };
     let display = (!id.is_empty()).then_some(Display::Agent { id, tools, tokens, millis });
-    // A no without a word stops the whole turn, whoever asked.
+    // A no without a comment stops the whole turn, no matter who asked.
     let after = if end == TurnEnd::Refused { vec![After::End(TurnEnd::Refused)] } else { Vec::new() };
     Output { outcome, display, after, ..Output::ok(told) }
 }
@@ -207,7 +208,7 @@ mod tests {
         }
         assert_eq!(
             access(call("Nobody")).unwrap_err(),
-            "There is no agent type \"Nobody\". The types are: general-purpose, Explore, Plan."
+            "No agent type \"Nobody\". The types are: general-purpose, Explore, Plan."
         );
         let empty = json!({"description": "d", "prompt": " ", "subagent_type": "Plan"});
         assert!(access(empty).unwrap_err().starts_with("Parameter `prompt` is empty"));
@@ -233,13 +234,13 @@ mod tests {
             told(TurnEnd::Refused, ""),
         ];
         insta::assert_snapshot!(lines.join("\n"), @r#"
-            Ok [] All of it.⏎⏎[agent a1, Plan; `resume: "a1"` goes on with it]
-            Error [] The agent ended without a report.⏎⏎[agent a1, Plan; `resume: "a1"` goes on with it]
-            Interrupted [] The agent was interrupted.⏎⏎The last that it said:⏎⏎Half.⏎⏎[agent a1, Plan; `resume: "a1"` goes on with it]
-            Error [] The agent failed: no key⏎⏎[agent a1, Plan; `resume: "a1"` goes on with it]
-            Error [] The agent was stopped at its limit of model calls; its work is not complete.⏎⏎The last that it said:⏎⏎Half.⏎⏎[agent a1, Plan; `resume: "a1"` goes on with it]
-            Error [] The agent was stopped: it went in circles.⏎⏎[agent a1, Plan; `resume: "a1"` goes on with it]
-            Denied [End(Refused)] The user refused a call of the agent, and stopped it.⏎⏎[agent a1, Plan; `resume: "a1"` goes on with it]
+            Ok [] All of it.⏎⏎[agent a1, Plan; `resume: "a1"` continues it]
+            Error [] The agent ended without a report.⏎⏎[agent a1, Plan; `resume: "a1"` continues it]
+            Interrupted [] The agent was interrupted.⏎⏎Its last message:⏎⏎Half.⏎⏎[agent a1, Plan; `resume: "a1"` continues it]
+            Error [] The agent failed: no key⏎⏎[agent a1, Plan; `resume: "a1"` continues it]
+            Error [] The agent reached its limit of model calls; its work is incomplete.⏎⏎Its last message:⏎⏎Half.⏎⏎[agent a1, Plan; `resume: "a1"` continues it]
+            Error [] The agent was stopped because it was going in circles.⏎⏎[agent a1, Plan; `resume: "a1"` continues it]
+            Denied [End(Refused)] The user denied one of the agent's calls and stopped it.⏎⏎[agent a1, Plan; `resume: "a1"` continues it]
             "#);
     }
 }

@@ -58,10 +58,10 @@ fn write(input: &Value) -> Result<Output, String> {
     let (active, done) = (with(TodoStatus::InProgress), with(TodoStatus::Completed));
     if active > 1 {
         return Err(format!(
-            "{active} items are in_progress, but only one may be: the one you work on now. The list was not changed."
+            "{active} items are in_progress, but only one may be: the one you are working on. The list was not changed."
         ));
     }
-    let told = format!("The list has {} items, {done} completed. Go on with the one in progress.", items.len());
+    let told = format!("The list has {} items, {done} completed. Continue with the one in progress.", items.len());
     let display = Some(Display::Todos { items: items.clone() });
     Ok(Output { display, effects: vec![Effect::Todos { items }], ..Output::ok(told) })
 }

@@ -64,12 +64,12 @@ impl Page {
 /// A sentence for the model.
 pub(super) fn parse(url: &str) -> Result<Url, String> {
     let parsed = Url::parse(url.trim())
-        .map_err(|error| format!("The url {url:?} is not valid: {error}. Give it whole, with https://."))?;
+        .map_err(|error| format!("The URL {url:?} is not valid: {error}. Use the full URL, with https://."))?;
     if !matches!(parsed.scheme(), "http" | "https") {
         return Err(format!("Only http and https can be fetched, not {}.", parsed.scheme()));
     }
     if !parsed.username().is_empty() || parsed.password().is_some() {
-        return Err("Leave the user name and password out of the url.".into());
+        return Err("Leave the user name and password out of the URL.".into());
     }
     Ok(parsed)
 }
@@ -91,11 +91,11 @@ async fn follow(mut url: Url, reach: Reach) -> Result<Fetched, String> {
     if url.scheme() == "http" && url.port().is_none() && !place.private {
         let _ = url.set_scheme("https");
     }
-    let client = place.client().map_err(|error| format!("No web client could be made: {}.", chain(&error)))?;
+    let client = place.client().map_err(|error| format!("Cannot set up the web client: {}.", chain(&error)))?;
     for _ in 0..HOPS {
         let accept = "text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.5";
         let answer = client.get(url.clone()).header(ACCEPT, accept).send().await;
-        let answer = answer.map_err(|error| format!("{url} could not be fetched: {}.", chain(&error)))?;
+        let answer = answer.map_err(|error| format!("Cannot fetch {url}: {}.", chain(&error)))?;
         let to = answer.headers().get(LOCATION).filter(|_| answer.status().is_redirection());
         let Some(to) = to else { return page(url, answer).await.map(Fetched::Page) };
         let to = to.to_str().ok().and_then(|to| url.join(to).ok());
@@ -108,7 +108,7 @@ async fn follow(mut url: Url, reach: Reach) -> Result<Fetched, String> {
         }
         url = to;
     }
-    Err(format!("{url} redirects without end."))
+    Err(format!("{url} redirects endlessly."))
 }
 
 async fn page(url: Url, answer: reqwest::Response) -> Result<Page, String> {
@@ -169,7 +169,7 @@ impl Place {
         let local = host == "localhost" || host.ends_with(".localhost") || private;
         if local && reach == Reach::Public {
             return Err(format!(
-                "{host} is an address of this machine or of a private network, which WebFetch does not ask. Use curl in Bash, or set tools.fetch_private."
+                "{host} is an address of this machine or of a private network, which WebFetch does not access. Use curl in Bash, or set tools.fetch_private."
             ));
         }
         Ok(Place { host, addresses, private: local })

@@ -33,7 +33,7 @@ pub(super) struct WebFetch {
 #[derive(Deserialize, JsonSchema)]
 struct Input {
     url: String,
-    /// What you look for on the page
+    /// What you are looking for on the page
     #[expect(dead_code, reason = "other agents hand the page to a second model; here the model itself reads it")]
     prompt: Option<String>,
 }
@@ -195,7 +195,7 @@ mod tests {
             ("/text", Ok("BASE/text\n\ncafé")),
             ("/near", Ok("BASE/json\n\n{\"a\":1}")),
             ("/far", Ok("BASE/far redirects to another host. Call WebFetch again with: http://other.example/x")),
-            ("/loop", Err("BASE/loop redirects without end.")),
+            ("/loop", Err("BASE/loop redirects endlessly.")),
             (
                 "/image",
                 Err(
@@ -226,13 +226,13 @@ mod tests {
         {
             let input = json!({"url": format!("http://{host}:{port}/page")});
             let got = fixture.error(&WebFetch::default(), input).await;
-            assert!(got.contains("which WebFetch does not ask"), "{host}: {got}");
+            assert!(got.contains("which WebFetch does not access"), "{host}: {got}");
         }
         assert_eq!(asked.load(Ordering::Relaxed), 0);
         for (url, want) in [
             ("file:///etc/passwd", "Only http and https"),
             ("https://me:pw@example.com/", "Leave the user name"),
-            ("example.com", "Give it whole, with https://."),
+            ("example.com", "Use the full URL, with https://."),
         ] {
             let got = fixture.error(&WebFetch::default(), json!({"url": url})).await;
             assert!(got.contains(want), "{got}");

@@ -85,7 +85,7 @@ async fn search(input: &Value, context: &Context<'_>) -> Result<Output, String> 
     };
     let query: String = byte_serialize(input.query.as_bytes()).collect();
     let url = Url::parse(&template.replace("{query}", &query))
-        .map_err(|error| format!("The setting tools.search_url is no valid address: {error}."))?;
+        .map_err(|error| format!("The setting tools.search_url is not a valid URL: {error}."))?;
     // The user named this address, so it may be on this machine.
     match web::get(url, Reach::Any).await? {
         Fetched::Page(page) if page.status >= 400 => {

@@ -13,7 +13,7 @@ pub(super) struct Write;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Input {
     file_path: String,
-    /// The whole content
+    /// The full content
     content: String,
 }
 

@@ -148,7 +148,7 @@ impl App {
 
     /// What waits outside the pager.
     pub fn alert(&self) -> Option<&'static str> {
-        (!self.asks.is_empty()).then_some("A question waits")
+        (!self.asks.is_empty()).then_some("A question is waiting")
     }
 
     /// A frame for a screen of `size` has been written to its end: what it shows can be read from now on. True when the

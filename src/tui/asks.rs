@@ -30,7 +30,7 @@ pub const ALONE: Duration = Duration::from_millis(50);
 /// How far the question in front has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It stands in one line; every key is the prompt's.
+    /// It is in one line; every key is the prompt's.
     Waiting {
         until: Instant,
     },
@@ -48,9 +48,9 @@ enum Stage {
 pub struct Asks {
     dialogs: VecDeque<Dialog>,
     stage: Stage,
-    /// What was pressed to choose, until it is clear that it stands alone.
+    /// What was pressed to choose, until it is clear that it is alone.
     held: Option<(KeyEvent, Instant)>,
-    /// How many are done since there were none.
+    /// How many are done since the last time none were open.
     done: usize,
 }
 
@@ -92,7 +92,7 @@ impl Asks {
         }
     }
 
-    /// The edits that one answer can allow, with their files: the question in front first; none where it is no edit.
+    /// The edits that one answer can allow, with their files: the question in front first; none where it is not an edit.
     fn edits(&self) -> impl Iterator<Item = (AskId, &str)> {
         let front = self.front().is_some_and(|dialog| dialog.edit().is_some());
         self.dialogs.iter().filter(move |_| front).filter_map(|dialog| Some((dialog.id(), dialog.edit()?)))
@@ -120,7 +120,7 @@ impl Asks {
         self.dialogs.front_mut()
     }
 
-    /// The question that stands in one line.
+    /// The question that is in one line.
     pub fn waiting(&self) -> Option<&Dialog> {
         self.front().filter(|_| matches!(self.stage, Stage::Waiting { .. }))
     }
@@ -135,7 +135,7 @@ impl Asks {
         self.open().is_some() && self.stage == Stage::Live
     }
 
-    /// When it goes on by itself.
+    /// When it continues by itself.
     pub fn wake(&self) -> Option<Instant> {
         match self.stage {
             Stage::Live => self.held.map(|(_, until)| until),
@@ -309,14 +309,14 @@ pub(super) fn line(app: &App, width: usize) -> Option<Line<'static>> {
     let dialog = app.asks.waiting()?;
     let key = app.options.keymap.hint(Action::Complete);
     let (why, look) = match (app.pager.is_some() || tab_is_taken(app), key.is_empty()) {
-        (false, false) => (" · waiting until you stop typing", format!(" ({key}: look now)")),
+        (false, false) => (" · waiting until you stop typing", format!(" ({key}: open now)")),
         _ => (" · waiting until you stop typing", String::new()),
     };
     let whole = format!("? {}{why}{look}", paint::cut(dialog.headline(), width));
     let text = if paint::width(&whole) <= width {
         whole
     } else {
-        let tail = if look.is_empty() { " · waiting".to_owned() } else { format!(" · {key}: look") };
+        let tail = if look.is_empty() { " · waiting".to_owned() } else { format!(" · {key}: open") };
         let room = width.saturating_sub(paint::width(&tail));
         format!("{}{tail}", paint::cut(&format!("? {}", dialog.headline()), room))
     };
@@ -327,7 +327,7 @@ fn tab_is_taken(app: &App) -> bool {
     app.picker.is_some() || app.composer.search.is_some() || app.composer.popup().is_some()
 }
 
-/// Whoever writes goes on writing: the question waits again, and the key is the prompt's.
+/// A person who is typing keeps typing: the question waits again, and the key goes to the prompt.
 fn back_to_the_prompt(app: &mut App, now: Instant) -> Option<Vec<Effect>> {
     app.asks.wait(now);
     None

@@ -38,7 +38,7 @@ pub enum Reaction {
     /// It means nothing here.
     Ignored,
     Handled,
-    /// The user sends what stands there.
+    /// The user sends what is there.
     Send,
     /// A new query for the file popup.
     ListFiles(String),
@@ -312,7 +312,7 @@ impl Composer {
                 let (name, placeholder) = (item.name.clone(), item.placeholder.clone());
                 self.popup = None;
                 let text = match (kind, action) {
-                    // What is sent is the text as it stands: `what is in /tmp` means no skill.
+                    // What is sent is the text as it is: `what is in /tmp` means no skill.
                     (Kind::Skills, Action::Send) => return None,
                     (Kind::Commands, Action::Send) => {
                         self.editor.replace(range, &format!("/{name}"));
@@ -320,7 +320,7 @@ impl Composer {
                     }
                     (Kind::Commands | Kind::Skills, _) => format!("/{name} "),
                     (Kind::Files, _) if name.contains(char::is_whitespace) => format!("@\"{name}\" "),
-                    // A folder: the popup goes on inside it.
+                    // A folder: the popup continues inside it.
                     (Kind::Files, _) if name.ends_with('/') => format!("@{name}"),
                     (Kind::Files, _) => format!("@{name} "),
                 };

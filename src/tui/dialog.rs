@@ -27,10 +27,10 @@ pub enum Outcome {
     Open,
     Answered(Answer),
     Ignored,
-    /// The file shall be opened in the editor, and its text shown afterwards.
+    /// Open the file in the editor, and show its text afterwards.
     Edit(PathBuf),
     Copy(String),
-    /// The whole change shall be shown.
+    /// Show the whole change.
     Diff(FileDiff),
     /// Yes to this edit, and to those beside it.
     Together,
@@ -155,7 +155,7 @@ impl Dialog {
             && matches!(key.code, KeyCode::Char(c) if c.is_ascii_digit() || letters && c.is_alphabetic())
     }
 
-    /// It stands on the screen as it was last settled. True when it looks different for that.
+    /// It is on the screen as it was last settled. True when it looks different for that.
     pub fn drawn(&mut self, theme: &Theme) -> bool {
         let ((width, _), height) = (self.size, self.area(theme));
         match &mut self.panel {
@@ -240,7 +240,7 @@ impl Dialog {
     }
 }
 
-/// Choices with their digits, one marked; each takes at most `rows` rows. A key stands beside its choice where there is
+/// Choices with their digits, one marked; each takes at most `rows` rows. A key is beside its choice where there is
 /// room, and ends at the column `keys` or behind the label.
 fn numbered(
     labels: &[(String, &str)],

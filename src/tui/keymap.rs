@@ -37,20 +37,20 @@ actions! {
     Interrupt "interrupt" "interrupt, or clear the prompt; twice: exit",
     Exit "exit" "exit when the prompt is empty, else delete forward",
     Suspend "suspend" "suspend to the shell",
-    Redraw "redraw" "draw the screen anew",
+    Redraw "redraw" "redraw the screen",
     CycleMode "cycle_mode" "next permission mode",
-    ThinkMore "think_more" "let the model think harder, then not at all again",
-    ThinkLess "think_less" "the same the other way round",
+    ThinkMore "think_more" "think harder; after the hardest level: no thinking",
+    ThinkLess "think_less" "the same in reverse",
     Transcript "transcript" "whole transcript",
     Todos "todos" "show or hide the todo list",
     SearchHistory "search_history" "search earlier prompts",
-    Editor "editor" "write the prompt in $EDITOR",
-    Stash "stash" "put the prompt aside, or bring it back",
-    Complete "complete" "take the suggestion; where there is none: as think_more",
+    Editor "editor" "edit the prompt in $EDITOR",
+    Stash "stash" "stash the prompt, or restore it",
+    Complete "complete" "accept the suggestion; without one: same as think_more",
     Help "help" "these keys (on an empty prompt)",
     Left "left" "left",
     Right "right" "right",
-    Up "up" "row up; at the top: earlier prompt, or take back what is queued",
+    Up "up" "row up; at the top: earlier prompt, or edit what is queued",
     Down "down" "row down; at the bottom: later prompt",
     WordLeft "word_left" "word left",
     WordRight "word_right" "word right",
@@ -191,13 +191,13 @@ impl std::fmt::Display for Key {
 /// What is wrong with a `[keys]` table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("keys.{name}: there is no such action; did you mean `{nearest}`?")]
+    #[error("keys.{name}: no such action; did you mean `{nearest}`?")]
     UnknownAction { name: String, nearest: &'static str },
     #[error(
         "keys.{action}: cannot read the key `{text}`; write modifiers and a name joined by +, as in `ctrl+o` or `f1`"
     )]
     BadKey { action: &'static str, text: String },
-    #[error("keys.{first} and keys.{second} both want `{key}`; change one, or give `{first}` other keys")]
+    #[error("keys.{first} and keys.{second} both use `{key}`: change one of them")]
     Conflict { key: String, first: &'static str, second: &'static str },
     #[error("keys.{action}: `{key}` is typed as text; add ctrl or alt, or use a function key")]
     Typed { action: &'static str, key: String },
@@ -368,14 +368,14 @@ mod tests {
             let text: Vec<String> = errors.iter().map(Error::to_string).collect();
             assert_eq!(text.join("\n"), want);
         };
-        check(&[("todo", &["f1"])], "keys.todo: there is no such action; did you mean `todos`?");
+        check(&[("todo", &["f1"])], "keys.todo: no such action; did you mean `todos`?");
         check(
             &[("todos", &["hyper+x"])],
             "keys.todos: cannot read the key `hyper+x`; write modifiers and a name joined by +, as in `ctrl+o` or `f1`",
         );
         check(
             &[("todos", &["f1"]), ("editor", &["f1"])],
-            "keys.editor and keys.todos both want `F1`; change one, or give `editor` other keys",
+            "keys.editor and keys.todos both use `F1`: change one of them",
         );
         check(&[("todos", &["t"])], "keys.todos: `t` is typed as text; add ctrl or alt, or use a function key");
     }

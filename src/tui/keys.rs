@@ -12,28 +12,28 @@ const FIXED: &[(&str, &[(&str, &str)])] = &[
     (
         "In a question",
         &[
-            ("Tab", "while it waits in one line: look now"),
+            ("Tab", "while it waits in one line: open it now"),
             ("1-9", "choose the option with that number"),
             ("y n", "yes; no, and say why"),
             ("Shift+Tab", "yes, and edits no longer ask in this session"),
-            ("Left Right", "how long an always holds: session, project, me"),
+            ("Left Right", "how long “always” lasts: session, project, me"),
             ("a", "yes to this edit and all others that wait"),
             ("d", "the whole diff"),
             ("Up Down Enter", "choose an option"),
-            ("PgUp PgDn Space", "read on: the command, the diff, the plan"),
-            ("Esc", "no, without a word; in a text field: back"),
+            ("PgUp PgDn Space", "scroll the command, the diff or the plan"),
+            ("Esc", "no, without a comment; in a text field: back"),
         ],
     ),
     (
-        "In the review of a plan",
-        &[("Tab", "go through the options"), ("e, Ctrl+G", "edit the plan in $EDITOR"), ("c", "copy the plan")],
+        "When reviewing a plan",
+        &[("Tab", "move between the options"), ("e, Ctrl+G", "edit the plan in $EDITOR"), ("c", "copy the plan")],
     ),
     (
-        "In questions of the agent",
+        "When the agent asks a question",
         &[
-            ("Space", "mark an option, where several may be chosen"),
-            ("Left Right", "go to another question; answers stay"),
-            ("letters", "on the last option: an answer of your own"),
+            ("Space", "mark an option, if several are allowed"),
+            ("Left Right", "go to another question; answers are kept"),
+            ("letters", "on the last option: type your own answer"),
             ("Esc", "decline to answer"),
         ],
     ),
@@ -57,7 +57,7 @@ pub(super) fn rows(app: &App) -> Vec<Row> {
         rows.iter().for_each(|(keys, help)| row(&mut lines, (keys, help), (column, width), theme));
     }
     lines.push(Line::default());
-    let hint = "A backslash before Enter makes a new line. [keys] in config.toml binds other keys.";
+    let hint = "A backslash before Enter starts a new line. [keys] in config.toml binds other keys.";
     lines.extend(paint::folded(hint, width, theme.dim));
     lines.into_iter().map(Row::from).collect()
 }

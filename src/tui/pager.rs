@@ -1,4 +1,4 @@
-//! Scrolls through rows on the alternate screen: the transcript, live while the turn goes on.
+//! Scrolls through rows on the alternate screen: the transcript, live while the turn continues.
 
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -14,7 +14,7 @@ use super::transcript::{View, Want};
 use crate::message::FileDiff;
 use crate::protocol::Changes;
 
-/// Where the pager stands in its rows.
+/// Where the pager is in its rows.
 #[derive(Debug, Clone, Default)]
 pub struct Pager {
     rows: Vec<Row>,
@@ -27,7 +27,7 @@ pub struct Pager {
     follow: bool,
     /// The query that is being typed.
     typing: Option<Field>,
-    /// The query that `n` and `N` go on with, in lower case.
+    /// The query that `n` and `N` continue with, in lower case.
     query: String,
     /// There is more before the rows, and in the place of one.
     older: bool,
@@ -84,7 +84,7 @@ impl Pager {
         self.go(if self.follow { usize::MAX } else { self.top.saturating_add_signed(moved) }, height);
         if let Some(way) = self.seeking {
             self.find(self.top, -1, height);
-            // One way to its end: rows that are let go on one side would be read again from the other.
+            // One way to its end: rows dropped at one side would be read again from the other.
             self.seeking = self.seeking.and(self.seeks(way));
         }
     }
@@ -100,7 +100,7 @@ impl Pager {
         self.home.then_some(Want::First).or(self.seeking).or(near.then_some(Want::Forward)).or(back)
     }
 
-    /// The way to go on with a search, while there is more that way.
+    /// The way to continue with a search, while there is more that way.
     fn seeks(&self, way: Want) -> Option<Want> {
         let more = if way == Want::Forward { self.gap.is_some() } else { self.older };
         more.then_some(way)
@@ -163,10 +163,10 @@ impl Pager {
             return field.draw(input, buf, theme.text);
         }
         let hint = match (alert, self.waiting, self.rows.len()) {
-            (Some(alert), _, _) => format!("{alert} · q goes back"),
+            (Some(alert), _, _) => format!("{alert} · q back"),
             (None, true, _) => "rendering…".to_owned(),
-            (None, false, _) if self.seeking.is_some() => "searching what was said before…".to_owned(),
-            (None, false, all) => format!("{end}/{all} · ↑↓ PgUp PgDn g G scroll · / search · q closes"),
+            (None, false, _) if self.seeking.is_some() => "searching earlier messages…".to_owned(),
+            (None, false, all) => format!("{end}/{all} · ↑↓ PgUp PgDn g G scroll · / search · q close"),
         };
         paint::lines(buf, area, &[Line::styled(paint::cut(&hint, area.width as usize), theme.dim)]);
         None

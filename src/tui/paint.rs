@@ -17,7 +17,7 @@ pub fn width(text: &str) -> usize {
     text::width(text)
 }
 
-/// Makes untrusted text harmless. Unlike `stdx::text::clean` nothing vanishes, since a person approves what stands here:
+/// Makes untrusted text harmless. Unlike `stdx::text::clean` nothing vanishes, since a person approves what is here:
 /// control characters get a picture, direction overrides and invisible characters show their code.
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -54,7 +54,7 @@ fn coded(out: &mut String, c: char) {
 }
 
 /// Text that a person approves, without room to hide in: a run of blanks, or of blank lines, is folded to how many they
-/// are, and a blank that is no space shows its code.
+/// are, and a blank that is not a space shows its code.
 pub fn dense(text: &str) -> String {
     let mut rows = Vec::new();
     let mut empty = 0;

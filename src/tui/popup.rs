@@ -33,7 +33,7 @@ pub struct Item {
     pub detail: String,
     /// Where a command is from; empty for built-ins and files.
     pub tag: String,
-    /// The colour that a skill gives itself.
+    /// The color that a skill gives itself.
     pub colour: Option<(u8, u8, u8)>,
     /// What the composer offers to write behind it.
     pub placeholder: Option<String>,
@@ -189,7 +189,7 @@ mod tests {
         check("clr", &["clear"]);
         check("new", &["clear"]);
         check("zzz", &[]);
-        assert_eq!(commands("", &some(), Kind::Skills), [], "built-ins are no skills");
+        assert_eq!(commands("", &some(), Kind::Skills), [], "built-ins are not skills");
         assert_eq!(commands("mod", &some(), Kind::Commands)[0].detail, "[provider/]id  about model");
     }
 }

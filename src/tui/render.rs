@@ -16,7 +16,7 @@ pub struct Row {
     pub line: Line<'static>,
     /// Links, by the index of the span in `line`; only `http`, `https` and `file`.
     pub links: Vec<(usize, Arc<str>)>,
-    /// The row goes on where the one before it was cut by the width: the terminal itself shall wrap, so that a copied
+    /// The row continues where the one before it was cut by the width: the terminal itself wraps it, so that a copied
     /// line of code has no break. The row before it is full, but for one column where a wide character did not fit.
     pub continues: bool,
 }

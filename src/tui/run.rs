@@ -186,7 +186,7 @@ struct Front<O: Output> {
     host: Arc<dyn Host>,
     files: Files,
     results: UnboundedSender<Msg>,
-    /// Colours code from the first block on.
+    /// Colors code from the first block on.
     painter: Option<Painter>,
     colours: UnboundedSender<Coloured>,
     /// Ops that wait for room in the engine's channel: neither side ever waits for the other.
@@ -384,7 +384,7 @@ impl<O: Output> Front<O> {
         });
     }
 
-    /// Asks for what stands around the conversation.
+    /// Asks for what is around the conversation.
     fn look_around(&self) {
         self.beside(move |host| Some(Msg::Branch(host.branch())));
     }
@@ -398,9 +398,9 @@ impl<O: Output> Front<O> {
         let text = match which.parse::<usize>() {
             Ok(n) => self.transcript.code_blocks().into_iter().nth(n.wrapping_sub(1)).map(|block| block.code),
             Err(_) if which.is_empty() => self.transcript.last_answer(),
-            Err(_) => return Ok("/copy takes the number of a code block, or nothing for the whole answer".into()),
+            Err(_) => return Ok("/copy takes the number of a code block, or nothing to copy the whole answer".into()),
         };
-        let Some(text): Option<String> = text else { return Ok("there is nothing to copy".into()) };
+        let Some(text): Option<String> = text else { return Ok("nothing to copy".into()) };
         self.copy_text(&text)
     }
 
@@ -410,12 +410,12 @@ impl<O: Output> Front<O> {
                 self.surface.send(&bytes)?;
                 Ok(format!("copied {} characters", text.chars().count()))
             }
-            None => Ok("too long for the terminal's clipboard; /export writes a file".into()),
+            None => Ok("too long for the terminal's clipboard: use /export to write a file".into()),
         }
     }
 }
 
-/// How bright a colour looks, from 0 to 255.
+/// How bright a color looks, from 0 to 255.
 fn brightness(red: u8, green: u8, blue: u8) -> u32 {
     (u32::from(red) * 299 + u32::from(green) * 587 + u32::from(blue) * 114) / 1000
 }

@@ -110,7 +110,7 @@ impl Spinner {
             }
             (Some(retry), _) => {
                 let left = retry.at.saturating_duration_since(now).as_millis().div_ceil(1000);
-                (format!("Asking again in {left} s"), format!("try {} of {} · esc to stop", retry.attempt, retry.of))
+                (format!("Retrying in {left} s"), format!("attempt {} of {} · esc to stop", retry.attempt, retry.of))
             }
             (None, Some(command)) => (format!("! {command}"), format!("{} · esc to interrupt", seconds(elapsed))),
             (None, None) => {
@@ -227,7 +227,7 @@ mod tests {
         check(
             Event::Retrying { attempt: 2, of: 10, delay_ms: 5_000, reason: "overloaded".into() },
             66,
-            Some("● Asking again in 5 s (try 2 of 10 · esc to stop)"),
+            Some("● Retrying in 5 s (attempt 2 of 10 · esc to stop)"),
         );
         let call = Item::CallStarted { call: crate::message::CallId::nth(1), tool: "Bash".into(), title: "ls".into() };
         check(Event::Item(call), 70, Some("● Running Bash (1 m 10 s · ↓ 1.2k tokens · esc to interrupt)"));
@@ -263,7 +263,7 @@ mod tests {
             Some("● Summarising… (3 s · ↓ 1.2k tokens · esc to cancel)"),
         );
         check(Compaction::Completed { receipt: Default::default(), summary: String::new() }, 4, None);
-        // In a turn the turn goes on.
+        // In a turn the turn continues.
         spinner.apply(&Event::Turn(Turn::Started), start);
         spinner.apply(
             &Event::Compaction(Compaction::Started { trigger: crate::protocol::Trigger::Auto, tokens: 9 }),

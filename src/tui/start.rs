@@ -30,10 +30,11 @@ pub struct Start {
 /// Runs until the user leaves. Returns the exit code.
 ///
 /// # Errors
-/// There is no terminal, a key of `[keys]` is none, or the terminal cannot be written.
+/// There is no terminal, `[keys]` names an invalid key, or the terminal cannot be written.
 pub fn start(start: Start) -> io::Result<u8> {
     let Start { setup, prompt, choose } = start;
-    let no_terminal = || io::Error::other("standard input and output have to be a terminal; `cocode -p` needs none");
+    let no_terminal =
+        || io::Error::other("standard input and output must be a terminal; `cocode -p` works without one");
     let (input, output) =
         (Tty::of(io::stdin())?.ok_or_else(no_terminal)?, Tty::of(io::stdout())?.ok_or_else(no_terminal)?);
     let (modes, measure) = (Tty::of(io::stdin())?.ok_or_else(no_terminal)?, Tty::of(io::stdout())?);
@@ -123,7 +124,7 @@ fn options(setup: &Setup) -> Result<Options, String> {
     })
 }
 
-/// How many colours the terminal says it has.
+/// How many colors the terminal says it has.
 fn depth(env: &Env) -> Depth {
     let value = |name| env.get(name).unwrap_or_default();
     let term = value("TERM");
@@ -197,7 +198,7 @@ impl Host for Home {
         let file =
             tempfile::Builder::new().prefix("cocode-").suffix(".md").tempfile().map_err(|error| error.to_string())?;
         std::fs::write(file.path(), text).map_err(|error| error.to_string())?;
-        self.edit_file(file.path()).map_err(|error| format!("{error}; the text is as it was"))?;
+        self.edit_file(file.path()).map_err(|error| format!("{error}; the text is unchanged"))?;
         let text = std::fs::read_to_string(file.path()).map_err(|error| error.to_string())?;
         Ok(text.trim_end_matches('\n').to_owned())
     }
@@ -216,9 +217,9 @@ impl Host for Home {
         });
         match ended {
             Ok(status) if status.success() => Ok(()),
-            Ok(status) if status.code() == Some(127) => Err(format!("there is no {editor}: set VISUAL or EDITOR")),
-            Ok(status) => Err(format!("{editor} ended with {status}")),
-            Err(error) => Err(format!("{editor} cannot be started: {error}")),
+            Ok(status) if status.code() == Some(127) => Err(format!("{editor} not found: set VISUAL or EDITOR")),
+            Ok(status) => Err(format!("{editor} exited with {status}")),
+            Err(error) => Err(format!("cannot start {editor}: {error}")),
         }
     }
 

@@ -54,7 +54,7 @@ impl Status {
         }
     }
 
-    /// The line; `hint` stands at its right end as long as there is room, a warning before everything else.
+    /// The line; `hint` is at its right end as long as there is room, a warning before everything else.
     pub fn line(&self, hint: &str, urgent: bool, width: u16, theme: &Theme) -> Line<'static> {
         let width = width as usize;
         if urgent {
@@ -114,7 +114,7 @@ impl Status {
     }
 }
 
-/// A mode's name for people and its colour.
+/// A mode's name for people and its color.
 pub fn mode(mode: Mode, theme: &Theme) -> (&'static str, Style) {
     match mode {
         Mode::Default => ("default", theme.mode_default),

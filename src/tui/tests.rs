@@ -461,7 +461,7 @@ fn commands_pop_up() {
     ───
     > /czz▏
     ───
-    there is no command /czz: /help lists them
+    unknown command /czz: /help lists all commands
     ");
 }
 
@@ -484,7 +484,7 @@ fn todos_and_modes_show() {
     ▶ Editing
     ☐ Test
     ● Waiting for … (0 s · esc to interrupt)
-    ── plan · nothing is changed ───
+    ── plan · changes nothing ───
     > 👩‍👩‍👧日本▏
     ───
     plan · …

@@ -35,7 +35,7 @@ pub struct Theme {
     /// Changed words inside a changed line.
     pub added_word: Style,
     pub removed_word: Style,
-    /// Colours of the permission modes in the status line.
+    /// Colors of the permission modes in the status line.
     pub mode_default: Style,
     pub mode_accept_edits: Style,
     pub mode_plan: Style,
@@ -44,7 +44,7 @@ pub struct Theme {
     pub syntax: Option<String>,
     /// How highlighted code looks.
     pub tokens: Tokens,
-    /// Colours that the terminal can show; colours of tool output are reduced to it.
+    /// Colors that the terminal can show; colors of tool output are reduced to it.
     pub depth: Depth,
 }
 
@@ -62,12 +62,12 @@ pub struct Tokens {
 }
 
 impl Theme {
-    /// The theme for a dark background with true colour.
+    /// The theme for a dark background with true color.
     pub fn dark() -> Theme {
         Theme::load("dark").expect("the shipped theme parses: tested")
     }
 
-    /// Reduces every colour to what the terminal can show.
+    /// Reduces every color to what the terminal can show.
     pub fn degrade(mut self, depth: Depth) -> Theme {
         for (_, field) in file::STYLES {
             let style = field(&mut self);

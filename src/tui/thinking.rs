@@ -95,7 +95,7 @@ pub(super) fn step(app: &mut App, way: Way, now: std::time::Instant) -> Vec<Effe
     vec![Effect::Send(Op::SetThinking { level: Some(level) })]
 }
 
-/// A level chosen by `/thinking` while a turn runs: none where the word is none, which the engine explains.
+/// A level chosen by `/thinking` while a turn runs; `None` for an unknown word, which the engine explains.
 pub(super) fn chosen(app: &mut App, word: &str) -> Option<Vec<Effect>> {
     let info = app.status.thinking.info.as_ref()?;
     let level = match word {

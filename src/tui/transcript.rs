@@ -66,7 +66,7 @@ pub struct Transcript {
     earlier: Earlier,
     /// The log has what follows from this entry on.
     marked: Option<Seq>,
-    /// What is told stands in the log, too.
+    /// What is told is in the log, too.
     logged: bool,
     /// Calls of the last replies that have not begun: tool and title.
     announced: HashMap<CallId, (String, String)>,
@@ -188,7 +188,7 @@ impl Transcript {
         }
         self.fold_history(&info.history, now);
         if info.read_only {
-            self.aside("opened to read only: another cocode writes this session");
+            self.aside("opened read-only: another cocode is writing this session");
         }
     }
 
@@ -250,7 +250,7 @@ impl Transcript {
                 let verb = match how {
                     Restore::Undo => "undone",
                     Restore::Redo => "redone",
-                    Restore::Rewind => "files put back",
+                    Restore::Rewind => "restored",
                 };
                 let of = turn.as_ref().map(|turn| format!(" from turn “{turn}”")).unwrap_or_default();
                 let files: Vec<String> = restored.iter().map(|path| self.short(&path.to_string_lossy())).collect();
@@ -263,7 +263,7 @@ impl Transcript {
                     }
                 }];
                 let kept =
-                    |path: &PathBuf| format!("kept what others changed in {}", self.short(&path.to_string_lossy()));
+                    |path: &PathBuf| format!("kept changes by others in {}", self.short(&path.to_string_lossy()));
                 lines.extend(merged.iter().map(kept));
                 lines.extend(refused.map(|refused| format!("left alone: {refused}")));
                 lines.extend(unseen.iter().map(|command| not_undone(command)));
@@ -271,7 +271,7 @@ impl Transcript {
             }
             Item::Rewound { prompt, .. } => {
                 let first = prompt.lines().next().unwrap_or_default();
-                self.aside(format!("went back to before: {first}"));
+                self.aside(format!("rewound to before: {first}"));
             }
             Item::Note { text } => self.aside(text.clone()),
         }
@@ -318,7 +318,7 @@ impl Transcript {
         self.running.insert(id, self.slots.len() - 1);
     }
 
-    /// A sub-agent went on: its figures stand below the call that launched it, and in the viewer what it did.
+    /// A sub-agent made progress: its figures are below the call that launched it, and in the viewer what it did.
     fn task(&mut self, task: &Task, now: Duration) {
         if let Step::Said { message } = &task.step {
             self.below.said(&task.call, message, &self.cwd, now);
@@ -361,14 +361,14 @@ impl Transcript {
             TurnEnd::Done if took >= NOTABLE_TURN => self.push(Cell::Note(Note::Worked(took))),
             TurnEnd::Done | TurnEnd::Failed => self.end_retry(),
             TurnEnd::Interrupted => self.aside("interrupted"),
-            TurnEnd::MaxTurns => self.aside("stopped: the limit of turns was reached"),
-            TurnEnd::Repeated => self.aside("stopped: the same call gave the same result again and again"),
+            TurnEnd::MaxTurns => self.aside("stopped: reached the limit of model calls"),
+            TurnEnd::Repeated => self.aside("stopped: the same call kept returning the same result"),
             TurnEnd::Stopped => self.aside("stopped by a hook"),
-            TurnEnd::Refused => self.aside("stopped: you said no; tell the agent what to do instead"),
+            TurnEnd::Refused => self.aside("Denied. Tell the agent what to do instead."),
         }
     }
 
-    /// Calls that get no result any more.
+    /// Calls that get no result anymore.
     fn abandon_running(&mut self) {
         for index in std::mem::take(&mut self.running).into_values() {
             if let Cell::Call(call) = &mut self.slots[index].cell {

@@ -15,7 +15,7 @@ use super::thinking;
 use crate::commands::{Builtin, Parsed, Screen, Server};
 use crate::protocol::{Delivery, Event, ListKind, Listed, Op};
 
-/// Takes one message and returns what shall be done, in order.
+/// Takes one message and returns the effects to run, in order.
 pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
     if app.hint.as_ref().is_some_and(|hint| hint.until <= now) {
         app.hint = None;
@@ -72,7 +72,7 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             open_page(app, Page::Changes(changes));
             Vec::new()
         }
-        // It stands in the transcript, which folds it.
+        // It is in the transcript, which folds it.
         Msg::Engine(Event::Listed(Listed::Agent(_) | Listed::Earlier(_))) => Vec::new(),
         Msg::Engine(Event::Listed(listed)) => {
             // `--resume` without a value asks for the sessions before there is a picker.
@@ -264,7 +264,7 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
             react(app, reaction, now)
         }
         (reaction, Action::Stash) => {
-            let word = if app.composer.has_stash() { "put aside; the same key brings it back" } else { "brought back" };
+            let word = if app.composer.has_stash() { "stashed; the same key restores it" } else { "restored" };
             app.tell_briefly(word, now);
             react(app, reaction, now)
         }
@@ -346,7 +346,7 @@ pub(super) fn open_transcript(app: &mut App) -> Vec<Effect> {
     vec![Effect::RenderTranscript]
 }
 
-/// Sends what stands in the composer: a prompt, a shell line or a command.
+/// Sends what is in the composer: a prompt, a shell line or a command.
 fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
     let text = app.composer.editor.text().trim();
     if text.is_empty() {
@@ -370,12 +370,12 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
     if let Some((name, builtin, args)) = known {
         if app.spinner.in_turn() && builtin.is_some_and(|builtin| opens_list(builtin, &args)) {
             let key = app.options.keymap.hint(Action::Cancel);
-            app.tell(format!("/{name} waits until the turn has ended; {key} interrupts it"), now);
+            app.tell(format!("/{name} is not available during a turn; {key} interrupts the turn"), now);
             return Vec::new();
         }
         let sent = app.composer.take().0.expanded();
         let mut effects = remember(app, sent.trim());
-        // What was pasted stands in the place of its chip now.
+        // What was pasted replaces its chip now.
         let args = sent.trim().split_once(char::is_whitespace).map_or("", |(_, args)| args.trim()).to_owned();
         effects.extend(command(app, name, builtin, args));
         return effects;

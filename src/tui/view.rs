@@ -83,7 +83,7 @@ pub fn draw(app: &App, live: &[Row], area: Rect, buf: &mut Buffer, now: Instant)
         let planning = app.status.mode == permission::Mode::Plan;
         let (label, style) = match (app.composer.mode == Mode::Shell, planning) {
             (true, _) => ("shell", theme.warning),
-            (false, true) => ("plan · nothing is changed", theme.mode_plan),
+            (false, true) => ("plan · changes nothing", theme.mode_plan),
             (false, false) => ("", theme.border),
         };
         if input.height >= 3 {
@@ -158,7 +158,7 @@ fn hint(app: &App) -> (String, bool) {
         return (format!("{now} steers · {later} after the turn"), false);
     }
     if app.composer.has_stash() {
-        return (format!("{} brings the stash back", keymap.hint(Action::Stash)), false);
+        return (format!("{} restores the stash", keymap.hint(Action::Stash)), false);
     }
     let todos = !app.todos.is_empty() && !app.show_todos;
     (if todos { format!("{} todos", keymap.hint(Action::Todos)) } else { "? keys".to_owned() }, false)
@@ -169,7 +169,7 @@ fn queue(app: &App, width: usize) -> Vec<Line<'static>> {
     let hidden = app.queue.len().saturating_sub(QUEUE);
     let mut lines = Vec::new();
     if hidden > 0 {
-        lines.push(Line::styled(paint::cut(&format!("  +{hidden} more wait"), width), theme.dim));
+        lines.push(Line::styled(paint::cut(&format!("  +{hidden} more waiting"), width), theme.dim));
     }
     for queued in &app.queue[hidden..] {
         let mark = match queued.delivery {

@@ -264,7 +264,7 @@ async fn files_changed_meanwhile_are_told() {
 - reply: [tool: {name: Read, input: {file_path: a.txt}}]
 - reply: [tool: {name: Bash, input: {command: "echo two > a.txt"}}]
 - reply: [text: Noticed.]
-  expect: {contains: changed on disk}
+  expect: {contains: changed these files}
 "#,
         )
         .mode(Mode::Bypass)
@@ -346,8 +346,8 @@ async fn an_unanswered_prompt_leaves_the_conversation() {
 #[tokio::test]
 async fn replies_that_lead_nowhere_end_the_turn() {
     for (reply, want) in [
-        ("[stop: end_turn]", "answered nothing"),
-        ("[stop: pause]", "paused"),
+        ("[stop: end_turn]", "empty answer"),
+        ("[stop: pause]", "pausing"),
         ("[text: On and on, stop: max_tokens]", "output limit"),
     ] {
         let run = Harness::new().script(&format!("- reply: {reply}\n  repeat: 9")).prompt("go").run().await;
@@ -406,7 +406,7 @@ async fn a_resumed_session_learns_what_changed_while_it_was_closed() {
         .await;
     let run = Harness::after(run)
         .file("a.txt", "two")
-        .script("- reply: [text: Noticed.]\n  expect: {contains: changed on disk}")
+        .script("- reply: [text: Noticed.]\n  expect: {contains: changed these files}")
         .prompt("go")
         .run()
         .await;

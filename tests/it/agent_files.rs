@@ -60,8 +60,8 @@ async fn it_begins_with_the_skills_that_its_definition_names() {
     let told: Vec<&str> = trace.lines().filter(|line| line.starts_with("notice")).collect();
     let told = told[..told.len() / 2].join("\n");
     insta::assert_snapshot!(told, @r"
-    notice one: `skills` of its definition: There is no skill `missing`.
-    notice one: `skills` of its definition: The skill `own` can be started by the user only, as `/own`.
+    notice one: `skills` of its definition: No skill `missing`.
+    notice one: `skills` of its definition: Only the user can start the skill `own`, as `/own`.
     ");
     // The rule of the skill was for its text alone.
     assert!(!trace.contains("\nask "), "{trace}");

@@ -63,7 +63,7 @@ async fn explores_and_reports() {
         task a1 Explore started
         task a1 Explore Grep(parse)
         task a1 Explore Done after 1 calls
-        toolresult Ok: It is in src/lib.rs.⏎⏎[agent a1, Explore; `resume: "a1"` goes on with it]
+        toolresult Ok: It is in src/lib.rs.⏎⏎[agent a1, Explore; `resume: "a1"` continues it]
         text Done.
         reply Done.
         turn ended Done
@@ -94,8 +94,8 @@ async fn several_run_at_the_same_time() {
         .await;
     insta::assert_snapshot!(lines(&ran, &["toolresult", "turn"]), @r#"
         turn started
-        toolresult Ok: One of the two.⏎⏎[agent a1, general-purpose; `resume: "a1"` goes on with it]
-        toolresult Ok: One of the two.⏎⏎[agent a2, general-purpose; `resume: "a2"` goes on with it]
+        toolresult Ok: One of the two.⏎⏎[agent a1, general-purpose; `resume: "a1"` continues it]
+        toolresult Ok: One of the two.⏎⏎[agent a2, general-purpose; `resume: "a2"` continues it]
         turn ended Done
         "#);
     assert!(format!("{}{}", log_of(&ran, "a1"), log_of(&ran, "a2")).contains("through"));
@@ -176,7 +176,7 @@ async fn their_questions_name_them_and_a_granted_rule_holds_for_all() {
     insta::assert_snapshot!(lines(&ran, &["ask", "task", "turn"]), @r#"
         turn started
         task a1 general-purpose started
-        task a1 general-purpose waits for your answer
+        task a1 general-purpose waiting for your answer
         ask (general-purpose: build it) Bash touch b ["Bash(touch b)"]
         task a1 general-purpose Bash(touch b)
         task a1 general-purpose Bash(touch b)
@@ -200,8 +200,8 @@ async fn a_no_without_a_word_stops_the_turn() {
     insta::assert_snapshot!(lines(&ran, &["ask", "toolresult", "turn"]), @r#"
         turn started
         ask (general-purpose: do it) Bash touch b ["Bash(touch b)"]
-        toolresult Denied: The user refused a call of the agent, and stopped it.⏎⏎[agent a1, general-purpose; `resume: "a1"` goes on with it]
-        toolresult Ok: Seen.⏎⏎[agent a2, Explore; `resume: "a2"` goes on with it]
+        toolresult Denied: The user denied one of the agent's calls and stopped it.⏎⏎[agent a1, general-purpose; `resume: "a1"` continues it]
+        toolresult Ok: Seen.⏎⏎[agent a2, Explore; `resume: "a2"` continues it]
         turn ended Refused
         "#);
 }
@@ -222,8 +222,8 @@ async fn cancelling_the_agent_cancels_those_below_and_answers_every_call() {
         .await;
     insta::assert_snapshot!(lines(&ran, &["toolresult", "turn"]), @r#"
         turn started
-        toolresult Interrupted: The agent was interrupted.⏎⏎[agent a1, general-purpose; `resume: "a1"` goes on with it]
-        toolresult Interrupted: The agent was interrupted.⏎⏎[agent a2, general-purpose; `resume: "a2"` goes on with it]
+        toolresult Interrupted: The agent was interrupted.⏎⏎[agent a1, general-purpose; `resume: "a1"` continues it]
+        toolresult Interrupted: The agent was interrupted.⏎⏎[agent a2, general-purpose; `resume: "a2"` continues it]
         toolresult Interrupted: The agent was interrupted.
         turn ended Interrupted
         "#);
@@ -256,11 +256,11 @@ async fn an_earlier_one_goes_on_by_its_id() {
         turn started
         task a1 Explore started
         task a1 Explore Done after 0 calls
-        toolresult Ok: Found one.⏎⏎[agent a1, Explore; `resume: "a1"` goes on with it]
+        toolresult Ok: Found one.⏎⏎[agent a1, Explore; `resume: "a1"` continues it]
         task a1 Explore started
         task a1 Explore Done after 0 calls
-        toolresult Ok: Found two.⏎⏎[agent a1, Explore; `resume: "a1"` goes on with it]
-        toolresult Error: There is no agent "a7" to resume. Agents of this session: a1.
+        toolresult Ok: Found two.⏎⏎[agent a1, Explore; `resume: "a1"` continues it]
+        toolresult Error: No agent "a7" to resume. Agents in this session: a1.
         toolresult Error: Agent a1 is of type Explore: resume it with that `subagent_type`, or launch a new one.
         turn ended Done
         "#);
@@ -297,10 +297,10 @@ async fn plan_mode_binds_them() {
         turn started
         task a1 Explore started
         task a1 Explore Done after 0 calls
-        toolresult Denied: Refused: plan mode launches read-only agents alone, such as Explore.
-        toolresult Denied: Refused: plan mode launches read-only agents alone, such as Explore.
-        toolresult Denied: Refused: plan mode launches read-only agents alone, such as Explore.
-        toolresult Ok: Nothing worked.⏎⏎[agent a1, Explore; `resume: "a1"` goes on with it]
+        toolresult Denied: Denied: plan mode only launches read-only agents, such as Explore.
+        toolresult Denied: Denied: plan mode only launches read-only agents, such as Explore.
+        toolresult Denied: Denied: plan mode only launches read-only agents, such as Explore.
+        toolresult Ok: Nothing worked.⏎⏎[agent a1, Explore; `resume: "a1"` continues it]
         turn ended Done
         "#);
     let log = log_of(&ran, "a1");
@@ -329,7 +329,7 @@ async fn a_mode_that_gets_stricter_meanwhile_holds_below() {
         mode default
         turn started
         task a1 general-purpose started
-        task a1 general-purpose waits for your answer
+        task a1 general-purpose waiting for your answer
         ask (general-purpose: do it) Bash touch b ["Bash(touch b)"]
         mode plan
         task a1 general-purpose Done after 0 calls
@@ -353,9 +353,9 @@ async fn rules_for_types_and_failures_are_results() {
         turn started
         task a1 Explore started
         task a1 Explore Failed after 0 calls
-        toolresult Denied: Refused: deny rule Agent(Plan) (command line).
-        toolresult Error: There is no agent type "Nobody". The types are: general-purpose, Explore, Plan.
-        toolresult Error: The agent failed: the provider rejected the request (400): no⏎⏎[agent a1, Explore; `resume: "a1"` goes on with it]
+        toolresult Denied: Denied: deny rule Agent(Plan) (command line).
+        toolresult Error: No agent type "Nobody". The types are: general-purpose, Explore, Plan.
+        toolresult Error: The agent failed: the provider rejected the request (400): no⏎⏎[agent a1, Explore; `resume: "a1"` continues it]
         turn ended Done
         "#);
 }
@@ -382,7 +382,7 @@ async fn definitions_decide_on_tools_prompt_and_calls() {
         turn started
         task a1 one started
         task a1 one MaxTurns after 0 calls
-        toolresult Error: The agent was stopped at its limit of model calls; its work is not complete.⏎⏎[agent a1, one; `resume: "a1"` goes on with it]
+        toolresult Error: The agent reached its limit of model calls; its work is incomplete.⏎⏎[agent a1, one; `resume: "a1"` continues it]
         turn ended Done
         "#);
     let log = log_of(&ran, "a1");
@@ -399,8 +399,8 @@ async fn definitions_are_listed() {
         .await;
     let told = lines(&ran, &["notice"]).replace('⏎', "\n");
     insta::assert_snapshot!(told, @r"
-        notice Not used from this folder: the agent Explore: the model haiku, the agent Explore of the folder, in place of yours. The next start asks again.
-        notice Agents that the model can launch with the Task tool:
+        notice Ignored from this folder: the agent Explore: the model haiku, the agent Explore of this folder, which replaces yours. cocode asks again at the next start.
+        notice Agents the model can launch with the Task tool:
 
         - **general-purpose** — Works on a multi-step task on its own: searching when you do not know where to look, changing code, checking it.
           built in · tools: all · model: the session's
@@ -411,10 +411,10 @@ async fn definitions_are_listed() {
         - **Explore** — Mine.
           `$P/.claude/agents/one.md` · tools: all · model: the session's · **shadowed** by the built-in one
 
-        What is wrong with files:
+        Problems in files:
 
-        - $P/.claude/agents/two.md: it has no frontmatter with `name` and `description`; it is ignored
+        - $P/.claude/agents/two.md: no frontmatter with `name` and `description`; it is ignored
 
-        Files of your own: `.claude/agents/<name>.md`.
+        Define your own in `.claude/agents/<name>.md`.
         ");
 }

@@ -50,7 +50,7 @@ fn typed(tool: &str, headline: &str, size: (u16, u16), moment: Moment) {
     let script = format!("- reply: [tool: {tool}]\n- repeat: 9\n  reply: [text: The end.]\n");
     let screen = scripted(&program, size, &script);
     let what = format!("{headline} {size:?} {moment:?}");
-    let waits = |screen: &Screen| screen.wait_for(&what, |text| text.contains("Tab: look"));
+    let waits = |screen: &Screen| screen.wait_for(&what, |text| text.contains("Tab: open"));
     screen.send("go\r");
     match moment {
         Moment::Before => {}

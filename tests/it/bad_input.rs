@@ -161,7 +161,7 @@ fn commands_that_misbehave() {
         tool: {name: Bash, input: {command: "printf '\\033[2J\\033]0;title\\007red\\033[31m'"}},
         tool: {name: Bash, input: {command: "cat"}}"#;
     let got = results(Program::new(), calls);
-    says(&got, &["Stopped after 0.3 s", "x", "red", ""]);
+    says(&got, &["Timed out after 0.3 s", "x", "red", ""]);
     assert!(got[1].len() < 60_000, "{} bytes reach the model", got[1].len());
     assert_eq!(got[2], "red");
 }

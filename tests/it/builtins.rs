@@ -43,7 +43,8 @@ async fn config_shows_explains_and_sets() {
     .await;
     check(&["/config memory.files NOTES.md"], &["takes effect in the next session"]).await;
     // What else is set holds at once; what wins over it is named.
-    check(&["/config max_turns 3"], &["max_turns = 7\n  from command line\n  over 3 from user configuration"]).await;
+    check(&["/config max_turns 3"], &["max_turns = 7\n  from command line\n  overrides 3 from user configuration"])
+        .await;
     check(&["/config tools.max_lines 9", "/config tools.max_lines"], &["tools.max_lines = 9\n  from user"]).await;
 }
 
@@ -104,7 +105,7 @@ async fn diff_compares_with_what_the_files_were_at_first() {
     assert!(left.contains("`a.txt` (+3 −2)") && !left.contains("b.txt"), "{left}");
     std::fs::write(ran.project().join("a.txt"), "1\n2\n").unwrap();
     let ran = Harness::after(ran).prompt("/undo").prompt("/diff").run().await;
-    assert_eq!(last_notice(&ran), "This session has changed no file with its tools.\n");
+    assert_eq!(last_notice(&ran), "This session has not changed any files with its tools.\n");
 }
 
 #[tokio::test]

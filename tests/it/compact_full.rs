@@ -134,7 +134,7 @@ async fn a_summarizer_reads_an_excerpt() {
         let received = api.received();
         let asked = &received[4];
         // The conversation shows nothing of what was looked up.
-        assert!(asked.raw.contains("what is missing") && asked.raw.contains("not open here"), "{}", asked.raw);
+        assert!(asked.raw.contains("what is missing") && asked.raw.contains("not available here"), "{}", asked.raw);
         assert!(asked.raw.contains("first line") && asked.raw.contains("characters omitted"), "{}", asked.raw);
         assert!(!run.trace().contains("b.txt"), "{}", run.trace());
         let spent: Vec<String> =
@@ -236,7 +236,7 @@ async fn a_summarizer_is_cut_off_after_some_rounds_and_asks_nobody() {
     assert_eq!(tiers(&run), ["full"], "{}", run.trace());
     assert!(!run.trace().contains("ask "), "{}", run.trace());
     let received = api.received();
-    assert!(received[4].raw.contains("would have to be asked"), "{}", received[4].raw);
+    assert!(received[4].raw.contains("would need the user's approval"), "{}", received[4].raw);
     let tools: Vec<bool> = received[3..].iter().map(|received| received.body.get("tools").is_some()).collect();
     assert_eq!(tools, [true, true, true, false]);
 }

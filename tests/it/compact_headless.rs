@@ -111,5 +111,5 @@ fn a_single_command_waits_for_its_summary_and_can_be_stopped() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let again = program.run(&args("/compact undo"));
-    assert!(again.out.starts_with("There is no compaction"), "{} {}", again.out, again.err);
+    assert!(again.out.starts_with("No compaction"), "{} {}", again.out, again.err);
 }

@@ -114,7 +114,7 @@ async fn read_after(change: fn(&mut Value)) -> Vec<String> {
 #[tokio::test]
 async fn what_stays_does_not_hang_on_the_words() {
     let want = read_after(|_| {}).await;
-    for kept in ["# Environment", "# Skills", "# Earlier messages of the user", "# Plan"] {
+    for kept in ["# Environment", "# Skills", "# Earlier messages from the user", "# Plan"] {
         assert_eq!(want.iter().filter(|row| *row == kept).count(), 1, "{want:#?}");
     }
     assert_eq!(read_after(reword).await, want);
@@ -220,7 +220,7 @@ async fn a_rewind_across_two_boundaries_brings_everything_back() {
     let run = Harness::after(run).prompt("/compact undo").prompt("/compact undo").run().await;
     let rows = reads(&run).join("\n");
     assert!(rows.contains("first") && rows.contains("one") && rows.contains("other"), "{rows}");
-    assert!(run.trace().contains("There is no compaction to take back."), "{}", run.trace());
+    assert!(run.trace().contains("No compaction to undo."), "{}", run.trace());
     // To before everything.
     let op = Op::Rewind { to: at("first"), what: RewindWhat::Both };
     let run = Harness::after(run).script("- reply: [text: again]").at("session", op).prompt("afresh").run().await;

@@ -24,7 +24,7 @@ fn told(run: &Ran) -> Vec<String> {
         match line.split(' ').next() {
             Some("compacted") => Some(line.split(' ').take(2).collect::<Vec<_>>().join(" ")),
             Some("compaction" | "cleared" | "error") => Some(start),
-            Some("notice") if line.contains("switched off") => Some("notice off".to_owned()),
+            Some("notice") if line.contains(" is off (`") => Some("notice off".to_owned()),
             Some("reply") => Some(line.to_owned()),
             _ => None,
         }
@@ -137,11 +137,11 @@ async fn a_switch_counts_from_the_moment_it_is_thrown() {
     let trace = run.trace();
     let lists: Vec<bool> = trace
         .lines()
-        .filter(|line| line.starts_with("notice Commands;"))
+        .filter(|line| line.starts_with("notice Commands ("))
         .map(|help| help.contains("`/compact "))
         .collect();
     assert_eq!(lists, [true, false, true], "{trace}");
-    assert!(trace.contains("notice Compaction is switched off"), "{trace}");
+    assert!(trace.contains("notice Compaction is off"), "{trace}");
     // At the start, too.
     let run =
         Harness::new().script("- reply: [text: x]").env("COCODE_DISABLE_COMPACT", "yes").prompt("/help").run().await;

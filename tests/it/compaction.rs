@@ -76,7 +76,7 @@ async fn switched_off_it_says_so() {
     let run = full("").set("compact = { enabled = false, blocking_limit = 168000 }").prompt("/compact").run().await;
     assert!(end(&run).contains("DISABLE_COMPACT"), "{}", end(&run));
     assert!(end(&run).contains("restore=Some(\"third\")"), "{}", end(&run));
-    assert!(run.trace().contains("notice Compaction is switched off"), "{}", run.trace());
+    assert!(run.trace().contains("notice Compaction is off"), "{}", run.trace());
 }
 
 #[tokio::test]

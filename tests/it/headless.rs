@@ -71,7 +71,7 @@ fn what_is_piped_is_never_a_command() {
         check(Some("explain this"), piped, 0, "Read.");
     }
     check(Some("/help"), "words", 2, "/help does not read standard input");
-    check(Some("/nonsense"), "words", 2, "unknown command: /nonsense");
+    check(Some("/nonsense"), "words", 2, "unknown command /nonsense");
     // What is typed is a command all the same.
     let program = Program::new();
     let done = program.run(&["-p", "/help", "--offline"]);

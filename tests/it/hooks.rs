@@ -26,7 +26,7 @@ fn hooked(event: &str, matcher: &str, command: &str) -> Harness {
 }
 
 /// What a hook told the model.
-const FROM_HOOK: &str = "attachment <system-reminder>⏎From a";
+const FROM_HOOK: &str = "attachment <system-reminder>⏎From the user's";
 
 /// The lines of a trace that begin so.
 fn lines<'a>(trace: &'a str, starts: &[&str]) -> Vec<&'a str> {
@@ -65,7 +65,7 @@ async fn pre_tool_use_denies_asks_and_allows() {
             "{command}\n{trace}"
         );
     }
-    let denied = "toolresult Denied: Refused by a PreToolUse hook of the user: not today";
+    let denied = "toolresult Denied: Denied by the user's PreToolUse hook: not today";
     check("echo not today >&2; exit 2", Mode::Bypass, "", None, (&["hook PreToolUse:Bash blocked", denied], false))
         .await;
     check(
@@ -80,7 +80,7 @@ async fn pre_tool_use_denies_asks_and_allows() {
     let asked = "ask Bash touch made.txt []";
     check(&say("ask", ""), Mode::Bypass, "", Some(Answer::Yes), (&["hook PreToolUse:Bash done", asked], true)).await;
     // What an allow does not lift: deny rules, ask rules, and modes.
-    let ruled = "toolresult Denied: Refused: deny rule Bash(touch:*) (command line).";
+    let ruled = "toolresult Denied: Denied: deny rule Bash(touch:*) (command line).";
     check(
         &say("allow", ""),
         Mode::Default,
@@ -102,10 +102,7 @@ async fn pre_tool_use_denies_asks_and_allows() {
         Mode::DontAsk,
         "permissions.allow = ['Bash(touch:*)']",
         None,
-        (
-            &["hook PreToolUse:Bash done", "toolresult Denied: Refused: a PreToolUse hook wants you to look at it."],
-            false,
-        ),
+        (&["hook PreToolUse:Bash done", "toolresult Denied: Denied: a PreToolUse hook asks you to review it."], false),
     )
     .await;
     // A hook that breaks is told of, and stands in nobody's way.
@@ -151,14 +148,14 @@ async fn rewritten_input_is_checked_and_decided_anew() {
         r#"{"command": "echo other"}"#,
         Mode::Bypass,
         "permissions.deny = ['Bash(echo:*)']",
-        &["toolresult Denied: Refused: deny rule Bash(echo:*) (command line)."],
+        &["toolresult Denied: Denied: deny rule Bash(echo:*) (command line)."],
     )
     .await;
     check(
         r#"{"comand": "echo other"}"#,
         Mode::Bypass,
         "",
-        &["toolresult Error: Not run: a hook rewrote the arguments, and they do not fit: Parameter `command` is missing; it must be a string."],
+        &["toolresult Error: Not run: a hook rewrote the arguments, and they are not valid: Parameter `command` is missing; it must be a string."],
     )
     .await;
 }
@@ -182,7 +179,7 @@ async fn permission_requests_are_answered_by_hooks() {
     check(
         r#"{"behavior": "deny", "message": "no files"}"#,
         "",
-        (&["toolresult Denied: Refused by a PermissionRequest hook of the user: no files", "turn ended Done"], false),
+        (&["toolresult Denied: Denied by the user's PermissionRequest hook: no files", "turn ended Done"], false),
     )
     .await;
     check(
@@ -190,7 +187,7 @@ async fn permission_requests_are_answered_by_hooks() {
         "",
         (
             &[
-                "toolresult Denied: A hook of the user stopped the turn. Wait for what they say next.",
+                "toolresult Denied: One of the user's hooks stopped the turn. Wait for their next message.",
                 "turn ended Stopped",
             ],
             false,
@@ -203,7 +200,7 @@ async fn permission_requests_are_answered_by_hooks() {
         (
             &[
                 "ask Bash touch made.txt [\"Bash(touch made.txt)\"]",
-                "toolresult Denied: The user refused this call and stopped the turn. Wait for what they say next.",
+                "toolresult Denied: The user denied this call and stopped the turn. Wait for their next message.",
                 "turn ended Refused",
             ],
             false,
@@ -246,7 +243,7 @@ async fn an_async_hook_is_not_waited_for_and_its_words_come_later() {
     let ran = Harness::new().set(&toml_of(&hooks)).mode(Mode::Bypass).env("COCODE_SANDBOXED", "1").script(script);
     let ran = ran.prompt("go").prompt("and now").run().await;
     let trace = ran.trace();
-    let told = "attachment <system-reminder>⏎From a PreToolUse hook of the user:⏎⏎lint: fine⏎";
+    let told = "attachment <system-reminder>⏎From the user's PreToolUse hook:⏎⏎lint: fine⏎";
     assert!(trace.contains(told) && !trace.contains("toolresult Denied"), "{trace}");
     // When the session ends, it may finish.
     let hooks = json!({ "Stop": [{ "hooks": [
@@ -260,9 +257,9 @@ async fn an_async_hook_is_not_waited_for_and_its_words_come_later() {
 async fn a_hook_may_end_everything_and_has_words_for_the_user() {
     let stop = r#"echo '{"continue": false, "stopReason": "enough", "systemMessage": "look here"}'"#;
     for (event, want, made) in [
-        ("UserPromptSubmit", "kept the prompt back: enough restore=Some(\"go\")", false),
-        ("PreToolUse", "toolresult Denied: A hook of the user stopped the turn.", false),
-        ("PermissionRequest", "toolresult Denied: A hook of the user stopped the turn.", false),
+        ("UserPromptSubmit", "rejected the prompt: enough restore=Some(\"go\")", false),
+        ("PreToolUse", "toolresult Denied: One of the user's hooks stopped the turn.", false),
+        ("PermissionRequest", "toolresult Denied: One of the user's hooks stopped the turn.", false),
         ("PostToolUse", "notice A hook stopped the turn: enough", true),
         ("SessionStart", "notice enough", true),
     ] {
@@ -331,8 +328,8 @@ async fn results_are_seen_and_what_hooks_say_of_them_is_told_the_model() {
     let trace = ran.trace();
     let told: Vec<&str> = lines(&trace, &[FROM_HOOK]);
     assert_eq!(told.len(), 2, "{trace}");
-    assert!(told[0].contains("From a PostToolUse hook") && told[0].contains("look again"), "{trace}");
-    assert!(told[1].contains("From a PostToolUseFailure hook"), "{trace}");
+    assert!(told[0].contains("From the user's PostToolUse hook") && told[0].contains("look again"), "{trace}");
+    assert!(told[1].contains("From the user's PostToolUseFailure hook"), "{trace}");
     let seen: Vec<Value> = ran.read("seen.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(seen[0]["tool_response"]["stdout"], "one\n");
     assert_eq!((&seen[0]["hook_event_name"], &seen[0]["tool_name"]), (&json!("PostToolUse"), &json!("Bash")));
@@ -474,7 +471,7 @@ async fn a_prompt_that_is_erased_comes_back_and_is_in_no_log() {
         .run()
         .await;
     let trace = ran.trace();
-    let want = "error a UserPromptSubmit hook kept the prompt back: no secrets restore=Some(\"my secret word\")";
+    let want = "error a UserPromptSubmit hook rejected the prompt: no secrets restore=Some(\"my secret word\")";
     assert_eq!(lines(&trace, &["error"]), [want], "{trace}");
     assert_eq!(lines(&trace, &["prompt"]), ["prompt hello"], "{trace}");
     assert!(lines(&trace, &[FROM_HOOK])[0].contains("today is Monday"), "{trace}");
@@ -704,7 +701,7 @@ fn headless_runs_tell_what_hooks_did() {
         &json!({ "hooks": hook("UserPromptSubmit", "", "echo no >&2; exit 2") }).to_string(),
     );
     let done = blocked.run(&["-p", "hello", "--offline-script", &script]);
-    assert_eq!((done.code, &*done.err), (Some(1), "error: a UserPromptSubmit hook kept the prompt back: no\n"));
+    assert_eq!((done.code, &*done.err), (Some(1), "error: a UserPromptSubmit hook rejected the prompt: no\n"));
     // The rows of the table stay as they are for programs that know nothing of hooks.
     let switched = Program::new().home_file(
         ".claude/settings.json",

@@ -78,7 +78,7 @@ async fn keeping_on_planning_tells_the_model_why_and_stays() {
 - reply: [tool: {name: Write, input: {file_path: a.txt, content: x}}]
   expect: {contains: "use b.txt"}
 - reply: [text: So be it.]
-  expect: {contains: "Plan mode is on: nothing may be changed but the plan file"}
+  expect: {contains: "Plan mode is on: change nothing except the plan file"}
 "##;
     let words = Answer::No { feedback: Some("use b.txt".into()) };
     let run = Harness::new().script(script).mode(Mode::Plan).prompt("go").answer(words).run().await;

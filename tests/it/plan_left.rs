@@ -28,7 +28,7 @@ async fn check_further(name: &str, run: Ran) -> Ran {
     let home = "permissions.default_mode = 'acceptEdits'\npermissions.allow = ['Write', 'Edit(//**)']\n";
     let run = Harness::after(run).home("../.config/cocode/config.toml", home).script(TRY).prompt("on").run().await;
     check(name, &run);
-    assert!(run.trace().contains("toolresult Denied: Refused: plan mode"), "{name}: {}", run.trace());
+    assert!(run.trace().contains("toolresult Denied: Denied: plan mode"), "{name}: {}", run.trace());
     assert_eq!(run.session().facts().plan_slug, slug, "{name}");
     run
 }
@@ -139,7 +139,7 @@ async fn a_new_session_goes_on_planning_with_a_plan_of_its_own() {
     let (first, slug) = (run.session().id().to_owned(), run.session().facts().plan_slug.clone());
     let run = Harness::after(run).script(TRY).prompt("/clear").prompt("on").run().await;
     check("/clear", &run);
-    assert!(run.trace().contains("toolresult Denied: Refused: plan mode"), "{}", run.trace());
+    assert!(run.trace().contains("toolresult Denied: Denied: plan mode"), "{}", run.trace());
     let session = run.session();
     assert_ne!(session.id(), first);
     assert!(session.facts().plan_slug.is_some() && session.facts().plan_slug != slug);

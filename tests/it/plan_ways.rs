@@ -157,7 +157,7 @@ async fn no_sub_agent_changes_anything() {
         let (outcome, text) = outcomes(&run).pop().unwrap();
         if !runs {
             assert_eq!(outcome, Outcome::Denied, "{agent}: {text}");
-            assert!(text.contains("plan mode launches read-only agents alone"), "{agent}: {text}");
+            assert!(text.contains("plan mode only launches read-only agents"), "{agent}: {text}");
             continue;
         }
         assert_eq!(outcome, Outcome::Ok, "{agent}: {text}");

@@ -69,7 +69,7 @@ async fn from_the_question_to_the_approval() {
             (1, "Plan mode is on"),
             (2, "left"),
             (2, "in my own words"),
-            (3, "plan mode changes no file but the plan"),
+            (3, "plan mode changes only the plan file"),
             (6, "The user approved the plan"),
             (6, "1. Write a.txt."),
             (6, "Plan mode is over"),

@@ -88,10 +88,10 @@ async fn what_a_skill_may_not_is_said() {
         .await;
     let trace = run.trace();
     for want in [
-        "error `/auto` is for the model alone",
-        "error there is no command /mien: did you mean /mine?",
-        "toolresult Error: The skill `mine` can be started by the user only",
-        "toolresult Error: There is no skill `mien`. Did you mean `mine`?",
+        "error `/auto` is for the model only",
+        "error unknown command /mien: did you mean /mine?",
+        "toolresult Error: Only the user can start the skill `mine`",
+        "toolresult Error: No skill `mien`. Did you mean `mine`?",
     ] {
         assert!(trace.contains(want), "{want}\n{trace}");
     }
@@ -144,7 +144,7 @@ async fn commands_of_a_skill_run_under_the_rules() {
     let body = "Status: !`echo it is fine`\nMade: !`touch b.txt`\nEnd.";
     let run = own("look", "", body).script(DONE).prompt("/look").answer(Answer::No { feedback: None }).run().await;
     let text = &told(&run)[0];
-    assert!(text.contains("Status: it is fine\nMade: [`touch b.txt` was refused: "), "{text}");
+    assert!(text.contains("Status: it is fine\nMade: [`touch b.txt` was denied: "), "{text}");
     assert!(text.trim_end().ends_with("End.") && !run.project().join("b.txt").exists(), "{text}");
     let run = own("look", "allowed-tools: Bash(touch:*)", body).script(DONE).prompt("/look").run().await;
     assert!(run.project().join("b.txt").exists() && !run.trace().contains("\nask"), "{}", run.trace());
@@ -166,7 +166,7 @@ async fn a_project_needs_trust_for_commands_and_grants() {
         trace.contains("allowed tools of /make: Bash(touch:*)") && trace.contains("commands that /make runs"),
         "{trace}"
     );
-    assert!(told(&run)[0].contains("[`echo ran` was not run: the user has not agreed to what this skill runs]"));
+    assert!(told(&run)[0].contains("[`echo ran` was not run: the user has not approved what this skill runs]"));
     assert!(!run.project().join("a.txt").exists(), "{trace}");
     let run = harness().answer(Answer::Yes).run().await;
     assert!(told(&run)[0].ends_with("\n\nran"), "{:?}", told(&run));
@@ -319,7 +319,7 @@ async fn the_model_is_told_once_and_then_of_changes() {
     std::fs::remove_dir_all(run.home().join("skills/fix")).unwrap();
     let run = Harness::after(run).script(DONE).prompt("three").run().await;
     let trace = run.trace();
-    assert!(trace.contains("# Skills that are new or changed⏎- newer: Does it⏎No longer there: fix⏎"), "{trace}");
+    assert!(trace.contains("# New or changed skills⏎- newer: Does it⏎Removed: fix⏎"), "{trace}");
     assert!(!trace.contains("# Skills⏎"), "{trace}");
 }
 
@@ -359,7 +359,7 @@ async fn edits_are_live_within_a_session() {
     let run = run.prompt("/fix").run().await;
     let ends: Vec<String> = told(&run).iter().map(|text| text[text.len() - 7..].trim().to_owned()).collect();
     assert_eq!(ends, ["First.", "Second.", "Third."], "{}", run.trace());
-    assert!(run.trace().contains("\nerror there is no command /fix"), "{}", run.trace());
+    assert!(run.trace().contains("\nerror unknown command /fix"), "{}", run.trace());
 }
 
 #[tokio::test]
@@ -394,10 +394,10 @@ async fn lists_name_skills_and_what_stands_in_their_way() {
         "- `/user:help` — user · hidden by a built-in command · Does it",
         "- `/fix` — user · Does it",
         "- `/project:fix` — project · shadowed by ",
-        "skills were loaded anew",
+        "notice Reloaded ",
         "- `/fix` — Does it (user)",
         "prompt /user:help",
-        "1 behind another of their name (`cocode skills list`); 1 reached by the longer name only, since built-ins have theirs: /user:help;",
+        "1 shadowed by another of the same name (`cocode skills list`); 1 only available by their longer names, because built-in commands use the short ones: /user:help;",
     ] {
         assert!(trace.contains(want), "{want}\n{trace}");
     }
@@ -554,10 +554,10 @@ async fn what_a_fork_took_ends_with_it_while_another_skill_runs() {
   reply: [tool: {name: Bash, input: {command: "ls"}}]
 - for: agent:general-purpose
   reply: [text: Looked.]
-  expect: {contains: "Refused by a PreToolUse hook"}
+  expect: {contains: "Denied by the user's PreToolUse hook"}
 - reply: [tool: {name: Bash, input: {command: "ls"}}]
 - reply: [text: Done.]
-  expect: {lacks: "Refused by a PreToolUse hook"}
+  expect: {lacks: "Denied by the user's PreToolUse hook"}
 "#,
         )
         .prompt("/outer")

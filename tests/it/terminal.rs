@@ -197,7 +197,7 @@ fn popups_and_shell_lines() {
     screen.send("/exp");
     screen.wait_text("/export");
     screen.send(ESC);
-    screen.wait_for("the popup gone", |screen| !screen.contains("Writes the conversation"));
+    screen.wait_for("the popup gone", |screen| !screen.contains("Export the conversation"));
     screen.send(CTRL_U);
     screen.wait_text(READY);
     screen.send("!");

@@ -274,7 +274,8 @@ async fn the_command_says_what_holds_and_why() {
         let told = told.join("\n");
         assert!(told.contains(want), "{command}: {told}");
     }
-    check(|run| run, "/thinking", "Thinking: **none**.⏎⏎This model knows `none`, `deep_think`, `ultra_think`.").await;
+    check(|run| run, "/thinking", "Thinking: **none**.⏎⏎This model supports `none`, `deep_think`, `ultra_think`.")
+        .await;
     check(|run| run, "/thinking deep", "Thinking: **deep_think**, chosen for this session").await;
     check(|run| run, "/effort max", "**ultra_think**").await;
     check(|run| run, "/effort medium", "**deep_think**").await;
@@ -286,7 +287,8 @@ async fn the_command_says_what_holds_and_why() {
     )
     .await;
     check(|run| run.thinking("deep:9000"), "/thinking", "**deep_think**, chosen by `--thinking`").await;
-    check(|run| run.set("thinking.default_level = 'deep'"), "/thinking", "by `thinking.default_level`").await;
+    check(|run| run.set("thinking.default_level = 'deep'"), "/thinking", "by the setting `thinking.default_level`")
+        .await;
     check(
         |run| run.set("thinking.auto_enable = true"),
         "/thinking",

@@ -196,7 +196,11 @@ async fn skills_and_agents_are_bound_by_what_they_grant_and_run() {
         assert!(!again || asked(&third)[0].0[0].contains(" – changed"), "{:?}", asked(&third));
         fs::remove_file(third.project().join(file)).unwrap();
         let fourth = Harness::after(third).script(script).prompt("go").run().await;
-        assert!(count(&fourth).is_empty() && fourth.trace().contains("no longer brings along"), "{}", fourth.trace());
+        assert!(
+            count(&fourth).is_empty() && fourth.trace().contains("no longer contains what you trusted"),
+            "{}",
+            fourth.trace()
+        );
     }
 }
 
@@ -232,7 +236,7 @@ async fn what_the_user_grants_is_not_asked_about_again() {
         .run()
         .await;
     assert_eq!(first.trace().matches("\nask Bash").count(), 1, "{}", first.trace());
-    assert!(first.trace().contains("Not used from this folder: env.A"), "{}", first.trace());
+    assert!(first.trace().contains("Ignored from this folder: env.A"), "{}", first.trace());
     let again = Harness::after(first).script(script).prompt("go").run().await;
     assert_eq!(count(&again), [(1, 1, 0)], "{}", again.trace());
     assert_eq!(again.trace().matches("\nask Bash").count(), 0, "{}", again.trace());
@@ -273,9 +277,9 @@ fn the_second_question_shows_what_is_new() {
     let program = program.file(TOML, "env.A = '1'");
     let screen = launch(&program, (100, 30), &["--offline-script", &script]);
     screen.wait_for("the difference", |text| {
-        text.contains("what is new in it is used")
+        text.contains("these new settings of the folder")
             && text.contains("env.A = \"1\"")
-            && text.contains("1 thing that you trusted")
+            && text.contains("1 setting you trusted")
     });
     assert!(!screen.text().contains("Bash(touch:*)"), "{}", screen.text());
 }

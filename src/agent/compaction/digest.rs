@@ -11,7 +11,7 @@ use crate::session;
 use crate::session::entry::EntryKind;
 
 /// Who speaks when a digest is asked for.
-const SYSTEM: &str = "You condense the results of tool calls for a programmer who goes on working with them.";
+const SYSTEM: &str = "You condense tool results for a programmer who continues to work with them.";
 
 impl Turn<'_> {
     /// Archives what is more than the settings leave visible.
@@ -63,7 +63,7 @@ impl Turn<'_> {
         match reply {
             Ok(reply) => Ok(Some(reply.text().trim().to_owned()).filter(|text| !text.is_empty())),
             Err(error) => {
-                tracing::info!(%error, "no digest from a model");
+                tracing::info!(%error, "the model returned no digest");
                 Ok(None)
             }
         }

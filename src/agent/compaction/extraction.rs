@@ -17,7 +17,7 @@ use crate::provider::{Purpose, Request, Thinking};
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
 
-/// Requests of one extraction: one with the edits, the others to mend what was refused.
+/// Requests of one extraction: one with the edits, the others to fix what was refused.
 const MOST_ROUNDS: usize = 4;
 
 /// Who sits in front of the session: notes are kept only while a person works in it.
@@ -94,7 +94,7 @@ impl Extraction {
         match outcome {
             Some(Ok(())) => self.failures = 0,
             Some(Err(error)) => {
-                tracing::info!(%error, "the session's notes were not brought up to date");
+                tracing::info!(%error, "the session notes were not updated");
                 self.failures += 1;
             }
             None => {}
@@ -137,7 +137,7 @@ impl Extraction {
     /// Another session takes the place of this one.
     pub(in crate::agent) fn leave(&mut self, session: &mut Session) {
         if let Err(error) = self.end(session) {
-            tracing::warn!(%error, "what the session's notes cost");
+            tracing::warn!(%error, "the cost of the session notes");
         }
         *self = Extraction::new(self.presence);
     }
@@ -145,10 +145,10 @@ impl Extraction {
     /// What the notes cover left the conversation in another way: they wait for the next extraction.
     pub(in crate::agent) fn forget(&mut self, session: &mut Session) {
         if let Err(error) = self.end(session) {
-            tracing::warn!(%error, "what the session's notes cost");
+            tracing::warn!(%error, "the cost of the session notes");
         }
         if let Err(error) = notes(session).unmark() {
-            tracing::warn!(%error, "the session's notes");
+            tracing::warn!(%error, "the session notes");
         }
     }
 }
@@ -196,7 +196,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Forks the conversation as it stands. None when there is nothing to cover, or the notes cannot be read.
+    /// Forks the conversation as it is. None when there is nothing to cover, or the notes cannot be read.
     fn fork(&mut self, notes: Notes, began: Instant) -> Option<Running> {
         let (seq, messages) = memory::covered(self.conversation.context())?;
         let metadata = Metadata {
@@ -206,7 +206,7 @@ impl Agent {
             summary_token_count: 0,
             messages_summarized: messages,
         };
-        let text = notes.begin().inspect_err(|error| tracing::warn!(%error, "the session's notes")).ok()?;
+        let text = notes.begin().inspect_err(|error| tracing::warn!(%error, "the session notes")).ok()?;
         let limit = memory::limit(&self.settings.compact, self.compaction.driver.marks());
         let cancel = CancellationToken::new();
         let confined = self.confined(notes.file(), &text, cancel.clone())?;
@@ -218,10 +218,10 @@ impl Agent {
         self.spending.know(name.clone(), &model.spec);
         let first_call = self.conversation.session.next_call();
         let fork = Fork { model, request, confined, notes, limit, first_call, spent: spent.clone() };
-        tracing::debug!(messages, "bringing the session's notes up to date");
+        tracing::debug!(messages, "updating the session notes");
         let (send, outcome) = oneshot::channel();
         let task = tokio::spawn(async move {
-            // Whoever waited may be gone.
+            // The caller that waited may be gone.
             let _ = send.send(fork.run(metadata).await);
         });
         Some(Running { task: task.abort_handle(), outcome, cancel, spent, model: name, began })
@@ -289,7 +289,7 @@ impl Fork {
                     self.notes.write(&before).map_err(|error| error.to_string())?;
                     self.confined.restored(&before);
                     let text = format!(
-                        "Taken back: the notes would have {length} tokens, and {} are allowed. Say it shorter.",
+                        "Reverted: the notes would have {length} tokens, and the limit is {}. Make them shorter.",
                         self.limit
                     );
                     result = crate::message::ToolResult::of_text(call.id.clone(), Outcome::Error, text);
@@ -297,8 +297,8 @@ impl Fork {
                 changed |= result.outcome == Outcome::Ok;
                 results.push(result);
             }
-            let mended = results.iter().all(|result| result.outcome == Outcome::Ok);
-            if results.is_empty() || (changed && mended) {
+            let fixed = results.iter().all(|result| result.outcome == Outcome::Ok);
+            if results.is_empty() || (changed && fixed) {
                 break;
             }
             self.request.messages.push(Arc::new(reply));

@@ -22,7 +22,7 @@ impl Agent {
         let Some(plan) = self.fresh.take() else { return Ok(()) };
         let path = self.plan_file().unwrap_or_default();
         let told = format!(
-            "# The approved plan\nThe user approved this plan, and the conversation begins anew with it; plan mode is over. Carry it out. The user's request follows. The plan is in {} and reads:\n\n{plan}",
+            "# The approved plan\nThe user approved this plan, and the conversation restarts with it; plan mode is over. Carry it out. The user's request follows. The plan is in {}:\n\n{plan}",
             path.display()
         );
         let request = {
@@ -48,7 +48,7 @@ impl Agent {
         self.conversation.session.sync()?;
         self.repeats.clear();
         self.conversation.forget_files();
-        let text = "the conversation begins anew with the approved plan".into();
+        let text = "the conversation restarts with the approved plan".into();
         mailbox.emit(Event::Item(Item::Note { text })).await;
         mailbox.emit(Event::Usage(self.usage_info())).await;
         Ok(())

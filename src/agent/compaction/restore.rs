@@ -48,7 +48,7 @@ fn is_plan(agent: &Agent, path: &Path) -> bool {
     agent.plan_file().is_some_and(|plan| plan == path)
 }
 
-/// The file as it is now; none where it is gone, no text, or may not be read without a question any more.
+/// The file as it is now; none where it is gone, no text, or may not be read without a question anymore.
 fn found(agent: &Agent, path: &Path) -> Option<Found> {
     let access = Access::Read { path: path.to_owned() };
     let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;

@@ -178,7 +178,7 @@ impl Attempt<'_> {
         self.propose_full().await
     }
 
-    /// What stands before a summary, and what both weigh with what is put back at most.
+    /// What is before a summary, and what both weigh with what is put back at most.
     async fn brings(&mut self, summary: &Message) -> (Vec<Arc<Message>>, u64) {
         let opening = self.agent.reopening().await;
         let brought = weight(&opening, summary) + restore::most(self.agent);

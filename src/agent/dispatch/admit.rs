@@ -61,7 +61,7 @@ impl Agent {
             let start: String = raw.chars().take(200).collect();
             return refuse(
                 Outcome::Error,
-                format!("The arguments are not valid JSON: {start:?}. Send one JSON object that fits the schema."),
+                format!("The arguments are not valid JSON: {start:?}. Send one JSON object that matches the schema."),
             );
         }
         let dirs = self.dirs();
@@ -168,7 +168,7 @@ impl Agent {
             all_edits,
         };
         let result = |outcome, text: &str| ToolResult::of_text(ready.call.id.clone(), outcome, text);
-        // The screen shows the user's own words, if any: what the model is told is no news to who said it.
+        // The screen shows the user's own words, if any: they know what the model is told.
         let refused = |text: &str, words: &str| ToolResult {
             display: Some(Display::Line { text: words.to_owned() }),
             ..result(Outcome::Denied, text)
@@ -205,7 +205,7 @@ impl Agent {
                     if let Err(problem) = self.grant(rule, scope)? {
                         lasts = Lasts::Session;
                         mailbox
-                            .emit(Event::Notice { text: format!("`{rule}` holds for this session only: {problem}") })
+                            .emit(Event::Notice { text: format!("`{rule}` applies to this session only: {problem}") })
                             .await;
                     }
                 }
@@ -213,13 +213,13 @@ impl Agent {
                 Admission::Run(ready)
             }
             Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => Admission::Refused(refused(
-                &format!("The user refused this call and says what to do instead: {}", words.trim()),
+                &format!("The user denied this call and says what to do instead: {}", words.trim()),
                 words.trim(),
             )),
             Some(
                 Answer::No { .. } | Answer::Fork | Answer::ReadOnly | Answer::Approve { .. } | Answer::Chosen { .. },
             ) => Admission::Stopped(refused(
-                "The user refused this call and stopped the turn. Wait for what they say next.",
+                "The user denied this call and stopped the turn. Wait for their next message.",
                 "",
             )),
         })

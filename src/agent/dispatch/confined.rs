@@ -18,7 +18,7 @@ use crate::tools::{self, AskFuture, Dirs, Host, SearchFuture, Tool};
 /// The one tool that a fork has.
 const TOOL: &str = "Edit";
 
-/// What the calls of a fork go through. It owns what it looks at, so that the conversation goes on meanwhile.
+/// What the calls of a fork go through. It owns what it looks at, so that the conversation continues meanwhile.
 pub(in crate::agent) struct Confined {
     edit: Arc<dyn Tool>,
     file: PathBuf,
@@ -64,7 +64,7 @@ impl Confined {
         let ToolCall { id, name, input, invalid, .. } = call;
         let refused = |text: String| ToolResult::of_text(id.clone(), Outcome::Denied, text);
         if name != TOOL || invalid.is_some() {
-            return refused(format!("Only {TOOL} of {} is open here.", self.file.display()));
+            return refused(format!("Only {TOOL} on {} is available here.", self.file.display()));
         }
         let access = match self.edit.access(&input, &self.dirs, self.home.as_deref()) {
             Ok(access) => access,
@@ -75,7 +75,7 @@ impl Confined {
         let query = Query { tool: TOOL, access: &access, mode: Mode::Plan, rules: &self.rules, places: &self.places };
         let decision = permission::decide(&query, &Disk);
         if decision.behavior != Behavior::Allow {
-            return refused(format!("Refused: {}.", decision.reasons.join("; ")));
+            return refused(format!("Denied: {}.", decision.reasons.join("; ")));
         }
         // Nobody listens to live output.
         let (live, _) = mpsc::unbounded_channel();
@@ -118,6 +118,6 @@ impl Host for Nobody {
     }
 
     fn web_search<'a>(&'a self, _query: &'a str, _allowed: &'a [String], _blocked: &'a [String]) -> SearchFuture<'a> {
-        Box::pin(async { Err("a fork of the conversation searches nothing".into()) })
+        Box::pin(async { Err("a fork of the conversation does not search".into()) })
     }
 }

@@ -21,7 +21,7 @@ use crate::session::entry::{Decider, Lasts};
 
 /// A call on its way through hooks.
 pub(super) enum Hooked {
-    /// It goes on, perhaps with another input.
+    /// It continues, perhaps with another input.
     On(Ready),
     /// It is settled.
     Settled(Admission),
@@ -127,7 +127,7 @@ impl Agent {
         decision
     }
 
-    /// Why a call does not run any more that was let through; none when it does.
+    /// Why a call does not run anymore that was let through; none when it does.
     pub(super) fn no_longer(&self, ready: &Ready) -> Option<ToolResult> {
         let decision = self.decide_ready(ready);
         match decision.behavior {
@@ -159,7 +159,7 @@ impl Agent {
                     let asks = self.mode() != Mode::DontAsk;
                     decision.behavior = if asks { Behavior::Ask } else { Behavior::Deny };
                     let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-                    decision.reasons = vec![format!("a PreToolUse hook wants you to look at it{why}")];
+                    decision.reasons = vec![format!("a PreToolUse hook asks you to review it{why}")];
                 }
                 decision
             }
@@ -201,7 +201,7 @@ impl Agent {
         match ready.tool.access(&input, &self.dirs(), self.settings.user_home.as_deref()) {
             Ok(access) => Hooked::On(self.ready(ToolCall { input, ..ready.call }, ready.tool, access)),
             Err(problem) => {
-                let text = format!("Not run: a hook rewrote the arguments, and they do not fit: {problem}");
+                let text = format!("Not run: a hook rewrote the arguments, and they are not valid: {problem}");
                 Hooked::Settled(Admission::Refused(ToolResult::of_text(ready.call.id, Ended::Error, text)))
             }
         }
@@ -315,12 +315,12 @@ fn interrupted(ready: &Ready) -> Hooked {
 }
 
 fn stopped(ready: &Ready) -> Hooked {
-    let text = "A hook of the user stopped the turn. Wait for what they say next.";
+    let text = "One of the user's hooks stopped the turn. Wait for their next message.";
     Hooked::Settled(Admission::Halted(ToolResult::of_text(ready.call.id.clone(), Ended::Denied, text)))
 }
 
 fn refused(ready: &Ready, event: Hook, reason: &str) -> Hooked {
     let reason = if reason.is_empty() { "no reason was given" } else { reason };
-    let text = format!("Refused by a {event} hook of the user: {reason}");
+    let text = format!("Denied by the user's {event} hook: {reason}");
     Hooked::Settled(Admission::Refused(ToolResult::of_text(ready.call.id.clone(), Ended::Denied, text)))
 }

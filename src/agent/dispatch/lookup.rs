@@ -41,7 +41,7 @@ impl Agent {
     ) -> Result<ToolResult, session::Error> {
         let refused = |text: &str| ToolResult::of_text(call.id.clone(), Outcome::Denied, text);
         if !self.lookup_specs().iter().any(|spec| spec.name == call.name) {
-            return Ok(refused("This tool is not open here: answer with what you know."));
+            return Ok(refused("This tool is not available here: answer with what you know."));
         }
         let Some(tool) = self.toolbox.get(&call.name).cloned().filter(|_| call.invalid.is_none()) else {
             return Ok(refused("The arguments are not valid JSON."));
@@ -50,7 +50,7 @@ impl Agent {
             Ok(access) => access,
             Err(problem) => return Ok(ToolResult::of_text(call.id, Outcome::Error, problem)),
         };
-        // Nobody watches, and what hooks add is no part of the conversation.
+        // Nobody watches, and what hooks add is not a part of the conversation.
         let (unheard, _) = mpsc::channel(1);
         let mailbox = Mailbox::new(unheard);
         let beside = std::mem::take(&mut self.hooking.beside_calls);
@@ -65,7 +65,9 @@ impl Agent {
         };
         let decision = self.decide_ready(&ready);
         if decision.behavior != Behavior::Allow {
-            return Ok(refused("Refused: the user would have to be asked, and nobody is while a summary is written."));
+            return Ok(refused(
+                "Denied: this would need the user's approval, and nobody is asked while a summary is written.",
+            ));
         }
         let ready = Ready { quiet_git: decision.quiet_git, ..ready };
         let done = self.run_all(vec![ready], &mailbox, cancel).await?;

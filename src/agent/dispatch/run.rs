@@ -46,7 +46,7 @@ impl Agent {
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Vec<Done>, session::Error> {
-        // The runs own what they look at, so that the session can be written while they go on.
+        // The runs own what they look at, so that the session can be written while they continue.
         let context = self.conversation.context();
         let (dirs, seen, todos) = (self.dirs(), context.seen().clone(), context.todos().to_vec());
         let plan = self.open_plan();
@@ -104,7 +104,7 @@ impl Agent {
                     }
                 };
                 let output = finished.unwrap_or_else(|_| {
-                    tools::Output::error("The tool crashed; this is a bug of cocode. Try another way.")
+                    tools::Output::error("The tool crashed. This is a bug in cocode. Try another approach.")
                 });
                 let output = tools::limit::apply(output, settings, store, call.id.as_str());
                 let result = ToolResult {

@@ -65,7 +65,7 @@ pub(super) fn due<'a>(
     written: Written,
     file: &Path,
 ) -> Vec<PlanNote> {
-    // What the model was told last, wherever that stands.
+    // What the model was told last, wherever that is.
     let mut told = None;
     // Since the last exit or boundary: reminders that say that it is on, and replies since the last one. None: no reminder.
     let (mut count, mut replies) = (0, None);
@@ -202,13 +202,13 @@ mod tests {
         yes("p r d r p r r r r r ", "F-X-R----S");
         yes("p d p ", "FXR");
         no("p d p ", "FXF");
-        // The count begins anew with each exit.
+        // The count starts over with each exit.
         yes(&format!("p {}d p {}", "r ".repeat(7), "r ".repeat(25)), "F----S--XR----S----S----S----S----F");
         // What cancels out before the next request leaves nothing.
         yes("pd r pd ", "---");
         yes("p rdp rrrr ", "F-S");
         yes("p r dpdr ", "F-X");
-        // A boundary begins anew, whatever it keeps.
+        // A boundary starts over, whatever it keeps.
         no("p r rb rrrrr ", "F-FS");
         no("p r rk r r r r r ", "F-F----S");
         // A fork is told of its own file, and counts from there.

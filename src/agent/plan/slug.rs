@@ -56,7 +56,7 @@ const VERBS: [&str; 64] = [
     "listening",
     "mapping",
     "marching",
-    "mending",
+    "melding",
     "musing",
     "paddling",
     "painting",

@@ -82,7 +82,7 @@ impl Expansion<'_> {
                 Piece::Text(more) => text.push_str(&more),
                 Piece::Shell { command } if !trusted => {
                     text.push_str(&format!(
-                        "[`{command}` was not run: the user has not agreed to what this skill runs]"
+                        "[`{command}` was not run: the user has not approved what this skill runs]"
                     ));
                 }
                 Piece::Shell { command } => text.push_str(&self.command_output(&command).await?),
@@ -108,7 +108,7 @@ impl Expansion<'_> {
         Ok(match result.outcome {
             Outcome::Ok => format!("{output}{cut}"),
             Outcome::Error => format!("[`{command}` failed: {output}{cut}]"),
-            Outcome::Denied => format!("[`{command}` was refused: {output}{cut}]"),
+            Outcome::Denied => format!("[`{command}` was denied: {output}{cut}]"),
             Outcome::Interrupted => format!("[`{command}` was interrupted]"),
         })
     }
@@ -125,7 +125,7 @@ impl Expansion<'_> {
         if self.agent.decide_in(&places, "Read", &access).behavior != Behavior::Allow {
             return Some(Message::attachment(
                 Attachment::File,
-                &format!("{} was not attached: reading it needs a question. Read it if you need it.", file.display()),
+                &format!("{} was not attached: reading it needs approval. Read it if you need it.", file.display()),
             ));
         }
         Some(self.agent.attached_text(&file, self.mailbox).await)

@@ -1,4 +1,4 @@
-//! Skills that a sub-agent begins with: their text stands in its context before its prompt, as if it had called them.
+//! Skills that a sub-agent begins with: their text is in its context before its prompt, as if it had called them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::protocol::Event;
 use crate::session;
 
 impl Expansion<'_> {
-    /// Reads the skills of these names into the conversation, each once; one that goes on later has them already. What
+    /// Reads the skills of these names into the conversation, each once; one that continues later has them already. What
     /// cannot be had is told, and costs nothing else. Of a skill only the text counts here: neither its model nor its
     /// hooks, and its rules only for the commands in the text.
     ///
@@ -43,7 +43,7 @@ impl Expansion<'_> {
                 return Ok(());
             }
         };
-        // One that is none is told where the skill is checked. A skill that runs as this agent may have brought the same.
+        // An invalid one is reported where the skill is checked. A skill that runs as this agent may have brought the same.
         let rules = self.agent.policy.rules_of(skill, "").into_iter();
         let entries: Vec<Entry> = rules
             .filter_map(|(behavior, text)| {

@@ -29,19 +29,19 @@ impl View {
         let Some((command, skill)) = now.named(name) else {
             let nearest = now.registry.nearest(name).filter(|near| now.named(near).is_some());
             let hint = nearest.map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();
-            return Err(format!("There is no skill `{name}`.{hint}"));
+            return Err(format!("No skill `{name}`.{hint}"));
         };
         match caller {
             Caller::User if !command.user_invocable => {
-                return Err(format!("`/{name}` is for the model alone: its file says `user_invocable: false`."));
+                return Err(format!("`/{name}` is for the model only: its file says `user_invocable: false`."));
             }
             Caller::Model if skill.disable_model_invocation => {
-                return Err(format!("The skill `{name}` can be started by the user only, as `/{name}`."));
+                return Err(format!("Only the user can start the skill `{name}`, as `/{name}`."));
             }
             Caller::User | Caller::Model => {}
         }
         if self.running.contains(&skill.name) {
-            return Err(format!("The skill `{name}` is already running: its instructions stand above. Follow them."));
+            return Err(format!("The skill `{name}` is already running: its instructions are above. Follow them."));
         }
         Ok(skill.clone())
     }

@@ -79,7 +79,7 @@ fn of_git(mut arguments: &[String]) -> Vec<String> {
     odd.then_some(first).into_iter().chain(other).cloned().collect()
 }
 
-/// The options by which the command may execute or write; empty when there are none, or none is known.
+/// The options by which the command may execute or write; empty if it has none, or none are known.
 pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
     let Some((name, arguments)) = words.split_first() else { return Vec::new() };
     let name = name.rsplit('/').next().unwrap_or_default();

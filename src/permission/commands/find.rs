@@ -40,7 +40,7 @@ const ALONE: &[&str] = &[
     "-nowarn",
 ];
 
-/// Expressions with a value that is no path to open.
+/// Expressions with a value that is not a path to open.
 const VALUED: &[&str] = &[
     "-name",
     "-iname",
@@ -130,7 +130,7 @@ impl Tests {
         while let Some(text) = rest.next() {
             match text {
                 "-o" | "-or" | "," | "!" | "-not" | "(" | ")" => return Tests::default(),
-                // What stands behind it is tested too late.
+                // What follows it is tested too late.
                 "-print0" => break,
                 _ if ALONE.contains(&text) => continue,
                 _ => {}

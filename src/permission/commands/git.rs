@@ -281,7 +281,7 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
         Ok(reads)
     } else {
         Err(format!(
-            "git {} is not known to only read",
+            "git {} is not known to be read-only",
             std::iter::once(name.as_str()).chain(texts).collect::<Vec<_>>().join(" ")
         ))
     }
@@ -556,6 +556,6 @@ mod tests {
             assert!(!mark.exists(), "{line}");
         }
         shell("touch a; git status", false);
-        assert!(mark.exists(), "the repository is no test of anything");
+        assert!(mark.exists(), "the repository tests nothing");
     }
 }

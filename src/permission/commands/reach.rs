@@ -16,7 +16,7 @@ pub(in crate::permission) enum Reach {
     Everything,
 }
 
-/// File types of ripgrep, and the names that each stands for. A type that is not here may stand for any name: `sh` stands
+/// File types of ripgrep, and the names that each stands for. A type that is not here may stand for any name: `sh` is
 /// for `.env`.
 const TYPES: &[(&str, &[&str])] = &[
     ("c", &["*.c", "*.h", "*.c.in", "*.h.in", "*.cats"]),

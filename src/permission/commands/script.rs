@@ -132,7 +132,7 @@ fn addresses(rest: &mut Rest) -> bool {
     true
 }
 
-/// Some(true) after an address, Some(false) where none stands, None when it does not end.
+/// Some(true) after an address, Some(false) if it is missing, None when it does not end.
 fn address(rest: &mut Rest) -> Option<bool> {
     match rest.0.chars().next() {
         Some('$') => {
@@ -158,7 +158,7 @@ fn address(rest: &mut Rest) -> Option<bool> {
 
 /// Whether an awk program only prints what it computes from its input: no command, no other file, no environment.
 pub(super) fn awk_only_prints(program: &str) -> bool {
-    // What compares or joins conditions is no redirection and no pipe; anything else with these letters may be one.
+    // What compares or joins conditions is neither a redirection nor a pipe; anything else with these letters may be one.
     let mut rest = program.replace(">=", " ").replace("||", " ");
     // Only what prints is redirected.
     if !program.contains("print") {

@@ -248,7 +248,7 @@ const SORTED: &str = "pid ppid pcpu %cpu pmem %mem rss vsz time start_time user 
     tty stat lstart";
 
 /// Which processes there are, but not their environment, which may hold keys. Where ps cannot use its options together, it
-/// reads the whole line anew without the dashes, and `e` shows the environment.
+/// reads the whole line again without the dashes, and `e` shows the environment.
 fn ps(arguments: &[Word]) -> Result<Reads, String> {
     let mut rest = arguments.iter();
     // What is asked for with a dash, and whether anything else is asked for that not every ps takes together with `-e`.
@@ -285,7 +285,7 @@ fn ps(arguments: &[Word]) -> Result<Reads, String> {
                 value.split(',').all(|key| within(SORTED, key.strip_prefix(['-', '+']).unwrap_or(key)))
             }
             Some("p" | "--pid" | "--ppid") => letters(&value, "0123456789,"),
-            // Read anew, its letters are options.
+            // Read again, its letters are options.
             Some(_) => {
                 odd = true;
                 let plain = |c: char| c.is_ascii_alphanumeric() && !matches!(c, 'e' | 'E') || ",/_.".contains(c);

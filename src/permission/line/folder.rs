@@ -1,4 +1,4 @@
-//! `cd`: where a line goes on.
+//! `cd`: where a line continues.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ impl Judge<'_> {
             _ => None,
         };
         let (Some(target), Some(from)) = (target, cwd.0.clone()) else {
-            let verdict = Verdict::new(Behavior::Ask, "nobody knows where it goes");
+            let verdict = Verdict::new(Behavior::Ask, "it is unknown where it goes");
             self.parts.push(Part {
                 text,
                 verdict,

@@ -52,7 +52,7 @@ pub(super) fn unfit(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn Files)
 pub(super) fn beside(parts: &mut [Part]) {
     if parts.iter().any(|part| part.git == Git::Changes) {
         for part in parts.iter_mut().filter(|part| part.git == Git::Reads { ruled: false }) {
-            let reason = "beside a git command that may change something, it runs the repository's hooks, too";
+            let reason = "next to a git command that may change something, it may also run the repository's hooks";
             paths::worse(&mut part.verdict, Verdict::new(Behavior::Ask, reason));
         }
     }

@@ -124,7 +124,7 @@ impl<'a> Judge<'a> {
             }
             Node::Block { variable, words, parts } => {
                 if let Some(word) = words.iter().find(|word| !self.values.tells_little(word)) {
-                    let reason = "what the line does would tell what a variable holds";
+                    let reason = "the line would reveal the value of a variable";
                     self.push(word.source.clone(), Verdict::new(Behavior::Ask, reason), true);
                 }
                 if let Some(name) = variable.as_ref().filter(|name| !wrapper::is_local(name)) {
@@ -185,7 +185,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Walks what may not run, or runs in another shell: the functions that it defines are none behind it.
+    /// Walks what may not run, or runs in another shell: the functions that it defines do not exist after it.
     fn walk_aside(&mut self, node: &Node, cwd: Cwd) -> (Cwd, Cwd) {
         let known = self.functions.len();
         let after = self.walk(node, cwd);
@@ -243,7 +243,7 @@ impl<'a> Judge<'a> {
             // The name alone may already be one that is ruled or protected.
             let words = [commands::plain("tee"), target.clone()];
             let verdict = paths::judge_words(self.query, &words, cwd, self.files)
-                .unwrap_or_else(|| Verdict::new(Behavior::Ask, "nobody knows where it leads"));
+                .unwrap_or_else(|| Verdict::new(Behavior::Ask, "it is unknown where it leads"));
             return self.push(text, verdict, false);
         };
         let mut worst = Verdict::new(Behavior::Allow, if writes { "it may be written" } else { "it only reads" });

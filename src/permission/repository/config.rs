@@ -6,7 +6,7 @@ pub(super) struct Setting {
     section: String,
     subsection: Option<String>,
     key: String,
-    /// None for a key that stands alone, which means true.
+    /// None for a key on its own, which means true.
     pub(super) value: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Setting {
     }
 }
 
-/// Section, `*` where a subsection stands, and keys. What is not listed asks: no filters, drivers, helpers, viewers,
+/// Section, `*` where a subsection is, and keys. What is not listed asks: no filters, drivers, helpers, viewers,
 /// includes, aliases, no paths of files that git would read, nothing that fetches when an object is missing.
 /// `core.hooksPath` is no worse than `.git/hooks`, and what only reads runs no hook.
 const HARMLESS: &[(&str, &str, &str)] = &[
@@ -142,7 +142,7 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// The next character; a carriage return before a line's end is no part of the text.
+    /// The next character; a carriage return before a line's end is not part of the text.
     fn next(&mut self) -> Option<char> {
         let mut c = self.rest.next()?;
         if c == '\r' && self.rest.peek() == Some(&'\n') {
@@ -154,14 +154,14 @@ impl Text<'_> {
     }
 
     fn unclear(&self) -> String {
-        format!("cannot be read with certainty in line {}", self.line)
+        format!("cannot be read reliably in line {}", self.line)
     }
 
     fn comment(&mut self) {
         while self.next().is_some_and(|c| c != '\n') {}
     }
 
-    /// What stands between brackets: `[a]`, `[a.b]` or `[a "B"]`.
+    /// What is between brackets: `[a]`, `[a.b]` or `[a "B"]`.
     fn header(&mut self) -> Result<(String, Option<String>), String> {
         let mut name = String::new();
         loop {
@@ -211,7 +211,7 @@ impl Text<'_> {
         key
     }
 
-    /// What stands behind a key.
+    /// What follows a key.
     fn assigned(&mut self) -> Result<Option<String>, String> {
         loop {
             match self.next() {

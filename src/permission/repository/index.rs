@@ -5,7 +5,7 @@
 /// # Errors
 /// Why the index cannot be understood.
 pub(super) fn submodules(bytes: &[u8], hash: usize) -> Result<Vec<Vec<u8>>, &'static str> {
-    walk(bytes, hash).ok_or("cannot be read with certainty")?
+    walk(bytes, hash).ok_or("cannot be read reliably")?
 }
 
 /// None where the bytes end too early.

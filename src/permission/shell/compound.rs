@@ -10,7 +10,7 @@ use super::word::{Word, scan};
 use super::{Node, Redirect, RedirectKind, Simple};
 
 impl Reader<'_> {
-    /// A here-document whose body is surely data, and what stands behind it on its line.
+    /// A here-document whose body is surely data, and what follows it on its line.
     pub(super) fn heredoc(
         &mut self,
         tree: Tree,

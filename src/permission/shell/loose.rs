@@ -73,7 +73,7 @@ impl Lexer {
         }
     }
 
-    /// One that holds commands: what stands first may as well end another.
+    /// One that holds commands: what is first may as well end another.
     fn substitution(&mut self) {
         if !self.words.is_empty() || self.word.is_some() {
             self.expansion();
@@ -177,12 +177,12 @@ impl Lexer {
                     }
                     _ => {}
                 },
-                // What substitutes nothing joins what stands around it.
+                // What substitutes nothing joins what is around it.
                 '`' if next == Some('`') => at += 1,
                 '`' => self.substitution(),
                 '\n' | '\r' | '\0' | ';' | '&' | '|' | '(' | ')' => self.end_segment(),
                 '<' | '>' => {
-                    // A descriptor before it is no word.
+                    // A descriptor before it is not a word.
                     if self.word.as_ref().is_some_and(|word| word.bytes().all(|b| b.is_ascii_digit())) {
                         self.word = None;
                     }
@@ -257,7 +257,7 @@ impl Lexer {
     }
 }
 
-/// How many characters behind the `{` belong to a brace expansion; None where there is none.
+/// How many characters behind the `{` belong to a brace expansion, if there is one.
 fn brace_expansion(behind: &[char]) -> Option<usize> {
     let (mut at, mut depth, mut several) = (0, 0usize, false);
     while at < behind.len() {

@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
                 || !ends
                 || before.is_some_and(|c| !" \t\n;&|()".contains(c))
             {
-                return Err("a comment that may be none".into());
+                return Err("a possible comment".into());
             }
             self.data.push(child.byte_range());
         }

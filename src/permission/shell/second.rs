@@ -116,7 +116,7 @@ impl<'a> Second<'a> {
             let before = self.at.checked_sub(1).map(|at| self.text.as_bytes()[at]);
             match self.byte() {
                 Some(b' ' | b'\t') => self.at += 1,
-                // Next to a word or an operator it would join what stands on both sides.
+                // Next to a word or an operator it would join what is on both sides.
                 Some(b'\\') if self.next_is("\\\n") && matches!(before, None | Some(b' ' | b'\t' | b'\n')) => {
                     self.at += 2;
                 }

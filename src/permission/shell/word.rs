@@ -5,7 +5,7 @@ use std::ops::Range;
 /// A word after quote removal and brace expansion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::permission) struct Word {
-    /// As it stands in the line, quotes and all.
+    /// As it is in the line, quotes and all.
     pub(in crate::permission) source: String,
     pub(in crate::permission) pieces: Vec<Piece>,
 }
@@ -23,7 +23,7 @@ pub(in crate::permission) enum Piece {
 /// What only bash will know: `$x`, `$( … )`, `~user`, `{1..9}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::permission) struct Expansion {
-    /// As it stands in the line.
+    /// As it is in the line.
     pub(in crate::permission) source: String,
     /// Within double quotes, where nothing is split.
     quoted: bool,

@@ -45,7 +45,7 @@ impl Context {
         let block = match original {
             // Reasoning is signed, and arguments are JSON: neither may be cut.
             Block::Thinking { .. } | Block::ToolCall(_) => return None,
-            // Half an image is none: it leaves, or it stays.
+            // Half an image is useless: it leaves, or it stays.
             Block::Media(media) if nothing_kept => Block::text(left_out(media)),
             Block::Media(_) => return None,
             Block::Text { text, .. } => Block::Text { text: head_and_tail(text, clipped), wire: None },

@@ -125,7 +125,7 @@ impl Call {
         told > SENTENCE && head + 2 + told > width
     }
 
-    /// What stands behind the title.
+    /// What follows the title.
     fn summary(&self, detail: Detail) -> String {
         let Some(result) = &self.result else {
             return match detail {
@@ -227,12 +227,12 @@ impl Shell {
     }
 }
 
-/// Output without the last line that tells the model the exit code: it stands behind the title.
+/// Output without the last line that tells the model the exit code: it follows the title.
 fn without_code(output: &str, code: i32) -> &str {
     output.trim_end().strip_suffix(&format!("[Exit code {code}]")).unwrap_or(output)
 }
 
-/// Text of a result, with a line for each part that is no text.
+/// Text of a result, with a line for each part that is not text.
 fn whole_text(result: &ToolResult) -> String {
     let part = |content: &Content| match content {
         Content::Text { text } => text.clone(),

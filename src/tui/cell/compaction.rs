@@ -44,7 +44,7 @@ impl Compacted {
     }
 }
 
-/// The row of a step that is no receipt; none for those that the spinner tells.
+/// The row of a step that is not a receipt; none for those that the spinner tells.
 pub fn note(step: &Compaction) -> Option<Note> {
     Some(Note::Aside(match step {
         Compaction::Started { .. } | Compaction::Progress { .. } | Compaction::Completed { .. } => return None,
@@ -57,10 +57,10 @@ pub fn note(step: &Compaction) -> Option<Note> {
         }
         Compaction::SessionMemoryApplied { saved_tokens, summary_tokens } => {
             let (summary, saved) = (short(*summary_tokens), short(*saved_tokens));
-            format!("notes of the session used as summary · {summary} tokens, {saved} saved")
+            format!("used the session notes as the summary · {summary} tokens, {saved} saved")
         }
         Compaction::ThresholdExceeded { tokens, target } => {
-            format!("the conversation is still large: {} tokens, {} wanted", short(*tokens), short(*target))
+            format!("the conversation is still large: {} tokens, the target is {}", short(*tokens), short(*target))
         }
     }))
 }

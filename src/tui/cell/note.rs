@@ -96,7 +96,7 @@ impl Note {
             Note::Notice(source) => {
                 let mut rows = markdown::render(source.trim(), width.saturating_sub(2).max(1), theme);
                 for (index, row) in rows.iter_mut().enumerate() {
-                    // The two columns would break a line of code that goes on: it stays where it is.
+                    // The two columns would break a line of code that continues: it stays where it is.
                     let mark = if index == 0 { "· " } else { "  " };
                     if row.continues || width < 4 || row.line.spans.is_empty() {
                         continue;

@@ -40,7 +40,7 @@ pub(super) fn dense(task: &Task, mark: Span<'static>, took: Duration, width: usi
 
 /// Once it ended.
 pub(super) fn done(tools: u32, tokens: u64, millis: u64, width: usize, theme: &Theme, detail: Detail) -> Row {
-    // What it did stands in the viewer.
+    // What it did is in the viewer.
     let hint = if tools > 0 && detail != Detail::Whole { " (ctrl+o)" } else { "" };
     row(format!("{}{hint}", figures(tools, tokens, Duration::from_millis(millis))), width, theme)
 }

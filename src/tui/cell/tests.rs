@@ -197,7 +197,7 @@ fn everything_else() {
         ("shell_running", shell(None)),
         ("notice", Cell::Note(Note::Notice("# Cost\n\n- `main`: $0.10\n- other\n\n```\ncode\n```".into()))),
         ("error", Cell::Note(Note::Error("the key was refused: set ANTHROPIC_API_KEY, or run `cocode doctor`".into()))),
-        ("aside", Cell::Note(Note::Aside("went back to before: fix it".into()))),
+        ("aside", Cell::Note(Note::Aside("rewound to before: fix it".into()))),
         ("worked", Cell::Note(Note::Worked(Duration::from_secs(72)))),
     ];
     for (name, cell) in rows {

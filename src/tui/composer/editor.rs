@@ -184,7 +184,7 @@ impl Editor {
         self.moved_to(if way == Way::Back { line.start } else { line.end });
     }
 
-    /// One visual row up or down at this width. False when there is none.
+    /// One visual row up or down at this width. False at the edge.
     pub fn row(&mut self, way: Way, width: usize) -> bool {
         self.pause();
         let text = &self.draft.text;
@@ -273,7 +273,7 @@ impl Editor {
         }
     }
 
-    /// Scrolls so that the cursor stands within `height` rows, and no row is left empty without need.
+    /// Scrolls so that the cursor is within `height` rows, and no row is left empty without need.
     pub fn settle(&mut self, width: usize, height: usize) {
         let (text, chips) = (&self.draft.text, &self.draft.chips);
         let height = height.max(1);
@@ -350,7 +350,7 @@ impl Editor {
         self.yanked = None;
     }
 
-    /// Keeps the state before an edit, unless the edit goes on with the group of the last one.
+    /// Keeps the state before an edit, unless the edit continues with the group of the last one.
     fn checkpoint(&mut self, group: Option<Group>) {
         let goes_on = group.is_some() && group == self.group;
         self.pause();

@@ -33,7 +33,7 @@ impl History {
         new
     }
 
-    /// The entry before; `now` is what stands in the composer.
+    /// The entry before; `now` is what is in the composer.
     pub fn older(&mut self, now: &Draft) -> Option<Draft> {
         let at = match self.at {
             None => self.entries.len().checked_sub(1)?,

@@ -1,4 +1,4 @@
-//! Words in the prompt that ask the model to think harder, found anew when the text has changed.
+//! Words in the prompt that ask the model to think harder, found again when the text has changed.
 
 use super::{Composer, Mode};
 use crate::thinking::{Keywords, Level, Position, extract_keyword_positions};

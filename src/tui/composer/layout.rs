@@ -1,4 +1,4 @@
-//! Soft wrap: which part of the text stands on which row. Costs what is visible, not what is there.
+//! Soft wrap: which part of the text is on which row. Costs what is visible, not what is there.
 
 use std::ops::Range;
 
@@ -128,7 +128,7 @@ mod tests {
         check("日本語で", 5, &["日本", "語で"]);
         check("e\u{301}e\u{301}e\u{301}", 2, &["e\u{301}e\u{301}", "e\u{301}"]);
         check("🇩🇪🇫🇷", 3, &["🇩🇪", "🇫🇷"]);
-        // Wider than the whole row: it stands alone rather than never.
+        // Wider than the whole row: it is alone rather than never.
         check("日", 1, &["日", ""]);
     }
 

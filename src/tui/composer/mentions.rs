@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::commands::Registry;
 
-/// Where they stand, found anew when text or skills are others than before.
+/// Where they stand, found again when text or skills are others than before.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mentions {
     /// In lower case.

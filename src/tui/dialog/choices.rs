@@ -189,7 +189,7 @@ impl Form {
         Outcome::Open
     }
 
-    /// Takes the answer of the question in front, with the row under the cursor, and goes on.
+    /// Takes the answer of the question in front, with the row under the cursor, and continues.
     fn take(&mut self, row: usize) -> Outcome {
         let page = &mut self.pages[self.at];
         let own = row == page.ask.options.len();
@@ -324,7 +324,7 @@ impl Form {
         (lines, selected)
     }
 
-    /// What stands before an option: cursor, digit, and whether it is chosen.
+    /// What is before an option: cursor, digit, and whether it is chosen.
     fn head(&self, page: &Page, row: usize, chosen: bool) -> String {
         let cursor = if row == page.selected { '›' } else { ' ' };
         let mark = match (page.ask.multi, chosen) {
@@ -372,12 +372,12 @@ impl Form {
         let hidden = if rows > room { format!("{first}↑ {}↓ · ", rows - room - first) } else { String::new() };
         let several = self.pages.len() > 1;
         let keys = match self.pages.get(self.at) {
-            None if self.unanswered().is_some() => "Enter goes to what is open · ← back · Esc declines",
-            None => "Enter sends · ← back · Esc declines",
-            Some(page) if page.ask.multi && several => "Space marks · Enter goes on · ← → · Esc declines",
-            Some(page) if page.ask.multi => "Space marks · Enter sends · Esc declines",
-            Some(_) if several => "↑↓ Enter choose · ← → · Esc declines",
-            Some(_) => "↑↓ Enter choose · Esc declines",
+            None if self.unanswered().is_some() => "Enter next open question · ← back · Esc decline",
+            None => "Enter send · ← back · Esc decline",
+            Some(page) if page.ask.multi && several => "Space mark · Enter next · ← → · Esc decline",
+            Some(page) if page.ask.multi => "Space mark · Enter send · Esc decline",
+            Some(_) if several => "↑↓ Enter choose · ← → · Esc decline",
+            Some(_) => "↑↓ Enter choose · Esc decline",
         };
         format!("{hidden}{keys}")
     }

@@ -23,7 +23,7 @@ use crate::tui::theme::Theme;
 pub enum Choice {
     Session(String),
     Model(String),
-    /// A rule that can be taken back.
+    /// A rule that can be revoked.
     Rule(String),
     /// A prompt to go back to before.
     Prompt(Seq),
@@ -48,7 +48,7 @@ pub enum Outcome {
     Open,
     Closed,
     Chosen(Choice),
-    /// The line typed into the rules list shall be tested.
+    /// Test the line typed into the rules list.
     Test(String),
     Ignored,
 }
@@ -81,9 +81,9 @@ impl Picker {
             ListKind::Models => "Which model?",
             ListKind::Rules => "Permission rules",
             ListKind::Memory => "Open which memory file?",
-            ListKind::Prompts => "Go back to where?",
+            ListKind::Prompts => "Rewind to where?",
             ListKind::History => "Earlier prompts",
-            ListKind::Skills => "Skills: open which one?",
+            ListKind::Skills => "Open which skill?",
             ListKind::Changes => "Changes",
         };
         Picker::new(title, Some(kind), Vec::new())
@@ -97,7 +97,7 @@ impl Picker {
             choice: Choice::Prompt(*seq),
         };
         let items = prompts.iter().rev().map(item).collect();
-        Picker { kind: Some(ListKind::Prompts), ..Picker::new("Go back to before which prompt?", None, items) }
+        Picker { kind: Some(ListKind::Prompts), ..Picker::new("Rewind to before which prompt?", None, items) }
     }
 
     /// What row `number`, counted from 1, stands for.
@@ -105,7 +105,7 @@ impl Picker {
         Some(self.items.get(number.checked_sub(1)?)?.choice.clone())
     }
 
-    /// Asks what to take back.
+    /// Asks what to rewind.
     pub fn rewind(seq: Seq) -> Picker {
         let rows = [
             ("Code and conversation", RewindWhat::Both),
@@ -120,7 +120,7 @@ impl Picker {
         Picker::new("Restore what?", None, rows.map(item).into())
     }
 
-    /// Asks before a rule is taken back.
+    /// Asks before a rule is revoked.
     pub fn revoke(rule: &str) -> Picker {
         let row = |label: &str, choice| Item { label: label.into(), detail: String::new(), choice };
         let rows = vec![row("Revoke it", Choice::Revoke(rule.into())), row("Keep it", Choice::Nothing)];
@@ -156,7 +156,7 @@ impl Picker {
                     label: row.path.display().to_string(),
                     detail: match row.lines {
                         Some(lines) => format!("{lines} line{}", if lines == 1 { "" } else { "s" }),
-                        None => "new: what the agent should know here".into(),
+                        None => "new: instructions for the agent in this project".into(),
                     },
                     choice: Choice::File(row.path),
                 };
@@ -240,8 +240,8 @@ impl Picker {
         };
         paint::lines(buf, list, &lines);
         let hint = match self.kind {
-            Some(ListKind::Rules) => "Esc closes · Enter revokes · type to filter · Tab tests what is typed",
-            _ => "type to filter · ↑↓ Enter choose · Esc closes",
+            Some(ListKind::Rules) => "Esc close · Enter revoke · type to filter · Tab test what you typed",
+            _ => "type to filter · ↑↓ Enter choose · Esc close",
         };
         paint::lines(buf, area, &[Line::styled(paint::cut(hint, width), theme.dim)]);
         cursor
@@ -251,10 +251,10 @@ impl Picker {
     fn nothing(&self) -> &'static str {
         match self.kind {
             _ if !self.items.is_empty() => "nothing matches",
-            Some(ListKind::Sessions) => "no earlier session of this folder",
+            Some(ListKind::Sessions) => "no earlier sessions in this folder",
             Some(ListKind::Rules) => "no rules yet: anything not known to be read-only asks",
-            Some(ListKind::Prompts) => "no prompt yet",
-            Some(ListKind::Skills) => "no skill yet: `cocode skills new <name>` begins one",
+            Some(ListKind::Prompts) => "no prompts yet",
+            Some(ListKind::Skills) => "no skills yet: `cocode skills new <name>` creates one",
             _ => "nothing there",
         }
     }

@@ -26,7 +26,7 @@ const KEYS: usize = 64;
 #[derive(Debug, Clone)]
 enum Stage {
     Choices,
-    /// What the agent shall do instead.
+    /// What the agent should do instead.
     Feedback(Box<Field>),
 }
 
@@ -43,11 +43,11 @@ pub(super) struct Plain {
     others: Vec<String>,
     /// Rows of the body that are scrolled away.
     scroll: usize,
-    /// All of the body is in sight where it stands.
+    /// All of the body is in sight where it is.
     fits: bool,
     /// The end of the body has been on the screen.
     read: bool,
-    /// The body as it was last laid out: a long diff is not rendered anew for each frame.
+    /// The body as it was last laid out: a long diff is not rendered again for each frame.
     laid: Option<Laid>,
 }
 
@@ -189,7 +189,7 @@ impl Plain {
         title > 0 && room >= self.body(width, theme).len().min(1)
     }
 
-    /// It stands on the screen, so wide and so high. True when something can be chosen now that could not be before.
+    /// It is on the screen, so wide and so high. True when something can be chosen now that could not be before.
     pub(super) fn drawn(&mut self, width: u16, height: u16, theme: &Theme) -> bool {
         let before = (self.unread(), self.read);
         let end = self.first(width, height, theme) + self.layout(width, height, theme).room;
@@ -240,7 +240,7 @@ impl Plain {
     /// The keys, the most needed first, as many as fit; or what the scope that is being chosen means.
     fn hint(&self, above: usize, below: usize, width: usize) -> String {
         if matches!(self.stage, Stage::Feedback(_)) {
-            return "Enter sends · Esc goes back".to_owned();
+            return "Enter send · Esc back".to_owned();
         }
         if self.unread() {
             return format!("PgDn: {below} more rows to read before Yes · Esc no");

@@ -35,7 +35,7 @@ pub(super) struct Review {
     selected: usize,
     /// Rows of the plan above the screen.
     top: usize,
-    /// What shall be different, while it is written.
+    /// What should be different, while it is being typed.
     feedback: Option<Box<Field>>,
     laid: Option<Laid>,
 }
@@ -167,7 +167,7 @@ impl Review {
         };
         let hint = match (word, &self.feedback) {
             (Some(word), _) => Line::styled(paint::cut(word, width as usize), theme.warning),
-            (None, Some(_)) => Line::styled(paint::cut("Enter sends · Esc goes back", width as usize), theme.dim),
+            (None, Some(_)) => Line::styled(paint::cut("Enter send · Esc back", width as usize), theme.dim),
             (None, None) => {
                 let keys = "e edit · c copy · Esc no · PgUp PgDn · Tab Enter choose";
                 Line::styled(paint::cut(&format!("{place}{keys}"), width as usize), theme.dim)
@@ -194,7 +194,7 @@ impl Review {
         self.laid.as_ref().map_or(&[], |laid| &laid.rows)
     }
 
-    /// What stands below the plan: choices, or the field.
+    /// What is below the plan: choices, or the field.
     fn tail(&self, width: u16, height: u16, theme: &Theme) -> Vec<Line<'static>> {
         let columns = width as usize;
         if self.feedback.is_some() {

@@ -66,8 +66,8 @@ pub(super) fn title(question: &Question) -> String {
         Question::Permission { tool, title, .. } if tool == "Read" => format!("Read wants to read {title}"),
         Question::Permission { tool, .. } => format!("{tool} asks for permission"),
         Question::Trust { .. } => "Do you trust this folder?".to_owned(),
-        Question::LocalServer { .. } => "A local model server was found".to_owned(),
-        Question::Repeated { tool, times, .. } => format!("{tool} gave the same result {times} times"),
+        Question::LocalServer { .. } => "Found a local model server".to_owned(),
+        Question::Repeated { tool, times, .. } => format!("{tool} returned the same result {times} times"),
         Question::Locked { .. } => "This session is open in another process".to_owned(),
         Question::Import { .. } => "A memory file wants to import another file".to_owned(),
         Question::EnterPlan { .. } => "The agent wants to plan first".to_owned(),
@@ -79,7 +79,7 @@ pub(super) fn title(question: &Question) -> String {
     }
 }
 
-/// All that stands between title and choices.
+/// All that is between title and choices.
 pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let text = |text: &str| paint::folded(&paint::dense(text), width, theme.text);
     let dim = |text: &str| paint::folded(&paint::dense(text), width, theme.dim);
@@ -110,8 +110,8 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
         Question::Trust { folder, uses, kept, gone } => {
             lines.extend(code(&folder.to_string_lossy()));
             lines.extend(text(match kept.is_empty() {
-                true => "If you do, what it brings along is used:",
-                false => "If you do, what is new in it is used:",
+                true => "If you do, cocode uses these settings of the folder:",
+                false => "If you do, cocode uses these new settings of the folder:",
             }));
             for used in uses {
                 lines.extend(text(&format!("· {used}")));
@@ -120,21 +120,21 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
                 lines.extend(dim(&format!("· no longer there: {line}")));
             }
             lines.extend(dim(&match kept.len() {
-                0 => "Until then only its deny and ask rules count.".to_owned(),
-                1 => "1 thing that you trusted before goes on working.".to_owned(),
-                many => format!("{many} things that you trusted before go on working."),
+                0 => "Until then only its deny and ask rules apply.".to_owned(),
+                1 => "1 setting you trusted before keeps working.".to_owned(),
+                many => format!("{many} settings you trusted before keep working."),
             }));
         }
         Question::LocalServer { url, model } => {
             lines.extend(text(&format!("{url} offers {model}.")));
-            lines.extend(dim("Your prompts and files go to this address when you use it."));
+            lines.extend(dim("If you use it, your prompts and files go to this address."));
         }
         Question::Repeated { title, .. } => {
             lines.extend(code(title));
             lines.extend(dim("The agent may be going in circles."));
         }
         Question::Locked { session } => {
-            lines.extend(text(&format!("Session {session} is being written by another process.")));
+            lines.extend(text(&format!("Another process is writing session {session}.")));
         }
         Question::Import { file, import, reason } => {
             lines.extend(text(&format!("{} imports", file.display())));
@@ -142,11 +142,11 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
             if !reason.is_empty() {
                 lines.extend(dim(&format!("· {reason}")));
             }
-            lines.extend(dim("Its text goes to the model."));
+            lines.extend(dim("Its text will be sent to the model."));
         }
         Question::EnterPlan { reason } => {
             lines.extend(reason.iter().flat_map(|reason| text(reason)));
-            lines.extend(dim("It reads and writes a plan; nothing is changed until you approve it."));
+            lines.extend(dim("It will read and write a plan. Nothing changes until you approve it."));
         }
         // These have panels of their own.
         Question::Plan { .. } | Question::Choices { .. } => {}
@@ -165,7 +165,7 @@ pub(super) fn together(others: &[String]) -> Option<Choice> {
     Some(choice(format!("{count}: this, {}", others.join(", ")), Then::Together))
 }
 
-/// Whether all that stands there must have been on the screen before anything but a no can be chosen. What a diff shows
+/// Whether all that is there must have been on the screen before anything but a no can be chosen. What a diff shows
 /// can be undone, and may be long.
 pub(super) fn read_first(question: &Question) -> bool {
     !matches!(question, Question::Permission { diff: Some(_), .. })
@@ -189,14 +189,16 @@ pub(super) fn choices(question: &Question, scope: GrantScope, room: usize) -> Ve
         Question::Trust { .. } => vec![choice("Yes, trust this folder", yes()), choice("No", no())],
         Question::LocalServer { .. } => vec![choice("Yes, use it", yes()), choice("No", no())],
         Question::Repeated { .. } => {
-            vec![choice("Go on", yes()), choice("Stop, and say why", Then::Feedback)]
+            vec![choice("Continue", yes()), choice("Stop, and say why", Then::Feedback)]
         }
         Question::Locked { .. } => vec![
-            choice("Fork it: go on in a copy", Then::Answer(Answer::Fork)),
-            choice("Open it to read only", Then::Answer(Answer::ReadOnly)),
+            choice("Fork it: continue in a copy", Then::Answer(Answer::Fork)),
+            choice("Open it read-only", Then::Answer(Answer::ReadOnly)),
         ],
         Question::Import { .. } => vec![choice("Yes, import it", yes()), choice("No", no())],
-        Question::EnterPlan { .. } => vec![choice("Yes, plan first", yes()), choice("No, go on without a plan", no())],
+        Question::EnterPlan { .. } => {
+            vec![choice("Yes, plan first", yes()), choice("No, continue without a plan", no())]
+        }
         Question::Plan { .. } | Question::Choices { .. } => vec![choice("No", no())],
     }
 }
@@ -207,7 +209,7 @@ const SCOPES: [(GrantScope, &str, &str); 3] = [
     (GrantScope::Project, "project", "project: .claude/settings.local.json"),
     (GrantScope::User, "me", "me: user settings, in every project"),
 ];
-/// What stands before the rules, and between them and all scopes.
+/// What is before the rules, and between them and all scopes.
 const ALWAYS: &str = "Yes, always: ";
 const GAP: &str = "   ";
 
@@ -265,7 +267,7 @@ pub(super) fn rules(question: &Question, room: usize, width: usize, theme: &Them
     if !rules_in_body(question, room) {
         return Vec::new();
     }
-    let mut lines = paint::folded("Always would stop asking for these:", width, theme.text);
+    let mut lines = paint::folded("“Yes, always” would stop asking for these:", width, theme.text);
     for rule in suggestions(question) {
         lines.extend(paint::folded(&paint::dense(rule), width, theme.code));
     }

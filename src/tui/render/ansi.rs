@@ -1,4 +1,4 @@
-//! Tool output as a terminal would have shown it: colours kept, overwritten text gone, every other sequence removed.
+//! Tool output as a terminal would have shown it: colors kept, overwritten text gone, every other sequence removed.
 
 use ansi_to_tui::IntoText;
 use ratatui::style::Style;
@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use crate::stdx::text;
 use crate::tui::theme::Theme;
 
-/// Lines of untrusted output. Colours are reduced to what the theme's terminal shows; text without colour is `plain`.
+/// Lines of untrusted output. Colors are reduced to what the theme's terminal shows; text without color is `plain`.
 pub fn lines(output: &str, plain: Style, theme: &Theme) -> Vec<Line<'static>> {
     let kept = settle(output);
     let kept = kept.trim_end_matches('\n');
@@ -30,7 +30,7 @@ pub fn lines(output: &str, plain: Style, theme: &Theme) -> Vec<Line<'static>> {
     styled.lines.into_iter().map(|line| Line::from(line.spans.into_iter().map(span).collect::<Vec<_>>())).collect()
 }
 
-/// The output as plain text: what `lines` shows, without colours.
+/// The output as plain text: what `lines` shows, without colors.
 pub fn strip(output: &str) -> String {
     let kept = settle(output);
     let mut plain = String::with_capacity(kept.len());
@@ -43,7 +43,7 @@ pub fn strip(output: &str) -> String {
     text::clean(&plain).into_owned()
 }
 
-/// Plays carriage returns, backspaces and erase-line; keeps newlines and colour sequences; drops every other sequence.
+/// Plays carriage returns, backspaces and erase-line; keeps newlines and color sequences; drops every other sequence.
 fn settle(output: &str) -> String {
     if !output.bytes().any(|byte| matches!(byte, b'\r' | b'\x08' | b'\x1b')) {
         return output.to_string();
@@ -53,7 +53,7 @@ fn settle(output: &str) -> String {
     let mut chars = output.chars().peekable();
     // A carriage return takes effect when something is written over the line.
     let mut rewind = false;
-    // A backspace must not eat into a colour sequence.
+    // A backspace must not eat into a color sequence.
     let mut text_last = false;
     while let Some(c) = chars.next() {
         match c {

@@ -1,4 +1,4 @@
-//! Colours code line by line, carrying the parser's state on, so that a block may stream.
+//! Colors code line by line, carrying the parser's state on, so that a block may stream.
 //!
 //! Grammars are loaded on first use. A block is coloured up to a number of lines and bytes; what follows is plain. What
 //! comes of a line is independent of theme and width, so that it can be made beside the drawing (`beside`).
@@ -80,7 +80,7 @@ static TABLE: LazyLock<Vec<(Scope, Token)>> =
 pub struct Runs(Vec<(Range<usize>, Token)>);
 
 impl Runs {
-    /// The line in a theme's colours. A line that goes on after what these were made of goes on plain.
+    /// The line in a theme's colors. A line that continues after what these were made of continues plain.
     pub fn spans(&self, line: &str, theme: &Theme) -> Vec<Span<'static>> {
         if line.is_empty() {
             return Vec::new();
@@ -101,7 +101,7 @@ pub fn language<'a>(info: &'a str, theme: &Theme) -> Option<&'a str> {
     (!name.is_empty() && theme.syntax.is_some()).then_some(name)
 }
 
-/// Colours the lines of one block, in order.
+/// Colors the lines of one block, in order.
 #[derive(Debug, Clone)]
 pub struct Highlighter {
     /// None: no such language, or the limits were reached.
@@ -132,7 +132,7 @@ impl Highlighter {
         Highlighter::of(by_name.or_else(|| SYNTAXES.find_syntax_by_extension(extension)))
     }
 
-    /// Colours nothing.
+    /// Colors nothing.
     pub fn plain() -> Highlighter {
         Highlighter { state: None, lines: 0, bytes: 0 }
     }
@@ -143,7 +143,7 @@ impl Highlighter {
         Highlighter { state, lines: 0, bytes: 0 }
     }
 
-    /// Colours the next line, given without its newline.
+    /// Colors the next line, given without its newline.
     pub fn line(&mut self, line: &str, theme: &Theme) -> Vec<Span<'static>> {
         self.runs(line).spans(line, theme)
     }

@@ -27,7 +27,7 @@ pub fn render(source: &str, width: usize, theme: &Theme) -> Vec<Row> {
     Stream::new().finish(source, width, theme)
 }
 
-/// Whether fences and backticks are shown, since no colour tells code from prose.
+/// Whether fences and backticks are shown, since no color tells code from prose.
 fn shows_fences(theme: &Theme) -> bool {
     theme.code == Style::new()
 }
@@ -68,7 +68,7 @@ impl Share {
     }
 }
 
-/// Most lines that wait for their colours before reading goes on, and most bytes of them.
+/// Most lines that wait for their colors before reading continues, and most bytes of them.
 const WAITING: (usize, usize) = (1_000, 128 * 1024);
 
 /// Draws a text that grows, each row once.
@@ -84,17 +84,17 @@ pub struct Stream {
     settled: usize,
     /// The line under way, cleaned.
     line: String,
-    /// The colours of the fenced code under way, where they are made on the spot.
+    /// The colors of the fenced code under way, where they are made on the spot.
     code: Highlighter,
     /// Where they are made beside the drawing.
     beside: Option<Beside>,
-    /// What waits for its colours, with the number of lines that it needs.
+    /// What waits for its colors, with the number of lines that it needs.
     waiting: VecDeque<(Step, usize)>,
     /// The text is complete.
     finished: bool,
     /// A row was returned.
     started: bool,
-    /// A blank row stands before the next one.
+    /// A blank row is before the next one.
     gap: bool,
 }
 
@@ -120,7 +120,7 @@ impl Stream {
         }
     }
 
-    /// One whose code is coloured elsewhere: rows of code become final when `coloured` has brought their colours.
+    /// One whose code is coloured elsewhere: rows of code become final when `coloured` has brought their colors.
     pub fn beside(id: u64) -> Stream {
         Stream { beside: Some(Beside::new(id)), ..Stream::new() }
     }
@@ -130,21 +130,21 @@ impl Stream {
         self.beside.as_mut().and_then(Beside::take_jobs)
     }
 
-    /// Takes colours that were asked for. Those of another stream are dropped.
+    /// Takes colors that were asked for. Those of another stream are dropped.
     pub fn coloured(&mut self, coloured: Coloured) {
         if let Some(beside) = &mut self.beside {
             beside.take(coloured);
         }
     }
 
-    /// Waits for no colours any more: what lacks them is plain, what follows is coloured on the spot.
+    /// Waits for no colors anymore: what lacks them is plain, what follows is coloured on the spot.
     pub fn colour_here(&mut self) {
         if let Some(beside) = &mut self.beside {
             beside.give_up();
         }
     }
 
-    /// Whether rows wait for their colours.
+    /// Whether rows wait for their colors.
     pub fn waits(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -159,7 +159,7 @@ impl Stream {
         self.at
     }
 
-    /// So much waits for its colours that nothing more is read.
+    /// So much waits for its colors that nothing more is read.
     pub fn is_full(&self) -> bool {
         let bytes = |(step, _): &(Step, usize)| step.bytes();
         self.waiting.len() >= WAITING.0 || self.waiting.iter().map(bytes).sum::<usize>() >= WAITING.1
@@ -189,7 +189,7 @@ impl Stream {
         rows
     }
 
-    /// The rows that are left when the text is complete; without those that wait for colours: the same call returns them
+    /// The rows that are left when the text is complete; without those that wait for colors: the same call returns them
     /// later.
     pub fn finish(&mut self, source: &str, width: usize, theme: &Theme) -> Vec<Row> {
         let mut rows = self.push(source, width, theme, &mut { Share::ALL });
@@ -198,7 +198,7 @@ impl Stream {
         rows
     }
 
-    /// The rows of what was read after those returned so far, as if the text ended here. Code whose colours are not there
+    /// The rows of what was read after those returned so far, as if the text ended here. Code whose colors are not there
     /// yet is plain.
     pub fn tail(&self, width: usize, theme: &Theme) -> Vec<Row> {
         let (mut all, mut rows) = (self.clone(), Vec::new());
@@ -221,7 +221,7 @@ impl Stream {
         self.ask(steps, theme);
     }
 
-    /// Puts steps into the queue, and asks for the colours that they need.
+    /// Puts steps into the queue, and asks for the colors that they need.
     fn ask(&mut self, steps: Vec<Step>, theme: &Theme) {
         for step in steps {
             let needs = self.beside.as_mut().map_or(0, |beside| beside.ask(&step, theme));
@@ -232,7 +232,7 @@ impl Stream {
         }
     }
 
-    /// The rows whose colours have come.
+    /// The rows whose colors have come.
     pub fn ready(&mut self, width: usize, theme: &Theme) -> Vec<Row> {
         let mut rows = Vec::new();
         self.draw_ready(width, theme, &mut rows);

@@ -23,7 +23,7 @@ impl Piece {
     }
 }
 
-/// What stands before the first and every other row of a wrapped text. Both are equally wide.
+/// What is before the first and every other row of a wrapped text. Both are equally wide.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prefix {
     pub first: Vec<Span<'static>>,
@@ -124,8 +124,8 @@ pub fn clip(spans: Vec<Span<'static>>, columns: usize) -> Vec<Span<'static>> {
     kept
 }
 
-/// Cuts one line of code into full rows: rows after the first go on where the one before ended, so that the line is
-/// copied without a break. The prefix stands before the first row only.
+/// Cuts one line of code into full rows: rows after the first continue where the one before ended, so that the line is
+/// copied without a break. The prefix is before the first row only.
 pub fn cut(spans: Vec<Span<'static>>, width: usize, prefix: &[Span<'static>]) -> Vec<Row> {
     let width = width.max(1);
     let lead = spans_width(prefix);

@@ -43,7 +43,7 @@ impl<O: Output> Front<O> {
             (true, false) => {
                 self.surface.enter_overlay()?;
                 if !self.surface.in_overlay() && self.app.pager.take().is_some() {
-                    self.app.tell("this terminal cannot show another screen", now);
+                    self.app.tell("this terminal has no alternate screen", now);
                 }
             }
             (false, true) => self.surface.leave_overlay()?,
@@ -80,7 +80,7 @@ impl<O: Output> Front<O> {
         Ok(())
     }
 
-    /// What stands on the screen can be read from now on.
+    /// What is on the screen can be read from now on.
     fn shown(&mut self) {
         let size = self.surface.size();
         if self.app.drawn((size.width, size.height), Instant::now()) {
@@ -94,7 +94,7 @@ impl<O: Output> Front<O> {
             let colours = self.colours.clone();
             // The loop may have ended meanwhile; then nobody wants them.
             self.painter = Painter::start(move |lines| drop(colours.send(lines)))
-                .inspect_err(|error| tracing::warn!(%error, "no thread for highlighting"))
+                .inspect_err(|error| tracing::warn!(%error, "cannot start the highlighting thread"))
                 .ok();
         }
         if !self.painter.as_ref().is_some_and(|painter| painter.ask(stream, jobs)) {

@@ -119,7 +119,7 @@ const MODIFIERS: [(Modifier, &[u8]); 9] = [
     (Modifier::CROSSED_OUT, b"9;"),
 ];
 
-/// Writes the code of a colour and a semicolon; `base` is 30 for text, 40 for background, 50 for underlines.
+/// Writes the code of a color and a semicolon; `base` is 30 for text, 40 for background, 50 for underlines.
 fn color(out: &mut Vec<u8>, color: Color, base: u16) {
     let indexed = |out: &mut Vec<u8>, index: u8| {
         number(out, base + 8);
@@ -204,11 +204,11 @@ pub(super) fn place(out: &mut Vec<u8>, row: u16, column: u16) {
 enum Blanks {
     /// A copy of the row ends with its last letter.
     Trim,
-    /// The terminal shall wrap at the row's end, so every column is filled.
+    /// The terminal wraps at the row's end, so every column is filled.
     Keep,
 }
 
-/// Writes rows from the first column on, each followed by a line feed, except where the next goes on after it: there
+/// Writes rows from the first column on, each followed by a line feed, except where the next continues after it: there
 /// the terminal wraps by itself, so that it knows both for one line. The first `stale` rows stand where others were.
 pub(super) fn write_rows(out: &mut Vec<u8>, pen: &mut Pen, rows: &[Row], width: u16, stale: usize) {
     let mut wraps = false;

@@ -33,7 +33,7 @@ pub enum Input {
     /// Pasted text with `\n` line ends and no control characters but tabs.
     Paste(String),
     Resize(Size),
-    /// A sequence stands still in its middle: what comes may be the rest of it.
+    /// A sequence is still in its middle: what comes may be the rest of it.
     Torn,
     /// The terminal's window got (true) or lost the focus.
     Focus(bool),
@@ -65,7 +65,7 @@ pub enum Signal {
     Interrupt,
     Terminate,
     Hangup,
-    /// The process was stopped from outside and goes on; the terminal's modes are those of the shell.
+    /// The process was stopped from outside and continues; the terminal's modes are those of the shell.
     Continue,
 }
 
@@ -149,7 +149,7 @@ impl Keyboard {
         Ok(Keyboard { shared, wake, thread: Some(thread) })
     }
 
-    /// Stops reading, so that another program gets every key; returns when the thread stands still.
+    /// Stops reading, so that another program gets every key; returns when the thread is still.
     pub fn park(&self) {
         let mut state = self.shared.lock();
         if *state != State::Reading {
@@ -204,7 +204,7 @@ impl Reader {
             if !self.read_once(&mut buffer) {
                 let inputs = &self.inputs;
                 self.parser.flush(&mut |input| drop(inputs.send(input)));
-                // Nobody listens any more when this fails, which is as good.
+                // Nobody listens anymore when this fails, which is as good.
                 let _ = inputs.send(Input::Eof);
                 break;
             }
@@ -212,7 +212,7 @@ impl Reader {
         self.shared.set(State::Stopped);
     }
 
-    /// Waits while parked; false when the thread shall end.
+    /// Waits while parked; false if the thread should end.
     fn may_read(&mut self) -> bool {
         let leaving = *self.shared.lock() != State::Reading;
         if leaving {

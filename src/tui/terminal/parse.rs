@@ -209,7 +209,7 @@ impl Paste {
     }
 }
 
-/// Whether a read goes on with a torn sequence, of which `tail` has come since it was torn.
+/// Whether a read continues with a torn sequence, of which `tail` has come since it was torn.
 fn is_tail(head: &[u8], tail: &[u8], read: &[u8]) -> bool {
     if tail.len() >= TAIL_BYTES {
         return false;
@@ -224,7 +224,7 @@ fn is_tail(head: &[u8], tail: &[u8], read: &[u8]) -> bool {
     }
 }
 
-/// Whether it belongs to what somebody writes: a character, or what ends or mends a line.
+/// Whether it belongs to what somebody writes: a character, or what ends or fixes a line.
 fn is_text(input: &Input) -> bool {
     is_character(input)
         || matches!(input, Input::Key(event) if event.modifiers.is_empty()
@@ -600,7 +600,7 @@ mod tests {
         check_bulk(&["one line of it\rand another\r"], r#"Paste("one line of it\nand another\n")"#);
         check_bulk(&["a row of a\ttable\n"], r#"Paste("a row of a\ttable\n")"#);
         check_bulk(&["one line of it, long\r", "and another\r"], r#"Paste("one line of it, long\nand another\n")"#);
-        // Keys are no part of it, wherever they stand.
+        // Keys are not part of it, wherever they stand.
         check_bulk(&["\r0123456789abcdef"], r#"Enter Paste("0123456789abcdef")"#);
         check_bulk(
             &["\x030123456789abcdefg\x1b[A0123456789abcdef\r\x1b[B"],
@@ -617,7 +617,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_keys_is_one_paste_however_it_is_cut() {
-        let text = "println!(\"é is no e\");\r".repeat(50_000 / 24);
+        let text = "println!(\"é isn't e\");\r".repeat(50_000 / 24);
         for size in [1, 2, 7, 100, 4095, 65_536] {
             let mut parser = Parser::new(Queries::default());
             let reads: Vec<&[u8]> = text.as_bytes().chunks(size).collect();

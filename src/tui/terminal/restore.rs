@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const HURRY: Duration = Duration::from_millis(100);
 
 // A signal and a panic may come to any thread and must find the terminal, so these few facts are the process's own, as
-// the terminal is. A handler may wait for no lock: whoever takes the descriptor out of `TTY` restores.
+// the terminal is. A handler may not wait for a lock: the thread that takes the descriptor out of `TTY` restores.
 static TTY: AtomicI32 = AtomicI32::new(-1);
 static COOKED: AtomicPtr<Termios> = AtomicPtr::new(ptr::null_mut());
 static MODES: AtomicU8 = AtomicU8::new(0);
@@ -54,7 +54,7 @@ pub(super) fn keys_on(out: &mut Vec<u8>, modes: u8) {
     }
 }
 
-/// The bytes that take back what `modes` says, the alternate screen included.
+/// The bytes that undo what `modes` says, including the alternate screen.
 pub(super) fn modes_off(out: &mut impl Extend<u8>, modes: u8) {
     if modes & OVERLAY != 0 {
         overlay_off(out, modes);

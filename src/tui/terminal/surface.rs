@@ -3,12 +3,12 @@
 //!
 //! As soon as the terminal has said where the cursor is, the region takes all rows from the end of the history to the
 //! bottom of the screen: history then comes in over its blank rows, and the composer keeps its place. It is also what
-//! keeps a resize clean: a terminal that makes rows anew pushes those at the top of the screen into its scrollback,
-//! where no program reaches them, so no row of ours shall be up there, and none blank below.
+//! keeps a resize clean: a terminal that makes rows again pushes those at the top of the screen into its scrollback,
+//! where no program reaches them, so no row of ours may be up there, and no blank one below.
 //!
 //! The cursor never leaves the live region, and everything in it is reached by relative moves. So the surface can
 //! draw before the terminal has said where the cursor is, and finds its rows again after a resize, because terminals
-//! that wrap their rows anew carry the cursor along with the text.
+//! that wrap their rows again carry the cursor along with the text.
 
 mod over;
 mod plain;
@@ -113,7 +113,7 @@ impl<O: Output> Surface<O> {
         self.traits
     }
 
-    /// Takes a new size in. The next frame finds the live region and draws it anew.
+    /// Takes a new size in. The next frame finds the live region and draws it again.
     pub fn resize(&mut self, size: Size) {
         if size.width > 0 && size.height > 0 {
             self.size = size;
@@ -133,7 +133,7 @@ impl<O: Output> Surface<O> {
                     Top::Asked(row) if self.unreported == 0 && position.y >= row && position.y < self.size.height => {
                         Top::Known(position.y - row)
                     }
-                    // An answer that cannot be is none, and asking again would bring no better one.
+                    // An impossible answer is ignored, and asking again would not bring a better one.
                     top => top,
                 };
             }
@@ -160,7 +160,7 @@ impl<O: Output> Surface<O> {
     }
 
     /// Draws the live region, at least `height` rows high but no higher than the screen. `f` draws into the area that it
-    /// gets and says where the cursor shall stand, if anywhere. Only what has changed is written.
+    /// gets and says where the cursor belongs, if anywhere. Only what has changed is written.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -236,7 +236,7 @@ impl<O: Output> Surface<O> {
         }
     }
 
-    /// The terminal shall say where the cursor is, and has no such question open.
+    /// Asks the terminal where the cursor is, unless that question is already open.
     fn wants_place(&self) -> bool {
         self.asked && self.top == Top::Unknown && self.unreported == 0
     }
@@ -372,7 +372,7 @@ impl<O: Output> Surface<O> {
         ansi::place(out, top - 1, 0);
         out.extend_from_slice(b"\r\n");
         write_rows(out, pen, rows, self.size.width, 0);
-        // `write_rows` ends with a line feed too many; it is taken back so that no blank row scrolls in.
+        // `write_rows` ends with a line feed too many; it is undone so that no blank row scrolls in.
         out.truncate(out.len() - 2);
         out.extend_from_slice(b"\x1b[r");
         let column = if self.at.column == u16::MAX { 0 } else { self.at.column };
@@ -438,7 +438,7 @@ impl<O: Output> Surface<O> {
         }
     }
 
-    /// Makes the next frame clear the screen and the scrollback; the caller gives it the rows that shall be there.
+    /// Makes the next frame clear the screen and the scrollback; the caller gives it the rows that belong there.
     pub fn rebuild(&mut self) {
         self.wipe = Wipe::All;
     }

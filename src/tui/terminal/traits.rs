@@ -5,10 +5,10 @@
 pub struct Traits {
     /// No control sequences at all: rows are printed one after the other and nothing is drawn again.
     pub plain: bool,
-    /// Line feeds inside a scroll region move rows into the scrollback. Where not, the live region is written anew
+    /// Line feeds inside a scroll region move rows into the scrollback. Where not, the live region is written again
     /// with every insertion.
     pub regions: bool,
-    /// A change of width wraps the rows on screen anew; otherwise they are cut.
+    /// A change of width wraps the rows on screen again; otherwise they are cut.
     pub reflows: bool,
     /// Sequences for the outer terminal go through tmux.
     pub tmux: bool,

@@ -60,7 +60,7 @@ impl Output for Tty {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => bytes = &bytes[count..],
                 Err(rustix::io::Errno::INTR) => {}
-                // Whoever shares the terminal may have made it non-blocking.
+                // Another process that shares the terminal may have made it non-blocking.
                 Err(rustix::io::Errno::AGAIN) => {
                     poll(&mut [PollFd::new(&self.0, PollFlags::OUT)], None)?;
                 }

@@ -208,7 +208,7 @@ fn what_arrives_under_the_finger_is_not_answered() {
     assert_eq!((run.sent().as_str(), run.app.draft().as_str()), ("", "5"));
     run.live().event(edit(4, "d.rs")).frame().wait(499).keys("<enter>").wait(1).keys("a");
     assert_eq!(run.sent().lines().count(), 4);
-    // One that is taken back meanwhile is not answered either.
+    // One that is withdrawn meanwhile is not answered either.
     run.event(edit(5, "a.rs")).event(edit(6, "b.rs")).event(edit(7, "c.rs")).live();
     run.event(Event::AskClosed { id: AskId(6) }).keys("a");
     assert_eq!(run.sent().lines().count(), 2);

@@ -74,7 +74,7 @@ impl Run {
         self.event(Event::Ask(Ask { id: AskId(id), question, asker: None }))
     }
 
-    /// Types as a person does, while the loop goes on ticking and drawing.
+    /// Types as a person does, while the loop keeps ticking and drawing.
     fn types(&mut self, text: &str) -> &mut Run {
         for c in text.chars() {
             self.wait(60).frame().keys(&c.to_string());
@@ -109,7 +109,7 @@ fn a_sentence_answers_nothing_and_loses_no_letter() {
                     let what = format!("{size:?} {question:?} {split} {moment:?}");
                     assert_eq!((run.answers(), run.app.draft().as_str()), (Vec::new(), SENTENCE), "{what}");
                     assert!(run.app.asks.waiting().is_some(), "{what}");
-                    // What stands there can be sent meanwhile, and the question is still to be answered.
+                    // What is there can be sent meanwhile, and the question is still to be answered.
                     run.keys("<enter>");
                     assert!(run.sent().contains(r#""op":"prompt""#), "{what}");
                     run.live();
@@ -188,7 +188,7 @@ fn the_key_that_answers_one_question_answers_no_other() {
     assert_eq!(run.answers(), [r#"{"op":"answer","id":1,"answer":{"type":"yes"}}"#]);
     run.keys("<ctrl+c>").live().keys("<down><enter>use fd<enter>");
     assert_eq!(run.answers(), [r#"{"op":"answer","id":2,"answer":{"type":"no","feedback":"use fd"}}"#]);
-    // The one in front is taken back by the engine while a finger is on its way.
+    // The engine withdraws the one in front while a finger is on its way.
     run.event(ask(3, "ls", &[])).event(ask(4, "pwd", &[])).live().event(Event::AskClosed { id: AskId(3) });
     run.keys("1<enter>").frame();
     assert_eq!(run.answers(), Vec::<String>::new());
@@ -250,7 +250,7 @@ fn text_that_comes_at_once_chooses_nothing_and_loses_no_letter() {
                     let mut run = Run::new(size.0, size.1);
                     run.busy().question(1, question.clone()).live();
                     let what = format!("{size:?} {question:?} {text:?} {gap:?}");
-                    // Whoever writes at such a question writes the answer.
+                    // Typing at such a question writes the answer.
                     if gap.is_some() && matches!(question, Question::Choices { .. }) {
                         continue;
                     }
@@ -351,7 +351,7 @@ fn a_question_waits_in_one_line() {
     let mut run = Run::new(80, 12);
     run.busy().keys("also rename it").event(ask(1, "touch danger.txt", &[])).event(ask(2, "ls", &[]));
     assert_snapshot!(run.screen(), @r"
-    ? Bash wants to run a command · waiting until you stop typing (Tab: look now)
+    ? Bash wants to run a command · waiting until you stop typing (Tab: open now)
     ───
     > also rename it▏
     ───
@@ -381,7 +381,7 @@ fn a_question_waits_in_one_line() {
     let asker = Some(Asker { agent: "Explore".into(), description: "find the parser".into() });
     run.event(Event::Ask(Ask { id: AskId(1), question: permission("ls", None), asker })).keys("x");
     assert_snapshot!(run.screen(), @r"
-    ? Explore (find the parser)… · Tab: look
+    ? Explore (find the parser)… · Tab: open
     ───
     > x▏
     ───
@@ -480,14 +480,14 @@ fn what_is_read_before_a_yes() {
     ── Bash wants to run a command ───
     ls
     · npm is not known to be read-only
-    Always would stop asking for these:
+    “Yes, always” would stop asking for
+    these:
     Bash(tool1:*)
     Bash(tool2:*)
-    Bash(tool3:*)
       1. (read to the end first) Yes
     › 2. (read to the end first) Yes, always
       3. No, and say why                   n
-    PgDn: 27 more rows to read before Yes ·…
+    PgDn: 28 more rows to read before Yes ·…
     default · … · ? keys
     ");
     run.keys("<end>").frame().keys("2");

@@ -159,7 +159,7 @@ fn an_edited_plan_is_shown_and_words_are_pasted() {
     Do it well.
     What should change? (may be empty)
     > two lines!▏
-    Enter sends · Esc goes back
+    Enter send · Esc back
     ");
     run.msg(Msg::PlanEdited { id: AskId(7), text: Err("vi is not there".into()) });
     assert_eq!(over(&run).trim_end().lines().last(), Some("vi is not there"));
@@ -204,7 +204,7 @@ fn questions_are_asked_one_after_the_other() {
          sentence.
       2. Files
       3. Other: in your own words
-    ↑↓ Enter choose · ← → · Esc declines
+    ↑↓ Enter choose · ← → · Esc decline
     default · … · ? keys
     ");
     run.keys("2");
@@ -218,7 +218,7 @@ fn questions_are_asked_one_after_the_other() {
       2. [ ] End to end
       3. [ ] Benchmarks
       4. [ ] Other: in your own words
-    Space marks · Enter goes on · ← → · Esc…
+    Space mark · Enter next · ← → · Esc dec…
     default · … · ? keys
     ");
     run.keys(" <down><down> <enter>");
@@ -233,7 +233,7 @@ fn questions_are_asked_one_after_the_other() {
          What Benchmarks means, told in one
          sentence.
       4. [ ] Other: in your own words
-    Space marks · Enter goes on · ← → · Esc…
+    Space mark · Enter next · ← → · Esc dec…
     default · … · ? keys
     ");
     run.keys("<tab>my own");
@@ -248,7 +248,7 @@ fn questions_are_asked_one_after_the_other() {
          What store means, told in one
          sentence.
     › 3. Other: my own▏
-    ↑↓ Enter choose · ← → · Esc declines
+    ↑↓ Enter choose · ← → · Esc decline
     default · … · ? keys
     ");
     run.keys("<enter>");
@@ -261,7 +261,7 @@ fn questions_are_asked_one_after_the_other() {
        Unit tests, Benchmarks
     3. What is it called?
        my own
-    Enter sends · ← back · Esc declines
+    Enter send · ← back · Esc decline
     default · … · ? keys
     ");
     run.keys("<enter>");
@@ -285,7 +285,7 @@ fn questions_have_room_on_large_screens() {
     › 2. Files
          What Files means, told in one sentence.
       3. Other: in your own words
-    ↑↓ Enter choose · ← → · Esc declines
+    ↑↓ Enter choose · ← → · Esc decline
     default · … · ? keys
     ");
     run.msg(Msg::Resize(200, 60)).frame().wait(500).keys("<tab>1");
@@ -300,7 +300,7 @@ fn questions_have_room_on_large_screens() {
       3. [ ] Benchmarks
          What Benchmarks means, told in one sentence.
       4. [ ] Other: in your own words
-    Space marks · Enter goes on · ← → · Esc declines
+    Space mark · Enter next · ← → · Esc decline
     default · … · ? keys
     ");
 }
@@ -346,9 +346,9 @@ fn planning_is_entered_by_a_word() {
     assert_snapshot!(run.screen(), @r"
     ── The agent wants to plan first ───
     The change touches three wires.
-    It reads and writes a plan; nothing is changed until you approve it.
+    It will read and write a plan. Nothing changes until you approve it.
     › 1. Yes, plan first                                           y
-      2. No, go on without a plan                                  n
+      2. No, continue without a plan                               n
     ↑↓ Enter choose · Esc no
     default · … · ? keys
     ");

@@ -1,8 +1,8 @@
-//! Colours of terminals that show fewer of them.
+//! Colors of terminals that show fewer of them.
 
 use ratatui::style::{Color, Style};
 
-/// How many colours a terminal can show.
+/// How many colors a terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Depth {
     TrueColor,
@@ -13,7 +13,7 @@ pub enum Depth {
     Mono,
 }
 
-/// The sixteen colours as most terminals show them.
+/// The sixteen colors as most terminals show them.
 const SIXTEEN: [(Color, [u8; 3]); 16] = [
     (Color::Black, [0, 0, 0]),
     (Color::Red, [205, 49, 49]),
@@ -34,7 +34,7 @@ const SIXTEEN: [(Color, [u8; 3]); 16] = [
 ];
 
 impl Depth {
-    /// The style in colours that this terminal has.
+    /// The style in colors that this terminal has.
     pub fn adapt(self, style: Style) -> Style {
         match self {
             Depth::TrueColor => style,
@@ -76,7 +76,7 @@ fn sixteen(colour: [u8; 3]) -> Color {
     best.1
 }
 
-/// The nearest of the 240 fixed colours of the palette.
+/// The nearest of the 240 fixed colors of the palette.
 fn indexed(colour: [u8; 3]) -> u8 {
     let mut best = (u32::MAX, 16);
     for index in 16..=255 {

@@ -56,14 +56,14 @@ pub(super) const STYLES: &[(&str, Field)] = &[
 /// Why a theme cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ThemeError {
-    #[error("no theme is called {name}; there are {known}")]
+    #[error("no theme {name}; the themes are {known}")]
     Unknown { name: String, known: String },
     #[error("the theme is not valid TOML: {0}")]
     Syntax(String),
-    #[error("no style is called {0}")]
+    #[error("no style {0}")]
     Style(String),
     #[error(
-        "{style}: cannot read {word:?}; write a colour, bold, italic, underline, dim, reverse, strike, or `on` colour"
+        "{style}: cannot read {word:?}; write a color, bold, italic, underline, dim, reverse, strike, or `on` color"
     )]
     Word { style: String, word: String },
 }
@@ -95,7 +95,7 @@ impl Theme {
         }
     }
 
-    /// The theme of that name for a terminal of that many colours: few colours have themes of their own, which say
+    /// The theme of that name for a terminal of that many colors: few colors have themes of their own, which say
     /// more than reduced ones. An unknown name is `dark`.
     pub fn for_terminal(name: &str, depth: Depth) -> Theme {
         let theme = match depth {

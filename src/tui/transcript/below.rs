@@ -14,7 +14,7 @@ use crate::tui::cell::{Cell, Detail};
 use crate::tui::render::Row;
 use crate::tui::theme::Theme;
 
-/// What stands before its rows.
+/// What is before its rows.
 const LEAD: &str = "  │ ";
 
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Below {
         self.by_call.entry(call.clone()).or_insert_with(transcript)
     }
 
-    /// A message stands in the log of the sub-agent that the call launched.
+    /// A message is in the log of the sub-agent that the call launched.
     pub(super) fn said(&mut self, call: &CallId, message: &Message, cwd: &Path, now: Duration) {
         // All of it stays as long as its call does.
         self.of(call, cwd).fold_message(0, message, now);
@@ -41,7 +41,7 @@ impl Below {
         self.by_call.remove(call);
     }
 
-    /// It ended: what it had begun gets no result any more.
+    /// It ended: what it had begun gets no result anymore.
     pub(super) fn ended(&mut self, call: &CallId) {
         if let Some(transcript) = self.by_call.get_mut(call) {
             transcript.abandon_running();
@@ -64,7 +64,7 @@ impl Below {
     }
 }
 
-/// Moves a row to the right. It does not go on from the one above any more: something stands between.
+/// Moves a row to the right. It does not continue from the one above anymore: something is between.
 fn lead(row: &mut Row, theme: &Theme) {
     row.line.spans.insert(0, Span::styled(LEAD, theme.dim));
     row.links.iter_mut().for_each(|(at, _)| *at += 1);
@@ -91,7 +91,7 @@ impl Transcript {
         unread
     }
 
-    /// Puts a log below the calls that it belongs to. One that went on several times has a part for each, the last for the
+    /// Puts a log below the calls that it belongs to. One that continued several times has a part for each, the last for the
     /// last call: of the earlier ones not all need be here.
     pub(super) fn agent_read(&mut self, log: &AgentLog, now: Duration) {
         self.earlier.transcripts().for_each(|page| page.agent_read(log, now));

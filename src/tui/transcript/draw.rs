@@ -10,7 +10,7 @@ use crate::tui::render::highlight::beside::{Coloured, Job};
 use crate::tui::render::markdown::{Share, Stream};
 use crate::tui::theme::Theme;
 
-/// What stands above the next row, as far as the space between cells depends on it.
+/// What is above the next row, as far as the space between cells depends on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Above {
     #[default]
@@ -64,7 +64,7 @@ impl Transcript {
                     drawn.extend(self.stream.finish(&reply.source, width, theme));
                 }
                 share.count(drawn.len());
-                // Colours that come bring the next frame by themselves.
+                // Colors that come bring the next frame by themselves.
                 self.behind = unread && !full;
                 if began {
                     rows.extend(drawn);
@@ -96,7 +96,7 @@ impl Transcript {
         self.behind
     }
 
-    /// From now on code is coloured elsewhere: see `take_jobs`. Rows of code are final when their colours are there.
+    /// From now on code is coloured elsewhere: see `take_jobs`. Rows of code are final when their colors are there.
     pub fn colour_beside(&mut self) {
         self.beside = true;
         if !self.stream.started() {
@@ -104,7 +104,7 @@ impl Transcript {
         }
     }
 
-    /// Waits for no colours any more.
+    /// Waits for no colors anymore.
     pub fn colour_here(&mut self) {
         self.beside = false;
         self.stream.colour_here();
@@ -115,7 +115,7 @@ impl Transcript {
         self.stream.take_jobs()
     }
 
-    /// Takes colours that were asked for.
+    /// Takes colors that were asked for.
     pub fn coloured(&mut self, coloured: Coloured) {
         self.stream.coloured(coloured);
     }

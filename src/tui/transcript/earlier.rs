@@ -29,9 +29,9 @@ pub enum Want {
 #[derive(Debug, Clone, Default)]
 pub struct View {
     pub rows: Vec<Row>,
-    /// How far what was shown before has moved down; none where nothing of it is there any more.
+    /// How far what was shown before has moved down; none where nothing of it is there anymore.
     pub moved: Option<isize>,
-    /// More stands before the first row.
+    /// More is before the first row.
     pub older: bool,
     /// The row in whose place the log has more.
     pub gap: Option<usize>,
@@ -208,7 +208,7 @@ impl Transcript {
 }
 
 impl Earlier {
-    /// More stands before what is shown.
+    /// More is before what is shown.
     fn want_older(&self) -> bool {
         self.end > 0 && self.pages.front().is_none_or(|page| page.older > 0)
     }

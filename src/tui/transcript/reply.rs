@@ -133,11 +133,11 @@ impl Transcript {
         }
     }
 
-    /// Takes back what was read of a streamed cell but not handed out; the bytes of its source that stay.
+    /// Undoes what was read of a streamed cell but not handed out; the bytes of its source that stay.
     fn take_back(&mut self, index: usize) -> usize {
         match index.cmp(&self.next) {
             Ordering::Less => self.source(index).len(),
-            // Complete: only its colours are missing.
+            // Complete: only its colors are missing.
             Ordering::Equal if self.stream.finished() => self.source(index).len(),
             Ordering::Equal if self.stream.started() => self.stream.rewind(),
             Ordering::Equal => {
@@ -191,8 +191,8 @@ impl Transcript {
         }
         if seen {
             self.aside(match reason {
-                Some(reason) => format!("this answer was dropped and is not in the conversation: {reason}"),
-                None => "this answer broke off and is not in the conversation".to_string(),
+                Some(reason) => format!("this answer was discarded and is not in the conversation: {reason}"),
+                None => "this answer was incomplete and is not in the conversation".to_string(),
             });
         }
     }

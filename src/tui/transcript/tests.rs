@@ -201,7 +201,7 @@ fn what_was_discarded_leaves_a_note_only_where_it_was_seen() {
     screen.apply([text("seen\n\nunseen"), discarded(), text("Again."), reply("Again.")]);
     assert_eq!(
         screen.given(),
-        "seen\n\n· this answer was dropped and is not in the conversation:\n  cut off\n\nAgain."
+        "seen\n\n· this answer was discarded and is not in the conversation:\n  cut off\n\nAgain."
     );
 }
 

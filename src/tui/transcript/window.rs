@@ -13,7 +13,7 @@ pub(super) const BYTES: usize = 256 * 1024;
 const NOTES: usize = 200;
 
 impl Transcript {
-    /// Lets go of cells that the scrollback has to their end, up to a place where the log can go on.
+    /// Lets go of cells that the scrollback has to their end, up to a place where the log can continue.
     pub(super) fn let_go(&mut self) {
         let busy = self.running.values().copied().chain(self.open).chain(self.reply);
         let answer = self.slots.iter().rposition(|slot| matches!(slot.cell, Cell::Reply(_)));

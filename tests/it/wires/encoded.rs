@@ -68,7 +68,7 @@ fn conversation(wire: WireName) -> Vec<Message> {
         Message::reply(vec![signed(foreign, model(foreign)), signed(wire, "another-model"), Block::text("A cat.")]),
         Message::prompt("And now?"),
         interrupted,
-        Message::prompt("Go on"),
+        Message::prompt("Continue"),
         Message::reply(vec![call(3, "LS", json!({}), None)]),
         Message::tool_results(vec![empty]),
         Message::reply(vec![Block::text("Done."), Block::text("")]),

@@ -26,7 +26,7 @@ const TIER: &str = "full";
 /// What the user reads meanwhile.
 const PHASE: &str = "Summarising…";
 
-/// Who summarises where it is not the model of the conversation that is asked as ever.
+/// Who summarizes where it is not the model of the conversation that is asked as ever.
 const SYSTEM: &str = include_str!("../../../../assets/prompts/summarizer.md");
 
 /// Tokens of an answer at the least.
@@ -114,7 +114,7 @@ impl Attempt<'_> {
             Ok(Some(model)) => self.excerpt_for(model),
             Ok(None) => self.own_form(),
             Err(problem) => {
-                let text = format!("`compact.summarization_model` cannot be asked, the one in use is: {problem}");
+                let text = format!("cannot use `compact.summarization_model`, so the current model is used: {problem}");
                 self.mailbox.emit(Event::Notice { text }).await;
                 self.own_form()
             }
@@ -144,9 +144,9 @@ impl Attempt<'_> {
             let others = matches!(&form, Form::Excerpt { model, .. } if model.name() != self.agent.model.name());
             let wait = match wait {
                 Some(wait) => wait,
-                // Whoever was to summarise cannot be asked: the model of the conversation can.
+                // The summarizer cannot be asked: the model of the conversation can.
                 None if others => {
-                    let text = format!("The model for summaries failed, the one in use is asked: {}", failed.text);
+                    let text = format!("The model for summaries failed; using the current model: {}", failed.text);
                     self.mailbox.emit(Event::Notice { text }).await;
                     form = self.own_form();
                     Duration::ZERO
@@ -204,7 +204,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// One try. What is too long is shortened and asked again, which is no try of its own.
+    /// One try. What is too long is shortened and asked again, which is not a try of its own.
     async fn ask_in(&mut self, form: &mut Form, bill: &mut Bill) -> Result<Result<Message, Failed>, session::Error> {
         if let Form::Whole(request) = &*form {
             let model = self.agent.model.clone();
@@ -259,7 +259,7 @@ impl Attempt<'_> {
             *excerpt = excerpt.clipped(chars);
         }
         if weight(&excerpt.request(&[])) > available {
-            let text = "the conversation does not fit into the window of the model that was to summarise it".into();
+            let text = "the conversation does not fit into the window of the model for summaries".into();
             return Ok(Err(Failed { reason: FailureReason::PromptTooLong, text, error: None }));
         }
         let left = window.tokens.unwrap_or(u64::MAX).saturating_sub(weight(&excerpt.request(&[]))).max(LEAST_OUTPUT);

@@ -24,7 +24,7 @@ impl Attempt<'_> {
         match self.noted().await {
             Ok(candidate) => Ok(Some(candidate)),
             Err(why) => {
-                tracing::info!(%why, "the session's notes are no summary now");
+                tracing::info!(%why, "the session notes cannot be used as a summary");
                 Ok(None)
             }
         }

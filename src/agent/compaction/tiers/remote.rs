@@ -17,10 +17,10 @@ const TIER: &str = "remote";
 
 /// What another provider reads in the place of the items.
 const OPAQUE: &str = "An earlier part of this conversation was compacted by its provider, in a form that no other model \
-                      can read. What the user said in it follows; files tell the rest.";
+                      can read. What the user said in it follows; read the files for the rest.";
 
 impl Attempt<'_> {
-    /// What the provider's server makes of the conversation; none when it does not offer that, refuses, or saves too little.
+    /// What the provider's server makes of the conversation; `None` if it does not offer that, refuses, or saves too little.
     ///
     /// # Errors
     /// The log cannot be written.
@@ -78,13 +78,13 @@ impl Attempt<'_> {
         Ok(match self.agent.compaction.driver.judge(self.agent.conversation.context(), candidate.clone()) {
             Ok(_) => Some(candidate),
             Err(why) => {
-                tracing::info!(%why, "what the provider made of the conversation is not used");
+                tracing::info!(%why, "the provider's compaction is not used");
                 None
             }
         })
     }
 
-    /// Those of a request's messages that leave with a boundary. The opening is written anew in any case.
+    /// Those of a request's messages that leave with a boundary. The opening is written again in any case.
     fn leaving(&self, keep_from: Seq, messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
         let context = self.agent.conversation.context();
         let kept = context.shown().find(|shown| !shown.lead && shown.seq >= keep_from).map(|shown| shown.message);

@@ -1,7 +1,7 @@
-//! Colours made by a thread of their own, so that neither grammars nor long blocks hold a frame up.
+//! Colors made by a thread of their own, so that neither grammars nor long blocks hold a frame up.
 //!
-//! A stream asks for its lines in order and gets their colours in that order. Rows that the scrollback has cannot be
-//! corrected, so a line waits for its colours before it goes there; the live region shows it plain meanwhile.
+//! A stream asks for its lines in order and gets their colors in that order. Rows that the scrollback has cannot be
+//! corrected, so a line waits for its colors before it goes there; the live region shows it plain meanwhile.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -22,13 +22,13 @@ pub enum Job {
     Peek(String),
 }
 
-/// Colours of a stream's lines.
+/// Colors of a stream's lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coloured {
     pub stream: u64,
     /// Those of the lines after the ones delivered before.
     pub lines: Vec<Runs>,
-    /// The line under way, and its colours.
+    /// The line under way, and its colors.
     pub peeked: Option<(String, Runs)>,
 }
 
@@ -47,7 +47,7 @@ impl Painter {
         Ok(Painter(jobs))
     }
 
-    /// Asks for the jobs of a stream. False: there is no thread any more.
+    /// Asks for the jobs of a stream. False: there is no thread anymore.
     pub fn ask(&self, stream: u64, jobs: Vec<Job>) -> bool {
         jobs.into_iter().all(|job| self.0.send((stream, job)).is_ok())
     }

@@ -30,7 +30,7 @@ pub(super) fn rows(kind: Kind, source: &str, width: usize, theme: &Theme, colour
     block.rows
 }
 
-/// Link definitions would vanish, and the text that refers to them stands in other segments: they are shown as text.
+/// Link definitions would vanish, and the text that refers to them is in other segments: they are shown as text.
 fn keep_definitions(source: &str) -> String {
     if !source.contains("]:") || source.contains("```") || source.contains("~~~") {
         return source.to_string();
@@ -309,7 +309,7 @@ impl<'a> Block<'a> {
         self.spaced = self.rows.len();
     }
 
-    /// What stands before the next row. Of deep nesting the outer levels are left out: text keeps half of the width.
+    /// What is before the next row. Of deep nesting the outer levels are left out: text keeps half of the width.
     fn prefix(&mut self) -> Prefix {
         let mut prefix = Prefix::default();
         let mut used = 0;

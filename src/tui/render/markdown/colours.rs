@@ -1,4 +1,4 @@
-//! Where the colours of code come from: made on the spot, or brought by a thread beside the drawing.
+//! Where the colors of code come from: made on the spot, or brought by a thread beside the drawing.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use super::scan::Step;
 use super::{Coloured, Highlighter, Job, Runs, Theme, code_blocks, language};
 use crate::stdx::text;
 
-/// The colours of a segment's blocks of code.
+/// The colors of a segment's blocks of code.
 pub(super) enum Colours {
     Here,
     /// Line by line, in order. A line beyond them is plain.
@@ -14,7 +14,7 @@ pub(super) enum Colours {
 }
 
 impl Colours {
-    /// The rows' colours of one block.
+    /// The rows' colors of one block.
     pub(super) fn open(&mut self, info: &str, theme: &Theme) -> Block<'_> {
         match self {
             Colours::Here => Block::Here(Highlighter::for_language(info, theme)),
@@ -24,7 +24,7 @@ impl Colours {
     }
 }
 
-/// The colours of one block, line by line.
+/// The colors of one block, line by line.
 pub(super) enum Block<'a> {
     Here(Highlighter),
     Given(&'a mut VecDeque<Runs>),
@@ -50,12 +50,12 @@ pub(super) struct Beside {
     id: u64,
     asked: Vec<Job>,
     given: VecDeque<Runs>,
-    /// The fenced block that is read has colours.
+    /// The fenced block that is read has colors.
     open: bool,
     /// A look at the line under way was asked for and has not come.
     peeking: bool,
     peeked: Option<(String, Runs)>,
-    /// Nothing comes any more.
+    /// Nothing comes anymore.
     over: bool,
 }
 
@@ -88,7 +88,7 @@ impl Beside {
         }
     }
 
-    /// Asks for the colours of a step; the number of lines that it waits for.
+    /// Asks for the colors of a step; the number of lines that it waits for.
     pub(super) fn ask(&mut self, step: &Step, theme: &Theme) -> usize {
         if self.over {
             return 0;
@@ -136,7 +136,7 @@ impl Beside {
         self.given.drain(..needs.min(self.given.len())).collect()
     }
 
-    /// The colours of a line of fenced code; those of its beginning where that is all there is.
+    /// The colors of a line of fenced code; those of its beginning where that is all there is.
     pub(super) fn give_line(&mut self, line: &str) -> Runs {
         self.given.pop_front().unwrap_or_else(|| {
             let begun = self.peeked.as_ref().filter(|(peeked, _)| line.starts_with(peeked.as_str()));

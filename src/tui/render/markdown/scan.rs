@@ -24,7 +24,7 @@ pub(super) enum Kind {
 /// A step of the scan.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {
-    /// A whole block, as source. `gap`: a blank row stands before it (unless it is the first).
+    /// A whole block, as source. `gap`: a blank row is before it (unless it is the first).
     Segment {
         kind: Kind,
         text: String,
@@ -75,14 +75,14 @@ enum State {
     Fence(Fence),
 }
 
-/// Where the scan stands.
+/// Where the scan is.
 #[derive(Debug, Clone)]
 pub(super) struct Scanner {
     state: State,
     /// Source of the block under way.
     open: String,
     lines: usize,
-    /// The last item of a list that may go on: its number and marker.
+    /// The last item of a list that may continue: its number and marker.
     list: Option<(Option<u64>, char)>,
     /// A blank line came before what comes.
     blank: bool,

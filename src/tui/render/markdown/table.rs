@@ -63,7 +63,7 @@ fn columns(table: &Table, room: usize) -> Option<Vec<usize>> {
 
 fn grid(table: &Table, columns: &[usize], theme: &Theme, prefix: &Prefix) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
-    // A row that goes on is told from the next by its empty first column, unless that one goes on, too.
+    // A row that continues is told from the next by its empty first column, unless that one continues, too.
     let wrapped = table.rows.iter().skip(1).any(|row| row.first().is_some_and(|cell| cell_width(cell) > columns[0]));
     let headed = table.rows.first().is_some_and(|header| header.iter().any(|cell| !cell.is_empty()));
     let line = |joint: &str| {

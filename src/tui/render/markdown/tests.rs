@@ -31,7 +31,7 @@ Ordered and loose:
     cargo test --all
     ```
 
-> A quote that goes on
+> A quote that runs on
 > over two lines
 >
 > - with a list
@@ -126,7 +126,7 @@ fn check_stream(source: &str, cuts: &[usize], width: usize) {
     assert!(given == render(source, width, &theme), "{}", shown(&given));
 }
 
-/// The same with colours that come from the thread, now and then.
+/// The same with colors that come from the thread, now and then.
 fn check_beside(source: &str, cuts: &[usize], width: usize) {
     let theme = Theme::dark();
     let (sender, colours) = std::sync::mpsc::channel();
@@ -149,7 +149,7 @@ fn check_beside(source: &str, cuts: &[usize], width: usize) {
         given.extend(stream.push(&source[..at], width, &theme, &mut { Share::ALL }));
         let mut now = given.clone();
         now.extend(stream.tail(width, &theme));
-        // Where a colour ends within a character of many parts, such a line is cut elsewhere.
+        // Where a color ends within a character of many parts, such a line is cut elsewhere.
         let text = |rows: &[Row]| shown(rows).replace('\n', "");
         assert_eq!(text(&now), text(&render(&source[..at], width, &theme)), "after {:?}", &source[..at]);
         if turn % 3 == 0 {
@@ -158,7 +158,7 @@ fn check_beside(source: &str, cuts: &[usize], width: usize) {
     }
     given.extend(stream.finish(source, width, &theme));
     bring(&mut stream);
-    // Colours of a stream that was dropped.
+    // Colors of a stream that was dropped.
     stream.coloured(Coloured { stream: 6, lines: vec![Runs::default(); 9], peeked: None });
     given.extend(stream.finish(source, width, &theme));
     assert!(!stream.waits() && given == render(source, width, &theme), "{}", shown(&given));
@@ -176,7 +176,7 @@ fn colours_may_come_late() {
     let line = |line: &str| Job::Line(line.into());
     let jobs = vec![Job::Open("rust".into()), line("let a = 1;"), Job::Peek("let b".into())];
     assert_eq!(stream.take_jobs(), Some((1, jobs)));
-    // Nobody colours: nothing is lost.
+    // Nobody colors: nothing is lost.
     stream.colour_here();
     assert_eq!(shown(&stream.finish(code, 80, &theme)), "let a = 1;\nlet b");
 }

@@ -46,7 +46,7 @@ impl Burst {
     }
 
     /// A key is passed on that begins with `byte`: what is held goes first. Another key than a character ends the burst,
-    /// and so does Enter: whoever sends it may go on as soon as the answer is there.
+    /// and so does Enter: the sender may continue as soon as the answer is there.
     pub(super) fn end_before(&mut self, byte: u8, emit: &mut impl FnMut(Input)) {
         let typed = self.typed;
         self.end(emit);

@@ -1,4 +1,4 @@
-//! Terminals that know no sequences: rows as text, the row that is typed in drawn over itself, a question printed anew
+//! Terminals that know no sequences: rows as text, the row that is typed in drawn over itself, a question printed again
 //! whenever it looks different.
 
 use ratatui::buffer::Buffer;
@@ -8,7 +8,7 @@ use crate::stdx::text;
 use crate::tui::render::Row;
 use crate::tui::terminal::ansi;
 
-/// What stands on the screen besides rows that are printed for good.
+/// What is on the screen besides rows that are printed for good.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     /// The row that is typed in; the cursor is behind it.
@@ -49,7 +49,7 @@ impl Plain {
         out
     }
 
-    /// Ends the row that is typed in, so that what another program writes stands below.
+    /// Ends the row that is typed in, so that what another program writes is below.
     pub(super) fn release(&mut self) -> &'static [u8] {
         if std::mem::take(self).typed.is_empty() { b"" } else { b"\r\n" }
     }
