@@ -1,6 +1,6 @@
 //! Measures what docs/figures.md claims about speed. `cargo bench --bench claims -- --sample-count 1` only tries it out.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use cocode::commands::discover::Folders;
 use cocode::commands::usage::Usage as Uses;
 use cocode::compact::{Driver, Step, Surroundings, Window, apply};
 use cocode::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult, Usage, tokens};
-use cocode::permission::{Access, Behavior, Disk, Mode, Places, Query, RuleSet, Source, decide};
+use cocode::permission::{Access, Behavior, Disk, Mode, Permit, Places, Query, RuleSet, Source, decide};
 use cocode::provider::codec::codec;
 use cocode::provider::settings::WireName;
 use cocode::provider::sse;
@@ -50,7 +50,7 @@ fn long_session(home: &Path, boundary_every: u64) -> String {
     for turn in 1..=16_667 {
         let call = CallId::nth(turn);
         let input = serde_json::json!({"file_path": "/code/src/main.rs"});
-        let block = ToolCall { id: call.clone(), name: "Read".to_owned(), input, invalid: None, wire: None };
+        let block = ToolCall::new(call.clone(), "Read", input);
         let reply = Message::reply(vec![Block::text(text.as_str()), Block::ToolCall(block)]);
         append(EntryKind::TurnStarted);
         append(message(Message::prompt(text.as_str())));
@@ -141,7 +141,7 @@ fn full_session(home: &Path, large: u64) -> Session {
     for n in 1..=5_000 {
         let call = CallId::nth(n);
         let input = serde_json::json!({"file_path": "/code/src/main.rs"});
-        let block = ToolCall { id: call.clone(), name: "Read".to_owned(), input, invalid: None, wire: None };
+        let block = ToolCall::new(call.clone(), "Read", input);
         let reply = Message::reply(vec![Block::text("abc ".repeat(30)), Block::ToolCall(block)]);
         let result = ToolResult::of_text(call, Outcome::Ok, "abc ".repeat(if is_large(n) { 2_000 } else { 160 }));
         session.append(message(reply)).expect("the entry is written");
@@ -292,7 +292,7 @@ fn decision(bencher: Bencher<'_, '_>, name: &str) {
         rules.add(behavior, rule.parse().expect("the rule is one"), Source::User);
     }
     let line = LINES.iter().find(|(known, _)| *known == name).map(|(_, line)| line()).unwrap_or_default();
-    let access = Access::Shell { command: line, cwd: project };
+    let access = Access::Shell { command: line.into(), cwd: project };
     let query = Query { tool: "Bash", access: &access, mode: Mode::Default, rules: &rules, places: &places };
     bencher.bench_local(|| decide(&query, &Disk));
 }
@@ -347,7 +347,7 @@ fn grep(bencher: Bencher<'_, '_>, who: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let toolbox = Toolbox::builtin();
     let tool = toolbox.get("Grep").expect("there is a Grep");
-    let dirs = Dirs { project: root.clone(), added: Vec::new(), cwd: root.clone() };
+    let dirs = Arc::new(Dirs { project: root.clone(), added: Vec::new(), cwd: root.clone(), home: None });
     let settings = tools::Settings {
         max_lines: 2000,
         max_bytes: 50 * 1024,
@@ -360,26 +360,22 @@ fn grep(bencher: Bencher<'_, '_>, who: &str) {
         secret_env: Vec::new(),
         env: BTreeMap::new(),
     };
-    let (store, seen, cancel) = (Store::new(home.path().join("session")), HashMap::new(), Default::default());
-    let sight = cocode::permission::Sight::default();
+    let (live, _) = tokio::sync::mpsc::unbounded_channel();
+    let context = tools::Context {
+        call: "1".into(),
+        permit: Permit::by_hand(),
+        dirs: dirs.clone(),
+        seen: Arc::default(),
+        plan: None,
+        settings: Arc::new(settings),
+        store: Store::new(home.path().join("session")),
+        host: Arc::new(NoSearch),
+        live,
+        cancel: Default::default(),
+    };
     bencher.bench_local(|| {
-        let (live, _) = tokio::sync::mpsc::unbounded_channel();
-        let context = tools::Context {
-            call: "1",
-            dirs: &dirs,
-            home: None,
-            target: None,
-            seen: &seen,
-            sight: &sight,
-            todos: &[],
-            plan: None,
-            settings: &settings,
-            store: &store,
-            host: &NoSearch,
-            live,
-            cancel: &cancel,
-        };
-        let output = runtime.block_on(tool.run(serde_json::json!({"pattern": "needle_[0-9]+"}), &context));
+        let call = tool.call(&serde_json::json!({"pattern": "needle_[0-9]+"}), &dirs).expect("it fits");
+        let output = runtime.block_on(call.run(context.clone()));
         assert_eq!(output.outcome, Outcome::Ok);
     });
 }

@@ -29,9 +29,9 @@ mod turn;
 pub use compaction::Compacted;
 pub use compaction::extraction::Presence;
 pub use conversation::Conversation;
+pub use dispatch::Grounds;
 pub use failure::Failure;
 pub use snapshot::Snapshot;
-pub use subagent::tools_below;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,9 +42,9 @@ use tokio_util::sync::CancellationToken;
 use crate::agents::Definitions;
 use crate::compact;
 use crate::hooks::Hooks;
-use crate::message::{CallId, Message, Usage};
+use crate::message::{Message, Usage};
 use crate::permission::{Access, Behavior, Mode, Places, Rule, RuleSet, Source, Trust};
-use crate::protocol::{self, Delta, Event, GrantScope, ModeChange, ModelInfo, RewindWhat, ThinkingInfo, UsageInfo};
+use crate::protocol::{self, Event, GrantScope, ModeChange, ModelInfo, RewindWhat, ThinkingInfo, UsageInfo};
 use crate::provider::catalog::ModelSpec;
 use crate::provider::{Provider, ToolSpec};
 use crate::session::entry::{EntryKind, Seq};
@@ -232,6 +232,7 @@ impl Agent {
             project: places.project.clone(),
             added: places.added.clone(),
             cwd: self.conversation.context().cwd().to_path_buf(),
+            home: self.settings.user_home.clone(),
         }
     }
 
@@ -348,7 +349,7 @@ impl Agent {
         self.spending.note(&mut self.conversation.session, what, model, usage)
     }
 
-    fn record_searches(&mut self, host: &host::AgentHost<'_>) -> Result<(), session::Error> {
+    fn record_searches(&mut self, host: &host::AgentHost) -> Result<(), session::Error> {
         let spent = std::mem::take(&mut *host.spent.lock().unwrap_or_else(PoisonError::into_inner));
         spent.into_iter().try_for_each(|usage| self.spend("web search", usage))
     }
@@ -367,9 +368,8 @@ impl Agent {
 
     /// Explains part by part what would happen to a command line.
     pub fn explain(&self, command: &str) -> String {
-        let access =
-            Access::Shell { command: command.to_owned(), cwd: self.conversation.context().cwd().to_path_buf() };
-        let decision = self.decide("Bash", &access);
+        let cwd = self.conversation.context().cwd().to_path_buf();
+        let decision = self.grounds().decide(tools::BASH, &Access::Shell { command: command.into(), cwd });
         let reasons: Vec<String> = decision.reasons.iter().map(|reason| format!("- {reason}")).collect();
         format!("`{command}`: **{}**\n\n{}", decision.behavior.name(), reasons.join("\n"))
     }
@@ -382,53 +382,6 @@ impl Agent {
         files.into_iter().map(|file| (file.path, file.text.lines().count())).collect()
     }
 
-    /// Runs a line of the user's own through the shell tool; nobody is asked.
-    ///
-    /// # Errors
-    /// The log cannot be written; the command did not run.
-    pub async fn user_command(
-        &mut self,
-        command: &str,
-        cancel: &CancellationToken,
-        mailbox: &mailbox::Mailbox,
-    ) -> Result<tools::Output, session::Error> {
-        let Some(tool) = self.toolbox.get("Bash").cloned() else {
-            return Ok(tools::Output::error("the Bash tool is turned off"));
-        };
-        let (dirs, host) = (self.dirs(), self.host(mailbox, cancel));
-        let (live, mut output) = tokio::sync::mpsc::unbounded_channel();
-        let call = format!("user_{}", self.conversation.session.next_seq());
-        self.conversation.append(EntryKind::CommandRan { call: CallId(call.clone()), command: command.to_owned() })?;
-        self.conversation.session.sync()?;
-        let context = tools::Context {
-            target: None,
-            call: &call,
-            dirs: &dirs,
-            sight: &crate::permission::Sight::default(),
-            home: self.settings.user_home.as_deref(),
-            seen: self.conversation.context().seen(),
-            todos: &[],
-            plan: None,
-            settings: &self.settings.tools,
-            store: self.conversation.session.store(),
-            host: &host,
-            live,
-            cancel,
-        };
-        let running = tool.run(serde_json::json!({ "command": command }), &context);
-        tokio::pin!(running);
-        let id = CallId(call.clone());
-        let finished = loop {
-            tokio::select! {
-                finished = &mut running => break finished,
-                Some(text) = output.recv() => {
-                    mailbox.emit(Event::Delta(Delta::ToolOutput { call: id.clone(), text })).await;
-                }
-            }
-        };
-        Ok(tools::limit::apply(finished, &self.settings.tools, self.conversation.session.store(), &call))
-    }
-
     /// Adds what happened outside a turn to the conversation.
     ///
     /// # Errors
@@ -437,8 +390,8 @@ impl Agent {
         self.push(message, mailbox).await
     }
 
-    fn host<'a>(&self, mailbox: &'a mailbox::Mailbox, cancel: &'a CancellationToken) -> host::AgentHost<'a> {
-        let skills = self.runs.view();
+    fn host(&self, mailbox: &mailbox::Mailbox, cancel: &CancellationToken) -> host::AgentHost {
+        let (mailbox, cancel, skills) = (mailbox.clone(), cancel.clone(), self.runs.view());
         let (model, spent) = (self.model.clone(), Mutex::default());
         host::AgentHost { model, spent, mailbox, cancel, skills, launcher: None, words: None }
     }

@@ -85,18 +85,24 @@ impl Definitions {
         &self.all
     }
 
-    /// Says what is asked of tools that no agent can have: `offered` are those that one can.
-    pub fn check_tools(&mut self, offered: &[String]) {
+    /// Says what is asked of tools that no agent can have, and finds out who only has those that change nothing: `offered` are
+    /// the tools that an agent can have, with whether that is so.
+    pub fn check_tools(&mut self, offered: &[(&str, bool)]) {
+        for definition in &mut self.all {
+            let reads = |name: &String| offered.iter().any(|(offered, reads)| offered == name && *reads);
+            definition.reading = matches!(&definition.tools, Tools::Only(names) if names.iter().all(reads));
+        }
+        let offered: Vec<&str> = offered.iter().map(|(name, _)| *name).collect();
         for definition in &self.all {
             let (Source::User(file) | Source::Project(file), Tools::Only(names)) =
                 (&definition.source, &definition.tools)
             else {
                 continue;
             };
-            let known = |name: &String| offered.contains(name);
+            let known = |name: &String| offered.contains(&name.as_str());
             let mut say = |problem| self.diagnostics.push(Diagnostic { file: file.clone(), problem });
             for name in names.iter().filter(|name| !known(name)) {
-                let hint = match nearest(name, offered.iter().map(String::as_str)) {
+                let hint = match nearest(name, offered.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("there are {}", offered.join(", ")),
                 };

@@ -2,6 +2,7 @@
 
 mod bug_report;
 mod changes;
+pub mod check;
 mod commands;
 pub mod doctor;
 mod inbox;

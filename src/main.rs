@@ -8,9 +8,10 @@ use cocode::agent::Presence;
 use cocode::cli::{self, Cli, Earlier, Here, InputFormat, Offline, OutputFormat, PermissionsCommand, Start, Sub};
 use cocode::config::paths::{Env, Paths};
 use cocode::config::{self, Loaded};
+use cocode::engine::check::Check;
 use cocode::engine::{self, Begin, Setup};
 use cocode::headless::{self, Input, Output, Prompt};
-use cocode::permission::{self, Disk, Mode, Places, Sandbox, Trust};
+use cocode::permission::{Mode, Sandbox, Trust};
 use cocode::session::{self, Overwrite, Session, index};
 use cocode::stdx::ansi::Shown;
 use cocode::stdx::clock::Clocks;
@@ -72,7 +73,7 @@ fn run(cli: &Cli) -> Result<u8, Stop> {
             .map_err(output);
         }
         Some(Sub::Permissions(PermissionsCommand::Check { .. })) => {
-            return check_permissions(&engine::places(&paths, &cwd, &[])).map_err(output);
+            return check_permissions(Check::new(Here { env: &env, paths: &paths, cwd: &cwd })).map_err(output);
         }
         Some(Sub::Export { session, format, output: file, force }) => {
             let overwrite = if *force { Overwrite::Forced } else { Overwrite::Never };
@@ -217,14 +218,14 @@ fn prompt(typed: Option<String>) -> Result<Prompt, Stop> {
 }
 
 /// Reads JSON lines and decides each without running anything.
-fn check_permissions(places: &Places) -> io::Result<u8> {
+fn check_permissions(mut check: Check<'_>) -> io::Result<u8> {
     let (mut out, mut code) = (Shown::new(io::stdout().lock()), 0);
     for (at, line) in io::stdin().lines().enumerate() {
         let line = line?;
         if line.trim().is_empty() {
             continue;
         }
-        match permission::check::check_line(&line, places, &Disk) {
+        match check.line(&line) {
             Ok(answer) => writeln!(out, "{answer}")?,
             Err(problem) => {
                 let mut err = Shown::new(io::stderr());

@@ -89,8 +89,22 @@ pub struct ToolCall {
     /// The arguments as they came, when they are not valid JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
+    /// One line for the screen, as the tool said it. None where it could not read the input, and in old logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire: Option<Wire>,
+}
+
+impl ToolCall {
+    pub fn new(id: CallId, name: impl Into<String>, input: Value) -> ToolCall {
+        ToolCall { id, name: name.into(), input, invalid: None, title: None, wire: None }
+    }
+
+    /// What the screen shows beside the name.
+    pub fn title(&self) -> &str {
+        self.title.as_deref().unwrap_or_default()
+    }
 }
 
 /// Names stored bytes by their SHA-256, in lower-case hex.

@@ -1,7 +1,6 @@
 //! Decides whether a tool call may run. Asks nobody; looks at nothing but where paths lead and what git would obey.
 
 pub mod bound;
-pub mod check;
 mod commands;
 pub mod decide;
 mod dynamic;
@@ -13,6 +12,7 @@ mod glob;
 mod line;
 mod matching;
 mod paths;
+mod permit;
 pub mod places;
 pub mod repository;
 pub mod rule;
@@ -38,10 +38,12 @@ pub use commands::git::QUIET as QUIET_GIT;
 pub use commands::{Listed, listed_git_options, listed_options};
 pub use decide::{Decision, Query, decide};
 pub use files::{Disk, Files};
+pub use permit::{Consent, Permit};
 pub use places::{Places, Run, in_real_folder};
 pub use rule::{Entry, Rule, RuleError, RuleSet, Source};
 pub use search_filter::Sight;
 pub use settings::PermissionSettings;
+pub use shell::CommandLine;
 pub use trust::{Trust, Use};
 
 /// How much runs without asking.
@@ -142,8 +144,7 @@ impl FromStr for Mode {
 }
 
 /// What a call touches, as its tool declares it. Paths are absolute and lexically clean, links not resolved.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
     /// Nothing outside the conversation (TodoWrite).
     Free,
@@ -154,13 +155,17 @@ pub enum Access {
     /// Changes or creates one file (Write, Edit, NotebookEdit).
     Write { path: PathBuf },
     /// Runs a command line in `cwd`.
-    Shell { command: String, cwd: PathBuf },
+    Shell { command: CommandLine, cwd: PathBuf },
     /// Fetches from the web.
     Fetch { url: String },
     /// Asks a search engine.
     WebSearch,
-    /// Anything else; `specifier` is what is between the parentheses of a rule (`Explore`, a skill's name).
-    Other { specifier: Option<String>, read_only: bool },
+    /// Launches a sub-agent, whose calls are judged one by one. `read_only`: it can change nothing.
+    Agent { kind: String, read_only: bool },
+    /// Starts a skill, whose calls are judged one by one.
+    Skill { name: String },
+    /// Whatever a tool of somebody else does; `read_only` is its own word.
+    Foreign { read_only: bool },
 }
 
 impl Access {

@@ -1,8 +1,9 @@
-//! What the model can do. A tool declares what a call touches, then does it; it never decides whether it may.
+//! What the model can do. A tool reads a call once and says what it touches; it never decides whether the call may run.
 
 pub mod answer;
 mod ask_user_question;
 mod bash;
+mod call;
 mod change;
 pub mod diff;
 mod edit;
@@ -32,23 +33,34 @@ mod write;
 #[cfg(test)]
 mod fixture;
 
-pub use task::{Launch, Report, Task, no_such_agent, output as report};
+pub use call::{Call, Running};
+pub use task::{Launch, Report, no_such_agent, output as report};
 pub use toolbox::Toolbox;
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::message::{BlobId, Content, Display, Effect, FileDiff, Outcome, Todo};
-use crate::permission::{Access, Sight};
+use self::call::Typed;
+use crate::message::{BlobId, Content, Display, Effect, Outcome};
+use crate::permission::Permit;
 use crate::protocol::{Answer, Approval, Question, TurnEnd};
 use crate::provider::ToolSpec;
 use crate::session::store::Store;
+
+/// Names of the tools that the agent itself turns to.
+pub const BASH: &str = bash::Bash::NAME;
+pub const EDIT: &str = <edit::Edit as Typed>::NAME;
+pub const READ: &str = read::Read::NAME;
+pub const SKILL: &str = skill::Skill::NAME;
+pub const TASK: &str = task::Task::NAME;
+pub const TODO_WRITE: &str = todo_write::TodoWrite::NAME;
 
 /// What a tool answers; a failure is a value for the model, never an `Err`.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,12 +118,14 @@ pub struct Dirs {
     pub added: Vec<PathBuf>,
     /// Where the next shell line starts; relative paths of every tool start here.
     pub cwd: PathBuf,
+    /// The user's home folder.
+    pub home: Option<PathBuf>,
 }
 
 impl Dirs {
     /// Makes a path of the model's absolute and lexically clean; `~/` is the home folder.
-    pub fn absolute(&self, path: &str, home: Option<&Path>) -> PathBuf {
-        let path = match (path.strip_prefix("~/"), home) {
+    pub fn absolute(&self, path: &str) -> PathBuf {
+        let path = match (path.strip_prefix("~/"), &self.home) {
             (Some(rest), Some(home)) => home.join(rest),
             _ => self.cwd.join(path),
         };
@@ -217,66 +231,73 @@ pub trait Host: Send + Sync {
     fn web_search<'a>(&'a self, query: &'a str, allowed: &'a [String], blocked: &'a [String]) -> SearchFuture<'a>;
 }
 
-/// Everything that one call may use.
-pub struct Context<'a> {
+/// Everything that one call may use. It owns all of it.
+#[derive(Clone)]
+pub struct Context {
     /// Our id of the call.
-    pub call: &'a str,
-    pub dirs: &'a Dirs,
-    /// The real path of the file that the call may write, as it was when it was decided. None: it may write none.
-    pub target: Option<&'a Path>,
-    /// Which files a search may show.
-    pub sight: &'a Sight,
-    /// The user's home folder.
-    pub home: Option<&'a Path>,
+    pub call: String,
+    /// What the call was let do.
+    pub permit: Permit,
+    pub dirs: Arc<Dirs>,
     /// Files that the model has seen, with the hash (lower-case hex SHA-256) of what it saw.
-    pub seen: &'a HashMap<PathBuf, String>,
-    pub todos: &'a [Todo],
+    pub seen: Arc<HashMap<PathBuf, String>>,
     /// Where the plan is to be written; none outside plan mode.
-    pub plan: Option<&'a Path>,
-    pub settings: &'a Settings,
+    pub plan: Option<PathBuf>,
+    pub settings: Arc<Settings>,
     /// Where output too large for the context goes.
-    pub store: &'a Store,
-    pub host: &'a dyn Host,
+    pub store: Store,
+    pub host: Arc<dyn Host>,
     /// Live output for the screen; a missing listener does not hold up the tool.
     pub live: mpsc::UnboundedSender<String>,
-    pub cancel: &'a CancellationToken,
+    pub cancel: CancellationToken,
 }
-
-/// A running call.
-pub type Running<'a> = Pin<Box<dyn Future<Output = Output> + Send + 'a>>;
 
 /// One tool. Stateless: what it remembers are effects in results.
 pub trait Tool: Send + Sync {
-    fn spec(&self) -> ToolSpec;
+    /// What the model is told.
+    fn spec(&self) -> &ToolSpec;
 
-    /// What the call touches, after checking its input.
+    /// What holds for all of its calls.
+    fn manners(&self) -> Manners;
+
+    /// Reads the input of a call: nothing else does.
     ///
     /// # Errors
     /// A precise sentence for the model when the input does not fit.
-    fn access(&self, input: &Value, dirs: &Dirs, home: Option<&Path>) -> Result<Access, String>;
+    fn call(&self, input: &Value, dirs: &Dirs) -> Result<Call, String>;
+}
 
-    /// Whether the call changes nothing, so that it may run beside others.
-    fn read_only(&self, input: &Value) -> bool;
+/// What holds for all calls of a tool, whoever makes or shows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Manners {
+    /// Its calls change nothing, so that neighbours run side by side.
+    pub reads: bool,
+    /// Compaction may clear its old results.
+    pub clearable: bool,
+    pub offered: Offered,
+    /// The parameter that its rules match; empty where they name the tool alone.
+    pub matched: &'static str,
+    /// Other names that rules have for it.
+    pub aliases: &'static [&'static str],
+}
 
-    /// One line for the screen: the path, the command, the pattern.
-    fn title(&self, input: &Value) -> String;
+/// The least agent that is offered a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Offered {
+    /// An agent that may change nothing, whatever the input.
+    Reading,
+    /// Any agent.
+    Below,
+    /// Only the agent that the user talks to.
+    Main,
+}
 
-    /// The change that the call would make, for the permission dialog. None where there is no file change, or it would fail.
-    fn preview(&self, _input: &Value, _dirs: &Dirs, _home: Option<&Path>) -> Option<FileDiff> {
-        None
-    }
-
-    /// Why the call must fail as the files are now, so that nobody is asked about it. The text may tell of the file.
-    fn hopeless(&self, _input: &Value, _dirs: &Dirs, _home: Option<&Path>) -> Option<String> {
-        None
-    }
-
-    /// Compaction may clear this tool's old results.
-    fn clearable(&self) -> bool {
-        true
-    }
-
-    /// Runs the call. Its future must end soon after `cancel`, with what was there until then; a dropped future leaves
-    /// no process behind.
-    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a>;
+impl Manners {
+    /// Those of a tool that changes something.
+    pub const CHANGES: Manners =
+        Manners { reads: false, clearable: true, offered: Offered::Below, matched: "", aliases: &[] };
+    /// Those of a tool that only reads.
+    pub const READS: Manners = Manners { reads: true, offered: Offered::Reading, ..Manners::CHANGES };
+    /// Those of a tool that turns to the user.
+    pub const ASKS: Manners = Manners { clearable: false, offered: Offered::Main, ..Manners::CHANGES };
 }

@@ -114,13 +114,7 @@ impl Dice<'_> {
             let id = CallId::nth(first + n);
             let tool = if matches!(shape, Shape::Agents) && self.one_in(2) { "Read" } else { tool };
             let input = json!({ "file_path": format!("/code/src/module_{}.rs", self.rng.u64(0..300)) });
-            calls.push(Block::ToolCall(ToolCall {
-                id: id.clone(),
-                name: tool.into(),
-                input,
-                invalid: None,
-                wire: None,
-            }));
+            calls.push(Block::ToolCall(ToolCall::new(id.clone(), tool, input)));
             let tokens = self.between(low, high).min(self.cap);
             let mut result = ToolResult::of_text(id, Outcome::Ok, self.text(tokens));
             if matches!(shape, Shape::Images) && self.one_in(6) {

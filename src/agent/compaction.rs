@@ -130,7 +130,7 @@ impl Agent {
                 return Ok(Some(TurnEnd::Interrupted));
             }
             let toolbox = self.toolbox.clone();
-            let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
+            let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.manners().clearable);
             let around = Surroundings {
                 store: self.conversation.session.store(),
                 clearable: &clearable,
@@ -349,7 +349,7 @@ impl Agent {
             return Ok("Clearing old results is off (`features.micro_compact`, or DISABLE_MICROCOMPACT).".into());
         }
         let toolbox = self.toolbox.clone();
-        let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
+        let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.manners().clearable);
         let trigger = compact::micro::Trigger::Asked { target };
         let plan = compact::micro::plan(
             self.conversation.context(),

@@ -3,7 +3,6 @@
 use super::Agent;
 use super::Presence;
 use super::mailbox::Mailbox;
-use crate::message::ToolCall;
 use crate::protocol::{Answer, Approval, Event, GrantScope, Item, Question};
 use crate::session;
 use crate::session::entry::{Decided, Decider, EntryKind, Lasts, Matter};
@@ -49,14 +48,6 @@ pub(super) fn lasts(scope: GrantScope) -> Lasts {
         GrantScope::Session => Lasts::Session,
         GrantScope::Project => Lasts::Project,
         GrantScope::User => Lasts::User,
-    }
-}
-
-/// What a call would do, as far as one line says it.
-pub(super) fn subject(call: &ToolCall, title: &str) -> String {
-    match call.input.get("command").and_then(|command| command.as_str()) {
-        Some(command) => command.to_owned(),
-        None => format!("{} {title}", call.name).trim().to_owned(),
     }
 }
 

@@ -1,33 +1,37 @@
-//! One pipeline for every tool call: check, decide, ask, run, log. Nothing else runs a tool.
+//! One pipeline for every tool call: read, decide, ask, run, log. Nothing else decides about a call or runs it.
 
 mod admit;
 mod aside;
 mod confined;
+mod grounds;
 mod hooked;
 mod lookup;
+mod prepare;
 mod repeats;
 mod run;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use self::admit::Admission;
 pub(super) use self::confined::Confined;
+pub use self::grounds::Grounds;
+pub(super) use self::prepare::Prepared;
 pub(super) use self::repeats::Repeats;
 use super::Agent;
 use super::mailbox::Mailbox;
 use super::skill_runs::Invocation;
 use crate::hooks::Verdict;
-use crate::message::{CallId, Effect, Message, Outcome, ToolCall, ToolResult};
-use crate::permission::{Access, Mode};
+use crate::message::{Block, CallId, Effect, Message, Outcome, ToolCall, ToolResult};
+use crate::permission::{Access, Consent, Mode, Permit};
 use crate::protocol::{Answer, Event, Question, TurnEnd};
 use crate::session;
 use crate::session::entry::EntryKind;
 use crate::stdx::process;
-use crate::tools::{After, Tool};
+use crate::tools::{After, Call};
 
 /// The same call with the same result, so many times in a row, asks whether to continue.
 const REPEATS: u32 = 5;
@@ -38,22 +42,77 @@ pub(super) enum Flow {
     End(TurnEnd),
 }
 
-/// A call that may run.
+/// What holds for the calls that hooks and rules let through, by where they come from.
+#[derive(Debug, Clone, Copy)]
+struct Policy {
+    asks: Asks,
+    /// What hooks add to a call joins the conversation.
+    told: bool,
+}
+
+/// Who is asked where the rules ask.
+#[derive(Debug, Clone, Copy)]
+enum Asks {
+    Person,
+    /// Nobody: the caller is told this in place of the reason.
+    Nobody(&'static str),
+}
+
+impl Policy {
+    /// Of calls that the user sees: the model's own, and what skills want run.
+    const ASKING: Policy = Policy { asks: Asks::Person, told: true };
+    /// Of a summarizer.
+    const LOOKUP: Policy = Policy {
+        asks: Asks::Nobody("Refused: the user would have to be asked, and nobody is while a summary is written."),
+        told: false,
+    };
+}
+
+/// Who hears of a call while it runs.
+#[derive(Clone, Copy)]
+enum Heard<'a> {
+    /// Its beginning and what it writes.
+    Wholly(&'a Mailbox),
+    /// What it writes: something else shows that it began.
+    Output(&'a Mailbox),
+    Nobody,
+}
+
+/// A call that fits its tool, and waits for a decision.
 struct Ready {
     call: ToolCall,
-    tool: Arc<dyn Tool>,
+    work: Call,
+    /// What it touches, as rules name it.
     access: Access,
     /// The file or folder that it names, links followed: what was decided about is what is read or written, or nothing is.
     target: Option<PathBuf>,
-    /// It provably changes nothing: plan mode would let it run. Then undo need not speak of it, and nothing has to be on disk
-    /// first.
-    reads: bool,
-    /// Git must not run what a repository names, as the decision that let the call run says.
-    quiet_git: bool,
     /// What PreToolUse hooks said of it.
     said: Option<Verdict>,
-    /// Nobody was asked.
-    unasked: bool,
+}
+
+impl Ready {
+    fn new(call: ToolCall, work: Call, access: Access) -> Ready {
+        Ready { target: access.target(), call, work, access, said: None }
+    }
+
+    fn with(self, permit: Permit, consent: Consent) -> Permitted {
+        Permitted { ready: self, permit, consent }
+    }
+
+    /// What the call would do, as far as one line says it.
+    fn subject(&self) -> String {
+        match &self.access {
+            Access::Shell { command, .. } => command.to_string(),
+            _ => format!("{} {}", self.call.name, self.work.title()).trim().to_owned(),
+        }
+    }
+}
+
+/// A call that runs.
+struct Permitted {
+    ready: Ready,
+    permit: Permit,
+    consent: Consent,
 }
 
 /// A call that ran, or will not.
@@ -70,13 +129,36 @@ impl From<ToolResult> for Done {
 }
 
 impl Agent {
+    /// Reads the calls of a reply, and gives them their titles.
+    pub(super) fn prepare(&self, reply: &mut Message) -> Vec<Prepared> {
+        let calls = reply.blocks.iter_mut().filter_map(|block| match block {
+            Block::ToolCall(call) => Some(call),
+            _ => None,
+        });
+        let prepare = |call: &mut ToolCall| {
+            let prepared = self.prepare_call(call.clone());
+            call.title.clone_from(&prepared.call.title);
+            prepared
+        };
+        calls.map(prepare).collect()
+    }
+
+    fn prepare_call(&self, call: ToolCall) -> Prepared {
+        Prepared::read(call, &self.toolbox, self.dirs())
+    }
+
+    /// What decisions are made on now.
+    pub(super) fn grounds(&self) -> Grounds<'_> {
+        Grounds { mode: self.mode(), rules: Cow::Borrowed(&self.policy.rules), places: self.places() }
+    }
+
     /// Answers every call exactly once, in order; read-only neighbours run side by side.
     ///
     /// # Errors
     /// The log cannot be written.
     pub(super) async fn dispatch_all(
         &mut self,
-        calls: Vec<ToolCall>,
+        calls: Vec<Prepared>,
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Flow, session::Error> {
@@ -92,12 +174,12 @@ impl Agent {
                     TurnEnd::Interrupted => "Interrupted by the user before it ran.",
                     _ => "Not run: the turn was stopped before it.",
                 };
-                self.answer(ToolResult::of_text(call.id, Outcome::Interrupted, text), mailbox).await?;
+                self.answer(ToolResult::of_text(call.call.id, Outcome::Interrupted, text), mailbox).await?;
                 continue;
             }
             let mut group = vec![call];
-            if self.parallel(&group[0]) {
-                while calls.front().is_some_and(|next| self.parallel(next)) {
+            if group[0].reads() {
+                while calls.front().is_some_and(Prepared::reads) {
                     group.extend(calls.pop_front());
                 }
             }
@@ -109,27 +191,24 @@ impl Agent {
         Ok(end.map_or(Flow::Continue, Flow::End))
     }
 
-    fn parallel(&self, call: &ToolCall) -> bool {
-        call.invalid.is_none() && self.toolbox.get(&call.name).is_some_and(|tool| tool.read_only(&call.input))
-    }
-
     /// Runs a group of calls: one, or several that change nothing.
     async fn round(
         &mut self,
-        group: Vec<ToolCall>,
+        group: Vec<Prepared>,
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Option<TurnEnd>, session::Error> {
-        let (mut order, mut ready, mut done, mut end) = (Vec::new(), Vec::new(), Vec::new(), None);
-        for call in group {
+        let (mut order, mut admitted, mut done, mut end) = (Vec::new(), Vec::new(), Vec::new(), None);
+        for prepared in group {
+            let call = &prepared.call;
             order.push((call.id.clone(), call.name.clone(), call.input.to_string()));
             if end.is_some() || cancel.is_cancelled() {
                 let text = "Not run: the turn was stopped before it.";
-                done.push(Done::from(ToolResult::of_text(call.id, Outcome::Interrupted, text)));
+                done.push(Done::from(ToolResult::of_text(call.id.clone(), Outcome::Interrupted, text)));
                 continue;
             }
-            match self.admit(call, mailbox, cancel).await? {
-                Admission::Run(call) => ready.push(call),
+            match self.admit(prepared, Policy::ASKING, mailbox, cancel).await? {
+                Admission::Run(permitted) => admitted.push(permitted),
                 Admission::Refused(result) => done.push(result.into()),
                 Admission::Stopped(result) => {
                     done.push(result.into());
@@ -141,29 +220,33 @@ impl Agent {
                 }
             }
         }
-        let mut able = Vec::with_capacity(ready.len());
+        let mut permitted = Vec::with_capacity(admitted.len());
         let several = order.len() > 1;
-        for call in ready {
+        for mut call in admitted {
             // A question about another call may have been open for long.
-            if several && let Some(refused) = self.no_longer(&call) {
-                done.push(refused.into());
-                continue;
+            if several {
+                call = match self.permitted_still(call) {
+                    Ok(call) => call,
+                    Err(refused) => {
+                        done.push((*refused).into());
+                        continue;
+                    }
+                };
             }
             match self.before(&call).await {
-                Ok(()) => able.push(call),
+                Ok(()) => permitted.push(call),
                 // What is there cannot be read, so it could not be put back: the model may go another way.
                 Err(error @ session::Error::Io { action: "read", .. }) => {
                     let text = format!("Not run because it could not be undone: {error}");
-                    done.push(ToolResult::of_text(call.call.id, Outcome::Error, text).into());
+                    done.push(ToolResult::of_text(call.ready.call.id, Outcome::Error, text).into());
                 }
                 Err(error) => return Err(error),
             }
         }
-        let ready = able;
         let accesses: Vec<(CallId, Access)> =
-            ready.iter().map(|ready| (ready.call.id.clone(), ready.access.clone())).collect();
-        let mut watched = self.watch_calls(&ready);
-        done.extend(self.run_all(ready, mailbox, cancel).await?);
+            permitted.iter().map(|call| (call.ready.call.id.clone(), call.ready.access.clone())).collect();
+        let mut watched = self.watch_calls(&permitted);
+        done.extend(self.run_all(permitted, mailbox, cancel).await?);
         for (id, name, input) in order {
             let Some(at) = done.iter().position(|done| done.result.id == id) else { continue };
             let Done { result, after } = done.swap_remove(at);
@@ -213,22 +296,23 @@ impl Agent {
 
     /// Makes a change undoable before it happens. For a command the log is then safe on disk; a tool that changes a file
     /// says so once it knows what it will write (`tools::Host::will_change`).
-    async fn before(&mut self, ready: &Ready) -> Result<(), session::Error> {
+    async fn before(&mut self, permitted: &Permitted) -> Result<(), session::Error> {
+        let Permitted { ready: Ready { call, access, .. }, permit, .. } = permitted;
         let above = self.family.above.clone();
-        match &ready.access {
+        match access {
             Access::Write { path } => {
-                let path = ready.target.as_ref().unwrap_or(path);
+                let path = permit.target().unwrap_or(path);
                 return match above {
                     Some(above) => above.before_change(path).await,
                     None => self.conversation.session.before_change(path),
                 };
             }
-            Access::Shell { command, .. } if !ready.reads && !ready.tool.read_only(&ready.call.input) => {
+            Access::Shell { command, .. } if !permit.reads() => {
                 if let Some(above) = above {
-                    return above.command(&ready.call.id, command).await;
+                    return above.command(&call.id, command).await;
                 }
                 self.conversation
-                    .append(EntryKind::CommandRan { call: ready.call.id.clone(), command: command.clone() })?;
+                    .append(EntryKind::CommandRan { call: call.id.clone(), command: command.to_string() })?;
             }
             _ => return Ok(()),
         }

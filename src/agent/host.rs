@@ -17,12 +17,12 @@ use crate::provider::{Purpose, Request, Thinking, WebSearch};
 use crate::tools::{AskFuture, FileChange, Host, Launch, NotedFuture, ReportFuture, SearchFuture};
 
 /// Lent to the tools of one round.
-pub(super) struct AgentHost<'a> {
+pub(super) struct AgentHost {
     pub(super) model: Model,
     /// What searches of this round cost.
     pub(super) spent: Mutex<Vec<Usage>>,
-    pub(super) mailbox: &'a Mailbox,
-    pub(super) cancel: &'a CancellationToken,
+    pub(super) mailbox: Mailbox,
+    pub(super) cancel: CancellationToken,
     pub(super) skills: View,
     /// None where no agent can be launched.
     pub(super) launcher: Option<Launcher>,
@@ -30,9 +30,9 @@ pub(super) struct AgentHost<'a> {
     pub(super) words: Option<mpsc::UnboundedSender<Word>>,
 }
 
-impl Host for AgentHost<'_> {
+impl Host for AgentHost {
     fn ask(&self, question: Question) -> AskFuture<'_> {
-        Box::pin(self.mailbox.ask(question, self.cancel))
+        Box::pin(self.mailbox.ask(question, &self.cancel))
     }
 
     fn will_change(&self, change: FileChange) -> NotedFuture<'_> {
@@ -56,7 +56,7 @@ impl Host for AgentHost<'_> {
     fn spawn_agent<'a>(&'a self, launch: Launch<'a>) -> ReportFuture<'a> {
         Box::pin(async move {
             match &self.launcher {
-                Some(launcher) => Box::pin(launcher.launch(launch, self.mailbox, self.cancel)).await,
+                Some(launcher) => Box::pin(launcher.launch(launch, &self.mailbox, &self.cancel)).await,
                 None => Err("A sub-agent cannot launch more agents: do the work yourself.".into()),
             }
         })

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
-use super::Agent;
 use super::mailbox::{Mailbox, Prompt};
 use super::memory::{self, Asked, Memory};
-use crate::message::{Attachment, Block, CallId, Content, Effect, MemoryCause, Message, Outcome};
-use crate::permission::{self, Access, Behavior, Disk, Mode, Query};
+use super::{Agent, Grounds};
+use crate::message::{Attachment, Block, CallId, Content, Effect, MemoryCause, Message, Outcome, ToolResult};
+use crate::permission::{Behavior, Mode};
 use crate::protocol::{Answer, Event, Question};
 use crate::session;
-use crate::tools;
 
 impl Agent {
     /// Puts environment and memory files in front of the first prompt; later turns find them there.
@@ -47,13 +46,11 @@ impl Agent {
 
     /// What the rules say to reading a file, whatever the mode: no answer would be a refusal, and no question a permission.
     pub(super) fn judge_memory(&self, path: &Path, whose: memory::Whose) -> (Behavior, String) {
-        let access = Access::Read { path: path.to_path_buf() };
-        let (mut places, rules) = (self.places(), &self.policy.rules);
+        let mut grounds = Grounds { mode: Mode::Default, ..self.grounds() };
         if whose == memory::Whose::Own {
-            places.added.extend(path.canonicalize().ok().and_then(|real| Some(real.parent()?.to_path_buf())));
+            grounds.places.added.extend(path.canonicalize().ok().and_then(|real| Some(real.parent()?.to_path_buf())));
         }
-        let query = Query { tool: "Read", access: &access, mode: Mode::Default, rules, places: &places };
-        let decision = permission::decide(&query, &Disk);
+        let decision = grounds.read(path);
         (decision.behavior, decision.reasons.into_iter().next().unwrap_or_default())
     }
 
@@ -114,14 +111,18 @@ impl Agent {
         let mut blocks = vec![Block::text(prompt.text.clone())];
         let mut attached = Vec::new();
         for path in &prompt.attachments {
-            if let Err(reason) = self.may_attach(path) {
-                let text = format!("{} was not attached: {reason}", path.display());
-                mailbox.emit(Event::Notice { text: text.clone() }).await;
-                attached.push(Message::attachment(Attachment::File, &text));
-                continue;
-            }
-            match self.attach(path, mailbox).await {
-                Ok((content, effects)) => {
+            // Naming a file brings it into the workspace; what is denied or asked about even there is left to the Read tool,
+            // which asks.
+            let mut places = self.places();
+            places.added.push(self.dirs().absolute(&path.to_string_lossy()));
+            match self.attach(path, places, mailbox).await {
+                Err(decision) => {
+                    let reason = decision.reasons.into_iter().next().unwrap_or_default();
+                    let text = format!("{} was not attached: {reason}", path.display());
+                    mailbox.emit(Event::Notice { text: text.clone() }).await;
+                    attached.push(Message::attachment(Attachment::File, &text));
+                }
+                Ok(ToolResult { outcome: Outcome::Ok, content, effects, .. }) => {
                     for part in content {
                         match part {
                             Content::Media(media) => blocks.push(Block::Media(media)),
@@ -135,7 +136,8 @@ impl Agent {
                         }
                     }
                 }
-                Err(problem) => {
+                Ok(failed) => {
+                    let problem = failed.text();
                     let text = format!("The user attached {}, but it could not be read: {problem}", path.display());
                     attached.push(Message::attachment(Attachment::File, &text));
                 }
@@ -147,63 +149,6 @@ impl Agent {
         }
         Ok(())
     }
-
-    /// Whether a file that a prompt names may be read for it. Naming it brings it into the workspace; what is denied or asked
-    /// about even there is left to the Read tool, which asks.
-    fn may_attach(&self, path: &Path) -> Result<(), String> {
-        let path = self.dirs().absolute(&path.to_string_lossy(), self.settings.user_home.as_deref());
-        let mut places = self.places();
-        places.added.push(path.clone());
-        let decision = self.decide_in(&places, "Read", &Access::Read { path });
-        let reason = || decision.reasons.into_iter().next().unwrap_or_default();
-        if decision.behavior == Behavior::Allow { Ok(()) } else { Err(reason()) }
-    }
-
-    /// A text file as a message of its own, or why that failed.
-    pub(super) async fn attached_text(&self, path: &PathBuf, mailbox: &Mailbox) -> Message {
-        match self.attach(path, mailbox).await {
-            Ok((content, effects)) => {
-                let text = format!("{}:\n\n{}", path.display(), text_of(&content));
-                Message { effects, ..Message::attachment(Attachment::File, &text) }
-            }
-            Err(problem) => {
-                Message::attachment(Attachment::File, &format!("{} could not be read: {problem}", path.display()))
-            }
-        }
-    }
-
-    /// Reads an attachment through the Read tool, so that its limits hold. Nobody is asked here.
-    async fn attach(&self, path: &PathBuf, mailbox: &Mailbox) -> Result<(Vec<Content>, Vec<Effect>), String> {
-        let tool = self.toolbox.get("Read").ok_or("the Read tool is turned off")?;
-        let cancel = CancellationToken::new();
-        let (dirs, host) = (self.dirs(), self.host(mailbox, &cancel));
-        let (live, _) = tokio::sync::mpsc::unbounded_channel();
-        let context = tools::Context {
-            target: None,
-            call: "attachment",
-            dirs: &dirs,
-            sight: &crate::permission::Sight::default(),
-            home: self.settings.user_home.as_deref(),
-            seen: self.conversation.context().seen(),
-            todos: &[],
-            plan: None,
-            settings: &self.settings.tools,
-            store: self.conversation.session.store(),
-            host: &host,
-            live,
-            cancel: &cancel,
-        };
-        let output = tool.run(serde_json::json!({ "file_path": path }), &context).await;
-        let output = tools::limit::apply(output, &self.settings.tools, self.conversation.session.store(), "attachment");
-        if output.outcome == Outcome::Ok { Ok((output.content, output.effects)) } else { Err(text_of(&output.content)) }
-    }
-}
-
-fn text_of(content: &[Content]) -> String {
-    content
-        .iter()
-        .filter_map(|part| if let Content::Text { text } = part { Some(text.as_str()) } else { None })
-        .collect()
 }
 
 fn real(files: &[super::memory::MemoryFile]) -> Vec<PathBuf> {

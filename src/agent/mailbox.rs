@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -51,11 +51,12 @@ impl Prompt {
     }
 }
 
-/// Shared by the op loop and the turn; the lock is never held over an await.
+/// Shared by the op loop, the turn and its calls; the lock is never held over an await.
+#[derive(Clone)]
 pub struct Mailbox {
     events: mpsc::Sender<Event>,
-    state: Mutex<State>,
-    changed: Notify,
+    state: Arc<Mutex<State>>,
+    changed: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -81,7 +82,12 @@ struct State {
 
 impl Mailbox {
     pub fn new(events: mpsc::Sender<Event>) -> Mailbox {
-        Mailbox { events, state: Mutex::default(), changed: Notify::new() }
+        Mailbox { events, state: Arc::default(), changed: Arc::default() }
+    }
+
+    /// A mailbox that nobody opens: events go nowhere, questions are not answered.
+    pub(super) fn unattended() -> Mailbox {
+        Mailbox::new(mpsc::channel(1).0)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

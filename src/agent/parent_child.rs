@@ -16,7 +16,7 @@ use crate::provider::catalog::ModelSpec;
 use crate::session::entry::{Decided, EntryKind};
 use crate::session::{self, Session};
 use crate::thinking::Level;
-use crate::tools::{self, FileChange};
+use crate::tools::FileChange;
 
 /// What every agent of a session has of the others.
 pub(super) struct Family {
@@ -171,9 +171,9 @@ impl Agent {
         &self.family.definitions
     }
 
-    /// Launches these from now on. Only before the first prompt: the model is told of them with the tools.
+    /// Launches these from now on. Requests that were sent keep the tools that they were sent with.
     pub fn set_definitions(&mut self, definitions: Arc<Definitions>) {
-        self.toolbox = Arc::new(self.toolbox.with(Arc::new(tools::Task::new(definitions.clone()))));
+        self.toolbox = Arc::new(self.toolbox.with_agents(definitions.clone()));
         self.tool_specs = self.toolbox.specs();
         self.family.definitions = definitions;
     }

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use crate::message::{Attachment, Kind, Message, Todo, TodoStatus};
 use crate::stdx::hash::sha256_hex;
+use crate::tools;
 
 /// Replies without a TodoWrite after which open todos are recalled.
 const TODO_PATIENCE: usize = 10;
@@ -69,7 +70,9 @@ pub(super) fn todos(messages: &[Arc<Message>], todos: &[Todo]) -> Option<Message
     }
     let mut replies = 0;
     for message in messages.iter().rev() {
-        if message.kind == Kind::Attachment(Attachment::Todos) || message.calls().any(|call| call.name == "TodoWrite") {
+        if message.kind == Kind::Attachment(Attachment::Todos)
+            || message.calls().any(|call| call.name == tools::TODO_WRITE)
+        {
             break;
         }
         replies += usize::from(message.kind == Kind::Reply);

@@ -23,21 +23,12 @@ use crate::protocol::{Answer, AskId, Asker, Event, Item, Question, Task, TurnEnd
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session, Transcripts};
 use crate::thinking::Level;
-use crate::tools::{self, Launch, Report, Toolbox};
+use crate::tools::{self, Launch, Offered, Report, Tool, Toolbox};
 
-/// Tools that only the agent has that the user talks to.
-const NOT_BELOW: [&str; 6] = ["Task", "Agent", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", tools::answer::NAME];
 /// Names that mean a model of each provider's own.
 const ROLES: [&str; 3] = ["haiku", "sonnet", "opus"];
 /// Events of a sub-agent that wait to be looked at.
 const EVENTS: usize = 64;
-
-/// Names of the tools that a sub-agent can have.
-pub fn tools_below(toolbox: &Toolbox) -> Vec<String> {
-    let specs = toolbox.specs();
-    let names = specs.iter().map(|spec| spec.name.as_str()).filter(|name| !NOT_BELOW.contains(name));
-    names.map(str::to_owned).collect()
-}
 
 /// What launching takes, lent for one round of calls.
 pub(super) struct Launcher {
@@ -239,7 +230,7 @@ impl Launcher {
             seats: 1,
             ..self.settings.clone()
         };
-        let offered = |name: &str| !NOT_BELOW.contains(&name) && definition.offers(name);
+        let offered = |tool: &dyn Tool| tool.manners().offered < Offered::Main && definition.offers(&tool.spec().name);
         let mut child = Agent::new(
             session,
             Parts {

@@ -13,13 +13,14 @@ use super::skill_runs::Expansion;
 use super::spending::TurnUsage;
 use super::{Agent, Failure, Reminders, hooking, reminder, thinking};
 use crate::compact::memory::Pause;
-use crate::message::{Kind, Message, StopReason, ToolCall};
+use crate::message::{Kind, Message, StopReason};
 use crate::permission::{Behavior, Rule};
 use crate::protocol::{self, Event, Item, TurnEnd};
 use crate::provider::Request;
 use crate::session;
 use crate::session::entry::{EntryKind, Seq};
 use crate::stdx::process;
+use crate::tools;
 
 /// What the model reads in place of an answer that ran out of room.
 const GO_ON: &str = "Your reply was cut off at the output limit. Continue exactly where it ended; split large writes into smaller calls.";
@@ -115,7 +116,7 @@ impl Turn<'_> {
         self.agent.open_conversation(self.mailbox, self.cancel).await?;
         // A sub-agent without the tool could not call a skill.
         if self.agent.settings.reminders == Reminders::On
-            && self.agent.toolbox.get("Skill").is_some()
+            && self.agent.toolbox.get(tools::SKILL).is_some()
             && let Some(news) = self.agent.runs.news(self.agent.conversation.context())
         {
             self.agent.push(news, self.mailbox).await?;
@@ -142,11 +143,11 @@ impl Turn<'_> {
                 return Ok(end);
             }
             let request = Arc::new(self.agent.request());
-            let reply = match self.sample(request).await? {
+            let mut reply = match self.sample(request).await? {
                 Sampled::Reply(reply) => reply,
                 Sampled::Interrupted(reply) => {
-                    if let Some(reply) = reply {
-                        let calls: Vec<ToolCall> = reply.calls().cloned().collect();
+                    if let Some(mut reply) = reply {
+                        let calls = self.agent.prepare(&mut reply);
                         let usage = reply.usage.unwrap_or_default();
                         self.agent.push(reply, self.mailbox).await?;
                         self.report_usage(usage).await;
@@ -165,7 +166,7 @@ impl Turn<'_> {
             let cut = stop == Some(StopReason::MaxTokens) && !reply.blocks.is_empty();
             // An empty reply is logged for what it cost; the context leaves it out.
             let empty = reply.blocks.is_empty();
-            let calls: Vec<ToolCall> = reply.calls().cloned().collect();
+            let calls = self.agent.prepare(&mut reply);
             self.agent.push(reply, self.mailbox).await?;
             self.report_usage(usage).await;
             if calls.is_empty() {

@@ -34,6 +34,8 @@ pub struct Definition {
     pub description: String,
     pub source: Source,
     pub tools: Tools,
+    /// All of them are tools that change nothing; known once they were looked for.
+    pub reading: bool,
     /// Tools, or rules like `Bash(rm:*)`, that it never gets.
     pub disallowed: Vec<String>,
     /// A role, an id or `provider/id`. None: the model of the session.
@@ -54,15 +56,13 @@ pub struct Definition {
     pub prompt: Arc<str>,
 }
 
-/// Tools that change nothing, whatever their input.
-const READ_ONLY: [&str; 7] = ["Read", "Grep", "Glob", "LS", "WebFetch", "WebSearch", "TodoWrite"];
-
 pub(super) fn builtin() -> Vec<Definition> {
     let of = |name: &str, description: &str, tools: Tools, mode: Option<Mode>, prompt: &str| Definition {
         name: name.into(),
         description: description.into(),
         source: Source::Builtin,
         tools,
+        reading: false,
         disallowed: Vec::new(),
         model: None,
         mode,
@@ -103,8 +103,7 @@ pub(super) fn builtin() -> Vec<Definition> {
 impl Definition {
     /// Whether nothing that it does can change anything: the engine holds it to that.
     pub fn read_only(&self) -> bool {
-        self.mode == Some(Mode::Plan)
-            || matches!(&self.tools, Tools::Only(names) if names.iter().all(|name| READ_ONLY.contains(&name.as_str())))
+        self.mode == Some(Mode::Plan) || self.reading
     }
 
     /// Whether it is offered a tool, as far as the definition goes.
@@ -170,24 +169,6 @@ mod tests {
             (Some(Plan), Bypass, Plan),
         ] {
             assert_eq!(definition(own).mode_below(parent), want, "{own:?} below {parent:?}");
-        }
-    }
-
-    #[test]
-    fn what_changes_nothing_is_known() {
-        let tools = |names: &str| Definition {
-            tools: Tools::Only(names.split(", ").map(str::to_owned).collect()),
-            ..builtin().remove(0)
-        };
-        for (definition, want) in [
-            (tools("Read, Grep"), true),
-            (tools("Read, Bash"), false),
-            (tools("Read, Write"), false),
-            (builtin().remove(0), false),
-            (builtin().remove(1), true),
-            (builtin().remove(2), true),
-        ] {
-            assert_eq!(definition.read_only(), want, "{definition:?}");
         }
     }
 }

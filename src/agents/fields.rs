@@ -76,6 +76,7 @@ pub(super) fn definition(
         description: cut(description, DESCRIPTION).0,
         source,
         tools: fields.tools(),
+        reading: false,
         disallowed: fields.disallowed(),
         model: fields.text("model").filter(|model| model != "inherit"),
         mode: fields.parsed::<Mode>("permission_mode"),

@@ -172,13 +172,7 @@ mod tests {
     use crate::message::{BlobId, Media, Outcome, ToolCall};
 
     fn call(id: &str) -> Block {
-        Block::ToolCall(ToolCall {
-            id: CallId(id.into()),
-            name: "Read".into(),
-            input: serde_json::json!({ "file_path": id }),
-            invalid: None,
-            wire: None,
-        })
+        Block::ToolCall(ToolCall::new(CallId(id.into()), "Read", serde_json::json!({ "file_path": id })))
     }
 
     fn result(id: &str, text: &str) -> ToolResult {

@@ -90,7 +90,7 @@ impl Talk {
         let first = self.session.next_call();
         let calls = (0..results.len() as u64).map(|n| {
             let (id, input) = (CallId::nth(first + n), json!({"file_path": "/a"}));
-            Block::ToolCall(ToolCall { id, name: tool.into(), input, invalid: None, wire: None })
+            Block::ToolCall(ToolCall::new(id, tool, input))
         });
         self.push(Message::reply(calls.collect()));
         let of = |(n, tokens): (usize, &u64)| {

@@ -21,7 +21,7 @@ use crate::session::entry::EntryKind;
 use crate::session::{self, Session, index};
 use crate::stdx::fs::replace_private;
 use crate::tools::answer;
-use crate::tools::{Task, Toolbox};
+use crate::tools::{Offered, Toolbox};
 
 /// Turns of a resumed session that are shown at once.
 pub(super) const TURNS_SHOWN: usize = 10;
@@ -119,12 +119,15 @@ fn play(file: &Path) -> Result<Arc<dyn Provider>, String> {
 /// The sub-agents of a folder, with what is wrong with their files.
 pub(super) fn definitions(paths: &Paths, project: &Path, trust: &Trust) -> Arc<agents::Definitions> {
     let mut definitions = agents::load(agents::Folders { project, home: &paths.home, trust });
-    definitions.check_tools(&agent::tools_below(&Toolbox::builtin()));
+    let toolbox = Toolbox::builtin();
+    let below = toolbox.iter().filter(|tool| tool.manners().offered < Offered::Main);
+    let below = below.map(|tool| (tool.spec().name.as_str(), tool.manners().offered == Offered::Reading));
+    definitions.check_tools(&below.collect::<Vec<_>>());
     Arc::new(definitions)
 }
 
 fn toolbox(setup: &Setup, definitions: &Arc<agents::Definitions>) -> Toolbox {
-    let toolbox = Toolbox::builtin().with(Arc::new(Task::new(definitions.clone())));
+    let toolbox = Toolbox::builtin().with_agents(definitions.clone());
     match &setup.output_schema {
         Some(schema) => toolbox.with(Arc::new(answer::Answer::new(schema.clone()))),
         None => toolbox,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::{Files, Remembered};
 use super::line;
-use super::places::{Places, Twin, in_real_folder};
+use super::places::{Places, Twin};
 use super::rule::{Entry, Rule, RuleSet, Source, Strictness};
 use super::suggest;
 use super::{Access, Behavior, Mode};
@@ -35,7 +35,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    fn new(behavior: Behavior, reason: impl Into<String>) -> Decision {
+    pub fn new(behavior: Behavior, reason: impl Into<String>) -> Decision {
         Decision { behavior, reasons: vec![reason.into()], suggestions: Vec::new(), quiet_git: false, target: None }
     }
 }
@@ -47,23 +47,21 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
     let command = query.mode == Mode::Edits && matches!(query.access, Access::Shell { .. });
     let query = &Query { mode: if command { Mode::Default } else { query.mode }, ..*query };
     let mut decision = match query.access {
-        // What is written without a question is for the tools that write one file: a line may do more than it says.
-        Access::Shell { command, cwd } if query.places.free_writes.is_empty() => {
-            line::decide(query, command, cwd, files)
-        }
-        Access::Shell { command, cwd } => {
-            let mut places = query.places.clone();
-            let read = places.free_writes.drain(..).map(|file| in_real_folder(&file, files));
-            places.free_reads.extend(read);
-            line::decide(&Query { places: &places, ..*query }, command, cwd, files)
-        }
+        Access::Shell { command, cwd } => line::decide(query, command, cwd, files),
         Access::Read { path } => read(query, query.tool, path, files).into(),
         Access::Search { root } => search(query, root, files),
         Access::Write { path } => write(query, query.tool, path, files).into(),
         Access::Fetch { url } => fetch(query, url),
         Access::WebSearch => named(query, None, Unruled::Ask),
         Access::Free => named(query, None, Unruled::Allow),
-        Access::Other { specifier, read_only } => other(query, specifier.as_deref(), *read_only),
+        Access::Skill { name } => named(query, Some(name), Unruled::Allow),
+        Access::Agent { kind, read_only } => match query.mode {
+            Mode::Plan if !read_only => {
+                named(query, Some(kind), Unruled::Deny("plan mode only launches read-only agents, such as Explore"))
+            }
+            _ => named(query, Some(kind), Unruled::Allow),
+        },
+        Access::Foreign { read_only } => foreign(query, *read_only),
     };
     decision.target = query.access.path().map(|path| files.resolve(path));
     if decision.behavior == Behavior::Allow
@@ -249,7 +247,7 @@ fn fetch(query: &Query, url: &str) -> Decision {
 enum Unruled {
     Allow,
     Ask,
-    Deny,
+    Deny(&'static str),
 }
 
 fn named(query: &Query, name: Option<&str>, unruled: Unruled) -> Decision {
@@ -259,10 +257,7 @@ fn named(query: &Query, name: Option<&str>, unruled: Unruled) -> Decision {
         }
     }
     match unruled {
-        Unruled::Deny if matches!(query.tool, "Task" | "Agent") => {
-            return Decision::new(Behavior::Deny, "plan mode only launches read-only agents, such as Explore");
-        }
-        Unruled::Deny => return Decision::new(Behavior::Deny, "it is not a tool of plan mode"),
+        Unruled::Deny(why) => return Decision::new(Behavior::Deny, why),
         Unruled::Allow => return Decision::new(Behavior::Allow, "it changes nothing outside the conversation"),
         Unruled::Ask => {}
     }
@@ -275,30 +270,13 @@ fn named(query: &Query, name: Option<&str>, unruled: Unruled) -> Decision {
     }
 }
 
-/// Tools of ours whose effects are judged call by call, or are questions themselves.
-const HARMLESS: [&str; 9] = [
-    "Skill",
-    "Task",
-    "Agent",
-    "TaskOutput",
-    "TaskStop",
-    "AskUserQuestion",
-    "EnterPlanMode",
-    "ExitPlanMode",
-    "ToolSearch",
-];
-
-fn other(query: &Query, name: Option<&str>, read_only: bool) -> Decision {
-    let ours = HARMLESS.contains(&query.tool) || query.tool == "TodoWrite";
-    let agent = matches!(query.tool, "Task" | "Agent");
-    let unruled = match query.mode {
-        Mode::Plan if !read_only && (agent || !ours) => Unruled::Deny,
-        _ if ours => Unruled::Allow,
-        _ => Unruled::Ask,
-    };
-    let decision = named(query, name, unruled);
-    // An allow rule and a read-only annotation let a foreign tool into plan mode; a question does not.
-    if query.mode == Mode::Plan && !ours && decision.behavior == Behavior::Ask {
+fn foreign(query: &Query, read_only: bool) -> Decision {
+    if query.mode == Mode::Plan && !read_only {
+        return named(query, None, Unruled::Deny("it is not a tool of plan mode"));
+    }
+    let decision = named(query, None, Unruled::Ask);
+    // An allow rule and a read-only annotation let it into plan mode; a question does not.
+    if query.mode == Mode::Plan && decision.behavior == Behavior::Ask {
         return Decision::new(Behavior::Deny, "plan mode only runs this tool with an allow rule");
     }
     decision
@@ -332,7 +310,7 @@ mod tests {
             rules.add(Behavior::Ask, rule.parse().unwrap(), Source::User);
         }
         let fetch = |url: &str| (Access::Fetch { url: url.into() }, "WebFetch");
-        let remote = |tool| (Access::Other { specifier: None, read_only: true }, tool);
+        let remote = |tool| (Access::Foreign { read_only: true }, tool);
         for ((access, tool), want) in [
             ((Access::Write { path: "/p/src/a.rs".into() }, "Write"), 0),
             ((Access::Write { path: "/p/lib/a.rs".into() }, "Write"), 1),

@@ -231,7 +231,7 @@ pub(super) fn walk(
 }
 
 /// Removes `.` and `..` by the text alone, as `cd` does.
-pub(super) fn lexical(path: &Path) -> PathBuf {
+pub fn lexical(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for part in path.components() {
         match part {

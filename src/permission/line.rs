@@ -10,10 +10,12 @@ use std::path::Path;
 use self::git::Git;
 use self::judge::Judge;
 use super::decide::{Decision, Query, Verdict, because};
-use super::files::Files;
+use super::files::{Files, Remembered};
 use super::matching;
 use super::paths::{self, Cwd};
-use super::shell::{self, Word};
+use super::places::in_real_folder;
+use super::rule::RuleSet;
+use super::shell::{self, CommandLine, Word};
 use super::values::Values;
 use super::{Behavior, Mode, suggest, vast};
 
@@ -39,21 +41,42 @@ struct Part {
 const MAX_SUGGESTIONS: usize = 32;
 
 /// Decides about a whole line that is to run in `cwd`.
-pub(super) fn decide(query: &Query, command: &str, cwd: &Path, files: &dyn Files) -> Decision {
-    let parsed = shell::parse(command);
+pub(super) fn decide(query: &Query, command: &CommandLine, cwd: &Path, files: &dyn Files) -> Decision {
+    let parsed = command.parsed();
     // What a here-document holds is not work.
-    let raw = parsed.as_ref().map_or_else(|_| command.to_owned(), |line| blanked(command, line));
+    let raw = parsed.map_or_else(|_| command.to_string(), |line| blanked(command, line));
     if vast::is_vast(&raw) {
         return too_long(query, command);
     }
-    let line = match &parsed {
-        Ok(line) => line,
-        Err(reason) => return unparsable(query, command, reason, cwd, files),
-    };
-    let parts = all_parts(query, command, line, cwd, files);
-    let quiet_git = git::quiet(&parts);
-    let decision = ruled(query, &raw, &parts).unwrap_or_else(|| conclude(query, parts, command));
-    Decision { quiet_git, ..decision }
+    in_line(query, files, |query| match parsed {
+        Ok(line) => {
+            let parts = all_parts(query, command, line, cwd, files);
+            let quiet_git = git::quiet(&parts);
+            let decision = ruled(query, &raw, &parts).unwrap_or_else(|| conclude(query, parts, command));
+            Decision { quiet_git, ..decision }
+        }
+        Err(reason) => unparsable(query, command, reason, cwd, files),
+    })
+}
+
+/// What is written without a question is for the tools that write one file, since a line may do more than it says: it may
+/// only read that.
+fn in_line<T>(query: &Query, files: &dyn Files, judge: impl FnOnce(&Query) -> T) -> T {
+    if query.places.free_writes.is_empty() {
+        return judge(query);
+    }
+    let mut places = query.places.clone();
+    let read = places.free_writes.drain(..).map(|file| in_real_folder(&file, files));
+    places.free_reads.extend(read);
+    judge(&Query { places: &places, ..*query })
+}
+
+/// Whether the whole line provably changes nothing: without any rule, plan mode lets it run.
+pub(super) fn reads(query: &Query, command: &CommandLine, cwd: &Path, files: &dyn Files) -> bool {
+    let Ok(line) = command.parsed() else { return false };
+    let (files, query) = (&Remembered::new(files), Query { mode: Mode::Plan, rules: &RuleSet::default(), ..*query });
+    let judge = |query: &Query| conclude(query, all_parts(query, command, line, cwd, files), command).behavior;
+    !vast::is_vast(&blanked(command, line)) && in_line(&query, files, judge) == Behavior::Allow
 }
 
 /// What a rule about the text of the line says.
@@ -79,14 +102,14 @@ fn all_parts(query: &Query, text: &str, line: &shell::Line, cwd: &Path, files: &
 }
 
 /// Rules that a dialog may offer for the line, as text: one for each command that asks, none when a question would stay.
-pub(super) fn suggestions(query: &Query, command: &str, cwd: &Path, files: &dyn Files) -> Vec<String> {
-    let Ok(line) = shell::parse(command) else { return Vec::new() };
-    let raw = blanked(command, &line);
+pub(super) fn suggestions(query: &Query, command: &CommandLine, cwd: &Path, files: &dyn Files) -> Vec<String> {
+    let Ok(line) = command.parsed() else { return Vec::new() };
+    let raw = blanked(command, line);
     if vast::is_vast(&raw) || query.entries(Behavior::Ask).any(|entry| matching::touches_raw(&entry.rule, &raw)) {
         return Vec::new();
     }
     let mut rules: Vec<String> = Vec::new();
-    for part in all_parts(query, command, &line, cwd, files) {
+    for part in all_parts(query, command, line, cwd, files) {
         if part.verdict.behavior == Behavior::Allow {
             continue;
         }
@@ -250,7 +273,7 @@ mod tests {
     ]);
 
     fn run(mode: Mode, rules: &RuleSet, command: &str) -> Decision {
-        let access = Access::Shell { command: command.to_owned(), cwd: "/p".into() };
+        let access = Access::Shell { command: command.into(), cwd: "/p".into() };
         let places = Places::for_tests();
         let query = Query { tool: "Bash", access: &access, mode, rules, places: &places };
         decide(&query, &FILES)
@@ -364,14 +387,14 @@ mod tests {
             (5_000, "/p/.env", "ls -R", Behavior::Allow),
             (1_000, "/p/.env", "grep -r x . --include '*.rs'", Behavior::Allow),
         ] {
-            let access = Access::Shell { command: line.to_owned(), cwd: "/p".into() };
+            let access = Access::Shell { command: line.into(), cwd: "/p".into() };
             let places = Places::for_tests();
             let query = Query { tool: "Bash", access: &access, mode: Mode::Plan, rules: &rules, places: &places };
             let decision = decide(&query, &Vast(folders, secret));
             assert_eq!(decision.behavior, want, "{folders} {secret} {line}: {decision:?}");
         }
         // A line that has looked at all it may look at is not told that there is nothing.
-        let access = Access::Shell { command: "grep -r x d1 d2 .; ".repeat(20), cwd: "/p".into() };
+        let access = Access::Shell { command: "grep -r x d1 d2 .; ".repeat(20).into(), cwd: "/p".into() };
         let places = Places::for_tests();
         let query = Query { tool: "Bash", access: &access, mode: Mode::Plan, rules: &rules, places: &places };
         assert_eq!(decide(&query, &Vast(1_000, "/none")).behavior, Behavior::Ask);

@@ -1,5 +1,6 @@
 //! A shell line as a small tree of our own: only what can be judged, everything else is an error that asks.
 
+mod command;
 mod compound;
 pub(super) mod guard;
 pub(super) mod loose;
@@ -7,6 +8,7 @@ pub(super) mod parse;
 mod second;
 pub(super) mod word;
 
+pub use command::CommandLine;
 pub(super) use parse::{Line, parse};
 pub(super) use word::{Expansion, MANY, ONE, Piece, Word};
 

@@ -24,8 +24,8 @@ pub(super) fn rules(query: &Query, files: &dyn Files) -> Vec<Rule> {
             None => Vec::new(),
         },
         Access::WebSearch => vec!["WebSearch".to_owned()],
-        Access::Other { specifier: None, .. } => vec![query.tool.to_owned()],
-        Access::Other { specifier: Some(name), .. } => vec![format!("{}({name})", query.tool)],
+        Access::Foreign { .. } => vec![query.tool.to_owned()],
+        Access::Agent { kind: name, .. } | Access::Skill { name } => vec![format!("{}({name})", query.tool)],
         Access::Free | Access::Read { .. } | Access::Search { .. } | Access::Write { .. } => Vec::new(),
     };
     texts.iter().filter_map(|text| Rule::parse(text).ok()).collect()
@@ -42,8 +42,8 @@ fn stays(query: &Query, files: &dyn Files) -> bool {
             let url = url::Url::parse(url).ok();
             entry.rule.covers_host(url.as_ref().and_then(url::Url::host_str).map(|host| host.trim_end_matches('.')))
         }
-        Access::Other { specifier, .. } => entry.rule.covers_name(tool, specifier.as_deref()),
-        Access::WebSearch => entry.rule.covers_name(tool, None),
+        Access::Agent { kind: name, .. } | Access::Skill { name } => entry.rule.covers_name(tool, Some(name)),
+        Access::WebSearch | Access::Foreign { .. } => entry.rule.covers_name(tool, None),
         // Each of its commands is looked at.
         Access::Shell { .. } | Access::Free => false,
     };

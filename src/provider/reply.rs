@@ -136,7 +136,11 @@ fn blocks(parts: Vec<Part>, first_call: u64) -> Vec<Block> {
                     Some(input) => (Value::Object(input), None),
                     None => (Value::Object(Map::new()), Some(text)),
                 };
-                blocks.push(Block::ToolCall(ToolCall { id: CallId::nth(next), name, input, invalid, wire }));
+                blocks.push(Block::ToolCall(ToolCall {
+                    invalid,
+                    wire,
+                    ..ToolCall::new(CallId::nth(next), name, input)
+                }));
                 next += 1;
             }
         }
@@ -192,13 +196,7 @@ mod tests {
     }
 
     fn tool(n: u64, name: &str, input: Value, invalid: Option<&str>) -> Block {
-        Block::ToolCall(ToolCall {
-            id: CallId::nth(n),
-            name: name.into(),
-            input,
-            invalid: invalid.map(String::from),
-            wire: None,
-        })
+        Block::ToolCall(ToolCall { invalid: invalid.map(String::from), ..ToolCall::new(CallId::nth(n), name, input) })
     }
 
     #[test]

@@ -512,15 +512,7 @@ mod tests {
     }
 
     fn calls(ids: &[u64]) -> EntryKind {
-        let call = |id: &u64| {
-            Block::ToolCall(ToolCall {
-                id: CallId::nth(*id),
-                name: "T".into(),
-                input: json!({}),
-                invalid: None,
-                wire: None,
-            })
-        };
+        let call = |id: &u64| Block::ToolCall(ToolCall::new(CallId::nth(*id), "T", json!({})));
         message(Message::reply(ids.iter().map(call).collect()))
     }
 

@@ -20,13 +20,7 @@ fn message(message: Message) -> EntryKind {
 }
 
 fn call(n: u64) -> Block {
-    Block::ToolCall(ToolCall {
-        id: CallId::nth(n),
-        name: "Read".into(),
-        input: json!({"file_path": "/a"}),
-        invalid: None,
-        wire: None,
-    })
+    Block::ToolCall(ToolCall::new(CallId::nth(n), "Read", json!({"file_path": "/a"})))
 }
 
 fn result(n: u64) -> ToolResult {

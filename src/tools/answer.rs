@@ -1,10 +1,10 @@
 //! An answer of a given shape: the model ends its work by calling this with an object that fits a schema.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Context, Dirs, Output, Running, Tool, input};
+use super::{Call, Dirs, Manners, Output, Tool, input};
 use crate::permission::Access;
 use crate::provider::ToolSpec;
 use crate::stdx::schema::Schema;
@@ -14,48 +14,37 @@ pub const NAME: &str = "StructuredOutput";
 
 /// Checks the final answer against the schema that the caller gave.
 pub struct Answer {
-    schema: Schema,
+    spec: ToolSpec,
+    schema: Arc<Schema>,
 }
 
 impl Answer {
     pub fn new(schema: Schema) -> Answer {
-        Answer { schema }
+        let description =
+            "Submits the final answer in the requested format. Call it exactly once, when the work is done.";
+        let spec = ToolSpec { name: NAME.into(), description: description.into(), schema: schema.json().clone() };
+        Answer { spec, schema: Arc::new(schema) }
     }
 }
 
 impl Tool for Answer {
-    fn spec(&self) -> ToolSpec {
-        let description =
-            "Submits the final answer in the requested format. Call it exactly once, when the work is done.";
-        ToolSpec { name: NAME.into(), description: description.into(), schema: self.schema.json().clone() }
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
     }
 
-    fn access(&self, _input: &Value, _dirs: &Dirs, _home: Option<&Path>) -> Result<Access, String> {
-        Ok(Access::Free)
+    fn manners(&self) -> Manners {
+        Manners { reads: true, ..Manners::ASKS }
     }
 
-    fn read_only(&self, _input: &Value) -> bool {
-        true
-    }
-
-    fn title(&self, _input: &Value) -> String {
-        "final answer".into()
-    }
-
-    fn clearable(&self) -> bool {
-        false
-    }
-
-    fn run<'a>(&'a self, answer: Value, _context: &'a Context<'a>) -> Running<'a> {
-        let problems: Vec<String> = self.schema.faults(&answer).iter().take(5).map(input::sentence).collect();
-        let output = if problems.is_empty() {
-            Output::ok("The answer was accepted. Say nothing more.")
-        } else {
-            Output::error(format!(
-                "The answer does not fit the schema; fix this and call again:\n{}",
-                problems.join("\n")
-            ))
-        };
-        Box::pin(std::future::ready(output))
+    fn call(&self, input: &Value, _dirs: &Dirs) -> Result<Call, String> {
+        let (schema, answer) = (self.schema.clone(), input.clone());
+        Ok(Call::new(Access::Free, "final answer", move |_| async move {
+            let problems: Vec<String> = schema.faults(&answer).iter().take(5).map(input::sentence).collect();
+            if problems.is_empty() {
+                return Output::ok("The answer was accepted. Say nothing more.");
+            }
+            let problems = problems.join("\n");
+            Output::error(format!("The answer does not fit the schema; fix this and call again:\n{problems}"))
+        }))
     }
 }

@@ -1,17 +1,14 @@
 //! AskUserQuestion: one to four questions with options, answered by the user.
 
-use std::path::Path;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::message::{Display, Outcome};
 use crate::permission::Access;
 use crate::protocol::{Answer, ChoiceOption, Choices, Question};
-use crate::provider::ToolSpec;
 
-use super::{Context, Dirs, Output, Running, Tool, file, input};
+use super::call::Typed;
+use super::{Call, Context, Dirs, Manners, Output, file};
 
 pub(super) struct AskUserQuestion;
 
@@ -23,7 +20,7 @@ const OPTIONS: std::ops::RangeInclusive<usize> = 2..=4;
 const HEADER: usize = 16;
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+pub(super) struct Input {
     /// 1 to 4
     questions: Vec<Asked>,
 }
@@ -40,45 +37,22 @@ struct Asked {
     multi_select: bool,
 }
 
-impl Tool for AskUserQuestion {
-    fn spec(&self) -> ToolSpec {
-        let description = include_str!("../../assets/tools/ask_user_question.md").trim().into();
-        ToolSpec { name: "AskUserQuestion".into(), description, schema: input::schema::<Input>() }
-    }
+impl Typed for AskUserQuestion {
+    type Input = Input;
 
-    fn access(&self, input: &Value, _dirs: &Dirs, _home: Option<&Path>) -> Result<Access, String> {
-        choices(input).map(|_| Access::Free)
-    }
+    const NAME: &'static str = "AskUserQuestion";
+    const ABOUT: &'static str = include_str!("../../assets/tools/ask_user_question.md");
+    const MANNERS: Manners = Manners::ASKS;
 
-    // Two dialogs at once would get in each other's way.
-    fn read_only(&self, _input: &Value) -> bool {
-        false
-    }
-
-    fn title(&self, input: &Value) -> String {
-        let questions = input.get("questions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let headers: Vec<String> =
-            questions.iter().map(|question| file::one_line(file::text_of(question, "header"))).collect();
-        headers.join(", ")
-    }
-
-    fn clearable(&self) -> bool {
-        false
-    }
-
-    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
-        Box::pin(async move {
-            match choices(&input) {
-                Ok(questions) => ask(questions, context).await,
-                Err(problem) => Output::error(problem),
-            }
-        })
+    fn call(&self, input: Input, _dirs: &Dirs) -> Result<Call, String> {
+        let questions = choices(input)?;
+        let headers: Vec<String> = questions.iter().map(|question| file::one_line(&question.header)).collect();
+        Ok(Call::new(Access::Free, headers.join(", "), |context| async move { ask(questions, &context).await }))
     }
 }
 
 /// Checks what is to be asked.
-fn choices(input: &Value) -> Result<Vec<Choices>, String> {
-    let Input { questions } = input::parse(input)?;
+fn choices(Input { questions }: Input) -> Result<Vec<Choices>, String> {
     if questions.is_empty() || questions.len() > QUESTIONS {
         return Err(format!("Parameter `questions` must have 1 to {QUESTIONS} items, but has {}.", questions.len()));
     }
@@ -114,7 +88,7 @@ fn choices(input: &Value) -> Result<Vec<Choices>, String> {
     questions.into_iter().enumerate().map(check).collect()
 }
 
-async fn ask(questions: Vec<Choices>, context: &Context<'_>) -> Output {
+async fn ask(questions: Vec<Choices>, context: &Context) -> Output {
     match context.host.ask(Question::Choices { questions: questions.clone() }).await {
         Some(Answer::Chosen { answers }) => {
             let none = Vec::new();
@@ -141,7 +115,7 @@ async fn ask(questions: Vec<Choices>, context: &Context<'_>) -> Output {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::tools::fixture::Fixture;
@@ -175,6 +149,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_checked() {
+        let fixture = Fixture::new();
         let with = |key: &str, value: Value| {
             let mut question = question(false);
             question[key] = value;
@@ -207,8 +182,9 @@ mod tests {
                 "Parameter `questions[0].multiSelect` must be a boolean, but is the string \"yes\".",
             ),
         ] {
-            assert_eq!(choices(&input).unwrap_err(), want);
+            assert_eq!(fixture.call(&AskUserQuestion, input).unwrap_err(), want);
         }
-        assert!(choices(&with("multiSelect", json!("true"))).unwrap()[0].multi);
+        let call = fixture.call(&AskUserQuestion, with("multiSelect", json!("true"))).unwrap();
+        assert_eq!(call.title(), "Store");
     }
 }

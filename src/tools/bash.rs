@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use tokio::net::unix::pipe;
 use tokio::process::Command;
 use tokio::sync::mpsc;
@@ -16,12 +15,12 @@ use tokio::time::Instant;
 
 use crate::message::{Display, Effect, Outcome};
 use crate::permission::Access;
-use crate::provider::ToolSpec;
 use crate::stdx::ansi::Cleaner;
 use crate::stdx::process::{Running as Process, Streams, command_without};
 
+use super::call::Typed;
 use super::limit::Spool;
-use super::{Context, Dirs, Output, Running, Settings, Tool, file, input};
+use super::{Call, Context, Dirs, Manners, Output, Settings, file};
 
 /// Shortest time between two pieces of live output.
 const TICK: Duration = Duration::from_millis(50);
@@ -50,7 +49,7 @@ const PRELUDE: &str = concat!(
 pub(super) struct Bash;
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+pub(super) struct Input {
     command: String,
     /// Milliseconds
     timeout: Option<u64>,
@@ -59,14 +58,15 @@ struct Input {
     description: Option<String>,
 }
 
-impl Tool for Bash {
-    fn spec(&self) -> ToolSpec {
-        let description = include_str!("../../assets/tools/bash.md").trim().into();
-        ToolSpec { name: "Bash".into(), description, schema: input::schema::<Input>() }
-    }
+impl Typed for Bash {
+    type Input = Input;
 
-    fn access(&self, input: &Value, dirs: &Dirs, _home: Option<&Path>) -> Result<Access, String> {
-        let Input { command, .. } = input::parse(input)?;
+    const NAME: &'static str = "Bash";
+    const ABOUT: &'static str = include_str!("../../assets/tools/bash.md");
+    const MANNERS: Manners = Manners { matched: "command", ..Manners::CHANGES };
+
+    fn call(&self, input: Input, dirs: &Dirs) -> Result<Call, String> {
+        let command = &input.command;
         if command.trim().is_empty() {
             return Err("The command is empty.".into());
         }
@@ -79,27 +79,8 @@ impl Tool for Bash {
                 command.len()
             ));
         }
-        Ok(Access::Shell { command, cwd: dirs.cwd.clone() })
-    }
-
-    fn read_only(&self, _input: &Value) -> bool {
-        false
-    }
-
-    fn title(&self, input: &Value) -> String {
-        file::one_line(file::text_of(input, "command"))
-    }
-
-    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
-        Box::pin(async move {
-            if let Err(error) = self.access(&input, context.dirs, context.home) {
-                return Output::error(error);
-            }
-            match input::parse::<Input>(&input) {
-                Ok(input) => run(&input, context).await,
-                Err(error) => Output::error(error),
-            }
-        })
+        let access = Access::Shell { command: command.as_str().into(), cwd: dirs.cwd.clone() };
+        Ok(Call::new(access, file::one_line(command), move |context| async move { run(&input, &context).await }))
     }
 }
 
@@ -110,8 +91,8 @@ enum End {
     Interrupted,
 }
 
-async fn run(input: &Input, context: &Context<'_>) -> Output {
-    let settings = context.settings;
+async fn run(input: &Input, context: &Context) -> Output {
+    let settings = &*context.settings;
     let timeout = input.timeout.filter(|timeout| *timeout > 0).unwrap_or(settings.bash_timeout_ms);
     let timeout = Duration::from_millis(timeout.min(settings.bash_max_timeout_ms));
     let (start_in, mut notes) = match context.dirs.cwd.is_dir() {
@@ -130,7 +111,7 @@ async fn run(input: &Input, context: &Context<'_>) -> Output {
         Ok(parts) => parts,
         Err(error) => return Output::error(format!("Cannot start bash in {}: {error}.", start_in.display())),
     };
-    let mut sink = Sink::new(Spool::new(context.store, context.call), &context.live);
+    let mut sink = Sink::new(Spool::new(&context.store, &context.call), &context.live);
     let mut last_place = LastRecord::default();
     let mut buffer = vec![0; 64 * 1024];
     let end = {
@@ -164,7 +145,7 @@ async fn run(input: &Input, context: &Context<'_>) -> Output {
     }
     let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (mut text, silent) = sink.finish(settings);
-    let effect = last_place.value().and_then(|place| moved(place, context.dirs, &mut notes));
+    let effect = last_place.value().and_then(|place| moved(place, &context.dirs, &mut notes));
 
     let (outcome, code) = match &end {
         End::Exited(Ok(status)) => match (status.code(), signal_of(*status)) {
@@ -531,7 +512,7 @@ mod tests {
         let fixture = Fixture::new();
         let long = "x".repeat(COMMAND + 1);
         for (command, want) in [("  ", "is empty"), ("a\0b", "NUL"), (long.as_str(), "Write a script file")] {
-            let got = Bash.access(&json!({"command": command}), &fixture.dirs, None).unwrap_err();
+            let got = fixture.call(&Bash, json!({"command": command})).unwrap_err();
             assert!(got.contains(want), "{got}");
         }
     }

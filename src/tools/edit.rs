@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::Manners;
 use super::change::{ChangesFile, Known};
 use super::file::{self, Change};
 
@@ -26,14 +27,13 @@ impl ChangesFile for Edit {
 
     const NAME: &'static str = "Edit";
     const ABOUT: &'static str = include_str!("../../assets/tools/edit.md");
-    const PATH: &'static str = "file_path";
-    const CLEARABLE: bool = true;
+    const MANNERS: Manners = Manners { matched: "file_path", aliases: &["MultiEdit"], ..Manners::CHANGES };
 
     fn path(input: &Input) -> &str {
         &input.file_path
     }
 
-    fn work_out(input: Input, path: PathBuf, known: Known<'_>) -> Result<Change, String> {
+    fn work_out(input: &Input, path: PathBuf, known: Known<'_>) -> Result<Change, String> {
         let shown = path.display();
         if input.old_string == input.new_string {
             return Err("old_string and new_string are the same; nothing would change.".into());

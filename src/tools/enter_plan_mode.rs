@@ -1,57 +1,39 @@
 //! EnterPlanMode: asks the user whether to plan first.
 
-use std::path::Path;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::message::Outcome;
 use crate::permission::Access;
 use crate::protocol::{Answer, Question};
-use crate::provider::ToolSpec;
 
-use super::{After, Context, Dirs, Output, Running, Tool, file, input};
+use super::call::Typed;
+use super::{After, Call, Context, Dirs, Manners, Output, file};
 
 pub(super) struct EnterPlanMode;
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+pub(super) struct Input {
     /// Why, in one sentence for the user
     reason: Option<String>,
 }
 
-impl Tool for EnterPlanMode {
-    fn spec(&self) -> ToolSpec {
-        let description = include_str!("../../assets/tools/enter_plan_mode.md").trim().into();
-        ToolSpec { name: "EnterPlanMode".into(), description, schema: input::schema::<Input>() }
-    }
+impl Typed for EnterPlanMode {
+    type Input = Input;
 
-    fn access(&self, input: &Value, _dirs: &Dirs, _home: Option<&Path>) -> Result<Access, String> {
-        input::parse::<Input>(input).map(|_| Access::Free)
-    }
+    const NAME: &'static str = "EnterPlanMode";
+    const ABOUT: &'static str = include_str!("../../assets/tools/enter_plan_mode.md");
+    const MANNERS: Manners = Manners::ASKS;
 
-    // What follows in the same reply is judged in the mode that comes of it.
-    fn read_only(&self, _input: &Value) -> bool {
-        false
-    }
-
-    fn title(&self, input: &Value) -> String {
-        file::one_line(file::text_of(input, "reason"))
-    }
-
-    fn clearable(&self) -> bool {
-        false
-    }
-
-    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
-        Box::pin(async move { enter(&input, context).await.unwrap_or_else(Output::error) })
+    fn call(&self, input: Input, _dirs: &Dirs) -> Result<Call, String> {
+        let title = file::one_line(input.reason.as_deref().unwrap_or_default());
+        let work = |context| async move { enter(input, &context).await.unwrap_or_else(Output::error) };
+        Ok(Call::new(Access::Free, title, work))
     }
 }
 
-async fn enter(input: &Value, context: &Context<'_>) -> Result<Output, String> {
-    let Input { reason } = input::parse(input)?;
-    if let Some(file) = context.plan {
+async fn enter(Input { reason }: Input, context: &Context) -> Result<Output, String> {
+    if let Some(file) = &context.plan {
         return Err(format!("Plan mode is already on. The plan file is {}.", file.display()));
     }
     let reason = reason.map(|reason| reason.trim().to_owned()).filter(|reason| !reason.is_empty());

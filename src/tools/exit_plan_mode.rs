@@ -4,14 +4,13 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::message::{Display, Outcome};
 use crate::permission::Access;
 use crate::protocol::{Answer, Approval, Question, TurnEnd};
-use crate::provider::ToolSpec;
 
-use super::{After, Context, Dirs, Output, Running, Tool, input};
+use super::call::Typed;
+use super::{After, Call, Context, Dirs, Manners, Output};
 
 pub(super) struct ExitPlanMode;
 
@@ -19,48 +18,27 @@ pub(super) struct ExitPlanMode;
 const MOST: u64 = 256 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {}
+pub(super) struct Input {}
 
-impl Tool for ExitPlanMode {
-    fn spec(&self) -> ToolSpec {
-        let description = include_str!("../../assets/tools/exit_plan_mode.md").trim().into();
-        ToolSpec { name: "ExitPlanMode".into(), description, schema: input::schema::<Input>() }
-    }
+impl Typed for ExitPlanMode {
+    type Input = Input;
 
-    fn access(&self, input: &Value, _dirs: &Dirs, _home: Option<&Path>) -> Result<Access, String> {
-        input::parse::<Input>(input).map(|_| Access::Free)
-    }
+    const NAME: &'static str = "ExitPlanMode";
+    const ABOUT: &'static str = include_str!("../../assets/tools/exit_plan_mode.md");
+    const MANNERS: Manners = Manners::ASKS;
 
-    // What follows in the same reply is judged in the mode that comes of it.
-    fn read_only(&self, _input: &Value) -> bool {
-        false
-    }
-
-    fn title(&self, _input: &Value) -> String {
-        String::new()
-    }
-
-    fn clearable(&self) -> bool {
-        false
-    }
-
-    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
-        Box::pin(async move {
-            let checked = input::parse::<Input>(&input);
-            match checked {
-                Ok(Input {}) => review(context).await.unwrap_or_else(Output::error),
-                Err(problem) => Output::error(problem),
-            }
-        })
+    fn call(&self, Input {}: Input, _dirs: &Dirs) -> Result<Call, String> {
+        let work = |context| async move { review(&context).await.unwrap_or_else(Output::error) };
+        Ok(Call::new(Access::Free, "", work))
     }
 }
 
-async fn review(context: &Context<'_>) -> Result<Output, String> {
-    let Some(path) = context.plan else {
+async fn review(context: &Context) -> Result<Output, String> {
+    let Some(path) = &context.plan else {
         return Err("Plan mode is off, so there is nothing to approve. Continue with the task.".into());
     };
     let plan = read(path)?;
-    let how = match context.host.ask(Question::Plan { plan, path: path.to_path_buf() }).await {
+    let how = match context.host.ask(Question::Plan { plan, path: path.clone() }).await {
         Some(Answer::Approve { how }) => how,
         Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => {
             let told = format!(

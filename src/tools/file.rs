@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use crate::message::{BlobId, Display, Effect, FileDiff};
-use crate::permission::Access;
+use crate::permission::Permit;
 use crate::session::store::Store;
 use crate::stdx::ansi::visible;
 use crate::stdx::hash::sha256_hex;
@@ -13,7 +13,7 @@ use crate::stdx::links;
 use crate::stdx::regular;
 use crate::stdx::replace::{self, Expected, Replacement};
 
-use super::{Context, Dirs, FileChange, Output, diff};
+use super::{Context, FileChange, Output, diff};
 
 /// Largest file that can be edited, and whose content is remembered as seen.
 pub(super) const EDITABLE: u64 = 64 * 1024 * 1024;
@@ -137,7 +137,7 @@ pub(super) fn snapshot(path: &Path) -> Result<Option<Snapshot>, String> {
 ///
 /// # Errors
 /// A sentence that tells it to read the file, again if it changed.
-pub(super) fn check_seen(path: &Path, snapshot: &Snapshot, context: &Context<'_>) -> Result<(), String> {
+pub(super) fn check_seen(path: &Path, snapshot: &Snapshot, context: &Context) -> Result<(), String> {
     match context.seen.get(path) {
         Some(hash) if *hash == snapshot.hash => Ok(()),
         Some(_) => Err(changed(path)),
@@ -165,8 +165,8 @@ impl Change {
 
     /// Makes the change, after checking that the file is still the one that the model has seen. Once begun it is finished,
     /// also when the future is dropped.
-    pub(super) async fn make(self, context: &Context<'_>) -> Output {
-        let Some(target) = context.target.map(Path::to_owned) else {
+    pub(super) async fn make(self, context: &Context) -> Output {
+        let Some(target) = context.permit.target().map(Path::to_owned) else {
             return Output::error("Not done: no permission was given for this file.");
         };
         if let Some(before) = &self.before
@@ -266,14 +266,8 @@ pub(super) fn check_target(path: &Path, target: Option<&Path>) -> Result<(), Str
 }
 
 /// The same for a place that is only looked at. Without a target nothing was asked, or decided.
-pub(super) fn check_place(path: &Path, context: &Context<'_>) -> Result<(), String> {
-    context.target.map_or(Ok(()), |target| check_target(path, Some(target)))
-}
-
-/// Declares a write of the path that a parameter names.
-pub(super) fn write_access(path: &str, dirs: &Dirs, home: Option<&Path>) -> Result<Access, String> {
-    named(path)?;
-    Ok(Access::Write { path: dirs.absolute(path, home) })
+pub(super) fn check_place(path: &Path, permit: &Permit) -> Result<(), String> {
+    permit.target().map_or(Ok(()), |target| check_target(path, Some(target)))
 }
 
 /// Refuses paths that no file can have.
@@ -300,11 +294,6 @@ pub(super) fn one_line(text: &str) -> String {
         line.push('…');
     }
     line
-}
-
-/// A string parameter of an input that may be of any shape, for titles.
-pub(super) fn text_of<'a>(input: &'a serde_json::Value, name: &str) -> &'a str {
-    input.get(name).and_then(serde_json::Value::as_str).unwrap_or_default()
 }
 
 /// A path as short as it can be said: relative to the working directory where it lies below it.

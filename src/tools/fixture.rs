@@ -1,15 +1,18 @@
 //! A folder and a context in which the tests run tools.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{AskFuture, Content, Context, Dirs, Effect, Host, Keep, Outcome, Output, SearchFuture, Settings, Tool};
-use crate::permission::Sight;
+use super::call::Typed;
+use super::{
+    AskFuture, Call, Content, Context, Dirs, Effect, Host, Keep, Outcome, Output, SearchFuture, Settings, input,
+};
+use crate::permission::{Access, Consent, Disk, Mode, Permit, Places, Query, RuleSet, decide};
 use crate::protocol::{Answer, Question};
 use crate::session::store::Store;
 
@@ -30,12 +33,12 @@ pub(super) fn settings() -> Settings {
 }
 
 /// Answers as it was told to, and keeps what it was asked.
-struct Person<'a> {
+struct Person {
     answer: Option<Answer>,
-    asked: &'a Mutex<Option<Question>>,
+    asked: Arc<Mutex<Option<Question>>>,
 }
 
-impl Host for Person<'_> {
+impl Host for Person {
     fn ask(&self, question: Question) -> AskFuture<'_> {
         *self.asked.lock().unwrap() = Some(question);
         Box::pin(async { self.answer.clone() })
@@ -51,7 +54,8 @@ pub(super) struct Fixture {
     _dir: tempfile::TempDir,
     pub root: PathBuf,
     pub dirs: Dirs,
-    pub sight: Sight,
+    pub rules: RuleSet,
+    pub mode: Mode,
     pub store: Store,
     pub settings: Settings,
     pub seen: HashMap<PathBuf, String>,
@@ -60,7 +64,7 @@ pub(super) struct Fixture {
     pub plan: Option<PathBuf>,
     /// What questions are answered with.
     pub answer: Option<Answer>,
-    asked: Mutex<Option<Question>>,
+    asked: Arc<Mutex<Option<Question>>>,
     /// What the last call sent while it ran.
     pub live: String,
     calls: u64,
@@ -72,21 +76,23 @@ impl Fixture {
         let top = dir.path().canonicalize().unwrap();
         let root = top.join("project");
         std::fs::create_dir(&root).unwrap();
-        let dirs = Dirs { project: root.clone(), added: Vec::new(), cwd: root.clone() };
+        let home = Some(PathBuf::from("/nonexistent"));
+        let dirs = Dirs { project: root.clone(), added: Vec::new(), cwd: root.clone(), home };
         let store = Store::new(top.join("session"));
-        let (seen, cancel, sight) = (HashMap::new(), CancellationToken::new(), Sight::default());
+        let (seen, cancel) = (HashMap::new(), CancellationToken::new());
         Fixture {
             _dir: dir,
             root,
             dirs,
-            sight,
+            rules: RuleSet::default(),
+            mode: Mode::Bypass,
             store,
             settings: settings(),
             seen,
             cancel,
             plan: None,
             answer: None,
-            asked: Mutex::default(),
+            asked: Arc::default(),
             live: String::new(),
             calls: 0,
         }
@@ -108,30 +114,51 @@ impl Fixture {
         std::fs::read_to_string(self.root.join(name)).unwrap()
     }
 
+    /// Reads a call.
+    pub(super) fn call<T: Typed>(&self, tool: &T, input: Value) -> Result<Call, String> {
+        tool.call(input::parse(&input, &input::check(&input::schema::<T::Input>())?)?, &self.dirs)
+    }
+
     /// Runs a call and folds its effects, as a session does.
-    pub(super) async fn run(&mut self, tool: &dyn Tool, input: Value) -> Output {
+    pub(super) async fn run<T: Typed>(&mut self, tool: &T, input: Value) -> Output {
+        let call = self.call(tool, input);
+        self.run_call(T::NAME, call).await
+    }
+
+    pub(super) async fn run_call(&mut self, tool: &str, call: Result<Call, String>) -> Output {
+        match call {
+            Ok(call) => {
+                let permit = self.permit(tool, call.access());
+                self.run_with(call, permit).await
+            }
+            Err(problem) => Output::error(problem),
+        }
+    }
+
+    /// What a yes to a call lets it do.
+    pub(super) fn permit(&self, tool: &str, access: &Access) -> Permit {
+        let places = Places { project: self.root.clone(), cwd: self.dirs.cwd.clone(), ..Places::default() };
+        let query = Query { tool, access, mode: self.mode, rules: &self.rules, places: &places };
+        Permit::of(&query, &decide(&query, &Disk), Consent::Given, &Disk).unwrap()
+    }
+
+    pub(super) async fn run_with(&mut self, call: Call, permit: Permit) -> Output {
         let (live, mut sent) = mpsc::unbounded_channel();
         self.calls += 1;
-        let call = format!("call_{}", self.calls);
-        let access = tool.access(&input, &self.dirs, Some(Path::new("/nonexistent")));
-        let target = access.ok().and_then(|access| access.target());
+        let host = Person { answer: self.answer.clone(), asked: self.asked.clone() };
         let context = Context {
-            target: target.as_deref(),
-            call: &call,
-            dirs: &self.dirs,
-            sight: &self.sight,
-            home: Some(Path::new("/nonexistent")),
-            seen: &self.seen,
-            todos: &[],
-            settings: &self.settings,
-            store: &self.store,
-            host: &Person { answer: self.answer.clone(), asked: &self.asked },
-            plan: self.plan.as_deref(),
+            call: format!("call_{}", self.calls),
+            permit,
+            dirs: Arc::new(self.dirs.clone()),
+            seen: Arc::new(self.seen.clone()),
+            plan: self.plan.clone(),
+            settings: Arc::new(self.settings.clone()),
+            store: self.store.clone(),
+            host: Arc::new(host),
             live,
-            cancel: &self.cancel,
+            cancel: self.cancel.clone(),
         };
-        let output = tool.run(input, &context).await;
-        drop(context);
+        let output = call.run(context).await;
         self.live.clear();
         while let Ok(text) = sent.try_recv() {
             self.live.push_str(&text);
@@ -147,7 +174,7 @@ impl Fixture {
     }
 
     /// Runs a call that must succeed; its text, with the project's folder as `ROOT`.
-    pub(super) async fn ok(&mut self, tool: &dyn Tool, input: Value) -> String {
+    pub(super) async fn ok(&mut self, tool: &impl Typed, input: Value) -> String {
         let output = self.run(tool, input).await;
         let text = self.text(&output);
         assert_eq!(output.outcome, Outcome::Ok, "{text}");
@@ -155,7 +182,7 @@ impl Fixture {
     }
 
     /// Runs a call that must fail; its text.
-    pub(super) async fn error(&mut self, tool: &dyn Tool, input: Value) -> String {
+    pub(super) async fn error(&mut self, tool: &impl Typed, input: Value) -> String {
         let output = self.run(tool, input).await;
         let text = self.text(&output);
         assert_eq!(output.outcome, Outcome::Error, "{text}");

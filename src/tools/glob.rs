@@ -6,14 +6,13 @@ use std::sync::mpsc;
 use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::message::Display;
 use crate::permission::{Access, Sight};
-use crate::provider::ToolSpec;
 
+use super::call::Typed;
 use super::search::{self, Stop};
-use super::{Context, Dirs, Output, Running, Tool, file, input};
+use super::{Call, Dirs, Manners, Output, file};
 
 /// Most files that are named.
 const FILES: usize = 100;
@@ -21,7 +20,7 @@ const FILES: usize = 100;
 pub(super) struct Glob;
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+pub(super) struct Input {
     pattern: String,
     /// Folder to search; default: the working directory
     path: Option<String>,
@@ -29,56 +28,40 @@ struct Input {
 
 impl Input {
     /// The folder to start from, and the pattern below it: the fixed folders that a pattern begins with count as folder.
-    fn place(&self, dirs: &Dirs, home: Option<&Path>) -> (PathBuf, String) {
-        let root = dirs.absolute(self.path.as_deref().unwrap_or("."), home);
+    fn place(&self, dirs: &Dirs) -> (PathBuf, String) {
+        let root = dirs.absolute(self.path.as_deref().unwrap_or("."));
         let fixed =
             self.pattern.find(['*', '?', '[', '{', '\\']).map_or(self.pattern.as_str(), |at| &self.pattern[..at]);
         let outside = fixed.starts_with('/') || fixed.starts_with("~/") || fixed.split('/').any(|part| part == "..");
         match fixed.rfind('/').filter(|_| outside) {
             Some(at) => {
                 let from = Dirs { cwd: root, ..dirs.clone() };
-                (from.absolute(&fixed[..=at], home), self.pattern[at + 1..].to_string())
+                (from.absolute(&fixed[..=at]), self.pattern[at + 1..].to_string())
             }
             None => (root, self.pattern.strip_prefix("./").unwrap_or(&self.pattern).to_string()),
         }
     }
 }
 
-impl Tool for Glob {
-    fn spec(&self) -> ToolSpec {
-        let description = include_str!("../../assets/tools/glob.md").trim().into();
-        ToolSpec { name: "Glob".into(), description, schema: input::schema::<Input>() }
-    }
+impl Typed for Glob {
+    type Input = Input;
 
-    fn access(&self, input: &Value, dirs: &Dirs, home: Option<&Path>) -> Result<Access, String> {
-        let input: Input = input::parse(input)?;
+    const NAME: &'static str = "Glob";
+    const ABOUT: &'static str = include_str!("../../assets/tools/glob.md");
+    const MANNERS: Manners = Manners { matched: "path", ..Manners::READS };
+
+    fn call(&self, input: Input, dirs: &Dirs) -> Result<Call, String> {
         matcher(&input.pattern)?;
-        Ok(Access::Search { root: input.place(dirs, home).0 })
-    }
-
-    fn read_only(&self, _input: &Value) -> bool {
-        true
-    }
-
-    fn title(&self, input: &Value) -> String {
-        let (pattern, path) = (file::text_of(input, "pattern"), file::text_of(input, "path"));
-        file::one_line(&if path.is_empty() { pattern.to_string() } else { format!("{pattern} in {path}") })
-    }
-
-    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
-        Box::pin(async move {
-            let input = match input::parse::<Input>(&input) {
-                Ok(input) => input,
-                Err(error) => return Output::error(error),
-            };
-            let (root, pattern) = input.place(context.dirs, context.home);
-            let cwd = context.dirs.cwd.clone();
-            let sight = context.sight.clone();
-            if let Err(refusal) = file::check_place(&root, context) {
-                return Output::error(refusal);
-            }
-            search::run(context, move |stop| find(&root, &pattern, &cwd, &sight, &stop)).await
-        })
+        let (root, pattern) = input.place(dirs);
+        let title = search::title(&input.pattern, input.path.as_deref());
+        let cwd = dirs.cwd.clone();
+        let access = Access::Search { root: root.clone() };
+        Ok(Call::new(access, title, move |context| {
+            search::run(context, move |permit, stop| {
+                file::check_place(&root, permit)?;
+                find(&root, &pattern, &cwd, permit.sight(), &stop)
+            })
+        }))
     }
 }
 
@@ -184,8 +167,8 @@ mod tests {
         }
         assert!(fixture.error(&Glob, json!({"pattern": "*", "path": "gone"})).await.contains("does not exist"));
         assert!(fixture.error(&Glob, json!({"pattern": "a{b"})).await.contains("is not valid"));
-        let access = Glob.access(&json!({"pattern": "/etc/*.conf"}), &fixture.dirs, None);
-        assert_eq!(access, Ok(Access::Search { root: "/etc".into() }));
+        let call = fixture.call(&Glob, json!({"pattern": "/etc/*.conf"})).unwrap();
+        assert_eq!(*call.access(), Access::Search { root: "/etc".into() });
     }
 
     #[tokio::test]

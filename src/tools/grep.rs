@@ -12,14 +12,13 @@ use ignore::overrides::OverrideBuilder;
 use ignore::types::TypesBuilder;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::message::Display;
 use crate::permission::{Access, Sight};
-use crate::provider::ToolSpec;
 
+use super::call::Typed;
 use super::search::{self, Stop};
-use super::{Context, Dirs, Output, Running, Tool, file, input};
+use super::{Call, Dirs, Manners, Output, file};
 
 /// Longest part of a line that is shown, in characters.
 const LINE: usize = 500;
@@ -36,7 +35,7 @@ const NAMED: usize = 5;
 pub(super) struct Grep;
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+pub(super) struct Input {
     pattern: String,
     /// File or folder; default: the working directory
     path: Option<String>,
@@ -80,41 +79,25 @@ enum Mode {
     Count,
 }
 
-impl Tool for Grep {
-    fn spec(&self) -> ToolSpec {
-        let description = include_str!("../../assets/tools/grep.md").trim().into();
-        ToolSpec { name: "Grep".into(), description, schema: input::schema::<Input>() }
-    }
+impl Typed for Grep {
+    type Input = Input;
 
-    fn access(&self, input: &Value, dirs: &Dirs, home: Option<&Path>) -> Result<Access, String> {
-        let input: Input = input::parse(input)?;
+    const NAME: &'static str = "Grep";
+    const ABOUT: &'static str = include_str!("../../assets/tools/grep.md");
+    const MANNERS: Manners = Manners { matched: "path", ..Manners::READS };
+
+    fn call(&self, input: Input, dirs: &Dirs) -> Result<Call, String> {
         matcher(&input)?;
-        Ok(Access::Search { root: dirs.absolute(input.path.as_deref().unwrap_or("."), home) })
-    }
-
-    fn read_only(&self, _input: &Value) -> bool {
-        true
-    }
-
-    fn title(&self, input: &Value) -> String {
-        let (pattern, path) = (file::text_of(input, "pattern"), file::text_of(input, "path"));
-        file::one_line(&if path.is_empty() { pattern.to_string() } else { format!("{pattern} in {path}") })
-    }
-
-    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
-        Box::pin(async move {
-            let input = match input::parse::<Input>(&input) {
-                Ok(input) => input,
-                Err(error) => return Output::error(error),
-            };
-            let root = context.dirs.absolute(input.path.as_deref().unwrap_or("."), context.home);
-            let cwd = context.dirs.cwd.clone();
-            let sight = context.sight.clone();
-            if let Err(refusal) = file::check_place(&root, context) {
-                return Output::error(refusal);
-            }
-            search::run(context, move |stop| grep(&input, &root, &cwd, &sight, &stop)).await
-        })
+        let root = dirs.absolute(input.path.as_deref().unwrap_or("."));
+        let title = search::title(&input.pattern, input.path.as_deref());
+        let cwd = dirs.cwd.clone();
+        let access = Access::Search { root: root.clone() };
+        Ok(Call::new(access, title, move |context| {
+            search::run(context, move |permit, stop| {
+                file::check_place(&root, permit)?;
+                grep(&input, &root, &cwd, permit.sight(), &stop)
+            })
+        }))
     }
 }
 
@@ -362,7 +345,7 @@ fn content(hits: &[Hit], cwd: &Path, apart: bool) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::message::Outcome;

@@ -3,13 +3,14 @@
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::stdx::schema::{self, Fault, Problem, Schema};
 
 /// Derives the schema of a tool's input: no references, no `$schema`, `title`, `format` or null, nothing but the named
 /// parameters.
 pub fn schema<T: JsonSchema>() -> Value {
+    tracing::trace!("a schema was derived");
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
@@ -66,28 +67,59 @@ fn tidy(schema: &mut Value) {
     }
 }
 
+/// What inputs of a tool with this schema are checked by: its whole numbers are counts.
+///
+/// # Errors
+/// The schema says what no input can be checked for.
+pub fn check(schema: &Value) -> Result<Schema, String> {
+    let mut schema = schema.clone();
+    from_zero(&mut schema);
+    Schema::new(schema)
+}
+
 /// Reads a tool's input. Unknown parameters are ignored; numbers and booleans may come as strings.
 ///
 /// # Errors
 /// A sentence for the model that names the parameter, what is expected and what came.
-pub fn parse<T: JsonSchema + DeserializeOwned>(input: &Value) -> Result<T, String> {
-    let fitted = fit(input, &schema::<T>())?;
+pub fn parse<T: DeserializeOwned>(input: &Value, check: &Schema) -> Result<T, String> {
+    tracing::trace!("an input was read");
+    let fitted = lenient(input, check.json());
+    if let Some(fault) = check.faults(&fitted).first() {
+        return Err(sentence(fault));
+    }
     serde_json::from_value(fitted).map_err(|error| format!("Invalid input: {error}."))
 }
 
-/// Reads a value as it was meant, and checks it.
-fn fit(value: &Value, schema: &Value) -> Result<Value, String> {
-    let mut schema = schema.clone();
-    from_zero(&mut schema);
-    let fitted = lenient(value, &schema);
-    let schema = Schema::new(schema).map_err(|error| format!("This tool's schema is broken: {error}."))?;
-    match schema.faults(&fitted).first() {
-        Some(fault) => Err(sentence(fault)),
-        None => Ok(fitted),
+/// The input with something made up for each required parameter that is missing, `but` one: for trying out rules, which
+/// look at that one alone.
+pub fn completed(mut input: Map<String, Value>, schema: &Value, but: &str) -> Value {
+    if let Value::Object(made_up) = made_up(schema, &mut 0) {
+        for (name, value) in made_up.into_iter().filter(|(name, _)| name != but) {
+            input.entry(name).or_insert(value);
+        }
+    }
+    Value::Object(input)
+}
+
+/// A value that fits; no two texts in it are the same.
+fn made_up(schema: &Value, texts: &mut u32) -> Value {
+    match schema.get("type").and_then(Value::as_str) {
+        Some("object") => {
+            let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+            let value = |name: &str, texts: &mut u32| made_up(&schema["properties"][name], texts);
+            let pairs = required.filter_map(Value::as_str).map(|name| (name.to_owned(), value(name, texts)));
+            Value::Object(pairs.collect())
+        }
+        Some("array") => Value::Array((0..2).map(|_| made_up(&schema["items"], texts)).collect()),
+        Some("integer") => Value::from(1),
+        Some("boolean") => Value::Bool(false),
+        _ => schema.get("enum").and_then(|choices| choices.get(0)).cloned().unwrap_or_else(|| {
+            *texts += 1;
+            Value::String(texts.to_string())
+        }),
     }
 }
 
-/// Whole numbers of tools are counts.
 fn from_zero(schema: &mut Value) {
     if schema::kind(schema) == Some("integer") {
         schema["minimum"] = 0.into();
@@ -195,7 +227,7 @@ mod tests {
     use serde::Deserialize;
     use serde_json::json;
 
-    use super::*;
+    use super::{check as check_of, *};
     use crate::message::Todo;
 
     #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
@@ -218,7 +250,7 @@ mod tests {
     }
 
     fn check(input: Value, want: Result<Value, &str>) {
-        let got = parse::<Input>(&input).map(|input| {
+        let got = parse::<Input>(&input, &check_of(&schema::<Input>()).unwrap()).map(|input| {
             json!([input.path, input.count, input.all, input.mode.map(|mode| format!("{mode:?}")), input.todos.len()])
         });
         assert_eq!(got, want.map_err(String::from), "{input}");

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::message::Display;
 use crate::permission::{Access, Sight};
-use crate::provider::ToolSpec;
 
-use super::{Context, Dirs, Output, Running, Tool, file, input};
+use super::call::Typed;
+use super::{Call, Dirs, Manners, Output, file};
 
 /// Most entries that are listed.
 const ENTRIES: usize = 1000;
@@ -19,42 +18,27 @@ const ENTRIES: usize = 1000;
 pub(super) struct Ls;
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+pub(super) struct Input {
     path: String,
 }
 
-impl Tool for Ls {
-    fn spec(&self) -> ToolSpec {
-        let description = include_str!("../../assets/tools/ls.md").trim().into();
-        ToolSpec { name: "LS".into(), description, schema: input::schema::<Input>() }
-    }
+impl Typed for Ls {
+    type Input = Input;
 
-    fn access(&self, input: &Value, dirs: &Dirs, home: Option<&Path>) -> Result<Access, String> {
-        let input: Input = input::parse(input)?;
+    const NAME: &'static str = "LS";
+    const ABOUT: &'static str = include_str!("../../assets/tools/ls.md");
+    const MANNERS: Manners = Manners { matched: "path", ..Manners::READS };
+
+    fn call(&self, input: Input, dirs: &Dirs) -> Result<Call, String> {
         file::named(&input.path)?;
-        Ok(Access::Read { path: dirs.absolute(&input.path, home) })
-    }
-
-    fn read_only(&self, _input: &Value) -> bool {
-        true
-    }
-
-    fn title(&self, input: &Value) -> String {
-        file::one_line(file::text_of(input, "path"))
-    }
-
-    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
-        Box::pin(async move {
-            let path = match input::parse::<Input>(&input) {
-                Ok(input) => context.dirs.absolute(&input.path, context.home),
-                Err(error) => return Output::error(error),
-            };
-            if let Err(refusal) = file::check_place(&path, context) {
-                return Output::error(refusal);
-            }
-            let sight = context.sight.clone();
-            file::blocking(move || list(&path, &sight).unwrap_or_else(Output::error)).await
-        })
+        let path = dirs.absolute(&input.path);
+        let access = Access::Read { path: path.clone() };
+        Ok(Call::new(access, file::one_line(&input.path), move |context| {
+            file::blocking(move || {
+                let checked = file::check_place(&path, &context.permit);
+                checked.and_then(|()| list(&path, context.permit.sight())).unwrap_or_else(Output::error)
+            })
+        }))
     }
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Value, json};
 
+use super::Manners;
 use super::change::{ChangesFile, Known};
 use super::file::{self, Change};
 use super::notebook::id_of;
@@ -46,14 +47,13 @@ impl ChangesFile for NotebookEdit {
 
     const NAME: &'static str = "NotebookEdit";
     const ABOUT: &'static str = include_str!("../../assets/tools/notebook_edit.md");
-    const PATH: &'static str = "notebook_path";
-    const CLEARABLE: bool = false;
+    const MANNERS: Manners = Manners { clearable: false, matched: "notebook_path", ..Manners::CHANGES };
 
     fn path(input: &Input) -> &str {
         &input.notebook_path
     }
 
-    fn work_out(input: Input, path: PathBuf, _known: Known<'_>) -> Result<Change, String> {
+    fn work_out(input: &Input, path: PathBuf, _known: Known<'_>) -> Result<Change, String> {
         let shown = path.display();
         if path.extension().is_none_or(|extension| extension != "ipynb") {
             return Err(format!("{shown} is not an .ipynb notebook. Use Edit for other files."));
@@ -66,7 +66,7 @@ impl ChangesFile for NotebookEdit {
         let ids = has_ids(&notebook);
         let cells = notebook.get_mut("cells").and_then(Value::as_array_mut);
         let cells = cells.ok_or_else(|| format!("{shown} is not a valid notebook: it has no list of cells."))?;
-        let told = edit(&input, cells, ids)?;
+        let told = edit(input, cells, ids)?;
         let after = serialize(&notebook, &before.bytes).map_err(|error| format!("Cannot write {shown}: {error}."))?;
         Ok(Change { told: format!("{told} in {shown}."), path, before: Some(before), after })
     }

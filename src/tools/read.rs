@@ -5,17 +5,16 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::message::{Display, Effect, tokens};
 use crate::permission::Access;
-use crate::provider::ToolSpec;
 use crate::session::store::Store;
 use crate::stdx::links;
 
+use super::call::Typed;
 use super::limit::Room;
-use super::{Context, Dirs, Output, Running, Tool, file, input, media, notebook};
+use super::{Call, Context, Dirs, Manners, Output, file, media, notebook};
 
 /// Longest part of a line that is shown, in characters.
 const LINE: usize = 2000;
@@ -23,7 +22,7 @@ const LINE: usize = 2000;
 pub(super) struct Read;
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+pub(super) struct Input {
     file_path: String,
     /// First line, counting from 1
     offset: Option<u64>,
@@ -31,53 +30,36 @@ struct Input {
     limit: Option<u64>,
 }
 
-impl Tool for Read {
-    fn spec(&self) -> ToolSpec {
-        let description = include_str!("../../assets/tools/read.md").trim().into();
-        ToolSpec { name: "Read".into(), description, schema: input::schema::<Input>() }
-    }
+impl Typed for Read {
+    type Input = Input;
 
-    fn access(&self, input: &Value, dirs: &Dirs, home: Option<&Path>) -> Result<Access, String> {
-        let input: Input = input::parse(input)?;
+    const NAME: &'static str = "Read";
+    const ABOUT: &'static str = include_str!("../../assets/tools/read.md");
+    const MANNERS: Manners = Manners { matched: "file_path", ..Manners::READS };
+
+    fn call(&self, input: Input, dirs: &Dirs) -> Result<Call, String> {
         file::named(&input.file_path)?;
-        Ok(Access::Read { path: dirs.absolute(&input.file_path, home) })
-    }
-
-    fn read_only(&self, _input: &Value) -> bool {
-        true
-    }
-
-    fn title(&self, input: &Value) -> String {
-        let path = file::one_line(file::text_of(input, "file_path"));
-        match input.get("offset").and_then(Value::as_u64) {
-            Some(offset) if offset > 1 => format!("{path} from line {offset}"),
-            _ => path,
+        let mut title = file::one_line(&input.file_path);
+        if let Some(offset @ 2..) = input.offset {
+            title.push_str(&format!(" from line {offset}"));
         }
-    }
-
-    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
-        Box::pin(async move {
-            let input = match input::parse::<Input>(&input) {
-                Ok(input) => input,
-                Err(error) => return Output::error(error),
-            };
-            if let Err(error) = file::named(&input.file_path) {
-                return Output::error(error);
-            }
-            let path = context.dirs.absolute(&input.file_path, context.home);
+        let path = dirs.absolute(&input.file_path);
+        let access = Access::Read { path: path.clone() };
+        let work = move |context: Context| async move {
             let job = Job {
-                real: context.target.map_or_else(|| links::resolve(&path), Path::to_owned),
+                real: context.permit.target().map_or_else(|| links::resolve(&path), Path::to_owned),
                 path,
                 from: input.offset.unwrap_or(1).max(1),
                 limit: input.limit.unwrap_or(u64::MAX).max(1),
-                room: Room::beside_notice(context.settings),
-                store: context.store.clone(),
+                room: Room::beside_notice(&context.settings),
+                store: context.store,
                 // Dropping the future cancels it, too.
                 cancel: context.cancel.child_token(),
             };
             let _guard = job.cancel.clone().drop_guard();
             file::blocking(move || job.run().unwrap_or_else(Output::error)).await
-        })
+        };
+        Ok(Call::new(access, title, work))
     }
 }
 
@@ -118,7 +100,8 @@ impl Job {
             if let Some(text) = notebook::render(&bytes) {
                 let sha256 = crate::stdx::hash::sha256_hex(&bytes);
                 let effects = vec![Effect::Seen { path: self.path.clone(), sha256 }];
-                return Ok(Output { effects, ..Output::ok(text) });
+                let display = Some(Display::Line { text: "Read a notebook".into() });
+                return Ok(Output { effects, display, ..Output::ok(text) });
             }
             return self.text(io::Cursor::new(bytes), Vec::new(), false);
         }

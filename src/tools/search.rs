@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use ignore::{WalkBuilder, WalkState};
 
-use crate::permission::Sight;
+use crate::permission::{Permit, Sight};
 
 use super::{Context, Output, file};
 
@@ -33,17 +33,25 @@ impl Drop for StopOnDrop {
     }
 }
 
+/// What a search is called on the screen.
+pub(super) fn title(pattern: &str, path: Option<&str>) -> String {
+    match path.filter(|path| !path.is_empty()) {
+        Some(path) => file::one_line(&format!("{pattern} in {path}")),
+        None => file::one_line(pattern),
+    }
+}
+
 /// Runs a search off the async threads; a cancelled one answers as interrupted.
 pub(super) async fn run(
-    context: &Context<'_>,
-    work: impl FnOnce(Stop) -> Result<Output, String> + Send + 'static,
+    Context { permit, cancel, .. }: Context,
+    work: impl FnOnce(&Permit, Stop) -> Result<Output, String> + Send + 'static,
 ) -> Output {
     let stop = Stop::default();
     let _guard = StopOnDrop(stop.clone());
     tokio::select! {
         biased;
-        () = context.cancel.cancelled() => file::interrupted(),
-        output = file::blocking(move || work(stop).unwrap_or_else(Output::error)) => output,
+        () = cancel.cancelled() => file::interrupted(),
+        output = file::blocking(move || work(&permit, stop).unwrap_or_else(Output::error)) => output,
     }
 }
 
@@ -105,9 +113,9 @@ pub(super) fn check_root(root: &Path) -> Result<(), String> {
 mod tests {
     use serde_json::json;
 
-    use crate::permission::{Access, Behavior, Disk, Mode, Places, Query, RuleSet, Sight, Source};
+    use crate::permission::{Behavior, Mode, Source};
+    use crate::tools::Toolbox;
     use crate::tools::fixture::Fixture;
-    use crate::tools::{Tool, glob::Glob, grep::Grep, ls::Ls};
 
     #[tokio::test]
     async fn what_the_rules_keep_back_is_not_found() {
@@ -115,23 +123,22 @@ mod tests {
         for name in ["a.txt", ".env", "secrets/key.txt", "asked/b.txt"] {
             fixture.file(name, "token\n");
         }
-        let mut rules = RuleSet::default();
-        rules.add(Behavior::Deny, "Read(.env)".parse().unwrap(), Source::User);
-        rules.add(Behavior::Deny, "Read(/secrets/**)".parse().unwrap(), Source::User);
-        rules.add(Behavior::Ask, "Read(/asked/**)".parse().unwrap(), Source::User);
-        let places = Places { project: fixture.root.clone(), cwd: fixture.root.clone(), ..Places::default() };
-        let tools: [(&str, &dyn Tool, _, &str); 4] = [
-            ("Grep", &Grep, json!({"pattern": "token"}), "a.txt"),
-            ("Grep", &Grep, json!({"pattern": "token", "path": "asked"}), "asked/b.txt"),
-            ("Glob", &Glob, json!({"pattern": "**/{*.txt,.env}"}), "a.txt"),
-            ("LS", &Ls, json!({"path": "."}), "ROOT/\n  a.txt\n"),
-        ];
-        for (name, tool, input, want) in tools {
-            let access: Access = tool.access(&input, &fixture.dirs, None).unwrap();
-            let mode = Mode::Default;
-            let query = Query { tool: name, access: &access, mode, rules: &rules, places: &places };
-            fixture.sight = Sight::of(&query, &Disk);
-            assert_eq!(fixture.ok(tool, input.clone()).await, want, "{name} {input}");
+        for (behavior, rule) in
+            [(Behavior::Deny, "Read(.env)"), (Behavior::Deny, "Read(/secrets/**)"), (Behavior::Ask, "Read(/asked/**)")]
+        {
+            fixture.rules.add(behavior, rule.parse().unwrap(), Source::User);
+        }
+        fixture.mode = Mode::Default;
+        let toolbox = Toolbox::builtin();
+        for (name, input, want) in [
+            ("Grep", json!({"pattern": "token"}), "a.txt"),
+            ("Grep", json!({"pattern": "token", "path": "asked"}), "asked/b.txt"),
+            ("Glob", json!({"pattern": "**/{*.txt,.env}"}), "a.txt"),
+            ("LS", json!({"path": "."}), "ROOT/\n  a.txt\n"),
+        ] {
+            let call = toolbox.get(name).unwrap().call(&input, &fixture.dirs);
+            let output = fixture.run_call(name, call).await;
+            assert_eq!(fixture.text(&output), want, "{name} {input}");
         }
     }
 }

@@ -1,19 +1,17 @@
 //! Task: launches a sub-agent and brings its report.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use crate::agents::{Definition, Definitions};
+use crate::agents::Definitions;
 use crate::message::{Display, Outcome};
 use crate::permission::Access;
 use crate::protocol::TurnEnd;
-use crate::provider::ToolSpec;
 
-use super::{After, Context, Dirs, Output, Running, Tool, input};
+use super::call::Typed;
+use super::{After, Call, Context, Dirs, Manners, Offered, Output, file};
 
 /// What the agent is asked to launch.
 #[derive(Debug, Clone, Copy)]
@@ -70,12 +68,12 @@ pub fn no_such_agent(definitions: &Definitions, name: &str) -> String {
     format!("No agent type {name:?}. The types are: {}.", names.join(", "))
 }
 
-pub struct Task {
+pub(super) struct Task {
     definitions: Arc<Definitions>,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+pub(super) struct Input {
     /// The task in three to five words, for the user
     description: String,
     /// The task, with everything the agent needs to know
@@ -92,53 +90,43 @@ struct Input {
 
 impl Task {
     /// A tool that launches these.
-    pub fn new(definitions: Arc<Definitions>) -> Task {
+    pub(super) fn new(definitions: Arc<Definitions>) -> Task {
         Task { definitions }
-    }
-
-    fn parse(&self, input: &Value) -> Result<(Input, &Definition), String> {
-        let input: Input = input::parse(input)?;
-        if input.prompt.trim().is_empty() {
-            return Err("Parameter `prompt` is empty: say what the agent should do.".into());
-        }
-        match self.definitions.get(&input.subagent_type) {
-            Some(definition) => Ok((input, definition)),
-            None => Err(no_such_agent(&self.definitions, &input.subagent_type)),
-        }
     }
 }
 
-impl Tool for Task {
-    fn spec(&self) -> ToolSpec {
-        let about = include_str!("../../assets/tools/task.md").trim();
-        let description = format!("{about}\n{}", self.definitions.for_model().trim_end());
-        ToolSpec { name: "Task".into(), description, schema: input::schema::<Input>() }
+impl Typed for Task {
+    type Input = Input;
+
+    const NAME: &'static str = "Task";
+    const ABOUT: &'static str = include_str!("../../assets/tools/task.md");
+    const MANNERS: Manners = Manners {
+        // The call itself changes nothing; every call of the sub-agent is judged by itself.
+        reads: true,
+        offered: Offered::Main,
+        matched: "subagent_type",
+        aliases: &["Agent"],
+        ..Manners::CHANGES
+    };
+
+    fn about(&self) -> String {
+        format!("{}\n{}", Self::ABOUT.trim(), self.definitions.for_model().trim_end())
     }
 
-    fn access(&self, input: &Value, _dirs: &Dirs, _home: Option<&Path>) -> Result<Access, String> {
-        let (_, definition) = self.parse(input)?;
-        Ok(Access::Other { specifier: Some(definition.name.clone()), read_only: definition.read_only() })
-    }
-
-    // The call itself changes nothing; every call of the sub-agent is judged by itself.
-    fn read_only(&self, _input: &Value) -> bool {
-        true
-    }
-
-    fn title(&self, input: &Value) -> String {
-        let text = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
-        format!("{}: {}", text("subagent_type"), text("description"))
-    }
-
-    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
-        Box::pin(async move {
-            let (input, definition) = match self.parse(&input) {
-                Ok(parsed) => parsed,
-                Err(problem) => return Output::error(problem),
-            };
+    fn call(&self, input: Input, _dirs: &Dirs) -> Result<Call, String> {
+        if input.prompt.trim().is_empty() {
+            return Err("Parameter `prompt` is empty: say what the agent should do.".into());
+        }
+        let Some(definition) = self.definitions.get(&input.subagent_type) else {
+            return Err(no_such_agent(&self.definitions, &input.subagent_type));
+        };
+        let title = file::one_line(&format!("{}: {}", input.subagent_type.trim(), input.description.trim()));
+        let agent = definition.name.clone();
+        let access = Access::Agent { kind: agent.clone(), read_only: definition.read_only() };
+        let work = |context: Context| async move {
             let launch = Launch {
-                call: context.call,
-                agent: &definition.name,
+                call: &context.call,
+                agent: &agent,
                 description: input.description.trim(),
                 prompt: &input.prompt,
                 model: input.model.as_deref().map(str::trim).filter(|model| !model.is_empty()),
@@ -148,7 +136,8 @@ impl Tool for Task {
                 Ok(report) => output(report),
                 Err(problem) => Output::error(problem),
             }
-        })
+        };
+        Ok(Call::new(access, title, work))
     }
 }
 
@@ -186,7 +175,7 @@ pub fn output(report: Report) -> Output {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::tools::fixture::Fixture;
@@ -198,12 +187,12 @@ mod tests {
     #[test]
     fn what_a_call_touches_is_its_type() {
         let fixture = Fixture::new();
-        let access = |input: Value| task().access(&input, &fixture.dirs, None);
+        let access = |input: Value| fixture.call(&task(), input).map(|call| call.access().clone());
         let call = |kind: &str| json!({"description": "d", "prompt": "p", "subagent_type": kind});
         for (kind, want, read_only) in
             [("Explore", "Explore", true), ("explore", "Explore", true), ("general-purpose", "general-purpose", false)]
         {
-            let want = Access::Other { specifier: Some(want.into()), read_only };
+            let want = Access::Agent { kind: want.into(), read_only };
             assert_eq!(access(call(kind)), Ok(want), "{kind}");
         }
         assert_eq!(
@@ -212,7 +201,7 @@ mod tests {
         );
         let empty = json!({"description": "d", "prompt": " ", "subagent_type": "Plan"});
         assert!(access(empty).unwrap_err().starts_with("Parameter `prompt` is empty"));
-        assert_eq!(task().title(&json!({"description": "find it", "subagent_type": "Explore"})), "Explore: find it");
+        assert_eq!(fixture.call(&task(), call("Explore")).unwrap().title(), "Explore: d");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::agents::Definitions;
 use crate::provider::ToolSpec;
 
 use super::Tool;
+use super::call::{Own, Typed};
 
 /// All tools of a session. Cheap to clone; the order never changes, so that requests keep a byte-identical prefix.
 #[derive(Clone)]
@@ -18,51 +19,58 @@ impl Toolbox {
     /// The tools that need nothing but this machine.
     pub fn builtin() -> Toolbox {
         Toolbox::of(vec![
-            Arc::new(super::read::Read),
-            Arc::new(super::write::Write),
-            Arc::new(super::edit::Edit),
-            Arc::new(super::bash::Bash),
-            Arc::new(super::grep::Grep),
-            Arc::new(super::glob::Glob),
-            Arc::new(super::ls::Ls),
-            Arc::new(super::todo_write::TodoWrite),
-            Arc::new(super::web_fetch::WebFetch::default()),
-            Arc::new(super::web_search::WebSearch),
-            Arc::new(super::notebook_edit::NotebookEdit),
-            Arc::new(super::enter_plan_mode::EnterPlanMode),
-            Arc::new(super::exit_plan_mode::ExitPlanMode),
-            Arc::new(super::ask_user_question::AskUserQuestion),
-            Arc::new(super::skill::Skill),
-            Arc::new(super::Task::new(Arc::new(Definitions::builtin()))),
+            own(super::read::Read),
+            own(super::write::Write),
+            own(super::edit::Edit),
+            own(super::bash::Bash),
+            own(super::grep::Grep),
+            own(super::glob::Glob),
+            own(super::ls::Ls),
+            own(super::todo_write::TodoWrite),
+            own(super::web_fetch::WebFetch::default()),
+            own(super::web_search::WebSearch),
+            own(super::notebook_edit::NotebookEdit),
+            own(super::enter_plan_mode::EnterPlanMode),
+            own(super::exit_plan_mode::ExitPlanMode),
+            own(super::ask_user_question::AskUserQuestion),
+            own(super::skill::Skill),
+            own(super::task::Task::new(Arc::new(Definitions::builtin()))),
         ])
+    }
+
+    /// With these sub-agents to launch.
+    pub fn with_agents(&self, definitions: Arc<Definitions>) -> Toolbox {
+        self.with(own(super::task::Task::new(definitions)))
     }
 
     /// A set of one's own, in this order.
     pub fn of(tools: Vec<Arc<dyn Tool>>) -> Toolbox {
-        let specs = tools.iter().map(|tool| tool.spec()).collect();
+        let specs = tools.iter().map(|tool| tool.spec().clone()).collect();
         Toolbox { tools: tools.into(), specs }
     }
 
     /// With one more tool, which the model is told of last; one of the same name gives its place to it.
     pub fn with(&self, tool: Arc<dyn Tool>) -> Toolbox {
-        let name = tool.spec().name;
         let mut tools = self.tools.to_vec();
-        match self.specs.iter().position(|spec| spec.name == name) {
+        match tools.iter().position(|other| other.spec().name == tool.spec().name) {
             Some(at) => tools[at] = tool,
             None => tools.push(tool),
         }
         Toolbox::of(tools)
     }
 
-    /// Those alone whose names are wanted, in the same order.
-    pub fn only(&self, wanted: impl Fn(&str) -> bool) -> Toolbox {
-        let pairs = self.tools.iter().zip(self.specs.iter());
-        Toolbox::of(pairs.filter(|(_, spec)| wanted(&spec.name)).map(|(tool, _)| tool.clone()).collect())
+    /// Those alone that are wanted, in the same order.
+    pub fn only(&self, wanted: impl Fn(&dyn Tool) -> bool) -> Toolbox {
+        Toolbox::of(self.tools.iter().filter(|tool| wanted(&***tool)).cloned().collect())
     }
 
     /// Finds a tool by the name that the model uses.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.specs.iter().position(|spec| spec.name == name).map(|at| &self.tools[at])
+        self.tools.iter().find(|tool| tool.spec().name == name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &dyn Tool> {
+        self.tools.iter().map(|tool| &**tool)
     }
 
     /// What the model is told, always in the same order.
@@ -71,11 +79,16 @@ impl Toolbox {
     }
 }
 
+fn own<T: Typed>(tool: T) -> Arc<dyn Tool> {
+    Arc::new(Own::new(tool))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::stdx::schema::Schema;
     use crate::tools::fixture::Fixture;
 
     #[test]
@@ -89,12 +102,12 @@ mod tests {
         assert!(toolbox.get("Nothing").is_none());
     }
 
-    #[tokio::test]
-    async fn wrong_input_is_told_by_every_tool() {
-        let mut fixture = Fixture::new();
-        let needs = |tool: &&Arc<dyn Tool>| !tool.spec().schema["required"].as_array().is_none_or(Vec::is_empty);
-        for tool in Toolbox::builtin().tools.iter().filter(needs) {
-            let name = tool.spec().name;
+    #[test]
+    fn wrong_input_is_told_by_every_tool() {
+        let fixture = Fixture::new();
+        let needs = |tool: &&dyn Tool| !tool.spec().schema["required"].as_array().is_none_or(Vec::is_empty);
+        for tool in Toolbox::builtin().iter().filter(needs) {
+            let name = &tool.spec().name;
             for (input, want) in [
                 (json!({}), "Parameter `"),
                 (json!([1]), "The input must be an object, but is an array."),
@@ -104,13 +117,20 @@ mod tests {
                     "Parameter `",
                 ),
             ] {
-                let refused = tool.access(&input, &fixture.dirs, None).unwrap_err();
+                let refused = tool.call(&input, &fixture.dirs).unwrap_err();
                 assert!(refused.starts_with(want), "{name}: {refused}");
-                assert_eq!(fixture.error(tool.as_ref(), input.clone()).await, refused, "{name}");
-                assert_eq!(tool.preview(&input, &fixture.dirs, None), None, "{name}");
-                assert!(!tool.title(&input).contains('\n'), "{name}");
             }
         }
+    }
+
+    #[test]
+    fn a_change_leaves_what_was_sent_as_it_is() {
+        let before = Toolbox::builtin();
+        let sent = before.specs();
+        let answer = crate::tools::answer::Answer::new(Schema::new(json!({"type": "object"})).unwrap());
+        let after = before.with(Arc::new(answer)).with_agents(Arc::new(Definitions::builtin())).specs();
+        assert_eq!((&*sent, after.len()), (&after[..sent.len()], sent.len() + 1));
+        assert_eq!(after[sent.len()].name, crate::tools::answer::NAME);
     }
 
     #[test]

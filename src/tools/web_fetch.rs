@@ -1,21 +1,20 @@
 //! WebFetch: one page of the web as Markdown.
 
 use std::collections::HashMap;
-use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use url::Url;
 
 use crate::message::Display;
 use crate::permission::Access;
-use crate::provider::ToolSpec;
 use crate::stdx::ansi;
 
+use super::call::Typed;
 use super::web::{self, Fetched, Page, Reach};
-use super::{Context, Dirs, Output, Running, Tool, file, html, input};
+use super::{Call, Context, Dirs, Manners, Output, file, html};
 
 /// How long a page is kept.
 const KEPT: Duration = Duration::from_secs(15 * 60);
@@ -25,52 +24,43 @@ const PAGES: usize = 16;
 const KEPT_BYTES: usize = 1024 * 1024;
 
 /// Keeps the pages of the last quarter of an hour: the one tool with a memory, which only saves time.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(super) struct WebFetch {
-    cache: Mutex<HashMap<String, (Instant, String)>>,
+    cache: Arc<Mutex<HashMap<String, (Instant, String)>>>,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+pub(super) struct Input {
     url: String,
     /// What you are looking for on the page
     #[expect(dead_code, reason = "other agents hand the page to a second model; here the model itself reads it")]
     prompt: Option<String>,
 }
 
-impl Tool for WebFetch {
-    fn spec(&self) -> ToolSpec {
-        let description = include_str!("../../assets/tools/web_fetch.md").trim().into();
-        ToolSpec { name: "WebFetch".into(), description, schema: input::schema::<Input>() }
-    }
+impl Typed for WebFetch {
+    type Input = Input;
 
-    fn access(&self, input: &Value, _dirs: &Dirs, _home: Option<&Path>) -> Result<Access, String> {
-        let url = web::parse(&input::parse::<Input>(input)?.url)?;
-        Ok(Access::Fetch { url: url.into() })
-    }
+    const NAME: &'static str = "WebFetch";
+    const ABOUT: &'static str = include_str!("../../assets/tools/web_fetch.md");
+    const MANNERS: Manners = Manners { matched: "url", ..Manners::READS };
 
-    fn read_only(&self, _input: &Value) -> bool {
-        true
-    }
-
-    fn title(&self, input: &Value) -> String {
-        file::one_line(file::text_of(input, "url"))
-    }
-
-    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
-        Box::pin(async move {
+    fn call(&self, input: Input, _dirs: &Dirs) -> Result<Call, String> {
+        let (url, title) = (web::parse(&input.url)?, file::one_line(&input.url));
+        let kept = self.clone();
+        let access = Access::Fetch { url: url.clone().into() };
+        let work = |context: Context| async move {
             tokio::select! {
                 biased;
                 () = context.cancel.cancelled() => file::interrupted(),
-                output = self.fetch(&input, context) => output.unwrap_or_else(Output::error),
+                output = kept.fetch(url, &context) => output.unwrap_or_else(Output::error),
             }
-        })
+        };
+        Ok(Call::new(access, title, work))
     }
 }
 
 impl WebFetch {
-    async fn fetch(&self, input: &Value, context: &Context<'_>) -> Result<Output, String> {
-        let url = web::parse(&input::parse::<Input>(input)?.url)?;
+    async fn fetch(&self, url: Url, context: &Context) -> Result<Output, String> {
         if let Some(text) = self.kept(url.as_str()) {
             return Ok(done(text));
         }

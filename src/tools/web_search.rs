@@ -1,7 +1,6 @@
 //! WebSearch: the provider's own search, else a configured endpoint, else a word of how to get one.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,11 +9,11 @@ use url::Url;
 use url::form_urlencoded::byte_serialize;
 
 use crate::permission::Access;
-use crate::provider::ToolSpec;
 use crate::stdx::ansi;
 
+use super::call::Typed;
 use super::web::{self, Fetched, Page, Reach};
-use super::{Context, Dirs, Output, Running, Tool, file, html, input};
+use super::{Call, Context, Dirs, Manners, Output, file, html};
 
 /// Most results that are told.
 const RESULTS: usize = 20;
@@ -22,7 +21,7 @@ const RESULTS: usize = 20;
 pub(super) struct WebSearch;
 
 #[derive(Deserialize, JsonSchema)]
-struct Input {
+pub(super) struct Input {
     query: String,
     #[serde(default)]
     allowed_domains: Vec<String>,
@@ -30,48 +29,33 @@ struct Input {
     blocked_domains: Vec<String>,
 }
 
-impl Tool for WebSearch {
-    fn spec(&self) -> ToolSpec {
-        let description = include_str!("../../assets/tools/web_search.md").trim().into();
-        ToolSpec { name: "WebSearch".into(), description, schema: input::schema::<Input>() }
-    }
+impl Typed for WebSearch {
+    type Input = Input;
 
-    fn access(&self, input: &Value, _dirs: &Dirs, _home: Option<&Path>) -> Result<Access, String> {
-        checked(input).map(|_| Access::WebSearch)
-    }
+    const NAME: &'static str = "WebSearch";
+    const ABOUT: &'static str = include_str!("../../assets/tools/web_search.md");
+    const MANNERS: Manners = Manners::READS;
 
-    fn read_only(&self, _input: &Value) -> bool {
-        true
-    }
-
-    fn title(&self, input: &Value) -> String {
-        file::one_line(file::text_of(input, "query"))
-    }
-
-    fn run<'a>(&'a self, input: Value, context: &'a Context<'a>) -> Running<'a> {
-        Box::pin(async move {
+    fn call(&self, input: Input, _dirs: &Dirs) -> Result<Call, String> {
+        if input.query.trim().is_empty() {
+            return Err("The query is empty.".into());
+        }
+        if !input.allowed_domains.is_empty() && !input.blocked_domains.is_empty() {
+            return Err("Give allowed_domains or blocked_domains, not both.".into());
+        }
+        let title = file::one_line(&input.query);
+        let work = |context: Context| async move {
             tokio::select! {
                 biased;
                 () = context.cancel.cancelled() => file::interrupted(),
-                output = search(&input, context) => output.unwrap_or_else(Output::error),
+                output = search(&input, &context) => output.unwrap_or_else(Output::error),
             }
-        })
+        };
+        Ok(Call::new(Access::WebSearch, title, work))
     }
 }
 
-fn checked(input: &Value) -> Result<Input, String> {
-    let input: Input = input::parse(input)?;
-    if input.query.trim().is_empty() {
-        return Err("The query is empty.".into());
-    }
-    if !input.allowed_domains.is_empty() && !input.blocked_domains.is_empty() {
-        return Err("Give allowed_domains or blocked_domains, not both.".into());
-    }
-    Ok(input)
-}
-
-async fn search(input: &Value, context: &Context<'_>) -> Result<Output, String> {
-    let input = checked(input)?;
+async fn search(input: &Input, context: &Context) -> Result<Output, String> {
     let own = context.host.web_search(&input.query, &input.allowed_domains, &input.blocked_domains).await;
     let refused = match own {
         Ok(text) => return Ok(Output::ok(ansi::clean(&text))),
@@ -91,7 +75,7 @@ async fn search(input: &Value, context: &Context<'_>) -> Result<Output, String> 
         Fetched::Page(page) if page.status >= 400 => {
             Err(format!("The search endpoint (tools.search_url) answered with status {}.", page.status))
         }
-        Fetched::Page(page) => Ok(Output::ok(ansi::clean(&told(page, &input).await))),
+        Fetched::Page(page) => Ok(Output::ok(ansi::clean(&told(page, input).await))),
         Fetched::Elsewhere(to) => Err(format!("The search endpoint (tools.search_url) redirects to {to}.")),
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::Manners;
 use super::change::{ChangesFile, Known};
 use super::file::{self, Change};
 
@@ -22,18 +23,17 @@ impl ChangesFile for Write {
 
     const NAME: &'static str = "Write";
     const ABOUT: &'static str = include_str!("../../assets/tools/write.md");
-    const PATH: &'static str = "file_path";
-    const CLEARABLE: bool = true;
+    const MANNERS: Manners = Manners { matched: "file_path", ..Manners::CHANGES };
 
     fn path(input: &Input) -> &str {
         &input.file_path
     }
 
-    fn work_out(input: Input, path: PathBuf, _known: Known<'_>) -> Result<Change, String> {
+    fn work_out(input: &Input, path: PathBuf, _known: Known<'_>) -> Result<Change, String> {
         let before = file::snapshot(&path)?;
         let after = match &before {
-            Some(before) => as_before(&before.bytes, input.content),
-            None => input.content.into_bytes(),
+            Some(before) => as_before(&before.bytes, input.content.clone()),
+            None => input.content.clone().into_bytes(),
         };
         let lines = after.split_inclusive(|byte| *byte == b'\n').count();
         let verb = if before.is_some() { "Replaced" } else { "Created" };
@@ -60,7 +60,6 @@ mod tests {
 
     use super::*;
     use crate::message::{Display, Outcome};
-    use crate::tools::Tool;
     use crate::tools::fixture::Fixture;
     use crate::tools::read::Read;
 
@@ -130,7 +129,8 @@ mod tests {
     fn preview_changes_nothing() {
         let fixture = Fixture::new();
         fixture.file("a", "old\n");
-        let diff = Write.preview(&json!({"file_path": "a", "content": "new\n"}), &fixture.dirs, None).unwrap();
+        let call = fixture.call(&Write, json!({"file_path": "a", "content": "new\n"})).unwrap();
+        let diff = call.outlook().unwrap().unwrap();
         assert_eq!((diff.unified.as_str(), diff.created), ("@@ -1 +1 @@\n-old\n+new\n", false));
         assert_eq!(fixture.content("a"), "old\n");
     }

@@ -221,7 +221,7 @@ impl Transcript {
                 self.message(*seq, message, now);
                 if message.kind == Kind::Reply {
                     for call in message.calls() {
-                        self.announced.insert(call.id.clone(), (call.name.clone(), history::title(call)));
+                        self.announced.insert(call.id.clone(), (call.name.clone(), call.title().to_owned()));
                     }
                 }
             }

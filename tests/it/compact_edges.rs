@@ -310,13 +310,7 @@ async fn ten_thousand_messages_are_compacted() {
         let mut session = Session::create(&home, &harness.project(), "1", SystemTime::now);
         for turn in 0..2_500_u64 {
             let id = CallId::nth(turn + 1);
-            let call = ToolCall {
-                id: id.clone(),
-                name: "Read".into(),
-                input: json!({"file_path": "a"}),
-                invalid: None,
-                wire: None,
-            };
+            let call = ToolCall::new(id.clone(), "Read", json!({"file_path": "a"}));
             for message in [
                 Message::prompt(format!("prompt {turn}")),
                 Message::reply(vec![Block::text("I look."), Block::ToolCall(call)]),

@@ -417,7 +417,7 @@ fn what_the_list_lets_pass_only_reads() {
 }
 
 fn judged(line: &str, places: &Places) -> Behavior {
-    let access = Access::Shell { command: line.to_owned(), cwd: places.project.clone() };
+    let access = Access::Shell { command: line.into(), cwd: places.project.clone() };
     let rules = RuleSet::default();
     let query = Query { tool: "Bash", access: &access, mode: Mode::Plan, rules: &rules, places };
     decide(&query, &Disk).behavior

@@ -191,7 +191,7 @@ fn run(line: &str, places: &Places, quiet: bool) {
 }
 
 fn judged(line: &str, places: &Places) -> Behavior {
-    let access = Access::Shell { command: line.to_owned(), cwd: places.project.clone() };
+    let access = Access::Shell { command: line.into(), cwd: places.project.clone() };
     let rules = RuleSet::default();
     let query = Query { tool: "Bash", access: &access, mode: Mode::Plan, rules: &rules, places };
     decide(&query, &Disk).behavior

@@ -303,7 +303,7 @@ fn what_plan_mode_allows_changes_nothing() {
     let (mut ran, mut wrong) = (0, Vec::new());
     for _ in 0..count {
         let command = line(&mut dice, &known);
-        let access = Access::Shell { command: command.clone(), cwd: places.project.clone() };
+        let access = Access::Shell { command: command.as_str().into(), cwd: places.project.clone() };
         let query = Query { tool: "Bash", access: &access, mode: Mode::Plan, rules: &rules, places: &places };
         if decide(&query, &Disk).behavior != Behavior::Allow {
             continue;
@@ -426,7 +426,7 @@ fn what_is_allowed_runs_nothing_else() {
     let (mut ran, mut wrong) = (0, Vec::new());
     for _ in 0..count {
         let command = torn(&mut dice, &seeds);
-        let access = Access::Shell { command: command.clone(), cwd: places.project.clone() };
+        let access = Access::Shell { command: command.as_str().into(), cwd: places.project.clone() };
         let allowed = |mode, rules| {
             let query = Query { tool: "Bash", access: &access, mode, rules, places: &places };
             decide(&query, &Disk).behavior == Behavior::Allow

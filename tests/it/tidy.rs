@@ -31,6 +31,16 @@ const LEVELS: &[(&str, u32)] = &[
     ("main", 110),
 ];
 
+/// What is said in one place only: the code, and the files or folders that may say it. What decides about a tool call needs a
+/// `Query`, and what runs one a `Context` with a `Permit`, so that nothing but `agent::dispatch` does either.
+const ONLY: &[(&str, &[&str])] = &[
+    ("Query {", &["src/permission/", "src/agent/dispatch/grounds.rs"]),
+    ("permission::decide", &["src/permission/", "src/agent/dispatch/grounds.rs"]),
+    ("Permit::of(", &["src/agent/dispatch/grounds.rs"]),
+    ("Permit::by_hand(", &["src/agent/dispatch/aside.rs"]),
+    ("tools::Context {", &["src/agent/dispatch/run.rs"]),
+];
+
 /// Longest file before its tests, in lines.
 const MAX_LINES: usize = 500;
 
@@ -155,6 +165,12 @@ fn faults_of(name: &str, text: &str) -> Vec<String> {
     }
     let Some(module) = module_of(name).filter(|module| !module.ends_with("::tests")) else { return faults };
     let code = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or(text);
+    for (code_of_one, homes) in ONLY.iter().filter(|(_, homes)| !homes.iter().any(|home| name.starts_with(home))) {
+        let names = |line: &str| line.split("//").next().is_some_and(|line| line.contains(code_of_one));
+        if let Some(index) = code.lines().position(names).filter(|_| name != "src/tools/fixture.rs") {
+            faults.push(format!("{name}:{}: `{code_of_one}` is for {} alone", index + 1, homes.join(", ")));
+        }
+    }
     let lines = code.lines().count();
     if lines > MAX_LINES {
         faults.push(format!("{name}: {lines} lines before its tests; {MAX_LINES} are a lot already: split the state"));
@@ -278,6 +294,11 @@ fn tidy_finds_what_it_looks_for() {
         &["src/tui/app.rs:2: tui (level 90) uses headless (level 90)"],
     );
     check("src/protocol.rs", "use crate::session::entry::Seq;", &[]);
+    let decides = "src/agent/voice.rs:2: `Query {` is for src/permission/, src/agent/dispatch/grounds.rs alone";
+    check("src/agent/voice.rs", "let query = Query { tool: READ, ..query };", &[decides]);
+    check("src/agent/dispatch/grounds.rs", "let query = Query { tool: READ, ..query };", &[]);
+    let runs = "src/agent/mod.rs:2: `Permit::by_hand(` is for src/agent/dispatch/aside.rs alone";
+    check("src/agent/mod.rs", "call.run(context(Permit::by_hand()))", &[runs]);
     check(
         "src/protocol.rs",
         "use crate::session::{entry::Seq, store::Store};",

@@ -209,7 +209,7 @@ impl Agent {
         let text = notes.begin().inspect_err(|error| tracing::warn!(%error, "the session notes")).ok()?;
         let limit = memory::limit(&self.settings.compact, self.compaction.driver.marks());
         let cancel = CancellationToken::new();
-        let confined = self.confined(notes.file(), &text, cancel.clone())?;
+        let confined = self.confined(notes.file(), &text, &cancel)?;
         let (model, mut request) = self.request_beside();
         request.purpose = Purpose::Memory;
         request.messages.push(excerpt::asks(memory::instruction(&notes.file(), &text, limit)));

@@ -6,7 +6,7 @@ use crate::agent::{Agent, Reminders, plan};
 use crate::compact::restore::{self, Found, Restored, Sources};
 use crate::message::CallId;
 use crate::message::tokens::Load;
-use crate::permission::{Access, Behavior};
+use crate::permission::Behavior;
 use crate::session::entry::Seq;
 
 /// Bytes of a file beyond which it cannot come under any limit in tokens that makes sense.
@@ -50,9 +50,8 @@ fn is_plan(agent: &Agent, path: &Path) -> bool {
 
 /// The file as it is now; none where it is gone, no text, or may not be read without a question anymore.
 fn found(agent: &Agent, path: &Path) -> Option<Found> {
-    let access = Access::Read { path: path.to_owned() };
     let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-    if agent.decide("Read", &access).behavior != Behavior::Allow {
+    if agent.grounds().read(path).behavior != Behavior::Allow {
         return None;
     }
     let most = agent.compaction.driver.limits().file.saturating_mul(BYTES_PER_TOKEN);

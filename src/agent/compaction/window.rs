@@ -8,6 +8,7 @@ use crate::message::tokens;
 use crate::message::{Attachment, CallId, Kind, Outcome};
 use crate::protocol::report::{Duplicate, Part, Window};
 use crate::session::{Context, Session};
+use crate::tools;
 
 /// Tokens of what a conversation holds, estimated.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +94,7 @@ fn duplicates(context: &Context) -> Vec<Duplicate> {
         .filter_map(|call| Some((&call.id, call.input.get("file_path")?.as_str()?)))
         .collect();
     let mut reads: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for held in context.results().filter(|held| held.tool == "Read" && !held.replaced) {
+    for held in context.results().filter(|held| held.tool == tools::READ && !held.replaced) {
         if held.result.outcome == Outcome::Ok
             && let Some(path) = paths.get(&held.result.id)
         {

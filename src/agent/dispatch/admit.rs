@@ -1,25 +1,25 @@
-//! Whether a call may run: its input is checked, the rules decide, and a person is asked where they say so.
+//! Whether a call may run: the rules decide, and a person is asked where they say so.
 
+use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::Ready;
-use super::hooked::Hooked;
+use super::grounds::Grounds;
+use super::prepare::Prepared;
+use super::{Asks, Permitted, Policy, Ready};
 use crate::agent::Agent;
 use crate::agent::decided;
 use crate::agent::mailbox::Mailbox;
-use crate::message::{Display, Outcome, ToolCall, ToolResult};
-use crate::permission::{self, Access, Behavior, Decision, Disk, Mode, Places, Query, RuleSet};
+use crate::message::{CallId, Display, FileDiff, Outcome, ToolResult};
+use crate::permission::{Access, Behavior, Consent, Decision, Mode};
 use crate::protocol::{Answer, Event, Question};
 use crate::session;
 use crate::session::entry::{Decider, Lasts};
-use crate::tools::Tool;
 
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and nearly all of them are calls that run")]
 pub(super) enum Admission {
-    Run(Ready),
+    Run(Permitted),
     Refused(ToolResult),
     /// The user stopped the turn with the refusal.
     Stopped(ToolResult),
@@ -29,8 +29,8 @@ pub(super) enum Admission {
 
 /// How a question about a call was settled.
 enum Waited {
-    /// By a person; none when the turn was interrupted.
-    Answer(Option<Answer>),
+    /// By a person, with the decision as it is then; none when the turn was interrupted.
+    Answer(Option<Answer>, Decision),
     /// By a mode or a rule that forbids the call.
     Forbidden(Decision),
 }
@@ -40,141 +40,164 @@ fn allows(answer: &Answer) -> bool {
     matches!(answer, Answer::Yes | Answer::AllEdits | Answer::Always { .. })
 }
 
+impl Grounds<'_> {
+    /// Lets a call run that the rules allow.
+    ///
+    /// # Errors
+    /// The decision that does not.
+    pub(super) fn admit(&self, ready: Ready) -> Result<Permitted, Decision> {
+        let decision = self.judge(&ready);
+        match self.permit(&ready, &decision, Consent::Missing) {
+            Some(permit) => Ok(ready.with(permit, Consent::Missing)),
+            None => Err(decision),
+        }
+    }
+}
+
 impl Agent {
-    /// Checks the call, decides, and asks where the decision is to ask.
+    /// Decides about a call, and asks where the decision is to ask.
     pub(super) async fn admit(
         &mut self,
-        call: ToolCall,
+        prepared: Prepared,
+        policy: Policy,
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Admission, session::Error> {
-        let refuse =
-            |outcome, text: String| Ok(Admission::Refused(ToolResult::of_text(call.id.clone(), outcome, text)));
-        let Some(tool) = self.toolbox.get(&call.name).cloned() else {
-            let names: Vec<String> = self.tool_specs.iter().map(|spec| spec.name.clone()).collect();
-            return refuse(
-                Outcome::Error,
-                format!("There is no tool named {:?}. The tools are: {}.", call.name, names.join(", ")),
-            );
+        // A call before it may have gone to another folder.
+        let prepared = match prepared.cwd == self.conversation.context().cwd() {
+            true => prepared,
+            false => self.prepare_call(prepared.call),
         };
-        if let Some(raw) = &call.invalid {
-            let start: String = raw.chars().take(200).collect();
-            return refuse(
-                Outcome::Error,
-                format!("The arguments are not valid JSON: {start:?}. Send one JSON object that matches the schema."),
-            );
-        }
-        let dirs = self.dirs();
-        let access = match tool.access(&call.input, &dirs, self.settings.user_home.as_deref()) {
-            Ok(access) => access,
-            Err(problem) => return refuse(Outcome::Error, problem),
+        let ready = match self.ready(prepared) {
+            Ok(ready) => ready,
+            Err((id, problem)) => {
+                return Ok(Admission::Refused(ToolResult::of_text(id, Outcome::Error, problem)));
+            }
         };
-        let ready = match self.before_call(self.ready(call, tool, access), mailbox, cancel).await? {
-            Hooked::On(ready) => ready,
-            Hooked::Settled(admission) => return Ok(admission),
+        let ready = match self.before_call(ready, policy, mailbox, cancel).await? {
+            ControlFlow::Continue(ready) => ready,
+            ControlFlow::Break(admission) => return Ok(admission),
         };
         self.take_mode(mailbox).await?;
-        let decision = self.decide_ready(&ready);
-        tracing::debug!(tool = %ready.call.name, behavior = ?decision.behavior, "decided");
-        match decision.behavior {
-            Behavior::Allow => Ok(Admission::Run(Ready { quiet_git: decision.quiet_git, unasked: true, ..ready })),
-            Behavior::Deny => Ok(self.denied(&ready, &decision)),
-            Behavior::Ask => match self.answered_by_hooks(ready, mailbox, cancel).await? {
-                // Its input may be another one now.
-                Hooked::On(ready) => self.ask(ready, mailbox, cancel).await,
-                Hooked::Settled(admission) => Ok(admission),
-            },
+        let grounds = self.grounds();
+        let decision = grounds.judge(&ready);
+        if let Some(permit) = grounds.permit(&ready, &decision, Consent::Missing) {
+            return Ok(Admission::Run(ready.with(permit, Consent::Missing)));
+        }
+        if let Asks::Nobody(why) = policy.asks {
+            return Ok(Admission::Refused(ToolResult::of_text(ready.call.id, Outcome::Denied, why)));
+        }
+        if decision.behavior == Behavior::Deny {
+            return Ok(self.denied(&ready, &decision));
+        }
+        match self.answered_by_hooks((ready, decision), mailbox, cancel).await? {
+            // Its input may be another one now.
+            ControlFlow::Continue((ready, decision)) => self.ask(ready, decision, mailbox, cancel).await,
+            ControlFlow::Break(admission) => Ok(admission),
         }
     }
 
-    pub(super) fn ready(&self, call: ToolCall, tool: Arc<dyn Tool>, access: Access) -> Ready {
-        let access = self.by_own_name(&call.name, access);
-        let reads = matches!(access, Access::Shell { .. }) && {
-            let rules = &RuleSet::default();
-            self.decide_by(&call.name, &access, Mode::Plan, rules).behavior == Behavior::Allow
-        };
-        let target = access.target();
-        Ready { call, tool, access, target, reads, quiet_git: false, said: None, unasked: false }
-    }
-
-    /// A skill under its own name, however it was called, so that a rule against it holds. A rule may name an alias, too.
-    fn by_own_name(&self, tool: &str, access: Access) -> Access {
-        let Access::Other { specifier: Some(name), read_only } = &access else { return access };
-        if tool != "Skill" || self.decide(tool, &access).behavior == Behavior::Deny {
-            return access;
-        }
-        match self.runs.own_name(name) {
-            Some(own) => Access::Other { specifier: Some(own), read_only: *read_only },
-            None => access,
+    /// A call that fits, with what it touches as rules name it.
+    ///
+    /// # Errors
+    /// What the model is told of a call that does not.
+    pub(super) fn ready(&self, prepared: Prepared) -> Result<Ready, (CallId, String)> {
+        let Prepared { call, read, .. } = prepared;
+        match read {
+            Ok(work) => {
+                let access = self.grounds().judged(&call.name, work.access(), |name| self.runs.own_name(name));
+                Ok(Ready::new(call, work, access))
+            }
+            Err(problem) => Err((call.id, problem)),
         }
     }
 
-    pub(in crate::agent) fn decide(&self, tool: &str, access: &Access) -> Decision {
-        self.decide_by(tool, access, self.mode(), &self.policy.rules)
+    /// A call that was let through, as it may run now: a question about another one may have been open for long. Only what is
+    /// stricter counts.
+    ///
+    /// # Errors
+    /// Why it does not run any more, for the model.
+    pub(super) fn permitted_still(
+        &self,
+        Permitted { ready, consent, .. }: Permitted,
+    ) -> Result<Permitted, Box<ToolResult>> {
+        let grounds = self.grounds();
+        let decision = grounds.judge(&ready);
+        if let Some(permit) = grounds.permit(&ready, &decision, consent) {
+            return Ok(ready.with(permit, consent));
+        }
+        if decision.behavior == Behavior::Deny {
+            return Err(Box::new(self.refused(&ready, &decision)));
+        }
+        let why = decision.reasons.into_iter().next().unwrap_or_default();
+        let text =
+            format!("Not run: while another call was waiting, this one came to need approval ({why}). Make it again.");
+        Err(Box::new(ToolResult::of_text(ready.call.id, Outcome::Error, text)))
     }
 
-    pub(in crate::agent) fn decide_by(&self, tool: &str, access: &Access, mode: Mode, rules: &RuleSet) -> Decision {
-        let places = self.places();
-        permission::decide(&Query { tool, access, mode, rules, places: &places }, &Disk)
+    pub(super) fn denied(&self, ready: &Ready, decision: &Decision) -> Admission {
+        Admission::Refused(self.refused(ready, decision))
     }
 
     /// Refuses a call, and tells the model why.
-    pub(super) fn denied(&self, ready: &Ready, decision: &Decision) -> Admission {
-        let rules = &self.policy.rules;
-        let by_plan = || self.decide_by(&ready.call.name, &ready.access, Mode::Default, rules).behavior;
+    fn refused(&self, ready: &Ready, decision: &Decision) -> ToolResult {
+        let by_plan = || {
+            let grounds = Grounds { mode: Mode::Default, ..self.grounds() };
+            grounds.decide(&ready.call.name, &ready.access).behavior
+        };
         let text = self.refusal(decision, by_plan);
-        Admission::Refused(ToolResult::of_text(ready.call.id.clone(), Outcome::Denied, text))
+        ToolResult::of_text(ready.call.id.clone(), Outcome::Denied, text)
     }
 
-    /// As `decide`, with other places.
-    pub(in crate::agent) fn decide_in(&self, places: &Places, tool: &str, access: &Access) -> Decision {
-        let (mode, rules) = (self.mode(), &self.policy.rules);
-        permission::decide(&Query { tool, access, mode, rules, places }, &Disk)
+    /// The change that the call would make, as the dialog shows it. An error is why it must fail as the file is now, where
+    /// the model may know what the file holds.
+    fn outlook(&self, ready: &Ready) -> Result<Option<FileDiff>, String> {
+        let (Some(outlook), Access::Write { path }) = (ready.work.outlook(), &ready.access) else { return Ok(None) };
+        let mut diff = match outlook {
+            Ok(diff) => diff,
+            Err(problem) if self.grounds().read(path).behavior == Behavior::Allow => return Err(problem),
+            Err(_) => return Ok(None),
+        };
+        if let Ok(below) = Path::new(&diff.path).strip_prefix(&self.policy.places.project) {
+            diff.path = below.to_string_lossy().into_owned();
+        }
+        Ok(Some(diff))
     }
 
     async fn ask(
         &mut self,
         ready: Ready,
+        decision: Decision,
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Admission, session::Error> {
-        let decision = self.decide_ready(&ready);
-        let ready = Ready { quiet_git: decision.quiet_git, ..ready };
-        let dirs = self.dirs();
-        // What it says of the file is the model's to know only where it may read it.
-        if let Access::Write { path } = &ready.access
-            && self.decide("Read", &Access::Read { path: path.clone() }).behavior == Behavior::Allow
-            && let Some(problem) = ready.tool.hopeless(&ready.call.input, &dirs, self.settings.user_home.as_deref())
-        {
-            return Ok(Admission::Refused(ToolResult::of_text(ready.call.id.clone(), Outcome::Error, problem)));
-        }
-        let mut diff = ready.tool.preview(&ready.call.input, &dirs, self.settings.user_home.as_deref());
-        if let Some(diff) = &mut diff
-            && let Ok(below) = Path::new(&diff.path).strip_prefix(&dirs.project)
-        {
-            diff.path = below.to_string_lossy().into_owned();
-        }
+        let diff = match self.outlook(&ready) {
+            Ok(diff) => diff,
+            Err(problem) => {
+                return Ok(Admission::Refused(ToolResult::of_text(ready.call.id, Outcome::Error, problem)));
+            }
+        };
         let all_edits = diff.is_some() && self.accepted_as_edit(&ready);
-        let title = ready.tool.title(&ready.call.input);
-        let what = decided::subject(&ready.call, &title);
+        let what = ready.subject();
         let question = Question::Permission {
             call: ready.call.id.clone(),
             tool: ready.call.name.clone(),
-            title,
+            title: ready.work.title().to_owned(),
             input: ready.call.input.clone(),
             diff,
             reasons: decision.reasons,
             suggestions: decision.suggestions.iter().map(ToString::to_string).collect(),
             all_edits,
         };
-        let result = |outcome, text: &str| ToolResult::of_text(ready.call.id.clone(), outcome, text);
+        let id = ready.call.id.clone();
+        let result = |outcome, text: &str| ToolResult::of_text(id.clone(), outcome, text);
         // The screen shows the user's own words, if any: they know what the model is told.
         let refused = |text: &str, words: &str| ToolResult {
             display: Some(Display::Line { text: words.to_owned() }),
             ..result(Outcome::Denied, text)
         };
-        let answer = match self.wait(&ready, question, mailbox, cancel).await? {
-            Waited::Answer(answer) => answer,
+        let (answer, decision) = match self.wait(&ready, question, mailbox, cancel).await? {
+            Waited::Answer(answer, decision) => (answer, decision),
             Waited::Forbidden(decision) => {
                 self.decided_call((false, Decider::Change, Lasts::Once), &what, mailbox).await?;
                 return Ok(self.denied(&ready, &decision));
@@ -190,39 +213,44 @@ impl Agent {
         }
         Ok(match answer {
             None => Admission::Stopped(result(Outcome::Interrupted, "Interrupted by the user before it ran.")),
-            Some(Answer::Yes) => {
-                self.decided_call((true, Decider::User, Lasts::Once), &what, mailbox).await?;
-                Admission::Run(ready)
-            }
-            Some(Answer::AllEdits) => {
-                self.decided_call((true, Decider::User, Lasts::Session), "all edits", mailbox).await?;
-                self.accept_edits(mailbox).await?;
-                Admission::Run(ready)
-            }
-            Some(Answer::Always { rules, scope }) => {
-                let mut lasts = decided::lasts(scope);
-                for rule in &rules {
-                    if let Err(problem) = self.grant(rule, scope)? {
-                        lasts = Lasts::Session;
-                        mailbox
-                            .emit(Event::Notice { text: format!("`{rule}` applies to this session only: {problem}") })
-                            .await;
-                    }
+            Some(answer) if allows(&answer) => match self.grounds().permit(&ready, &decision, Consent::Given) {
+                Some(permit) => {
+                    self.take_yes(answer, &what, mailbox).await?;
+                    Admission::Run(ready.with(permit, Consent::Given))
                 }
-                self.decided_call((true, Decider::User, lasts), &rules.join(", "), mailbox).await?;
-                Admission::Run(ready)
-            }
+                None => self.denied(&ready, &decision),
+            },
             Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => Admission::Refused(refused(
                 &format!("The user denied this call and says what to do instead: {}", words.trim()),
                 words.trim(),
             )),
-            Some(
-                Answer::No { .. } | Answer::Fork | Answer::ReadOnly | Answer::Approve { .. } | Answer::Chosen { .. },
-            ) => Admission::Stopped(refused(
+            Some(_) => Admission::Stopped(refused(
                 "The user denied this call and stopped the turn. Wait for their next message.",
                 "",
             )),
         })
+    }
+
+    /// Notes a yes, with what else it lets run from now on.
+    async fn take_yes(&mut self, answer: Answer, what: &str, mailbox: &Mailbox) -> Result<(), session::Error> {
+        match answer {
+            Answer::AllEdits => {
+                self.decided_call((true, Decider::User, Lasts::Session), "all edits", mailbox).await?;
+                self.accept_edits(mailbox).await
+            }
+            Answer::Always { rules, scope } => {
+                let mut lasts = decided::lasts(scope);
+                for rule in &rules {
+                    if let Err(problem) = self.grant(rule, scope)? {
+                        lasts = Lasts::Session;
+                        let text = format!("`{rule}` applies to this session only: {problem}");
+                        mailbox.emit(Event::Notice { text }).await;
+                    }
+                }
+                self.decided_call((true, Decider::User, lasts), &rules.join(", "), mailbox).await
+            }
+            _ => self.decided_call((true, Decider::User, Lasts::Once), what, mailbox).await,
+        }
     }
 
     /// Waits for the answer. What changes meanwhile may forbid the call, and never allows it: whoever passes a looser mode,
@@ -245,12 +273,12 @@ impl Agent {
                 answer = &mut asked => Some(answer),
             };
             self.take_mode(mailbox).await?;
-            let decision = self.decide_ready(ready);
+            let decision = self.grounds().judge(ready);
             let forbidden = decision.behavior == Behavior::Deny;
             match answer {
                 // A yes in the old mode is a no in the new one.
                 Some(Some(answer)) if allows(&answer) && forbidden => return Ok(Waited::Forbidden(decision)),
-                Some(answer) => return Ok(Waited::Answer(answer)),
+                Some(answer) => return Ok(Waited::Answer(answer, decision)),
                 None if forbidden => {
                     open.cancel();
                     // An answer that arrived in this very moment is too late.

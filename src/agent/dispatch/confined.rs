@@ -1,35 +1,28 @@
 //! Calls of a fork of the conversation, which may edit one file and nothing else. Nobody is asked, nothing is shown.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::grounds::Grounds;
+use super::run::Runner;
+use super::{Heard, Ready};
 use crate::agent::Agent;
 use crate::message::{Effect, Outcome, ToolCall, ToolResult};
-use crate::permission::{self, Behavior, Disk, Mode, Places, Query, RuleSet, Sight};
+use crate::permission::Mode;
 use crate::protocol::Question;
-use crate::session::store::Store;
 use crate::stdx::hash::sha256_hex;
-use crate::tools::{self, AskFuture, Dirs, Host, SearchFuture, Tool};
-
-/// The one tool that a fork has.
-const TOOL: &str = "Edit";
+use crate::tools::{self, AskFuture, Host, SearchFuture, Tool};
 
 /// What the calls of a fork go through. It owns what it looks at, so that the conversation continues meanwhile.
 pub(in crate::agent) struct Confined {
     edit: Arc<dyn Tool>,
     file: PathBuf,
-    seen: HashMap<PathBuf, String>,
-    rules: RuleSet,
-    places: Places,
-    dirs: Dirs,
-    home: Option<PathBuf>,
-    settings: Arc<tools::Settings>,
-    store: Store,
-    cancel: CancellationToken,
+    grounds: Grounds<'static>,
+    runner: Runner,
 }
 
 impl Agent {
@@ -39,73 +32,49 @@ impl Agent {
         &self,
         file: PathBuf,
         content: &str,
-        cancel: CancellationToken,
+        cancel: &CancellationToken,
     ) -> Option<Confined> {
-        let mut places = self.places();
-        places.free_writes = vec![file.clone()];
-        Some(Confined {
-            edit: self.toolbox.get(TOOL)?.clone(),
-            seen: HashMap::from([(file.clone(), sha256_hex(content.as_bytes()))]),
-            file,
-            rules: self.policy.rules.clone(),
-            places,
-            dirs: self.dirs(),
-            home: self.settings.user_home.clone(),
-            settings: self.settings.tools.clone(),
-            store: self.conversation.session.store().clone(),
-            cancel,
-        })
+        // In plan mode nothing may be written but what is expressly free, whatever the session's own mode allows.
+        let rules = Cow::Owned(self.policy.rules.clone());
+        let mut grounds = Grounds { mode: Mode::Plan, rules, places: self.places() };
+        grounds.places.free_writes = vec![file.clone()];
+        let runner = Runner { plan: None, ..self.runner(Arc::new(Nobody), cancel) };
+        let mut confined = Confined { edit: self.toolbox.get(tools::EDIT)?.clone(), file, grounds, runner };
+        confined.restored(content);
+        Some(confined)
     }
 }
 
 impl Confined {
     /// Runs a call, or says why not.
     pub(in crate::agent) async fn answer(&mut self, call: ToolCall) -> ToolResult {
-        let ToolCall { id, name, input, invalid, .. } = call;
+        let id = call.id.clone();
         let refused = |text: String| ToolResult::of_text(id.clone(), Outcome::Denied, text);
-        if name != TOOL || invalid.is_some() {
-            return refused(format!("Only {TOOL} on {} is available here.", self.file.display()));
+        if call.name != tools::EDIT || call.invalid.is_some() {
+            return refused(format!("Only {} of {} is open here.", tools::EDIT, self.file.display()));
         }
-        let access = match self.edit.access(&input, &self.dirs, self.home.as_deref()) {
-            Ok(access) => access,
+        let work = match self.edit.call(&call.input, &self.runner.dirs) {
+            Ok(work) => work,
             Err(problem) => return ToolResult::of_text(id, Outcome::Error, problem),
         };
-        let target = access.target();
-        // In plan mode nothing may be written but what is expressly free, whatever the session's own mode allows.
-        let query = Query { tool: TOOL, access: &access, mode: Mode::Plan, rules: &self.rules, places: &self.places };
-        let decision = permission::decide(&query, &Disk);
-        if decision.behavior != Behavior::Allow {
-            return refused(format!("Denied: {}.", decision.reasons.join("; ")));
-        }
-        // Nobody listens to live output.
-        let (live, _) = mpsc::unbounded_channel();
-        let context = tools::Context {
-            target: target.as_deref(),
-            call: id.as_str(),
-            dirs: &self.dirs,
-            sight: &Sight::default(),
-            home: self.home.as_deref(),
-            seen: &self.seen,
-            todos: &[],
-            plan: None,
-            settings: &self.settings,
-            store: &self.store,
-            host: &Nobody,
-            live,
-            cancel: &self.cancel,
+        let access = work.access().clone();
+        let permitted = match self.grounds.admit(Ready::new(call, work, access)) {
+            Ok(permitted) => permitted,
+            Err(decision) => return refused(format!("Denied: {}.", decision.reasons.join("; "))),
         };
-        let output = self.edit.run(input, &context).await;
-        for effect in &output.effects {
+        let ToolResult { outcome, content, effects, .. } = self.runner.run(permitted, Heard::Nobody).await.result;
+        let seen = Arc::make_mut(&mut self.runner.seen);
+        for effect in effects {
             if let Effect::Seen { path, sha256 } = effect {
-                self.seen.insert(path.clone(), sha256.clone());
+                seen.insert(path, sha256);
             }
         }
-        ToolResult { id, outcome: output.outcome, content: output.content, display: None, effects: Vec::new() }
+        ToolResult { id, outcome, content, display: None, effects: Vec::new() }
     }
 
     /// The file was put back to this content.
     pub(in crate::agent) fn restored(&mut self, content: &str) {
-        self.seen.insert(self.file.clone(), sha256_hex(content.as_bytes()));
+        self.runner.seen = Arc::new(HashMap::from([(self.file.clone(), sha256_hex(content.as_bytes()))]));
     }
 }
 

@@ -1,123 +1,121 @@
-//! Runs calls that may run, side by side, and shows what they write meanwhile.
+//! Runs calls that have a permit, and shows what they write meanwhile. Nothing else runs a tool.
 
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Done, Ready};
+use super::{Done, Heard, Permitted, Ready};
 use crate::agent::Agent;
 use crate::agent::mailbox::Mailbox;
 use crate::message::ToolResult;
-use crate::permission::{Access, Disk, QUIET_GIT, Query, Sight};
+use crate::permission::{Permit, QUIET_GIT};
 use crate::protocol::{Delta, Event, Item};
 use crate::session;
-use crate::tools;
+use crate::session::store::Store;
+use crate::tools::{self, Dirs, Host};
+
+/// What calls run with. It owns what it looks at, so that the session can be written meanwhile.
+pub(super) struct Runner {
+    pub(super) dirs: Arc<Dirs>,
+    pub(super) seen: Arc<HashMap<PathBuf, String>>,
+    pub(super) plan: Option<PathBuf>,
+    pub(super) settings: Arc<tools::Settings>,
+    pub(super) store: Store,
+    pub(super) host: Arc<dyn Host>,
+    pub(super) cancel: CancellationToken,
+}
+
+impl Runner {
+    /// Runs a call to its end.
+    pub(super) async fn run(
+        &self,
+        Permitted { ready: Ready { call, work, .. }, permit, .. }: Permitted,
+        heard: Heard<'_>,
+    ) -> Done {
+        if let Heard::Wholly(mailbox) = heard {
+            let (tool, title) = (call.name.clone(), work.title().to_owned());
+            mailbox.emit(Event::Item(Item::CallStarted { call: call.id.clone(), tool, title })).await;
+        }
+        let settings = self.settings_under(&permit);
+        let (live, mut output) = mpsc::unbounded_channel();
+        let context = tools::Context {
+            call: call.id.as_str().to_owned(),
+            permit,
+            dirs: self.dirs.clone(),
+            seen: self.seen.clone(),
+            plan: self.plan.clone(),
+            settings: settings.clone(),
+            store: self.store.clone(),
+            host: self.host.clone(),
+            live,
+            cancel: self.cancel.clone(),
+        };
+        let running = AssertUnwindSafe(work.run(context)).catch_unwind();
+        tokio::pin!(running);
+        let finished = loop {
+            tokio::select! {
+                finished = &mut running => break finished,
+                Some(text) = output.recv() => {
+                    if let Heard::Wholly(mailbox) | Heard::Output(mailbox) = heard {
+                        mailbox.emit(Event::Delta(Delta::ToolOutput { call: call.id.clone(), text })).await;
+                    }
+                }
+            }
+        };
+        let output = finished.unwrap_or_else(|_| {
+            tools::Output::error("The tool crashed. This is a bug in cocode. Try another approach.")
+        });
+        let tools::Output { outcome, content, display, effects, after } =
+            tools::limit::apply(output, &settings, &self.store, call.id.as_str());
+        Done { result: ToolResult { id: call.id, outcome, content, display, effects }, after }
+    }
+
+    /// With settings under which git does not run what a repository names, where the permit wants that: hooks and filters
+    /// work where the user allowed a change.
+    fn settings_under(&self, permit: &Permit) -> Arc<tools::Settings> {
+        if !permit.quiet_git() {
+            return self.settings.clone();
+        }
+        let mut settings = (*self.settings).clone();
+        settings.env.extend(QUIET_GIT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        Arc::new(settings)
+    }
+}
 
 impl Agent {
-    /// What a search may show: the files that the rules keep back stay out of its results.
-    fn sight(&self, ready: &Ready) -> Sight {
-        let places = self.places();
-        let query = Query {
-            tool: &ready.call.name,
-            access: &ready.access,
-            mode: self.mode(),
-            rules: &self.policy.rules,
-            places: &places,
-        };
-        Sight::of(&query, &Disk)
+    /// What calls of this agent run with now.
+    pub(super) fn runner(&self, host: Arc<dyn Host>, cancel: &CancellationToken) -> Runner {
+        Runner {
+            dirs: Arc::new(self.dirs()),
+            seen: Arc::new(self.conversation.context().seen().clone()),
+            plan: self.open_plan(),
+            settings: self.settings.tools.clone(),
+            store: self.conversation.session.store().clone(),
+            host,
+            cancel: cancel.clone(),
+        }
     }
 
-    /// Settings for a line that only reads, or in which git passed because it does: git must not run what a repository
-    /// names. None for any other call, so that hooks and filters work where the user allowed a change.
-    fn quiet(&self, ready: &Ready) -> Option<tools::Settings> {
-        let reads = ready.reads && matches!(ready.access, Access::Shell { .. });
-        (ready.quiet_git || reads).then_some(())?;
-        let mut settings = (*self.settings.tools).clone();
-        settings.env.extend(QUIET_GIT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        Some(settings)
-    }
-
+    /// Runs calls side by side, while modes change and sub-agents speak.
     pub(super) async fn run_all(
         &mut self,
-        ready: Vec<Ready>,
+        permitted: Vec<Permitted>,
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Vec<Done>, session::Error> {
-        // The runs own what they look at, so that the session can be written while they continue.
-        let context = self.conversation.context();
-        let (dirs, seen, todos) = (self.dirs(), context.seen().clone(), context.todos().to_vec());
-        let plan = self.open_plan();
         let (words, mut heard) = mpsc::unbounded_channel();
-        let (store, settings, mut host, user_home) = (
-            self.conversation.session.store().clone(),
-            self.settings.tools.clone(),
-            self.host(mailbox, cancel),
-            self.settings.user_home.clone(),
-        );
+        let mut host = self.host(mailbox, cancel);
         host.words = Some(self.family.above.as_ref().map_or_else(|| words.clone(), |above| above.words.clone()));
         host.launcher = self.launcher(words);
-        let ready: Vec<_> = ready
-            .into_iter()
-            .map(|ready| {
-                let sight = self.sight(&ready);
-                let quiet = self.quiet(&ready);
-                (ready, sight, quiet)
-            })
-            .collect();
-        let runs = ready.into_iter().map(|(Ready { call, tool, target, .. }, sight, quiet)| {
-            let (dirs, seen, todos, store, settings, host, user_home) =
-                (&dirs, &seen, todos.as_slice(), &store, &*settings, &host, user_home.as_deref());
-            let plan = plan.as_deref();
-            async move {
-                let settings = quiet.as_ref().unwrap_or(settings);
-                let title = tool.title(&call.input);
-                mailbox
-                    .emit(Event::Item(Item::CallStarted { call: call.id.clone(), tool: call.name.clone(), title }))
-                    .await;
-                let (live, mut output) = mpsc::unbounded_channel();
-                let context = tools::Context {
-                    call: call.id.as_str(),
-                    dirs,
-                    target: target.as_deref(),
-                    sight: &sight,
-                    home: user_home,
-                    seen,
-                    todos,
-                    plan,
-                    settings,
-                    store,
-                    host,
-                    live,
-                    cancel,
-                };
-                let running = AssertUnwindSafe(tool.run(call.input.clone(), &context)).catch_unwind();
-                tokio::pin!(running);
-                let finished = loop {
-                    tokio::select! {
-                        finished = &mut running => break finished,
-                        Some(text) = output.recv() => {
-                            mailbox.emit(Event::Delta(Delta::ToolOutput { call: call.id.clone(), text })).await;
-                        }
-                    }
-                };
-                let output = finished.unwrap_or_else(|_| {
-                    tools::Output::error("The tool crashed. This is a bug in cocode. Try another approach.")
-                });
-                let output = tools::limit::apply(output, settings, store, call.id.as_str());
-                let result = ToolResult {
-                    id: call.id.clone(),
-                    outcome: output.outcome,
-                    content: output.content,
-                    display: output.display,
-                    effects: output.effects,
-                };
-                Done { result, after: output.after }
-            }
-        });
-        let all = join_all(runs);
+        let host = Arc::new(host);
+        let runner = self.runner(host.clone(), cancel);
+        let all = join_all(permitted.into_iter().map(|call| runner.run(call, Heard::Wholly(mailbox))));
         tokio::pin!(all);
         loop {
             tokio::select! {

@@ -10,9 +10,9 @@ use crate::commands::Skill;
 use crate::commands::expand::{self, Piece, Values};
 use crate::commands::skill::RunsIn;
 use crate::message::{Attachment, Message, Outcome};
-use crate::permission::{Access, Behavior};
 use crate::protocol::Event;
 use crate::session;
+use crate::tools;
 
 /// Most characters of the output of one command that are put into a prompt.
 const OUTPUT: usize = 30_000;
@@ -99,7 +99,7 @@ impl Expansion<'_> {
     /// What a command of a skill wrote, or why it did not.
     async fn command_output(&mut self, command: &str) -> Result<String, session::Error> {
         let input = serde_json::json!({ "command": command, "description": "for a skill" });
-        let result = self.agent.aside("Bash", input, self.mailbox, self.cancel).await?;
+        let result = self.agent.aside(tools::BASH, input, self.mailbox, self.cancel).await?;
         let output = result.text();
         let output = output.trim_end();
         let end = output.char_indices().nth(OUTPUT).map_or(output.len(), |(at, _)| at);
@@ -117,17 +117,21 @@ impl Expansion<'_> {
     async fn named_file(&mut self, skill: &Skill, path: &str) -> Option<Message> {
         let dirs = self.agent.dirs();
         let own = skill.base().map(|base| base.join(path));
-        let near = dirs.absolute(path, self.agent.settings.user_home.as_deref());
+        let near = dirs.absolute(path);
         let file = own.into_iter().chain([near]).find(|file| file.is_file())?;
         let mut places = self.agent.places();
         places.free_reads.extend(self.agent.opens(skill));
-        let access = Access::Read { path: file.clone() };
-        if self.agent.decide_in(&places, "Read", &access).behavior != Behavior::Allow {
-            return Some(Message::attachment(
-                Attachment::File,
-                &format!("{} was not attached: reading it needs approval. Read it if you need it.", file.display()),
-            ));
-        }
-        Some(self.agent.attached_text(&file, self.mailbox).await)
+        let (effects, text) = match self.agent.attach(&file, places, self.mailbox).await {
+            Ok(result) if result.outcome == Outcome::Ok => {
+                let text = format!("{}:\n\n{}", file.display(), result.text());
+                (result.effects, text)
+            }
+            Ok(failed) => (Vec::new(), format!("{} could not be read: {}", file.display(), failed.text())),
+            Err(_) => {
+                let why = "was not attached: reading it needs a question. Read it if you need it.";
+                (Vec::new(), format!("{} {why}", file.display()))
+            }
+        };
+        Some(Message { effects, ..Message::attachment(Attachment::File, &text) })
     }
 }

@@ -6,6 +6,7 @@ use super::Expansion;
 use crate::commands::Skill;
 use crate::message::{Message, Outcome};
 use crate::session;
+use crate::tools;
 
 /// The type that runs a skill which names none.
 const USUAL: &str = "general-purpose";
@@ -25,7 +26,7 @@ impl Expansion<'_> {
         let agent = skill.agent.as_deref().unwrap_or(USUAL);
         let prompt = attached.iter().fold(text, |prompt, message| format!("{prompt}\n\n{}", message.text()));
         let input = json!({ "description": format!("/{}", skill.name), "prompt": prompt, "subagent_type": agent });
-        let result = self.agent.aside("Task", input, self.mailbox, self.cancel).await?;
+        let result = self.agent.aside(tools::TASK, input, self.mailbox, self.cancel).await?;
         self.agent.end_run(skill, self.mailbox).await;
         let how = match result.outcome {
             Outcome::Ok => "ran as a sub-agent; the user has not seen its report",

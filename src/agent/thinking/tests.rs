@@ -103,8 +103,7 @@ fn calls_are_answered_until_the_next_reply() {
 #[test]
 fn foreign_signatures_are_left_out() {
     let wire = || Some(Wire { wire: "anthropic".into(), model: "m".into(), data: "signature".into() });
-    let call =
-        ToolCall { id: CallId::nth(1), name: "LS".into(), input: Default::default(), invalid: None, wire: wire() };
+    let call = ToolCall { wire: wire(), ..ToolCall::new(CallId::nth(1), "LS", Default::default()) };
     let reply = |provider: &str| {
         let blocks = vec![
             Block::Thinking { text: "hm".into(), wire: wire() },

@@ -25,6 +25,7 @@ pub(in crate::permission) struct Line {
 /// # Errors
 /// What cannot be judged in it.
 pub(in crate::permission) fn parse(text: &str) -> Result<Line, String> {
+    tracing::trace!("a line was parsed");
     if let Some(reason) = guard::refuse(text) {
         return Err(reason);
     }

@@ -240,7 +240,7 @@ mod tests {
                         let id = CallId(format!("c{round}_{at}"));
                         let (text, outcome) = answers.next().expect("an answer for each call");
                         results.push(ToolResult::of_text(id.clone(), *outcome, *text));
-                        blocks.push(Block::ToolCall(ToolCall { id, name, input, invalid: None, wire: None }));
+                        blocks.push(Block::ToolCall(ToolCall::new(id, name, input)));
                     }
                     other => panic!("unexpected {other:?}"),
                 }

@@ -24,8 +24,6 @@ const TAIL: usize = 3;
 const LIVE: usize = 8 * 1024;
 /// A run shorter than this says nothing of its time.
 const NOTABLE: Duration = Duration::from_secs(1);
-/// Tools whose result is for the model: the screen shows how much it was.
-const QUIET: &[&str] = &["Read", "Grep", "Glob", "LS"];
 
 /// A call of the model.
 #[derive(Debug, Clone)]
@@ -157,10 +155,6 @@ impl Call {
                 let done = items.iter().filter(|item| item.status == TodoStatus::Completed).count();
                 format!("{done} of {} done", items.len())
             }
-            (Outcome::Ok, None) if QUIET.contains(&self.tool.as_str()) => match result.text().lines().count() {
-                1 => "1 line".to_string(),
-                count => format!("{count} lines"),
-            },
             _ => String::new(),
         }
     }
@@ -190,7 +184,6 @@ impl Call {
                 wrap::plain(&text::clean_line(text), theme.dim, width, &Prefix::hanging("  └ ", theme.dim))
             }
             (Outcome::Ok, Some(Display::Line { .. })) if detail != Detail::Whole => Vec::new(),
-            (Outcome::Ok, None) if detail != Detail::Whole && QUIET.contains(&self.tool.as_str()) => Vec::new(),
             (Outcome::Denied, Some(Display::Line { text })) if detail != Detail::Whole => {
                 output_rows(text, theme.text, width, theme, detail)
             }

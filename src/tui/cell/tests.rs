@@ -150,7 +150,6 @@ fn calls() {
         ("bash_short", call("Bash", "ls", Some((Ok, "a\nb\n", command(Some(0), 1500))))),
         ("bash_failed", call("Bash", "false", Some((Error, "Exit code 1", command(Some(1), 61_000))))),
         ("bash_killed", call("Bash", "sleep 100", Some((Interrupted, "", command(None, 100))))),
-        ("read", call("Read", "src/main.rs", Some((Ok, &numbered(12), None)))),
         ("read_line", call("Read", "src/main.rs", Some((Ok, "x", Some(Display::Line { text: "120 lines".into() }))))),
         ("read_failed", call("Read", "nope", Some((Error, "No such file: nope", None)))),
         ("edit", call("Edit", "src/a.rs", Some((Ok, "done", Some(Display::Diff(diff)))))),

@@ -1,32 +1,14 @@
-//! Cells of a resumed session: messages tell less than events did, the rest is read from the calls' arguments.
+//! Cells of a resumed session, made of its messages: they tell less than events did.
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::Transcript;
-use crate::message::{Kind, Media, Message, ToolCall};
+use crate::message::{Kind, Media, Message};
 use crate::protocol::{HistoryItem, Receipt};
 use crate::session::entry::Seq;
 use crate::tui::cell::Cell;
 use crate::tui::cell::call::Shell;
 use crate::tui::cell::compaction::Compacted;
-
-/// Arguments that say best what a call is about, the first that is there.
-const TITLES: &[&str] =
-    &["command", "file_path", "notebook_path", "pattern", "path", "url", "query", "description", "prompt", "name"];
-
-/// One line for a call whose tool is not at hand.
-pub(super) fn title(call: &ToolCall) -> String {
-    let text = |key: &str| call.input.get(key).and_then(Value::as_str);
-    let named = TITLES.iter().find_map(|key| text(key));
-    let line = named.and_then(|text| text.lines().next()).unwrap_or_default();
-    match text("subagent_type") {
-        // As the tool itself says it.
-        Some(agent) => format!("{agent}: {line}"),
-        None => line.to_owned(),
-    }
-}
 
 /// One line for an attachment.
 pub(super) fn media(media: &Media) -> String {
@@ -64,7 +46,7 @@ impl Transcript {
         self.message(seq, message, now);
         if message.kind == Kind::Reply {
             for call in message.calls() {
-                self.start_call(call.id.clone(), call.name.clone(), &title(call), now);
+                self.start_call(call.id.clone(), call.name.clone(), call.title(), now);
             }
         }
     }

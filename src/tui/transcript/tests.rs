@@ -82,7 +82,8 @@ fn reply(text: &str) -> Event {
 }
 
 fn tool_call(n: u64, name: &str, input: serde_json::Value) -> Block {
-    Block::ToolCall(ToolCall { id: CallId::nth(n), name: name.into(), input, invalid: None, wire: None })
+    let title = input.as_object().and_then(|input| input.values().next()?.as_str()?.lines().next()).map(str::to_owned);
+    Block::ToolCall(ToolCall { title, ..ToolCall::new(CallId::nth(n), name, input) })
 }
 
 fn started(n: u64, tool: &str, title: &str) -> Event {
@@ -91,6 +92,12 @@ fn started(n: u64, tool: &str, title: &str) -> Event {
 
 fn done(n: u64, outcome: Outcome, text: &str) -> Event {
     let result = ToolResult::of_text(CallId::nth(n), outcome, text);
+    Event::Item(Item::Message { seq: 0, message: Arc::new(Message::tool_results(vec![result])) })
+}
+
+fn told(n: u64, line: &str) -> Event {
+    let display = Some(Display::Line { text: line.into() });
+    let result = ToolResult { display, ..ToolResult::of_text(CallId::nth(n), Outcome::Ok, "x") };
     Event::Item(Item::Message { seq: 0, message: Arc::new(Message::tool_results(vec![result])) })
 }
 
@@ -138,7 +145,7 @@ fn a_turn_from_prompt_to_end() {
     screen.apply([text("."), message(Message::reply(blocks))]);
     screen.apply([started(1, "Read", "/code/a.rs"), started(2, "Grep", "x"), output(2, "one\ntwo\n")]);
     assert_eq!(screen.live(9), "\n○ Read(a.rs)\n\n○ Grep(x)\n  └ one\n    two");
-    screen.apply([done(2, Outcome::Ok, "one\ntwo"), done(1, Outcome::Ok, "x"), done(3, Outcome::Denied, "No.")]);
+    screen.apply([told(2, "2 lines"), told(1, "1 line"), done(3, Outcome::Denied, "No.")]);
     let results = [1, 2, 3].map(|n| ToolResult::of_text(CallId::nth(n), Outcome::Ok, "again"));
     screen.apply([message(Message::tool_results(results.into())), text("Done."), reply("Done.")]);
     screen.apply([ended(TurnEnd::Done, 12_000)]);

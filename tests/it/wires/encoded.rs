@@ -23,7 +23,7 @@ fn media(media_type: &str, blob: &str) -> Media {
 }
 
 fn call(n: u64, name: &str, input: Value, wire: Option<Wire>) -> Block {
-    Block::ToolCall(ToolCall { id: CallId::nth(n), name: name.into(), input, invalid: None, wire })
+    Block::ToolCall(ToolCall { wire, ..ToolCall::new(CallId::nth(n), name, input) })
 }
 
 /// Thinking as the wire itself would have signed it.

@@ -178,7 +178,7 @@ impl Attempt<'_> {
     fn excerpt_for(&mut self, model: Model) -> Form {
         let context = self.agent.conversation.context();
         let toolbox = self.agent.toolbox.clone();
-        let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.clearable());
+        let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.manners().clearable);
         let plan = match self.agent.settings.features.micro_compact {
             true => micro::plan(
                 context,

@@ -1,0 +1,63 @@
+//! The decision about a call. Nothing else consults the permission engine.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use super::Ready;
+use crate::permission::{self, Access, Behavior, Consent, Decision, Disk, Mode, Permit, Places, Query, RuleSet};
+use crate::tools;
+
+/// What decisions are made on.
+#[derive(Debug, Clone)]
+pub struct Grounds<'a> {
+    pub mode: Mode,
+    pub rules: Cow<'a, RuleSet>,
+    pub places: Places,
+}
+
+impl Grounds<'_> {
+    pub(in crate::agent) fn decide(&self, tool: &str, access: &Access) -> Decision {
+        let decision = permission::decide(&self.query(tool, access), &Disk);
+        tracing::debug!(tool, behavior = ?decision.behavior, "decided");
+        decision
+    }
+
+    /// The decision about reading a file.
+    pub(in crate::agent) fn read(&self, path: &Path) -> Decision {
+        self.decide(tools::READ, &Access::Read { path: path.to_owned() })
+    }
+
+    /// What would happen with a call, of which nothing is run. An error is why its tool would not do it.
+    pub fn try_out(
+        &self,
+        tool: &str,
+        access: Result<Access, String>,
+        own_name: impl FnOnce(&str) -> Option<String>,
+    ) -> Decision {
+        match access {
+            Ok(access) => self.decide(tool, &self.judged(tool, &access, own_name)),
+            Err(problem) => Decision::new(Behavior::Deny, problem),
+        }
+    }
+
+    /// As `Permit::of`.
+    pub(super) fn permit(&self, ready: &Ready, decision: &Decision, consent: Consent) -> Option<Permit> {
+        Permit::of(&self.query(&ready.call.name, &ready.access), decision, consent, &Disk)
+    }
+
+    /// What a call touches as rules see it: a skill under its own name, however it was called, so that a rule against it
+    /// holds. A rule may name an alias, too.
+    pub(super) fn judged(&self, tool: &str, access: &Access, own_name: impl FnOnce(&str) -> Option<String>) -> Access {
+        let Access::Skill { name } = access else { return access.clone() };
+        match own_name(name) {
+            Some(own) if own != *name && self.decide(tool, access).behavior != Behavior::Deny => {
+                Access::Skill { name: own }
+            }
+            _ => access.clone(),
+        }
+    }
+
+    fn query<'a>(&'a self, tool: &'a str, access: &'a Access) -> Query<'a> {
+        Query { tool, access, mode: self.mode, rules: &self.rules, places: &self.places }
+    }
+}

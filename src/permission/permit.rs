@@ -1,0 +1,71 @@
+//! The right to run one call: it comes of a decision, or of the user's own hand.
+
+use std::path::{Path, PathBuf};
+
+use super::decide::{Decision, Query};
+use super::files::Files;
+use super::{Access, Behavior, Sight, line};
+
+/// Whether somebody said yes where the rules ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// Nobody was asked, so the rules themselves have to allow the call.
+    Missing,
+    /// A person said yes, or a hook in their place.
+    Given,
+}
+
+/// What a call that runs may do. Nothing runs without one.
+#[derive(Debug, Clone, Default)]
+pub struct Permit {
+    target: Option<PathBuf>,
+    sight: Sight,
+    reads: bool,
+    quiet_git: bool,
+}
+
+impl Permit {
+    /// The permit of a call that was decided about. None where the decision forbids it, or asks and nobody said yes.
+    pub fn of(query: &Query, decision: &Decision, consent: Consent, files: &dyn Files) -> Option<Permit> {
+        let allowed = match decision.behavior {
+            Behavior::Allow => true,
+            Behavior::Ask => consent == Consent::Given,
+            Behavior::Deny => false,
+        };
+        let reads = || match query.access {
+            Access::Shell { command, cwd } => line::reads(query, command, cwd, files),
+            _ => false,
+        };
+        allowed.then(|| {
+            let reads = reads();
+            let sight = Sight::of(query, files);
+            Permit { target: decision.target.clone(), sight, reads, quiet_git: decision.quiet_git || reads }
+        })
+    }
+
+    /// The permit of a line that the user typed: nobody is asked about it, and nothing is known of it.
+    pub fn by_hand() -> Permit {
+        Permit::default()
+    }
+
+    /// The one file or folder that the call may touch, links followed: what was decided about is what is read or written, or
+    /// nothing is.
+    pub fn target(&self) -> Option<&Path> {
+        self.target.as_deref()
+    }
+
+    /// Which files a search may show.
+    pub fn sight(&self) -> &Sight {
+        &self.sight
+    }
+
+    /// Whether a command line provably changes nothing: plan mode would let it run.
+    pub fn reads(&self) -> bool {
+        self.reads
+    }
+
+    /// Whether git must not run what a repository names: for a line that only reads, or in which git passed because it does.
+    pub fn quiet_git(&self) -> bool {
+        self.quiet_git
+    }
+}
