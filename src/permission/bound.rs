@@ -67,7 +67,7 @@ const BUILDERS: [&str; 17] = [
 ];
 /// Programs whose settings in the folder run nothing else there.
 const FORMATTERS: [&str; 7] = ["biome", "tsc", "ruff", "black", "gofmt", "rustfmt", "git"];
-const BUILD_FILES: [&str; 22] = [
+const BUILD_FILES: [&str; 20] = [
     "makefile",
     "gnumakefile",
     "justfile",
@@ -88,8 +88,6 @@ const BUILD_FILES: [&str; 22] = [
     "pom.xml",
     "rakefile",
     "gemfile",
-    "eslint.config.js",
-    "prettier.config.js",
 ];
 /// Those that name sources and documents rather than what they run.
 const MANIFESTS: [&str; 4] = ["cargo.toml", "go.mod", "pyproject.toml", "setup.cfg"];
@@ -116,6 +114,8 @@ enum Reach {
     /// The files that they name.
     #[default]
     Named,
+    /// What a builder makes of the sources. They change all the time and are what it is for: nobody compares them.
+    Build,
     /// Any script in the folder, since nobody can tell which.
     Folder,
     /// The same, and there are too many to compare.
@@ -128,8 +128,12 @@ impl Bound {
         let mut walk = Walk::new(project);
         lines.into_iter().for_each(|line| walk.line(line, 0));
         if walk.all {
-            let top = walk.project.clone();
-            walk.everything(&top);
+            walk.bound.reach = Reach::Folder;
+        }
+        if walk.bound.reach > Reach::Named {
+            walk.everything(&walk.project.clone());
+        }
+        if walk.bound.reach >= Reach::Folder {
             // Every edit of a project that a formatter looks at would stop it, were these compared.
             walk.bound.runs.watch(&walk.seen);
         }
@@ -144,6 +148,7 @@ impl Bound {
             let path = walk.path(text);
             match path.is_dir() && path.starts_with(&walk.project) && path != walk.project {
                 true => {
+                    walk.bound.reach = Reach::Folder;
                     walk.everything(&path);
                     // For what comes to lie there.
                     walk.bound.runs.add(&path, None);
@@ -159,6 +164,9 @@ impl Bound {
     pub(super) fn note(&self) -> &'static str {
         match self.reach {
             Reach::Named => "",
+            Reach::Build => {
+                " – runs what the sources of the folder hold when it starts: changes in them do not ask again"
+            }
             Reach::Folder => " – may run any script of the folder: a change in one asks again",
             Reach::Session => {
                 " – may run any script of the folder, and those are too many to watch: asks in every session"
@@ -297,9 +305,13 @@ impl Walk {
             (name, _) if INERT.contains(&name) || commands::reads(words).is_ok() => self.operands(arguments),
             (name, _) if BUILDERS.contains(&name) || FORMATTERS.contains(&name) => {
                 let texts: Vec<String> = arguments.iter().filter_map(|word| self.literal(word)).collect();
-                self.all |= BUILDERS.contains(&name) || texts.len() < arguments.len();
+                self.all |= texts.len() < arguments.len();
+                if BUILDERS.contains(&name) {
+                    self.bound.reach = self.bound.reach.max(Reach::Build);
+                }
                 self.operands(arguments);
                 self.build_files(&self.project.clone());
+                self.build_files(&self.project.join(".cargo"));
                 for text in &texts {
                     self.build_files(&self.path(text.split_once('=').map_or(text, |(_, value)| value)));
                 }
@@ -395,10 +407,10 @@ impl Walk {
         }
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().to_lowercase();
-            if let Some(content) = BUILD_FILES.contains(&&*name).then(|| self.seal(&entry.path())).flatten() {
+            if let Some(content) = is_build_file(&name).then(|| self.seal(&entry.path())).flatten() {
                 self.included(folder, &content.bytes);
                 if !MANIFESTS.contains(&&*name) {
-                    let text = String::from_utf8_lossy(&content.bytes);
+                    let text = commands_of(&name, &content.bytes);
                     self.told.extend(text.split(|c| !in_name(c)).map(str::to_owned));
                 }
             }
@@ -416,10 +428,10 @@ impl Walk {
         }
     }
 
-    /// Binds every script below the folder, and whatever else the lines name.
+    /// Binds whatever the lines and the build files name below the folder, and every script where any may be run.
     fn everything(&mut self, top: &Path) {
         let lines = std::mem::take(&mut self.lines);
-        self.bound.reach = self.bound.reach.max(Reach::Folder);
+        let any = self.bound.reach >= Reach::Folder;
         let (mut left, mut seen, mut size) = (VecDeque::from([top.to_owned()]), 0, 0);
         // The nearest first: they are watched also where there are too many.
         while let Some(folder) = left.pop_front() {
@@ -433,20 +445,29 @@ impl Walk {
                         if BUILT.contains(&&*name) || path.join("CACHEDIR.TAG").is_file() {
                             self.seen.add(&path, None);
                             self.built.push(path.clone());
+                            // No build file names what a build made.
+                            if !any {
+                                continue;
+                            }
                         }
                         left.push_back(path);
                     }
                     continue;
                 }
-                let (script, named) = (is_script(&path, &name), lines.iter().any(|line| line.contains(&name)));
-                let content = match script {
-                    true if named && lines.iter().any(|line| has_word(line, &name)) => self.seal(&path),
-                    _ if script || named || self.told.contains(&name) && !name.ends_with(".md") => self.bind(&path),
+                let named = lines.iter().any(|line| line.contains(&name));
+                let told = self.told.contains(&name) && !name.ends_with(".md");
+                let script = (any || named) && is_script(&path, &name);
+                let content = match (script, told) {
+                    (true, _) if named && lines.iter().any(|line| has_word(line, &name)) => self.seal(&path),
+                    (_, true) if !any => self.seal(&path),
+                    _ if script || named || told => self.bind(&path),
                     _ => None,
                 };
                 size += content.map_or(0, |content| content.bytes.len());
                 if seen > MAX_NAMES || self.bound.files.len() > MAX_SCRIPTS || size > MAX_BYTES {
-                    self.bound.reach = Reach::Session;
+                    if any {
+                        self.bound.reach = Reach::Session;
+                    }
                     return;
                 }
             }
@@ -463,6 +484,21 @@ fn substitutes(word: &Word) -> bool {
         }
         _ => false,
     })
+}
+
+/// Whether a builder takes what it starts from the file, by its name in lower case.
+fn is_build_file(name: &str) -> bool {
+    let settings = name.starts_with('.') && name.contains("rc") || name.contains(".config.") || name == "config.toml";
+    settings || BUILD_FILES.contains(&name) || name.starts_with("rust-toolchain")
+}
+
+/// The part of a build file that holds command lines.
+fn commands_of(name: &str, bytes: &[u8]) -> String {
+    let package = (name == "package.json").then(|| serde_json::from_slice::<serde_json::Value>(bytes).ok()).flatten();
+    match package {
+        Some(package) => package["scripts"].to_string(),
+        None => String::from_utf8_lossy(bytes).into_owned(),
+    }
 }
 
 fn in_name(c: char) -> bool {
@@ -489,7 +525,7 @@ fn is_script(path: &Path, name: &str) -> bool {
     executable
         || ending.is_empty()
         || SCRIPT_ENDINGS.contains(&ending)
-        || BUILD_FILES.contains(&&*lower)
+        || is_build_file(&lower)
         || regular::read(path, 2).is_ok_and(|start| start == b"#!")
 }
 
@@ -527,7 +563,8 @@ mod tests {
             };
             write("hook", "#!/usr/bin/env python3\nimport helper\n");
             write("hook.py", "import helper\n");
-            write("Makefile", "R=rules.inc\ninclude $(R)\n");
+            write("Makefile", "R=rules.inc\ninclude $(R)\nlint:\n\tsh tools/l.sh\n");
+            write("package.json", "{\"scripts\": {\"lint\": \"sh tools/l.sh\"}}");
             write("notes.md", "1");
             write("target/CACHEDIR.TAG", "");
             write("target/debug/x", "1");
@@ -535,10 +572,39 @@ mod tests {
             let bound = Bound::commands(temp.path(), [line]);
             let path = |name: &str| temp.path().join(name);
             assert!(bound.runs().holds(&path(file)), "{line}: {bound:?}");
-            assert!(bound.runs().holds(&path("target")) && !bound.runs().holds(&path("notes.md")), "{line}");
+            assert!(bound.runs().holds(&path("target")) || bound.reach == Reach::Build, "{line}");
+            assert!(!bound.runs().holds(&path("notes.md")), "{line}");
             write("notes.md", "2");
             write("target/debug/x", "2");
             assert_eq!(bound.runs().broken(), None, "{line}");
+        }
+    }
+
+    /// Edits of what a builder builds are what its hook waits for: they neither ask nor end the trust.
+    #[test]
+    fn a_builder_binds_its_settings_and_not_the_sources() {
+        for line in ["npx prettier --write src", "cargo test -q", "npm test", "make -s check"] {
+            let temp = tempfile::tempdir().unwrap();
+            let write = |name: &str, text: &str| {
+                let path = temp.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            };
+            let settings =
+                ["Makefile", "package.json", ".prettierrc", "Cargo.toml", ".cargo/config.toml", "x.config.mjs"];
+            settings.iter().for_each(|name| write(name, "\n"));
+            write("package.json", "{\"main\": \"src/a.js\"}");
+            write("src/main.rs", "1");
+            write("src/a.js", "1");
+            let bound = || Bound::commands(temp.path(), [line]);
+            let before = bound();
+            assert_eq!(before.reach, Reach::Build, "{line}");
+            settings.iter().for_each(|name| assert!(before.runs().holds(&temp.path().join(name)), "{line}: {name}"));
+            write("src/main.rs", "2");
+            write("src/a.js", "2");
+            write("made", "2");
+            assert!(!before.runs().holds(&temp.path().join("src/a.js")), "{line}");
+            assert_eq!(bound().text(), before.text(), "{line}");
         }
     }
 
