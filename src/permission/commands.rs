@@ -24,6 +24,8 @@ pub(super) struct Reads {
     pub(super) only: Option<Vec<String>>,
     /// It follows the links that it meets there.
     pub(super) follows: bool,
+    /// The same as text, from the top of git's work tree.
+    pub(super) from_top: Vec<Word>,
     /// It starts git, in the folder that these words lead to one after the other.
     pub(super) git: Option<Vec<Word>>,
 }
@@ -40,8 +42,8 @@ impl Reads {
 const PLACES_NOTHING: &str = "cargo rustc go npm npx pnpm yarn bun deno node make just pytest python python3 ruff black mypy \
     eslint prettier tsc jest vitest gradle mvn dotnet bundle rake rspec swift zig mkdir touch rm rmdir chmod kill";
 
-/// Subcommands of git's that change no file of the work tree.
-const GIT_PLACES_NOTHING: &str = "add commit push tag branch fetch remote notes gc";
+/// Subcommands of git's that change neither the index nor a file of the work tree.
+const GIT_PLACES_NOTHING: &str = "commit push tag branch fetch remote notes gc";
 
 /// Subcommands of git's that bring a repository or another folder of one. All others leave configuration and hooks alone.
 const GIT_REPOSITORIES: &str = "clone init submodule worktree";
@@ -50,6 +52,9 @@ const GIT_REPOSITORIES: &str = "clone init submodule worktree";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Places {
     Nothing,
+    /// A folder of the work tree in git's index, which makes a submodule of a repository that is there.
+    Listed,
+    /// Files and links of a commit, and with them what looks like a repository without a work tree.
     Links,
     /// And repositories, with what they name.
     Repositories,
@@ -64,13 +69,18 @@ pub(super) fn places(words: &[Word]) -> Places {
         let at = if text(1) == "-C" { 3 } else { 1 };
         return match text(at) {
             sub if listed(GIT_PLACES_NOTHING, &sub) || git::is_listed(&sub) => Places::Nothing,
+            sub if sub == "add" => Places::Listed,
             sub if listed(GIT_REPOSITORIES, &sub) || sub.is_empty() => Places::Repositories,
             _ => Places::Links,
         };
     }
     let reader = |name: &str| readers::READERS.iter().any(|reader| reader.name == name && !reader.acts);
     let looks = |name: &str| super::dynamic::is_inert(name) || reader(name);
-    let passed_on = name == "xargs" && words[1..].iter().any(|word| word.literal().is_some_and(|text| looks(&text)));
+    // Past options without a value comes the program.
+    let plain =
+        |word: &&Word| matches!(word.literal().as_deref(), Some("-0" | "--null" | "-r" | "--no-run-if-empty" | "-t"));
+    let program = words[1..].iter().find(|word| !plain(word)).and_then(Word::literal);
+    let passed_on = name == "xargs" && program.is_some_and(|program| looks(&program));
     match listed(PLACES_NOTHING, &name) || name.starts_with("./") || looks(&name) || passed_on {
         true => Places::Nothing,
         false => Places::Repositories,

@@ -43,6 +43,15 @@ pub trait Files {
     /// # Errors
     /// What it might obey there.
     fn repository(&self, folder: &Path) -> Result<(), String>;
+
+    /// The same of every repository below the work tree, which git's index may name by the time it starts. `top`: the folder
+    /// itself must be the top of the work tree.
+    ///
+    /// # Errors
+    /// What it might obey there.
+    fn repositories(&self, _folder: &Path, _top: bool) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// Most names of a folder that a glob is tried on; a folder with more makes the glob ask.
@@ -102,6 +111,10 @@ impl Files for Disk {
 
     fn repository(&self, folder: &Path) -> Result<(), String> {
         repository::judge(folder)
+    }
+
+    fn repositories(&self, folder: &Path, top: bool) -> Result<(), String> {
+        repository::judge_all(folder, top)
     }
 }
 
@@ -180,6 +193,10 @@ impl Files for Remembered<'_> {
     fn repository(&self, folder: &Path) -> Result<(), String> {
         let mut all = self.repositories.borrow_mut();
         all.entry(folder.to_owned()).or_insert_with(|| self.files.repository(folder)).clone()
+    }
+
+    fn repositories(&self, folder: &Path, top: bool) -> Result<(), String> {
+        self.files.repositories(folder, top)
     }
 }
 

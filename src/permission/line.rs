@@ -35,6 +35,16 @@ struct Part {
     /// The command, for suggestions.
     words: Vec<Word>,
     git: Git,
+    /// The folders in which git, if it is one that reads, may start.
+    starts: Cwd,
+}
+
+impl Part {
+    /// A part that is no command.
+    fn new(text: String, verdict: Verdict, read_only: bool) -> Part {
+        let (words, git, starts) = (Vec::new(), Git::No, Cwd(None));
+        Part { text, verdict, read_only, edit: false, writes: false, looks: false, words, git, starts }
+    }
 }
 
 /// Most rules that one dialog offers.

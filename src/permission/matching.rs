@@ -55,9 +55,9 @@ pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool) -> bool {
     let possible: Vec<String> = words.iter().map(Word::possible).collect();
     !commands::commit::exceeds(&named, &possible)
         && danger::dangers(&possible).iter().all(|option| {
-            named.iter().any(|word| {
-                word.len() > 1 && (word == option || word.starts_with('-') && option.starts_with(word.as_str()))
-            })
+            // Of a cluster of letters a rule that names the first one says nothing about the others.
+            let value = |word: &str| word.starts_with("--") && option.starts_with(&format!("{word}="));
+            named.iter().any(|word| word.len() > 1 && (word == option || value(word)))
         })
 }
 

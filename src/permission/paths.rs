@@ -1,6 +1,6 @@
 //! What the words of a command name: files that are read, written, removed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::commands::{Reach, Reads};
@@ -143,6 +143,10 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
             }
         }
     }
+    if !reads.from_top.is_empty() {
+        let top = tops(reads, cwd, query.places, files);
+        all.extend(reads.from_top.iter().filter_map(|word| paths(word, &top, query.places, files)).flatten());
+    }
     if reads.reach > Reach::Entered && reads.paths.is_empty() {
         match &cwd.0 {
             Some(cwds) => all.extend(cwds.iter().cloned()),
@@ -195,8 +199,16 @@ fn judge_shown(query: &Query, reads: &Reads, reach: Reach, tops: Vec<PathBuf>, f
     if let Some(top) = tops.iter().find(crowded) {
         return Verdict::new(Behavior::Ask, format!("{} contains too many files to tell what is shown", top.display()));
     }
-    let tops = tops.iter().map(|top| files.resolve(top)).collect();
+    let tops: Vec<PathBuf> = tops.iter().map(|top| files.resolve(top)).collect();
     let (mut hidden, mut shown_again): (Vec<PathBuf>, Vec<String>) = (Vec::new(), Vec::new());
+    if reach == Reach::Visible {
+        // The ignore files above a folder count in it as well.
+        let above: BTreeSet<&Path> = tops.iter().flat_map(|top| top.ancestors().skip(1)).collect();
+        let ignores = [".gitignore", ".ignore", ".rgignore", ".git/info/exclude"];
+        let present = |path: &PathBuf| files.is_file(path);
+        let found = above.iter().flat_map(|folder| ignores.map(|name| folder.join(name))).filter(present);
+        shown_again.extend(found.flat_map(|path| files.negated(&path)));
+    }
     walk(tops, MAX_SHOWN, files, |path, link| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if is_no_text(path) {
@@ -234,8 +246,10 @@ fn enters(reads: &Reads, all: &[PathBuf], cwd: &Cwd, places: &Places, files: &dy
     if !all.iter().any(|path| !files.is_file(path) && !files.names(path).is_empty()) {
         return false;
     }
-    let Some(words) = &reads.git else { return true };
-    let start = words.iter().fold(cwd.clone(), |cwd, word| Cwd(paths(word, &cwd, places, files)));
+    if reads.git.is_none() {
+        return true;
+    }
+    let start = starts(reads, cwd, places, files);
     let tracked = |folder: &PathBuf| {
         let real = files.resolve(folder);
         let top = real.ancestors().find(|top| files.names(top).iter().any(|name| name == ".git"));
@@ -244,14 +258,26 @@ fn enters(reads: &Reads, all: &[PathBuf], cwd: &Cwd, places: &Places, files: &dy
     !start.0.is_some_and(|folders| folders.iter().all(tracked))
 }
 
+/// The folders that git may start in, if the command starts it.
+pub(super) fn starts(reads: &Reads, cwd: &Cwd, places: &Places, files: &dyn Files) -> Cwd {
+    reads.git.iter().flatten().fold(cwd.clone(), |cwd, word| Cwd(paths(word, &cwd, places, files)))
+}
+
+/// The folders of the project that may be the top of the work tree in which git starts.
+fn tops(reads: &Reads, cwd: &Cwd, places: &Places, files: &dyn Files) -> Cwd {
+    let inside = |folder: &&Path| folder.starts_with(&places.project);
+    let above = |folder: &PathBuf| -> Vec<PathBuf> {
+        folder.ancestors().skip(1).take_while(inside).map(Path::to_owned).collect()
+    };
+    Cwd(starts(reads, cwd, places, files).0.map(|folders| folders.iter().flat_map(above).collect()))
+}
+
 /// Whether git, if the command starts it, finds nothing to obey where it looks.
 pub(super) fn gate(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn Files) -> Result<(), String> {
-    let Some(words) = &reads.git else { return Ok(()) };
-    let mut cwd = cwd.clone();
-    for word in words {
-        cwd = Cwd(paths(word, &cwd, query.places, files));
+    if reads.git.is_none() {
+        return Ok(());
     }
-    let folders = cwd.0.ok_or("it is unknown which folder git starts in")?;
+    let folders = starts(reads, cwd, query.places, files).0.ok_or("it is unknown which folder git starts in")?;
     folders.iter().try_for_each(|folder| files.repository(folder))
 }
 

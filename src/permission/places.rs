@@ -135,6 +135,15 @@ impl Places {
         let same = |path: &Path| *path != real && files.shared(path) == Some(own);
         let mut found = tops.iter().find(|path| same(path)).cloned();
         if found.is_none() {
+            walk(self.workspace().map(Path::to_owned).collect(), MAX_REMOVED, files, |path, _| {
+                if holds_keys(path) && same(path) {
+                    found = Some(path.to_owned());
+                    return Step::Stop;
+                }
+                if path.ends_with(".git") { Step::Past } else { Step::Into }
+            });
+        }
+        if found.is_none() {
             walk(tops, MAX_REMOVED, files, |path, _| {
                 if same(path) {
                     found = Some(path.to_owned());
@@ -312,15 +321,16 @@ pub(super) fn holds_keys(path: &Path) -> bool {
     let Some(name) = names.next() else { return false };
     if let Some(rest) = name.strip_prefix(".env") {
         let shown = ["example", "sample", "template", "dist", "defaults", "schema"];
-        return rest.is_empty()
+        return matches!(rest, "" | "rc")
             || rest.strip_prefix('.').is_some_and(|kind| !shown.iter().any(|shown| kind.ends_with(shown)));
     }
     let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, ""));
     let key = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"].iter().any(|key| name.starts_with(key));
     key && extension != "pub"
-        || matches!(extension, "pem" | "key" | "p12" | "pfx" | "kdbx")
+        || matches!(extension, "pem" | "key" | "p12" | "pfx" | "kdbx" | "jks" | "keystore" | "tfstate")
         || matches!(&*name, ".npmrc" | ".netrc" | "_netrc" | ".git-credentials" | ".pypirc" | ".pgpass" | "credentials")
-        || matches!(stem, "credentials" | ".credentials")
+        || name == ".htpasswd"
+        || matches!(stem, "credentials" | ".credentials" | "secrets" | ".secrets")
             && matches!(extension, "json" | "toml" | "yml" | "yaml" | "ini" | "csv")
 }
 

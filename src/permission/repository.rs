@@ -23,6 +23,8 @@ const MAX_CONFIG: u64 = 1 << 18;
 const MAX_INDEX: u64 = 64 << 20;
 /// Longest `.git` file, or other file of one line, in bytes.
 const MAX_LINE: u64 = 4096;
+/// Most names below a work tree among which other repositories are looked for.
+const MAX_BELOW: usize = 200_000;
 /// Most repositories that one question leads through.
 const MAX_REPOSITORIES: usize = 256;
 
@@ -62,6 +64,39 @@ pub fn judge(folder: &Path) -> Result<(), String> {
             && (occupied(&root.join("refs"))? || occupied(&root.join("objects"))? || occupied(&root.join("commondir"))?)
         {
             return Err(format!("{} is, or looks like, a repository without a work tree", root.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Judges every repository below the work tree in which git would start, since a change of the index can make any of them
+/// a submodule. `top`: the folder must be the top of its work tree, since in another one there may come to be what looks
+/// like a repository.
+///
+/// # Errors
+/// What git might obey there.
+pub fn judge_all(folder: &Path, top: bool) -> Result<(), String> {
+    let folder = Disk.resolve(folder);
+    let Some(root) = folder.ancestors().find(|root| root.join(".git").symlink_metadata().is_ok()) else {
+        return Ok(());
+    };
+    if top && root != folder {
+        return Err(format!("what the line brings may make {} a repository of its own", folder.display()));
+    }
+    let common = git_dir(root, &root.join(".git"))?;
+    let (mut left, mut seen, mut walk) = (vec![root.to_owned()], 0, Walk::default());
+    while let Some(folder) = left.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            seen += 1;
+            if seen > MAX_BELOW {
+                return Err(format!("{} holds too many names to find every repository in it", root.display()));
+            }
+            match entry.file_name() == ".git" {
+                true if folder == root => {}
+                true => walk.repository(&folder, &entry.path(), Some(&common))?,
+                false if entry.file_type().is_ok_and(|kind| kind.is_dir()) => left.push(entry.path()),
+                false => {}
+            }
         }
     }
     Ok(())

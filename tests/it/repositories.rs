@@ -311,6 +311,49 @@ async fn a_hostile_repository_runs_nothing_unasked() {
     assert!(2 * harmless.len() < HOSTILE.len(), "{harmless:?}");
 }
 
+/// What the first half of a line brings, the second half would obey: each asks though a rule allows both, and leaves a mark
+/// where it is run.
+#[test]
+fn what_a_line_brings_is_not_obeyed() {
+    let nested =
+        "git init -q n; (cd n; echo r > r; git add r; git commit -qm r; git config core.fsmonitor \"$M\"; touch r)";
+    let bare = "mkdir -p x/objects x/refs; touch x/objects/.k x/refs/.k; echo 'ref: refs/heads/m' > x/HEAD; \
+        printf '[core]\\nrepositoryformatversion = 0\\nworktree = ..\\nfsmonitor = %s\\n' \"$M\" > x/config; \
+        git checkout -q .; git checkout -qb evil; git add x; git commit -qm x; git checkout -q main";
+    let rules = ["Bash(git:*)", "Bash(git add:*)", "Bash(git checkout:*)", "Bash(git status:*)", "Bash(git diff:*)"];
+    for (setup, line, want) in [
+        (nested, "git add . && git status", Behavior::Ask),
+        (nested, "git add -A; git diff HEAD", Behavior::Ask),
+        (nested, "git status; git add d", Behavior::Allow),
+        (bare, "git checkout -q evil && cd x && git status", Behavior::Ask),
+        (bare, "git checkout -q evil; git -C x status", Behavior::Ask),
+        (bare, "git checkout -q evil && git status", Behavior::Allow),
+        ("git checkout -q .", "git add . && git status", Behavior::Allow),
+        ("git checkout -q .", "cd d && git add . && git status", Behavior::Allow),
+    ] {
+        let fixture = Fixture::new(&format!("rm .gitattributes; {setup}"));
+        assert_eq!(fixture.ruled(line, Mode::Default, &rules).behavior, want, "{line}");
+        assert_eq!(fixture.marks(line, false), want == Behavior::Ask, "{line}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_secret_by_another_name_asks() {
+    let fixture =
+        Fixture::new("echo KEY > .env; ln .env hard; ln a soft; mkdir -p s; echo KEY > s/.env; echo '!.env' > .ignore");
+    for (line, want) in [
+        ("cat hard", Behavior::Ask),
+        ("wc -l hard", Behavior::Ask),
+        ("cat soft", Behavior::Allow),
+        // The ignore file above the folder shows again what a search passes over.
+        ("rg KEY s", Behavior::Ask),
+        ("rg KEY d", Behavior::Allow),
+    ] {
+        assert_eq!(fixture.decide(line, Mode::Default), want, "{line}");
+    }
+}
+
 #[test]
 fn a_rule_about_git_does_not_open_the_gate() {
     let rules = ["Bash(git status:*)", "Bash(git diff:*)", "Bash(git log:*)", "Bash(timeout 5 git status)"];

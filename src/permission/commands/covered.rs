@@ -11,13 +11,15 @@ struct Covered {
     operands: Operands,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Operands {
     Any,
     /// Paths that stay in the folder: what they name is run.
     Inside,
     /// As Inside, and nothing is set.
     Targets,
+    /// The first is one of these.
+    First(&'static str),
 }
 
 const fn covered(command: &'static str, options: &'static str) -> Covered {
@@ -26,6 +28,10 @@ const fn covered(command: &'static str, options: &'static str) -> Covered {
 
 const fn within(command: &'static str, options: &'static str) -> Covered {
     Covered { command, options, operands: Operands::Inside }
+}
+
+const fn leading(command: &'static str, first: &'static str, options: &'static str) -> Covered {
+    Covered { command, options, operands: Operands::First(first) }
 }
 
 const CARGO: &str = "quiet/q verbose/v color= locked offline frozen jobs=/j keep-going release/r profile= features=/F \
@@ -66,7 +72,11 @@ const TABLE: &[Covered] = &[
          depth= single-branch no-single-branch no-tags shallow-submodules jobs=/j filter= sparse dissociate \
          shallow-since= upload-pack=/u! config=/c! template=! separate-git-dir=!",
     ),
-    covered("git submodule", "quiet/q init recursive force/f remote no-fetch depth= jobs=/j cached all progress"),
+    leading(
+        "git submodule",
+        "status init deinit update sync summary absorbgitdirs",
+        "quiet/q init recursive force/f remote no-fetch depth= jobs=/j cached all progress",
+    ),
     covered(
         "git remote",
         "verbose/v fetch/f tags no-tags track=/t master=/m mirror? all/a push add delete prune dry-run/n",
@@ -141,6 +151,79 @@ const TABLE: &[Covered] = &[
          zero-commit stat no-stat thread? output-directory=/o!",
     ),
     covered(
+        "git am",
+        "3way/3 quiet/q signoff/s keep/k keep-non-patch/b keep-cr no-keep-cr scissors/c no-scissors utf8/u no-utf8 \
+         ignore-space-change ignore-whitespace whitespace= directory= exclude= include= reject continue/r resolved skip \
+         abort quit retry show-current-patch? committer-date-is-author-date ignore-date message-id/m p=/p c=/C \
+         patch-format= resolvemsg= allow-empty no-verify/n! interactive/i! gpg-sign?/S!",
+    ),
+    covered(
+        "git apply",
+        "stat numstat summary check index cached intent-to-add/N 3way/3 ours theirs union reverse/R reject allow-empty \
+         z/z p=/p c=/C whitespace= unidiff-zero no-add exclude= include= inaccurate-eof verbose/v quiet/q recount \
+         directory= apply binary allow-overlap ignore-space-change ignore-whitespace unsafe-paths! build-fake-ancestor=!",
+    ),
+    leading(
+        "git bisect",
+        "start bad new good old terms skip reset log next",
+        "term-good= term-bad= term-new= term-old= no-checkout first-parent",
+    ),
+    covered("git clean", "d/d force/f dry-run/n quiet/q exclude=/e x/x X/X interactive/i!"),
+    covered(
+        "git fsck",
+        "unreachable dangling no-dangling root tags cache no-reflogs full no-full connectivity-only strict verbose progress \
+         no-progress name-objects lost-found!",
+    ),
+    covered(
+        "git gc",
+        "aggressive auto prune? no-prune quiet/q force keep-largest-pack cruft no-cruft max-cruft-size= detach no-detach \
+         expire-to=!",
+    ),
+    covered("git hash-object", "t=/t stdin path= no-filters literally w/w! stdin-paths!"),
+    within(
+        "git init",
+        "quiet/q bare initial-branch=/b object-format= ref-format= shared? template=! separate-git-dir=!",
+    ),
+    leading(
+        "git notes",
+        "add list show remove append copy merge prune get-ref",
+        "message=/m reuse-message=/C force/f allow-empty ref= stdin ignore-missing dry-run/n verbose/v strategy=/s commit \
+         abort quiet/q file=/F! edit/e! reedit-message=/c!",
+    ),
+    covered("git pack-refs", "all prune no-prune auto include= exclude="),
+    covered("git prune", "dry-run/n verbose/v progress expire="),
+    covered(
+        "git range-diff",
+        "creation-factor= no-dual-color color? no-color no-patch/s stat left-only right-only diff-merges= notes? no-notes",
+    ),
+    leading(
+        "git reflog",
+        "show expire delete exists list drop",
+        "expire= expire-unreachable= all updateref rewrite stale-fix dry-run verbose single-worktree oneline max-count= \
+         date= format= pretty?",
+    ),
+    covered(
+        "git repack",
+        "all/a A/A delete/d local/l no-reuse/f F/F quiet/q no-update/n window= depth= threads= window-memory= max-pack-size= \
+         write-bitmap-index/b write-midx/m keep-unreachable/k unpack-unreachable= cruft cruft-expiration= geometric=/g \
+         delta-islands/i keep-pack= filter= filter-to=! expire-to=!",
+    ),
+    covered("git replace", "delete/d list/l force/f format= raw graft/g edit/e! convert-graft-file!"),
+    leading("git rerere", "clear forget diff status remaining gc", ""),
+    leading(
+        "git sparse-checkout",
+        "list init set add reapply disable check-rules",
+        "cone no-cone sparse-index no-sparse-index stdin skip-checks",
+    ),
+    covered("git symbolic-ref", "quiet/q delete/d short recurse no-recurse message=/m"),
+    covered(
+        "git update-index",
+        "add remove force-remove replace refresh really-refresh q/q ignore-submodules unmerged ignore-missing \
+         assume-unchanged no-assume-unchanged skip-worktree no-skip-worktree chmod= cacheinfo= again/g info-only verbose \
+         index-info! stdin! split-index! fsmonitor! untracked-cache!",
+    ),
+    covered("git update-ref", "message=/m delete/d no-deref create-reflog stdin! z/z"),
+    covered(
         "tar",
         "create/c extract/x get list/t update/u append/r gzip/z bzip2/j xz/J zstd file=/f verbose/v keep-old-files/k \
          preserve-permissions/p dereference/h directory=/C one-file-system exclude= strip-components= totals \
@@ -151,7 +234,7 @@ const TABLE: &[Covered] = &[
         "silent/s show-error/S location/L fail/f fail-with-body include/i head/I verbose/v get/G compressed globoff/g \
          ipv4/4 ipv6/6 insecure/k no-progress-meter progress-bar/# request=/X header=/H data=/d data-raw= data-binary= \
          data-urlencode= json= user-agent=/A user=/u max-time=/m connect-timeout= retry= retry-delay= retry-all-errors \
-         referer=/e range=/r cookie=/b form=/F url= http1.1 http2 max-redirs= no-buffer/N path-as-is write-out=/w",
+         referer=/e range=/r cookie=/b form=/F url=! http1.1 http2 max-redirs= no-buffer/N path-as-is write-out=/w",
     ),
     covered("cargo", CARGO),
     covered(
@@ -216,6 +299,11 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
     // Behind `-args` come arguments of the tests.
     let end = rest.iter().position(|word| name == "go" && word == "-args").unwrap_or(rest.len());
     let operands = options.operands(rest[..end].iter().map(|word| Argument::of(word)).collect());
+    if let (Operands::First(known), Some(first)) = (covered.operands, operands.first())
+        && !known.split(' ').any(|word| word == first)
+    {
+        acting.push(first.clone());
+    }
     acting.extend(operands.into_iter().filter(|word| covered.leaves(word)));
     acting.extend(rest.iter().filter(|word| covered.sends(word)).cloned());
     // The options of go have one dash.
@@ -237,10 +325,7 @@ impl Covered {
     /// Whether an operand leads to another project, or sets something. What only bash knows may do both.
     fn leaves(&self, word: &str) -> bool {
         let open = word.contains([ONE, MANY]);
-        let leads = || {
-            let path = word.split("::").next().unwrap_or_default();
-            path.starts_with(['/', '~', '@']) || path.split('/').any(|part| part == "..")
-        };
+        let leads = || word.starts_with('@') || leads_out(word.split("::").next().unwrap_or_default());
         match self.operands {
             Operands::Inside => open || leads(),
             Operands::Targets => open || leads() || word.contains('='),
@@ -249,26 +334,36 @@ impl Covered {
             Operands::Any if self.command == "tar" => {
                 open || word.split('/').next().is_some_and(|start| start.contains(':'))
             }
-            Operands::Any if self.command == "git submodule" => matches!(word, "add" | "foreach" | "set-url"),
             // A transport that runs a command, such as `ext::`, or a repository whose hooks would run.
             Operands::Any if TRANSFERS.contains(&self.command) => {
                 word.contains("::")
                     || word.starts_with(['.', '/', '~'])
                     || word.to_ascii_lowercase().starts_with("file:")
             }
-            Operands::Any => false,
+            Operands::Any | Operands::First(_) => false,
         }
     }
 
-    /// Whether a word names a target's file, which may name a linker, or may name a file to send in a way that only curl
-    /// reads.
+    /// Whether a word names a target's file, which may name a linker, or may name a file to send: one outside of the folder,
+    /// or in a way that only curl reads.
     fn sends(&self, word: &str) -> bool {
         if self.command == "cargo" {
             return word.ends_with(".json");
         }
         let names = word.starts_with(['@', '<']) || word.contains("=@") || word.contains("=<");
-        self.command == "curl" && (word.contains("%output{") || names && word.contains([ONE, MANY, '"', '\'', '\\']))
+        let elsewhere = || {
+            let value = if word.starts_with('-') && !word.starts_with("--") { word.get(2..) } else { Some(word) };
+            let named = word.match_indices(['@', '<', '=']).map(|(at, _)| &word[at + 1..]);
+            !word.contains("://") && value.into_iter().chain(named).any(leads_out)
+        };
+        self.command == "curl"
+            && (word.contains("%output{") || names && word.contains([ONE, MANY, '"', '\'', '\\']) || elsewhere())
     }
+}
+
+/// Whether a path is outside of the folder, or may be.
+fn leads_out(path: &str) -> bool {
+    path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..")
 }
 
 /// Whether the address is of something else than a web server, as far as one can tell without curl's globs.

@@ -50,11 +50,6 @@ const TABLE: &[Danger] = &[
     danger("ps", "", "", ""),
 ];
 
-/// Subcommands of git's that a rule for all of git covers, besides those of which the options are known. The others run what
-/// they are given, read commands or write where they are told.
-const OF_GIT: &str = "am apply bisect clean fsck gc hash-object init notes pack-refs prune range-diff reflog repack \
-    replace rerere sparse-checkout symbolic-ref update-index update-ref";
-
 /// Options of git's before the subcommand that choose nothing but the folder and how the output looks.
 const GLOBAL: [&str; 6] =
     ["--no-pager", "-P", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs", "--no-lazy-fetch"];
@@ -74,9 +69,9 @@ fn of_git(mut arguments: &[String]) -> Vec<String> {
         return acting;
     }
     let table = TABLE.iter().find(|danger| danger.name == "git");
-    let odd = !OF_GIT.split_whitespace().any(|known| known == first);
+    // A subcommand without a table may run what it is given, read commands or write where it is told.
     let other = arguments.iter().filter(|word| table.is_some_and(|danger| danger.holds(word)));
-    odd.then_some(first).into_iter().chain(other).cloned().collect()
+    std::iter::once(first).chain(other).cloned().collect()
 }
 
 /// The options by which the command may execute or write; empty if it has none, or none are known.

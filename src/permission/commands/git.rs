@@ -202,7 +202,9 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
                 // Of a revision with colons of its own, any may stand before the path; `-L1,5:path` is the range of a file.
                 if !option || text.starts_with("-L") {
                     let paths = text.match_indices(':').map(|(at, _)| &text[at + 1..]);
-                    reads.paths.extend(paths.filter(|path| !path.is_empty()).map(plain));
+                    let paths: Vec<Word> = paths.filter(|path| !path.is_empty()).map(plain).collect();
+                    reads.paths.extend(paths.iter().cloned());
+                    reads.from_top.extend(paths);
                 }
             }
         }

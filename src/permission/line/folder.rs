@@ -8,7 +8,6 @@ use super::super::files::lexical;
 use super::super::paths::{self, Cwd};
 use super::super::shell::{Simple, Word};
 use super::Part;
-use super::git::Git;
 use super::judge::Judge;
 
 impl Judge<'_> {
@@ -28,16 +27,7 @@ impl Judge<'_> {
         };
         let (Some(target), Some(from)) = (target, cwd.0.clone()) else {
             let verdict = Verdict::new(Behavior::Ask, "it is unknown where it goes");
-            self.parts.push(Part {
-                text,
-                verdict,
-                read_only: true,
-                edit: false,
-                writes: false,
-                looks: false,
-                words: words.to_vec(),
-                git: Git::No,
-            });
+            self.parts.push(Part { words: words.to_vec(), ..Part::new(text, verdict, true) });
             return (Cwd(None), Cwd(None));
         };
         let to: Vec<PathBuf> = from.iter().map(|from| lexical(&from.join(&target))).collect();
@@ -50,16 +40,7 @@ impl Judge<'_> {
                 );
             }
         }
-        self.parts.push(Part {
-            text,
-            verdict: worst,
-            read_only: true,
-            edit: false,
-            writes: false,
-            looks: false,
-            words: words.to_vec(),
-            git: Git::No,
-        });
+        self.parts.push(Part { words: words.to_vec(), ..Part::new(text, worst, true) });
         (Cwd(Some(to)), cwd)
     }
 }

@@ -1,7 +1,7 @@
 //! Which commands of a line start git, and for what: reading, or changing something.
 
 use super::super::Behavior;
-use super::super::commands;
+use super::super::commands::{self, Places};
 use super::super::decide::{Query, Verdict};
 use super::super::files::Files;
 use super::super::paths::{self, Cwd};
@@ -27,6 +27,34 @@ pub(super) fn kind(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn Files, 
         Ok(reads) if paths::gate(query, &reads, cwd, files).is_ok() => Git::Reads { ruled: ruled() },
         Ok(_) => Git::No,
         Err(_) => Git::Changes,
+    }
+}
+
+/// Where git starts, if the command starts one that reads.
+pub(super) fn starts(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn Files) -> Cwd {
+    let reads = inner(words).and_then(|words| commands::reads(&words).ok());
+    reads.map_or(Cwd(None), |reads| paths::starts(&reads, cwd, query.places, files))
+}
+
+/// Behind a command of git's that fills the index or the work tree, one that reads meets other submodules than now, and
+/// below the top perhaps another repository: that asks, unless every repository there is harmless.
+pub(super) fn brought(parts: &mut [Part], unordered: bool, files: &dyn Files) {
+    let passes = |part: &Part| part.verdict.behavior == Behavior::Allow;
+    let fills = |part: &Part| if part.git == Git::Changes { commands::places(&part.words) } else { Places::Nothing };
+    for at in 0..parts.len() {
+        let until = if unordered { parts.len() } else { at };
+        let most = parts[..until].iter().filter(|part| passes(part)).map(fills).max().unwrap_or(Places::Nothing);
+        if !matches!(parts[at].git, Git::Reads { .. }) || !passes(&parts[at]) || most == Places::Nothing {
+            continue;
+        }
+        let judge = |folder: &std::path::PathBuf| files.repositories(folder, most > Places::Listed);
+        let found = match &parts[at].starts.0 {
+            Some(folders) => folders.iter().try_for_each(judge),
+            None => Err("it is unknown which folder git starts in".into()),
+        };
+        if let Err(reason) = found {
+            paths::worse(&mut parts[at].verdict, Verdict::new(Behavior::Ask, reason));
+        }
     }
 }
 

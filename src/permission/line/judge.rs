@@ -73,12 +73,12 @@ impl<'a> Judge<'a> {
             }
         }
         git::beside(&mut self.parts);
+        git::brought(&mut self.parts, self.unordered, self.files);
         self.parts
     }
 
     fn push(&mut self, text: String, verdict: Verdict, read_only: bool) {
-        let (words, git) = (Vec::new(), Git::No);
-        self.parts.push(Part { text, verdict, read_only, edit: false, writes: false, looks: false, words, git });
+        self.parts.push(Part::new(text, verdict, read_only));
     }
 
     /// Judges a construct; returns where the shell may be after it succeeded and after it failed.
@@ -281,16 +281,7 @@ impl<'a> Judge<'a> {
             }
         }
         let read_only = !writes || worst.behavior == Behavior::Allow;
-        self.parts.push(Part {
-            text,
-            verdict: worst,
-            read_only,
-            edit: false,
-            writes: file,
-            looks: opened,
-            words: Vec::new(),
-            git: Git::No,
-        });
+        self.parts.push(Part { writes: file, looks: opened, ..Part::new(text, worst, read_only) });
     }
 
     fn command(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
@@ -319,16 +310,9 @@ impl<'a> Judge<'a> {
             let touches = |rule: &Rule| possible.iter().any(|words| matching::touches(rule, words));
             if let Some(entry) = self.query.entries(behavior).find(|entry| touches(&entry.rule)) {
                 let read_only = self.only_reads(&commands::reads(words), &cwd);
-                self.parts.push(Part {
-                    text,
-                    verdict: Verdict { behavior, reason: because(entry), firm: true },
-                    read_only,
-                    edit: false,
-                    writes: false,
-                    looks: false,
-                    words: words.to_vec(),
-                    git: git::kind(self.query, words, &cwd, self.files, || false),
-                });
+                let verdict = Verdict { behavior, reason: because(entry), firm: true };
+                let git = git::kind(self.query, words, &cwd, self.files, || false);
+                self.parts.push(Part { words: words.to_vec(), git, ..Part::new(text, verdict, read_only) });
                 return (Cwd(None), Cwd(None));
             }
         }
@@ -377,7 +361,9 @@ impl<'a> Judge<'a> {
         let shows = || !names_only && commands::reads(words).is_ok_and(|reads| reads.shows_contents());
         let looks = git != Git::No || known[0] == "xargs" || shows() && !self.is_allowed(words, &cwd);
         let looks = looks && read_only && verdict.behavior == Behavior::Allow;
-        self.parts.push(Part { text, verdict, read_only, edit, writes: false, looks, words: words.to_vec(), git });
+        let starts = git::starts(self.query, words, &cwd, self.files);
+        let part = Part::new(text, verdict, read_only);
+        self.parts.push(Part { edit, looks, words: words.to_vec(), git, starts, ..part });
         if moved { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
     }
 
