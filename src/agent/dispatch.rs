@@ -63,7 +63,9 @@ impl Policy {
     const ASKING: Policy = Policy { asks: Asks::Person, told: true };
     /// Of a summarizer.
     const LOOKUP: Policy = Policy {
-        asks: Asks::Nobody("Refused: the user would have to be asked, and nobody is while a summary is written."),
+        asks: Asks::Nobody(
+            "Denied: this would need the user's approval, and nobody is asked while a summary is written.",
+        ),
         told: false,
     };
 }

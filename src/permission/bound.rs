@@ -1,16 +1,20 @@
 //! What of a project its command lines run: the files are part of what the user agrees to.
 
+mod programs;
+
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
+use self::programs::{
+    BUILDERS, BUILT, FORMATTERS, INERT, INTERPRETERS, MANIFESTS, READABLE, SHELLS, is_build_file, is_script,
+};
 use super::commands;
 use super::files::lexical;
 use super::shell::{self, Assignment, Node, Piece, RedirectKind, Simple, Word};
 use super::wrapper;
-use crate::stdx::regular;
 use crate::stdx::sealed::{Content, Sealed, content};
 
 /// Most names below a project that are looked at for scripts.
@@ -20,84 +24,6 @@ const MAX_SCRIPTS: usize = 4_000;
 const MAX_BYTES: usize = 64 << 20;
 /// Deepest nesting of lines in lines, as in `sh -c "sh -c …"`.
 const MAX_DEPTH: usize = 4;
-
-/// Shells whose scripts our parser reads.
-const READABLE: [&str; 3] = ["sh", "bash", "dash"];
-/// Shells that run the file that comes first, or the line behind `-c`.
-const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "fish"];
-/// Programs that run the file that comes first.
-const INTERPRETERS: [&str; 9] = ["python", "python3", "node", "ruby", "perl", "php", "lua", "tsx", "Rscript"];
-/// Programs that run nothing of what they are given.
-const INERT: [&str; 30] = [
-    "echo",
-    "printf",
-    "true",
-    "false",
-    "exit",
-    "sleep",
-    "jq",
-    "cat",
-    "grep",
-    "touch",
-    "mkdir",
-    "rmdir",
-    "cp",
-    "mv",
-    "rm",
-    "tee",
-    "kill",
-    "curl",
-    "wget",
-    "logger",
-    "notify-send",
-    "say",
-    "afplay",
-    "paplay",
-    "date",
-    ":",
-    "set",
-    "shift",
-    "read",
-    "return",
-];
-/// Programs that run what a file of the folder tells them, which has one of the names below, and whatever that names in turn.
-const BUILDERS: [&str; 17] = [
-    "make", "just", "task", "npm", "npx", "pnpm", "yarn", "bun", "deno", "cargo", "go", "uv", "poetry", "pytest",
-    "prettier", "eslint", "mvn",
-];
-/// Programs whose settings in the folder run nothing else there.
-const FORMATTERS: [&str; 7] = ["biome", "tsc", "ruff", "black", "gofmt", "rustfmt", "git"];
-const BUILD_FILES: [&str; 20] = [
-    "makefile",
-    "gnumakefile",
-    "justfile",
-    "taskfile.yml",
-    "taskfile.yaml",
-    "package.json",
-    "deno.json",
-    "bunfig.toml",
-    "cargo.toml",
-    "build.rs",
-    "go.mod",
-    "pyproject.toml",
-    "setup.py",
-    "setup.cfg",
-    "tox.ini",
-    "conftest.py",
-    "pytest.ini",
-    "pom.xml",
-    "rakefile",
-    "gemfile",
-];
-/// Those that name sources and documents rather than what they run.
-const MANIFESTS: [&str; 4] = ["cargo.toml", "go.mod", "pyproject.toml", "setup.cfg"];
-const SCRIPT_ENDINGS: [&str; 28] = [
-    "sh", "bash", "zsh", "fish", "ksh", "py", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "rb", "pl", "php",
-    "lua", "r", "awk", "sed", "ps1", "bat", "cmd", "mk", "just", "cmake", "gradle",
-];
-
-/// Folders of what is made out of the rest, beside those that are marked as a cache: whoever makes it changes it.
-const BUILT: [&str; 9] = ["target", "build", "dist", "out", "coverage", "node_modules", "venv", ".venv", ".next"];
 
 /// Files of a project, by name with a hash of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -486,12 +412,6 @@ fn substitutes(word: &Word) -> bool {
     })
 }
 
-/// Whether a builder takes what it starts from the file, by its name in lower case.
-fn is_build_file(name: &str) -> bool {
-    let settings = name.starts_with('.') && name.contains("rc") || name.contains(".config.") || name == "config.toml";
-    settings || BUILD_FILES.contains(&name) || name.starts_with("rust-toolchain")
-}
-
 /// The part of a build file that holds command lines.
 fn commands_of(name: &str, bytes: &[u8]) -> String {
     let package = (name == "package.json").then(|| serde_json::from_slice::<serde_json::Value>(bytes).ok()).flatten();
@@ -511,22 +431,6 @@ fn has_word(line: &str, name: &str) -> bool {
         let (before, after) = (&line[..at], &line[at + name.len()..]);
         !before.ends_with(in_name) && !after.starts_with(in_name)
     })
-}
-
-/// Whether a shell, or another interpreter, could be meant to run the file.
-fn is_script(path: &Path, name: &str) -> bool {
-    let lower = name.to_lowercase();
-    let ending = lower.rsplit_once('.').map_or("", |(_, ending)| ending);
-    #[cfg(unix)]
-    let executable =
-        path.metadata().is_ok_and(|data| std::os::unix::fs::PermissionsExt::mode(&data.permissions()) & 0o111 != 0);
-    #[cfg(not(unix))]
-    let executable = false;
-    executable
-        || ending.is_empty()
-        || SCRIPT_ENDINGS.contains(&ending)
-        || is_build_file(&lower)
-        || regular::read(path, 2).is_ok_and(|start| start == b"#!")
 }
 
 #[cfg(test)]

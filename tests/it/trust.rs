@@ -87,47 +87,54 @@ fn every_setting_is_bound_to_what_was_shown() {
 #[test]
 fn a_line_is_bound_to_what_it_runs() {
     for (line, file, wide) in [
-        ("./s/h.sh", "s/h.sh", false),
-        ("sh s/h.sh", "s/h.sh", false),
-        ("sh -c './s/h.sh'", "s/h.sh", false),
-        ("timeout 5 sh s/h.sh", "s/h.sh", false),
-        ("\"$CLAUDE_PROJECT_DIR\"/s/h.sh", "s/h.sh", false),
-        ("cat s/h.sh | jq .", "s/h.sh", false),
-        ("./s/h{.sh,}", "s/h.sh", false),
-        ("./s/h\\.sh", "s/h.sh", false),
-        ("'./s/h x.sh'", "s/h x.sh", false),
-        ("./s/a:b=c,d.sh", "s/a:b=c,d.sh", false),
-        ("gofmt -l .", "package.json", false),
-        ("npm test", "package.json", true),
-        ("npm test", "s/tools/x.js", true),
-        ("make -C s", "s/Makefile", true),
-        ("make -C s", "s/rules.mk", true),
-        ("python3 s/h.py", "s/other.py", true),
-        ("echo $(sh s/h.sh)", "s/h.sh", true),
-        ("sh tools/includes.sh", "s/lib.sh", false),
-        ("tools/runs.sh", "s/h.sh", false),
-        ("sh tools/builds.sh", "s/rules.mk", true),
-        ("sh tools/moves.sh", "s/h.sh", true),
-        ("cd s && ./h.sh", "s/h.sh", true),
-        ("cd s && sh h.txt", "s/h.txt", true),
-        ("sh -c \"cd s; ./h.sh\"", "s/h.sh", true),
-        ("./s/h.*", "s/h.sh", true),
-        ("run-parts s", "s/h", true),
-        ("X=s; ./$X/h.sh", "s/h.sh", true),
-        ("PATH=$PWD/s:$PATH h.sh", "s/h.sh", true),
-        ("python3 -m s.h", "s/h.py", true),
-        ("cat s/h.sh | sh", "s/h.sh", true),
+        ("./s/h.sh", "s/h.sh", ""),
+        ("sh s/h.sh", "s/h.sh", ""),
+        ("sh -c './s/h.sh'", "s/h.sh", ""),
+        ("timeout 5 sh s/h.sh", "s/h.sh", ""),
+        ("\"$CLAUDE_PROJECT_DIR\"/s/h.sh", "s/h.sh", ""),
+        ("cat s/h.sh | jq .", "s/h.sh", ""),
+        ("./s/h{.sh,}", "s/h.sh", ""),
+        ("./s/h\\.sh", "s/h.sh", ""),
+        ("'./s/h x.sh'", "s/h x.sh", ""),
+        ("./s/a:b=c,d.sh", "s/a:b=c,d.sh", ""),
+        ("gofmt -l .", "package.json", ""),
+        ("npm test", "package.json", "the sources"),
+        ("npm test", "s/tools/x.js", "the sources"),
+        ("make -C s", "s/Makefile", "the sources"),
+        ("make -C s", "s/rules.mk", "the sources"),
+        ("python3 s/h.py", "s/other.py", "any script"),
+        ("echo $(sh s/h.sh)", "s/h.sh", "any script"),
+        ("sh tools/includes.sh", "s/lib.sh", ""),
+        ("tools/runs.sh", "s/h.sh", ""),
+        ("sh tools/builds.sh", "s/rules.mk", "the sources"),
+        ("sh tools/moves.sh", "s/h.sh", "any script"),
+        ("cd s && ./h.sh", "s/h.sh", "any script"),
+        ("cd s && sh h.txt", "s/h.txt", "any script"),
+        ("sh -c \"cd s; ./h.sh\"", "s/h.sh", "any script"),
+        ("./s/h.*", "s/h.sh", "any script"),
+        ("run-parts s", "s/h", "any script"),
+        ("X=s; ./$X/h.sh", "s/h.sh", "any script"),
+        ("PATH=$PWD/s:$PATH h.sh", "s/h.sh", "any script"),
+        ("python3 -m s.h", "s/h.py", "any script"),
+        ("cat s/h.sh | sh", "s/h.sh", "any script"),
     ] {
         let hook = serde_json::json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": line}]}]}});
-        let user = User::new().file(JSON, &hook.to_string()).file(file, "echo one").file("README.md", "one");
+        let package = "{\"scripts\": {\"test\": \"node s/tools/x.js\"}}";
+        let user = User::new().file(JSON, &hook.to_string()).file("package.json", package).file(file, "echo one");
+        let user = user.file("README.md", "one").file("s/b.rs", "one");
         let user = user.file("tools/includes.sh", "#!/usr/bin/env bash\nset -e\n. ./s/lib.sh\n");
         let user = user.file("tools/runs.sh", "sh s/h.sh \"$1\" || exit 1\n");
         let user = user.file("tools/builds.sh", "make -C s\n").file("tools/moves.sh", "cd s && ./h.sh\n");
         let mut trust = Trust::default();
         trust.agree(&user.given(&trust).uses);
-        let user = user.file("README.md", "two");
+        let user = user.file("README.md", "two").file("s/b.rs", "two");
         assert_eq!(lines(&user, &trust), (0, vec![0, 1, 0]), "unchanged: {line}");
-        assert_eq!(trust.difference(&user.given(&trust).uses).kept[0].contains("any script"), wide, "{line}");
+        let shown = &trust.difference(&user.given(&trust).uses).kept[0];
+        assert_eq!(
+            ["any script", "the sources"].map(|part| shown.contains(part)),
+            ["any script", "the sources"].map(|part| part == wide),
+            "{line}: {shown}"
+        );
         let user = user.file(file, "echo two");
         let new = trust.difference(&user.given(&trust).uses).new;
         let want = format!(" – changed: the content of ./{file}");
