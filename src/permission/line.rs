@@ -105,10 +105,20 @@ fn ruled(query: &Query, raw: &str, parts: &[Part]) -> Option<Decision> {
     })
 }
 
+/// What a rule that forbids says about text that one command of the line gives another, which may run it.
+fn held(query: &Query, line: &shell::Line) -> Option<Part> {
+    let found = |behavior| query.entries(behavior).find(|entry| matching::runs_held(&entry.rule, &line.node));
+    let entry = [Behavior::Deny, Behavior::Ask].into_iter().find_map(|behavior| Some((behavior, found(behavior)?)));
+    entry.map(|(behavior, entry)| {
+        let verdict = Verdict { behavior, reason: because(entry), firm: true };
+        Part::new(String::new(), verdict, true)
+    })
+}
+
 fn all_parts(query: &Query, text: &str, line: &shell::Line, cwd: &Path, files: &dyn Files) -> Vec<Part> {
     let mut judge = Judge::new(query, files, cwd.to_owned(), Values::of(&line.node, text));
     judge.walk(&line.node, Cwd(Some(vec![cwd.to_owned()])));
-    judge.finish()
+    held(query, line).into_iter().chain(judge.finish()).collect()
 }
 
 /// Rules that a dialog may offer for the line, as text: one for each command that asks, none when a question would stay.

@@ -1,11 +1,14 @@
 //! How Bash rules meet commands: strictly for allowing, and in every way that could be meant for forbidding.
 
+mod held;
+
 use super::commands::{self, danger};
 use super::glob::{self, Case};
 use super::rule::{Rule, ShellPattern, Specifier};
 use super::shell::loose::{all_segments, may_hold_line, open_segments, segments};
 use super::shell::{MANY, ONE, Simple, Word};
 use super::wrapper;
+pub(super) use held::{interprets, runs_held, touches_held};
 
 /// Whether the rule allows a command with these words; `settled` is whether bash can make no options of them.
 pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool) -> bool {
@@ -97,6 +100,7 @@ pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
         return true;
     }
     matches_from(pattern, &given, starts)
+        || held::runs(words) && held::touches_words(rule, words)
         || holds_lines
             && words.iter().filter(|word| may_hold_line(word)).any(|word| {
                 let value = word.split_once('=').map_or("", |(_, value)| value);
@@ -128,6 +132,9 @@ pub(super) fn touches_raw(rule: &Rule, text: &str) -> bool {
 /// Whether any word of the line, wherever it is, could be what the rule means: for names that only bash will know.
 pub(super) fn touches_anywhere(rule: &Rule, text: &str) -> bool {
     let Specifier::Shell(pattern) = rule.specifier() else { return touches_raw(rule, text) };
+    if rule.tool() == "Bash" && segments(text).iter().any(|words| held::runs(words)) && touches_held(rule, text) {
+        return true;
+    }
     if rule.tool() == "Bash" && open_segments(text).iter().any(|words| touches(rule, words)) {
         return true;
     }
@@ -137,70 +144,6 @@ pub(super) fn touches_anywhere(rule: &Rule, text: &str) -> bool {
                 .iter()
                 .any(|word| word.split_once('=').is_some_and(|(_, value)| matches_name(pattern, &[value.to_owned()])))
     }) || all_segments(text).iter().flatten().any(|word| matches_name(pattern, std::slice::from_ref(word)))
-}
-
-/// Programs that run what they are given as text: in an argument, or on standard input.
-const INTERPRETERS: [&str; 24] = [
-    "sh",
-    "bash",
-    "dash",
-    "ash",
-    "zsh",
-    "ksh",
-    "fish",
-    "busybox",
-    "source",
-    ".",
-    "eval",
-    "at",
-    "batch",
-    "crontab",
-    "ssh",
-    "python",
-    "python3",
-    "python2",
-    "perl",
-    "ruby",
-    "node",
-    "php",
-    "lua",
-    "osascript",
-];
-
-/// Whether the command runs text that other words of the line may hold.
-pub(super) fn interprets(words: &[String]) -> bool {
-    words.first().is_some_and(|name| !commands::takes_data(base(name)))
-        && words.iter().any(|word| INTERPRETERS.contains(&base(word)))
-}
-
-/// Whether the rule speaks about anything in a text that an interpreter may run, in whatever language.
-pub(super) fn touches_held(rule: &Rule, text: &str) -> bool {
-    touches_tokens(rule, text)
-        || match rule.specifier() {
-            Specifier::Shell(pattern) => all_segments(text).iter().any(|words| matches_from(pattern, words, &[0])),
-            _ => false,
-        }
-}
-
-/// Whether the rule's words stand next to each other anywhere in the text, whatever is between them.
-fn touches_tokens(rule: &Rule, text: &str) -> bool {
-    let want: Vec<&str> = match rule.specifier() {
-        Specifier::Shell(ShellPattern::Prefix(prefix)) => prefix.iter().map(String::as_str).collect(),
-        Specifier::Shell(ShellPattern::Exact(text) | ShellPattern::Wildcard(text)) => {
-            text.split_whitespace().take_while(|word| !word.contains('*')).collect()
-        }
-        _ => return false,
-    };
-    let tokens: Vec<&str> = text
-        .split(|c: char| !(c.is_alphanumeric() || "_-./+@:".contains(c)))
-        .filter(|token| !token.is_empty())
-        .collect();
-    !want.is_empty()
-        && tokens.windows(want.len()).any(|tokens| {
-            want.iter()
-                .zip(tokens)
-                .all(|(want, token)| want.eq_ignore_ascii_case(token) || want.eq_ignore_ascii_case(base(token)))
-        })
 }
 
 fn matches_name(pattern: &ShellPattern, words: &[String]) -> bool {
@@ -308,8 +251,18 @@ fn reach(words: &[String]) -> (Vec<usize>, bool) {
     }
     let Some(name) = words.get(at) else { return ((0..words.len()).collect(), true) };
     let name = base(name);
+    let data = takes_text(name, &words[at..]);
+    // A redirection before the name leaves its target as the first word, so an unknown first word is looked behind anyway.
+    // A subscript in what such a builtin is given runs commands.
+    let evaluates =
+        super::evaluate::is_builtin(name) && words.iter().any(|word| word.contains("$(") || word.contains('`'));
+    if data { (vec![0, at], evaluates) } else { ((0..words.len()).collect(), true) }
+}
+
+/// Whether the words of a command are text to it, as far as its options tell: it runs none of them.
+fn takes_text(name: &str, words: &[String]) -> bool {
     let runs = SUBCOMMANDS.contains(&name)
-        && words[at..].iter().enumerate().any(|(place, word)| {
+        && words.iter().enumerate().any(|(place, word)| {
             RUNS.contains(&word.as_str())
                 || word == "x" && place == 1
                 || word.starts_with("--exec")
@@ -317,16 +270,10 @@ fn reach(words: &[String]) -> (Vec<usize>, bool) {
                 || name == "make" && word.contains('=')
         });
     let finds = name == "find" && words.iter().any(|word| word.starts_with("-exec") || word.starts_with("-ok"));
-    let data = (commands::takes_data(name) || SUBCOMMANDS.contains(&name) || name == "find")
+    (commands::takes_data(name) || SUBCOMMANDS.contains(&name) || name == "find")
         && !runs
         && !finds
-        && danger::dangers(&words[at..].iter().map(|word| word.replace([ONE, MANY], "")).collect::<Vec<_>>())
-            .is_empty();
-    // A redirection before the name leaves its target as the first word, so an unknown first word is looked behind anyway.
-    // A subscript in what such a builtin is given runs commands.
-    let evaluates =
-        super::evaluate::is_builtin(name) && words.iter().any(|word| word.contains("$(") || word.contains('`'));
-    if data { (vec![0, at], evaluates) } else { ((0..words.len()).collect(), true) }
+        && danger::dangers(&words.iter().map(|word| word.replace([ONE, MANY], "")).collect::<Vec<_>>()).is_empty()
 }
 
 fn is_assignment(word: &str) -> bool {

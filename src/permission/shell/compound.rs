@@ -6,7 +6,7 @@ use tree_sitter::Node as Tree;
 
 use super::parse::{Reader, children, is_name};
 use super::second::Kind;
-use super::word::{Word, scan};
+use super::word::{Piece, Word, scan};
 use super::{Node, Redirect, RedirectKind, Simple};
 
 impl Reader<'_> {
@@ -57,7 +57,7 @@ impl Reader<'_> {
                     self.data.push(range.start.min(line_start)..part.end_byte());
                     redirects.push(Redirect {
                         kind: RedirectKind::Data,
-                        target: Word { source: name.to_owned(), pieces: Vec::new() },
+                        target: Word { source: name.to_owned(), pieces: vec![Piece::Text(text.to_owned())] },
                     });
                 }
                 ";" => {}
