@@ -46,6 +46,7 @@ impl Reads {
 pub(super) fn reads(words: &[Word]) -> Result<Reads, String> {
     let Some((name, arguments)) = words.split_first() else { return Ok(Reads::default()) };
     let Some(name) = name.literal() else { return Err("the command's name is not literal".into()) };
+    let arguments = &arguments.iter().map(super::dynamic::told).collect::<Vec<_>>();
     if let Some(word) = arguments.iter().find(|word| word.is_dynamic()) {
         return Err(format!("{} is only known when it runs", word.source));
     }
@@ -53,7 +54,7 @@ pub(super) fn reads(words: &[Word]) -> Result<Reads, String> {
         return Ok(Reads::default());
     }
     // Alone it shows every variable.
-    if name == "set" && !arguments.is_empty() && super::evaluate::evaluates(words).is_none() {
+    if (name == "set" || name == "read") && !arguments.is_empty() && super::evaluate::evaluates(words).is_none() {
         return Ok(Reads::default());
     }
     if let Some(result) = special::reads(&name, arguments) {

@@ -96,7 +96,7 @@ pub(super) fn as_data(words: &[Word], shown: impl Fn(&Word) -> bool) -> Option<V
     let (name, arguments) = words.split_first()?;
     let name = name.literal()?;
     let compares = matches!(name.as_str(), "test" | "[" | "[[");
-    if !compares && !matches!(name.as_str(), "echo" | "printf" | "true" | "false" | ":") {
+    if !compares && !matches!(name.as_str(), "echo" | "printf" | "true" | "false" | ":" | "basename" | "dirname") {
         return None;
     }
     let text = |word: Option<&Word>| word.and_then(Word::literal).unwrap_or_default();
@@ -121,6 +121,43 @@ pub(super) fn as_data(words: &[Word], shown: impl Fn(&Word) -> bool) -> Option<V
     });
     let known: Vec<Word> = [words[0].clone()].into_iter().chain(known).collect();
     (!known.iter().any(Word::is_dynamic)).then_some(known)
+}
+
+/// The word with what is known of its substitutions: the pipe of `<(…)`, as whose name stands the input's, and the hash that
+/// git prints.
+pub(super) fn told(word: &Word) -> Word {
+    let text = |piece: &Piece| match piece {
+        Piece::Dynamic(one) if word.pieces.len() == 1 && one.source.starts_with("<(") => Some("-"),
+        Piece::Dynamic(one) if prints_hash(&one.source) => Some("0"),
+        _ => None,
+    };
+    let tell = |piece: &Piece| text(piece).map_or_else(|| piece.clone(), |text| Piece::Text(text.to_owned()));
+    word.with_pieces(word.pieces.iter().map(tell).collect())
+}
+
+/// Whether a substitution prints one hash or nothing: what git cannot resolve, it may print as it is given.
+fn prints_hash(source: &str) -> bool {
+    let Some(inner) = source.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')')) else { return false };
+    let plain = |c: char| c.is_ascii_alphanumeric() || " ._/~^@-".contains(c);
+    let mut words = inner.split(' ').filter(|word| !word.is_empty());
+    let (git, subcommand) = (words.next(), words.next());
+    let words: Vec<&str> = words.collect();
+    let head = |word: &&str| {
+        let rest = word.strip_prefix("HEAD").or(word.strip_prefix('@'));
+        rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || matches!(c, '~' | '^')))
+    };
+    inner.chars().all(plain)
+        && git == Some("git")
+        && match subcommand {
+            Some("rev-parse") => match words.as_slice() {
+                [rest @ .., revision] => {
+                    head(revision) && rest.iter().all(|word| matches!(*word, "--short" | "--verify"))
+                }
+                [] => false,
+            },
+            Some("merge-base") => words.len() == 2 && !words.iter().any(|word| word.starts_with('-')),
+            _ => false,
+        }
 }
 
 /// Whether bash may make several words of it.

@@ -1,5 +1,6 @@
 //! Judges a shell line: its parts, the text of it that no grammar reads, and what the mode makes of them.
 
+mod fed;
 mod folder;
 mod git;
 mod judge;

@@ -11,6 +11,7 @@ use super::places::{Places, holds_keys};
 use super::rule::{Specifier, Strictness};
 use super::shell::loose::{all_segments, may_hold_line};
 use super::shell::{Node, Piece, Word};
+use super::values;
 use super::{Behavior, Mode};
 
 /// Where the shell may be by now; None when nobody knows.
@@ -469,6 +470,7 @@ pub(super) fn shell_state(name: &str) -> bool {
 /// Whether anything in the construct may change the folder.
 pub(super) fn moves(node: &Node) -> bool {
     match node {
+        Node::Simple(command) if values::reads_names(&command.words).is_some() => false,
         Node::Simple(command) => {
             let behind = command.words.first().is_some_and(|name| name.literal().as_deref() == Some("command"));
             command.words.iter().take(4).enumerate().any(|(at, word)| match word.literal() {

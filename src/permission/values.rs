@@ -75,7 +75,14 @@ impl Values {
                 // Behind `command` or `time`, too.
                 let printed = command.words.first().is_some_and(|name| name.literal().as_deref() == Some("printf"))
                     && command.words.get(1).is_some_and(|format| !format.prefix().starts_with('-'));
+                let reads = reads_names(&command.words);
+                for name in reads.iter().flatten() {
+                    // Of what it reads no more is known than of a substitution.
+                    let pieces = vec![Piece::Dynamic(Expansion::input())];
+                    self.give(name, Word { source: name.clone(), pieces });
+                }
                 self.open |= !printed
+                    && reads.is_none()
                     && command
                         .words
                         .iter()
@@ -263,6 +270,14 @@ fn removes(words: &[Word]) -> bool {
     let before = |text: &str| matches!(text, "command" | "time") || text.starts_with('-');
     let name = words.iter().map(Word::literal).find(|text| !text.as_deref().is_some_and(before));
     name.is_some_and(|name| name.is_none_or(|name| paths::shell_state(&name) && !plain(&name)))
+}
+
+/// The variables that a plain `read` sets.
+pub(super) fn reads_names(words: &[Word]) -> Option<Vec<String>> {
+    let texts: Vec<String> = words.iter().map(Word::literal).collect::<Option<_>>()?;
+    let (name, rest) = texts.split_first()?;
+    let names: Vec<String> = rest.iter().filter(|text| *text != "-r").cloned().collect();
+    (name == "read" && !names.is_empty() && names.iter().all(|name| wrapper::is_local(name))).then_some(names)
 }
 
 /// Variables that have a value of the line's behind the construct.

@@ -299,6 +299,22 @@ pub(super) const READERS: &[Reader] = &[
     reader("locale", "a", "", "all-locales help version", Operands::Data),
     reader("pgrep", "acflnovwx", "uPg", "count full list-name list-full newest oldest help version", Operands::Data),
     reader("whereis", "bms", "", "", Operands::Data),
+    // Not -o and --random-source.
+    reader(
+        "shuf",
+        "erz",
+        "in",
+        "echo repeat zero-terminated head-count= input-range= help version",
+        Operands::Paths,
+    )
+    .acts(),
+    reader(
+        "numfmt",
+        "z",
+        "d",
+        "debug delimiter= field= format= from= from-unit= grouping header? invalid= padding= round= suffix= to= to-unit= zero-terminated help version",
+        Operands::Data,
+    ),
     reader("sleep", "", "", "help version", Operands::Data),
 ];
 

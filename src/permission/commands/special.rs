@@ -7,7 +7,7 @@ use super::{Reads, may_be_option, plain};
 /// Names that [`reads`] answers for.
 pub(super) const NAMES: &[&str] = &[
     "echo", "printf", "true", "false", ":", "test", "[", "[[", "date", "sed", "awk", "jq", "ps", "tar", "hostname",
-    "command", "exit", "return", "break", "continue", "wait", "xxd",
+    "command", "exit", "return", "break", "continue", "wait", "xxd", "tee", "unzip",
 ];
 
 /// What the command reads; None when it is not one of these.
@@ -25,6 +25,14 @@ pub(super) fn reads(name: &str, arguments: &[Word]) -> Option<Result<Reads, Stri
         "ps" => ps(arguments),
         "tar" => tar(arguments),
         "xxd" => xxd(arguments),
+        "tee" => match arguments
+            .iter()
+            .all(|word| matches!(word.literal().as_deref(), Some("-a" | "/dev/null" | "/dev/stdout" | "/dev/stderr")))
+        {
+            true => Ok(Reads::default()),
+            false => Err("tee is not on the read-only list".into()),
+        },
+        "unzip" => unzip(arguments),
         // Where a command is; `command` before one is a wrapper.
         "command" => match arguments.split_first() {
             Some((option, _)) if matches!(option.literal().as_deref(), Some("-v" | "-V")) => data(),
@@ -88,6 +96,16 @@ fn xxd(arguments: &[Word]) -> Result<Reads, String> {
         }
     }
     Ok(Reads::default())
+}
+
+/// `unzip -l x`: the names in an archive. Nothing else of unzip only reads.
+fn unzip(arguments: &[Word]) -> Result<Reads, String> {
+    match arguments {
+        [option, archive] if option.literal().as_deref() == Some("-l") && !may_be_option(archive) => {
+            Ok(Reads { paths: vec![archive.clone()], ..Reads::default() })
+        }
+        _ => Err("unzip is not known to be read-only: write unzip -l ARCHIVE".into()),
+    }
 }
 
 /// Only operators that evaluate nothing; file operators read their operand.

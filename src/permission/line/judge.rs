@@ -18,7 +18,7 @@ use super::super::wrapper;
 use super::super::{Behavior, Mode};
 use super::Part;
 use super::git::{self, Git};
-use super::scripts;
+use super::{fed, scripts};
 
 /// Most wrappers around one command that are looked behind, as in `nice timeout 5 env A=1 ls`.
 const MAX_WRAPPERS: usize = 16;
@@ -38,7 +38,7 @@ pub(super) struct Judge<'a> {
     /// Variables that surely have one of these values by now.
     set: Vec<String>,
     /// What the pipe brings that the next command reads.
-    fed: Option<Found>,
+    pub(super) fed: Option<Found>,
     /// Something else than a pipe may be what the commands read.
     redirected: bool,
     pub(super) parts: Vec<Part>,
@@ -210,7 +210,9 @@ impl<'a> Judge<'a> {
             }
             return (cwd.clone(), cwd);
         }
-        if let Some(assignment) = wrapper::harmful(&command.assignments) {
+        // A line's read alone splits by it.
+        let splits = |name: &str| name == "IFS" && command.words[0].literal().as_deref() == Some("read");
+        if let Some(assignment) = wrapper::harmful(&command.assignments).filter(|found| !splits(&found.name)) {
             let reason = format!("{} may change what the command does", assignment.name);
             self.push(format!("{}=…", assignment.name), Verdict::new(Behavior::Ask, reason), false);
         }
@@ -354,12 +356,14 @@ impl<'a> Judge<'a> {
             _ => None,
         };
         let (verdict, read_only, edit) = self.judge(words, &cwd, unlooked);
-        let moved = words[0].literal().is_none() || paths::shell_state(&known[0]) && (known[0] != "set" || !read_only);
+        let moved = words[0].literal().is_none()
+            || paths::shell_state(&known[0]) && !(read_only && matches!(known[0].as_str(), "set" | "read"));
         let git = git::kind(self.query, words, &cwd, self.files, || self.is_allowed(words, &cwd));
         let names_only =
             matches!(known[0].as_str(), "ls" | "stat" | "du" | "realpath" | "readlink" | "test" | "[" | "[[");
         let shows = || !names_only && commands::reads(words).is_ok_and(|reads| reads.shows_contents());
-        let looks = git != Git::No || known[0] == "xargs" || shows() && !self.is_allowed(words, &cwd);
+        let looks =
+            git != Git::No || known[0] == "xargs" || fed::executes(words) || shows() && !self.is_allowed(words, &cwd);
         let looks = looks && read_only && verdict.behavior == Behavior::Allow;
         let starts = git::starts(self.query, words, &cwd, self.files);
         let part = Part::new(text, verdict, read_only);
@@ -410,6 +414,7 @@ impl<'a> Judge<'a> {
         let reads = match unlooked {
             Some(reason) => Err(reason),
             None if words[0].literal().as_deref() == Some("xargs") => self.reads_found(words, cwd),
+            None if fed::executes(words) => self.reads_executed(words, cwd),
             None => evaluates(words).map_or_else(|| commands::reads(words), Err),
         };
         let only_reads = self.only_reads(&reads, cwd);
@@ -462,24 +467,5 @@ impl<'a> Judge<'a> {
         let mut rules = [Behavior::Deny, Behavior::Ask].into_iter().flat_map(|behavior| self.query.entries(behavior));
         let ruled = reads && rules.any(|entry| entry.rule.tool() == "Read");
         ruled.then(|| format!("{} may be a file that a rule speaks about", word.source))
-    }
-
-    /// What `find … | xargs` reads: each name that find may print, and what its link leads to.
-    fn reads_found(&self, words: &[Word], cwd: &Cwd) -> Result<commands::Reads, String> {
-        let refused = "xargs passes it arguments that are only known when it runs";
-        let found = self.fed.as_ref().ok_or(refused)?;
-        let inert = |word: &Word| word.literal().is_some_and(|name| dynamic::is_inert(&name));
-        let (zero, inner) = match &words[1..] {
-            [option, rest @ ..] if matches!(option.literal().as_deref(), Some("-0" | "--null")) => (true, rest),
-            rest => (false, rest),
-        };
-        if !inner.first().is_some_and(inert) || found.zero != zero {
-            return Err(refused.into());
-        }
-        let names = found.names(cwd, self.query.places, self.files).ok_or(refused)?;
-        // The first comes last as well: where it stands for a pattern, another may do so the next time.
-        let words = [inner, &names, &names[..1]].concat();
-        let reads = evaluates(&words).map_or_else(|| commands::reads(&words), Err)?;
-        Ok(commands::Reads { reach: reads.reach.max(commands::Reach::Names), ..reads })
     }
 }

@@ -40,6 +40,11 @@ impl Expansion {
         Expansion { source: source.to_owned(), quoted: false }
     }
 
+    /// What a command reads from its input.
+    pub(in crate::permission) fn input() -> Expansion {
+        Expansion::of("$(cat)")
+    }
+
     /// The variable whose value it is, without any change.
     pub(in crate::permission) fn variable(&self) -> Option<&str> {
         let name = self.source.strip_prefix('$')?;
