@@ -24,9 +24,6 @@ use crate::message::{Block, CallId, Content, Effect, Message, Outcome, Role, Sto
 /// What a call without a result is answered with.
 const INTERRUPTED: &str = "[interrupted: this call did not finish; what it did until then is unknown]";
 
-/// Factor on estimated tokens, in percent.
-const SAFETY_PERCENT: u64 = 133;
-
 /// The projection of a log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Context {
@@ -218,18 +215,6 @@ impl Context {
     /// Where the next shell line starts.
     pub fn cwd(&self) -> &Path {
         &self.cwd
-    }
-
-    /// Tokens in the window: what the provider counted with the last reply, and 1.33 times the estimate of what came later.
-    pub fn tokens(&self) -> u64 {
-        let Count { counted, later, .. } = self.count();
-        counted.unwrap_or(0) + (later.total() * SAFETY_PERCENT).div_ceil(100)
-    }
-
-    /// True when `tokens` rests on a provider's own count, which holds system prompt and tools, too. Otherwise it counts
-    /// messages alone.
-    pub fn counted(&self) -> bool {
-        self.tally.counted.is_some()
     }
 
     /// Calls that have no result yet, oldest first.
@@ -659,16 +644,16 @@ mod tests {
         let text = "x".repeat(400) + " ";
         let long = || prompt(&"word ".repeat(80));
         assert_eq!(tokens::text(&"word ".repeat(80)), 100);
-        assert_eq!(context(&[long()]).tokens(), 133);
-        assert_eq!(context(&[long(), reply(1000)]).tokens(), 1000);
-        assert_eq!(context(&[long(), reply(1000), long()]).tokens(), 1133);
-        assert_eq!(context(&[long(), reply(0)]).tokens(), 135);
+        let size = |context: &Context| (context.count().counted, context.count().later.total());
+        assert_eq!(size(&context(&[long()])), (None, 100));
+        assert_eq!(size(&context(&[long(), reply(1000)])), (Some(1000), 0));
+        assert_eq!(size(&context(&[long(), reply(1000), long()])), (Some(1000), 100));
+        assert_eq!(size(&context(&[long(), reply(0)])), (None, 101));
         let result = ToolResult::of_text(CallId::nth(1), Outcome::Ok, text);
         let entries = [calls(&[1]), message(Message::tool_results(vec![result])), reply(1000)];
         let mut context = context(&entries);
         let marker = tokens::text("[old result cleared: 401 bytes]");
         context.apply(9, &cleared(&[1]));
-        assert_eq!(context.tokens(), 1000 - 287 + marker);
-        assert!(context.counted());
+        assert_eq!(size(&context), (Some(1000 - 287 + marker), 0));
     }
 }

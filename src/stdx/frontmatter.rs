@@ -6,7 +6,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Largest head that is read as YAML, in bytes.
 const MOST_BYTES: usize = 64 << 10;
@@ -376,14 +376,10 @@ pub fn snake(key: &str) -> String {
     snake
 }
 
-/// The keys of an object as snake_case; nothing below them is touched.
-pub fn snake_keys(object: &Map<String, Value>) -> Map<String, Value> {
-    object.iter().map(|(key, value)| (snake(key), value.clone())).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::Map;
 
     use super::*;
 

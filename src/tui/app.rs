@@ -162,10 +162,6 @@ impl App {
         (!self.linear && !self.asks.live()).then_some("keys work in a moment")
     }
 
-    pub fn busy(&self) -> bool {
-        self.spinner.busy()
-    }
-
     /// When the screen changes by itself next; none while nothing moves.
     pub fn wake(&self, now: Instant) -> Option<Instant> {
         let hidden = self.pager.is_some() || !self.asks.is_empty();

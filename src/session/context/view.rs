@@ -102,11 +102,6 @@ impl Context {
         self.calls.whole().filter_map(|call| self.held(call))
     }
 
-    /// What has arrived of a reply whose message is not written yet.
-    pub fn unfinished_reply(&self) -> Option<Message> {
-        self.parts.reply()
-    }
-
     /// The result of one call.
     pub fn result_of(&self, call: &CallId) -> Option<Held<'_>> {
         self.calls.get(call).and_then(|call| self.held(call))

@@ -121,17 +121,6 @@ impl Highlighter {
         Highlighter::of(SYNTAXES.find_syntax_by_token(alias(name)))
     }
 
-    /// For a file, by its name or extension.
-    pub fn for_path(path: &str, theme: &Theme) -> Highlighter {
-        if theme.syntax.is_none() {
-            return Highlighter::plain();
-        }
-        let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-        let extension = name.rsplit_once('.').map_or(name, |(_, extension)| extension);
-        let by_name = SYNTAXES.find_syntax_by_extension(name);
-        Highlighter::of(by_name.or_else(|| SYNTAXES.find_syntax_by_extension(extension)))
-    }
-
     /// Colors nothing.
     pub fn plain() -> Highlighter {
         Highlighter { state: None, lines: 0, bytes: 0 }
