@@ -283,6 +283,15 @@ pub struct Todo {
 }
 
 impl Todo {
+    /// Its mark, and the words for where it is now: one drawing for every list of todos.
+    pub fn line(&self) -> (&'static str, &str) {
+        match self.status {
+            TodoStatus::Pending => ("☐", &self.content),
+            TodoStatus::InProgress => ("◐", &self.active_form),
+            TodoStatus::Completed => ("☑", &self.content),
+        }
+    }
+
     /// A list as the model reads it, a line for each entry: `- [ ]` waits, `- [~]` is under way, `- [x]` is done.
     pub fn checklist(items: &[Todo]) -> String {
         let line = |todo: &Todo| {

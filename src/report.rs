@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::agents::AgentRow;
 use crate::commands::report::SkillList;
 use crate::hooks;
-use crate::message::{FileDiff, Todo, TodoStatus};
+use crate::message::{FileDiff, Todo};
 use crate::protocol::report::{Agents, Cost, Finding, Report, Settings, State, Status};
 use crate::protocol::{Changes, MemoryRow, ModelRow, RuleRow, SessionRow, ThinkingInfo};
 use crate::stdx::ansi::visible;
@@ -188,12 +188,8 @@ fn todos(items: &[Todo]) -> String {
     if items.is_empty() {
         return "The agent has no todo list.".into();
     }
-    items.iter().fold(String::new(), |mut text, Todo { content, active_form, status }| {
-        let (mark, words) = match status {
-            TodoStatus::Pending => ("☐", content),
-            TodoStatus::InProgress => ("◐", active_form),
-            TodoStatus::Completed => ("☒", content),
-        };
+    items.iter().fold(String::new(), |mut text, todo| {
+        let (mark, words) = todo.line();
         let _ = writeln!(text, "- {mark} {words}");
         text
     })

@@ -481,7 +481,7 @@ fn todos_and_modes_show() {
         .keys("👩‍👩‍👧日本");
     assert_snapshot!(run.screen(), @r"
     ☑ Read
-    ▶ Editing
+    ◐ Editing
     ☐ Test
     ● Waiting for … (0 s · esc to interrupt)
     ── plan · changes nothing ───

@@ -5,6 +5,8 @@ pub mod file;
 
 use ratatui::style::Style;
 
+use crate::message::TodoStatus;
+
 pub use colour::Depth;
 pub use file::ThemeError;
 
@@ -62,6 +64,14 @@ pub struct Tokens {
 }
 
 impl Theme {
+    pub fn todo(&self, status: TodoStatus) -> Style {
+        match status {
+            TodoStatus::Pending => self.text,
+            TodoStatus::InProgress => self.accent,
+            TodoStatus::Completed => self.dim,
+        }
+    }
+
     /// The theme for a dark background with true color.
     pub fn dark() -> Theme {
         Theme::load("dark").expect("the shipped theme parses: tested")

@@ -190,12 +190,8 @@ fn todos(app: &App, width: usize) -> Vec<Line<'static>> {
     let at = app.todos.iter().position(|todo| todo.status != TodoStatus::Completed).unwrap_or(0);
     let first = at.saturating_sub(2).min(app.todos.len().saturating_sub(TODOS));
     let row = |todo: &crate::message::Todo| {
-        let (mark, text, style) = match todo.status {
-            TodoStatus::Pending => ("☐ ", &todo.content, theme.text),
-            TodoStatus::InProgress => ("▶ ", &todo.active_form, theme.accent),
-            TodoStatus::Completed => ("☑ ", &todo.content, theme.dim),
-        };
-        Line::styled(paint::cut(&format!("{mark}{text}"), width), style)
+        let (mark, words) = todo.line();
+        Line::styled(paint::cut(&format!("{mark} {words}"), width), theme.todo(todo.status))
     };
     app.todos[first..].iter().take(TODOS).map(row).collect()
 }

@@ -295,12 +295,9 @@ fn diff_rows(change: &FileDiff, width: usize, theme: &Theme, detail: Detail) -> 
 pub fn todo_rows(items: &[Todo], width: usize, theme: &Theme) -> Vec<Row> {
     let mut rows = Vec::new();
     for item in items {
-        let (mark, style, words) = match item.status {
-            TodoStatus::Pending => ("  ☐ ", theme.text, &item.content),
-            TodoStatus::InProgress => ("  ◐ ", theme.accent, &item.active_form),
-            TodoStatus::Completed => ("  ☑ ", theme.dim, &item.content),
-        };
-        rows.extend(wrap::plain(&text::clean_line(words), style, width, &Prefix::hanging(mark, style)));
+        let ((mark, words), style) = (item.line(), theme.todo(item.status));
+        let lead = Prefix::hanging(format!("  {mark} "), style);
+        rows.extend(wrap::plain(&text::clean_line(words), style, width, &lead));
     }
     rows
 }
