@@ -80,11 +80,6 @@ impl Definitions {
         (!std::ptr::eq(first, definition)).then_some(first)
     }
 
-    /// Every definition, those that are shadowed included.
-    pub fn all(&self) -> &[Definition] {
-        &self.all
-    }
-
     /// Says what is asked of tools that no agent can have, and finds out who only has those that change nothing: `offered` are
     /// the tools that an agent can have, with whether that is so.
     pub fn check_tools(&mut self, offered: &[(&str, bool)]) {

@@ -32,7 +32,7 @@ use crate::config::paths::{Env, Paths};
 use crate::hooks::{EndReason, Event as Hook, StartSource};
 use crate::message::{Attachment, Content, Display, Message, Outcome};
 use crate::permission::{Mode, Sandbox};
-use crate::protocol::{Delivery, Event, Item, ListKind, Listed, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
+use crate::protocol::{Event, Item, ListKind, Listed, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
 use crate::session::entry::EntryKind;
 use crate::session::{History, Session};
 use crate::stdx::clock::Clocks;
@@ -445,9 +445,4 @@ impl Engine {
             read_only: session.read_only(),
         }
     }
-}
-
-/// A prompt as a front end sends it to an idle agent.
-pub fn prompt(text: impl Into<String>) -> Op {
-    Op::Prompt { text: text.into(), attachments: Vec::new(), delivery: Delivery::AfterTurn, thinking: None }
 }

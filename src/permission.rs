@@ -93,17 +93,6 @@ impl Mode {
         }
     }
 
-    /// The mode that Shift+Tab goes to. Bypass and DontAsk are in the cycle only of a session that was started in them.
-    pub fn next(self, started_in: Mode) -> Mode {
-        let extra = matches!(started_in, Mode::Bypass | Mode::DontAsk).then_some(started_in);
-        match self {
-            Mode::Default => Mode::AcceptEdits,
-            Mode::AcceptEdits | Mode::Edits => Mode::Plan,
-            Mode::Plan => extra.unwrap_or(Mode::Default),
-            Mode::Bypass | Mode::DontAsk => Mode::Default,
-        }
-    }
-
     /// Why a session may not be started in this mode: Bypass as root needs a sandbox around it.
     pub fn refused(self, root: Root, sandbox: Sandbox) -> Option<&'static str> {
         (self == Mode::Bypass && root == Root::Yes && sandbox == Sandbox::None).then_some(
@@ -206,22 +195,6 @@ impl Behavior {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn modes_cycle() {
-        let cycle = |start: Mode| {
-            let mut mode = start;
-            let mut seen = vec![mode.name()];
-            for _ in 0..4 {
-                mode = mode.next(start);
-                seen.push(mode.name());
-            }
-            seen.join(" ")
-        };
-        assert_eq!(cycle(Mode::Default), "default acceptEdits plan default acceptEdits");
-        assert_eq!(cycle(Mode::Bypass), "bypassPermissions default acceptEdits plan bypassPermissions");
-        assert_eq!(cycle(Mode::DontAsk), "dontAsk default acceptEdits plan dontAsk");
-    }
 
     #[test]
     fn mode_names_round_trip() {

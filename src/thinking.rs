@@ -4,7 +4,7 @@ mod keywords;
 mod level;
 
 pub use keywords::{Found, Keywords, Position, extract_keyword_positions};
-pub use level::{Level, Toggle};
+pub use level::Level;
 
 /// The smallest budget that every provider takes, in tokens; also what is left for the answer.
 pub const LEAST_BUDGET: u32 = 1_024;

@@ -22,7 +22,7 @@ use crate::protocol::{self, Event, FailureReason, Fullness, Receipt, Trigger, Tu
 use crate::provider::{self, ToolSpec};
 use crate::session;
 use crate::session::context::Count;
-use crate::session::entry::{Boundary, EntryKind, Seq};
+use crate::session::entry::{Boundary, EntryKind};
 use crate::stdx::text::short;
 
 /// Compaction of the agent's session.
@@ -417,11 +417,6 @@ impl Agent {
     /// Takes note of what the provider counted of the request that was sent last.
     pub(super) fn counted(&mut self, usage: &crate::message::Usage) {
         self.compaction.driver.answered(self.compaction.sent, usage);
-    }
-
-    /// The entry of the last boundary that counts.
-    pub fn last_boundary(&self) -> Option<Seq> {
-        self.conversation.session.last_boundary()
     }
 }
 

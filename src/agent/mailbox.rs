@@ -183,11 +183,6 @@ impl Mailbox {
         (!all.is_empty()).then(|| all.join("\n\n"))
     }
 
-    /// What `interrupt` cancels; of a token of its own when nothing runs.
-    pub fn token(&self) -> CancellationToken {
-        self.state().cancel.clone().unwrap_or_default()
-    }
-
     pub fn end(&self) {
         let mut state = self.state();
         (state.cancel, state.prompt) = (None, None);

@@ -65,7 +65,7 @@ impl Spending {
         self.used.insert(model, spec.clone());
     }
 
-    /// Notes what a request to some model cost whose answer is no reply of the conversation.
+    /// Notes what a request to some model cost whose answer is not a reply of the conversation.
     pub(super) fn note(
         &mut self,
         session: &mut Session,

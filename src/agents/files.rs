@@ -207,7 +207,7 @@ mod tests {
             let found = self.trusted(project);
             let short = |file: &Path| file.strip_prefix(self.0.path()).unwrap().display().to_string();
             let mut lines = Vec::new();
-            for definition in found.all() {
+            for definition in &found.all {
                 let place = match &definition.source {
                     Source::Builtin => continue,
                     Source::User(file) => format!("user {}", short(file)),
@@ -265,7 +265,7 @@ mod tests {
             assert_eq!(found.get("CHECK").unwrap().description, want);
         }
         assert_eq!(tree.trusted("repo/deep").get("other").unwrap().max_turns, Some(3));
-        assert_eq!(tree.trusted("elsewhere").all().len(), 4);
+        assert_eq!(tree.trusted("elsewhere").all.len(), 4);
     }
 
     #[cfg(unix)]

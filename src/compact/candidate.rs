@@ -37,11 +37,6 @@ pub fn after(context: &Context, boundary: &Boundary, meter: &Meter) -> u64 {
     meter.request(kept + brought + tokens::load(&archived.digest) + stubs - gone)
 }
 
-/// Messages that leave with this boundary.
-pub fn removed(context: &Context, boundary: &Boundary) -> usize {
-    context.len() - kept(context, boundary.keep_from).count()
-}
-
 fn kept(context: &Context, from: Seq) -> impl Iterator<Item = crate::session::context::Shown<'_>> {
     context.shown().filter(move |shown| !shown.lead && shown.seq >= from)
 }

@@ -130,10 +130,6 @@ impl Driver {
         &self.settings
     }
 
-    pub fn features(&self) -> &Features {
-        &self.features
-    }
-
     pub fn window(&self) -> Window {
         self.window
     }

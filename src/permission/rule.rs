@@ -406,12 +406,7 @@ pub enum Source {
     Skill,
 }
 
-impl Source {
-    /// Whether the project could have written it, so that its allow rules need trust.
-    pub fn is_project(self) -> bool {
-        matches!(self, Source::Project | Source::ProjectLocal)
-    }
-}
+impl Source {}
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -83,16 +83,6 @@ impl Key {
         }
     }
 
-    /// No key at all: a local server.
-    pub fn none() -> Key {
-        Key::default()
-    }
-
-    /// A key that is already known.
-    pub fn of(text: &str) -> Key {
-        Key { value: Secret::new(text), ..Key::default() }
-    }
-
     /// Reads the key, running the command if needed. `None` if no key is configured.
     ///
     /// # Errors
@@ -262,7 +252,7 @@ mod tests {
 
     #[test]
     fn never_shown() {
-        let key = Key::of("sk-secret");
+        let key = Key { value: Secret::new("sk-secret"), ..Key::default() };
         assert!(!format!("{key:?}").contains("sk-secret"));
         let check = |secret: &str, text: &str, want: &str| {
             assert_eq!(Secret::new(secret).unwrap().redact(text), want);

@@ -69,38 +69,8 @@ impl Fold {
         &mut self.parts[at]
     }
 
-    /// The server's name of the answering model, once it said so.
-    pub fn model(&self) -> Option<&str> {
-        self.model.as_deref()
-    }
-
     pub fn usage(&self) -> Option<Usage> {
         self.usage
-    }
-
-    /// Why the reply ended; none while it runs.
-    pub fn stop(&self) -> Option<&StopReason> {
-        self.stop.as_ref()
-    }
-
-    /// Nothing to show or keep has arrived.
-    pub fn is_empty(&self) -> bool {
-        self.parts.iter().all(|part| part.text.is_empty() && part.wire.is_none())
-    }
-
-    /// How many calls have begun.
-    pub fn calls(&self) -> usize {
-        self.parts.iter().filter(|part| matches!(part.start, BlockStart::ToolCall { .. })).count()
-    }
-
-    /// What has arrived of one block: its kind and its text, thinking or JSON.
-    pub fn block(&self, index: usize) -> Option<(&BlockStart, &str)> {
-        self.parts.iter().find(|part| part.index == index).map(|part| (&part.start, part.text.as_str()))
-    }
-
-    /// The blocks so far, in order.
-    pub fn blocks(&self) -> impl Iterator<Item = (usize, &BlockStart, &str)> {
-        self.parts.iter().map(|part| (part.index, &part.start, part.text.as_str()))
     }
 
     /// The finished reply. Empty blocks are left out; calls are numbered in block order.

@@ -66,10 +66,6 @@ impl Running {
         if begins_nothing() { Err(ending()) } else { Ok(running) }
     }
 
-    pub fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
     /// Kills the tree, asking first: SIGTERM, 50 ms, SIGKILL. Returns how the child itself ended, as far as known.
     pub async fn end(mut self) -> Option<ExitStatus> {
         self.tree.kill(&mut self.child).await;

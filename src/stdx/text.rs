@@ -70,18 +70,6 @@ pub fn truncate_start(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Borrowed("…")
 }
 
-/// Breaks a text at newlines and between words, so that no line is wider than `columns` (at least 1).
-///
-/// Spaces at a break are left out. A word wider than a line is broken between grapheme clusters. An empty text is one
-/// empty line.
-pub fn wrap(text: &str, columns: usize) -> Vec<&str> {
-    let mut lines = Vec::new();
-    for line in text.split('\n') {
-        lines.extend(breaks(line, columns).into_iter().map(|range| &line[range]));
-    }
-    lines
-}
-
 /// The byte ranges of the rows that one line of text (without newlines) is broken into; never empty.
 pub fn breaks(line: &str, columns: usize) -> Vec<Range<usize>> {
     let columns = columns.max(1);
@@ -221,7 +209,10 @@ mod tests {
 
     #[test]
     fn wraps_between_words_and_inside_long_ones() {
-        let check = |text: &str, columns: usize, want: &[&str]| assert_eq!(wrap(text, columns), want, "{text:?}");
+        let check = |text: &str, columns: usize, want: &[&str]| {
+            let rows = text.split('\n').flat_map(|line| breaks(line, columns).into_iter().map(|range| &line[range]));
+            assert_eq!(rows.collect::<Vec<_>>(), want, "{text:?}");
+        };
         check("", 5, &[""]);
         check("one two three", 7, &["one two", "three"]);
         check("one  two", 4, &["one", "two"]);

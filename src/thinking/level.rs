@@ -76,40 +76,19 @@ impl<'de> Deserialize<'de> for Level {
     }
 }
 
-/// The choice that a session remembers. Unset until first used; from then on `none` is a choice, too.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Toggle {
-    level: Option<Level>,
-}
-
-impl Toggle {
-    pub fn new(level: Option<Level>) -> Toggle {
-        Toggle { level }
+impl Level {
+    /// One level up, round after the last; what the model lacks is skipped.
+    pub fn up(self, supported: &[Level]) -> Level {
+        self.step(supported, 1)
     }
 
-    /// What it answers in the chain.
-    pub fn level(self) -> Option<Level> {
-        self.level
+    /// One level down, round after `none`.
+    pub fn down(self, supported: &[Level]) -> Level {
+        self.step(supported, Level::ALL.len() - 1)
     }
 
-    /// Chooses a level; none unsets it.
-    pub fn set_level(&mut self, level: Option<Level>) {
-        self.level = level;
-    }
-
-    /// Goes one level up, round after the last. `effective` is where an unset toggle starts; what the model lacks is
-    /// skipped.
-    pub fn toggle_next(&mut self, effective: Level, supported: &[Level]) -> Level {
-        self.step(effective, supported, 1)
-    }
-
-    /// Goes one level down, round after `none`.
-    pub fn toggle_prev(&mut self, effective: Level, supported: &[Level]) -> Level {
-        self.step(effective, supported, Level::ALL.len() - 1)
-    }
-
-    fn step(&mut self, effective: Level, supported: &[Level], by: usize) -> Level {
-        let mut level = self.level.unwrap_or(effective);
+    fn step(self, supported: &[Level], by: usize) -> Level {
+        let mut level = self;
         for _ in 0..Level::ALL.len() {
             level = Level::ALL[(level as usize + by) % Level::ALL.len()];
             // Every model can do without.
@@ -117,7 +96,6 @@ impl Toggle {
                 break;
             }
         }
-        self.level = Some(level);
         level
     }
 }

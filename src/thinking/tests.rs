@@ -183,27 +183,18 @@ fn what_a_model_lacks_falls_to_the_next_lower() {
 }
 
 #[test]
-fn the_toggle_goes_round() {
-    let check = |from: Option<Level>, effective: Level, supported: &[Level], next: Level, prev: Level| {
-        let (mut up, mut down) = (Toggle::new(from), Toggle::new(from));
-        assert_eq!((up.toggle_next(effective, supported), down.toggle_prev(effective, supported)), (next, prev));
-        assert_eq!((up.level(), down.level()), (Some(next), Some(prev)));
+fn levels_go_round() {
+    let check = |from: Level, supported: &[Level], next: Level, prev: Level| {
+        assert_eq!((from.up(supported), from.down(supported)), (next, prev));
     };
     let all = &Level::ALL;
-    check(None, Off, all, DeepThink, UltraThink);
-    check(None, DeepThink, all, UltraThink, Off);
-    check(Some(Off), UltraThink, all, DeepThink, UltraThink);
-    check(Some(DeepThink), Off, all, UltraThink, Off);
-    check(Some(UltraThink), Off, all, Off, DeepThink);
-    check(Some(Off), Off, &[Off, DeepThink], DeepThink, DeepThink);
-    check(Some(DeepThink), Off, &[Off, DeepThink], Off, Off);
-    check(Some(Off), Off, &[Off], Off, Off);
-    check(Some(UltraThink), Off, &[], Off, Off);
-    let mut toggle = Toggle::default();
-    toggle.set_level(Some(UltraThink));
-    assert_eq!(toggle.level(), Some(UltraThink));
-    toggle.set_level(None);
-    assert_eq!(toggle.level(), None);
+    check(Off, all, DeepThink, UltraThink);
+    check(DeepThink, all, UltraThink, Off);
+    check(UltraThink, all, Off, DeepThink);
+    check(Off, &[Off, DeepThink], DeepThink, DeepThink);
+    check(DeepThink, &[Off, DeepThink], Off, Off);
+    check(Off, &[Off], Off, Off);
+    check(UltraThink, &[], Off, Off);
 }
 
 #[test]

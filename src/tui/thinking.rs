@@ -7,7 +7,7 @@ use super::composer::Composer;
 use super::msg::Effect;
 use super::theme::Theme;
 use crate::protocol::{self, Event, Op, ThinkingInfo};
-use crate::thinking::{Keywords, Level, Toggle};
+use crate::thinking::{Keywords, Level};
 
 /// What the engine said last, and what the prompt that is being written asks for.
 #[derive(Debug, Clone, Default)]
@@ -79,10 +79,10 @@ pub(super) fn step(app: &mut App, way: Way, now: std::time::Instant) -> Vec<Effe
         app.tell_briefly("this model cannot think", now);
         return Vec::new();
     }
-    let mut toggle = Toggle::new(info.session);
+    let from = info.session.unwrap_or(info.level);
     let level = match way {
-        Way::More => toggle.toggle_next(info.level, &info.supported),
-        Way::Less => toggle.toggle_prev(info.level, &info.supported),
+        Way::More => from.up(&info.supported),
+        Way::Less => from.down(&info.supported),
     };
     (info.level, info.asked, info.session) = (level, level, Some(level));
     app.status.thinking.ahead += 1;

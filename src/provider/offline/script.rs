@@ -126,10 +126,6 @@ impl Script {
         Ok(Script { steps })
     }
 
-    pub fn of(steps: Vec<Step>) -> Script {
-        Script { steps }
-    }
-
     /// Takes the next step for the request's purpose.
     ///
     /// # Errors

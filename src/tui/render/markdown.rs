@@ -257,11 +257,6 @@ impl Stream {
         self.settled
     }
 
-    /// Bytes of the text whose lines were read: a text that replaces it must begin with them.
-    pub fn settled(&self) -> usize {
-        self.settled
-    }
-
     /// Whether any row was returned.
     pub fn started(&self) -> bool {
         self.started
