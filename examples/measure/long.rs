@@ -30,7 +30,7 @@ pub(crate) fn measure(plan: &Plan, server: &Server) -> Table {
             let before = memory();
             screen.send("/compact\r");
             screen.wait_for("the end of a compaction", |text| {
-                text.contains("takes it back") || text.contains("Nothing was compacted")
+                text.contains("/compact undo") || text.contains("Nothing was compacted")
             });
             sizes.push((before, memory()));
         }
