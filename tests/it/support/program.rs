@@ -86,6 +86,7 @@ impl Program {
         command.env("HOME", self.home()).env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        hears_signals(&mut command);
         command
     }
 
@@ -112,6 +113,19 @@ impl Program {
         logs.sort();
         logs
     }
+}
+
+/// A test run that was started in the background of a shell ignores SIGINT, and what it starts would inherit that.
+fn hears_signals(command: &mut Command) {
+    let heard = || {
+        // SAFETY: resets one signal, which is allowed between fork and exec.
+        match unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) } {
+            libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    };
+    // SAFETY: see above.
+    unsafe { std::os::unix::process::CommandExt::pre_exec(command, heard) };
 }
 
 impl Done {
