@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -45,9 +46,14 @@ pub fn start(start: Start) -> io::Result<u8> {
     if let Some(draft) = home.draft() {
         app.set_draft(&draft);
     }
-    // Two workers: one for the engine, one for what it waits for. The loop has the main thread.
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).max_blocking_threads(4).enable_all().build()?;
+    // Two workers: one for the engine, one for what it waits for. The loop has the main thread. Threads for blocking calls
+    // outlive a round of them, not the work.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(4)
+        .thread_keep_alive(Duration::from_secs(1))
+        .enable_all()
+        .build()?;
     let left = runtime.block_on(async {
         let session = Session::open(modes.into())?;
         let queries = Queries::default();
@@ -65,7 +71,7 @@ pub fn start(start: Start) -> io::Result<u8> {
         let left = run::run(app, terminal, handle.ops, handle.events, Arc::new(home)).await;
         watch.abort();
         // What is pending is written within a moment; a model call that hangs must not hold the shell up.
-        let ended = tokio::time::timeout(std::time::Duration::from_millis(500), handle.task).await;
+        let ended = tokio::time::timeout(Duration::from_millis(500), handle.task).await;
         left.map(|left| (left, matches!(ended, Ok(Err(_)))))
     });
     runtime.shutdown_background();
