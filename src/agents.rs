@@ -1,11 +1,11 @@
 //! Definitions of sub-agents: those that are part of the program, and Markdown files of the user's and the project's.
 
-pub mod definition;
+pub(crate) mod definition;
 mod fields;
 mod files;
 
-pub use definition::{Definition, Source, Tools};
-pub use files::{Folders, load};
+pub(crate) use definition::{Definition, Source, Tools};
+pub(crate) use files::{Folders, load};
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! cocode: an interactive coding agent for the terminal. `ARCHITECTURE.md` shows the levels.
 
 pub mod agent;
-pub mod agents;
+mod agents;
 pub mod cli;
 pub mod commands;
 pub mod compact;

@@ -23,7 +23,7 @@ const FILES: usize = 500;
 
 /// Where definitions are looked for.
 #[derive(Debug, Clone, Copy)]
-pub struct Folders<'a> {
+pub(crate) struct Folders<'a> {
     /// The working directory: its `.claude/agents` and those of the folders above it up to the repository's root.
     pub project: &'a Path,
     /// Our home, for `agents/` in it.
@@ -35,7 +35,7 @@ pub struct Folders<'a> {
 /// Reads every definition: the project's first, the nearest before all others, then the user's, then the program's own. One
 /// of the project's that the user has not agreed to counts after all others, and without what it would run and ask. A file
 /// that cannot be read costs nothing but itself.
-pub fn load(folders: Folders) -> Definitions {
+pub(crate) fn load(folders: Folders) -> Definitions {
     let (mut project, mut found) = (Definitions::default(), Definitions::default());
     let mut seen = Vec::new();
     let user = folders.home.join("agents");
