@@ -30,7 +30,7 @@ use crate::hooks::{Given, Origin, Switch};
 use crate::permission::{Behavior, Trust, Use};
 use crate::stdx::ansi::shown;
 use crate::stdx::sealed::Sealed;
-use layer::{Layer, adds_up, leaves, merge, path_of};
+use layer::{Known, Layer, adds_up, leaves, merge, path_of};
 use paths::{Env, Paths};
 use shape::Shape;
 use uses::Place;
@@ -172,11 +172,18 @@ impl Loaded {
             match read_project(source, project, &file) {
                 Ok(Some((mut layer, left_out))) => {
                     diagnostics.extend(left_out);
-                    let of_user = |name: &str| {
+                    let known = |name: &str| {
                         let path = ["providers".to_owned(), name.to_owned()];
-                        own.iter().any(|layer| find(&layer.table, &path).is_some())
+                        let mut sources =
+                            own.iter().filter(|layer| find(&layer.table, &path).is_some()).map(|layer| layer.source);
+                        let first = sources.next()?;
+                        Some(if first == Source::Default && sources.next().is_none() {
+                            Known::BuiltIn
+                        } else {
+                            Known::Own
+                        })
                     };
-                    diagnostics.extend(layer.without_redirects(&of_user));
+                    diagnostics.extend(layer.without_redirects(&known));
                     uses.extend(uses::withhold(&mut layer, Place { project, name }, trust));
                     layers.push(layer);
                 }
@@ -197,6 +204,14 @@ impl Loaded {
         });
         let withheld = uses.iter().filter(|used| !trust.covers(used)).map(|used| used.line.clone()).collect();
         Loaded { broken, uses, withheld, ..loaded }
+    }
+
+    /// The providers that somebody has set up, the defaults aside.
+    pub fn own_providers(&self) -> Vec<String> {
+        let given = self.layers.iter().filter(|layer| layer.source != Source::Default);
+        let tables = given.filter_map(|layer| layer.table.get("providers")?.as_table());
+        let named = tables.flat_map(|providers| providers.iter().filter(|(_, provider)| leads_somewhere(provider)));
+        named.map(|(name, _)| name.to_owned()).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
     }
 
     /// Files of the project that what the user agreed to runs.
@@ -368,6 +383,11 @@ fn read_project(source: Source, project: &Path, file: &Path) -> Result<Option<(L
     let Some(layer) = read.map_err(one)? else { return Ok(None) };
     let problems = layer.check(&Shape::new());
     if problems.is_empty() { Ok(Some((layer, Vec::new()))) } else { Err(problems) }
+}
+
+/// Whether it says where requests go or with which key, and not only which models are meant.
+fn leads_somewhere(provider: &Value) -> bool {
+    ["base_url", "api_key_env", "api_key_command"].iter().any(|key| provider.get(key).is_some())
 }
 
 fn incomplete_providers(merged: &Table, layers: &[Layer]) -> Vec<Problem> {

@@ -462,6 +462,7 @@ impl Run<'_> {
             "num_turns": self.rounds,
             "result": self.failed.as_ref().filter(|_| failed).unwrap_or(&self.answer),
             "session_id": self.session_id(),
+            "model": self.session.as_ref().map(|session| format!("{}/{}", session.model.provider, session.model.model)),
             "total_cost_usd": self.cost.unwrap_or(0.0),
             "usage": lines::usage(&self.usage),
             "permission_denials": self.denials,

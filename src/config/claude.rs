@@ -99,15 +99,32 @@ fn parse(source: Source, file: &Path, text: &str) -> Result<(Layer, Vec<Problem>
         None | Some(Json::Null) => {}
         Some(_) => left_out.push(problem("`disableAllHooks` is ignored: it must be true or false".into())),
     }
-    if let Some(given) = settings.get("env") {
-        match given.as_object() {
-            Some(given) => {
-                root.insert("env".into(), Value::Table(given.iter().filter_map(variable).collect()));
-            }
-            None => left_out.push(problem("`env` is ignored: it must be an object".into())),
+    match settings.get("apiKeyHelper") {
+        // The key that it prints may be one of a gateway: both headers carry it, as wherever else this setting is read.
+        Some(Json::String(command)) if !command.trim().is_empty() => {
+            let provider = Table::from_iter([
+                ("api_key_command".to_owned(), Value::String(command.clone())),
+                ("key_header".to_owned(), Value::String("both".into())),
+            ]);
+            let providers = Table::from_iter([("anthropic".to_owned(), Value::Table(provider))]);
+            root.insert("providers".into(), Value::Table(providers));
         }
+        None | Some(Json::Null | Json::String(_)) => {}
+        Some(_) => left_out.push(problem("`apiKeyHelper` is ignored: it must be a shell command".into())),
     }
-    Ok((Layer::of_file(source, file, root), left_out))
+    let mut variables = Table::new();
+    match settings.get("env") {
+        Some(Json::Object(given)) => {
+            variables = given.iter().filter_map(variable).collect();
+            root.insert("env".into(), Value::Table(variables.clone()));
+        }
+        None | Some(Json::Null) => {}
+        Some(_) => left_out.push(problem("`env` is ignored: it must be an object".into())),
+    }
+    let mut layer = Layer::of_file(source, file, root);
+    let unread = layer.take_variables(&|name| variables.get(name)?.as_str().map(str::to_owned));
+    left_out.extend(unread.into_iter().map(|odd| problem(format!("{odd}"))));
+    Ok((layer, left_out))
 }
 
 /// Parses the file's one JSON object; an empty file is an empty object.
@@ -168,6 +185,14 @@ mod tests {
              permissions.allow = [\"Bash(ls:*)\"]\npermissions.default_mode = \"plan\"\n\
              permissions.deny = [\"Read(.env)\"]\nsessions.cleanup_period_days = 7",
         );
+        check(
+            r#"{"env": {"ANTHROPIC_BASE_URL": "http://gate", "ANTHROPIC_AUTH_TOKEN": "t", "DISABLE_COMPACT": "maybe"}, "apiKeyHelper": "cat key"}"#,
+            "env.ANTHROPIC_AUTH_TOKEN = \"t\"\nenv.ANTHROPIC_BASE_URL = \"http://gate\"\nenv.DISABLE_COMPACT = \"maybe\"\n\
+             providers.anthropic.api_key_command = \"cat key\"\nproviders.anthropic.api_key_env = \"ANTHROPIC_AUTH_TOKEN\"\n\
+             providers.anthropic.base_url = \"http://gate\"\nproviders.anthropic.key_header = \"bearer\"\n\
+             s.json: variable DISABLE_COMPACT: ignored: it must be 1 or 0, but is \"maybe\"",
+        );
+        check(r#"{"apiKeyHelper": 3}"#, "s.json: `apiKeyHelper` is ignored: it must be a shell command");
         check(r#"{"autoCompactEnabled": false}"#, "compact.auto = false");
         check(r#"{"autoCompactEnabled": "no"}"#, "s.json: `autoCompactEnabled` is ignored: it must be true or false");
         check(

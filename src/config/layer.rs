@@ -61,6 +61,14 @@ pub struct Problem {
     pub message: String,
 }
 
+/// Who set up a provider, the project aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Nobody but the defaults.
+    BuiltIn,
+    Own,
+}
+
 /// Settings of one source.
 #[derive(Debug, Clone)]
 pub(crate) struct Layer {
@@ -130,24 +138,7 @@ impl Layer {
     pub(crate) fn environment(env: &Env, shape: &dyn Fn() -> Shape) -> Result<(Layer, Vec<Problem>), Vec<Problem>> {
         let mut layer = Layer::new(Source::Environment, Table::new());
         let (mut odd, mut wrong) = (Vec::new(), Vec::new());
-        for (name, key) in [
-            ("ANTHROPIC_BASE_URL", "providers.anthropic.base_url"),
-            ("OPENAI_BASE_URL", "providers.openai.base_url"),
-            ("GEMINI_BASE_URL", "providers.gemini.base_url"),
-        ] {
-            if let Some(url) = env.get(name) {
-                layer.put(name, &path_of(key), Value::String(url.into()));
-            }
-        }
-        if env.get("GEMINI_API_KEY").is_none() && env.get("GOOGLE_API_KEY").is_some() {
-            let value = Value::String("GOOGLE_API_KEY".into());
-            layer.put("GOOGLE_API_KEY", &path_of("providers.gemini.api_key_env"), value);
-        }
-        let (found, unread) = variables::read(env);
-        for found in found {
-            layer.put(&found.variable, &path_of(found.key), found.value);
-        }
-        odd.extend(unread);
+        odd.extend(layer.take_variables(&|name| env.get(name).map(str::to_owned)));
         let ours: Vec<&String> =
             env.vars.keys().filter(|name| is_setting(name) && !variables::is_known(name)).collect();
         let shape = if ours.is_empty() { None } else { Some(shape()) };
@@ -171,6 +162,15 @@ impl Layer {
             }
         }
         if wrong.is_empty() { Ok((layer, odd)) } else { Err(wrong) }
+    }
+
+    /// Takes over what variables say that others have named. Returns those that do not parse.
+    pub(crate) fn take_variables(&mut self, get: &dyn Fn(&str) -> Option<String>) -> Vec<Problem> {
+        let (found, unread) = variables::read(get);
+        for found in found {
+            self.put(&found.variable, &path_of(found.key), found.value);
+        }
+        unread
     }
 
     /// Everything in this layer that the schema does not allow.
@@ -208,7 +208,12 @@ impl Layer {
         loop {
             match (self.places.get(around), around.rfind('.')) {
                 (Some(Place::Line(line)), _) => return format!("{}:{line}", self.file_label()),
-                (Some(Place::Variable(name)), _) => return format!("variable {name}"),
+                (Some(Place::Variable(name)), _) => {
+                    return match &self.file {
+                        Some(file) => format!("{}: env.{name}", file.display()),
+                        None => format!("variable {name}"),
+                    };
+                }
                 (None, Some(dot)) => around = &around[..dot],
                 (None, None) => return self.file_label(),
             }
@@ -216,15 +221,25 @@ impl Layer {
     }
 
     /// Takes out what would lead a key of the user's elsewhere: of a provider that is `known` without the project everything
-    /// that says where requests go and with which key; of a provider of the project's own the key.
-    pub(crate) fn without_redirects(&mut self, known: &dyn Fn(&str) -> bool) -> Vec<Problem> {
+    /// that says where requests go and with which key; of a provider of the project's own the key. A settings.json may set
+    /// up a gateway with a key of its own, in place of a provider that the user has not set up.
+    pub(crate) fn without_redirects(&mut self, known: &dyn Fn(&str) -> Option<Known>) -> Vec<Problem> {
         const KEYS: [&str; 2] = ["api_key_env", "api_key_command"];
         const WAYS: [&str; 3] = ["models", "default_model", "name"];
         let mut taken = Vec::new();
         let Some(Value::Table(providers)) = self.table.get_mut("providers") else { return Vec::new() };
         for (name, provider) in providers.iter_mut() {
             let Value::Table(provider) = provider else { continue };
-            let keeps = |key: &str| if known(name) { WAYS.contains(&key) } else { !KEYS.contains(&key) };
+            let known = known(name);
+            let gateway = matches!(self.source, Source::ProjectSettings | Source::LocalSettings)
+                && provider.contains_key("base_url")
+                && provider.contains_key("api_key_command");
+            if gateway && known == Some(Known::BuiltIn) {
+                // The user's key, should a variable hold one, does not go there.
+                provider.insert("api_key_env".into(), Value::String(String::new()));
+                continue;
+            }
+            let keeps = |key: &str| if known.is_some() { WAYS.contains(&key) } else { !KEYS.contains(&key) };
             taken.extend(provider.keys().filter(|key| !keeps(key)).map(|key| format!("providers.{name}.{key}")));
             provider.retain(|key, _| keeps(key));
         }

@@ -84,6 +84,7 @@ impl Config {
     pub fn secret_env(&self) -> Vec<String> {
         let usual = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"];
         let configured = self.providers.values().filter_map(|provider| provider.api_key_env.clone());
+        let configured = configured.filter(|name| !name.is_empty());
         usual.into_iter().map(str::to_owned).chain(configured).collect::<BTreeSet<_>>().into_iter().collect()
     }
 }

@@ -1,9 +1,9 @@
-//! Variables under the names that Claude Code gave them. Each is also read as `COCODE_…`, which wins.
+//! Variables under the names that Claude Code and the providers' own tools gave them. They stand in the environment, or
+//! below `env` in a settings.json. Each is also read as `COCODE_…`, which wins.
 
-use toml::Value;
+use toml::{Table, Value};
 
 use super::layer::Problem;
-use super::paths::Env;
 
 /// How a variable's text becomes a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,13 +14,33 @@ enum Reading {
     Percent,
     /// On: the setting is false.
     Disables,
+    Text,
+    /// A model of Anthropic's or of a gateway in its place, by id or role.
+    Model,
+    /// Lines of `Name: value`.
+    Headers,
+    /// Where it is set, the setting has this value.
+    Means(&'static str),
 }
 
 /// Largest count that a setting takes.
 const MOST: i64 = u32::MAX as i64;
 
 /// Variable, setting, and how it is read.
-const KNOWN: [(&str, &str, Reading); 14] = [
+const KNOWN: [(&str, &str, Reading); 26] = [
+    ("ANTHROPIC_BASE_URL", "providers.anthropic.base_url", Reading::Text),
+    ("OPENAI_BASE_URL", "providers.openai.base_url", Reading::Text),
+    ("GEMINI_BASE_URL", "providers.gemini.base_url", Reading::Text),
+    ("ANTHROPIC_AUTH_TOKEN", "providers.anthropic.api_key_env", Reading::Means("ANTHROPIC_AUTH_TOKEN")),
+    ("ANTHROPIC_AUTH_TOKEN", "providers.anthropic.key_header", Reading::Means("bearer")),
+    ("ANTHROPIC_CUSTOM_HEADERS", "providers.anthropic.headers", Reading::Headers),
+    ("ANTHROPIC_MODEL", "model", Reading::Model),
+    // The older name of the one below it.
+    ("ANTHROPIC_SMALL_FAST_MODEL", "providers.anthropic.models.haiku", Reading::Text),
+    ("ANTHROPIC_DEFAULT_HAIKU_MODEL", "providers.anthropic.models.haiku", Reading::Text),
+    ("ANTHROPIC_DEFAULT_SONNET_MODEL", "providers.anthropic.models.sonnet", Reading::Text),
+    ("ANTHROPIC_DEFAULT_OPUS_MODEL", "providers.anthropic.models.opus", Reading::Text),
+    ("GOOGLE_API_KEY", "providers.gemini.api_key_env", Reading::Means("GOOGLE_API_KEY")),
     ("CLAUDE_CODE_PLAN_V2_EXPLORE_AGENT_COUNT", "plan.explore_agents", Reading::Count(1, 5)),
     ("CLAUDE_CODE_PLAN_V2_AGENT_COUNT", "plan.plan_agents", Reading::Count(1, 5)),
     ("SLASH_COMMAND_TOOL_CHAR_BUDGET", "skills.list_budget", Reading::Count(0, 10_000_000)),
@@ -56,15 +76,19 @@ pub(super) fn is_known(name: &str) -> bool {
     KNOWN.iter().any(|(theirs, _, _)| own(theirs) == name)
 }
 
-/// What the environment says. A value that does not parse is reported, and the default applies.
-pub(super) fn read(env: &Env) -> (Vec<Found>, Vec<Problem>) {
+/// What these variables say. A value that does not parse is reported, and the default applies.
+pub(super) fn read(get: &dyn Fn(&str) -> Option<String>) -> (Vec<Found>, Vec<Problem>) {
     let (mut found, mut odd) = (Vec::new(), Vec::new());
     for (name, key, reading) in KNOWN {
-        for variable in [own(name), name.to_owned()] {
-            match env.get(&variable).map(|text| value(text, reading)) {
+        // The key itself stays under its name.
+        let names =
+            if matches!(reading, Reading::Means(_)) { vec![name.to_owned()] } else { vec![own(name), name.into()] };
+        for variable in names {
+            match get(&variable).filter(|text| !text.trim().is_empty()).map(|text| value(&text, reading)) {
                 None => continue,
                 // Ours wins, even if it says that nothing changes.
                 Some(Ok(None)) => break,
+                Some(Ok(Some(_))) if name == "GOOGLE_API_KEY" && get("GEMINI_API_KEY").is_some() => break,
                 Some(Ok(Some(value))) => {
                     found.push(Found { variable, key, value });
                     break;
@@ -89,6 +113,23 @@ fn value(text: &str, reading: Reading) -> Result<Option<Value>, String> {
             Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(Some(percent.into())),
             _ => Err(format!("a number above 0 and up to 100, but is {text:?}")),
         },
+        Reading::Text => Ok(Some(text.trim().into())),
+        Reading::Means(value) => Ok(Some(value.into())),
+        // A suffix in brackets chooses a window, which the catalog knows.
+        Reading::Model => match text.trim().split('[').next().unwrap_or_default() {
+            "" | "default" => Ok(None),
+            model => Ok(Some(format!("anthropic/{model}").into())),
+        },
+        Reading::Headers => {
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            let header = |line: &str| {
+                let (name, value) = line.split_once(':')?;
+                Some((name.trim().to_owned(), Value::String(value.trim().to_owned())))
+            };
+            let headers =
+                lines.map(|line| header(line).ok_or("lines of `Name: value`")).collect::<Result<Table, _>>()?;
+            Ok(Some(Value::Table(headers)))
+        }
         Reading::Disables => match text.trim().to_ascii_lowercase().as_str() {
             "1" | "true" | "yes" | "on" => Ok(Some(false.into())),
             "0" | "false" | "no" | "off" => Ok(None),
@@ -99,14 +140,13 @@ fn value(text: &str, reading: Reading) -> Result<Option<Value>, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     #[test]
     fn theirs_and_ours() {
         let check = |vars: &[(&str, &str)], want: &[&str], wrong: &[&str]| {
-            let (found, odd) = read(&Env::fake(Path::new("/h"), vars));
+            let get = |name: &str| vars.iter().find(|(found, _)| *found == name).map(|(_, value)| (*value).to_owned());
+            let (found, odd) = read(&get);
             let found: Vec<String> =
                 found.iter().map(|found| format!("{} = {} ({})", found.key, found.value, found.variable)).collect();
             let odd: Vec<String> = odd.iter().map(ToString::to_string).collect();
@@ -122,6 +162,26 @@ mod tests {
             &[],
         );
         check(&[("DISABLE_COMPACT", "1"), ("COCODE_DISABLE_COMPACT", "0")], &[], &[]);
+        check(
+            &[
+                ("ANTHROPIC_AUTH_TOKEN", "secret"),
+                ("ANTHROPIC_MODEL", "opus[1m]"),
+                ("ANTHROPIC_CUSTOM_HEADERS", "A: b\nC:d"),
+            ],
+            &[
+                "providers.anthropic.api_key_env = \"ANTHROPIC_AUTH_TOKEN\" (ANTHROPIC_AUTH_TOKEN)",
+                "providers.anthropic.key_header = \"bearer\" (ANTHROPIC_AUTH_TOKEN)",
+                "providers.anthropic.headers = { A = \"b\", C = \"d\" } (ANTHROPIC_CUSTOM_HEADERS)",
+                "model = \"anthropic/opus\" (ANTHROPIC_MODEL)",
+            ],
+            &[],
+        );
+        check(
+            &[("ANTHROPIC_MODEL", "default"), ("ANTHROPIC_CUSTOM_HEADERS", "A"), ("ANTHROPIC_BASE_URL", " ")],
+            &[],
+            &["variable ANTHROPIC_CUSTOM_HEADERS: ignored: it must be lines of `Name: value`"],
+        );
+        check(&[("GOOGLE_API_KEY", "secret"), ("GEMINI_API_KEY", "other")], &[], &[]);
         // What does not read counts as not set.
         check(
             &[("DISABLE_AUTO_COMPACT", "on"), ("COCODE_DISABLE_AUTO_COMPACT", "maybe")],

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::agent::Model;
 use crate::agent::skill_runs::Lookup;
-use crate::config::Config;
 use crate::config::paths::{Env, Paths};
+use crate::config::{Config, Loaded};
 use crate::message::Usage;
 use crate::protocol::ModelRow;
 use crate::provider::Provider;
@@ -27,6 +27,8 @@ pub(super) const OFFLINE: &str = "offline";
 #[derive(Clone)]
 pub(super) struct Models {
     config: Config,
+    /// Providers that somebody has set up: with one of them nothing is left to chance.
+    set_up: Vec<String>,
     env: Env,
     paths: Paths,
     catalog: Catalog,
@@ -48,9 +50,10 @@ fn timeouts(config: &Config) -> Timeouts {
 }
 
 impl Models {
-    pub(super) fn new(config: Config, env: Env, paths: Paths, script: Option<Arc<dyn Provider>>) -> Models {
+    pub(super) fn new(loaded: &Loaded, env: Env, paths: Paths, script: Option<Arc<dyn Provider>>) -> Models {
+        let config = loaded.config.clone();
         let (catalog, client) = (catalog(&config), Client::new(timeouts(&config)));
-        Models { config, env, paths, catalog, client, local: None, script }
+        Models { config, set_up: loaded.own_providers(), env, paths, catalog, client, local: None, script }
     }
 
     /// The model that is asked when none is named; none when only a local server or the offline model is left.
@@ -64,10 +67,17 @@ impl Models {
         if let Some(name) = &self.config.model {
             return self.named(name).map(Some);
         }
-        Ok(self.keyed().and_then(|(name, settings)| {
-            let id = settings.default_model.clone()?;
-            Some(self.of(name, settings, &id))
-        }))
+        let own = || self.set_up.iter().find_map(|name| self.config.providers.get_key_value(name));
+        let Some((name, settings)) = self.keyed().or_else(|| own().map(|(name, settings)| (name.as_str(), settings)))
+        else {
+            return Ok(None);
+        };
+        match &settings.default_model {
+            Some(id) => Ok(Some(self.of(name, settings, &self.role(name, settings, id)))),
+            None => Err(format!(
+                "no model is chosen: provider {name} has no `default_model`. Set it, or start with `--model {name}/<model>`"
+            )),
+        }
     }
 
     /// The first provider that has a key.
@@ -83,9 +93,11 @@ impl Models {
         settings.api_key_command.is_some() || self.key_value(settings).is_some() || self.key(name, settings).stored()
     }
 
-    /// The key in the environment.
+    /// The key in the environment, or below `[env]`.
     fn key_value(&self, settings: &ProviderSettings) -> Option<&str> {
-        self.env.get(settings.api_key_env.as_deref()?).filter(|value| !value.trim().is_empty())
+        let name = settings.api_key_env.as_deref()?;
+        let given = self.env.get(name).or_else(|| self.config.env.get(name).map(String::as_str));
+        given.filter(|value| !value.trim().is_empty())
     }
 
     fn key(&self, name: &str, settings: &ProviderSettings) -> Key {
@@ -181,7 +193,9 @@ impl Models {
     }
 
     /// Takes over other settings.
-    pub(super) fn reconfigure(&mut self, config: Config) {
+    pub(super) fn reconfigure(&mut self, loaded: &Loaded) {
+        let config = loaded.config.clone();
+        self.set_up = loaded.own_providers();
         self.catalog = catalog(&config);
         if timeouts(&self.config) != timeouts(&config) {
             self.client = Client::new(timeouts(&config));
@@ -210,6 +224,7 @@ impl Models {
     /// The model of a local server that the user agreed to.
     pub(super) fn use_local(&mut self, found: &Found) -> Model {
         let settings = ProviderSettings {
+            key_header: Default::default(),
             wire: found.wire,
             base_url: found.base_url.clone(),
             api_key_env: None,

@@ -138,7 +138,7 @@ impl Engine {
         let remembered = config::trust::of(&self.setup.paths, &self.setup.project);
         self.agent.policy.trust.join(remembered);
         self.loaded = self.setup.loaded.with_project(&self.setup.project, &self.agent.policy.trust);
-        self.models.reconfigure(self.loaded.config.clone());
+        self.models.reconfigure(&self.loaded);
         let model = self.models.renewed(&self.agent.model);
         let settings = Settings::of(&self.setup, &self.loaded, &self.models, &self.catalog, &model.spec);
         self.agent.take_rules(settings.rules, settings.places);
@@ -192,8 +192,8 @@ mod tests {
     fn held(root: &std::path::Path, flags: Table) -> String {
         let setup = setup(root, flags);
         let catalog = skills::catalog(&setup);
-        let mut models = Models::new(setup.loaded.config.clone(), setup.env.clone(), setup.paths.clone(), None);
-        models.reconfigure(setup.loaded.config.clone());
+        let mut models = Models::new(&setup.loaded, setup.env.clone(), setup.paths.clone(), None);
+        models.reconfigure(&setup.loaded);
         let spec = models.offline().spec;
         let now = Settings::of(&setup, &setup.loaded, &models, &catalog, &spec);
         let Settings { rules, problems, places, agent, skills, hooks, switches, hidden, idle } = now;

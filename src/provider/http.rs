@@ -13,10 +13,10 @@ use url::Url;
 
 use super::bounds::bounded;
 use super::catalog::Catalog;
-use super::codec::{Codec, CodecSettings, Decoder, Encoded, codec, malformed};
+use super::codec::{Codec, CodecSettings, Decoder, Encoded, bearer, codec, malformed};
 use super::failure::clip;
 use super::key::{Key, Secret};
-use super::settings::ProviderSettings;
+use super::settings::{KeyHeader, ProviderSettings};
 use super::{CompactedFuture, Error, Provider, ReplyStream, Request, StreamEvent, sse};
 use crate::stdx::process;
 
@@ -203,8 +203,15 @@ impl Provider for HttpProvider {
 impl Shared {
     /// Sends the request and waits for the head of its answer.
     async fn open(self: Arc<Self>, request: &Request) -> Result<Answer, Error> {
-        let secret = self.key.get().await?.cloned();
-        match self.send(request, secret.as_ref()).await {
+        let mut secret = self.key.get().await?;
+        let mut sent = self.send(request, secret.as_ref()).await;
+        if let Err(Error::Auth { status: 401, .. }) = sent
+            && let Some(other) = self.key.instead_of(secret.as_ref()).await
+        {
+            sent = self.send(request, Some(&other)).await;
+            secret = Some(other);
+        }
+        match sent {
             Ok(body) => Ok(Answer {
                 decoder: self.codec.decoder(&request.model),
                 shared: self,
@@ -249,13 +256,21 @@ impl Shared {
             post = post.header(*name, value);
         }
         if let Some(secret) = secret {
-            let (name, value) = self.codec.key_header(secret.expose());
-            let mut value = reqwest::header::HeaderValue::from_str(&value).map_err(|_| Error::NoKey {
-                provider: self.name.clone(),
-                hint: format!("the key contains characters that a header cannot: {}", self.key.hint()),
-            })?;
-            value.set_sensitive(true);
-            post = post.header(name, value);
+            let (of_wire, bearer) = (self.codec.key_header(secret.expose()), bearer(secret.expose()));
+            let carriers = match self.settings.key_header {
+                KeyHeader::Wire => vec![of_wire],
+                KeyHeader::Bearer => vec![bearer],
+                KeyHeader::Both if of_wire == bearer => vec![bearer],
+                KeyHeader::Both => vec![of_wire, bearer],
+            };
+            for (name, value) in carriers {
+                let mut value = reqwest::header::HeaderValue::from_str(&value).map_err(|_| Error::NoKey {
+                    provider: self.name.clone(),
+                    hint: format!("the key contains characters that a header cannot: {}", self.key.hint()),
+                })?;
+                value.set_sensitive(true);
+                post = post.header(name, value);
+            }
         }
         let mut headers = reqwest::header::HeaderMap::new();
         for (name, value) in &self.settings.headers {

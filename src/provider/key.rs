@@ -1,9 +1,9 @@
 //! Keys: where they come from, and that they are never shown.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 
 use super::Error;
 use super::failure::clip;
@@ -15,6 +15,9 @@ const COMMAND: Duration = Duration::from_secs(30);
 
 /// Most bytes that the command may print.
 const OUTPUT: usize = 64 * 1024;
+
+/// How long a key counts that a command printed or a file held: gateways give keys that expire.
+const FRESH: Duration = Duration::from_mins(5);
 
 /// Bytes that a key has at least.
 const SHORTEST: usize = 6;
@@ -58,7 +61,8 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// The key of one provider: from the environment, else a command, else the credentials file. Read when first needed, once.
+/// The key of one provider: from the environment, else a command, else the credentials file. Read when first needed, again
+/// when some minutes have passed, and when it was refused.
 #[derive(Debug, Default)]
 pub struct Key {
     provider: String,
@@ -67,7 +71,7 @@ pub struct Key {
     command: Option<String>,
     /// TOML file of `provider = "key"`, readable by its owner alone.
     credentials: Option<PathBuf>,
-    read: OnceCell<Option<Secret>>,
+    read: Mutex<Option<(Instant, Option<Secret>)>>,
 }
 
 impl Key {
@@ -79,7 +83,7 @@ impl Key {
             value: value.and_then(Secret::new),
             command: settings.api_key_command.clone(),
             credentials,
-            read: OnceCell::new(),
+            read: Mutex::default(),
         }
     }
 
@@ -87,23 +91,38 @@ impl Key {
     ///
     /// # Errors
     /// `NoKey` when the command fails or the credentials file is unusable; it is tried again at the next call.
-    pub async fn get(&self) -> Result<Option<&Secret>, Error> {
+    pub async fn get(&self) -> Result<Option<Secret>, Error> {
         if let Some(value) = &self.value {
-            return Ok(Some(value));
+            return Ok(Some(value.clone()));
         }
-        let read = self.read.get_or_try_init(|| async {
-            if let Some(command) = &self.command {
-                return run(command).await.map(Some);
-            }
-            match &self.credentials {
-                Some(path) => from_file(path, &self.provider),
-                None => Ok(None),
-            }
-        });
-        match read.await {
-            Ok(secret) => Ok(secret.as_ref()),
-            Err(hint) => Err(Error::NoKey { provider: self.provider.clone(), hint }),
+        let mut read = self.read.lock().await;
+        if let Some((at, secret)) = &*read
+            && at.elapsed() < FRESH
+        {
+            return Ok(secret.clone());
         }
+        let secret = match (&self.command, &self.credentials) {
+            (Some(command), _) => run(command).await.map(Some),
+            (None, Some(path)) => from_file(path, &self.provider),
+            (None, None) => Ok(None),
+        };
+        let secret = secret.map_err(|hint| Error::NoKey { provider: self.provider.clone(), hint })?;
+        *read = Some((Instant::now(), secret.clone()));
+        Ok(secret)
+    }
+
+    /// Reads the key again after it was refused. `None` if it is the same one still.
+    pub async fn instead_of(&self, refused: Option<&Secret>) -> Option<Secret> {
+        if self.value.is_some() {
+            return None;
+        }
+        // Another request may have read it meanwhile.
+        let mut read = self.read.lock().await;
+        if read.as_ref().is_some_and(|(_, secret)| secret.as_ref() == refused) {
+            *read = None;
+        }
+        drop(read);
+        self.get().await.ok()?.filter(|secret| Some(secret) != refused)
     }
 
     /// Whether the credentials file holds a key for this provider.
@@ -186,6 +205,7 @@ mod tests {
             base_url: "https://api.example.com".into(),
             api_key_env: variable.map(String::from),
             api_key_command: command.map(String::from),
+            key_header: Default::default(),
             headers: Default::default(),
             ca_file: None,
             models: Default::default(),
@@ -235,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_runs_once() {
+    async fn a_command_runs_once_until_its_key_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let count = home.path().join("count");
         let key =
@@ -244,6 +264,9 @@ mod tests {
             assert_eq!(get(&key).await, Ok(Some("key".to_string())));
         }
         assert_eq!(std::fs::read_to_string(&count).unwrap(), "x\n");
+        assert_eq!(key.instead_of(Secret::new("key").as_ref()).await, None);
+        assert_eq!(key.instead_of(Secret::new("older").as_ref()).await, Secret::new("key"));
+        assert_eq!(std::fs::read_to_string(&count).unwrap(), "x\nx\n");
         let key = Key::new("p", &settings(None, Some("echo locked >&2; exit 3")), None, None);
         assert!(get(&key).await.unwrap_err().contains("locked"));
         let key = Key::new("p", &settings(None, Some("yes | head -c 1000000")), None, None);

@@ -19,6 +19,19 @@ pub enum WireName {
     Gemini,
 }
 
+/// Which headers carry the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyHeader {
+    /// The one of the wire.
+    #[default]
+    Wire,
+    /// `Authorization: Bearer`, which gateways read on every wire.
+    Bearer,
+    /// Both.
+    Both,
+}
+
 /// One provider, as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +45,8 @@ pub struct ProviderSettings {
     /// Shell command that prints the key.
     #[serde(default)]
     pub api_key_command: Option<String>,
+    #[serde(default)]
+    pub key_header: KeyHeader,
     /// Sent with every request.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,

@@ -252,6 +252,28 @@ fn a_trusted_folder_does_not_redirect_a_provider_of_the_users() {
     }
 }
 
+#[test]
+fn a_trusted_folder_may_bring_a_gateway_with_its_own_key() {
+    let settings = r#"{"apiKeyHelper": "cat key", "env": {"ANTHROPIC_BASE_URL": "http://gate"}}"#;
+    let gateway = |user: User, agreed| {
+        let loaded = user.file(".claude/settings.json", settings).in_project(agreed);
+        let anthropic = &loaded.config.providers["anthropic"];
+        format!(
+            "{} {:?} {:?} {}",
+            anthropic.base_url,
+            anthropic.api_key_env,
+            anthropic.api_key_command,
+            loaded.diagnostics.len()
+        )
+    };
+    let usual = "https://api.anthropic.com Some(\"ANTHROPIC_API_KEY\") None";
+    assert_eq!(gateway(User::new(), Agreed::Everything), "http://gate Some(\"\") Some(\"cat key\") 0");
+    assert_eq!(gateway(User::new(), Agreed::Nothing), format!("{usual} 0"));
+    // What the user says of the provider is not mixed with it: headers may hold a key, too.
+    let own = User::new().file(USER, "[providers.anthropic]\nheaders = { x = 'y' }\n");
+    assert_eq!(gateway(own, Agreed::Everything), format!("{usual} 3"));
+}
+
 #[cfg(unix)]
 #[test]
 fn settings_that_lie_elsewhere_or_are_a_pipe_are_not_read() {

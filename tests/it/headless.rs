@@ -5,7 +5,7 @@ use std::io::Read;
 use cocode::provider::settings::WireName;
 use serde_json::{Value, json};
 
-use super::support::fake_api::{FakeApi, Reply};
+use super::support::fake_api::{FakeApi, Received, Reply};
 use super::support::program::{Done, Program, end};
 
 const ANSWER: &str = "- reply: [text: Fine.]\n";
@@ -305,5 +305,57 @@ fn an_undo_that_refuses_a_file_is_a_failure() {
         std::fs::write(program.project().join("a.txt"), text).unwrap();
         let done = program.run(&["--continue", "-p", "/undo"]);
         assert_eq!((done.code, done.out.contains(want) || done.err.contains(want)), (Some(code), true), "{done:?}");
+    }
+}
+
+#[test]
+fn a_gateway_set_up_for_claude_code_is_asked_as_it_wants() {
+    let refused = r#"{"type":"error","error":{"type":"authentication_error","message":"expired"}}"#;
+    let keys = |api: &FakeApi| -> Vec<String> {
+        let header = |request: &Received, name: &str| {
+            request.headers.get(name).map_or("-".to_owned(), |value| value.to_str().unwrap().to_owned())
+        };
+        let line = |request: &Received| {
+            let names = ["x-api-key", "authorization", "x-team"].map(|name| header(request, name));
+            format!("{} {}", request.body["model"].as_str().unwrap(), names.join(" "))
+        };
+        api.received().iter().map(line).collect()
+    };
+    let api = FakeApi::start([Reply::turn().text("Hi.")]);
+    let settings = json!({"env": {
+        "ANTHROPIC_BASE_URL": api.base_url(WireName::Anthropic),
+        "ANTHROPIC_AUTH_TOKEN": "token",
+        "ANTHROPIC_CUSTOM_HEADERS": "X-Team: tools",
+        "ANTHROPIC_MODEL": "sonnet",
+        "ANTHROPIC_DEFAULT_SONNET_MODEL": "gate-1",
+    }});
+    let done = Program::new().home_file(".claude/settings.json", &settings.to_string()).run(&["-p", "hi"]);
+    assert_eq!((done.out.as_str(), done.code), ("Hi.\n", Some(0)), "{done:#?}");
+    assert_eq!(keys(&api), ["gate-1 - Bearer token tools"]);
+
+    // The key that the command prints expires, and is asked for again.
+    let api = FakeApi::start([Reply::raw(401, "application/json", refused), Reply::turn().text("Hi.")]);
+    let settings = json!({
+        "apiKeyHelper": "echo x >> \"$HOME/count\"; echo key-$(wc -l < \"$HOME/count\")",
+        "env": {"ANTHROPIC_BASE_URL": api.base_url(WireName::Anthropic)},
+    });
+    let done = Program::new().home_file(".claude/settings.json", &settings.to_string()).run(&["-p", "hi"]);
+    assert_eq!((done.out.as_str(), done.code), ("Hi.\n", Some(0)), "{done:#?}");
+    assert_eq!(keys(&api), ["claude-sonnet-5 key-1 Bearer key-1 -", "claude-sonnet-5 key-2 Bearer key-2 -"]);
+}
+
+#[test]
+fn without_a_key_a_script_is_told_who_answers() {
+    let offline =
+        |program: Program, args: &[&str]| program.run(&[&["-p", "hi", "--output-format", "json"], args].concat());
+    let done = offline(Program::new(), &[]);
+    assert!(done.err.contains("No key is set") && done.err.contains("--offline"), "{done:#?}");
+    assert_eq!((done.lines()[0]["model"].as_str(), done.code), (Some("offline/offline"), Some(0)));
+    assert_eq!(offline(Program::new(), &["--offline"]).err, "");
+    // Whoever set up a provider does not want another one in its place.
+    for (name, value) in [("ANTHROPIC_BASE_URL", "https://gate.invalid"), ("ANTHROPIC_MODEL", "opus")] {
+        let done = offline(Program::new().env(name, value), &[]);
+        assert_eq!(done.code, Some(1), "{name}: {done:#?}");
+        assert!(done.err.contains("ANTHROPIC_API_KEY"), "{name}: {}", done.err);
     }
 }

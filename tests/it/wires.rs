@@ -24,6 +24,7 @@ const SECRET: &str = "sk-never-to-be-seen";
 
 fn settings(wire: WireName, base_url: String) -> ProviderSettings {
     ProviderSettings {
+        key_header: Default::default(),
         wire,
         base_url,
         api_key_env: Some("TEST_API_KEY".into()),

@@ -16,7 +16,7 @@ impl Shared {
         compaction: &'static dyn Compaction,
         request: Arc<Request>,
     ) -> Result<Compacted, Error> {
-        let secret = self.key.get().await?.cloned();
+        let secret = self.key.get().await?;
         let answer = self.ask_compaction(compaction, &request, secret.as_ref()).await;
         answer.map_err(|error| self.complete(error, secret.as_ref()))
     }
