@@ -137,8 +137,8 @@ impl Walk {
             Some(path) => Disk.resolve(&own.join(path)),
             None => own.clone(),
         };
-        if !own.join("HEAD").exists() {
-            return Err(format!("{} is not a complete repository", own.display()));
+        if !is_complete(&own, &common)? {
+            return Err(format!("{} is not a complete repository: git may use one of a folder above", own.display()));
         }
         let settings = settings(&own, &common)?;
         let worktree = settings.iter().find(|setting| setting.is("core", "worktree"));
@@ -177,6 +177,21 @@ impl Walk {
         }
         Ok(())
     }
+}
+
+/// Whether git is sure to take the folder for a repository. One that it does not take it passes by, to look in the folders
+/// above, whose configuration would then count.
+fn is_complete(own: &Path, common: &Path) -> Result<bool, String> {
+    let head = own.join("HEAD");
+    let names_a_branch = match head.read_link() {
+        Ok(to) => to.starts_with("refs"),
+        Err(_) => line(&head)?.is_some_and(|text| match text.strip_prefix("ref:") {
+            Some(name) => name.trim_start().starts_with("refs/"),
+            None => text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        }),
+    };
+    let entered = |path: PathBuf| path.is_dir() && rustix::fs::access(&path, rustix::fs::Access::EXEC_OK).is_ok();
+    Ok(names_a_branch && entered(common.join("objects")) && entered(common.join("refs")))
 }
 
 /// The folder that `.git` is or names, as a real path.

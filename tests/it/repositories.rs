@@ -38,6 +38,32 @@ const HOSTILE: &[(&str, &str)] = &[
         "a filter in old spelling",
         "printf '[FILTER.F]\\nCLEAN = %s\\n' \"$M\" >> .git/config; echo '* filter=f' > .gitattributes",
     ),
+    // Git passes by what is not a complete repository, and finds the hostile one above.
+    (
+        "nothing but a HEAD",
+        "git config filter.f.clean \"$M\"; mkdir d/.git; echo 'ref: refs/heads/m' > d/.git/HEAD; echo $PWD/d > ../cwd",
+    ),
+    (
+        "a HEAD of nonsense",
+        "git config filter.f.clean \"$M\"; git init -q d; echo nonsense > d/.git/HEAD; echo $PWD/d > ../cwd",
+    ),
+    (
+        "a HEAD that is a folder",
+        "git config filter.f.clean \"$M\"; git init -q d; rm d/.git/HEAD; mkdir d/.git/HEAD; echo $PWD/d > ../cwd",
+    ),
+    (
+        "a HEAD that leads elsewhere",
+        "git config filter.f.clean \"$M\"; git init -q d; ln -sf ../b d/.git/HEAD; echo $PWD/d > ../cwd",
+    ),
+    (
+        "refs that are a file",
+        "git config filter.f.clean \"$M\"; git init -q d; rm -r d/.git/refs; echo > d/.git/refs; echo $PWD/d > ../cwd",
+    ),
+    ("no objects", "git config filter.f.clean \"$M\"; git init -q d; rm -r d/.git/objects; echo $PWD/d > ../cwd"),
+    (
+        "a common folder that is not there",
+        "git config filter.f.clean \"$M\"; git init -q d; echo gone > d/.git/commondir; echo $PWD/d > ../cwd",
+    ),
     ("external diff", "git config diff.external \"$M\""),
     ("diff command", "git config diff.f.command \"$M\""),
     ("text conversion", "git config diff.f.textconv \"$M\""),
@@ -320,7 +346,14 @@ fn what_a_line_brings_is_not_obeyed() {
     let bare = "mkdir -p x/objects x/refs; touch x/objects/.k x/refs/.k; echo 'ref: refs/heads/m' > x/HEAD; \
         printf '[core]\\nrepositoryformatversion = 0\\nworktree = ..\\nfsmonitor = %s\\n' \"$M\" > x/config; \
         git checkout -q .; git checkout -qb evil; git add x; git commit -qm x; git checkout -q main";
-    let rules = ["Bash(git:*)", "Bash(git add:*)", "Bash(git checkout:*)", "Bash(git status:*)", "Bash(git diff:*)"];
+    let rules = [
+        "Bash(git:*)",
+        "Bash(git config:*)",
+        "Bash(git add:*)",
+        "Bash(git checkout:*)",
+        "Bash(git status:*)",
+        "Bash(git diff:*)",
+    ];
     for (setup, line, want) in [
         (nested, "git add . && git status", Behavior::Ask),
         (nested, "git add -A; git diff HEAD", Behavior::Ask),
@@ -328,6 +361,7 @@ fn what_a_line_brings_is_not_obeyed() {
         (bare, "git checkout -q evil && cd x && git status", Behavior::Ask),
         (bare, "git checkout -q evil; git -C x status", Behavior::Ask),
         (bare, "git checkout -q evil && git status", Behavior::Allow),
+        ("git checkout -q .", "git config core.fsmonitor ../program && git status", Behavior::Ask),
         ("git checkout -q .", "git add . && git status", Behavior::Allow),
         ("git checkout -q .", "cd d && git add . && git status", Behavior::Allow),
     ] {

@@ -11,7 +11,10 @@ const PLACES_NOTHING: &str = "cargo rustc go npm npx pnpm yarn bun deno node mak
 /// Subcommands of git's that change neither the index nor a file of the work tree.
 const GIT_PLACES_NOTHING: &str = "commit push tag branch fetch remote notes gc";
 
-/// Subcommands of git's that bring a repository or another folder of one. All others leave configuration and hooks alone.
+/// Subcommands of git's that bring files of a commit or of a patch, and leave configuration and hooks alone.
+const GIT_LINKS: &str = "checkout switch restore reset merge rebase cherry-pick revert stash pull am apply rm mv clean";
+
+/// Subcommands of git's that bring a repository or another folder of one.
 const GIT_REPOSITORIES: &str = "clone init submodule worktree";
 
 /// What a command that a rule lets run may put where the line then reads.
@@ -24,6 +27,8 @@ pub(in crate::permission) enum Places {
     Links,
     /// And repositories, with what they name.
     Repositories,
+    /// What the repository that is there names.
+    Settings,
 }
 
 /// What the command may put somewhere.
@@ -36,8 +41,9 @@ pub(in crate::permission) fn places(words: &[Word]) -> Places {
         return match text(at) {
             sub if listed(GIT_PLACES_NOTHING, &sub) || git::is_listed(&sub) => Places::Nothing,
             sub if sub == "add" => Places::Listed,
-            sub if listed(GIT_REPOSITORIES, &sub) || sub.is_empty() => Places::Repositories,
-            _ => Places::Links,
+            sub if listed(GIT_LINKS, &sub) => Places::Links,
+            sub if listed(GIT_REPOSITORIES, &sub) => Places::Repositories,
+            _ => Places::Settings,
         };
     }
     let reader = |name: &str| readers::READERS.iter().any(|reader| reader.name == name && !reader.acts);

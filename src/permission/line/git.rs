@@ -37,7 +37,8 @@ pub(super) fn starts(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn Files
 }
 
 /// Behind a command of git's that fills the index or the work tree, one that reads meets other submodules than now, and
-/// below the top perhaps another repository: that asks, unless every repository there is harmless.
+/// below the top perhaps another repository: that asks, unless every repository there is harmless. Behind one that may
+/// change the configuration it asks.
 pub(super) fn brought(parts: &mut [Part], unordered: bool, files: &dyn Files) {
     let passes = |part: &Part| part.verdict.behavior == Behavior::Allow;
     let fills = |part: &Part| if part.git == Git::Changes { commands::places(&part.words) } else { Places::Nothing };
@@ -49,6 +50,7 @@ pub(super) fn brought(parts: &mut [Part], unordered: bool, files: &dyn Files) {
         }
         let judge = |folder: &std::path::PathBuf| files.repositories(folder, most > Places::Listed);
         let found = match &parts[at].starts.0 {
+            _ if most == Places::Settings => Err("what comes before it may change what git runs".into()),
             Some(folders) => folders.iter().try_for_each(judge),
             None => Err("it is unknown which folder git starts in".into()),
         };
