@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use self::programs::{
-    BUILDERS, BUILT, FORMATTERS, INERT, INTERPRETERS, MANIFESTS, READABLE, SHELLS, is_build_file, is_script,
+    BUILDERS, BUILT, FORMATTERS, INERT, INTERPRETERS, MANIFESTS, READABLE, SHELLS, WRITERS, commands_of, is_build_file,
+    is_script,
 };
 use super::commands;
 use super::files::lexical;
@@ -53,11 +54,18 @@ impl Bound {
     pub fn commands<'a>(project: &Path, lines: impl IntoIterator<Item = &'a str>) -> Bound {
         let mut walk = Walk::new(project);
         lines.into_iter().for_each(|line| walk.line(line, 0));
-        if walk.all {
-            walk.bound.reach = Reach::Folder;
-        }
-        if walk.bound.reach > Reach::Named {
-            walk.everything(&walk.project.clone());
+        loop {
+            if walk.all {
+                walk.bound.reach = walk.bound.reach.max(Reach::Folder);
+            }
+            let reach = walk.bound.reach;
+            if reach > Reach::Named {
+                walk.everything(&walk.project.clone());
+            }
+            // A build file that was found on the way may include what only the builder knows.
+            if !walk.all || reach >= Reach::Folder {
+                break;
+            }
         }
         if walk.bound.reach >= Reach::Folder {
             // Every edit of a project that a formatter looks at would stop it, were these compared.
@@ -93,7 +101,9 @@ impl Bound {
             Reach::Build => {
                 " – runs what the sources of the folder hold when it starts: changes in them do not ask again"
             }
-            Reach::Folder => " – may run any script of the folder: a change in one asks again",
+            Reach::Folder => {
+                " – may run any script of the folder: a change in one asks again, one in another file does not"
+            }
             Reach::Session => {
                 " – may run any script of the folder, and those are too many to watch: asks in every session"
             }
@@ -135,6 +145,8 @@ struct Walk {
     all: bool,
     /// Every line and script that was read.
     lines: Vec<String>,
+    /// Scripts and build files whose text was read.
+    followed: HashSet<PathBuf>,
 }
 
 impl Walk {
@@ -147,6 +159,7 @@ impl Walk {
             told: HashSet::new(),
             all: false,
             lines: Vec::new(),
+            followed: HashSet::new(),
         }
     }
 
@@ -226,8 +239,12 @@ impl Walk {
                 self.operands(arguments);
                 self.script(&first, Some(name), depth);
             }
+            // What only writes a file runs nothing of it, and a hook that changes what it names would end itself.
+            (name, _) if WRITERS.contains(&name) => {}
             // Whatever files come in, none of them is run.
-            ("xargs", Some(by)) if by != "git" && FORMATTERS.contains(&&*by) => self.words(arguments, depth + 1),
+            ("xargs", Some(by)) if FORMATTERS.contains(&&*by) => self.words(arguments, depth + 1),
+            // Its hooks and its configuration nobody writes unasked.
+            ("git", Some(sub)) if ["add", "commit", "tag", "branch"].contains(&&*sub) => self.operands(arguments),
             (name, _) if INERT.contains(&name) || commands::reads(words).is_ok() => self.operands(arguments),
             (name, _) if BUILDERS.contains(&name) || FORMATTERS.contains(&name) => {
                 let texts: Vec<String> = arguments.iter().filter_map(|word| self.literal(word)).collect();
@@ -238,8 +255,11 @@ impl Walk {
                 self.operands(arguments);
                 self.build_files(&self.project.clone());
                 self.build_files(&self.project.join(".cargo"));
-                for text in &texts {
-                    self.build_files(&self.path(text.split_once('=').map_or(text, |(_, value)| value)));
+                for path in texts.iter().flat_map(|text| self.named(text)).collect::<Vec<_>>() {
+                    match path.is_file() {
+                        true => self.build_file(&path),
+                        false => self.build_files(&path),
+                    }
                 }
             }
             _ => self.all = true,
@@ -249,7 +269,7 @@ impl Walk {
     /// Binds a script that `by` runs, or the kernel: of a shell's what it runs in turn, of another's all that it could.
     fn script(&mut self, text: &str, by: Option<&str>, depth: usize) {
         let path = self.path(text);
-        if !path.starts_with(&self.project) || self.bound.runs.holds(&path) {
+        if !path.starts_with(&self.project) || !self.followed.insert(path.clone()) {
             // Its standard input, in another spelling.
             self.all |= ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
             return;
@@ -293,19 +313,20 @@ impl Walk {
         lexical(&self.project.join(text))
     }
 
+    /// Binds the files among the words; what cannot be read cannot be run, and what lies elsewhere is not the project's.
     fn operands(&mut self, words: &[Word]) {
         for text in words.iter().filter_map(|word| self.literal(word)).collect::<Vec<_>>() {
-            self.file(&text);
-            if let Some((_, value)) = text.split_once('=') {
-                self.file(value);
-            }
+            self.named(&text).into_iter().filter(|path| path.is_file()).for_each(|path| drop(self.seal(&path)));
         }
     }
 
-    /// Binds the file; folders are skipped, what lies elsewhere is not the project's, and what cannot be read cannot be run.
-    fn file(&mut self, text: &str) {
-        let path = self.path(text);
-        self.bind(&path);
+    /// Files and folders of the project that a word may name: as a whole, behind `=`, or glued to short options.
+    fn named(&self, text: &str) -> Vec<PathBuf> {
+        let glued = text.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
+        let cuts = glued.char_indices().skip(1).map(|(at, _)| &glued[at..]);
+        let values = text.split_once('=').map(|(_, value)| value);
+        let paths = std::iter::once(text).chain(values).chain(cuts).map(|text| self.path(text));
+        paths.filter(|path| path.starts_with(&self.project) && path.exists()).collect()
     }
 
     fn bind(&mut self, path: &Path) -> Option<Content> {
@@ -332,14 +353,52 @@ impl Walk {
             return;
         }
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().to_lowercase();
-            if let Some(content) = is_build_file(&name).then(|| self.seal(&entry.path())).flatten() {
-                self.included(folder, &content.bytes);
-                if !MANIFESTS.contains(&&*name) {
-                    let text = commands_of(&name, &content.bytes);
-                    self.told.extend(text.split(|c| !in_name(c)).map(str::to_owned));
-                }
+            if is_build_file(&entry.file_name().to_string_lossy().to_lowercase()) {
+                self.build_file(&entry.path());
             }
+        }
+    }
+
+    /// Binds a file that says what a builder does, with what it includes and the scripts that it names.
+    fn build_file(&mut self, path: &Path) {
+        if !path.starts_with(&self.project) || !self.followed.insert(path.to_owned()) {
+            return;
+        }
+        let (Some(content), Some(folder)) = (self.seal(path), path.parent()) else { return };
+        self.included(folder, &content.bytes);
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        if MANIFESTS.contains(&&*name) {
+            return;
+        }
+        let text = commands_of(&name, &content.bytes);
+        self.told.extend(text.split(|c| !in_name(c)).map(str::to_owned));
+        // By its path a script is found in any folder, also among what was built.
+        for word in
+            text.split(|c: char| c.is_whitespace() || "\"'`;|&()<>=".contains(c)).filter(|word| word.contains('/'))
+        {
+            let path = lexical(&folder.join(word));
+            if path.starts_with(&self.project) && path.is_file() {
+                self.told_script(&path);
+            }
+        }
+    }
+
+    /// Binds a script that a build file names, and what a shell runs of it in turn. What nobody can tell of it is the
+    /// builder's matter, which is stated.
+    fn told_script(&mut self, path: &Path) {
+        if !self.followed.insert(path.to_owned()) {
+            return;
+        }
+        let Some(content) = self.seal(path) else { return };
+        let shell = path.extension().is_some_and(|ending| READABLE.iter().any(|shell| ending == *shell));
+        if let Ok(text) = String::from_utf8(content.bytes)
+            && (shell
+                || text.starts_with("#!")
+                    && READABLE.iter().any(|shell| text.lines().next().unwrap_or_default().ends_with(shell)))
+        {
+            let all = self.all;
+            self.line(&text, 1);
+            self.all = all;
         }
     }
 
@@ -348,8 +407,11 @@ impl Walk {
         for line in String::from_utf8_lossy(text).lines() {
             let mut words = line.split_ascii_whitespace();
             if words.next().is_some_and(|word| matches!(word.trim_start_matches(['-', 's']), "include" | "import")) {
-                let paths = words.map(|word| lexical(&folder.join(word.trim_matches(['\'', '"']))));
-                paths.for_each(|path| drop(self.seal(&path)));
+                for word in words.map(|word| word.trim_matches(['\'', '"'])) {
+                    // Only the builder knows what a variable or a glob is.
+                    self.all |= word.contains(['$', '*', '?', '[']);
+                    self.build_file(&lexical(&folder.join(word)));
+                }
             }
         }
     }
@@ -380,11 +442,18 @@ impl Walk {
                     }
                     continue;
                 }
+                if self.bound.reach == Reach::Build && is_build_file(&name.to_lowercase()) {
+                    self.build_file(&path);
+                }
                 let named = lines.iter().any(|line| line.contains(&name));
                 let told = self.told.contains(&name) && !name.ends_with(".md");
                 let script = (any || named) && is_script(&path, &name);
                 let content = match (script, told) {
                     (true, _) if named && lines.iter().any(|line| has_word(line, &name)) => self.seal(&path),
+                    (true, true) if !any => {
+                        self.told_script(&path);
+                        None
+                    }
                     (_, true) if !any => self.seal(&path),
                     _ if script || named || told => self.bind(&path),
                     _ => None,
@@ -410,15 +479,6 @@ fn substitutes(word: &Word) -> bool {
         }
         _ => false,
     })
-}
-
-/// The part of a build file that holds command lines.
-fn commands_of(name: &str, bytes: &[u8]) -> String {
-    let package = (name == "package.json").then(|| serde_json::from_slice::<serde_json::Value>(bytes).ok()).flatten();
-    match package {
-        Some(package) => package["scripts"].to_string(),
-        None => String::from_utf8_lossy(bytes).into_owned(),
-    }
 }
 
 fn in_name(c: char) -> bool {
@@ -458,6 +518,21 @@ mod tests {
             ("xargs -a tools/a.txt touch", "tools/a.txt"),
             ("find tools -name \"*.sh\" | xargs -n1 sh", "tools/l.sh"),
             ("node x.js", "lib/y.mjs"),
+            // What is named counts, whoever reads it.
+            ("curl -s -K tools/cfg http://h", "tools/cfg"),
+            ("curl -sKtools/cfg http://h", "tools/cfg"),
+            ("cp tools/q /tmp/q.sh; sh /tmp/q.sh", "tools/q"),
+            ("jq -n -f tools/f.jq", "tools/f.jq"),
+            ("git -c alias.x='!sh tools/x.sh' x", "tools/x.sh"),
+            ("git -c core.hooksPath=tools/hooks commit -m x", "tools/hooks/pre-commit"),
+            ("git grep -Osh\\ tools/x.sh zz", "tools/x.sh"),
+            ("make -s -Csub", "sub/Makefile"),
+            ("make -f ci/x", "ci/y"),
+            ("make -s deep", "deep/Makefile"),
+            ("make -s build", "build/check.sh"),
+            ("npm test -s", "scripts/b.sh"),
+            ("npm test -ws", "packages/p/package.json"),
+            ("just x", "tools/mod.just"),
         ] {
             let temp = tempfile::tempdir().unwrap();
             let write = |name: &str, text: &str| {
@@ -467,19 +542,24 @@ mod tests {
             };
             write("hook", "#!/usr/bin/env python3\nimport helper\n");
             write("hook.py", "import helper\n");
-            write("Makefile", "R=rules.inc\ninclude $(R)\nlint:\n\tsh tools/l.sh\n");
-            write("package.json", "{\"scripts\": {\"lint\": \"sh tools/l.sh\"}}");
+            write(
+                "Makefile",
+                "R=rules.inc\ninclude $(R)\nlint:\n\tsh tools/l.sh\nbuild:\n\tsh build/check.sh\ndeep:\n\t$(MAKE) -C deep\n",
+            );
+            write("package.json", "{\"scripts\": {\"lint\": \"sh tools/l.sh\", \"test\": \"sh scripts/a.sh\"}}");
+            write("scripts/a.sh", ". ./lib.sh\nsh scripts/b.sh\n");
+            write("ci/x", "include y\n");
             write("notes.md", "1");
             write("target/CACHEDIR.TAG", "");
-            write("target/debug/x", "1");
+            write("target/debug/made", "1");
             write(file, "1");
             let bound = Bound::commands(temp.path(), [line]);
             let path = |name: &str| temp.path().join(name);
             assert!(bound.runs().holds(&path(file)), "{line}: {bound:?}");
-            assert!(bound.runs().holds(&path("target")) || bound.reach == Reach::Build, "{line}");
+            assert!(bound.runs().holds(&path("target")) || bound.reach < Reach::Folder, "{line}");
             assert!(!bound.runs().holds(&path("notes.md")), "{line}");
             write("notes.md", "2");
-            write("target/debug/x", "2");
+            write("target/debug/made", "2");
             assert_eq!(bound.runs().broken(), None, "{line}");
         }
     }

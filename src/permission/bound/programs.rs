@@ -12,7 +12,7 @@ pub(super) const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "fish"
 pub(super) const INTERPRETERS: [&str; 9] =
     ["python", "python3", "node", "ruby", "perl", "php", "lua", "tsx", "Rscript"];
 /// Programs that run nothing of what they are given.
-pub(super) const INERT: [&str; 30] = [
+pub(super) const INERT: [&str; 23] = [
     "echo",
     "printf",
     "true",
@@ -22,13 +22,6 @@ pub(super) const INERT: [&str; 30] = [
     "jq",
     "cat",
     "grep",
-    "touch",
-    "mkdir",
-    "rmdir",
-    "cp",
-    "mv",
-    "rm",
-    "tee",
     "kill",
     "curl",
     "wget",
@@ -44,14 +37,16 @@ pub(super) const INERT: [&str; 30] = [
     "read",
     "return",
 ];
+/// Those that only write what they name, or take it away.
+pub(super) const WRITERS: [&str; 6] = ["touch", "mkdir", "rmdir", "rm", "tee", "truncate"];
 /// Programs that run what a file of the folder tells them, which has one of the names below, and whatever that names in turn.
 pub(super) const BUILDERS: [&str; 17] = [
     "make", "just", "task", "npm", "npx", "pnpm", "yarn", "bun", "deno", "cargo", "go", "uv", "poetry", "pytest",
     "prettier", "eslint", "mvn",
 ];
 /// Programs whose settings in the folder run nothing else there.
-pub(super) const FORMATTERS: [&str; 7] = ["biome", "tsc", "ruff", "black", "gofmt", "rustfmt", "git"];
-pub(super) const BUILD_FILES: [&str; 20] = [
+pub(super) const FORMATTERS: [&str; 6] = ["biome", "tsc", "ruff", "black", "gofmt", "rustfmt"];
+pub(super) const BUILD_FILES: [&str; 28] = [
     "makefile",
     "gnumakefile",
     "justfile",
@@ -72,6 +67,14 @@ pub(super) const BUILD_FILES: [&str; 20] = [
     "pom.xml",
     "rakefile",
     "gemfile",
+    ".justfile",
+    "taskfile.dist.yml",
+    "taskfile.dist.yaml",
+    "deno.jsonc",
+    ".pnpmfile.cjs",
+    "go.work",
+    ".pytest.ini",
+    "noxfile.py",
 ];
 /// Those that name sources and documents rather than what they run.
 pub(super) const MANIFESTS: [&str; 4] = ["cargo.toml", "go.mod", "pyproject.toml", "setup.cfg"];
@@ -105,4 +108,13 @@ pub(super) fn is_script(path: &Path, name: &str) -> bool {
         || SCRIPT_ENDINGS.contains(&ending)
         || is_build_file(&lower)
         || regular::read(path, 2).is_ok_and(|start| start == b"#!")
+}
+
+/// The part of a build file that holds command lines.
+pub(super) fn commands_of(name: &str, bytes: &[u8]) -> String {
+    let package = (name == "package.json").then(|| serde_json::from_slice::<serde_json::Value>(bytes).ok()).flatten();
+    match package {
+        Some(package) => package["scripts"].to_string(),
+        None => String::from_utf8_lossy(bytes).into_owned(),
+    }
 }
