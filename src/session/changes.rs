@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{EntryKind, Replaced, Restore, Seq, Version};
-use crate::message::{BlobId, Kind, Role};
+use crate::message::BlobId;
 
 /// What we made of a file until someone else changed it too; our next change is a new one then.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -127,9 +127,6 @@ impl Changes {
                 self.temporaries.clear();
             }
             EntryKind::TurnEnded { .. } => self.temporaries.clear(),
-            EntryKind::Message { message } if message.role == Role::User && message.kind == Kind::Prompt => {
-                self.prompt(seq);
-            }
             EntryKind::FileBefore { path, blob, mode } => {
                 // A new change ends what could be redone.
                 self.undone.clear();

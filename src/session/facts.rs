@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Entry, EntryKind, Header};
-use crate::message::{Kind, Message, Role, Usage};
+use crate::message::{Kind, Usage};
 use crate::permission::Mode;
 use crate::protocol::Compacted;
 use crate::protocol::report::Spent;
@@ -121,12 +121,14 @@ impl Facts {
         self.apply(&entry.kind);
     }
 
-    pub(super) fn apply(&mut self, kind: &EntryKind) {
+    fn apply(&mut self, kind: &EntryKind) {
         match kind {
             EntryKind::Header(header) => {
                 self.header.get_or_insert_with(|| header.clone());
             }
-            EntryKind::Message { message } => self.message(message),
+            EntryKind::Message { message } if message.kind == Kind::Prompt && self.first_prompt.is_none() => {
+                self.first_prompt = Some(title_of(&message.text()));
+            }
             EntryKind::TurnStarted => self.close(&Usage::default()),
             EntryKind::TurnEnded { usage, .. } => self.close(usage),
             EntryKind::Title { title } => self.named = Some(title.clone()),
@@ -174,15 +176,7 @@ impl Facts {
         self.mode = Some(mode);
     }
 
-    fn message(&mut self, message: &Message) {
-        if message.role == Role::Assistant {
-            self.reply(message.usage);
-        } else if message.kind == Kind::Prompt && self.first_prompt.is_none() {
-            self.first_prompt = Some(title_of(&message.text()));
-        }
-    }
-
-    /// Counts a reply of the turn that is under way.
+    /// Counts a reply of the turn that is under way. Replies come here, not to `record`.
     pub(super) fn reply(&mut self, usage: Option<Usage>) {
         if let Some(usage) = usage {
             self.open.add(&usage);
@@ -228,8 +222,6 @@ pub fn title_of(prompt: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     #[test]
@@ -248,27 +240,21 @@ mod tests {
     #[test]
     fn usage_counts_each_reply_once() {
         let usage = |input| Usage { input, ..Usage::default() };
-        let reply = |input| EntryKind::Message {
-            message: Arc::new(Message { usage: Some(usage(input)), ..Message::reply(vec![]) }),
-        };
         let mut facts = Facts::default();
-        for kind in [
-            EntryKind::ModelChanged { model: "a".into(), borrowed: false },
-            EntryKind::TurnStarted,
-            reply(1),
-            reply(2),
-            EntryKind::TurnEnded { end: "done".into(), usage: usage(3) },
-            EntryKind::Spent { what: "summary".into(), model: "c".into(), usage: usage(10) },
+        // An entry, and the replies that follow it.
+        for (kind, replies) in [
+            (EntryKind::ModelChanged { model: "a".into(), borrowed: false }, vec![]),
+            (EntryKind::TurnStarted, vec![1, 2]),
+            (EntryKind::TurnEnded { end: "done".into(), usage: usage(3) }, vec![]),
+            (EntryKind::Spent { what: "summary".into(), model: "c".into(), usage: usage(10) }, vec![]),
             // A turn that crashed, one without figures, one that is under way on another model.
-            EntryKind::TurnStarted,
-            reply(20),
-            EntryKind::TurnStarted,
-            reply(40),
-            EntryKind::TurnEnded { end: "done".into(), usage: usage(0) },
-            EntryKind::ModelChanged { model: "b".into(), borrowed: false },
-            reply(100),
+            (EntryKind::TurnStarted, vec![20]),
+            (EntryKind::TurnStarted, vec![40]),
+            (EntryKind::TurnEnded { end: "done".into(), usage: usage(0) }, vec![]),
+            (EntryKind::ModelChanged { model: "b".into(), borrowed: false }, vec![100]),
         ] {
             facts.apply(&kind);
+            replies.into_iter().for_each(|input| facts.reply(Some(usage(input))));
         }
         let want = [("a", 63), ("c", 10), ("b", 100)].map(|(model, input)| (model.to_owned(), usage(input)));
         assert_eq!(facts.usage_by_model(), want);

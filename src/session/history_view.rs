@@ -32,15 +32,16 @@ impl Session {
         if self.is_empty() {
             return Ok(prompts);
         }
-        let lines = self.unpacked();
-        let mut indexes: Vec<usize> = self.timeline.back().filter(|index| lines[*index].tag == Tag::Prompt).collect();
+        let lines = self.folds.unpacked();
+        let mut indexes: Vec<usize> =
+            self.folds.timeline.back().filter(|index| lines[*index].tag == Tag::Prompt).collect();
         indexes.reverse();
         let mut log = Reader::open(self.log())?;
         for (at, index) in indexes.iter().enumerate() {
             let line = lines[*index];
             let next = indexes.get(at + 1).map_or(Seq::MAX, |next| lines[*next].seq);
             if let Some(Entry { kind: EntryKind::Message { message }, .. }) = log.read(line)? {
-                let changed_files = self.changes.any_between(line.seq, next);
+                let changed_files = self.files().changes.any_between(line.seq, next);
                 prompts.push(PromptRow { seq: line.seq, text: message.text(), changed_files });
             }
         }
@@ -49,8 +50,8 @@ impl Session {
 
     /// The prompt at `seq`, if one that counts is there.
     pub(super) fn prompt_at(&self, seq: Seq) -> Result<Option<String>, Error> {
-        let lines = self.unpacked();
-        let found = self.timeline.back().map(|index| lines[index]).find(|line| line.seq == seq);
+        let lines = self.folds.unpacked();
+        let found = self.folds.timeline.back().map(|index| lines[index]).find(|line| line.seq == seq);
         let Some(line) = found.filter(|line| line.tag == Tag::Prompt) else { return Ok(None) };
         match Reader::open(self.log())?.read(line)? {
             Some(Entry { kind: EntryKind::Message { message }, .. }) => Ok(Some(message.text())),
@@ -63,7 +64,7 @@ impl Session {
     /// # Errors
     /// What reading the log says.
     pub fn history(&self, turns: usize) -> Result<(Vec<HistoryItem>, u64), Error> {
-        let lines = self.unpacked();
+        let lines = self.folds.unpacked();
         if self.is_empty() || turns == 0 {
             return Ok((Vec::new(), count(&lines)));
         }
@@ -81,7 +82,7 @@ pub fn read_history(log: &Path) -> Result<Vec<HistoryItem>, Error> {
     let failed = |error| Error::io("read", log, error);
     let file = std::fs::File::open(log).map_err(failed)?;
     let loaded = Loaded::read(&file, log).map_err(failed)?;
-    items(log, &loaded.lines)
+    items(log, &loaded.folds.unpacked())
 }
 
 /// Reads a part of a log, about `most` entries; also while a session writes it. It begins and ends where no call waits
@@ -92,7 +93,7 @@ pub fn read_history(log: &Path) -> Result<Vec<HistoryItem>, Error> {
 pub fn read_part(log: &Path, part: Part, most: usize) -> Result<Earlier, Error> {
     let failed = |error| Error::io("read", log, error);
     let file = std::fs::File::open(log).map_err(failed)?;
-    let lines = Loaded::read(&file, log).map_err(failed)?.lines;
+    let lines = Loaded::read(&file, log).map_err(failed)?.folds.unpacked();
     let at = |seq: Seq| lines.partition_point(|line| line.seq < seq);
     let apart = |index: &usize| {
         let before = index.checked_sub(1).map(|before| lines[before].tag);

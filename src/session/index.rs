@@ -171,7 +171,7 @@ pub fn cleanup(home: &Path, keep: Duration, now: SystemTime) -> Result<usize, Er
             && file.try_lock().is_ok()
             && let Some(folder) = log.parent()
         {
-            let slug = Loaded::read(&file, &log).ok().and_then(|loaded| loaded.facts.plan_slug);
+            let slug = Loaded::read(&file, &log).ok().and_then(|loaded| loaded.folds.facts.plan_slug);
             if fs::remove_dir_all(folder).is_ok() {
                 deleted += 1;
                 slug.iter().for_each(|slug| remove_plans(&home.join("plans"), slug, old));

@@ -7,9 +7,12 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::Seq;
+use super::entry::{Entry, EntryKind, Seq};
 use super::error::Error;
+use super::folds::Folds;
 use super::line::{Tag, glance};
+use super::offsets;
+use crate::message::Effect;
 use crate::stdx::fs::private_dir;
 
 /// The log's name in its session's folder.
@@ -18,6 +21,73 @@ pub const FILE: &str = "transcript.jsonl";
 /// Whether a log is that of the session itself: what is cached of a log in its folder is of this one.
 pub(super) fn is_main(log: &Path) -> bool {
     log.file_name().is_some_and(|name| name == FILE)
+}
+
+/// The log of an open session, and what is cached of it in its folder.
+#[derive(Debug)]
+pub(super) struct Log {
+    pub(super) path: PathBuf,
+    /// None: open to read only.
+    pub(super) writer: Option<Writer>,
+    /// What the log is as a file, for its caches.
+    pub(super) scan: Scan,
+    /// Number of lines that the index knows.
+    pub(super) indexed: usize,
+}
+
+impl Log {
+    /// A log that does not exist yet.
+    pub(super) fn begin(path: PathBuf, session: &str) -> Log {
+        Log { writer: Some(Writer::lazy(path.clone(), session)), path, scan: Scan::default(), indexed: 0 }
+    }
+
+    pub(super) fn exists(&self) -> bool {
+        self.writer.as_ref().is_some_and(Writer::exists)
+    }
+
+    pub(super) fn writer(&mut self) -> Result<&mut Writer, Error> {
+        self.writer.as_mut().ok_or(Error::ReadOnly)
+    }
+
+    /// Writes an entry. What comes before the first prompt waits for it: a session without one leaves nothing behind.
+    ///
+    /// # Errors
+    /// `Full`, `Io` or `ReadOnly`: the entry is not in the log.
+    pub(super) fn append(&mut self, entry: &Entry) -> Result<Line, Error> {
+        let mut bytes = serde_json::to_vec(entry).map_err(|error| Error::io("write", &self.path, error.into()))?;
+        let len = bytes.len();
+        bytes.push(b'\n');
+        let writer = self.writer()?;
+        let offset = writer.end();
+        if writer.exists() || matches!(entry.kind, EntryKind::Message { .. } | EntryKind::TurnStarted) {
+            writer.commit(&bytes)?;
+        } else {
+            writer.defer(&bytes);
+        }
+        self.scan.last = Some((entry.seq, entry.id.clone()));
+        Ok(Line::new(offset, len, entry))
+    }
+
+    /// Forces what was appended to disk.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(super) fn sync(&mut self) -> Result<(), Error> {
+        self.writer.as_mut().map_or(Ok(()), Writer::sync)
+    }
+
+    /// Brings the index of the log up to date, now and then. A resume is only slower without.
+    pub(super) fn save_index(&mut self, folds: &Folds) {
+        let Some(writer) = self.writer.as_ref().filter(|writer| writer.exists() && is_main(&self.path)) else { return };
+        if !offsets::is_due(folds.lines.len(), self.indexed) {
+            return;
+        }
+        let scan = Scan { end: writer.end(), unterminated: false, torn: 0, ..self.scan.clone() };
+        match offsets::save(&self.path, folds, scan) {
+            Ok(()) => self.indexed = folds.lines.len(),
+            Err(error) => tracing::debug!(%error, "the log's index was not written"),
+        }
+    }
 }
 
 /// The position of one whole line.
@@ -30,6 +100,20 @@ pub(super) struct Line {
     pub(super) tag: Tag,
     /// It sets the todo list or the working directory, which outlive a boundary.
     pub(super) carries: bool,
+}
+
+impl Line {
+    pub(super) fn new(offset: u64, len: usize, entry: &Entry) -> Line {
+        let tag = Tag::of(&entry.kind);
+        let sets = |effect: &Effect| matches!(effect, Effect::Todos { .. } | Effect::Cwd { .. });
+        let carries = match &entry.kind {
+            EntryKind::Message { message } if matches!(tag, Tag::Results | Tag::Message) => {
+                message.results().any(|result| result.effects.iter().any(sets))
+            }
+            _ => false,
+        };
+        Line { offset, len, seq: entry.seq, tag, carries }
+    }
 }
 
 /// What reading through a log found besides its lines.
@@ -49,19 +133,12 @@ pub(super) struct Scan {
     pub(super) last: Option<(Seq, String)>,
 }
 
-/// Reads through a log and hands each whole line to `visit`, in order. Holds one line in memory.
+/// Reads through a log from where an earlier scan ended, and hands each whole line to `visit`, in order. Its counts continue.
+/// Holds one line in memory.
 ///
 /// # Errors
 /// What the file system says.
-pub(super) fn scan(file: &File, visit: impl FnMut(Line, &[u8])) -> io::Result<Scan> {
-    scan_after(file, Scan::default(), visit)
-}
-
-/// As `scan`, from where an earlier one ended; its counts continue.
-///
-/// # Errors
-/// What the file system says.
-pub(super) fn scan_after(file: &File, earlier: Scan, mut visit: impl FnMut(Line, &[u8])) -> io::Result<Scan> {
+pub(super) fn scan(file: &File, earlier: Scan, mut visit: impl FnMut(Line, &[u8])) -> io::Result<Scan> {
     let mut reader = BufReader::with_capacity(1 << 18, file);
     reader.seek(SeekFrom::Start(earlier.end))?;
     let mut found = Scan { unterminated: false, torn: 0, ..earlier };

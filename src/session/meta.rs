@@ -9,10 +9,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::entry::EntryKind;
 use super::facts::Facts;
-use super::line::{self, Tag};
-use super::log::scan;
+use super::folds::Folds;
+use super::line::Tag;
+use super::load::Loaded;
 use crate::permission::Mode;
 use crate::protocol::Compacted;
 
@@ -70,7 +70,7 @@ impl Meta {
         if let Some(meta) = cached.filter(good) {
             return Some(meta);
         }
-        let (facts, count) = read_through(log)?;
+        let Folds { facts, count, .. } = Loaded::read(&File::open(log).ok()?, log).ok()?.folds;
         let meta = Meta::new(log, &found, &facts, count);
         meta.save(log);
         Some(meta)
@@ -124,34 +124,6 @@ pub(super) fn changed_ns(found: &Metadata) -> u128 {
     changed.unwrap_or_default().as_nanos()
 }
 
-fn read_through(log: &Path) -> Option<(Facts, Count)> {
-    let file = File::open(log).ok()?;
-    let mut facts = Facts::default();
-    let mut count = Count::default();
-    scan(&file, |line, text| {
-        count.add(line.tag);
-        let wanted = match line.tag {
-            Tag::Prompt => !facts.has_prompt(),
-            Tag::Other | Tag::Projected => true,
-            _ => false,
-        };
-        if wanted && let Some(entry) = line::parse(text) {
-            match entry.kind {
-                EntryKind::Header(_)
-                | EntryKind::Message { .. }
-                | EntryKind::Title { .. }
-                | EntryKind::ModelChanged { .. }
-                | EntryKind::ModeChanged { .. }
-                | EntryKind::CompactBoundary(_)
-                | EntryKind::BoundaryUndone { .. } => facts.record(&entry),
-                _ => {}
-            }
-        }
-    })
-    .ok()?;
-    Some((facts, count))
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -160,7 +132,7 @@ mod tests {
     use super::*;
     use crate::message::{Message, Usage};
     use crate::session::Session;
-    use crate::session::entry::Boundary;
+    use crate::session::entry::{Boundary, EntryKind};
 
     #[test]
     fn meta_says_what_the_log_says() {

@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use super::changes::Changes;
 use super::entry::EntryKind;
 use super::facts::Facts;
+use super::folds::Folds;
 use super::line;
 use super::load::Loaded;
 use super::log::{Lines, Scan};
-use super::packed::{self, Cursor, Packed};
-use super::timeline::Timeline;
+use super::packed::{self, Cursor};
 use crate::stdx::hash::sha256_hex;
 
 /// The index's name in its session's folder.
@@ -34,16 +34,6 @@ const WORTH: usize = if cfg!(test) { 8 } else { 1_000 };
 
 /// It changes the order of entries, so it is read again.
 const ORDERS: u8 = packed::FLAG;
-
-/// What a session is at some entry.
-pub(super) struct Snapshot<'a> {
-    pub(super) lines: &'a Packed,
-    pub(super) timeline: &'a Timeline,
-    pub(super) facts: &'a Facts,
-    pub(super) changes: &'a Changes,
-    pub(super) scan: &'a Scan,
-    pub(super) next_call: u64,
-}
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
@@ -67,22 +57,22 @@ pub(super) fn is_due(lines: usize, saved: usize) -> bool {
 ///
 /// # Errors
 /// What the file system says.
-pub(super) fn save(log: &Path, snapshot: &Snapshot<'_>) -> io::Result<()> {
+pub(super) fn save(log: &Path, folds: &Folds, scan: Scan) -> io::Result<()> {
     let head = Head {
         version: VERSION,
         program: env!("CARGO_PKG_VERSION").to_owned(),
-        lines: snapshot.lines.len(),
+        lines: folds.lines.len(),
         changed_ns: super::meta::changed_ns(&fs::metadata(log)?),
-        scan: snapshot.scan.clone(),
-        next_call: snapshot.next_call,
-        facts: snapshot.facts.clone(),
-        changes: snapshot.changes.clone(),
+        scan,
+        next_call: folds.next_call,
+        facts: folds.facts.clone(),
+        changes: folds.files.changes.clone(),
     };
     let mut body = serde_json::to_vec(&head)?;
     body.push(b'\n');
     let mut cursor = Cursor::default();
-    for (index, line) in snapshot.lines.iter().enumerate() {
-        cursor.put(&mut body, line, if snapshot.timeline.orders(index) { ORDERS } else { 0 });
+    for (index, line) in folds.lines.iter().enumerate() {
+        cursor.put(&mut body, line, if folds.timeline.orders(index) { ORDERS } else { 0 });
     }
     let folder = log.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -110,8 +100,8 @@ pub(super) fn restore(log: &Path, file: &File) -> Option<Loaded> {
         return None;
     }
     let mut table = &body[at + 1..];
-    let mut loaded =
-        Loaded { next_call: head.next_call, facts: head.facts, changes: head.changes, ..Loaded::default() };
+    let mut folds = Folds { next_call: head.next_call, facts: head.facts, ..Folds::new(log) };
+    folds.files.changes = head.changes;
     let mut reader = Lines::open(log).ok()?;
     let mut cursor = Cursor::default();
     let mut text = Vec::new();
@@ -127,17 +117,16 @@ pub(super) fn restore(log: &Path, file: &File) -> Option<Loaded> {
                 line::parse(&text)?.kind
             }
         };
-        loaded.push(line, &kind);
+        folds.place(line, &kind);
     }
     let (last_seq, last_id) = head.scan.last.as_ref()?;
-    reader.read(*loaded.lines.last()?, &mut text).ok()?;
+    reader.read(folds.lines.get(folds.lines.len().checked_sub(1)?)?, &mut text).ok()?;
     let last = line::glance(&text)?;
     let closed = byte_at(file, head.scan.end.checked_sub(1)?)? == b'\n';
     if !table.is_empty() || last.seq != *last_seq || last.id != *last_id || !closed {
         return None;
     }
-    loaded.scan = head.scan;
-    Some(loaded)
+    Some(Loaded { indexed: folds.lines.len(), folds, scan: head.scan })
 }
 
 fn byte_at(mut file: &File, at: u64) -> Option<u8> {

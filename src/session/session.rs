@@ -8,19 +8,17 @@ use std::time::SystemTime;
 
 use uuid::Uuid;
 
-use super::changes::Changes;
 use super::context::Context;
 use super::entry::{Entry, EntryKind, Header, Seq, VERSION};
 use super::error::Error;
 use super::facts::Facts;
+use super::files::Files;
+use super::folds::{Folds, Said};
 use super::line::{self, Tag};
-use super::load::{Loaded, fold};
-use super::log::{FILE, Line, Lines, Scan, Writer, is_main};
-use super::meta::{Count, Meta};
-use super::offsets::{self, Snapshot};
-use super::packed::Packed;
+use super::load::{Loaded, project};
+use super::log::{FILE, Line, Lines, Log, Writer, is_main};
+use super::meta::Meta;
 use super::store::Store;
-use super::timeline::Timeline;
 use super::transcripts::Transcripts;
 use crate::stdx::fs::private_dir;
 
@@ -31,24 +29,11 @@ pub type Clock = fn() -> SystemTime;
 #[derive(Debug)]
 pub struct Session {
     id: String,
-    pub(super) store: Store,
-    pub(super) log: PathBuf,
-    /// None: open to read only.
-    pub(super) writer: Option<Writer>,
+    pub(super) log: Log,
+    pub(super) folds: Folds,
+    context: Context,
     clock: Clock,
-    pub(super) lines: Packed,
-    pub(super) timeline: Timeline,
-    pub(super) changes: Changes,
-    pub(super) context: Context,
-    pub(super) facts: Facts,
-    pub(super) next_seq: Seq,
-    next_call: u64,
     notices: Vec<String>,
-    /// What the log is as a file, for its caches.
-    pub(super) scan: Scan,
-    count: Count,
-    /// Number of lines that the index knows.
-    pub(super) indexed: usize,
     /// The number of the newest sub-agent.
     agents: Arc<AtomicU32>,
 }
@@ -61,34 +46,24 @@ impl Session {
 
     pub(super) fn begin(home: &Path, cwd: &Path, version: &str, clock: Clock, forked_from: Option<String>) -> Session {
         let id = Uuid::now_v7().to_string();
-        let dir = home.join(&id);
+        let log = home.join(&id).join(FILE);
         let header = Header { session: id, cwd: cwd.to_owned(), version: version.to_owned(), forked_from };
-        Session::begin_at(dir.join(FILE), Store::new(dir), header, clock)
+        Session::begin_at(log, header, clock)
     }
 
     /// Starts a log at its own place.
-    pub(super) fn begin_at(log: PathBuf, store: Store, header: Header, clock: Clock) -> Session {
+    pub(super) fn begin_at(log: PathBuf, header: Header, clock: Clock) -> Session {
         let id = header.session.clone();
         let mut session = Session {
-            store,
-            writer: Some(Writer::lazy(log.clone(), &id)),
-            log,
-            clock,
-            lines: Packed::default(),
-            timeline: Timeline::default(),
-            changes: Changes::default(),
+            folds: Folds::new(&log),
+            log: Log::begin(log, &id),
             context: Context::new(header.cwd.clone()),
-            facts: Facts::default(),
-            next_seq: 0,
-            next_call: 1,
+            clock,
             notices: Vec::new(),
-            scan: Scan::default(),
-            count: Count::default(),
-            indexed: 0,
             agents: Arc::default(),
             id,
         };
-        let entry = session.stamp(EntryKind::Header(header));
+        let entry = stamp(clock, 0, EntryKind::Header(header));
         // The header waits with the writer, so that this cannot fail.
         let _ = session.put(entry);
         session
@@ -125,42 +100,27 @@ impl Session {
             None => fs::File::open(&log).and_then(|file| Loaded::read(&file, &log)),
         }
         .map_err(|error| Error::io("read", &log, error))?;
-        if loaded.lines.is_empty() {
+        if loaded.folds.lines.len() == 0 {
             return Err(Error::NotASession { path: log });
         }
         if let Some(writer) = &mut writer {
             writer.resume(&loaded.scan)?;
         }
-        let cwd = loaded.facts.header.as_ref().map_or_else(|| PathBuf::from("."), |header| header.cwd.clone());
         let scan = loaded.scan.clone();
-        let (context, damaged) = fold(&log, &loaded.lines, &loaded.timeline, cwd)?;
+        let (context, damaged) = loaded.folds.project(&log)?;
         loaded.scan.damaged += damaged;
-        let dir = log.parent().map(Path::to_owned).unwrap_or_default();
-        let mut count = Count::default();
-        loaded.lines.iter().for_each(|line| count.add(line.tag));
         let mut session = Session {
             id: id.to_owned(),
-            store: Store::new(dir),
-            log,
-            writer,
-            clock,
-            context,
             notices: loaded.notices(),
-            lines: loaded.lines.into_iter().collect(),
-            timeline: loaded.timeline,
-            changes: loaded.changes,
-            facts: loaded.facts,
-            next_seq: loaded.next_seq,
-            next_call: loaded.next_call,
+            log: Log { path: log, writer, scan, indexed: loaded.indexed },
+            folds: loaded.folds,
+            context,
+            clock,
             agents: Arc::default(),
-            scan,
-            count,
-            indexed: loaded.indexed,
         };
-        session.save_index();
-        if session.writer.is_some() {
-            let left = session.remove_leftovers();
-            session.notices.extend(left);
+        session.log.save_index(&session.folds);
+        if !session.read_only() {
+            session.notices.extend(session.folds.files.remove_leftovers());
         }
         Ok(session)
     }
@@ -176,22 +136,21 @@ impl Session {
         let mut fork = Session::begin(home, &header.cwd, &header.version, clock, Some(parent.id.clone()));
         if let Err(error) = fork.copy_from(&parent, upto) {
             // Half a copy is of no use, and the error says what is wrong.
-            let _ = fs::remove_dir_all(fork.store.dir());
+            let _ = fs::remove_dir_all(fork.store().dir());
             return Err(error);
         }
-        let (log, id, writer) = (fork.log.clone(), fork.id.clone(), fork.writer.take());
-        match writer {
-            Some(writer) if writer.exists() => Session::load(log, &id, clock, Some(writer)),
-            writer => Ok(Session { writer, ..fork }),
+        match fork.log.exists() {
+            true => Session::load(fork.log.path, &fork.id, clock, fork.log.writer),
+            false => Ok(fork),
         }
     }
 
     fn copy_from(&mut self, parent: &Session, upto: Option<Seq>) -> Result<(), Error> {
-        link_blobs(&parent.store, &self.store)?;
-        let mut lines = Lines::open(&parent.log)?;
+        link_blobs(parent.store(), self.store())?;
+        let mut lines = Lines::open(parent.log())?;
         let (mut bytes, mut copy) = (Vec::new(), Vec::new());
-        for line in parent.lines.iter().filter(|line| upto.is_none_or(|upto| line.seq < upto)) {
-            lines.read(line, &mut bytes).map_err(|error| Error::io("read", &parent.log, error))?;
+        for line in parent.folds.lines.iter().filter(|line| upto.is_none_or(|upto| line.seq < upto)) {
+            lines.read(line, &mut bytes).map_err(|error| Error::io("read", parent.log(), error))?;
             let header = line.tag == Tag::Other
                 && line::parse(&bytes).is_some_and(|entry| matches!(entry.kind, EntryKind::Header(_)));
             if !header {
@@ -200,28 +159,19 @@ impl Session {
                 copy.push(b'\n');
             }
             if copy.len() > 1 << 20 {
-                self.writer()?.commit(&copy)?;
+                self.log.writer()?.commit(&copy)?;
                 copy.clear();
             }
         }
         if !copy.is_empty() {
-            self.writer()?.commit(&copy)?;
+            self.log.writer()?.commit(&copy)?;
         }
         self.sync()
     }
 
-    fn writer(&mut self) -> Result<&mut Writer, Error> {
-        self.writer.as_mut().ok_or(Error::ReadOnly)
-    }
-
-    fn stamp(&self, kind: EntryKind) -> Entry {
-        Entry { v: VERSION, seq: self.next_seq, id: Uuid::now_v7().to_string(), ts: self.now(), kind }
-    }
-
     /// The time as entries bear it: RFC 3339, UTC, milliseconds.
     pub fn now(&self) -> String {
-        let now = jiff::Timestamp::try_from((self.clock)()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        now.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+        time(self.clock)
     }
 
     /// Writes an entry, then lets it count.
@@ -229,41 +179,19 @@ impl Session {
     /// # Errors
     /// `Full`, `Io` or `ReadOnly`: the entry is not in the log and nothing has changed.
     pub fn append(&mut self, kind: EntryKind) -> Result<Seq, Error> {
-        let entry = self.stamp(kind);
-        self.put(entry)
+        self.put(stamp(self.clock, self.folds.next_seq, kind))
     }
 
     fn put(&mut self, entry: Entry) -> Result<Seq, Error> {
-        let mut bytes = serde_json::to_vec(&entry).map_err(|error| Error::io("write", &self.log, error.into()))?;
-        let len = bytes.len();
-        bytes.push(b'\n');
-        let writer = self.writer()?;
-        let offset = writer.end();
-        // What comes before the first prompt waits for it: a session without one leaves nothing behind.
-        if writer.exists() || matches!(entry.kind, EntryKind::Message { .. } | EntryKind::TurnStarted) {
-            writer.commit(&bytes)?;
-        } else {
-            writer.defer(&bytes);
-        }
-        let line = Line::new(offset, len, &entry);
-        self.count.add(line.tag);
-        self.lines.push(line);
-        self.scan.last = Some((entry.seq, entry.id.clone()));
-        self.next_seq = entry.seq + 1;
-        self.next_call = self.next_call.max(super::load::next_call(&entry.kind));
-        self.facts.record(&entry);
-        self.changes.apply(entry.seq, &entry.kind);
-        if self.timeline.push(entry.seq, &entry.kind) {
+        let line = self.log.append(&entry)?;
+        if self.folds.fold(line, Said::of(&entry)) {
             let behind = match &entry.kind {
                 EntryKind::CompactBoundary(boundary) => self.context.behind(entry.seq, boundary),
                 _ => None,
             };
             match behind {
                 Some(behind) => self.context = behind,
-                None if self.writer()?.exists() => {
-                    let cwd = self.header().cwd;
-                    self.context = fold(&self.log, &self.unpacked(), &self.timeline, cwd)?.0;
-                }
+                None if self.log.exists() => self.context = self.folds.project(self.log())?.0,
                 None => {}
             }
         } else {
@@ -271,33 +199,12 @@ impl Session {
         }
         self.context.settle();
         if matches!(entry.kind, EntryKind::TurnEnded { .. } | EntryKind::CompactBoundary(_)) {
-            self.save_index();
-            if is_main(&self.log) {
-                Meta::keep(&self.log, &self.facts, self.count);
+            self.log.save_index(&self.folds);
+            if is_main(self.log()) {
+                Meta::keep(self.log(), &self.folds.facts, self.folds.count);
             }
         }
         Ok(entry.seq)
-    }
-
-    /// Brings the index of the log up to date, now and then. A resume is only slower without.
-    fn save_index(&mut self) {
-        let Some(writer) = self.writer.as_ref().filter(|writer| writer.exists() && is_main(&self.log)) else { return };
-        if !offsets::is_due(self.lines.len(), self.indexed) {
-            return;
-        }
-        let scan = Scan { end: writer.end(), unterminated: false, torn: 0, ..self.scan.clone() };
-        let snapshot = Snapshot {
-            lines: &self.lines,
-            timeline: &self.timeline,
-            facts: &self.facts,
-            changes: &self.changes,
-            scan: &scan,
-            next_call: self.next_call,
-        };
-        match offsets::save(&self.log, &snapshot) {
-            Ok(()) => self.indexed = self.lines.len(),
-            Err(error) => tracing::debug!(%error, "the log's index was not written"),
-        }
     }
 
     /// Forces the log to disk: at the end of a turn and before a tool changes something.
@@ -305,12 +212,22 @@ impl Session {
     /// # Errors
     /// What the file system says.
     pub fn sync(&mut self) -> Result<(), Error> {
-        self.writer.as_mut().map_or(Ok(()), Writer::sync)
+        self.log.sync()
+    }
+
+    /// Looks after the log before a turn writes to it, and after it did. Says what was found, a sentence each.
+    ///
+    /// # Errors
+    /// `Locked` when another process has a log in its place; otherwise what the file system says. The session then has
+    /// everything that it had.
+    pub fn watch(&mut self) -> Result<Vec<String>, Error> {
+        let (header, stamp) = (self.header(), |seq, kind| stamp(self.clock, seq, kind));
+        self.log.watch(&mut self.folds, &self.context, header, stamp)
     }
 
     /// Where sub-agents of this session write.
     pub fn transcripts(&self) -> Transcripts {
-        Transcripts::new(&self.header(), self.store.dir(), self.clock, self.agents.clone())
+        Transcripts::new(&self.header(), self.store().dir(), self.clock, self.agents.clone())
     }
 
     pub fn id(&self) -> &str {
@@ -319,12 +236,17 @@ impl Session {
 
     /// Where the log is, or will be with the first prompt.
     pub fn log(&self) -> &Path {
-        &self.log
+        &self.log.path
     }
 
     /// The session's folder: blobs and spilled output.
     pub fn store(&self) -> &Store {
-        &self.store
+        &self.folds.files.store
+    }
+
+    /// The files that were changed, as undo knows them.
+    pub fn files(&self) -> &Files {
+        &self.folds.files
     }
 
     pub fn context(&self) -> &Context {
@@ -333,14 +255,14 @@ impl Session {
 
     /// The entry of the last boundary that counts.
     pub fn last_boundary(&self) -> Option<Seq> {
-        Some(self.lines.get(self.timeline.live().boundary?)?.seq)
+        Some(self.folds.lines.get(self.folds.timeline.live().boundary?)?.seq)
     }
 
     /// An entry as the log has it; `None` if it does not exist or cannot be read. Reads one line.
     pub fn entry(&self, seq: Seq) -> Option<Entry> {
-        let line = self.lines.find(seq)?;
+        let line = self.folds.lines.find(seq)?;
         let mut bytes = Vec::new();
-        Lines::open(&self.log).ok()?.read(line, &mut bytes).ok()?;
+        Lines::open(self.log()).ok()?.read(line, &mut bytes).ok()?;
         line::parse(&bytes).filter(|entry| entry.seq == seq)
     }
 
@@ -349,63 +271,68 @@ impl Session {
     /// # Errors
     /// What reading the log says.
     pub fn preview(&self, kind: &EntryKind) -> Result<Context, Error> {
-        let (mut timeline, mut lines) = (self.timeline.clone(), self.unpacked());
-        timeline.push(self.next_seq, kind);
-        lines.push(Line { offset: 0, len: 0, seq: self.next_seq, tag: Tag::Other, carries: false });
-        let mut context = fold(&self.log, &lines, &timeline, self.header().cwd)?.0;
+        let next = self.next_seq();
+        let (mut timeline, mut lines) = (self.folds.timeline.clone(), self.folds.unpacked());
+        timeline.push(next, kind);
+        lines.push(Line { offset: 0, len: 0, seq: next, tag: Tag::Other, carries: false });
+        let mut context = project(self.log(), &lines, &timeline, self.folds.cwd())?.0;
         if !matches!(kind, EntryKind::Rewind { .. }) {
-            context.apply(self.next_seq, kind);
+            context.apply(next, kind);
         }
         Ok(context)
     }
 
-    /// The position of every line, for callers that look through all of them.
-    pub(super) fn unpacked(&self) -> Vec<Line> {
-        self.lines.iter().collect()
-    }
-
     /// Mode, grants, trust, model and usage as the log has them.
     pub fn facts(&self) -> &Facts {
-        &self.facts
+        &self.folds.facts
     }
 
     pub fn title(&self) -> Option<&str> {
-        self.facts.title()
+        self.folds.facts.title()
     }
 
     /// The first entry; where it was damaged, what is known without it.
     pub fn header(&self) -> Header {
-        self.facts.header.clone().unwrap_or_else(|| Header {
+        self.folds.facts.header.clone().unwrap_or_else(|| Header {
             session: self.id.clone(),
-            cwd: PathBuf::from("."),
+            cwd: self.folds.cwd(),
             version: String::new(),
             forked_from: None,
         })
     }
 
     pub fn read_only(&self) -> bool {
-        self.writer.is_none()
+        self.log.writer.is_none()
     }
 
     /// True when nobody has prompted yet, so that nothing is on disk.
     pub fn is_empty(&self) -> bool {
-        !self.facts.has_prompt()
+        !self.folds.facts.has_prompt()
     }
 
     /// The number of the next call, for `CallId::nth`: larger than that of any call in the log, rewound ones included.
     pub fn next_call(&self) -> u64 {
-        self.next_call
+        self.folds.next_call
     }
 
     /// The `seq` that the next entry gets.
     pub fn next_seq(&self) -> Seq {
-        self.next_seq
+        self.folds.next_seq
     }
 
     /// What was wrong with the log when it was opened; a sentence each.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
+}
+
+fn stamp(clock: Clock, seq: Seq, kind: EntryKind) -> Entry {
+    Entry { v: VERSION, seq, id: Uuid::now_v7().to_string(), ts: time(clock), kind }
+}
+
+fn time(clock: Clock) -> String {
+    let now = jiff::Timestamp::try_from(clock()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    now.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
 }
 
 /// The log of a session. An id that is not a UUID names no session, nor does a path.

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use super::log::is_main;
 use crate::message::BlobId;
 use crate::stdx::fs::private_dir;
 use crate::stdx::hash::sha256_hex;
@@ -22,9 +23,11 @@ impl Store {
         Store { dir, prefix: String::new() }
     }
 
-    /// The same folder for a sub-agent, whose spilled output does not meet that of others.
-    pub(super) fn of_agent(dir: PathBuf, agent: &str) -> Store {
-        Store { dir, prefix: format!("agent-{agent}-") }
+    /// The folder of a log. Spilled output of a sub-agent does not meet that of others there.
+    pub(super) fn beside(log: &Path) -> Store {
+        let agent = log.file_stem().filter(|_| !is_main(log)).unwrap_or_default().to_string_lossy();
+        let prefix = if agent.is_empty() { String::new() } else { format!("{agent}-") };
+        Store { dir: log.parent().map(Path::to_owned).unwrap_or_default(), prefix }
     }
 
     pub fn dir(&self) -> &Path {

@@ -9,10 +9,10 @@ use std::time::SystemTime;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::entry::{Boundary, ClippedBlock, EntryKind, Seq};
+use super::entry::{Boundary, ClippedBlock, EntryKind, Restore, Seq};
 use super::*;
 use crate::message::{
-    Block, CallId, Effect, Kind, Message, Outcome, Role, Todo, TodoStatus, ToolCall, ToolResult, Usage,
+    BlobId, Block, CallId, Effect, Kind, Message, Outcome, Role, Todo, TodoStatus, ToolCall, ToolResult, Usage,
 };
 
 fn message(message: Message) -> EntryKind {
@@ -79,6 +79,9 @@ fn assert_same(live: &Session, read: &Session) {
     assert_eq!(live.next_call(), read.next_call());
     assert_eq!(live.next_seq(), read.next_seq());
     assert_eq!(live.prompts().unwrap(), read.prompts().unwrap());
+    assert_eq!(live.folds.count, read.folds.count);
+    let changes = |session: &Session| serde_json::to_value(&session.files().changes).unwrap();
+    assert_eq!(changes(live), changes(read));
 }
 
 /// Makes an entry of three arbitrary numbers; calls and entries that it refers to mostly exist.
@@ -126,12 +129,23 @@ fn entry(session: &Session, kind: u8, a: u64, b: u64) -> EntryKind {
         18 => message(Message::reminder("reminder")),
         19 => message(Message::notice("notice")),
         20 => EntryKind::ModelChanged { model: format!("m{}", a % 2), borrowed: false },
+        21 => EntryKind::FileBefore { path: file(a), blob: None, mode: None },
+        22 => EntryKind::FileAfter { path: file(a), blob: Some(BlobId(b.to_string())), mode: None, temporary: None },
+        23 => EntryKind::FilesSettled { paths: vec![file(a)] },
+        24 => {
+            let how = [Restore::Undo, Restore::Redo, Restore::Rewind][b as usize % 3];
+            EntryKind::FilesRestored { to: seq, how, files: vec![], refused: vec![file(b)] }
+        }
         _ => EntryKind::Spent {
             what: "summary".into(),
             model: "m".into(),
             usage: Usage { input: a, ..Usage::default() },
         },
     }
+}
+
+fn file(n: u64) -> PathBuf {
+    PathBuf::from(format!("/f{}", n % 3))
 }
 
 fn answer(id: &CallId) -> ToolResult {
@@ -143,7 +157,7 @@ proptest! {
 
     #[test]
     fn folded_as_it_grows_and_read_back_are_the_same(
-        rows in prop::collection::vec((0u8..22, 0u64..1000, 0u64..1000), 1..60),
+        rows in prop::collection::vec((0u8..26, 0u64..1000, 0u64..1000), 1..60),
         cut in 0.0f64..1.0,
     ) {
         let home = tempfile::tempdir().unwrap();
@@ -273,14 +287,14 @@ fn damage_costs_the_damaged_lines_alone() {
             assert_valid(session.context());
             let want = usize::from(!damage.is_empty()) + usize::from(damaged == 0);
             assert_eq!(session.notices().len(), want, "{damaged} {damage:?}: {:?}", session.notices());
-            assert_eq!(session.lines.len(), lines.len() - 1);
+            assert_eq!(session.folds.lines.len(), lines.len() - 1);
         }
     }
     // Lines that stand twice count once; gaps do not matter; Windows line ends neither.
     let twice: String = lines.iter().flat_map(|line| [line, "\r\n", line, "\n"]).collect();
     fs::write(&log, twice).unwrap();
     let session = Session::open_read_only(home.path(), &id, SystemTime::now).unwrap();
-    assert_eq!(session.lines.len(), lines.len());
+    assert_eq!(session.folds.lines.len(), lines.len());
     fs::write(&log, text.repeat(2)).unwrap();
     assert_valid(Session::open_read_only(home.path(), &id, SystemTime::now).unwrap().context());
 }

@@ -8,7 +8,6 @@ use super::entry::{EntryKind, Header};
 use super::error::Error;
 use super::history_view::read_history;
 use super::session::{Clock, Session};
-use super::store::Store;
 use crate::protocol::HistoryItem;
 
 /// Begins and opens logs of sub-agents of one session. Cheap to clone.
@@ -65,8 +64,7 @@ impl Transcripts {
         let id = format!("a{}", self.newest.fetch_add(1, Ordering::Relaxed) + 1);
         let header =
             Header { session: self.name(&id), cwd: cwd.to_owned(), version: self.version.clone(), forked_from: None };
-        let store = Store::of_agent(self.dir.clone(), &id);
-        let mut session = Session::begin_at(log_of_agent(&self.dir, &id), store, header, self.clock);
+        let mut session = Session::begin_at(log_of_agent(&self.dir, &id), header, self.clock);
         session.append(EntryKind::AgentStarted { agent: agent.to_owned(), description: description.to_owned() })?;
         Ok((id, session))
     }
@@ -80,9 +78,7 @@ impl Transcripts {
         if number(id).is_none() || !log.is_file() {
             return Err(Error::NotFound { query: id.to_owned() });
         }
-        let mut session = Session::open_at(log, &self.name(id), self.clock)?;
-        session.store = Store::of_agent(self.dir.clone(), id);
-        Ok(session)
+        Session::open_at(log, &self.name(id), self.clock)
     }
 
     /// Everything that can be shown of a sub-agent's log, oldest first; also while it runs.

@@ -1,22 +1,17 @@
 //! Undoes and redoes file changes, without git: contents are blobs next to the log.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use super::changes::{AGAIN, Change, Plan, Step};
-use super::entry::{EntryKind, Replaced, Restore, Seq, Version};
+use super::changes::{AGAIN, Plan};
+use super::entry::{EntryKind, Restore, Seq};
 use super::error::Error;
-use super::merge::{meeting, merge, only_formats};
+use super::files::{Ready, in_effect};
 use super::session::Session;
-use crate::message::{BlobId, CallId};
+use crate::message::BlobId;
 use crate::protocol::RewindWhat;
-use crate::stdx::hash::sha256_hex;
 use crate::stdx::links;
-use crate::stdx::replace::{self, Expected, Replacement, is_half_written};
-
-/// Largest file whose content is saved, in bytes.
-const LARGEST: u64 = 64 << 20;
+use crate::stdx::replace::{self, Expected, Replacement};
 
 /// Most commands that are named if there is nothing to undo.
 const MOST_COMMANDS: usize = 10;
@@ -61,31 +56,10 @@ impl Session {
     /// # Errors
     /// What the file system or the log says; the change must not continue then.
     pub fn before_change(&mut self, path: &Path) -> Result<(), Error> {
-        let path = path.to_owned();
-        links::still(&path).map_err(|error| Error::io("read", &path, error))?;
-        let (blob, mode) = match fs::symlink_metadata(&path) {
-            Err(error) if is_absent(&error) => (None, None),
-            Err(error) => return Err(Error::io("read", &path, error)),
-            Ok(meta) if !meta.is_file() => return Ok(()),
-            Ok(meta) if meta.len() > LARGEST => {
-                let command = format!("change of {} (too large to be saved)", path.display());
-                self.append(EntryKind::CommandRan { call: CallId(String::new()), command })?;
-                return Ok(());
-            }
-            Ok(meta) => {
-                let bytes = fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
-                let blob = BlobId(sha256_hex(&bytes));
-                if !self.changes.current(&path).is_some_and(|change| change.explains(Some(&blob))) {
-                    self.store().put_blob(&bytes).map_err(|error| Error::write(self.store().dir(), error))?;
-                }
-                (Some(blob), mode_of(&meta))
-            }
-        };
-        if self.changes.current(&path).is_some_and(|change| change.explains(blob.as_ref())) {
-            return Ok(());
+        match self.files().before(path)? {
+            Some(before) => self.append(before).map(drop),
+            None => Ok(()),
         }
-        self.append(EntryKind::FileBefore { path, blob, mode })?;
-        Ok(())
     }
 
     /// Notes what a tool is about to leave in a file, forced to disk: should the program be killed meanwhile, the file
@@ -94,9 +68,8 @@ impl Session {
     /// # Errors
     /// What the log says; the change must not continue then.
     pub fn will_change(&mut self, path: &Path, blob: BlobId, temporary: PathBuf) -> Result<(), Error> {
-        let path = path.to_owned();
-        if let Some(change) = self.changes.current(&path) {
-            let mode = change.after().mode;
+        if let Some(change) = self.files().changes.current(path) {
+            let (path, mode) = (path.to_owned(), change.after().mode);
             self.append(EntryKind::FileAfter { path, blob: Some(blob), mode, temporary: Some(temporary) })?;
         }
         self.sync()
@@ -116,17 +89,10 @@ impl Session {
     /// # Errors
     /// What the log says.
     pub fn after_hook(&mut self, path: &Path) -> Result<(), Error> {
-        let path = path.to_owned();
-        // What cannot be read now is refused when it is to be undone.
-        if let Some(change) = self.changes.current(&path)
-            && let Ok((version, bytes)) = version_of(&path)
-            && version.blob != change.after().blob
-        {
-            let kept = bytes.map(|bytes| self.store().keep_blob(&bytes)).transpose();
-            kept.map_err(|error| Error::write(self.store().dir(), error))?;
-            self.append(EntryKind::FileTouched { path, blob: version.blob })?;
+        match self.files().touched(path)? {
+            Some(touched) => self.append(touched).map(drop),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Takes the file changes of the last turn back that made some; again, those of the turn before. Files that the last
@@ -135,7 +101,7 @@ impl Session {
     /// # Errors
     /// `Nothing` when no turn is left; otherwise what the log says, and no file was touched.
     pub fn undo(&mut self) -> Result<Restored, Error> {
-        let plan = self.changes.unfinished(false, in_effect).or_else(|| self.changes.undo());
+        let plan = self.files().changes.unfinished(false, in_effect).or_else(|| self.files().changes.undo());
         self.carry_out(Restore::Undo, plan.ok_or(Error::Nothing("undo"))?)
     }
 
@@ -144,13 +110,13 @@ impl Session {
     /// # Errors
     /// `Nothing` if nothing was undone, or a new change came after; otherwise what the log says.
     pub fn redo(&mut self) -> Result<Restored, Error> {
-        let plan = self.changes.unfinished(true, in_effect).or_else(|| self.changes.redo());
+        let plan = self.files().changes.unfinished(true, in_effect).or_else(|| self.files().changes.redo());
         self.carry_out(Restore::Redo, plan.ok_or(Error::Nothing("redo"))?)
     }
 
     /// The last commands that ran where there is nothing left to undo.
     pub fn commands_left(&self) -> Vec<String> {
-        let commands = self.changes.rewind(0).commands;
+        let commands = self.files().changes.rewind(0).commands;
         self.command_lines(&commands[commands.len().saturating_sub(MOST_COMMANDS)..])
     }
 
@@ -165,7 +131,9 @@ impl Session {
         }
         let files = match what {
             RewindWhat::Conversation => None,
-            RewindWhat::Code | RewindWhat::Both => Some(self.carry_out(Restore::Rewind, self.changes.rewind(to))?),
+            RewindWhat::Code | RewindWhat::Both => {
+                Some(self.carry_out(Restore::Rewind, self.files().changes.rewind(to))?)
+            }
         };
         let conversation = what != RewindWhat::Code;
         if conversation {
@@ -181,7 +149,7 @@ impl Session {
             Restored { how, turn, restored: Vec::new(), merged: Vec::new(), refused: Vec::new(), unseen: Vec::new() };
         let (mut ready, mut refused) = (Vec::new(), Vec::new());
         for step in &plan.steps {
-            match self.prepare(step) {
+            match self.files().prepare(step) {
                 Ok(one) => ready.extend(one),
                 Err(reason) => {
                     done.refused.push(format!("{} {reason}", step.path.display()));
@@ -240,150 +208,6 @@ impl Session {
         };
         entries.iter().map(|seq| line(seq).unwrap_or_else(|| LOST.to_owned())).collect()
     }
-
-    /// Works out what the file is to hold; `None` if it already does. Saves what it holds now, so that the step can be
-    /// undone.
-    fn prepare(&self, step: &Step) -> Result<Option<Ready>, String> {
-        let failed = |error: io::Error| match error.kind() {
-            io::ErrorKind::Other => error.to_string(),
-            _ => format!("cannot be reached: {error}"),
-        };
-        let (from, old) = version_of(&step.path).map_err(failed)?;
-        let (mut new, mut mode, mut kept) = (old.clone(), from.mode, false);
-        for change in &step.chain {
-            let hash = new.as_deref().map(|bytes| BlobId(sha256_hex(bytes)));
-            if hash == change.before.blob {
-                continue;
-            }
-            let before = change.before.blob.as_ref().map(|blob| self.saved(blob)).transpose()?;
-            // Bits that somebody else set meanwhile stay.
-            if mode == change.after().mode || hash.is_none() || change.after().mode.is_none() {
-                mode = change.before.mode;
-            }
-            if !change.explains(hash.as_ref()) && !self.is_half(change, new.as_deref()) {
-                let left = change.after().blob.as_ref().map(|blob| self.saved(blob)).transpose();
-                let left = left.map_err(|error| format!("was changed since: {error}"))?;
-                let merged = merge(left.as_deref(), new.as_deref(), before.as_deref());
-                let ours = || {
-                    hash.is_some() && hash == change.touched && {
-                        let [before, left, found] =
-                            [&before, &left, &new].map(|text| text.as_deref().unwrap_or_default());
-                        only_formats(before, left, found)
-                    }
-                };
-                new = match merged {
-                    Some(merged) => merged,
-                    None if ours() => before.clone(),
-                    None => return Err(apart(left.as_deref(), new.as_deref(), before.as_deref())),
-                };
-                kept = new != before;
-            } else {
-                (new, kept) = (before, false);
-            }
-        }
-        if new == old {
-            return Ok(None);
-        }
-        let save = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| self.store().put_blob(bytes)).transpose();
-        save(&old).map_err(|error| format!("was left as it is: its current content cannot be saved: {error}"))?;
-        let blob =
-            save(&new).map_err(|error| format!("was left as it is: its new content cannot be saved: {error}"))?;
-        let replacement = Replacement::at(step.path.clone()).map_err(failed)?;
-        let (path, temporary) = (step.path.clone(), replacement.temporary().to_owned());
-        let file = Replaced { path, from, to: Version { blob, mode }, temporary };
-        Ok(Some(Ready { file, replacement, old, new, kept }))
-    }
-
-    fn saved(&self, blob: &BlobId) -> Result<Vec<u8>, String> {
-        let bytes = self
-            .store()
-            .blob(blob)
-            .map_err(|error| format!("was left as it is: its saved content cannot be read: {error}"))?;
-        match sha256_hex(&bytes) == blob.0 {
-            true => Ok(bytes),
-            false => Err("was left as it is: its saved content is damaged".to_owned()),
-        }
-    }
-
-    /// Whether the file holds what a kill left in the middle of our writing it in place: nobody else's bytes.
-    fn is_half(&self, change: &Change, found: Option<&[u8]>) -> bool {
-        if !change.open {
-            return false;
-        }
-        let bytes = |version: &Version| version.blob.as_ref().and_then(|blob| self.store().sound_blob(blob));
-        let versions: Vec<&Version> = [&change.before].into_iter().chain(&change.left).rev().take(2).collect();
-        let [new, old] = versions.as_slice() else { return false };
-        match (found, bytes(old), bytes(new)) {
-            (Some(found), Some(old), Some(new)) => is_half_written(found, &old, &new),
-            _ => false,
-        }
-    }
-}
-
-/// Why what somebody made of a file cannot be merged: we left `left`, it holds `found` and was to become `wanted`.
-fn apart(left: Option<&[u8]>, found: Option<&[u8]>, wanted: Option<&[u8]>) -> String {
-    let text = match (left, found, wanted) {
-        (_, None, _) => "was deleted since: restore it, then try again",
-        (None, _, _) => "was created since: move it away, then try again",
-        (_, _, None) => "was changed since, and removing it would lose that change",
-        (Some(left), Some(found), Some(wanted)) if [left, found, wanted].iter().any(|bytes| bytes.contains(&0)) => {
-            "was changed since; binary files cannot be merged"
-        }
-        (Some(left), Some(found), Some(wanted)) => {
-            let at = meeting(left, found, wanted).map(|lines| format!(" at {lines}")).unwrap_or_default();
-            return format!(
-                "was changed since{at}, on or right next to what the agent changed; revert that first, then try again"
-            );
-        }
-    };
-    text.to_owned()
-}
-
-/// A file whose new content is worked out and saved.
-struct Ready {
-    file: Replaced,
-    replacement: Replacement,
-    old: Option<Vec<u8>>,
-    new: Option<Vec<u8>>,
-    /// What somebody else changed is in the new content.
-    kept: bool,
-}
-
-/// Whether a file still holds what it was to lose.
-fn in_effect(file: &Replaced) -> bool {
-    version_of(&file.path).is_ok_and(|(found, _)| found.blob == file.from.blob)
-}
-
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-/// What a file holds now, and the bytes themselves. Anything but a regular file, or none, is an error, and so is a link in
-/// its path.
-fn version_of(path: &Path) -> io::Result<(Version, Option<Vec<u8>>)> {
-    links::still(path).map_err(|error| io::Error::other(format!("was left as it is: {error}")))?;
-    let meta = match fs::symlink_metadata(path) {
-        Err(error) if is_absent(&error) => return Ok((Version { blob: None, mode: None }, None)),
-        meta => meta?,
-    };
-    if !meta.is_file() {
-        return Err(io::Error::other("is no longer a regular file"));
-    }
-    if meta.len() > LARGEST {
-        return Err(io::Error::other("is too large"));
-    }
-    let bytes = fs::read(path)?;
-    Ok((Version { blob: Some(BlobId(sha256_hex(&bytes))), mode: mode_of(&meta) }, Some(bytes)))
-}
-
-#[cfg(unix)]
-fn mode_of(meta: &fs::Metadata) -> Option<u32> {
-    Some(std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o7777)
-}
-
-#[cfg(not(unix))]
-fn mode_of(_meta: &fs::Metadata) -> Option<u32> {
-    None
 }
 
 fn write_version(
@@ -406,7 +230,8 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
-    use crate::message::Message;
+    use crate::message::{CallId, Message};
+    use crate::stdx::hash::sha256_hex;
 
     /// A session in a folder of its own.
     struct Fixture {
@@ -480,8 +305,8 @@ mod tests {
             // The same after a resume.
             let home = self.temp.path().join("home");
             let read = Session::open_read_only(&home, self.session.id(), SystemTime::now).unwrap();
-            assert_eq!(read.changes.undo(), self.session.changes.undo());
-            assert_eq!(read.changes.redo(), self.session.changes.redo());
+            assert_eq!(read.files().changes.undo(), self.session.files().changes.undo());
+            assert_eq!(read.files().changes.redo(), self.session.files().changes.redo());
         }
 
         /// Files a, b, c: their text, or `-` for none.
@@ -520,7 +345,7 @@ mod tests {
         // A new change ends what could be redone.
         it.session.undo().unwrap();
         it.turn();
-        assert!(it.session.changes.redo().is_some());
+        assert!(it.session.files().changes.redo().is_some());
         it.change("b", Some("b9"));
         assert!(matches!(it.session.redo(), Err(Error::Nothing("redo"))));
         let done = it.session.undo().unwrap();
@@ -555,7 +380,7 @@ mod tests {
 
     /// Files whose changes stand.
     fn standing(it: &Fixture) -> Vec<String> {
-        let firsts = it.session.changes.firsts().into_iter();
+        let firsts = it.session.files().changes.firsts().into_iter();
         let mut names: Vec<String> =
             firsts.map(|(path, _)| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
         names.sort();
@@ -676,7 +501,8 @@ mod tests {
         let done = it.session.undo().unwrap();
         assert!(done.refused[0].contains("could not be written"), "{:?}", done.refused);
         it.check(done, &["b"], &["a"], &[], &[]);
-        let left: Vec<PathBuf> = it.session.changes.undo().unwrap().steps.into_iter().map(|step| step.path).collect();
+        let left: Vec<PathBuf> =
+            it.session.files().changes.undo().unwrap().steps.into_iter().map(|step| step.path).collect();
         assert_eq!(left, [it.path("d/a")]);
         fs::remove_file(it.path("d")).unwrap();
         let done = it.session.undo().unwrap();

@@ -3,22 +3,25 @@
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 
-use super::entry::{Entry, EntryKind, Seq, VERSION};
+use super::context::Context;
+use super::entry::{Entry, EntryKind, Header, Seq};
 use super::error::Error;
+use super::folds::Folds;
 use super::line;
 use super::load::Loaded;
-use super::log::{Place, Writer};
-use super::session::Session;
+use super::log::{Log, Place, Writer};
 
-impl Session {
-    /// Looks after the log before a turn writes to it, and after it did. Says what was found, a sentence each.
-    ///
-    /// # Errors
-    /// `Locked` when another process has a log in its place; otherwise what the file system says. The session then has
-    /// everything that it had.
-    pub fn watch(&mut self) -> Result<Vec<String>, Error> {
+impl Log {
+    /// See `Session::watch`. What was cut off is written again from memory; `stamp` makes entries of it.
+    pub(super) fn watch(
+        &mut self,
+        folds: &mut Folds,
+        context: &Context,
+        header: Header,
+        stamp: impl Fn(Seq, EntryKind) -> Entry,
+    ) -> Result<Vec<String>, Error> {
         let Some(writer) = self.writer.as_mut().filter(|writer| writer.exists()) else { return Ok(Vec::new()) };
-        let path = self.log.display();
+        let path = self.path.display();
         let mut told = match writer.place()? {
             Place::Same => return Ok(Vec::new()),
             Place::Lost => {
@@ -30,16 +33,14 @@ impl Session {
             }
             Place::Cut => {
                 let path = path.to_string();
-                self.rewrite()?;
+                self.rewrite(folds, context, header, stamp)?;
                 vec![format!(
                     "the session's log was truncated while it was open; the rest of the conversation was written again: {path}"
                 )]
             }
         };
         self.indexed = 0;
-        let firsts = self.changes.firsts();
-        let lost = firsts.iter().filter_map(|(_, before)| before.blob.as_ref());
-        let lost = lost.filter(|blob| !self.store.blob_path(blob).exists()).count();
+        let lost = folds.files.lost();
         if lost > 0 {
             let files = if lost == 1 { "1 file" } else { &format!("{lost} files") };
             told.push(format!("the earlier content of {files} is lost: those changes can no longer be undone"));
@@ -49,12 +50,18 @@ impl Session {
     }
 
     /// Writes the log from what is left of it and from the conversation in memory.
-    fn rewrite(&mut self) -> Result<(), Error> {
-        let failed = |error| Error::io("read", &self.log, error);
+    fn rewrite(
+        &mut self,
+        folds: &mut Folds,
+        context: &Context,
+        header: Header,
+        stamp: impl Fn(Seq, EntryKind) -> Entry,
+    ) -> Result<(), Error> {
+        let failed = |error| Error::io("read", &self.path, error);
         let Some(writer) = self.writer.as_mut() else { return Err(Error::ReadOnly) };
         let mut bytes = writer.read_all()?;
         // Of what was cut and written to again, only what was there before counts.
-        let whole = self.lines.iter().take_while(|line| {
+        let whole = folds.lines.iter().take_while(|line| {
             let (from, until) = (line.offset as usize, line.offset as usize + line.len);
             bytes.get(until) == Some(&b'\n')
                 && line::parse(&bytes[from..until]).is_some_and(|entry| entry.seq == line.seq)
@@ -64,21 +71,19 @@ impl Session {
         bytes.truncate(end);
         let mut kinds: Vec<(Seq, EntryKind)> = Vec::new();
         if count == 0 {
-            kinds.push((0, EntryKind::Header(self.header())));
+            kinds.push((0, EntryKind::Header(header)));
         }
-        let title = self.facts.title().map(|title| EntryKind::Title { title: title.to_owned() });
-        let mode = self.facts.mode.map(|mode| EntryKind::ModeChanged { mode });
-        let model = self.facts.model.clone().map(|model| EntryKind::ModelChanged { model, borrowed: false });
-        kinds.extend(
-            self.context.entries().map(|(seq, message)| (seq, EntryKind::Message { message: message.clone() })),
-        );
+        let facts = &folds.facts;
+        let title = facts.title().map(|title| EntryKind::Title { title: title.to_owned() });
+        let mode = facts.mode.map(|mode| EntryKind::ModeChanged { mode });
+        let model = facts.model.clone().map(|model| EntryKind::ModelChanged { model, borrowed: false });
+        kinds.extend(context.entries().map(|(seq, message)| (seq, EntryKind::Message { message: message.clone() })));
         kinds.retain(|(seq, kind)| *seq >= next || matches!(kind, EntryKind::Header(_)));
-        let changes = serde_json::to_value(&self.changes).map_err(|error| failed(error.into()))?;
+        let changes = serde_json::to_value(&folds.files.changes).map_err(|error| failed(error.into()))?;
         let changes = Some(EntryKind::FilesKnown { changes });
-        kinds.extend([title, mode, model, changes].into_iter().flatten().map(|kind| (self.next_seq, kind)));
+        kinds.extend([title, mode, model, changes].into_iter().flatten().map(|kind| (folds.next_seq, kind)));
         for (seq, kind) in kinds {
-            let (id, ts) = (uuid::Uuid::now_v7().to_string(), self.now());
-            let entry = Entry { v: VERSION, seq: seq.max(next), id, ts, kind };
+            let entry = stamp(seq.max(next), kind);
             next = entry.seq + 1;
             serde_json::to_writer(&mut bytes, &entry).map_err(|error| failed(error.into()))?;
             bytes.push(b'\n');
@@ -86,11 +91,11 @@ impl Session {
         let Some(writer) = self.writer.as_mut() else { return Err(Error::ReadOnly) };
         writer.write_anew(&bytes)?;
         let Some(file) = writer.file() else { return Ok(()) };
-        let loaded = Loaded::read(file, &self.log).map_err(failed)?;
-        self.lines = loaded.lines.into_iter().collect();
-        self.timeline = loaded.timeline;
+        let loaded = Loaded::read(file, &self.path).map_err(failed)?;
         self.scan = loaded.scan;
-        self.next_seq = self.next_seq.max(loaded.next_seq);
+        folds.lines = loaded.folds.lines;
+        folds.timeline = loaded.folds.timeline;
+        folds.next_seq = folds.next_seq.max(loaded.folds.next_seq);
         Ok(())
     }
 }
@@ -136,6 +141,7 @@ mod tests {
 
     use super::*;
     use crate::message::Message;
+    use crate::session::Session;
 
     fn say(session: &mut Session, text: &str) {
         session.append(EntryKind::TurnStarted).unwrap();
@@ -168,7 +174,7 @@ mod tests {
         let read = Session::open_read_only(&home, session.id(), SystemTime::now).unwrap();
         assert_eq!((read.context().messages(), read.notices()), (session.context().messages(), &[][..]));
         assert_eq!((read.title(), read.next_seq()), (session.title(), session.next_seq()));
-        let changes = |session: &Session| serde_json::to_value(&session.changes).unwrap();
+        let changes = |session: &Session| serde_json::to_value(&session.files().changes).unwrap();
         assert_eq!(changes(&read), changes(&session));
         let seqs = |session: &Session| session.context().entries().map(|(seq, _)| seq).collect::<Vec<_>>();
         assert_eq!(seqs(&read), seqs(&session));
