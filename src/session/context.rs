@@ -5,120 +5,32 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 mod boundary;
 mod calls;
 mod clip;
-mod memory;
+mod items;
+mod reads;
 mod view;
 
-use calls::Calls;
+use items::{Change, Items, Tally};
+use reads::{Reader, Reads};
 
 pub use view::{Count, Held, Shown};
 
 use super::entry::{Boundary, EntryKind, Seq};
 use crate::message::tokens::{self, Load};
-use crate::message::{Block, CallId, Content, Effect, Message, Outcome, Role, StopReason, Todo, ToolResult};
-
-/// What a call without a result is answered with.
-const INTERRUPTED: &str = "[interrupted: this call did not finish; what it did until then is unknown]";
+use crate::message::{Block, CallId, Effect, Message, Role, StopReason, Todo};
 
 /// The projection of a log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Context {
-    items: Vec<Item>,
-    calls: Calls,
-    /// Who saw which content of a file, oldest first.
-    reads: HashMap<PathBuf, Vec<(Reader, String)>>,
-    seen: HashMap<PathBuf, String>,
-    memory: memory::Files,
+    items: Items,
+    reads: Reads,
     todos: Vec<Todo>,
     cwd: PathBuf,
     parts: Parts,
-    tally: Tally,
-    /// Number of items that a boundary put at the start.
-    lead: usize,
-}
-
-/// One message that the model sees.
-#[derive(Debug, Clone, PartialEq)]
-struct Item {
-    seq: Seq,
-    /// As it is in the log.
-    original: Arc<Message>,
-    /// As the model sees it.
-    shown: Arc<Message>,
-    /// Index in `original` of each block of `shown`, when some were left out.
-    kept: Option<Vec<usize>>,
-    /// Digests of results that were archived here; they follow this message.
-    digests: Vec<Arc<Message>>,
-    /// Estimate for `shown` and `digests`, made when it is first asked for: most messages stand before the last reply,
-    /// which the provider has counted.
-    tokens: Estimate,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Estimate(OnceLock<Load>);
-
-/// Equal messages have equal estimates, made or not.
-impl PartialEq for Estimate {
-    fn eq(&self, _other: &Estimate) -> bool {
-        true
-    }
-}
-
-/// What an edit took from an item and brought to it, by estimate.
-struct Change {
-    gone: Load,
-    come: Load,
-}
-
-impl Item {
-    /// Replaces a block that weighs `gone`. Blocks of the original stay its own; those next to it are copied.
-    fn put(&mut self, at: usize, block: Block, gone: Load) -> Change {
-        let change = Change { gone, come: tokens::load_of(&block) };
-        if let Some(own) = Arc::get_mut(&mut self.shown) {
-            own.blocks[at] = block;
-            return change;
-        }
-        let Message { role, kind, blocks, agent_visible, user_visible, origin, usage, stop, effects } = &*self.shown;
-        let mut with = Vec::with_capacity(blocks.len());
-        with.extend_from_slice(&blocks[..at]);
-        with.push(block);
-        with.extend_from_slice(&blocks[at + 1..]);
-        let (agent_visible, user_visible, usage) = (*agent_visible, *user_visible, *usage);
-        let (origin, stop, effects) = (origin.clone(), stop.clone(), effects.clone());
-        self.shown = Arc::new(Message {
-            role: *role,
-            kind: *kind,
-            blocks: with,
-            agent_visible,
-            user_visible,
-            origin,
-            usage,
-            stop,
-            effects,
-        });
-        change
-    }
-
-    /// Index in `original` of a block of `shown`.
-    fn place(&self, block: usize) -> usize {
-        self.kept.as_ref().map_or(block, |kept| kept[block])
-    }
-
-    fn load(&self) -> Load {
-        let messages = std::iter::once(&self.shown).chain(&self.digests);
-        *self.tokens.0.get_or_init(|| messages.map(|message| tokens::load(message)).sum())
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Reader {
-    Call(CallId),
-    /// An attachment holds the file whole.
-    Attachment,
 }
 
 /// What has arrived of a reply that has no `message` yet.
@@ -128,48 +40,19 @@ struct Parts {
     thinking: String,
 }
 
-/// What a provider counted last.
-#[derive(Debug, Clone, Default)]
-struct Tally {
-    /// Tokens of the last reply and all before it, less what was cleared since.
-    counted: Option<u64>,
-    /// Number of items that `counted` covers.
-    covers: usize,
-    /// Sum of the estimates of the items from `covers` on, up to `summed`.
-    later: Load,
-    summed: usize,
-}
-
-/// How far the sum has got says nothing about the projection.
-impl PartialEq for Tally {
-    fn eq(&self, other: &Tally) -> bool {
-        (self.counted, self.covers) == (other.counted, other.covers)
-    }
-}
-
 impl Context {
     /// An empty context whose shell starts in `cwd`.
     pub fn new(cwd: PathBuf) -> Context {
-        Context {
-            items: Vec::new(),
-            calls: Calls::default(),
-            reads: HashMap::new(),
-            seen: HashMap::new(),
-            memory: memory::Files::default(),
-            todos: Vec::new(),
-            cwd,
-            parts: Parts::default(),
-            tally: Tally::default(),
-            lead: 0,
-        }
+        Context { items: Items::default(), reads: Reads::default(), todos: Vec::new(), cwd, parts: Parts::default() }
     }
 
     /// The messages to send, oldest first: each call is followed by exactly one result before anything else, in the order
     /// of the calls.
     pub fn messages(&self) -> Vec<Arc<Message>> {
-        let mut messages = Vec::with_capacity(self.items.len() + 1);
+        let items = &self.items.list;
+        let mut messages = Vec::with_capacity(items.len() + 1);
         let mut sent_results = None;
-        for (index, item) in self.items.iter().enumerate() {
+        for (index, item) in items.iter().enumerate() {
             if item.shown.role == Role::Assistant {
                 if item.shown.blocks.is_empty() {
                     continue;
@@ -178,13 +61,13 @@ impl Context {
                 if item.shown.calls().next().is_none() {
                     continue;
                 }
-                match self.items.get(index + 1) {
+                match items.get(index + 1) {
                     Some(next) if answers_in_order(&item.shown, &next.shown) => {
                         messages.push(Arc::clone(&next.shown));
                         sent_results = Some(index + 1);
                     }
                     _ => {
-                        let results = item.shown.calls().map(|call| self.result(&call.id)).collect();
+                        let results = item.shown.calls().map(|call| self.items.result(&call.id)).collect();
                         messages.push(Arc::new(Message::tool_results(results)));
                     }
                 }
@@ -200,12 +83,17 @@ impl Context {
     /// The messages with the entry that each came from, as the projection holds them: what compaction chooses from.
     /// Messages of a boundary bear the boundary's `seq`.
     pub fn entries(&self) -> impl Iterator<Item = (Seq, &Arc<Message>)> {
-        self.items.iter().map(|item| (item.seq, &item.shown))
+        self.items.list.iter().map(|item| (item.seq, &item.shown))
     }
 
     /// Files that the model has seen and that it may edit while their content still has this hash.
     pub fn seen(&self) -> &HashMap<PathBuf, String> {
-        &self.seen
+        self.reads.seen()
+    }
+
+    /// Memory files that the model has in front of it.
+    pub fn memory_files(&self) -> impl Iterator<Item = &Path> {
+        self.reads.memory_files()
     }
 
     pub fn todos(&self) -> &[Todo] {
@@ -219,9 +107,9 @@ impl Context {
 
     /// Calls that have no result yet, oldest first.
     pub fn open_calls(&self) -> Vec<CallId> {
-        let calls = self.items.iter().flat_map(|item| item.shown.calls());
+        let calls = self.items.list.iter().flat_map(|item| item.shown.calls());
         calls
-            .filter(|call| self.calls.get(&call.id).is_some_and(|call| call.result.is_none()))
+            .filter(|call| self.items.calls.get(&call.id).is_some_and(|call| call.result.is_none()))
             .map(|call| call.id.clone())
             .collect()
     }
@@ -239,9 +127,9 @@ impl Context {
         for message in boundary.messages() {
             self.message(seq, message);
         }
-        self.lead = self.items.len();
+        self.items.lead = self.items.list.len();
         for effect in &boundary.effects {
-            self.effect(Reader::Attachment, effect);
+            self.effect(self.items.lead, Reader::Attachment, effect);
         }
     }
 
@@ -268,20 +156,20 @@ impl Context {
                 self.forget_replaced();
             }
             EntryKind::ToolResultsArchived { calls, digest } => self.archive(seq, calls, digest),
-            EntryKind::BlocksClipped { blocks } => blocks.iter().for_each(|block| self.clip(block)),
+            EntryKind::BlocksClipped { blocks } => blocks.iter().for_each(|block| self.items.clip(block)),
             EntryKind::CompactBoundary(boundary) => {
                 self.flush(seq);
                 // What an earlier boundary archived may have left with a later one.
                 if let Some(archived) = &boundary.archived
-                    && archived.calls.iter().any(|call| self.calls.get(call).is_some())
+                    && archived.calls.iter().any(|call| self.items.calls.get(call).is_some())
                 {
                     self.archive(seq, &archived.calls, &archived.digest);
                 }
                 // Older usage counted what is no longer there.
-                self.tally = Tally::default();
+                self.items.tally = Tally::default();
             }
             // What was counted since the boundary was without what comes back.
-            EntryKind::BoundaryUndone { .. } => self.tally = Tally::default(),
+            EntryKind::BoundaryUndone { .. } => self.items.tally = Tally::default(),
             EntryKind::Header(_)
             | EntryKind::FileBefore { .. }
             | EntryKind::FileAfter { .. }
@@ -321,94 +209,39 @@ impl Context {
         if !message.agent_visible {
             return;
         }
-        let index = self.items.len();
-        // Calls whose id was used before, and results that answer no open call, would make the request invalid.
-        let mut kept = Vec::with_capacity(message.blocks.len());
-        for (at, block) in message.blocks.iter().enumerate() {
-            let keep = match (message.role, block) {
-                (Role::Assistant, Block::ToolCall(call)) => self.calls.make(&call.id, &call.name),
-                (Role::User, Block::ToolResult(result)) => {
-                    let answers = self.calls.answer(&result.id, (index, kept.len()));
-                    if answers {
-                        for effect in &result.effects {
-                            self.effect(Reader::Call(result.id.clone()), effect);
-                        }
-                    }
-                    answers
-                }
-                (Role::Assistant, Block::ToolResult(_)) | (Role::User, Block::ToolCall(_)) => false,
-                (_, Block::Text { .. } | Block::Thinking { .. } | Block::Media(_)) => true,
-            };
-            if keep {
-                kept.push(at);
-            }
+        let index = self.items.list.len();
+        let shown = self.items.add(seq, message);
+        for result in shown.results() {
+            result.effects.iter().for_each(|effect| self.effect(index, Reader::Call(result.id.clone()), effect));
         }
-        let whole = kept.len() == message.blocks.len();
-        let shown = match whole {
-            true => Arc::clone(message),
-            false => {
-                let blocks = kept.iter().map(|at| message.blocks[*at].clone()).collect();
-                Arc::new(Message { blocks, ..Message::clone(message) })
-            }
-        };
-        for effect in &message.effects {
-            self.effect(Reader::Attachment, effect);
-        }
-        let counted = message.usage.filter(|_| message.role == Role::Assistant).map_or(0, |usage| usage.context());
-        self.items.push(Item {
-            seq,
-            original: Arc::clone(message),
-            shown,
-            kept: (!whole).then_some(kept),
-            digests: Vec::new(),
-            tokens: Estimate::default(),
-        });
-        if counted > 0 {
-            self.tally = Tally { counted: Some(counted), covers: index + 1, later: Load::default(), summed: index + 1 };
-        }
+        message.effects.iter().for_each(|effect| self.effect(index, Reader::Attachment, effect));
     }
 
-    fn effect(&mut self, reader: Reader, effect: &Effect) {
+    /// `item` is the index of the message that had it.
+    fn effect(&mut self, item: usize, reader: Reader, effect: &Effect) {
         match effect {
-            Effect::Seen { path, sha256 } => {
-                self.seen.insert(path.clone(), sha256.clone());
-                self.reads.entry(path.clone()).or_default().push((reader, sha256.clone()));
-            }
+            Effect::Seen { path, sha256 } => self.reads.see(reader, path, sha256),
             Effect::Cwd { path } => self.cwd.clone_from(path),
             Effect::Todos { items } => self.todos.clone_from(items),
             // Reminders look through the messages.
             Effect::Plan { .. } | Effect::Skills { .. } => {}
-            Effect::Memory { files, because } => self.memory.add(self.items.len(), files, because.as_ref()),
+            Effect::Memory { files, because } => self.reads.add_memory(item, files, because.as_ref()),
         }
-    }
-
-    /// A result as it is sent.
-    fn result(&self, id: &CallId) -> ToolResult {
-        let held = self.calls.get(id).and_then(|call| call.result);
-        let held = held.and_then(|(index, block)| self.items.get(index)?.shown.blocks.get(block));
-        match held {
-            Some(Block::ToolResult(result)) => Some(result.clone()),
-            _ => None,
-        }
-        .unwrap_or_else(|| ToolResult::of_text(id.clone(), Outcome::Interrupted, INTERRUPTED))
     }
 
     /// Puts a marker in the place of a result's content; `marker` gets the content's size in bytes. Once a result.
     fn replace(&mut self, id: &CallId, marker: impl Fn(usize) -> String) -> Option<usize> {
-        let call = self.calls.get_mut(id).filter(|call| !call.replaced)?;
-        let (index, block) = call.result?;
-        call.replaced = true;
-        let known = std::mem::take(&mut call.tokens).0.into_inner();
-        let item = &self.items[index];
-        let gone = known.unwrap_or_else(|| tokens::load_of(&item.shown.blocks[block]));
-        let original = Arc::clone(&item.original);
-        let Block::ToolResult(original) = &original.blocks[item.place(block)] else { return None };
-        let marker = vec![Content::text(marker(original.text_len()))];
-        let (id, outcome, display) = (original.id.clone(), original.outcome, original.display.clone());
-        let marked = ToolResult { id, outcome, content: marker, display, effects: original.effects.clone() };
-        self.edit(index, |item| item.put(block, Block::ToolResult(marked), gone));
-        self.unread(original);
+        let (index, result) = self.items.replace(id, marker)?;
+        self.reads.unread(result);
         Some(index)
+    }
+
+    /// Results were replaced: once for all of an entry.
+    fn forget_replaced(&mut self) {
+        self.items.calls.forget_replaced();
+        for item in self.reads.leaving_memory(&self.items.calls) {
+            self.items.empty(item);
+        }
     }
 
     fn archive(&mut self, seq: Seq, calls: &[CallId], digest: &Arc<Message>) {
@@ -417,27 +250,10 @@ impl Context {
         self.forget_replaced();
         let Some(last) = last else { return self.message(seq, digest) };
         if digest.agent_visible {
-            self.edit(last, |item| {
+            self.items.edit(last, |item| {
                 item.digests.push(Arc::clone(digest));
                 Change { gone: Load::default(), come: tokens::load(digest) }
             });
-        }
-    }
-
-    /// Changes what the model sees of an item, by a difference; what the provider had counted of it changes by the same.
-    fn edit(&mut self, index: usize, change: impl FnOnce(&mut Item) -> Change) {
-        let item = &mut self.items[index];
-        let before = item.load();
-        let Change { gone, come } = change(item);
-        let after = before + come - gone;
-        item.tokens = Estimate(OnceLock::from(after));
-        let tally = &mut self.tally;
-        if index < tally.covers {
-            if let Some(counted) = &mut tally.counted {
-                *counted = (*counted + after.total()).saturating_sub(before.total());
-            }
-        } else if index < tally.summed {
-            tally.later = tally.later + after - before;
         }
     }
 }
@@ -485,7 +301,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::message::{Kind, ToolCall, Usage};
+    use crate::message::{Kind, Outcome, ToolCall, ToolResult, Usage};
     use crate::session::entry::ClippedBlock;
 
     fn message(message: Message) -> EntryKind {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::Estimate;
+use super::items::Estimate;
 use crate::message::CallId;
 
 /// One call of the projection.

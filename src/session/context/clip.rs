@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Context, Estimate};
+use super::items::{Estimate, Items};
 use crate::message::{Block, Content, Media, tokens};
 use crate::session::entry::ClippedBlock;
 
@@ -13,7 +13,7 @@ pub(super) struct Cut {
     pub(super) block: Block,
 }
 
-impl Context {
+impl Items {
     /// Cuts the middle out of a block's text; a cut that keeps nothing takes images out, too.
     pub(super) fn clip(&mut self, clipped: &ClippedBlock) {
         let Some(Cut { item: index, at, block }) = self.cut(clipped) else { return };
@@ -22,14 +22,14 @@ impl Context {
         {
             call.tokens = Estimate::default();
         }
-        let gone = tokens::load_of(&self.items[index].shown.blocks[at]);
+        let gone = tokens::load_of(&self.list[index].shown.blocks[at]);
         self.edit(index, |item| item.put(at, block, gone));
     }
 
     /// What clipping a block comes to; none when it leaves the context as it is.
     pub(super) fn cut(&self, clipped: &ClippedBlock) -> Option<Cut> {
-        let index = self.items.iter().rposition(|item| item.seq == clipped.seq)?;
-        let item = &self.items[index];
+        let index = self.list.iter().rposition(|item| item.seq == clipped.seq)?;
+        let item = &self.list[index];
         let at = match &item.kept {
             Some(kept) => kept.iter().position(|original| *original == clipped.block),
             None => Some(clipped.block),

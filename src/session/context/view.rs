@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::Context;
 use super::calls::Call;
 use super::clip::cleared_marker;
-use super::{Context, Item};
+use super::items::Tally;
 use crate::message::tokens::{self, Load};
 use crate::message::{Block, CallId, Message, ToolResult};
 use crate::session::entry::{ClippedBlock, Seq};
@@ -52,15 +53,14 @@ pub struct Held<'a> {
 impl Context {
     /// How large the context is. Costs what came since the last append that was settled: mostly nothing.
     pub fn count(&self) -> Count {
-        let tally = &self.tally;
-        let rest: Load = self.items[tally.summed.min(self.items.len())..].iter().map(Item::load).sum();
-        Count { counted: tally.counted, later: tally.later + rest, covers: tally.covers }
+        let Tally { counted, covers, .. } = self.items.tally;
+        Count { counted, later: self.items.later(), covers }
     }
 
     /// Adds what is new to the running sum.
     pub(in crate::session) fn settle(&mut self) {
-        self.tally.later = self.count().later;
-        self.tally.summed = self.items.len();
+        self.items.tally.later = self.items.later();
+        self.items.tally.summed = self.items.list.len();
     }
 
     /// The messages that the projection holds, oldest first.
@@ -70,46 +70,46 @@ impl Context {
 
     /// The messages from a position on, oldest first: costs those alone.
     pub fn shown_from(&self, first: usize) -> impl DoubleEndedIterator<Item = Shown<'_>> + ExactSizeIterator {
-        let items = self.items[first.min(self.items.len())..].iter().enumerate();
+        let items = self.items.list[first.min(self.items.list.len())..].iter().enumerate();
         items.map(move |(at, item)| Shown {
             seq: item.seq,
             message: &item.shown,
             load: item.load(),
-            lead: first + at < self.lead,
+            lead: first + at < self.items.lead,
         })
     }
 
     /// Messages that the projection holds.
     pub fn len(&self) -> usize {
-        self.items.len()
+        self.items.list.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.items.list.is_empty()
     }
 
     /// The results that the projection holds, oldest first.
     pub fn results(&self) -> impl Iterator<Item = Held<'_>> {
-        let blocks = self.items.iter().flat_map(|item| &item.shown.blocks);
+        let blocks = self.items.list.iter().flat_map(|item| &item.shown.blocks);
         blocks.filter_map(|block| match block {
-            Block::ToolResult(result) => self.held(self.calls.get(&result.id)?),
+            Block::ToolResult(result) => self.held(self.items.calls.get(&result.id)?),
             _ => None,
         })
     }
 
     /// The results that read as they came, oldest first: costs those alone.
     pub fn whole_results(&self) -> impl DoubleEndedIterator<Item = Held<'_>> {
-        self.calls.whole().filter_map(|call| self.held(call))
+        self.items.calls.whole().filter_map(|call| self.held(call))
     }
 
     /// The result of one call.
     pub fn result_of(&self, call: &CallId) -> Option<Held<'_>> {
-        self.calls.get(call).and_then(|call| self.held(call))
+        self.items.calls.get(call).and_then(|call| self.held(call))
     }
 
     fn held<'a>(&'a self, call: &'a Call) -> Option<Held<'a>> {
         let (index, block) = call.result?;
-        let item = &self.items[index];
+        let item = &self.items.list[index];
         let block = &item.shown.blocks[block];
         let Block::ToolResult(result) = block else { return None };
         let load = *call.tokens.0.get_or_init(|| tokens::load_of(block));
@@ -118,19 +118,19 @@ impl Context {
 
     /// What a result would weigh, cleared: exactly what the projection would hold.
     pub fn cleared(&self, call: &CallId, saved: Option<&Path>) -> Option<Load> {
-        let (index, block) = self.calls.get(call).and_then(|call| call.result)?;
-        let item = &self.items[index];
+        let (index, block) = self.items.calls.get(call).and_then(|call| call.result)?;
+        let item = &self.items.list[index];
         let Block::ToolResult(original) = &item.original.blocks[item.place(block)] else { return None };
         Some(Load { text: tokens::text(&cleared_marker(original.text_len(), saved)), images: 0 })
     }
 
     /// What a block would weigh, clipped: exactly what the projection would hold. None when it cannot be clipped.
     pub fn clipped(&self, clipped: &ClippedBlock) -> Option<Load> {
-        self.cut(clipped).map(|cut| tokens::load_of(&cut.block))
+        self.items.cut(clipped).map(|cut| tokens::load_of(&cut.block))
     }
 
     /// Position among `shown` of the message that answers a call.
     pub fn answered_at(&self, call: &CallId) -> Option<usize> {
-        self.calls.get(call).and_then(|call| call.result).map(|(index, _)| index)
+        self.items.calls.get(call).and_then(|call| call.result).map(|(index, _)| index)
     }
 }
