@@ -14,6 +14,7 @@ mod media;
 pub mod memory;
 mod parent_child;
 pub mod plan;
+mod policy;
 pub mod prompt;
 mod reminder;
 mod sample;
@@ -31,26 +32,28 @@ pub use compaction::extraction::Presence;
 pub use conversation::Conversation;
 pub use dispatch::Grounds;
 pub use failure::Failure;
+pub use policy::Policy;
 pub use snapshot::Snapshot;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use self::mailbox::Mailbox;
 use crate::agents::Definitions;
 use crate::compact;
-use crate::hooks::Hooks;
-use crate::message::{Message, Usage};
-use crate::permission::{Access, Behavior, Mode, Places, Rule, RuleSet, Source, Trust};
+use crate::hooks::{self, EndReason, Event as Hook, Hooks, Occasion, StartSource};
+use crate::message::Usage;
+use crate::permission::{Mode, Source};
 use crate::protocol::{self, Event, GrantScope, ModeChange, ModelInfo, RewindWhat, ThinkingInfo, UsageInfo};
 use crate::provider::catalog::ModelSpec;
 use crate::provider::{Provider, ToolSpec};
 use crate::session::entry::{EntryKind, Seq};
 use crate::session::{self, Rewound, Session};
 use crate::thinking::Level;
-use crate::tools::{self, Dirs, Toolbox};
+use crate::tools::{self, Toolbox};
 
 /// Who answers: a provider, and one of its models.
 #[derive(Clone)]
@@ -88,8 +91,6 @@ pub struct Settings {
     pub max_tries: u32,
     /// Model calls in one turn.
     pub max_turns: Option<u32>,
-    /// The user's home folder.
-    pub user_home: Option<PathBuf>,
     /// Replaces the system prompt.
     pub system: Option<String>,
     /// Stands after the system prompt.
@@ -121,16 +122,6 @@ pub enum Reminders {
 pub enum Bypass {
     Allowed,
     Never,
-}
-
-/// What may run.
-#[derive(Debug, Clone)]
-pub struct Policy {
-    pub rules: RuleSet,
-    /// Folders and protected places; `cwd` follows the shell.
-    pub places: Places,
-    /// What the folder brings along and the user agreed to.
-    pub trust: Trust,
 }
 
 /// Keeps rules that outlive the session. Implemented by the engine over the configuration.
@@ -181,12 +172,6 @@ pub struct Parts {
     pub definitions: Arc<Definitions>,
 }
 
-/// Loads memory files as at the start of a session.
-fn fresh_memory(settings: &Settings, places: &Places) -> memory::Loader {
-    let home = Some(places.cocode_home.clone());
-    memory::Loader::new(settings.memory_names.clone(), home, places.project.clone())
-}
-
 impl Agent {
     pub fn new(session: Session, parts: Parts) -> Agent {
         let Parts { model, mut policy, settings, toolbox, grants, hooks, skills, git, date, clock, .. } = parts;
@@ -196,8 +181,7 @@ impl Agent {
             system.push_str("\n\n");
             system.push_str(more);
         }
-        let memory = fresh_memory(&settings, &policy.places);
-        let conversation = Conversation::open(session, &mut policy, &hooks, memory, git, date);
+        let conversation = Conversation::open(session, &settings, &mut policy, &hooks, git, date);
         let tool_specs = toolbox.specs();
         let compaction = compaction::Compaction::new(&settings, &model);
         Agent {
@@ -221,36 +205,16 @@ impl Agent {
         }
     }
 
-    /// How much runs without asking now.
-    pub fn mode(&self) -> Mode {
-        self.conversation.facts().mode.unwrap_or_default()
-    }
-
-    fn dirs(&self) -> Dirs {
-        let places = &self.policy.places;
-        Dirs {
-            project: places.project.clone(),
-            added: places.added.clone(),
-            cwd: self.conversation.context().cwd().to_path_buf(),
-            home: self.settings.user_home.clone(),
-        }
-    }
-
-    fn places(&self) -> Places {
-        let mut places = Places { cwd: self.conversation.context().cwd().to_path_buf(), ..self.policy.places.clone() };
-        self.open_places(&mut places);
-        places
-    }
-
     /// Puts another session in the place of this one. What was known of files and folders stays with the old one.
     pub fn take_session(&mut self, session: Session, git: prompt::GitStatus) {
         self.compaction.notes.leave(&mut self.conversation.session);
         self.policy.rules.clear(Source::Session);
-        let (memory, date) = (fresh_memory(&self.settings, &self.policy.places), self.conversation.date.clone());
-        self.conversation = Conversation::open(session, &mut self.policy, &self.hooking.hooks, memory, git, date);
+        let date = self.conversation.date.clone();
+        let (settings, hooks) = (&self.settings, &self.hooking.hooks);
+        self.conversation = Conversation::open(session, settings, &mut self.policy, hooks, git, date);
         self.compaction.driver.reset();
         self.runs.forget();
-        self.family.set_mode(self.mode());
+        self.family.set_mode(self.conversation.mode());
     }
 
     /// Goes back to before the prompt at `to`.
@@ -267,18 +231,24 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub async fn set_mode(&mut self, mode: Mode, mailbox: &mailbox::Mailbox) -> Result<(), session::Error> {
-        if mode == self.mode() {
+    pub async fn set_mode(&mut self, mode: Mode, mailbox: &Mailbox) -> Result<(), session::Error> {
+        if mode == self.conversation.mode() {
             return Ok(());
         }
         if mode == Mode::Bypass && self.settings.bypass == Bypass::Never {
             let text = "Bypass can only be turned on at the start, with `--permission-mode bypassPermissions`.".into();
             mailbox.emit(Event::Error { text, restore: None }).await;
             // A front end that ran ahead of the answer learns what holds.
-            mailbox.emit(Event::Mode(ModeChange::Changed { mode: self.mode() })).await;
+            mailbox.emit(Event::Mode(ModeChange::Changed { mode: self.conversation.mode() })).await;
             return Ok(());
         }
         self.enter_mode(mode, plan::Leave::Chosen, mailbox).await
+    }
+
+    async fn enter_mode(&mut self, mode: Mode, leave: plan::Leave, mailbox: &Mailbox) -> Result<(), session::Error> {
+        self.conversation.enter_mode(mode, leave, mailbox).await?;
+        self.family.set_mode(mode);
+        Ok(())
     }
 
     /// Asks another model from the next request on; `tools` are the limits that fit its window.
@@ -308,7 +278,7 @@ impl Agent {
     }
 
     /// Tells the front ends how hard the next prompt is thought about.
-    pub async fn tell_thinking(&self, mailbox: &mailbox::Mailbox) {
+    pub async fn tell_thinking(&self, mailbox: &Mailbox) {
         mailbox.emit(Event::Thinking(protocol::Thinking::Level(self.thinking_info()))).await;
     }
 
@@ -316,11 +286,7 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub async fn set_thinking(
-        &mut self,
-        level: Option<Level>,
-        mailbox: &mailbox::Mailbox,
-    ) -> Result<(), session::Error> {
+    pub async fn set_thinking(&mut self, level: Option<Level>, mailbox: &Mailbox) -> Result<(), session::Error> {
         if level != self.conversation.facts().thinking {
             self.conversation.append(EntryKind::ThinkingChanged { level })?;
         }
@@ -349,75 +315,92 @@ impl Agent {
         self.spending.note(&mut self.conversation.session, what, model, usage)
     }
 
-    fn record_searches(&mut self, host: &host::AgentHost) -> Result<(), session::Error> {
-        let spent = std::mem::take(&mut *host.spent.lock().unwrap_or_else(PoisonError::into_inner));
-        spent.into_iter().try_for_each(|usage| self.spend("web search", usage))
-    }
-
-    /// Takes over other files' rules and folders; what was granted in the session stays.
-    pub fn take_rules(&mut self, mut rules: RuleSet, places: Places) {
-        for entry in
-            self.policy.rules.entries().iter().filter(|entry| matches!(entry.source, Source::Session | Source::Skill))
-        {
-            rules.add(entry.behavior, entry.rule.clone(), entry.source);
-        }
-        let free_reads = std::mem::take(&mut self.policy.places.free_reads);
-        self.policy =
-            Policy { rules, places: Places { free_reads, ..places }, trust: std::mem::take(&mut self.policy.trust) };
-    }
-
-    /// Explains part by part what would happen to a command line.
-    pub fn explain(&self, command: &str) -> String {
-        let cwd = self.conversation.context().cwd().to_path_buf();
-        let decision = self.grounds().decide(tools::BASH, &Access::Shell { command: command.into(), cwd });
-        let reasons: Vec<String> = decision.reasons.iter().map(|reason| format!("- {reason}")).collect();
-        format!("`{command}`: **{}**\n\n{}", decision.behavior.name(), reasons.join("\n"))
-    }
-
     /// Memory files that a session in this folder begins with, in order, with their counts of lines.
     pub fn memory_files(&self) -> Vec<(PathBuf, usize)> {
-        let files = fresh_memory(&self.settings, &self.policy.places)
-            .start(&self.policy.places.project, &|path, whose| self.judge_memory(path, whose))
+        let files = conversation::fresh_memory(&self.settings, &self.policy.places)
+            .start(&self.policy.places.project, &|path, whose| {
+                self.policy.judge_memory(&self.conversation, path, whose)
+            })
             .files;
         files.into_iter().map(|file| (file.path, file.text.lines().count())).collect()
     }
 
-    /// Adds what happened outside a turn to the conversation.
+    /// What hooks are told of the session, and what they run with.
+    fn hooks_at(&self) -> (hooks::Place, hooks::Settings) {
+        (self.conversation.place(&self.policy.places.project), self.hooking.settings(&self.settings.tools))
+    }
+
+    /// Runs the hooks of an occasion and tells front ends what they did. None when the user interrupted them.
     ///
     /// # Errors
     /// The log cannot be written.
-    pub async fn note(&mut self, message: Message, mailbox: &mailbox::Mailbox) -> Result<(), session::Error> {
-        self.push(message, mailbox).await
-    }
-
-    fn host(&self, mailbox: &mailbox::Mailbox, cancel: &CancellationToken) -> host::AgentHost {
-        let (mailbox, cancel, skills) = (mailbox.clone(), cancel.clone(), self.runs.view());
-        let (model, spent) = (self.model.clone(), Mutex::default());
-        host::AgentHost { model, spent, mailbox, cancel, skills, launcher: None, words: None }
-    }
-
-    /// Grants a rule from now on; the inner error says why it could not be kept beyond the session.
-    fn grant(&mut self, text: &str, scope: GrantScope) -> Result<Result<(), String>, session::Error> {
-        let rule = match Rule::parse(text) {
-            Ok(rule) => rule,
-            Err(error) => return Ok(Err(error.to_string())),
-        };
-        let saved = match scope {
-            GrantScope::Session => Ok(()),
-            scope => self.grants.save(scope, text),
-        };
-        let source = match (scope, &saved) {
-            (GrantScope::Project, Ok(())) => Source::ProjectLocal,
-            (GrantScope::User, Ok(())) => Source::User,
-            _ => {
-                self.conversation.append(EntryKind::Granted { rule: text.to_owned() })?;
-                Source::Session
-            }
-        };
-        self.policy.rules.add(Behavior::Allow, rule, source);
-        if let Some(above) = &self.family.above {
-            above.granted(text, source);
+    async fn fire(
+        &mut self,
+        occasion: Occasion,
+        mailbox: &Mailbox,
+        cancel: &CancellationToken,
+    ) -> Result<Option<hooks::Outcome>, session::Error> {
+        if !self.hooking.hooks.listens(occasion.event) {
+            return Ok(Some(hooks::Outcome::default()));
         }
-        Ok(saved)
+        let (place, settings) = self.hooks_at();
+        let outcome = self.hooking.run(&occasion, &place, &settings, cancel).await;
+        if let Some(outcome) = &outcome {
+            self.conversation.note_hooks(outcome, mailbox).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// The user is wanted.
+    pub fn notify(&mut self, kind: &str, message: &str) {
+        if self.hooking.worker.is_none() && self.hooking.hooks.listens(Hook::Notification) {
+            let (place, settings) = self.hooks_at();
+            self.hooking.run_beside(Occasion::notification(kind, message), place, settings);
+        }
+    }
+
+    /// A session begins, or continues.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn session_started(
+        &mut self,
+        source: StartSource,
+        mailbox: &Mailbox,
+        cancel: &CancellationToken,
+    ) -> Result<(), session::Error> {
+        let file = self.hooking.open_env();
+        let outcome = self.fire(Occasion::session_start(source), mailbox, cancel).await;
+        self.hooking.close_env(file, &mut self.settings.tools, self.conversation.context().cwd()).await;
+        if let Some(outcome) = outcome? {
+            self.hooking.keep(Hook::SessionStart, outcome.context);
+            if let Some(reason) = outcome.stop.filter(|reason| !reason.is_empty()) {
+                mailbox.emit(Event::Notice { text: reason }).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// The session ends: its last hooks run, and what nobody waited for is ended.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn session_ended(&mut self, reason: EndReason, mailbox: &Mailbox) -> Result<(), session::Error> {
+        self.hooking.collect(&mut self.conversation, mailbox).await?;
+        self.hooking.beside.shutdown().await;
+        self.fire(Occasion::session_end(reason), mailbox, &CancellationToken::new()).await?;
+        self.hooking.end(&mut self.conversation, mailbox).await
+    }
+
+    /// What the agents below share with this one, for the front ends and for tools.
+    pub fn definitions(&self) -> &Arc<Definitions> {
+        &self.family.definitions
+    }
+
+    /// Launches these from now on. Requests that were sent keep the tools that they were sent with.
+    pub fn set_definitions(&mut self, definitions: Arc<Definitions>) {
+        self.toolbox = Arc::new(self.toolbox.with_agents(definitions.clone()));
+        self.tool_specs = self.toolbox.specs();
+        self.family.definitions = definitions;
     }
 }

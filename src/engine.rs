@@ -291,7 +291,7 @@ impl Engine {
         self.mailbox.emit(Event::Mode(ModeChange::Changed { mode })).await;
         self.agent.tell_thinking(&self.mailbox).await;
         let mailbox = self.mailbox.clone();
-        if let Err(error) = self.agent.tell_plan_mode(&mailbox).await {
+        if let Err(error) = self.agent.conversation.tell_plan_mode(&mailbox).await {
             self.fail(error).await;
         }
         self.mailbox.emit(Event::Usage(self.agent.usage_info())).await;
@@ -413,7 +413,7 @@ impl Engine {
         // Logged before it is shown, once for the model and once for the screen.
         let told = format!("The user ran a command of their own, {how}:\n$ {command}\n{text}");
         let ran = EntryKind::ShellRan { command: command.clone(), output: text.clone(), code };
-        let logged = match self.agent.note(Message::attachment(Attachment::Shell, &told), &mailbox).await {
+        let logged = match self.agent.conversation.push(Message::attachment(Attachment::Shell, &told), &mailbox).await {
             Ok(()) => self.agent.conversation.append(ran).map(drop),
             failed => failed,
         };
@@ -437,7 +437,7 @@ impl Engine {
             id: session.id().to_owned(),
             cwd: self.setup.project.clone(),
             title: session.title().map(str::to_owned),
-            mode: self.agent.mode(),
+            mode: self.agent.conversation.mode(),
             model: self.model_info(),
             history,
             older,

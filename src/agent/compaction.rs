@@ -47,7 +47,7 @@ impl Compaction {
     pub(super) fn new(settings: &super::Settings, model: &super::Model) -> Compaction {
         let window = window_of(settings, model);
         let driver = Driver::new(settings.compact.clone(), settings.features, window);
-        Compaction { driver, overhead: None, sent: Count::default(), notes: Extraction::new(settings.presence) }
+        Compaction { driver, overhead: None, sent: Count::default(), notes: Extraction::default() }
     }
 
     /// How much room is left with so many tokens used, in percent, and whether that is something to worry about.
@@ -193,7 +193,7 @@ impl Agent {
              file, or run the call again, if you still need it.",
             cleared.results
         );
-        self.push(Message::reminder(&text), mailbox).await?;
+        self.conversation.push(Message::reminder(&text), mailbox).await?;
         mailbox
             .emit(Event::Compaction(protocol::Compaction::MicroApplied {
                 removed_results: cleared.results as u64,
@@ -247,7 +247,7 @@ impl Agent {
     pub(super) async fn reopening(&mut self) -> Vec<Arc<Message>> {
         match self.conversation.is_opened() {
             true => {
-                let opening = self.opening().await;
+                let opening = self.conversation.opening_again(&self.policy, &self.model.id).await;
                 [Some(opening), self.runs.list_again(self.conversation.context())]
                     .into_iter()
                     .flatten()

@@ -1,15 +1,21 @@
-//! The conversation: its log, and what was read for it from disk. The first message and the watch over files belong here.
+//! The conversation: its log, and what was read for it from disk. Whatever joins it goes through here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::mailbox::Mailbox;
 use super::memory::{Loader, MemoryFile};
+use super::parent_child::Above;
 use super::prompt::{self, GitStatus};
-use super::{Policy, media, reminder, skill_runs};
-use crate::hooks::Hooks;
-use crate::message::{Effect, Kind, Message};
-use crate::permission::{Behavior, Disk, Files, Places, Rule, Source};
+use super::{Policy, Presence, Settings, media, reminder, skill_runs};
+use crate::hooks::{self, Hooks};
+use crate::message::{CallId, Effect, Kind, Message, ToolResult};
+use crate::permission::{Access, Behavior, Disk, Files, Mode, Permit, Places, Rule, Source};
+use crate::protocol::{Event, Item};
+use crate::provider::Purpose;
 use crate::session::entry::{EntryKind, Seq};
 use crate::session::{self, Context, Facts, Session};
+use crate::thinking::Level;
 
 /// One session, from where it is opened until another one takes its place.
 pub struct Conversation {
@@ -20,6 +26,17 @@ pub struct Conversation {
     pub(super) git: GitStatus,
     /// Today, as the model is told.
     pub(super) date: String,
+    /// The agent that launched this one, whose log belongs to the session. None: the user talks to this one.
+    pub(super) above: Option<Above>,
+    pub(super) presence: Presence,
+    /// The folder of plans.
+    pub(super) plans: PathBuf,
+}
+
+/// Loads memory files as at the start of a session.
+pub(super) fn fresh_memory(settings: &Settings, places: &Places) -> Loader {
+    let home = Some(places.cocode_home.clone());
+    Loader::new(settings.memory_names.clone(), home, places.project.clone())
 }
 
 impl Conversation {
@@ -27,9 +44,9 @@ impl Conversation {
     /// stay done. Nothing is known of files and folders yet.
     pub(super) fn open(
         session: Session,
+        settings: &Settings,
         policy: &mut Policy,
         hooks: &Hooks,
-        memory: Loader,
         git: GitStatus,
         date: String,
     ) -> Conversation {
@@ -41,8 +58,17 @@ impl Conversation {
         let own = [dir.join("tool-results"), dir.join("blobs")];
         policy.places.free_reads =
             own.iter().map(|folder| Disk.resolve(folder)).chain(skill_runs::opened(&session)).collect();
-        let (watch, media) = (reminder::Watch::default(), media::MediaCache::default());
-        Conversation { session, memory, watch, media, git, date }
+        Conversation {
+            session,
+            memory: fresh_memory(settings, &policy.places),
+            watch: reminder::Watch::default(),
+            media: media::MediaCache::default(),
+            git,
+            date,
+            above: None,
+            presence: settings.presence,
+            plans: policy.places.cocode_home.join("plans"),
+        }
     }
 
     /// Writes an entry.
@@ -61,6 +87,128 @@ impl Conversation {
     /// What the model has in front of it.
     pub fn context(&self) -> &Context {
         self.session.context()
+    }
+
+    /// How much runs without asking now.
+    pub fn mode(&self) -> Mode {
+        self.facts().mode.unwrap_or_default()
+    }
+
+    /// Why a request is made.
+    pub(super) fn purpose(&self) -> Purpose {
+        match &self.above {
+            Some(above) => Purpose::Agent(above.agent.clone()),
+            None => Purpose::Main,
+        }
+    }
+
+    /// What hooks are told of the session.
+    pub(super) fn place(&self, project: &Path) -> hooks::Place {
+        hooks::Place {
+            session: self.session.id().to_owned(),
+            transcript: self.session.log().to_path_buf(),
+            cwd: self.context().cwd().to_path_buf(),
+            project: project.to_owned(),
+            mode: self.mode().name(),
+        }
+    }
+
+    /// Puts a message into the log, then on the screen.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn push(&mut self, message: Message, mailbox: &Mailbox) -> Result<(), session::Error> {
+        let message = Arc::new(message);
+        let seq = self.append(EntryKind::Message { message: message.clone() })?;
+        mailbox.emit(Event::Item(Item::Message { seq, message })).await;
+        self.note_decided(mailbox).await
+    }
+
+    /// Logs the result of a call and shows it.
+    pub(super) async fn answer(&mut self, result: ToolResult, mailbox: &Mailbox) -> Result<(), session::Error> {
+        let todos = result.effects.iter().find_map(|effect| match effect {
+            Effect::Todos { items } => Some(items.clone()),
+            _ => None,
+        });
+        self.push(Message::tool_results(vec![result]), mailbox).await?;
+        if let Some(items) = todos {
+            mailbox.emit(Event::Todos { items }).await;
+        }
+        Ok(())
+    }
+
+    /// Makes a change undoable before it happens. For a command the log is then safe on disk; a tool that changes a file
+    /// says so once it knows what it will write (`tools::Host::will_change`).
+    pub(super) async fn before_call(
+        &mut self,
+        call: &CallId,
+        access: &Access,
+        permit: &Permit,
+    ) -> Result<(), session::Error> {
+        match (access, &self.above) {
+            (Access::Write { path }, above) => {
+                let path = permit.target().unwrap_or(path);
+                match above {
+                    Some(above) => above.before_change(path).await,
+                    None => self.session.before_change(path),
+                }
+            }
+            (Access::Shell { command, .. }, Some(above)) if !permit.reads() => above.command(call, command).await,
+            (Access::Shell { command, .. }, None) if !permit.reads() => {
+                self.note_command(call.clone(), command.to_string())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes down that a command runs, safe on disk.
+    pub(super) fn note_command(&mut self, call: CallId, command: String) -> Result<(), session::Error> {
+        self.append(EntryKind::CommandRan { call, command })?;
+        self.session.sync()
+    }
+
+    /// Shows what hooks did, and writes down which of them are done for this session.
+    pub(super) async fn note_hooks(
+        &mut self,
+        outcome: &hooks::Outcome,
+        mailbox: &Mailbox,
+    ) -> Result<(), session::Error> {
+        for report in &outcome.reports {
+            mailbox.emit(Event::Hook { ran: report.clone() }).await;
+        }
+        for hook in &outcome.once {
+            if !self.session.read_only() {
+                self.append(EntryKind::HookRan { hook: hook.clone() })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what became of the session on disk.
+    pub(super) async fn watch_session(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
+        for text in self.session.watch()? {
+            mailbox.emit(Event::Notice { text }).await;
+        }
+        Ok(())
+    }
+
+    /// Puts mode, thinking and opening into a sub-agent's log where they do not stand there yet.
+    pub(super) fn begin(
+        &mut self,
+        mode: Mode,
+        thinking: Option<Level>,
+        opening: Option<&Arc<Message>>,
+    ) -> Result<(), session::Error> {
+        if self.mode() != mode {
+            self.append(EntryKind::ModeChanged { mode })?;
+        }
+        if self.facts().thinking != thinking {
+            self.append(EntryKind::ThinkingChanged { level: thinking })?;
+        }
+        if let Some(message) = opening.filter(|_| self.session.is_empty()) {
+            self.append(EntryKind::Message { message: message.clone() })?;
+        }
+        Ok(())
     }
 
     /// Whether the first message is there. A `!` line may come before it; the summary of a compacted conversation brings

@@ -1,8 +1,7 @@
 //! Every decision leaves a trace: in the log, and as one line on the screen.
 
-use super::Agent;
-use super::Presence;
 use super::mailbox::Mailbox;
+use super::{Conversation, Presence};
 use crate::protocol::{Answer, Approval, Event, GrantScope, Item, Question};
 use crate::session;
 use crate::session::entry::{Decided, Decider, EntryKind, Lasts, Matter};
@@ -56,7 +55,7 @@ pub(super) fn decided(matter: Matter, yes: bool, what: &str) -> Decided {
     Decided { matter, yes, by: Decider::User, lasts: Lasts::Once, what, agent: None }
 }
 
-impl Agent {
+impl Conversation {
     /// Logs and shows what was decided since the last time.
     pub(super) async fn note_decided(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         for decided in mailbox.take_decided() {
@@ -67,13 +66,13 @@ impl Agent {
 
     /// Logs a decision and shows it.
     pub(super) async fn decided(&mut self, mut decided: Decided, mailbox: &Mailbox) -> Result<(), session::Error> {
-        let alone = self.family.above.is_none() && self.compaction.notes.presence() == Presence::Unattended;
+        let alone = self.above.is_none() && self.presence == Presence::Unattended;
         if alone && decided.by == Decider::User {
             decided.by = Decider::Nobody;
         }
         let text = decided.to_string();
-        self.conversation.append(EntryKind::Decided(decided.clone()))?;
-        match &self.family.above {
+        self.append(EntryKind::Decided(decided.clone()))?;
+        match &self.above {
             // The user looks at the conversation above.
             Some(above) => above.decided(decided),
             None => mailbox.emit(Event::Item(Item::Note { text })).await,

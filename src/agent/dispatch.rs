@@ -1,133 +1,55 @@
 //! One pipeline for every tool call: read, decide, ask, run, log. Nothing else decides about a call or runs it.
 
 mod admit;
-mod aside;
+mod call;
 mod confined;
 mod grounds;
 mod hooked;
-mod lookup;
 mod prepare;
 mod repeats;
 mod run;
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
 
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::admit::Admission;
-pub(super) use self::confined::Confined;
+use self::call::{Done, Heard, Permitted, Policy, Ready};
+pub(super) use self::confined::{Confined, Nobody};
 pub use self::grounds::Grounds;
+use self::hooked::Watched;
 pub(super) use self::prepare::Prepared;
 pub(super) use self::repeats::Repeats;
-use super::Agent;
+pub(super) use self::run::Runner;
 use super::mailbox::Mailbox;
+use super::parent_child::Word;
+use super::plan::Leave;
 use super::skill_runs::Invocation;
-use crate::hooks::Verdict;
-use crate::message::{Block, CallId, Effect, Message, Outcome, ToolCall, ToolResult};
-use crate::permission::{Access, Consent, Mode, Permit};
-use crate::protocol::{Answer, Event, Question, TurnEnd};
+use super::{Agent, host};
+use crate::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult};
+use crate::permission::{Access, Consent, Decision, Mode, Permit, Places, Source};
+use crate::protocol::{Answer, Approval, Event, Question, TurnEnd};
+use crate::provider::ToolSpec;
 use crate::session;
 use crate::session::entry::EntryKind;
 use crate::stdx::process;
-use crate::tools::{After, Call};
+use crate::tools::{self, After, FileChange};
 
 /// The same call with the same result, so many times in a row, asks whether to continue.
 const REPEATS: u32 = 5;
+
+/// What tools of MCP servers begin with.
+const MCP: &str = "mcp__";
 
 /// What the turn does after a round of calls.
 pub(super) enum Flow {
     Continue,
     End(TurnEnd),
-}
-
-/// What holds for the calls that hooks and rules let through, by where they come from.
-#[derive(Debug, Clone, Copy)]
-struct Policy {
-    asks: Asks,
-    /// What hooks add to a call joins the conversation.
-    told: bool,
-}
-
-/// Who is asked where the rules ask.
-#[derive(Debug, Clone, Copy)]
-enum Asks {
-    Person,
-    /// Nobody: the caller is told this in place of the reason.
-    Nobody(&'static str),
-}
-
-impl Policy {
-    /// Of calls that the user sees: the model's own, and what skills want run.
-    const ASKING: Policy = Policy { asks: Asks::Person, told: true };
-    /// Of a summarizer.
-    const LOOKUP: Policy = Policy {
-        asks: Asks::Nobody(
-            "Denied: this would need the user's approval, and nobody is asked while a summary is written.",
-        ),
-        told: false,
-    };
-}
-
-/// Who hears of a call while it runs.
-#[derive(Clone, Copy)]
-enum Heard<'a> {
-    /// Its beginning and what it writes.
-    Wholly(&'a Mailbox),
-    /// What it writes: something else shows that it began.
-    Output(&'a Mailbox),
-    Nobody,
-}
-
-/// A call that fits its tool, and waits for a decision.
-struct Ready {
-    call: ToolCall,
-    work: Call,
-    /// What it touches, as rules name it.
-    access: Access,
-    /// The file or folder that it names, links followed: what was decided about is what is read or written, or nothing is.
-    target: Option<PathBuf>,
-    /// What PreToolUse hooks said of it.
-    said: Option<Verdict>,
-}
-
-impl Ready {
-    fn new(call: ToolCall, work: Call, access: Access) -> Ready {
-        Ready { target: access.target(), call, work, access, said: None }
-    }
-
-    fn with(self, permit: Permit, consent: Consent) -> Permitted {
-        Permitted { ready: self, permit, consent }
-    }
-
-    /// What the call would do, as far as one line says it.
-    fn subject(&self) -> String {
-        match &self.access {
-            Access::Shell { command, .. } => command.to_string(),
-            _ => format!("{} {}", self.call.name, self.work.title()).trim().to_owned(),
-        }
-    }
-}
-
-/// A call that runs.
-struct Permitted {
-    ready: Ready,
-    permit: Permit,
-    consent: Consent,
-}
-
-/// A call that ran, or will not.
-struct Done {
-    result: ToolResult,
-    /// What is to be done once the result is in the log.
-    after: Vec<After>,
-}
-
-impl From<ToolResult> for Done {
-    fn from(result: ToolResult) -> Done {
-        Done { result, after: Vec::new() }
-    }
 }
 
 impl Agent {
@@ -146,12 +68,7 @@ impl Agent {
     }
 
     fn prepare_call(&self, call: ToolCall) -> Prepared {
-        Prepared::read(call, &self.toolbox, self.dirs())
-    }
-
-    /// What decisions are made on now.
-    pub(super) fn grounds(&self) -> Grounds<'_> {
-        Grounds { mode: self.mode(), rules: Cow::Borrowed(&self.policy.rules), places: self.places() }
+        Prepared::read(call, &self.toolbox, self.policy.dirs(&self.conversation))
     }
 
     /// Answers every call exactly once, in order; read-only neighbours run side by side.
@@ -176,7 +93,8 @@ impl Agent {
                     TurnEnd::Interrupted => "Interrupted by the user before it ran.",
                     _ => "Not run: the turn was stopped before it.",
                 };
-                self.answer(ToolResult::of_text(call.call.id, Outcome::Interrupted, text), mailbox).await?;
+                let result = ToolResult::of_text(call.call.id, Outcome::Interrupted, text);
+                self.conversation.answer(result, mailbox).await?;
                 continue;
             }
             let mut group = vec![call];
@@ -227,7 +145,8 @@ impl Agent {
         for mut call in admitted {
             // A question about another call may have been open for long.
             if several {
-                call = match self.permitted_still(call) {
+                let grounds = self.policy.grounds(&self.conversation);
+                call = match grounds.permitted_still(call, &self.conversation) {
                     Ok(call) => call,
                     Err(refused) => {
                         done.push((*refused).into());
@@ -235,7 +154,7 @@ impl Agent {
                     }
                 };
             }
-            match self.before(&call).await {
+            match self.conversation.before_call(&call.ready.call.id, &call.ready.access, &call.permit).await {
                 Ok(()) => permitted.push(call),
                 // What is there cannot be read, so it could not be put back: the model may go another way.
                 Err(error @ session::Error::Io { action: "read", .. }) => {
@@ -247,7 +166,7 @@ impl Agent {
         }
         let accesses: Vec<(CallId, Access)> =
             permitted.iter().map(|call| (call.ready.call.id.clone(), call.ready.access.clone())).collect();
-        let mut watched = self.watch_calls(&permitted);
+        let mut watched = Watched::of(&permitted, &self.hooking.hooks);
         done.extend(self.run_all(permitted, mailbox, cancel).await?);
         for (id, name, input) in order {
             let Some(at) = done.iter().position(|done| done.result.id == id) else { continue };
@@ -259,7 +178,7 @@ impl Agent {
                 _ => None,
             };
             watched.note(&result);
-            self.answer(result, mailbox).await?;
+            self.conversation.answer(result, mailbox).await?;
             for after in after {
                 match after {
                     After::EnterPlan => self.set_mode(Mode::Plan, mailbox).await?,
@@ -269,7 +188,7 @@ impl Agent {
                 }
             }
             if let Some((call, path)) = read {
-                self.nested_memory(call, &path, mailbox, cancel).await?;
+                self.conversation.nested_memory((call, &path), &self.policy, mailbox, cancel).await?;
             }
             if again >= REPEATS && end.is_none() {
                 self.repeats.clear();
@@ -279,45 +198,225 @@ impl Agent {
                 }
             }
         }
-        let stopped = self.after_calls(watched, mailbox, cancel).await?;
+        let at = self.hooks_at();
+        let stopped = self.hooking.after_calls(watched, at, &mut self.conversation, mailbox, cancel).await?;
         Ok(end.or(stopped))
     }
 
-    /// Logs a result and shows it.
-    async fn answer(&mut self, result: ToolResult, mailbox: &Mailbox) -> Result<(), session::Error> {
-        let todos = result.effects.iter().find_map(|effect| match effect {
-            Effect::Todos { items } => Some(items.clone()),
-            _ => None,
-        });
-        self.push(Message::tool_results(vec![result]), mailbox).await?;
-        if let Some(items) = todos {
-            mailbox.emit(Event::Todos { items }).await;
+    /// Runs calls side by side, while modes change and sub-agents speak.
+    async fn run_all(
+        &mut self,
+        permitted: Vec<Permitted>,
+        mailbox: &Mailbox,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Done>, session::Error> {
+        let (words, mut heard) = mpsc::unbounded_channel();
+        let mut host = self.host(mailbox, cancel);
+        host.words = Some(self.conversation.above.as_ref().map_or_else(|| words.clone(), |above| above.words.clone()));
+        host.launcher = self.launcher(words);
+        let host = Arc::new(host);
+        let runner = Runner::new(&self.policy, &self.conversation, &self.settings.tools, host.clone(), cancel);
+        let all = join_all(permitted.into_iter().map(|call| runner.run(call, Heard::Wholly(mailbox))));
+        tokio::pin!(all);
+        loop {
+            tokio::select! {
+                biased;
+                results = &mut all => {
+                    while let Ok(word) = heard.try_recv() {
+                        self.take_word(word, mailbox).await?;
+                    }
+                    self.record_searches(&host)?;
+                    return Ok(results);
+                }
+                () = mailbox.changed() => self.take_mode(mailbox).await?,
+                Some(word) = heard.recv() => self.take_word(word, mailbox).await?,
+            }
+        }
+    }
+
+    /// Lends tools what they may ask of this agent.
+    fn host(&self, mailbox: &Mailbox, cancel: &CancellationToken) -> host::AgentHost {
+        host::AgentHost::new(self.model.clone(), self.runs.view(), mailbox, cancel)
+    }
+
+    /// What calls run with that launch nobody.
+    fn runner(&self, mailbox: &Mailbox, cancel: &CancellationToken) -> Runner {
+        let host = Arc::new(self.host(mailbox, cancel));
+        Runner::new(&self.policy, &self.conversation, &self.settings.tools, host, cancel)
+    }
+
+    /// Runs a call that the model did not make under the rules of all calls, and shows it like one: a command or a
+    /// sub-agent that a skill wants. The model reads only what becomes of its output.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(in crate::agent) async fn aside(
+        &mut self,
+        tool: &str,
+        input: Value,
+        mailbox: &Mailbox,
+        cancel: &CancellationToken,
+    ) -> Result<ToolResult, session::Error> {
+        let id = CallId::nth(self.conversation.session.next_call());
+        let prepared = self.prepare_call(ToolCall::new(id.clone(), tool, input));
+        let shown = Message::reply(vec![Block::ToolCall(prepared.call.clone())]);
+        self.conversation.push(Message { agent_visible: false, ..shown }, mailbox).await?;
+        let result = match self.admit(prepared, Policy::ASKING, mailbox, cancel).await? {
+            Admission::Run(permitted) => {
+                self.conversation
+                    .before_call(&permitted.ready.call.id, &permitted.ready.access, &permitted.permit)
+                    .await?;
+                let permitted = vec![permitted];
+                let mut watched = Watched::of(&permitted, &self.hooking.hooks);
+                let done = self.run_all(permitted, mailbox, cancel).await?;
+                let none = || ToolResult::of_text(id, Outcome::Interrupted, "It did not run.");
+                let result = done.into_iter().next().map_or_else(none, |done| done.result);
+                watched.note(&result);
+                let at = self.hooks_at();
+                self.hooking.after_calls(watched, at, &mut self.conversation, mailbox, cancel).await?;
+                result
+            }
+            Admission::Refused(result) | Admission::Stopped(result) | Admission::Halted(result) => result,
+        };
+        let shown = Message::tool_results(vec![result.clone()]);
+        self.conversation.push(Message { agent_visible: false, ..shown }, mailbox).await?;
+        Ok(result)
+    }
+
+    /// Runs a line of the user's own through the shell tool; nobody is asked.
+    ///
+    /// # Errors
+    /// The log cannot be written; the command did not run.
+    pub async fn user_command(
+        &mut self,
+        command: &str,
+        cancel: &CancellationToken,
+        mailbox: &Mailbox,
+    ) -> Result<ToolResult, session::Error> {
+        let id = CallId(format!("user_{}", self.conversation.session.next_seq()));
+        let permitted = match self.of_hand(id, tools::BASH, json!({ "command": command })) {
+            Ok(ready) => ready.with(Permit::by_hand(), Consent::Given),
+            Err((id, problem)) => return Ok(ToolResult::of_text(id, Outcome::Error, problem)),
+        };
+        self.conversation.before_call(&permitted.ready.call.id, &permitted.ready.access, &permitted.permit).await?;
+        Ok(self.runner(mailbox, cancel).run(permitted, Heard::Output(mailbox)).await.result)
+    }
+
+    /// Reads a file through the Read tool, so that its limits hold, where reading it needs no question in these places. An
+    /// error is the decision that forbids it.
+    pub(in crate::agent) async fn attach(
+        &self,
+        path: &Path,
+        places: Places,
+        mailbox: &Mailbox,
+    ) -> Result<ToolResult, Decision> {
+        let ready = match self.of_hand(CallId("attachment".into()), tools::READ, json!({ "file_path": path })) {
+            Ok(ready) => ready,
+            Err((id, problem)) => return Ok(ToolResult::of_text(id, Outcome::Error, problem)),
+        };
+        let permitted = Grounds { places, ..self.policy.grounds(&self.conversation) }.admit(ready)?;
+        let cancel = CancellationToken::new();
+        Ok(self.runner(mailbox, &cancel).run(permitted, Heard::Nobody).await.result)
+    }
+
+    fn of_hand(&self, id: CallId, tool: &str, input: Value) -> Result<Ready, (CallId, String)> {
+        if self.toolbox.get(tool).is_none() {
+            return Err((id, format!("the {tool} tool is switched off")));
+        }
+        self.ready(ToolCall::new(id, tool, input))
+    }
+
+    /// What a summarizer may call: Read, and what MCP servers declare to change nothing.
+    pub(in crate::agent) fn lookup_specs(&self) -> Vec<ToolSpec> {
+        let reads = |name: &str| {
+            let tool = self.toolbox.get(name).filter(|_| name.starts_with(MCP));
+            name == tools::READ || tool.is_some_and(|tool| tool.manners().reads)
+        };
+        self.tool_specs.iter().filter(|spec| reads(&spec.name)).cloned().collect()
+    }
+
+    /// Answers a call of a summarizer: nobody is asked, and neither conversation nor screen shows it.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(in crate::agent) async fn look_up(
+        &mut self,
+        call: ToolCall,
+        cancel: &CancellationToken,
+    ) -> Result<ToolResult, session::Error> {
+        if !self.lookup_specs().iter().any(|spec| spec.name == call.name) {
+            let text = "This tool is not available here: answer with what you know.";
+            return Ok(ToolResult::of_text(call.id, Outcome::Denied, text));
+        }
+        let (mailbox, prepared) = (Mailbox::unattended(), self.prepare_call(call));
+        let permitted = match self.admit(prepared, Policy::LOOKUP, &mailbox, cancel).await? {
+            Admission::Run(permitted) => permitted,
+            Admission::Refused(result) | Admission::Stopped(result) | Admission::Halted(result) => return Ok(result),
+        };
+        Ok(self.runner(&mailbox, cancel).run(permitted, Heard::Nobody).await.result)
+    }
+
+    /// Carries out what the user chose in the review of a plan.
+    async fn approve_plan(&mut self, how: Approval, plan: String, mailbox: &Mailbox) -> Result<(), session::Error> {
+        let mode = match how {
+            Approval::AcceptEdits => Mode::AcceptEdits,
+            Approval::AskEach | Approval::FreshContext => Mode::Default,
+        };
+        if mode != self.conversation.mode() {
+            self.enter_mode(mode, Leave::Approved, mailbox).await?;
+        }
+        if how == Approval::FreshContext {
+            self.fresh = Some(plan);
         }
         Ok(())
     }
 
-    /// Makes a change undoable before it happens. For a command the log is then safe on disk; a tool that changes a file
-    /// says so once it knows what it will write (`tools::Host::will_change`).
-    async fn before(&mut self, permitted: &Permitted) -> Result<(), session::Error> {
-        let Permitted { ready: Ready { call, access, .. }, permit, .. } = permitted;
-        let above = self.family.above.clone();
-        match access {
-            Access::Write { path } => {
-                let path = permit.target().unwrap_or(path);
-                return match above {
-                    Some(above) => above.before_change(path).await,
-                    None => self.conversation.session.before_change(path),
-                };
-            }
-            Access::Shell { command, .. } if !permit.reads() => {
-                if let Some(above) = above {
-                    return above.command(&call.id, command).await;
-                }
-                self.conversation
-                    .append(EntryKind::CommandRan { call: call.id.clone(), command: command.to_string() })?;
-            }
-            _ => return Ok(()),
+    fn record_searches(&mut self, host: &host::AgentHost) -> Result<(), session::Error> {
+        let spent = std::mem::take(&mut *host.spent.lock().unwrap_or_else(PoisonError::into_inner));
+        spent.into_iter().try_for_each(|usage| self.spend("web search", usage))
+    }
+
+    /// Lets edits of the whole session run from now on. What else was chosen meanwhile stays.
+    async fn accept_edits(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
+        match &self.conversation.above {
+            Some(above) => above.accept_edits(),
+            None if self.conversation.mode() == Mode::Default => self.set_mode(Mode::Edits, mailbox).await?,
+            None => {}
         }
-        self.conversation.session.sync()
+        Ok(())
+    }
+
+    /// Does what a sub-agent says.
+    async fn take_word(&mut self, word: Word, mailbox: &Mailbox) -> Result<(), session::Error> {
+        match word {
+            // The one who asks may have been cancelled meanwhile.
+            Word::Before { path, noted } => {
+                let _ = noted.send(self.conversation.session.before_change(&path));
+            }
+            Word::Change { change: FileChange { path, blob, temporary }, noted } => {
+                let _ = noted.send(self.conversation.session.will_change(&path, blob, temporary));
+            }
+            Word::Settled { path, noted } => {
+                let _ = noted.send(self.conversation.session.settled(&path));
+            }
+            Word::Command { call, command, noted } => {
+                let _ = noted.send(self.conversation.note_command(call, command));
+            }
+            Word::Granted { rule, source } => {
+                self.policy.allow(&rule, source);
+                if source == Source::Session {
+                    self.conversation.append(EntryKind::Granted { rule: rule.clone() })?;
+                }
+                self.family.granted(rule, source);
+            }
+            Word::Decided(decided) => self.conversation.decided(decided, mailbox).await?,
+            Word::AcceptEdits => self.accept_edits(mailbox).await?,
+            Word::Spent { what, model, spec, usage } => {
+                self.spending.know(model.clone(), &spec);
+                self.spending.note(&mut self.conversation.session, &what, (model, &spec), usage)?;
+                mailbox.emit(Event::Usage(self.usage_info())).await;
+            }
+        }
+        Ok(())
     }
 }

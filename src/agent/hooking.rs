@@ -1,21 +1,21 @@
-//! Where hooks are fired, and what the agent does with what they say. `hooks` knows nothing of agents; this file does.
+//! Runs the hooks of an agent, and keeps what they leave to be done. `hooks` knows nothing of agents; this file does.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tempfile::TempPath;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::mailbox::{Mailbox, Prompt};
 use super::turn::Turn;
-use super::{Agent, Failure, hook_env};
-use crate::hooks::{self, EndReason, Event as Hook, Hooks, Occasion, Outcome, Place, StartSource};
+use super::{Conversation, Failure, hook_env};
+use crate::hooks::{self, Event as Hook, Hooks, Occasion, Outcome, Place};
 use crate::message::{Attachment, Message};
 use crate::protocol::Event;
 use crate::session;
-use crate::session::entry::EntryKind;
 use crate::tools;
 
 /// How often in one turn hooks may send the agent on that had nothing more to do.
@@ -35,7 +35,7 @@ pub struct Hooking {
     /// What PreToolUse hooks added: it follows the results of the round.
     pub(super) beside_calls: Vec<Message>,
     /// Notifications that nobody waits for.
-    beside: JoinSet<Outcome>,
+    pub(super) beside: JoinSet<Outcome>,
     /// What SessionStart hooks set for the commands of the session.
     env: BTreeMap<String, String>,
     /// Where they may write it, while they run.
@@ -63,6 +63,118 @@ impl Hooking {
         if !self.env.is_empty() {
             Arc::make_mut(tools).env.extend(self.env.clone());
         }
+    }
+
+    /// What hooks run with, beside commands with these settings.
+    pub(super) fn settings(&self, tools: &tools::Settings) -> hooks::Settings {
+        let mut env = tools.env.clone();
+        if let Some(file) = &self.env_file {
+            let file = file.to_string_lossy();
+            env.extend(["CLAUDE", "COCODE"].map(|owner| (format!("{owner}_ENV_FILE"), file.to_string())));
+        }
+        hooks::Settings { secret_env: tools.secret_env.clone(), env }
+    }
+
+    /// Runs the hooks of an occasion. None when the user interrupted them.
+    pub(super) async fn run(
+        &mut self,
+        occasion: &Occasion,
+        place: &Place,
+        settings: &hooks::Settings,
+        cancel: &CancellationToken,
+    ) -> Option<Outcome> {
+        self.run_later(occasion, place, settings);
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            outcome = self.hooks.run(occasion, place, settings) => Some(outcome),
+        }
+    }
+
+    /// Runs hooks that can change nothing, without waiting for them. They end with the session at the latest.
+    pub(super) fn run_beside(&mut self, occasion: Occasion, place: Place, settings: hooks::Settings) {
+        let hooks = self.hooks.branch();
+        self.run_later(&occasion, &place, &settings);
+        self.beside.spawn(async move { hooks.run(&occasion, &place, &settings).await });
+    }
+
+    /// Starts the `async` hooks of an occasion.
+    pub(super) fn run_later(&mut self, occasion: &Occasion, place: &Place, settings: &hooks::Settings) {
+        if let Some(run) = self.hooks.beside(occasion, place, settings) {
+            self.later.spawn(run);
+        }
+    }
+
+    /// Reports the hooks that finished in the background, and keeps what they add.
+    pub(super) async fn collect(
+        &mut self,
+        conversation: &mut Conversation,
+        mailbox: &Mailbox,
+    ) -> Result<(), session::Error> {
+        let next = || self.beside.try_join_next().or_else(|| self.later.try_join_next());
+        let done: Vec<Outcome> = std::iter::from_fn(next).filter_map(Result::ok).collect();
+        for outcome in done {
+            conversation.note_hooks(&outcome, mailbox).await?;
+            let event = outcome.reports.first().map_or(Hook::Notification, |report| report.event);
+            self.keep(event, outcome.context);
+        }
+        Ok(())
+    }
+
+    /// Keeps what hooks printed for the next prompt.
+    pub(super) fn keep(&mut self, event: Hook, context: Vec<String>) {
+        self.pending.extend(context.into_iter().map(|text| (event, text)));
+    }
+
+    /// Puts what SessionStart and `async` hooks printed in front of the next prompt.
+    pub(super) async fn deliver_pending(
+        &mut self,
+        conversation: &mut Conversation,
+        mailbox: &Mailbox,
+    ) -> Result<(), session::Error> {
+        self.collect(conversation, mailbox).await?;
+        for (event, text) in std::mem::take(&mut self.pending) {
+            conversation.push(told(event, &text), mailbox).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the file that SessionStart hooks may write variables to, where some listen.
+    pub(super) fn open_env(&mut self) -> Option<TempPath> {
+        let file = if self.hooks.listens(Hook::SessionStart) { hook_env::file() } else { None };
+        self.env_file = file.as_ref().map(|file| file.to_path_buf());
+        file
+    }
+
+    /// Takes over what they wrote into it.
+    pub(super) async fn close_env(&mut self, file: Option<TempPath>, tools: &mut Arc<tools::Settings>, cwd: &Path) {
+        self.env_file = None;
+        if let Some(file) = file.filter(|file| std::fs::metadata(file).is_ok_and(|meta| meta.len() > 0)) {
+            let set = hook_env::set_by(&file, &self.settings(tools), cwd).await;
+            self.env.extend(set);
+            self.add_env(tools);
+        }
+    }
+
+    /// Waits a moment for `async` hooks: the session ends.
+    pub(super) async fn end(
+        &mut self,
+        conversation: &mut Conversation,
+        mailbox: &Mailbox,
+    ) -> Result<(), session::Error> {
+        let rest = async {
+            let mut done = Vec::new();
+            while let Some(outcome) = self.later.join_next().await {
+                done.extend(outcome.ok());
+            }
+            done
+        };
+        for outcome in tokio::time::timeout(LATER, rest).await.unwrap_or_default() {
+            conversation.note_hooks(&outcome, mailbox).await?;
+        }
+        self.later.shutdown().await;
+        self.pending.clear();
+        Ok(())
     }
 }
 
@@ -97,9 +209,9 @@ impl Turn<'_> {
 
     /// Adds a prompt that hooks accepted, and what they added to it.
     pub(super) async fn push_submitted(&mut self, prompt: Prompt, context: Vec<String>) -> Result<(), session::Error> {
-        self.agent.push_prompt(prompt, self.mailbox).await?;
+        self.push_prompt(prompt).await?;
         for text in context {
-            self.agent.push(told(Hook::UserPromptSubmit, &text), self.mailbox).await?;
+            self.agent.conversation.push(told(Hook::UserPromptSubmit, &text), self.mailbox).await?;
         }
         Ok(())
     }
@@ -128,7 +240,7 @@ impl Turn<'_> {
             return Ok(true);
         };
         if let Some(reason) = outcome.stop {
-            self.agent.tell_stop(&reason, self.mailbox).await;
+            tell_stop(&reason, self.mailbox).await;
             return Ok(false);
         }
         let Some(reason) = outcome.block else { return Ok(false) };
@@ -138,173 +250,18 @@ impl Turn<'_> {
             return Ok(false);
         }
         *continued += 1;
-        self.agent.push(told(event, &format!("{reason}\n\nDo that now.")), self.mailbox).await?;
+        self.agent.conversation.push(told(event, &format!("{reason}\n\nDo that now.")), self.mailbox).await?;
         Ok(true)
     }
 }
 
-impl Agent {
-    /// Runs the hooks of an occasion and tells front ends what they did. None when the user interrupted them.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    pub async fn fire(
-        &mut self,
-        occasion: Occasion,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<Option<Outcome>, session::Error> {
-        if !self.hooking.hooks.listens(occasion.event) {
-            return Ok(Some(Outcome::default()));
-        }
-        let (place, settings) = (self.hook_place(), self.hook_settings());
-        self.fire_later(&occasion, &place, &settings);
-        let outcome = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Ok(None),
-            outcome = self.hooking.hooks.run(&occasion, &place, &settings) => outcome,
-        };
-        self.report(&outcome, mailbox).await?;
-        Ok(Some(outcome))
-    }
-
-    /// Runs hooks that can change nothing, without waiting for them. They end with the session at the latest.
-    pub fn fire_beside(&mut self, occasion: Occasion) {
-        if !self.hooking.hooks.listens(occasion.event) {
-            return;
-        }
-        let (hooks, place, settings) = (self.hooking.hooks.branch(), self.hook_place(), self.hook_settings());
-        self.fire_later(&occasion, &place, &settings);
-        self.hooking.beside.spawn(async move { hooks.run(&occasion, &place, &settings).await });
-    }
-
-    /// Starts the `async` hooks of an occasion.
-    pub(super) fn fire_later(&mut self, occasion: &Occasion, place: &Place, settings: &hooks::Settings) {
-        if let Some(run) = self.hooking.hooks.beside(occasion, place, settings) {
-            self.hooking.later.spawn(run);
-        }
-    }
-
-    /// Reports the hooks that finished in the background, and keeps what they add.
-    pub(super) async fn collect_background_hooks(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        let hooking = &mut self.hooking;
-        let next = || hooking.beside.try_join_next().or_else(|| hooking.later.try_join_next());
-        let done: Vec<Outcome> = std::iter::from_fn(next).filter_map(Result::ok).collect();
-        for outcome in done {
-            self.report(&outcome, mailbox).await?;
-            let event = outcome.reports.first().map_or(Hook::Notification, |report| report.event);
-            self.hooking.pending.extend(outcome.context.into_iter().map(|text| (event, text)));
-        }
-        Ok(())
-    }
-
-    pub(super) fn hook_place(&self) -> Place {
-        Place {
-            session: self.conversation.session.id().to_owned(),
-            transcript: self.conversation.session.log().to_path_buf(),
-            cwd: self.conversation.context().cwd().to_path_buf(),
-            project: self.policy.places.project.clone(),
-            mode: self.mode().name(),
-        }
-    }
-
-    pub(super) fn hook_settings(&self) -> hooks::Settings {
-        let tools = &self.settings.tools;
-        let mut env = tools.env.clone();
-        if let Some(file) = &self.hooking.env_file {
-            let file = file.to_string_lossy();
-            env.extend(["CLAUDE", "COCODE"].map(|owner| (format!("{owner}_ENV_FILE"), file.to_string())));
-        }
-        hooks::Settings { secret_env: tools.secret_env.clone(), env }
-    }
-
-    pub(super) async fn report(&mut self, outcome: &Outcome, mailbox: &Mailbox) -> Result<(), session::Error> {
-        for report in &outcome.reports {
-            mailbox.emit(Event::Hook { ran: report.clone() }).await;
-        }
-        for hook in &outcome.once {
-            if !self.conversation.session.read_only() {
-                self.conversation.append(EntryKind::HookRan { hook: hook.clone() })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A session begins, or continues.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    pub async fn session_started(
-        &mut self,
-        source: StartSource,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<(), session::Error> {
-        let file = if self.hooking.hooks.listens(Hook::SessionStart) { hook_env::file() } else { None };
-        self.hooking.env_file = file.as_ref().map(|file| file.to_path_buf());
-        let outcome = self.fire(Occasion::session_start(source), mailbox, cancel).await;
-        self.hooking.env_file = None;
-        if let Some(file) = file.filter(|file| std::fs::metadata(file).is_ok_and(|meta| meta.len() > 0)) {
-            let set = hook_env::set_by(&file, &self.hook_settings(), self.conversation.context().cwd()).await;
-            self.hooking.env.extend(set);
-            self.hooking.add_env(&mut self.settings.tools);
-        }
-        if let Some(outcome) = outcome? {
-            self.hooking.pending.extend(outcome.context.into_iter().map(|text| (Hook::SessionStart, text)));
-            if let Some(reason) = outcome.stop.filter(|reason| !reason.is_empty()) {
-                mailbox.emit(Event::Notice { text: reason }).await;
-            }
-        }
-        Ok(())
-    }
-
-    /// The session ends: its last hooks run, and what nobody waited for is ended.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    pub async fn session_ended(&mut self, reason: EndReason, mailbox: &Mailbox) -> Result<(), session::Error> {
-        self.collect_background_hooks(mailbox).await?;
-        self.hooking.beside.shutdown().await;
-        self.fire(Occasion::session_end(reason), mailbox, &CancellationToken::new()).await?;
-        let rest = async {
-            let mut done = Vec::new();
-            while let Some(outcome) = self.hooking.later.join_next().await {
-                done.extend(outcome.ok());
-            }
-            done
-        };
-        for outcome in tokio::time::timeout(LATER, rest).await.unwrap_or_default() {
-            self.report(&outcome, mailbox).await?;
-        }
-        self.hooking.later.shutdown().await;
-        self.hooking.pending.clear();
-        Ok(())
-    }
-
-    /// Puts what SessionStart and `async` hooks printed in front of the next prompt.
-    pub(super) async fn deliver_pending(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        self.collect_background_hooks(mailbox).await?;
-        for (event, text) in std::mem::take(&mut self.hooking.pending) {
-            self.push(told(event, &text), mailbox).await?;
-        }
-        Ok(())
-    }
-
-    /// Says that a hook ended the turn.
-    pub(super) async fn tell_stop(&self, reason: &str, mailbox: &Mailbox) {
-        let text = match reason {
-            "" => "A hook stopped the turn.".to_owned(),
-            reason => format!("A hook stopped the turn: {reason}"),
-        };
-        mailbox.emit(Event::Notice { text }).await;
-    }
-
-    /// The user is wanted.
-    pub fn notify(&mut self, kind: &str, message: &str) {
-        if self.hooking.worker.is_none() {
-            self.fire_beside(Occasion::notification(kind, message));
-        }
-    }
+/// Says that a hook ended the turn.
+pub(super) async fn tell_stop(reason: &str, mailbox: &Mailbox) {
+    let text = match reason {
+        "" => "A hook stopped the turn.".to_owned(),
+        reason => format!("A hook stopped the turn: {reason}"),
+    };
+    mailbox.emit(Event::Notice { text }).await;
 }
 
 /// Why a prompt came back when the user interrupted the hooks that saw it.

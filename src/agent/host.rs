@@ -30,6 +30,14 @@ pub(super) struct AgentHost {
     pub(super) words: Option<mpsc::UnboundedSender<Word>>,
 }
 
+impl AgentHost {
+    /// One that launches nobody and is told of no change.
+    pub(super) fn new(model: Model, skills: View, mailbox: &Mailbox, cancel: &CancellationToken) -> AgentHost {
+        let (mailbox, cancel, spent) = (mailbox.clone(), cancel.clone(), Mutex::default());
+        AgentHost { model, spent, mailbox, cancel, skills, launcher: None, words: None }
+    }
+}
+
 impl Host for AgentHost {
     fn ask(&self, question: Question) -> AskFuture<'_> {
         Box::pin(self.mailbox.ask(question, &self.cancel))

@@ -5,27 +5,21 @@ use std::sync::Arc;
 
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-use super::Agent;
-use super::mailbox::Mailbox;
 use crate::agents::Definitions;
 use crate::message::{CallId, Usage};
-use crate::permission::{Behavior, Mode, Rule, Source};
-use crate::protocol::Event;
-use crate::provider::Purpose;
+use crate::permission::{Mode, Source};
 use crate::provider::catalog::ModelSpec;
-use crate::session::entry::{Decided, EntryKind};
+use crate::session::entry::Decided;
 use crate::session::{self, Session};
 use crate::thinking::Level;
 use crate::tools::FileChange;
 
-/// What every agent of a session has of the others.
+/// What an agent shares with those that it launches.
 pub(super) struct Family {
     pub(super) definitions: Arc<Definitions>,
     /// How many sub-agents run at a time.
     pub(super) seats: Arc<Semaphore>,
     standing: watch::Sender<Standing>,
-    /// None: this is the agent that the user talks to.
-    pub(super) above: Option<Above>,
 }
 
 /// What holds for all agents of a session, and may change while they run.
@@ -93,7 +87,6 @@ impl Family {
             definitions,
             seats: Arc::new(Semaphore::new(seats.max(1))),
             standing: watch::Sender::new(Standing { mode, granted: Vec::new(), thinking: session.facts().thinking }),
-            above: None,
         }
     }
 
@@ -112,20 +105,12 @@ impl Family {
         self.standing.send_if_modified(|standing| std::mem::replace(&mut standing.thinking, level) != level);
     }
 
-    fn granted(&self, rule: String, source: Source) {
+    pub(super) fn granted(&self, rule: String, source: Source) {
         self.standing.send_modify(|standing| standing.granted.push((rule, source)));
     }
 
     pub(super) fn standing(&self) -> watch::Receiver<Standing> {
         self.standing.subscribe()
-    }
-
-    /// Why a request is made.
-    pub(super) fn purpose(&self) -> Purpose {
-        match &self.above {
-            Some(above) => Purpose::Agent(above.agent.clone()),
-            None => Purpose::Main,
-        }
     }
 }
 
@@ -163,69 +148,4 @@ impl Above {
     pub(super) fn granted(&self, rule: &str, source: Source) {
         let _ = self.words.send(Word::Granted { rule: rule.to_owned(), source });
     }
-}
-
-impl Agent {
-    /// What the agents below share with this one, for the front ends and for tools.
-    pub fn definitions(&self) -> &Arc<Definitions> {
-        &self.family.definitions
-    }
-
-    /// Launches these from now on. Requests that were sent keep the tools that they were sent with.
-    pub fn set_definitions(&mut self, definitions: Arc<Definitions>) {
-        self.toolbox = Arc::new(self.toolbox.with_agents(definitions.clone()));
-        self.tool_specs = self.toolbox.specs();
-        self.family.definitions = definitions;
-    }
-
-    /// Lets edits of the whole session run from now on. What else was chosen meanwhile stays.
-    pub(super) async fn accept_edits(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        match &self.family.above {
-            Some(above) => above.accept_edits(),
-            None if self.mode() == Mode::Default => self.set_mode(Mode::Edits, mailbox).await?,
-            None => {}
-        }
-        Ok(())
-    }
-
-    /// Does what a sub-agent says.
-    pub(super) async fn take_word(&mut self, word: Word, mailbox: &Mailbox) -> Result<(), session::Error> {
-        match word {
-            // The one who asks may have been cancelled meanwhile.
-            Word::Before { path, noted } => {
-                let _ = noted.send(self.conversation.session.before_change(&path));
-            }
-            Word::Change { change: FileChange { path, blob, temporary }, noted } => {
-                let _ = noted.send(self.conversation.session.will_change(&path, blob, temporary));
-            }
-            Word::Settled { path, noted } => {
-                let _ = noted.send(self.conversation.session.settled(&path));
-            }
-            Word::Command { call, command, noted } => {
-                let _ = noted.send(note_command(&mut self.conversation.session, call, command));
-            }
-            Word::Granted { rule, source } => {
-                if let Ok(parsed) = Rule::parse(&rule) {
-                    self.policy.rules.add(Behavior::Allow, parsed, source);
-                }
-                if source == Source::Session {
-                    self.conversation.append(EntryKind::Granted { rule: rule.clone() })?;
-                }
-                self.family.granted(rule, source);
-            }
-            Word::Decided(decided) => self.decided(decided, mailbox).await?,
-            Word::AcceptEdits => self.accept_edits(mailbox).await?,
-            Word::Spent { what, model, spec, usage } => {
-                self.spending.know(model.clone(), &spec);
-                self.spending.note(&mut self.conversation.session, &what, (model, &spec), usage)?;
-                mailbox.emit(Event::Usage(self.usage_info())).await;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn note_command(session: &mut Session, call: CallId, command: String) -> Result<(), session::Error> {
-    session.append(EntryKind::CommandRan { call, command })?;
-    session.sync()
 }

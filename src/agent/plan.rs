@@ -6,10 +6,10 @@ mod slug;
 use std::path::{Path, PathBuf};
 
 use super::mailbox::Mailbox;
-use super::{Agent, Bypass};
+use super::{Bypass, Conversation};
 use crate::message::{Message, PlanNote, tokens};
 use crate::permission::{Behavior, Decision, Disk, Mode, Places, in_real_folder};
-use crate::protocol::{Approval, Event, ModeChange};
+use crate::protocol::{Event, ModeChange};
 use crate::session;
 use crate::session::entry::EntryKind;
 use crate::stdx::fs::private_dir;
@@ -25,19 +25,19 @@ pub(super) enum Leave {
     Chosen,
 }
 
-impl Agent {
+impl Conversation {
     /// Where the session's plan is, once it has one.
     pub fn plan_file(&self) -> Option<PathBuf> {
-        if let Some(above) = &self.family.above {
+        if let Some(above) = &self.above {
             return above.plan.clone();
         }
-        let slug = self.conversation.facts().plan_slug.as_ref()?;
-        Some(plans(&self.policy.places).join(format!("{slug}.md")))
+        let slug = self.facts().plan_slug.as_ref()?;
+        Some(self.plans.join(format!("{slug}.md")))
     }
 
     /// A sub-agent is told once of plan mode, and only where the agent above plans.
     async fn remind_below(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        let told = self.conversation.context().messages().iter().any(|message| reminders::note(message).is_some());
+        let told = self.context().messages().iter().any(|message| reminders::note(message).is_some());
         match self.open_plan().filter(|_| !told) {
             Some(file) => self.push(reminders::sub_agent(&file), mailbox).await,
             None => Ok(()),
@@ -63,15 +63,14 @@ impl Agent {
         if let Some(file) = self.plan_file() {
             return Ok(file);
         }
-        let folder = plans(&self.policy.places);
-        let taken = |name: &str| std::fs::symlink_metadata(folder.join(format!("{name}.md"))).is_ok();
-        let session = self.conversation.session.id().to_owned();
+        let taken = |name: &str| std::fs::symlink_metadata(self.plans.join(format!("{name}.md"))).is_ok();
+        let session = self.session.id().to_owned();
         let slug = slug::pick(&session, taken);
-        let file = folder.join(format!("{slug}.md"));
-        let parent = self.conversation.facts().parent_plan.clone();
-        self.conversation.append(EntryKind::PlanSlug { session, slug })?;
+        let file = self.plans.join(format!("{slug}.md"));
+        let parent = self.facts().parent_plan.clone();
+        self.append(EntryKind::PlanSlug { session, slug })?;
         if let Some(parent) = parent {
-            let copied = std::fs::copy(folder.join(format!("{parent}.md")), &file);
+            let copied = std::fs::copy(self.plans.join(format!("{parent}.md")), &file);
             tracing::debug!(?copied, "the plan of the parent session");
         }
         Ok(file)
@@ -82,7 +81,7 @@ impl Agent {
     /// # Errors
     /// The log cannot be written.
     pub async fn tell_plan_mode(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        if self.mode() != Mode::Plan || self.conversation.session.read_only() || self.family.above.is_some() {
+        if self.mode() != Mode::Plan || self.session.read_only() || self.above.is_some() {
             return Ok(());
         }
         let plan_file = self.name_plan()?;
@@ -98,8 +97,7 @@ impl Agent {
         mailbox: &Mailbox,
     ) -> Result<(), session::Error> {
         let before = self.mode();
-        self.conversation.append(EntryKind::ModeChanged { mode })?;
-        self.family.set_mode(mode);
+        self.append(EntryKind::ModeChanged { mode })?;
         mailbox.emit(Event::Mode(ModeChange::Changed { mode })).await;
         if before == Mode::Plan && mode != Mode::Plan {
             mailbox.emit(Event::Mode(ModeChange::PlanExited { approved: leave == Leave::Approved })).await;
@@ -107,39 +105,19 @@ impl Agent {
         self.tell_plan_mode(mailbox).await
     }
 
-    /// Carries out what the user chose in the review.
-    pub(super) async fn approve_plan(
-        &mut self,
-        how: Approval,
-        plan: String,
-        mailbox: &Mailbox,
-    ) -> Result<(), session::Error> {
-        let mode = match how {
-            Approval::AcceptEdits => Mode::AcceptEdits,
-            Approval::AskEach | Approval::FreshContext => Mode::Default,
-        };
-        if mode != self.mode() {
-            self.enter_mode(mode, Leave::Approved, mailbox).await?;
-        }
-        if how == Approval::FreshContext {
-            self.fresh = Some(plan);
-        }
-        Ok(())
-    }
-
     /// The mode that `/plan exit` goes back to.
-    pub fn mode_before_plan(&self) -> Mode {
-        match self.conversation.facts().before_plan {
+    pub fn mode_before_plan(&self, bypass: Bypass) -> Mode {
+        match self.facts().before_plan {
             // A session that was resumed without the flag does not get it back this way.
-            Some(Mode::Bypass) if self.settings.bypass == Bypass::Never => Mode::Default,
+            Some(Mode::Bypass) if bypass == Bypass::Never => Mode::Default,
             Some(mode) => mode,
             None => Mode::Default,
         }
     }
 
     /// Reminds the model of plan mode where that is due.
-    pub(super) async fn remind_of_plan(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        if self.family.above.is_some() {
+    pub(super) async fn remind_of_plan(&mut self, settings: Settings, mailbox: &Mailbox) -> Result<(), session::Error> {
+        if self.above.is_some() {
             return self.remind_below(mailbox).await;
         }
         let planning = if self.mode() == Mode::Plan { Planning::On } else { Planning::Off };
@@ -155,9 +133,9 @@ impl Agent {
             tracing::warn!(%error, "the folder of plans");
         }
         let written = written(&file);
-        let entries = self.conversation.context().entries().map(|(seq, message)| (seq, &**message));
+        let entries = self.context().entries().map(|(seq, message)| (seq, &**message));
         for note in reminders::due(entries, planning, written, &file) {
-            let message = reminders::message(note, &file, written, self.settings.plan);
+            let message = reminders::message(note, &file, written, settings);
             self.push(message, mailbox).await?;
         }
         Ok(())
@@ -168,7 +146,7 @@ impl Agent {
         let mut text = format!("Denied: {}.", decision.reasons.join("; "));
         if let Some(file) = self.open_plan()
             && without_plan() != Behavior::Deny
-            && self.family.above.is_none()
+            && self.above.is_none()
         {
             text.push_str(&format!(
                 " Plan mode is on: change nothing except the plan file {}, with Write or Edit. Put what you would do into the plan, and call ExitPlanMode when it is done.",
@@ -177,27 +155,23 @@ impl Agent {
         }
         text
     }
-}
 
-/// The plan of a session as a reminder: what compaction puts back. None without a plan. A plan of more than `most` tokens
-/// is named, but not shown.
-pub(super) fn restored(agent: &Agent, most: u64) -> Option<Message> {
-    let file = agent.plan_file()?;
-    let text = std::fs::read_to_string(&file).ok().filter(|text| !text.trim().is_empty())?;
-    let shown = file.display();
-    let (note, state) = match agent.mode() {
-        Mode::Plan => (PlanNote::Restored, "Plan mode is on; this is the plan so far, not approved yet."),
-        _ => (PlanNote::Exit, "Plan mode is over; follow this plan where it still has open steps."),
-    };
-    let text = match tokens::text(&text) <= most {
-        true => format!("# Plan\n{state} It is in {shown}.\n\n{text}"),
-        false => format!("# Plan\n{state} It is too long to show here: read {shown}."),
-    };
-    Some(reminders::noted(note, &file, &text))
-}
-
-fn plans(places: &Places) -> PathBuf {
-    places.cocode_home.join("plans")
+    /// The plan of a session as a reminder: what compaction puts back. None without a plan. A plan of more than `most` tokens
+    /// is named, but not shown.
+    pub(super) fn restored_plan(&self, most: u64) -> Option<Message> {
+        let file = self.plan_file()?;
+        let text = std::fs::read_to_string(&file).ok().filter(|text| !text.trim().is_empty())?;
+        let shown = file.display();
+        let (note, state) = match self.mode() {
+            Mode::Plan => (PlanNote::Restored, "Plan mode is on; this is the plan so far, not approved yet."),
+            _ => (PlanNote::Exit, "Plan mode is over; follow this plan where it still has open steps."),
+        };
+        let text = match tokens::text(&text) <= most {
+            true => format!("# Plan\n{state} It is in {shown}.\n\n{text}"),
+            false => format!("# Plan\n{state} It is too long to show here: read {shown}."),
+        };
+        Some(reminders::noted(note, &file, &text))
+    }
 }
 
 /// Where a sub-agent may keep a plan of its own while the agent above plans in `plan`.

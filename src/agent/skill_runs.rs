@@ -220,7 +220,7 @@ impl Agent {
                 }
                 Expansion { agent: self, mailbox, cancel }.push(&skill, &call.args).await
             }
-            Err(problem) => self.push(Message::reminder(&problem), mailbox).await,
+            Err(problem) => self.conversation.push(Message::reminder(&problem), mailbox).await,
         }
     }
 
@@ -353,7 +353,7 @@ impl Agent {
             })
             .collect();
         for text in texts {
-            self.push(Message::reminder(&text), mailbox).await?;
+            self.conversation.push(Message::reminder(&text), mailbox).await?;
         }
         Ok(())
     }

@@ -20,9 +20,7 @@ use crate::hooks::{self, Hooks, Occasion};
 use crate::message::{CallId, Kind, Message};
 use crate::permission::{Behavior, Mode, Rule, Source};
 use crate::protocol::{Answer, AskId, Asker, Event, Item, Question, Task, TurnEnd, task::Step};
-use crate::session::entry::EntryKind;
 use crate::session::{self, Session, Transcripts};
-use crate::thinking::Level;
 use crate::tools::{self, Launch, Offered, Report, Tool, Toolbox};
 
 /// Names that mean a model of each provider's own.
@@ -57,11 +55,11 @@ impl Agent {
     /// What launching takes; none for a sub-agent, which launches nobody. What those that are launched have to say arrives
     /// at the other end of `words`.
     pub(super) fn launcher(&self, words: mpsc::UnboundedSender<Word>) -> Option<Launcher> {
-        if self.family.above.is_some() {
+        if self.conversation.above.is_some() {
             return None;
         }
         // Both may have been put into the log without a word.
-        self.family.set_mode(self.mode());
+        self.family.set_mode(self.conversation.mode());
         self.family.set_thinking(self.conversation.facts().thinking);
         let mut policy = self.policy.clone();
         policy.places.cwd = self.conversation.context().cwd().to_path_buf();
@@ -84,7 +82,7 @@ impl Agent {
             seats: self.family.seats.clone(),
             standing: self.family.standing(),
             words,
-            plan: self.open_plan(),
+            plan: self.conversation.open_plan(),
         })
     }
 }
@@ -119,7 +117,10 @@ impl Launcher {
         let (id, session) = self.session(&launch, definition)?;
         let mut child = self.agent(definition, model, session, &id).map_err(|error| error.to_string())?;
         let thinking = definition.thinking.or(thinking);
-        child.begin(definition.mode_below(mode), thinking, self.opening.as_ref()).map_err(|error| error.to_string())?;
+        child
+            .conversation
+            .begin(definition.mode_below(mode), thinking, self.opening.as_ref())
+            .map_err(|error| error.to_string())?;
 
         let cancel = cancel.child_token();
         let (events, inbox) = mpsc::channel(EVENTS);
@@ -250,7 +251,7 @@ impl Launcher {
         );
         let plan = self.plan.as_deref().map(|plan| plan::of_sub_agent(plan, id));
         let above = Above { agent: definition.name.clone(), plan, words: self.words.clone() };
-        child.family.above = Some(above);
+        child.conversation.above = Some(above);
         let worker = Worker {
             id: id.to_owned(),
             kind: definition.name.clone(),
@@ -294,31 +295,12 @@ impl Agent {
             for text in fired.ok().flatten().map(|outcome| outcome.context).unwrap_or_default() {
                 let reminder = told(hooks::Event::SubagentStart, &text);
                 // A log that cannot be written ends the turn, which says so.
-                let _ = self.push(reminder, mailbox).await;
+                let _ = self.conversation.push(reminder, mailbox).await;
             }
         }
         // A log that cannot be written ends the turn, too.
         let _ = skill_runs::Expansion { agent: self, mailbox, cancel }.preload(skills).await;
         self.turn(prompt, mailbox, cancel).await
-    }
-
-    /// Puts mode, thinking and opening into a sub-agent's log where they do not stand there yet.
-    fn begin(
-        &mut self,
-        mode: Mode,
-        thinking: Option<Level>,
-        opening: Option<&Arc<Message>>,
-    ) -> Result<(), session::Error> {
-        if self.mode() != mode {
-            self.conversation.append(EntryKind::ModeChanged { mode })?;
-        }
-        if self.conversation.facts().thinking != thinking {
-            self.conversation.append(EntryKind::ThinkingChanged { level: thinking })?;
-        }
-        if let Some(message) = opening.filter(|_| self.conversation.session.is_empty()) {
-            self.conversation.append(EntryKind::Message { message: message.clone() })?;
-        }
-        Ok(())
     }
 }
 

@@ -13,8 +13,7 @@ use super::skill_runs::Expansion;
 use super::spending::TurnUsage;
 use super::{Agent, Failure, Reminders, hooking, reminder, thinking};
 use crate::compact::memory::Pause;
-use crate::message::{Kind, Message, StopReason};
-use crate::permission::{Behavior, Rule};
+use crate::message::{Attachment, Block, Content, Kind, Message, Outcome, StopReason, ToolResult};
 use crate::protocol::{self, Event, Item, TurnEnd};
 use crate::provider::Request;
 use crate::session;
@@ -90,7 +89,7 @@ impl Turn<'_> {
             .append(EntryKind::TurnEnded { end: name, usage: self.agent.spending.turn.replies })
             .and_then(|_| self.agent.conversation.session.sync());
         let closed = match closed {
-            Ok(()) => self.agent.watch_session(self.mailbox).await,
+            Ok(()) => self.agent.conversation.watch_session(self.mailbox).await,
             Err(error) => Err(error),
         };
         if let Err(error) = closed
@@ -101,7 +100,7 @@ impl Turn<'_> {
     }
 
     async fn run_turn(&mut self, prompt: Prompt) -> Result<TurnEnd, Failure> {
-        self.agent.watch_session(self.mailbox).await?;
+        self.agent.conversation.watch_session(self.mailbox).await?;
         let context = match self.submit_hooks(&prompt).await? {
             Submitted::Accepted(context) => context,
             Submitted::Erased(reason) => return Err(Failure::Erased { reason }),
@@ -113,15 +112,16 @@ impl Turn<'_> {
         let skill = self.agent.start_skill(prompt.skill.as_ref(), self.mailbox).await.map_err(Failure::Skill)?;
         let args = prompt.skill.as_ref().map(|call| call.args.clone()).unwrap_or_default();
         self.agent.open_turn()?;
-        self.agent.open_conversation(self.mailbox, self.cancel).await?;
+        let (policy, model) = (&self.agent.policy, &self.agent.model.id);
+        self.agent.conversation.put_opening(policy, model, self.mailbox, self.cancel).await?;
         // A sub-agent without the tool could not call a skill.
         if self.agent.settings.reminders == Reminders::On
             && self.agent.toolbox.get(tools::SKILL).is_some()
             && let Some(news) = self.agent.runs.news(self.agent.conversation.context())
         {
-            self.agent.push(news, self.mailbox).await?;
+            self.agent.conversation.push(news, self.mailbox).await?;
         }
-        self.agent.deliver_pending(self.mailbox).await?;
+        self.agent.hooking.deliver_pending(&mut self.agent.conversation, self.mailbox).await?;
         self.agent.thinking.begin();
         self.push_submitted(prompt, context).await?;
         if let Some(skill) = skill {
@@ -149,7 +149,7 @@ impl Turn<'_> {
                     if let Some(mut reply) = reply {
                         let calls = self.agent.prepare(&mut reply);
                         let usage = reply.usage.unwrap_or_default();
-                        self.agent.push(reply, self.mailbox).await?;
+                        self.agent.conversation.push(reply, self.mailbox).await?;
                         self.report_usage(usage).await;
                         Box::pin(self.agent.dispatch_all(calls, self.mailbox, self.cancel)).await?;
                     }
@@ -167,7 +167,7 @@ impl Turn<'_> {
             // An empty reply is logged for what it cost; the context leaves it out.
             let empty = reply.blocks.is_empty();
             let calls = self.agent.prepare(&mut reply);
-            self.agent.push(reply, self.mailbox).await?;
+            self.agent.conversation.push(reply, self.mailbox).await?;
             self.report_usage(usage).await;
             if calls.is_empty() {
                 let unfinished = match stop {
@@ -188,7 +188,7 @@ impl Turn<'_> {
                     nudges += 1;
                     if nudges <= MOST_NUDGES {
                         if cut {
-                            self.agent.push(Message::reminder(GO_ON), self.mailbox).await?;
+                            self.agent.conversation.push(Message::reminder(GO_ON), self.mailbox).await?;
                         }
                         continue;
                     }
@@ -219,21 +219,21 @@ impl Turn<'_> {
     /// What happens between two requests: steered prompts, mode changes, reminders.
     async fn boundary(&mut self) -> Result<(), Failure> {
         self.agent.take_mode(self.mailbox).await?;
-        self.agent.collect_background_hooks(self.mailbox).await?;
+        self.agent.hooking.collect(&mut self.agent.conversation, self.mailbox).await?;
         let steers = self.mailbox.take_steers();
         self.deliver(steers).await?;
         if self.agent.settings.reminders == Reminders::Off {
             return Ok(());
         }
-        self.agent.remind_of_plan(self.mailbox).await?;
+        self.agent.conversation.remind_of_plan(self.agent.settings.plan, self.mailbox).await?;
         let changed = self.agent.conversation.changed_files();
         if !changed.is_empty() {
-            self.agent.push(Message::reminder(&reminder::changed_files(&changed)), self.mailbox).await?;
+            self.agent.conversation.push(Message::reminder(&reminder::changed_files(&changed)), self.mailbox).await?;
         }
         let recall =
             reminder::todos(&self.agent.conversation.context().messages(), self.agent.conversation.context().todos());
         if let Some(recall) = recall {
-            self.agent.push(recall, self.mailbox).await?;
+            self.agent.conversation.push(recall, self.mailbox).await?;
         }
         self.agent.remind_of_skills(self.mailbox).await?;
         Ok(())
@@ -254,20 +254,58 @@ impl Turn<'_> {
         }
         Ok(())
     }
+
+    /// Adds what the user typed, then what they attached to it: a rewind to the prompt takes both.
+    pub(super) async fn push_prompt(&mut self, prompt: Prompt) -> Result<(), session::Error> {
+        let agent = &mut *self.agent;
+        agent.thinking.note(&prompt, &agent.settings.thinking);
+        let mut blocks = vec![Block::text(prompt.text.clone())];
+        let mut attached = Vec::new();
+        for path in &prompt.attachments {
+            // Naming a file brings it into the workspace; what is denied or asked about even there is left to the Read tool,
+            // which asks.
+            let mut places = agent.policy.places_of(&agent.conversation);
+            places.added.push(agent.policy.dirs(&agent.conversation).absolute(&path.to_string_lossy()));
+            match agent.attach(path, places, self.mailbox).await {
+                Err(decision) => {
+                    let reason = decision.reasons.into_iter().next().unwrap_or_default();
+                    let text = format!("{} was not attached: {reason}", path.display());
+                    self.mailbox.emit(Event::Notice { text: text.clone() }).await;
+                    attached.push(Message::attachment(Attachment::File, &text));
+                }
+                Ok(ToolResult { outcome: Outcome::Ok, content, effects, .. }) => {
+                    for part in content {
+                        match part {
+                            Content::Media(media) => blocks.push(Block::Media(media)),
+                            Content::Text { text } => {
+                                let text = format!("The user attached {}:\n\n{text}", path.display());
+                                attached.push(Message {
+                                    effects: effects.clone(),
+                                    ..Message::attachment(Attachment::File, &text)
+                                });
+                            }
+                        }
+                    }
+                }
+                Ok(failed) => {
+                    let problem = failed.text();
+                    let text = format!("The user attached {}, but it could not be read: {problem}", path.display());
+                    attached.push(Message::attachment(Attachment::File, &text));
+                }
+            }
+        }
+        agent.conversation.push(Message { blocks, ..Message::prompt("") }, self.mailbox).await?;
+        for message in attached {
+            agent.conversation.push(message, self.mailbox).await?;
+        }
+        Ok(())
+    }
 }
 
 impl Agent {
     /// Runs one turn from a prompt to its end, and tells everything on the way. Never fails: a failure is how it ends.
     pub async fn turn(&mut self, prompt: Prompt, mailbox: &Mailbox, cancel: &CancellationToken) -> TurnEnd {
         Turn { agent: self, mailbox, cancel }.run(prompt).await
-    }
-
-    /// Says what became of the session on disk.
-    async fn watch_session(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        for text in self.conversation.session.watch()? {
-            mailbox.emit(Event::Notice { text }).await;
-        }
-        Ok(())
     }
 
     /// Begins a turn in the log, with what its usage and its rules go back to.
@@ -283,14 +321,6 @@ impl Agent {
         Ok(())
     }
 
-    /// Puts a message into the log, then on the screen.
-    pub(super) async fn push(&mut self, message: Message, mailbox: &Mailbox) -> Result<(), session::Error> {
-        let message = Arc::new(message);
-        let seq = self.conversation.append(EntryKind::Message { message: message.clone() })?;
-        mailbox.emit(Event::Item(Item::Message { seq, message })).await;
-        self.note_decided(mailbox).await
-    }
-
     /// Takes over a change of mode or thinking that was asked for meanwhile, and rules that were granted.
     ///
     /// # Errors
@@ -300,9 +330,7 @@ impl Agent {
             self.set_thinking(level, mailbox).await?;
         }
         for (rule, source) in mailbox.take_granted() {
-            if let Ok(rule) = Rule::parse(&rule) {
-                self.policy.rules.add(Behavior::Allow, rule, source);
-            }
+            self.policy.allow(&rule, source);
         }
         match mailbox.take_mode() {
             Some(mode) => self.set_mode(mode, mailbox).await,
@@ -328,7 +356,7 @@ impl Agent {
             media,
             max_output: self.room_for_output(),
             thinking,
-            purpose: self.family.purpose(),
+            purpose: self.conversation.purpose(),
             cache_key: self.conversation.session.id().to_owned(),
             web_search: None,
         }

@@ -90,7 +90,8 @@ impl Engine {
     /// Puts another session in the place of this one. The mode carries over into a new session; an earlier one keeps its own,
     /// but for Bypass, which it does not bring along.
     async fn replace(&mut self, session: crate::session::Session, reason: EndReason) {
-        let (now, before_plan) = (self.agent.mode(), self.agent.mode_before_plan());
+        let (now, before_plan) =
+            (self.agent.conversation.mode(), self.agent.conversation.mode_before_plan(self.agent.settings.bypass));
         self.session_ended(reason).await;
         if let Err(error) = self.agent.conversation.session.sync() {
             self.fail(error).await;
@@ -103,7 +104,7 @@ impl Engine {
         self.agent.take_session(session, open::git_status(&self.setup, &self.loaded));
         // Where plan mode was entered from goes along with it.
         let modes = if mode == Mode::Plan { vec![before_plan, mode] } else { vec![mode] };
-        if !self.agent.conversation.session.read_only() && mode != self.agent.mode() {
+        if !self.agent.conversation.session.read_only() && mode != self.agent.conversation.mode() {
             for mode in modes {
                 if let Err(error) = self.agent.conversation.append(EntryKind::ModeChanged { mode }) {
                     self.fail(error).await;
@@ -178,7 +179,7 @@ impl Engine {
                 if command.is_empty() {
                     return self.fail("Which command? Example: `/permissions test \"git push\"`.").await;
                 }
-                self.tell(self.agent.explain(command)).await;
+                self.tell(self.agent.policy.explain(&self.agent.conversation, command)).await;
             }
             "revoke" => self.revoke(unquoted(rest)).await,
             other => {
@@ -315,25 +316,25 @@ impl Engine {
     /// `/plan` enters plan mode, or shows where the plan is; `/plan exit` goes back to the mode before; anything else is
     /// the task to plan.
     async fn plan(&mut self, args: &str, inbox: &mut Inbox) {
-        let planning = self.agent.mode() == Mode::Plan;
+        let planning = self.agent.conversation.mode() == Mode::Plan;
         let task = Builtin::Plan.makes_turn(args);
         if !task && !args.is_empty() {
             if !planning {
                 return self.tell("Plan mode is not on.").await;
             }
-            let before = self.agent.mode_before_plan();
+            let before = self.agent.conversation.mode_before_plan(self.agent.settings.bypass);
             return self.change_mode(before).await;
         }
         if !planning {
             self.change_mode(Mode::Plan).await;
-            if self.agent.mode() != Mode::Plan {
+            if self.agent.conversation.mode() != Mode::Plan {
                 return;
             }
         }
         if task {
             return self.turn(Prompt::new(args), inbox).await;
         }
-        let Some(file) = self.agent.plan_file() else { return };
+        let Some(file) = self.agent.conversation.plan_file() else { return };
         let state = match std::fs::read_to_string(&file) {
             Ok(text) if !text.trim().is_empty() => format!("The plan has {} lines", text.lines().count()),
             _ => "There is no plan yet; it will be".to_owned(),

@@ -71,7 +71,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     };
     let mode = start_mode(&setup, &loaded, &session)?;
     let mut agent = Agent::new(session, parts);
-    if mode != agent.mode() && !agent.conversation.session.read_only() {
+    if mode != agent.conversation.mode() && !agent.conversation.session.read_only() {
         agent.conversation.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
     }
     let idle = settings.idle;

@@ -49,7 +49,6 @@ impl Settings {
                 tools: Arc::new(config.tool_settings(spec)),
                 max_tries: config.network.max_retries.saturating_add(1).min(10),
                 max_turns: config.max_turns,
-                user_home: setup.paths.user_home.clone(),
                 system: setup.system.clone(),
                 append_system: setup.append_system.clone(),
                 memory_names: config.memory.files.clone(),
@@ -141,7 +140,7 @@ impl Engine {
         self.models.reconfigure(&self.loaded);
         let model = self.models.renewed(&self.agent.model);
         let settings = Settings::of(&self.setup, &self.loaded, &self.models, &self.catalog, &model.spec);
-        self.agent.take_rules(settings.rules, settings.places);
+        self.agent.policy.replace(settings.rules, settings.places);
         let (given, switch) = settings.hooks;
         self.agent.hooking.hooks.reconfigure(given, switch);
         self.agent.set_skills(settings.skills);

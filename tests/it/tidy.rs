@@ -37,7 +37,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("Query {", &["src/permission/", "src/agent/dispatch/grounds.rs"]),
     ("permission::decide", &["src/permission/", "src/agent/dispatch/grounds.rs"]),
     ("Permit::of(", &["src/agent/dispatch/grounds.rs"]),
-    ("Permit::by_hand(", &["src/agent/dispatch/aside.rs"]),
+    ("Permit::by_hand(", &["src/agent/dispatch.rs"]),
     ("tools::Context {", &["src/agent/dispatch/run.rs"]),
 ];
 
@@ -64,7 +64,7 @@ fn sources_are_tidy() {
 const MAX_IMPL_FILES: usize = 4;
 
 /// Types that are still spread wider, with their files. The numbers only fall.
-const SPREAD: &[(&str, usize)] = &[("agent::Agent", 20), ("tui::transcript::Transcript", 7)];
+const SPREAD: &[(&str, usize)] = &[("agent::Agent", 10), ("tui::transcript::Transcript", 7)];
 
 #[test]
 fn methods_of_a_type_stay_together() {
@@ -292,7 +292,7 @@ fn tidy_finds_what_it_looks_for() {
     let decides = "src/agent/voice.rs:2: `Query {` is for src/permission/, src/agent/dispatch/grounds.rs alone";
     check("src/agent/voice.rs", "let query = Query { tool: READ, ..query };", &[decides]);
     check("src/agent/dispatch/grounds.rs", "let query = Query { tool: READ, ..query };", &[]);
-    let runs = "src/agent/mod.rs:2: `Permit::by_hand(` is for src/agent/dispatch/aside.rs alone";
+    let runs = "src/agent/mod.rs:2: `Permit::by_hand(` is for src/agent/dispatch.rs alone";
     check("src/agent/mod.rs", "call.run(context(Permit::by_hand()))", &[runs]);
     check(
         "src/protocol.rs",

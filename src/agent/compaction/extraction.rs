@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::dispatch::Confined;
+use crate::agent::dispatch::{Confined, Nobody, Runner};
 use crate::agent::{Agent, Model, side_request, thinking};
 use crate::compact::memory::{self, Metadata, Notes, Pause};
 use crate::compact::{self, excerpt};
@@ -16,6 +16,7 @@ use crate::message::{Message, Outcome, Usage, tokens};
 use crate::provider::{Purpose, Request, Thinking};
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
+use crate::tools;
 
 /// Requests of one extraction: one with the edits, the others to fix what was refused.
 const MOST_ROUNDS: usize = 4;
@@ -28,9 +29,8 @@ pub enum Presence {
 }
 
 /// The extraction of one session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::agent) struct Extraction {
-    presence: Presence,
     running: Option<Running>,
     /// When the last one began.
     began: Option<Instant>,
@@ -59,14 +59,6 @@ impl Drop for Running {
 }
 
 impl Extraction {
-    pub(in crate::agent) fn presence(&self) -> Presence {
-        self.presence
-    }
-
-    pub(in crate::agent) fn new(presence: Presence) -> Extraction {
-        Extraction { presence, running: None, began: None, failures: 0 }
-    }
-
     /// Notes what an extraction cost that has ended.
     ///
     /// # Errors
@@ -139,7 +131,7 @@ impl Extraction {
         if let Err(error) = self.end(session) {
             tracing::warn!(%error, "the cost of the session notes");
         }
-        *self = Extraction::new(self.presence);
+        *self = Extraction::default();
     }
 
     /// What the notes cover left the conversation in another way: they wait for the next extraction.
@@ -166,8 +158,7 @@ impl Agent {
     pub(in crate::agent) fn consider_notes(&mut self, pause: Pause) -> Result<(), session::Error> {
         self.compaction.notes.collect(&mut self.conversation.session)?;
         let (settings, features) = (&self.settings.compact, self.settings.features);
-        let off =
-            !(settings.enabled && features.session_memory) || self.compaction.notes.presence == Presence::Unattended;
+        let off = !(settings.enabled && features.session_memory) || self.conversation.presence == Presence::Unattended;
         if off
             || self.compaction.notes.running.is_some()
             || self.compaction.notes.failures >= settings.guards.max_failures
@@ -209,7 +200,11 @@ impl Agent {
         let text = notes.begin().inspect_err(|error| tracing::warn!(%error, "the session notes")).ok()?;
         let limit = memory::limit(&self.settings.compact, self.compaction.driver.marks());
         let cancel = CancellationToken::new();
-        let confined = self.confined(notes.file(), &text, &cancel)?;
+        let edit = self.toolbox.get(tools::EDIT)?.clone();
+        let tools = &self.settings.tools;
+        let runner = Runner::new(&self.policy, &self.conversation, tools, Arc::new(Nobody), &cancel);
+        let grounds = self.policy.grounds(&self.conversation);
+        let confined = Confined::new(edit, (notes.file(), &text), grounds, runner);
         let (model, mut request) = self.request_beside();
         request.purpose = Purpose::Memory;
         request.messages.push(excerpt::asks(memory::instruction(&notes.file(), &text, limit)));

@@ -20,7 +20,7 @@ impl Agent {
     /// The log cannot be written.
     pub(in crate::agent) async fn restart_with_plan(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         let Some(plan) = self.fresh.take() else { return Ok(()) };
-        let path = self.plan_file().unwrap_or_default();
+        let path = self.conversation.plan_file().unwrap_or_default();
         let told = format!(
             "# The approved plan\nThe user approved this plan, and the conversation restarts with it; plan mode is over. Carry it out. The user's request follows. The plan is in {}:\n\n{plan}",
             path.display()
@@ -38,7 +38,7 @@ impl Agent {
             pre_tokens: self.used(),
             post_tokens: 0,
             keep_from: self.conversation.session.next_seq(),
-            opening: vec![Arc::new(self.opening().await)],
+            opening: vec![Arc::new(self.conversation.opening_again(&self.policy, &self.model.id).await)],
             attachments,
             ..Boundary::default()
         };

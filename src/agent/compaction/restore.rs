@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::agent::{Agent, Reminders, plan};
+use crate::agent::{Agent, Reminders};
 use crate::compact::restore::{self, Found, Restored, Sources};
 use crate::message::CallId;
 use crate::message::tokens::Load;
@@ -38,20 +38,20 @@ pub(super) fn restored(agent: &Agent, keep_from: Seq, archived: &[CallId]) -> Re
             .take(driver.settings().restore.max_files)
             .collect(),
         todos: context.todos(),
-        plan: plan::restored(agent, driver.limits().plan),
+        plan: agent.conversation.restored_plan(driver.limits().plan),
         skills: &agent.conversation.facts().invoked,
     };
     restore::choose(sources, context, keep_from, driver.settings(), driver.limits(), budget)
 }
 
 fn is_plan(agent: &Agent, path: &Path) -> bool {
-    agent.plan_file().is_some_and(|plan| plan == path)
+    agent.conversation.plan_file().is_some_and(|plan| plan == path)
 }
 
 /// The file as it is now; none where it is gone, no text, or may not be read without a question anymore.
 fn found(agent: &Agent, path: &Path) -> Option<Found> {
     let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-    if agent.grounds().read(path).behavior != Behavior::Allow {
+    if agent.policy.grounds(&agent.conversation).read(path).behavior != Behavior::Allow {
         return None;
     }
     let most = agent.compaction.driver.limits().file.saturating_mul(BYTES_PER_TOKEN);

@@ -3,15 +3,18 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::call::{Asks, Permitted, Policy, Ready};
 use super::grounds::Grounds;
+use super::hooked::{interrupted, refused, stopped};
 use super::prepare::Prepared;
-use super::{Asks, Permitted, Policy, Ready};
-use crate::agent::Agent;
-use crate::agent::decided;
+use crate::agent::hooking::{tell_stop, told};
 use crate::agent::mailbox::Mailbox;
-use crate::message::{CallId, Display, FileDiff, Outcome, ToolResult};
+use crate::agent::{Agent, Conversation, decided};
+use crate::hooks::{self, Event as Hook, Occasion, Verdict};
+use crate::message::{CallId, Display, FileDiff, Outcome, ToolCall, ToolResult};
 use crate::permission::{Access, Behavior, Consent, Decision, Mode};
 use crate::protocol::{Answer, Event, Question};
 use crate::session;
@@ -52,6 +55,58 @@ impl Grounds<'_> {
             None => Err(decision),
         }
     }
+
+    /// A call that was let through, as it may run now: a question about another one may have been open for long. Only what is
+    /// stricter counts.
+    ///
+    /// # Errors
+    /// Why it does not run any more, for the model.
+    pub(super) fn permitted_still(
+        &self,
+        Permitted { ready, consent, .. }: Permitted,
+        conversation: &Conversation,
+    ) -> Result<Permitted, Box<ToolResult>> {
+        let decision = self.judge(&ready);
+        if let Some(permit) = self.permit(&ready, &decision, consent) {
+            return Ok(ready.with(permit, consent));
+        }
+        if decision.behavior == Behavior::Deny {
+            return Err(Box::new(self.refused(&ready, &decision, conversation)));
+        }
+        let why = decision.reasons.into_iter().next().unwrap_or_default();
+        let text =
+            format!("Not run: while another call was waiting, this one came to need approval ({why}). Make it again.");
+        Err(Box::new(ToolResult::of_text(ready.call.id, Outcome::Error, text)))
+    }
+
+    fn denied(&self, ready: &Ready, decision: &Decision, conversation: &Conversation) -> Admission {
+        Admission::Refused(self.refused(ready, decision, conversation))
+    }
+
+    /// Refuses a call, and tells the model why.
+    fn refused(&self, ready: &Ready, decision: &Decision, conversation: &Conversation) -> ToolResult {
+        let by_plan = || {
+            let grounds = Grounds { mode: Mode::Default, ..self.clone() };
+            grounds.decide(&ready.call.name, &ready.access).behavior
+        };
+        let text = conversation.refusal(decision, by_plan);
+        ToolResult::of_text(ready.call.id.clone(), Outcome::Denied, text)
+    }
+
+    /// The change that the call would make, as the dialog shows it. An error is why it must fail as the file is now, where
+    /// the model may know what the file holds.
+    fn outlook(&self, ready: &Ready) -> Result<Option<FileDiff>, String> {
+        let (Some(outlook), Access::Write { path }) = (ready.work.outlook(), &ready.access) else { return Ok(None) };
+        let mut diff = match outlook {
+            Ok(diff) => diff,
+            Err(problem) if self.read(path).behavior == Behavior::Allow => return Err(problem),
+            Err(_) => return Ok(None),
+        };
+        if let Ok(below) = Path::new(&diff.path).strip_prefix(&self.places.project) {
+            diff.path = below.to_string_lossy().into_owned();
+        }
+        Ok(Some(diff))
+    }
 }
 
 impl Agent {
@@ -68,7 +123,7 @@ impl Agent {
             true => prepared,
             false => self.prepare_call(prepared.call),
         };
-        let ready = match self.ready(prepared) {
+        let ready = match self.fitting(prepared) {
             Ok(ready) => ready,
             Err((id, problem)) => {
                 return Ok(Admission::Refused(ToolResult::of_text(id, Outcome::Error, problem)));
@@ -79,7 +134,7 @@ impl Agent {
             ControlFlow::Break(admission) => return Ok(admission),
         };
         self.take_mode(mailbox).await?;
-        let grounds = self.grounds();
+        let grounds = self.policy.grounds(&self.conversation);
         let decision = grounds.judge(&ready);
         if let Some(permit) = grounds.permit(&ready, &decision, Consent::Missing) {
             return Ok(Admission::Run(ready.with(permit, Consent::Missing)));
@@ -88,7 +143,7 @@ impl Agent {
             return Ok(Admission::Refused(ToolResult::of_text(ready.call.id, Outcome::Denied, why)));
         }
         if decision.behavior == Behavior::Deny {
-            return Ok(self.denied(&ready, &decision));
+            return Ok(grounds.denied(&ready, &decision, &self.conversation));
         }
         match self.answered_by_hooks((ready, decision), mailbox, cancel).await? {
             // Its input may be another one now.
@@ -97,71 +152,109 @@ impl Agent {
         }
     }
 
-    /// A call that fits, with what it touches as rules name it.
+    /// Reads a call that does not come from a reply, or reads one again.
     ///
     /// # Errors
-    /// What the model is told of a call that does not.
-    pub(super) fn ready(&self, prepared: Prepared) -> Result<Ready, (CallId, String)> {
-        let Prepared { call, read, .. } = prepared;
+    /// What the model is told of a call that does not fit.
+    pub(super) fn ready(&self, call: ToolCall) -> Result<Ready, (CallId, String)> {
+        self.fitting(self.prepare_call(call))
+    }
+
+    /// A call that fits, with what it touches as rules name it.
+    fn fitting(&self, Prepared { call, read, .. }: Prepared) -> Result<Ready, (CallId, String)> {
         match read {
             Ok(work) => {
-                let access = self.grounds().judged(&call.name, work.access(), |name| self.runs.own_name(name));
+                let grounds = self.policy.grounds(&self.conversation);
+                let access = grounds.judged(&call.name, work.access(), |name| self.runs.own_name(name));
                 Ok(Ready::new(call, work, access))
             }
             Err(problem) => Err((call.id, problem)),
         }
     }
 
-    /// A call that was let through, as it may run now: a question about another one may have been open for long. Only what is
-    /// stricter counts.
-    ///
-    /// # Errors
-    /// Why it does not run any more, for the model.
-    pub(super) fn permitted_still(
-        &self,
-        Permitted { ready, consent, .. }: Permitted,
-    ) -> Result<Permitted, Box<ToolResult>> {
-        let grounds = self.grounds();
-        let decision = grounds.judge(&ready);
-        if let Some(permit) = grounds.permit(&ready, &decision, consent) {
-            return Ok(ready.with(permit, consent));
+    /// Lets PreToolUse hooks see a call, which goes on or is settled. What they rewrite is checked like what the model wrote.
+    async fn before_call(
+        &mut self,
+        ready: Ready,
+        policy: Policy,
+        mailbox: &Mailbox,
+        cancel: &CancellationToken,
+    ) -> Result<ControlFlow<Admission, Ready>, session::Error> {
+        let Ready { call, .. } = &ready;
+        let occasion = Occasion::pre_tool_use(&call.name, &call.input, call.id.as_str());
+        let Some(outcome) = self.fire(occasion, mailbox, cancel).await? else { return Ok(interrupted(&ready)) };
+        if policy.told {
+            self.hooking.beside_calls.extend(outcome.context.iter().map(|text| told(Hook::PreToolUse, text)));
         }
-        if decision.behavior == Behavior::Deny {
-            return Err(Box::new(self.refused(&ready, &decision)));
+        if let Some(reason) = &outcome.stop {
+            tell_stop(reason, mailbox).await;
+            return Ok(stopped(&ready));
         }
-        let why = decision.reasons.into_iter().next().unwrap_or_default();
-        let text =
-            format!("Not run: while another call was waiting, this one came to need approval ({why}). Make it again.");
-        Err(Box::new(ToolResult::of_text(ready.call.id, Outcome::Error, text)))
+        if let Some(Verdict { decision: hooks::Decision::Deny, reason }) = &outcome.verdict {
+            return Ok(refused(&ready, Hook::PreToolUse, reason));
+        }
+        let hooks::Outcome { verdict, input, .. } = outcome;
+        Ok(match self.rewritten(ready, input) {
+            ControlFlow::Continue(ready) => ControlFlow::Continue(Ready { said: verdict, ..ready }),
+            settled @ ControlFlow::Break(_) => settled,
+        })
     }
 
-    pub(super) fn denied(&self, ready: &Ready, decision: &Decision) -> Admission {
-        Admission::Refused(self.refused(ready, decision))
-    }
-
-    /// Refuses a call, and tells the model why.
-    fn refused(&self, ready: &Ready, decision: &Decision) -> ToolResult {
-        let by_plan = || {
-            let grounds = Grounds { mode: Mode::Default, ..self.grounds() };
-            grounds.decide(&ready.call.name, &ready.access).behavior
-        };
-        let text = self.refusal(decision, by_plan);
-        ToolResult::of_text(ready.call.id.clone(), Outcome::Denied, text)
-    }
-
-    /// The change that the call would make, as the dialog shows it. An error is why it must fail as the file is now, where
-    /// the model may know what the file holds.
-    fn outlook(&self, ready: &Ready) -> Result<Option<FileDiff>, String> {
-        let (Some(outlook), Access::Write { path }) = (ready.work.outlook(), &ready.access) else { return Ok(None) };
-        let mut diff = match outlook {
-            Ok(diff) => diff,
-            Err(problem) if self.grounds().read(path).behavior == Behavior::Allow => return Err(problem),
-            Err(_) => return Ok(None),
-        };
-        if let Ok(below) = Path::new(&diff.path).strip_prefix(&self.policy.places.project) {
-            diff.path = below.to_string_lossy().into_owned();
+    /// Lets PermissionRequest hooks answer for the person who is about to be asked, with the decision that asks.
+    async fn answered_by_hooks(
+        &mut self,
+        (ready, decision): (Ready, Decision),
+        mailbox: &Mailbox,
+        cancel: &CancellationToken,
+    ) -> Result<ControlFlow<Admission, (Ready, Decision)>, session::Error> {
+        let Ready { call, .. } = &ready;
+        let occasion = Occasion::permission_request(&call.name, &call.input, call.id.as_str());
+        let Some(outcome) = self.fire(occasion, mailbox, cancel).await? else { return Ok(interrupted(&ready)) };
+        let what = ready.subject();
+        match outcome.verdict {
+            _ if outcome.stop.is_some() => {
+                tell_stop(&outcome.stop.unwrap_or_default(), mailbox).await;
+                Ok(stopped(&ready))
+            }
+            Some(Verdict { decision: hooks::Decision::Deny, reason }) => {
+                self.conversation.decided_call((false, Decider::Hook, Lasts::Once), &what, mailbox).await?;
+                Ok(refused(&ready, Hook::PermissionRequest, &reason))
+            }
+            Some(Verdict { decision: hooks::Decision::Allow, .. }) => {
+                let said = ready.said.clone();
+                let ready = match self.rewritten(ready, outcome.input) {
+                    ControlFlow::Continue(ready) => Ready { said, ..ready },
+                    ControlFlow::Break(admission) => return Ok(ControlFlow::Break(admission)),
+                };
+                self.take_mode(mailbox).await?;
+                let grounds = self.policy.grounds(&self.conversation);
+                let decision = grounds.judge(&ready);
+                if decision.behavior == Behavior::Ask && !grounds.hooks_may_answer(&ready) {
+                    return Ok(ControlFlow::Continue((ready, decision)));
+                }
+                let what = ready.subject();
+                Ok(ControlFlow::Break(match grounds.permit(&ready, &decision, Consent::Given) {
+                    Some(permit) => {
+                        self.conversation.decided_call((true, Decider::Hook, Lasts::Once), &what, mailbox).await?;
+                        Admission::Run(ready.with(permit, Consent::Given))
+                    }
+                    None => grounds.denied(&ready, &decision, &self.conversation),
+                }))
+            }
+            _ => Ok(ControlFlow::Continue((ready, decision))),
         }
-        Ok(Some(diff))
+    }
+
+    /// Puts a hook's input in the place of the model's.
+    fn rewritten(&self, ready: Ready, input: Option<Value>) -> ControlFlow<Admission, Ready> {
+        let Some(input) = input.filter(|input| *input != ready.call.input) else { return ControlFlow::Continue(ready) };
+        match self.ready(ToolCall { input, ..ready.call }) {
+            Ok(ready) => ControlFlow::Continue(ready),
+            Err((id, problem)) => {
+                let text = format!("Not run: a hook rewrote the arguments, and they are not valid: {problem}");
+                ControlFlow::Break(Admission::Refused(ToolResult::of_text(id, Outcome::Error, text)))
+            }
+        }
     }
 
     async fn ask(
@@ -171,13 +264,14 @@ impl Agent {
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Admission, session::Error> {
-        let diff = match self.outlook(&ready) {
+        let grounds = self.policy.grounds(&self.conversation);
+        let diff = match grounds.outlook(&ready) {
             Ok(diff) => diff,
             Err(problem) => {
                 return Ok(Admission::Refused(ToolResult::of_text(ready.call.id, Outcome::Error, problem)));
             }
         };
-        let all_edits = diff.is_some() && self.accepted_as_edit(&ready);
+        let all_edits = diff.is_some() && grounds.accepted_as_edit(&ready);
         let what = ready.subject();
         let question = Question::Permission {
             call: ready.call.id.clone(),
@@ -199,8 +293,8 @@ impl Agent {
         let (answer, decision) = match self.wait(&ready, question, mailbox, cancel).await? {
             Waited::Answer(answer, decision) => (answer, decision),
             Waited::Forbidden(decision) => {
-                self.decided_call((false, Decider::Change, Lasts::Once), &what, mailbox).await?;
-                return Ok(self.denied(&ready, &decision));
+                self.conversation.decided_call((false, Decider::Change, Lasts::Once), &what, mailbox).await?;
+                return Ok(self.policy.grounds(&self.conversation).denied(&ready, &decision, &self.conversation));
             }
         };
         // Only what was offered can be chosen.
@@ -209,16 +303,17 @@ impl Agent {
             answer => answer,
         });
         if answer.as_ref().is_some_and(|answer| !allows(answer)) {
-            self.decided_call((false, Decider::User, Lasts::Once), &what, mailbox).await?;
+            self.conversation.decided_call((false, Decider::User, Lasts::Once), &what, mailbox).await?;
         }
+        let grounds = self.policy.grounds(&self.conversation);
         Ok(match answer {
             None => Admission::Stopped(result(Outcome::Interrupted, "Interrupted by the user before it ran.")),
-            Some(answer) if allows(&answer) => match self.grounds().permit(&ready, &decision, Consent::Given) {
+            Some(answer) if allows(&answer) => match grounds.permit(&ready, &decision, Consent::Given) {
                 Some(permit) => {
                     self.take_yes(answer, &what, mailbox).await?;
                     Admission::Run(ready.with(permit, Consent::Given))
                 }
-                None => self.denied(&ready, &decision),
+                None => grounds.denied(&ready, &decision, &self.conversation),
             },
             Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => Admission::Refused(refused(
                 &format!("The user denied this call and says what to do instead: {}", words.trim()),
@@ -235,21 +330,22 @@ impl Agent {
     async fn take_yes(&mut self, answer: Answer, what: &str, mailbox: &Mailbox) -> Result<(), session::Error> {
         match answer {
             Answer::AllEdits => {
-                self.decided_call((true, Decider::User, Lasts::Session), "all edits", mailbox).await?;
+                self.conversation.decided_call((true, Decider::User, Lasts::Session), "all edits", mailbox).await?;
                 self.accept_edits(mailbox).await
             }
             Answer::Always { rules, scope } => {
                 let mut lasts = decided::lasts(scope);
                 for rule in &rules {
-                    if let Err(problem) = self.grant(rule, scope)? {
+                    let granted = self.policy.grant(rule, scope, &*self.grants, &mut self.conversation)?;
+                    if let Err(problem) = granted {
                         lasts = Lasts::Session;
                         let text = format!("`{rule}` applies to this session only: {problem}");
                         mailbox.emit(Event::Notice { text }).await;
                     }
                 }
-                self.decided_call((true, Decider::User, lasts), &rules.join(", "), mailbox).await
+                self.conversation.decided_call((true, Decider::User, lasts), &rules.join(", "), mailbox).await
             }
-            _ => self.decided_call((true, Decider::User, Lasts::Once), what, mailbox).await,
+            _ => self.conversation.decided_call((true, Decider::User, Lasts::Once), what, mailbox).await,
         }
     }
 
@@ -273,7 +369,7 @@ impl Agent {
                 answer = &mut asked => Some(answer),
             };
             self.take_mode(mailbox).await?;
-            let decision = self.grounds().judge(ready);
+            let decision = self.policy.grounds(&self.conversation).judge(ready);
             let forbidden = decision.behavior == Behavior::Deny;
             match answer {
                 // A yes in the old mode is a no in the new one.

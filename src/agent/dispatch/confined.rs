@@ -5,14 +5,11 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio_util::sync::CancellationToken;
-
+use super::call::{Heard, Ready};
 use super::grounds::Grounds;
 use super::run::Runner;
-use super::{Heard, Ready};
-use crate::agent::Agent;
 use crate::message::{Effect, Outcome, ToolCall, ToolResult};
-use crate::permission::Mode;
+use crate::permission::{Mode, Places};
 use crate::protocol::Question;
 use crate::stdx::hash::sha256_hex;
 use crate::tools::{self, AskFuture, Host, SearchFuture, Tool};
@@ -25,27 +22,22 @@ pub(in crate::agent) struct Confined {
     runner: Runner,
 }
 
-impl Agent {
-    /// A pipeline that lets changes of one file through; the file counts as read with this content. None where there is no
-    /// Edit tool.
-    pub(in crate::agent) fn confined(
-        &self,
-        file: PathBuf,
-        content: &str,
-        cancel: &CancellationToken,
-    ) -> Option<Confined> {
-        // In plan mode nothing may be written but what is expressly free, whatever the session's own mode allows.
-        let rules = Cow::Owned(self.policy.rules.clone());
-        let mut grounds = Grounds { mode: Mode::Plan, rules, places: self.places() };
-        grounds.places.free_writes = vec![file.clone()];
-        let runner = Runner { plan: None, ..self.runner(Arc::new(Nobody), cancel) };
-        let mut confined = Confined { edit: self.toolbox.get(tools::EDIT)?.clone(), file, grounds, runner };
-        confined.restored(content);
-        Some(confined)
-    }
-}
-
 impl Confined {
+    /// A pipeline that lets changes of one file through, which counts as read with this content.
+    pub(in crate::agent) fn new(
+        edit: Arc<dyn Tool>,
+        (file, content): (PathBuf, &str),
+        grounds: Grounds<'_>,
+        runner: Runner,
+    ) -> Confined {
+        // In plan mode nothing may be written but what is expressly free, whatever the session's own mode allows.
+        let places = Places { free_writes: vec![file.clone()], ..grounds.places };
+        let grounds = Grounds { mode: Mode::Plan, rules: Cow::Owned(grounds.rules.into_owned()), places };
+        let mut confined = Confined { edit, file, grounds, runner: Runner { plan: None, ..runner } };
+        confined.restored(content);
+        confined
+    }
+
     /// Runs a call, or says why not.
     pub(in crate::agent) async fn answer(&mut self, call: ToolCall) -> ToolResult {
         let id = call.id.clone();
@@ -79,7 +71,7 @@ impl Confined {
 }
 
 /// A fork has nobody to turn to.
-struct Nobody;
+pub(in crate::agent) struct Nobody;
 
 impl Host for Nobody {
     fn ask(&self, _question: Question) -> AskFuture<'_> {

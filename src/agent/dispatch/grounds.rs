@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use super::Ready;
+use super::call::Ready;
 use crate::permission::{self, Access, Behavior, Consent, Decision, Disk, Mode, Permit, Places, Query, RuleSet};
 use crate::tools;
 

@@ -1,25 +1,24 @@
-//! What hooks have to say about a call: before it, in place of the person who would be asked, and after it.
+//! What hooks have to say about a call: what it means for the decision, and what follows once the call has run.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::admit::Admission;
+use super::call::{Permitted, Ready};
 use super::grounds::Grounds;
-use super::{Permitted, Policy, Ready};
-use crate::agent::Agent;
-use crate::agent::hooking::told;
+use crate::agent::Conversation;
+use crate::agent::hooking::{Hooking, tell_stop, told};
 use crate::agent::mailbox::Mailbox;
-use crate::hooks::{self, Event as Hook, Occasion, Outcome, Verdict};
+use crate::hooks::{self, Event as Hook, Hooks, Occasion, Verdict};
 use crate::message::{Outcome as Ended, ToolCall, ToolResult};
-use crate::permission::{Access, Behavior, Consent, Decision, Mode, Rule, RuleSet, Source};
+use crate::permission::{Access, Behavior, Decision, Mode, Rule, RuleSet, Source};
 use crate::protocol::TurnEnd;
 use crate::session;
-use crate::session::entry::{Decider, Lasts};
 
 /// Calls whose results hooks want to see; empty when none listens.
 pub(super) struct Watched(Vec<Call>);
@@ -33,6 +32,20 @@ struct Call {
 }
 
 impl Watched {
+    /// Keeps the calls whose results hooks want to see.
+    pub(super) fn of(permitted: &[Permitted], hooks: &Hooks) -> Watched {
+        if !hooks.listens(Hook::PostToolUse) && !hooks.listens(Hook::PostToolUseFailure) {
+            return Watched(Vec::new());
+        }
+        let call = |permitted: &Permitted| Call {
+            call: permitted.ready.call.clone(),
+            access: permitted.ready.access.clone(),
+            target: permitted.permit.target().map(Path::to_owned),
+            result: None,
+        };
+        Watched(permitted.iter().map(call).collect())
+    }
+
     /// Keeps what a call came to.
     pub(super) fn note(&mut self, result: &ToolResult) {
         if let Some(call) = self.0.iter_mut().find(|call| call.call.id == result.id) {
@@ -80,86 +93,12 @@ impl Grounds<'_> {
         let rules = Cow::Owned(rules);
         Grounds { mode: self.mode, rules, places: self.places.clone() }.decide(&ready.call.name, &ready.access)
     }
-}
-
-impl Agent {
-    /// Lets PreToolUse hooks see a call, which goes on or is settled. What they rewrite is checked like what the model wrote.
-    pub(super) async fn before_call(
-        &mut self,
-        ready: Ready,
-        policy: Policy,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<ControlFlow<Admission, Ready>, session::Error> {
-        let Ready { call, .. } = &ready;
-        let occasion = Occasion::pre_tool_use(&call.name, &call.input, call.id.as_str());
-        let Some(outcome) = self.fire(occasion, mailbox, cancel).await? else { return Ok(interrupted(&ready)) };
-        if policy.told {
-            self.hooking.beside_calls.extend(outcome.context.iter().map(|text| told(Hook::PreToolUse, text)));
-        }
-        if let Some(reason) = &outcome.stop {
-            self.tell_stop(reason, mailbox).await;
-            return Ok(stopped(&ready));
-        }
-        if let Some(Verdict { decision: hooks::Decision::Deny, reason }) = &outcome.verdict {
-            return Ok(refused(&ready, Hook::PreToolUse, reason));
-        }
-        let Outcome { verdict, input, .. } = outcome;
-        Ok(match self.rewritten(ready, input) {
-            ControlFlow::Continue(ready) => ControlFlow::Continue(Ready { said: verdict, ..ready }),
-            settled @ ControlFlow::Break(_) => settled,
-        })
-    }
-
-    /// Lets PermissionRequest hooks answer for the person who is about to be asked, with the decision that asks.
-    pub(super) async fn answered_by_hooks(
-        &mut self,
-        (ready, decision): (Ready, Decision),
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<ControlFlow<Admission, (Ready, Decision)>, session::Error> {
-        let Ready { call, .. } = &ready;
-        let occasion = Occasion::permission_request(&call.name, &call.input, call.id.as_str());
-        let Some(outcome) = self.fire(occasion, mailbox, cancel).await? else { return Ok(interrupted(&ready)) };
-        let what = ready.subject();
-        match outcome.verdict {
-            _ if outcome.stop.is_some() => {
-                self.tell_stop(&outcome.stop.unwrap_or_default(), mailbox).await;
-                Ok(stopped(&ready))
-            }
-            Some(Verdict { decision: hooks::Decision::Deny, reason }) => {
-                self.decided_call((false, Decider::Hook, Lasts::Once), &what, mailbox).await?;
-                Ok(refused(&ready, Hook::PermissionRequest, &reason))
-            }
-            Some(Verdict { decision: hooks::Decision::Allow, .. }) => {
-                let said = ready.said.clone();
-                let ready = match self.rewritten(ready, outcome.input) {
-                    ControlFlow::Continue(ready) => Ready { said, ..ready },
-                    ControlFlow::Break(admission) => return Ok(ControlFlow::Break(admission)),
-                };
-                self.take_mode(mailbox).await?;
-                let decision = self.grounds().judge(&ready);
-                if decision.behavior == Behavior::Ask && !self.hooks_may_answer(&ready) {
-                    return Ok(ControlFlow::Continue((ready, decision)));
-                }
-                let what = ready.subject();
-                Ok(ControlFlow::Break(match self.grounds().permit(&ready, &decision, Consent::Given) {
-                    Some(permit) => {
-                        self.decided_call((true, Decider::Hook, Lasts::Once), &what, mailbox).await?;
-                        Admission::Run(ready.with(permit, Consent::Given))
-                    }
-                    None => self.denied(&ready, &decision),
-                }))
-            }
-            _ => Ok(ControlFlow::Continue((ready, decision))),
-        }
-    }
 
     /// Whether a call that asks now would run in mode `edits`.
     pub(super) fn accepted_as_edit(&self, ready: &Ready) -> bool {
         let hook_asks = ready.said.as_ref().is_some_and(|said| said.decision == hooks::Decision::Ask);
-        let accepting = || Grounds { mode: Mode::Edits, ..self.grounds() };
-        self.mode() == Mode::Default
+        let accepting = || Grounds { mode: Mode::Edits, ..self.clone() };
+        self.mode == Mode::Default
             && !hook_asks
             && matches!(ready.access, Access::Write { .. })
             && accepting().decide(&ready.call.name, &ready.access).behavior == Behavior::Allow
@@ -167,49 +106,26 @@ impl Agent {
 
     /// Whether a hook's yes may stand for the user's: not where the administrator or another hook wants a person to be
     /// asked, nor for files that no rule opens.
-    fn hooks_may_answer(&self, ready: &Ready) -> bool {
+    pub(super) fn hooks_may_answer(&self, ready: &Ready) -> bool {
         let asked = ready.said.as_ref().is_some_and(|said| said.decision == hooks::Decision::Ask);
-        if asked || !self.policy.rules.broken().is_empty() {
+        if asked || !self.rules.broken().is_empty() {
             return false;
         }
         let mut managed = RuleSet::default();
-        for entry in self.policy.rules.entries().iter().filter(|entry| entry.source == Source::Managed) {
+        for entry in self.rules.entries().iter().filter(|entry| entry.source == Source::Managed) {
             managed.add(entry.behavior, entry.rule.clone(), entry.source);
         }
-        self.grounds().with_allow(ready, managed).behavior == Behavior::Allow
+        self.with_allow(ready, managed).behavior == Behavior::Allow
     }
+}
 
-    /// Puts a hook's input in the place of the model's.
-    fn rewritten(&self, ready: Ready, input: Option<Value>) -> ControlFlow<Admission, Ready> {
-        let Some(input) = input.filter(|input| *input != ready.call.input) else { return ControlFlow::Continue(ready) };
-        match self.ready(self.prepare_call(ToolCall { input, ..ready.call })) {
-            Ok(ready) => ControlFlow::Continue(ready),
-            Err((id, problem)) => {
-                let text = format!("Not run: a hook rewrote the arguments, and they are not valid: {problem}");
-                ControlFlow::Break(Admission::Refused(ToolResult::of_text(id, Ended::Error, text)))
-            }
-        }
-    }
-
-    /// Keeps the calls whose results hooks want to see.
-    pub(super) fn watch_calls(&self, permitted: &[Permitted]) -> Watched {
-        let hooks = &self.hooking.hooks;
-        if !hooks.listens(Hook::PostToolUse) && !hooks.listens(Hook::PostToolUseFailure) {
-            return Watched(Vec::new());
-        }
-        let call = |permitted: &Permitted| Call {
-            call: permitted.ready.call.clone(),
-            access: permitted.ready.access.clone(),
-            target: permitted.permit.target().map(Path::to_owned),
-            result: None,
-        };
-        Watched(permitted.iter().map(call).collect())
-    }
-
+impl Hooking {
     /// Lets hooks see what calls came to; what they say is for the model. Some when they end the turn.
     pub(super) async fn after_calls(
         &mut self,
         watched: Watched,
+        (place, settings): (hooks::Place, hooks::Settings),
+        conversation: &mut Conversation,
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Option<TurnEnd>, session::Error> {
@@ -220,33 +136,32 @@ impl Agent {
             .map(|(occasion, call)| (call, occasion))
             .collect();
         if seen.is_empty() {
-            return self.deliver_context(mailbox).await.map(|()| None);
+            return self.deliver_context(conversation, mailbox).await.map(|()| None);
         }
-        let (place, settings) = (self.hook_place(), self.hook_settings());
-        seen.iter().for_each(|(_, occasion)| self.fire_later(occasion, &place, &settings));
+        seen.iter().for_each(|(_, occasion)| self.run_later(occasion, &place, &settings));
         let outcomes = {
-            let runs = seen.iter().map(|(_, occasion)| self.hooking.hooks.run(occasion, &place, &settings));
+            let runs = seen.iter().map(|(_, occasion)| self.hooks.run(occasion, &place, &settings));
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => Vec::new(),
                 outcomes = join_all(runs) => outcomes,
             }
         };
-        self.deliver_context(mailbox).await?;
+        self.deliver_context(conversation, mailbox).await?;
         let mut end = None;
         for ((call, occasion), outcome) in seen.into_iter().zip(outcomes) {
-            self.report(&outcome, mailbox).await?;
+            conversation.note_hooks(&outcome, mailbox).await?;
             if let (Access::Write { .. }, Some(path), false) = (&call.access, &call.target, outcome.reports.is_empty())
             {
                 // A formatter that ran as a hook belongs to the change: undo takes both back.
-                self.conversation.session.after_hook(path)?;
+                conversation.session.after_hook(path)?;
             }
             for text in outcome.block.into_iter().chain(outcome.context) {
                 let text = format!("About the {} call {}:\n\n{text}", call.call.name, call.call.id);
-                self.push(told(occasion.event, &text), mailbox).await?;
+                conversation.push(told(occasion.event, &text), mailbox).await?;
             }
             if let Some(reason) = outcome.stop {
-                self.tell_stop(&reason, mailbox).await;
+                tell_stop(&reason, mailbox).await;
                 end = Some(TurnEnd::Stopped);
             }
         }
@@ -254,9 +169,13 @@ impl Agent {
     }
 
     /// Hands on what PreToolUse hooks added, now that the results of the round are in the log.
-    async fn deliver_context(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        for message in std::mem::take(&mut self.hooking.beside_calls) {
-            self.push(message, mailbox).await?;
+    async fn deliver_context(
+        &mut self,
+        conversation: &mut Conversation,
+        mailbox: &Mailbox,
+    ) -> Result<(), session::Error> {
+        for message in std::mem::take(&mut self.beside_calls) {
+            conversation.push(message, mailbox).await?;
         }
         Ok(())
     }
@@ -288,17 +207,17 @@ fn occasion(call: &Call) -> Option<Occasion> {
     }
 }
 
-fn interrupted<T>(ready: &Ready) -> ControlFlow<Admission, T> {
+pub(super) fn interrupted<T>(ready: &Ready) -> ControlFlow<Admission, T> {
     let text = "Interrupted by the user before it ran.";
     ControlFlow::Break(Admission::Stopped(ToolResult::of_text(ready.call.id.clone(), Ended::Interrupted, text)))
 }
 
-fn stopped<T>(ready: &Ready) -> ControlFlow<Admission, T> {
+pub(super) fn stopped<T>(ready: &Ready) -> ControlFlow<Admission, T> {
     let text = "One of the user's hooks stopped the turn. Wait for their next message.";
     ControlFlow::Break(Admission::Halted(ToolResult::of_text(ready.call.id.clone(), Ended::Denied, text)))
 }
 
-fn refused<T>(ready: &Ready, event: Hook, reason: &str) -> ControlFlow<Admission, T> {
+pub(super) fn refused<T>(ready: &Ready, event: Hook, reason: &str) -> ControlFlow<Admission, T> {
     let reason = if reason.is_empty() { "no reason was given" } else { reason };
     let text = format!("Denied by the user's {event} hook: {reason}");
     ControlFlow::Break(Admission::Refused(ToolResult::of_text(ready.call.id.clone(), Ended::Denied, text)))

@@ -6,22 +6,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Done, Heard, Permitted, Ready};
-use crate::agent::Agent;
-use crate::agent::mailbox::Mailbox;
+use super::call::{Done, Heard, Permitted, Ready};
+use crate::agent::{Conversation, Policy};
 use crate::message::ToolResult;
 use crate::permission::{Permit, QUIET_GIT};
 use crate::protocol::{Delta, Event, Item};
-use crate::session;
 use crate::session::store::Store;
 use crate::tools::{self, Dirs, Host};
 
 /// What calls run with. It owns what it looks at, so that the session can be written meanwhile.
-pub(super) struct Runner {
+pub(in crate::agent) struct Runner {
     pub(super) dirs: Arc<Dirs>,
     pub(super) seen: Arc<HashMap<PathBuf, String>>,
     pub(super) plan: Option<PathBuf>,
@@ -32,6 +29,25 @@ pub(super) struct Runner {
 }
 
 impl Runner {
+    /// What the calls of a conversation run with now.
+    pub(in crate::agent) fn new(
+        policy: &Policy,
+        conversation: &Conversation,
+        settings: &Arc<tools::Settings>,
+        host: Arc<dyn Host>,
+        cancel: &CancellationToken,
+    ) -> Runner {
+        Runner {
+            dirs: Arc::new(policy.dirs(conversation)),
+            seen: Arc::new(conversation.context().seen().clone()),
+            plan: conversation.open_plan(),
+            settings: settings.clone(),
+            store: conversation.session.store().clone(),
+            host,
+            cancel: cancel.clone(),
+        }
+    }
+
     /// Runs a call to its end.
     pub(super) async fn run(
         &self,
@@ -85,51 +101,5 @@ impl Runner {
         let mut settings = (*self.settings).clone();
         settings.env.extend(QUIET_GIT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         Arc::new(settings)
-    }
-}
-
-impl Agent {
-    /// What calls of this agent run with now.
-    pub(super) fn runner(&self, host: Arc<dyn Host>, cancel: &CancellationToken) -> Runner {
-        Runner {
-            dirs: Arc::new(self.dirs()),
-            seen: Arc::new(self.conversation.context().seen().clone()),
-            plan: self.open_plan(),
-            settings: self.settings.tools.clone(),
-            store: self.conversation.session.store().clone(),
-            host,
-            cancel: cancel.clone(),
-        }
-    }
-
-    /// Runs calls side by side, while modes change and sub-agents speak.
-    pub(super) async fn run_all(
-        &mut self,
-        permitted: Vec<Permitted>,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<Vec<Done>, session::Error> {
-        let (words, mut heard) = mpsc::unbounded_channel();
-        let mut host = self.host(mailbox, cancel);
-        host.words = Some(self.family.above.as_ref().map_or_else(|| words.clone(), |above| above.words.clone()));
-        host.launcher = self.launcher(words);
-        let host = Arc::new(host);
-        let runner = self.runner(host.clone(), cancel);
-        let all = join_all(permitted.into_iter().map(|call| runner.run(call, Heard::Wholly(mailbox))));
-        tokio::pin!(all);
-        loop {
-            tokio::select! {
-                biased;
-                results = &mut all => {
-                    while let Ok(word) = heard.try_recv() {
-                        self.take_word(word, mailbox).await?;
-                    }
-                    self.record_searches(&host)?;
-                    return Ok(results);
-                }
-                () = mailbox.changed() => self.take_mode(mailbox).await?,
-                Some(word) = heard.recv() => self.take_word(word, mailbox).await?,
-            }
-        }
     }
 }

@@ -37,11 +37,11 @@ impl Expansion<'_> {
         self.agent.note_invoked(skill, &text)?;
         if skill.context == RunsIn::Fork {
             let report = self.fork(skill, text, attached).await?;
-            self.agent.push(Message::skill(report), self.mailbox).await?;
+            self.agent.conversation.push(Message::skill(report), self.mailbox).await?;
         } else {
-            self.agent.push(Message::skill(text), self.mailbox).await?;
+            self.agent.conversation.push(Message::skill(text), self.mailbox).await?;
             for message in attached {
-                self.agent.push(message, self.mailbox).await?;
+                self.agent.conversation.push(message, self.mailbox).await?;
             }
         }
         self.agent.runs.settings.catalog.record(&skill.name);
@@ -115,11 +115,11 @@ impl Expansion<'_> {
 
     /// A file that the body names as `@path`, when there is one and reading it needs no question.
     async fn named_file(&mut self, skill: &Skill, path: &str) -> Option<Message> {
-        let dirs = self.agent.dirs();
+        let dirs = self.agent.policy.dirs(&self.agent.conversation);
         let own = skill.base().map(|base| base.join(path));
         let near = dirs.absolute(path);
         let file = own.into_iter().chain([near]).find(|file| file.is_file())?;
-        let mut places = self.agent.places();
+        let mut places = self.agent.policy.places_of(&self.agent.conversation);
         places.free_reads.extend(self.agent.opens(skill));
         let (effects, text) = match self.agent.attach(&file, places, self.mailbox).await {
             Ok(result) if result.outcome == Outcome::Ok => {

@@ -60,9 +60,9 @@ impl Expansion<'_> {
         }
         let (text, attached) = told?;
         self.agent.note_invoked(skill, &text)?;
-        self.agent.push(Message::skill(text), self.mailbox).await?;
+        self.agent.conversation.push(Message::skill(text), self.mailbox).await?;
         for message in attached {
-            self.agent.push(message, self.mailbox).await?;
+            self.agent.conversation.push(message, self.mailbox).await?;
         }
         Ok(())
     }

@@ -1,0 +1,97 @@
+//! A tool call on its way: ready for a decision, permitted, done. And whose calls they are.
+
+use std::path::PathBuf;
+
+use crate::agent::mailbox::Mailbox;
+use crate::hooks::Verdict;
+use crate::message::{ToolCall, ToolResult};
+use crate::permission::{Access, Consent, Permit};
+use crate::tools::{After, Call};
+
+/// What holds for the calls that hooks and rules let through, by where they come from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Policy {
+    pub(super) asks: Asks,
+    /// What hooks add to a call joins the conversation.
+    pub(super) told: bool,
+}
+
+/// Who is asked where the rules ask.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Asks {
+    Person,
+    /// Nobody: the caller is told this in place of the reason.
+    Nobody(&'static str),
+}
+
+impl Policy {
+    /// Of calls that the user sees: the model's own, and what skills want run.
+    pub(super) const ASKING: Policy = Policy { asks: Asks::Person, told: true };
+    /// Of a summarizer.
+    pub(super) const LOOKUP: Policy = Policy {
+        asks: Asks::Nobody(
+            "Denied: this would need the user's approval, and nobody is asked while a summary is written.",
+        ),
+        told: false,
+    };
+}
+
+/// Who hears of a call while it runs.
+#[derive(Clone, Copy)]
+pub(super) enum Heard<'a> {
+    /// Its beginning and what it writes.
+    Wholly(&'a Mailbox),
+    /// What it writes: something else shows that it began.
+    Output(&'a Mailbox),
+    Nobody,
+}
+
+/// A call that fits its tool, and waits for a decision.
+pub(super) struct Ready {
+    pub(super) call: ToolCall,
+    pub(super) work: Call,
+    /// What it touches, as rules name it.
+    pub(super) access: Access,
+    /// The file or folder that it names, links followed: what was decided about is what is read or written, or nothing is.
+    pub(super) target: Option<PathBuf>,
+    /// What PreToolUse hooks said of it.
+    pub(super) said: Option<Verdict>,
+}
+
+impl Ready {
+    pub(super) fn new(call: ToolCall, work: Call, access: Access) -> Ready {
+        Ready { target: access.target(), call, work, access, said: None }
+    }
+
+    pub(super) fn with(self, permit: Permit, consent: Consent) -> Permitted {
+        Permitted { ready: self, permit, consent }
+    }
+
+    /// What the call would do, as far as one line says it.
+    pub(super) fn subject(&self) -> String {
+        match &self.access {
+            Access::Shell { command, .. } => command.to_string(),
+            _ => format!("{} {}", self.call.name, self.work.title()).trim().to_owned(),
+        }
+    }
+}
+
+/// A call that runs.
+pub(super) struct Permitted {
+    pub(super) ready: Ready,
+    pub(super) permit: Permit,
+    pub(super) consent: Consent,
+}
+
+/// A call that ran, or will not.
+pub(super) struct Done {
+    pub(super) result: ToolResult,
+    /// What is to be done once the result is in the log.
+    pub(super) after: Vec<After>,
+}
+
+impl From<ToolResult> for Done {
+    fn from(result: ToolResult) -> Done {
+        Done { result, after: Vec::new() }
+    }
+}

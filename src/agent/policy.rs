@@ -1,0 +1,109 @@
+//! What may run: rules, folders and what the user agreed to.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use super::memory::Whose;
+use super::{Conversation, Grants, Grounds};
+use crate::permission::{Access, Behavior, Mode, Places, Rule, RuleSet, Source, Trust};
+use crate::protocol::GrantScope;
+use crate::session;
+use crate::session::entry::EntryKind;
+use crate::tools::{self, Dirs};
+
+/// What may run.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    pub rules: RuleSet,
+    /// Folders and protected places; `cwd` follows the shell.
+    pub places: Places,
+    /// What the folder brings along and the user agreed to.
+    pub trust: Trust,
+}
+
+impl Policy {
+    /// The folders that a call of this conversation starts from.
+    pub(super) fn dirs(&self, conversation: &Conversation) -> Dirs {
+        let Places { project, added, home, .. } = self.places.clone();
+        Dirs { project, added, cwd: conversation.context().cwd().to_path_buf(), home }
+    }
+
+    /// The places of a conversation now: the plan may be read at any time, and written in plan mode.
+    pub(super) fn places_of(&self, conversation: &Conversation) -> Places {
+        let mut places = Places { cwd: conversation.context().cwd().to_path_buf(), ..self.places.clone() };
+        conversation.open_places(&mut places);
+        places
+    }
+
+    /// What decisions are made on now.
+    pub(super) fn grounds(&self, conversation: &Conversation) -> Grounds<'_> {
+        let (mode, places) = (conversation.mode(), self.places_of(conversation));
+        Grounds { mode, rules: Cow::Borrowed(&self.rules), places }
+    }
+
+    /// Explains part by part what would happen to a command line.
+    pub fn explain(&self, conversation: &Conversation, command: &str) -> String {
+        let cwd = conversation.context().cwd().to_path_buf();
+        let decision = self.grounds(conversation).decide(tools::BASH, &Access::Shell { command: command.into(), cwd });
+        let reasons: Vec<String> = decision.reasons.iter().map(|reason| format!("- {reason}")).collect();
+        format!("`{command}`: **{}**\n\n{}", decision.behavior.name(), reasons.join("\n"))
+    }
+
+    /// What the rules say to reading a file, whatever the mode: no answer would be a refusal, and no question a permission.
+    pub(super) fn judge_memory(&self, conversation: &Conversation, path: &Path, whose: Whose) -> (Behavior, String) {
+        let mut grounds = Grounds { mode: Mode::Default, ..self.grounds(conversation) };
+        if whose == Whose::Own {
+            grounds.places.added.extend(path.canonicalize().ok().and_then(|real| Some(real.parent()?.to_path_buf())));
+        }
+        let decision = grounds.read(path);
+        (decision.behavior, decision.reasons.into_iter().next().unwrap_or_default())
+    }
+
+    /// Takes over other files' rules and folders; what was granted in the session stays.
+    pub fn replace(&mut self, mut rules: RuleSet, places: Places) {
+        for entry in self.rules.entries().iter().filter(|entry| matches!(entry.source, Source::Session | Source::Skill))
+        {
+            rules.add(entry.behavior, entry.rule.clone(), entry.source);
+        }
+        let free_reads = std::mem::take(&mut self.places.free_reads);
+        (self.rules, self.places) = (rules, Places { free_reads, ..places });
+    }
+
+    /// Lets a rule count that was granted to another agent of the session.
+    pub(super) fn allow(&mut self, rule: &str, source: Source) {
+        if let Ok(rule) = Rule::parse(rule) {
+            self.rules.add(Behavior::Allow, rule, source);
+        }
+    }
+
+    /// Grants a rule from now on; the inner error says why it could not be kept beyond the session.
+    pub(super) fn grant(
+        &mut self,
+        text: &str,
+        scope: GrantScope,
+        grants: &dyn Grants,
+        conversation: &mut Conversation,
+    ) -> Result<Result<(), String>, session::Error> {
+        let rule = match Rule::parse(text) {
+            Ok(rule) => rule,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let saved = match scope {
+            GrantScope::Session => Ok(()),
+            scope => grants.save(scope, text),
+        };
+        let source = match (scope, &saved) {
+            (GrantScope::Project, Ok(())) => Source::ProjectLocal,
+            (GrantScope::User, Ok(())) => Source::User,
+            _ => {
+                conversation.append(EntryKind::Granted { rule: text.to_owned() })?;
+                Source::Session
+            }
+        };
+        self.rules.add(Behavior::Allow, rule, source);
+        if let Some(above) = &conversation.above {
+            above.granted(text, source);
+        }
+        Ok(saved)
+    }
+}
