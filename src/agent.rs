@@ -47,7 +47,7 @@ use crate::compact;
 use crate::hooks::{self, EndReason, Event as Hook, Hooks, Occasion, StartSource};
 use crate::message::Usage;
 use crate::permission::{Mode, Source};
-use crate::protocol::{self, Event, GrantScope, ModeChange, ModelInfo, RewindWhat, ThinkingInfo, UsageInfo};
+use crate::protocol::{self, Event, GrantScope, ModeChange, ModelInfo, RewindWhat, ThinkingInfo, Trigger, UsageInfo};
 use crate::provider::catalog::ModelSpec;
 use crate::provider::{Provider, ToolSpec};
 use crate::session::entry::{EntryKind, Seq};
@@ -147,7 +147,7 @@ pub struct Agent {
     thinking: thinking::Thinking,
     /// The plan that was approved with a fresh context, until that is made.
     fresh: Option<String>,
-    runs: skill_runs::Runs,
+    pub runs: skill_runs::Runs,
     compaction: compaction::Compaction,
     grants: Arc<dyn Grants>,
     spending: spending::Spending,
@@ -258,17 +258,16 @@ impl Agent {
         self.spending.know(model.name(), &model.spec);
         self.thinking.forget();
         self.model = model;
-        self.fit_window();
+        self.compaction.fit_window(&self.settings, &self.model);
     }
 
     /// Takes over other settings, and the model as they have it.
     pub fn take_settings(&mut self, settings: Settings, model: Model) {
         self.family.seat(settings.seats);
-        let (compact, features, tools) =
-            (settings.compact.clone(), settings.features, tools::Settings::clone(&settings.tools));
+        let tools = tools::Settings::clone(&settings.tools);
         self.settings = settings;
         self.set_model(model, tools);
-        self.set_compaction(compact, features);
+        self.compaction.configure(&self.settings, &self.model);
     }
 
     /// How hard the next prompt is thought about, for front ends.
@@ -297,7 +296,8 @@ impl Agent {
 
     /// Where the window is, and what the session cost.
     pub fn usage_info(&self) -> UsageInfo {
-        let (session, used) = (&self.conversation.session, self.used());
+        let session = &self.conversation.session;
+        let used = self.compaction.used(session.context());
         let (left, fullness) = self.compaction.fullness(used);
         UsageInfo {
             total: session.facts().usage(),
@@ -392,6 +392,65 @@ impl Agent {
         self.hooking.end(&mut self.conversation, mailbox).await
     }
 
+    /// `/compact`, with the user's own instructions where there are any.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn compact(
+        &mut self,
+        instructions: Option<String>,
+        mailbox: &Mailbox,
+        cancel: &CancellationToken,
+    ) -> Result<Compacted, session::Error> {
+        self.compaction.weigh_overhead(&self.system, &self.tool_specs);
+        if let Some(why) = self.compaction.refuses(self.conversation.context()) {
+            return Ok(Compacted::Refused(why.into()));
+        }
+        let wish = compaction::Wish { trigger: Trigger::Manual, instructions };
+        compaction::Attempt { agent: self, wish, mailbox, cancel }.asked().await
+    }
+
+    /// `/compact micro [tokens]`: clears old results now.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn compact_micro(&mut self, target: Option<u64>, mailbox: &Mailbox) -> Result<String, session::Error> {
+        let done = self.compaction.micro(target, &mut self.conversation, &self.toolbox, mailbox).await?;
+        if done.is_ok() {
+            mailbox.emit(Event::Usage(self.usage_info())).await;
+        }
+        Ok(done.unwrap_or_else(|why| why))
+    }
+
+    /// `/compact undo`: takes the last boundary back, if the conversation still fits then.
+    ///
+    /// # Errors
+    /// The log cannot be read or written.
+    pub async fn compact_undo(&mut self, mailbox: &Mailbox) -> Result<String, session::Error> {
+        self.compaction.weigh_overhead(&self.system, &self.tool_specs);
+        let done = self.compaction.undo(&mut self.conversation)?;
+        if done.is_ok() {
+            mailbox.emit(Event::Usage(self.usage_info())).await;
+        }
+        Ok(done.unwrap_or_else(|why| why))
+    }
+
+    /// Notes what an extraction of session notes cost that has ended.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub fn collect_notes(&mut self) -> Result<(), session::Error> {
+        self.compaction.notes.collect(&mut self.conversation.session)
+    }
+
+    /// Ends a running extraction and notes what it cost: the session ends.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub fn end_notes(&mut self) -> Result<(), session::Error> {
+        self.compaction.notes.end(&mut self.conversation.session)
+    }
+
     /// What the agents below share with this one, for the front ends and for tools.
     pub fn definitions(&self) -> &Arc<Definitions> {
         &self.family.definitions
@@ -402,5 +461,22 @@ impl Agent {
         self.toolbox = Arc::new(self.toolbox.with_agents(definitions.clone()));
         self.tool_specs = self.toolbox.specs();
         self.family.definitions = definitions;
+    }
+
+    /// What the agent is set to now, for those who look while a turn has it.
+    pub fn snapshot(&mut self) -> Snapshot {
+        self.compaction.weigh_overhead(&self.system, &self.tool_specs);
+        Snapshot {
+            model: self.model.clone(),
+            rules: self.policy.rules.entries().len() as u64,
+            trusted: !self.policy.trust.is_empty(),
+            hooks: self.hooking.hooks.branch(),
+            definitions: self.family.definitions.clone(),
+            skills: self.runs.view(),
+            driver: self.compaction.driver.clone(),
+            auto: self.settings.compact.enabled && self.settings.compact.auto,
+            system: self.system.clone(),
+            tool_specs: self.tool_specs.clone(),
+        }
     }
 }

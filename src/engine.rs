@@ -306,13 +306,13 @@ impl Engine {
     /// Whether the skill that a prompt asks for can run now. Asks for trust, where the skill wants what needs it.
     async fn can_run(&mut self, prompt: &Prompt, inbox: &mut Inbox) -> bool {
         let Some(skill) = &prompt.skill else { return true };
-        if let Some(text) = self.agent.refuses_skill(&skill.name) {
+        if let Some(text) = self.agent.runs.refuses(&skill.name) {
             let restore = Some(prompt.text.clone());
             self.mailbox.emit(Event::Error { text, restore }).await;
             return false;
         }
         // One question a session: a no that was said to all of it holds.
-        if !self.agent.wants_trust(&skill.name).is_empty() && !self.trust_asked {
+        if !self.agent.runs.wants_trust(&skill.name, &self.agent.policy).is_empty() && !self.trust_asked {
             self.ask_trust(inbox).await;
         }
         true

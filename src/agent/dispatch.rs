@@ -30,10 +30,11 @@ use super::mailbox::Mailbox;
 use super::parent_child::Word;
 use super::plan::Leave;
 use super::skill_runs::Invocation;
-use super::{Agent, host};
+use super::subagent::Launcher;
+use super::{Agent, Settings, host, prompt};
 use crate::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult};
 use crate::permission::{Access, Consent, Decision, Mode, Permit, Places, Source};
-use crate::protocol::{Answer, Approval, Event, Question, TurnEnd};
+use crate::protocol::{Answer, Approval, Event, Item, Question, TurnEnd};
 use crate::provider::ToolSpec;
 use crate::session;
 use crate::session::entry::EntryKind;
@@ -107,7 +108,13 @@ impl Agent {
                 end = Some(stop);
             }
         }
-        self.restart_with_plan(mailbox).await?;
+        if let Some(plan) = self.fresh.take() {
+            self.compaction.restart(&plan, &mut self.conversation, &self.policy, &self.model.id).await?;
+            self.repeats.clear();
+            let text = "the conversation restarts with the approved plan".into();
+            mailbox.emit(Event::Item(Item::Note { text })).await;
+            mailbox.emit(Event::Usage(self.usage_info())).await;
+        }
         Ok(end.map_or(Flow::Continue, Flow::End))
     }
 
@@ -418,5 +425,39 @@ impl Agent {
             }
         }
         Ok(())
+    }
+
+    /// What launching takes; none for a sub-agent, which launches nobody. What those that are launched have to say arrives
+    /// at the other end of `words`.
+    fn launcher(&self, words: mpsc::UnboundedSender<Word>) -> Option<Launcher> {
+        if self.conversation.above.is_some() {
+            return None;
+        }
+        // Both may have been put into the log without a word.
+        self.family.set_mode(self.conversation.mode());
+        self.family.set_thinking(self.conversation.facts().thinking);
+        let mut policy = self.policy.clone();
+        policy.places.cwd = self.conversation.context().cwd().to_path_buf();
+        let opening =
+            self.conversation.context().entries().map(|(_, message)| message).find(|message| prompt::opens(message));
+        Some(Launcher {
+            model: self.model.clone(),
+            policy,
+            settings: Settings { thinking: self.thinking.below(&self.settings.thinking), ..self.settings.clone() },
+            toolbox: self.toolbox.clone(),
+            grants: self.grants.clone(),
+            hooks: self.hooking.hooks.branch(),
+            git: self.conversation.git.known(),
+            date: self.conversation.date.clone(),
+            clock: self.clock,
+            transcripts: self.conversation.session.transcripts(),
+            opening: opening.cloned(),
+            definitions: self.family.definitions.clone(),
+            skills: self.runs.settings.clone(),
+            seats: self.family.seats.clone(),
+            standing: self.family.standing(),
+            words,
+            plan: self.conversation.open_plan(),
+        })
     }
 }

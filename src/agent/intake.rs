@@ -1,11 +1,13 @@
 //! Memory files on their way into the conversation: with its opening, and when a file below them was read.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use super::mailbox::Mailbox;
 use super::memory::{self, Asked, Memory, MemoryFile};
+use super::skill_runs::Runs;
 use super::{Conversation, Policy};
 use crate::message::{Attachment, CallId, Effect, MemoryCause, Message};
 use crate::protocol::{Answer, Event, Question};
@@ -38,6 +40,15 @@ impl Conversation {
         self.memory = self.memory.fresh();
         let files = self.load(policy, |loader, project, judge| loader.start(project, judge)).files;
         self.opening(&policy.places, model, &files).await
+    }
+
+    /// What every boundary brings along of the opening; nothing before there is one.
+    pub(super) async fn reopening(&mut self, policy: &Policy, model: &str, skills: &Runs) -> Vec<Arc<Message>> {
+        if !self.is_opened() {
+            return Vec::new();
+        }
+        let opening = self.opening_again(policy, model).await;
+        [Some(opening), skills.list_again(self.context())].into_iter().flatten().map(Arc::new).collect()
     }
 
     /// Loads memory files as far as the permission engine lets them be read, as any file.

@@ -154,7 +154,7 @@ impl Turn<'_> {
     pub(super) async fn report_usage(&mut self, usage: Usage) {
         self.agent.spending.turn.answered = true;
         self.agent.spending.turn.replies.add(&usage);
-        self.agent.counted(&usage);
+        self.agent.compaction.counted(&usage);
         let info = self.agent.usage_info();
         self.mailbox.emit(Event::Usage(info)).await;
     }

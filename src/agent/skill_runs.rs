@@ -10,22 +10,20 @@ mod wants;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::Value;
-use tokio_util::sync::CancellationToken;
-
 pub(super) use self::expansion::Expansion;
 pub(super) use self::view::{Caller, View};
 use super::mailbox::Mailbox;
-use super::{Agent, Model, Policy};
+use super::{Conversation, Model, Policy};
 use crate::commands::skill::Verbosity;
 use crate::commands::{Catalog, Skill, Source as From};
-use crate::hooks::{Origin, Registration};
+use crate::hooks::{Hooks, Origin, Registration};
 use crate::message::Message;
-use crate::permission::{Behavior, Disk, Rule, Source, Use};
+use crate::permission::{Behavior, Disk, Rule, Source};
 use crate::protocol::Event;
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
 use crate::tools;
+use serde_json::Value;
 
 /// Turns after an invocation in which a skill may recall itself.
 const RECENT: u64 = 3;
@@ -69,8 +67,8 @@ impl Invocation {
 }
 
 /// The skills of an agent: what is set, and what runs.
-pub(super) struct Runs {
-    pub(super) settings: Settings,
+pub struct Runs {
+    pub settings: Settings,
     /// The one that began last is the first to end.
     running: Vec<Run>,
     /// Skills that were invoked, with the turn of it.
@@ -124,6 +122,144 @@ impl Runs {
             running: self.running.iter().map(|run| run.skill.name.clone()).collect(),
         }
     }
+
+    /// A turn begins. Finds the skill that its prompt asks for; None for a prompt without one.
+    ///
+    /// # Errors
+    /// Why the skill cannot run.
+    pub(super) fn next_turn(&mut self, call: Option<&Invocation>) -> Result<Option<Arc<Skill>>, String> {
+        self.turn += 1;
+        call.map(|call| self.view().find(&call.name, Caller::User)).transpose()
+    }
+
+    /// Takes lock, rules and hooks for a run; `said` is what the user, not the model, wants of it. Returns the model that the
+    /// skill asks for.
+    pub(super) async fn begin(
+        &mut self,
+        (skill, said): (&Arc<Skill>, &str),
+        policy: &mut Policy,
+        hooks: &mut Hooks,
+        mailbox: &Mailbox,
+    ) -> Option<(Model, tools::Settings)> {
+        for (behavior, text) in policy.rules_of(skill, said) {
+            match Rule::parse(text) {
+                Ok(rule) => policy.rules.add(behavior, rule, Source::Skill),
+                Err(problem) => {
+                    let text = format!("`/{}` {}: {problem}. The rule is ignored.", skill.name, skill.place());
+                    mailbox.emit(Event::Notice { text }).await;
+                }
+            }
+        }
+        let mut run = Run { skill: skill.clone(), said: said.to_owned(), hooks: None, before: None };
+        if let Some(given) = skill.hooks.clone().filter(|_| policy.trusts(skill)) {
+            let origin = Origin::Skill(skill.name.clone());
+            let base = skill.base().map(PathBuf::from);
+            let (given, sealed) = (Value::Object(given), policy.hooks_run(skill));
+            let (registration, problems) = hooks.register(origin, base, &given, &sealed);
+            run.hooks = Some(registration);
+            for problem in problems {
+                mailbox.emit(Event::Notice { text: format!("`/{}` {}: {problem}", skill.name, skill.place()) }).await;
+            }
+        }
+        self.running.push(run);
+        let name = skill.model.as_ref().filter(|_| policy.trusts(skill))?;
+        match (self.settings.models)(name) {
+            Ok(found) => Some(found),
+            Err(problem) => {
+                let text =
+                    format!("`/{}` asks for the model `{name}`, but {problem}. Using the session's model.", skill.name);
+                mailbox.emit(Event::Notice { text }).await;
+                None
+            }
+        }
+    }
+
+    /// Where the run of a skill is that began last.
+    pub(super) fn running(&self, skill: &Skill) -> Option<usize> {
+        self.running.iter().rposition(|run| run.skill.name == skill.name)
+    }
+
+    /// Keeps the model and limits that the run that began last gives back.
+    pub(super) fn keep_model(&mut self, model: Model, tools: Arc<tools::Settings>) {
+        if let Some(run) = self.running.last_mut() {
+            run.before = Some((model, tools));
+        }
+    }
+
+    /// The model that is asked from now on, as the log has it.
+    pub(super) fn model_entry(&self, model: &Model) -> EntryKind {
+        let borrowed = self.running.iter().any(|run| run.before.is_some());
+        EntryKind::ModelChanged { model: model.name(), borrowed }
+    }
+
+    /// Ends runs from this one on, and gives back what they took. Returns the model that counts again, where they had
+    /// another one.
+    pub(super) fn end_from(
+        &mut self,
+        first: usize,
+        policy: &mut Policy,
+        hooks: &mut Hooks,
+    ) -> Option<(Model, Arc<tools::Settings>)> {
+        let ended = self.running.split_off(first);
+        if ended.is_empty() {
+            return None;
+        }
+        let mut before = None;
+        for run in ended.into_iter().rev() {
+            if let Some(registration) = run.hooks {
+                hooks.remove(registration);
+            }
+            before = run.before.or(before);
+        }
+        policy.rules.clear(Source::Skill);
+        for run in &self.running {
+            for (behavior, text) in policy.rules_of(&run.skill, &run.said) {
+                // What is not a rule was told when the run began.
+                if let Ok(rule) = Rule::parse(text) {
+                    policy.rules.add(behavior, rule, Source::Skill);
+                }
+            }
+        }
+        before
+    }
+
+    /// Lets skills recall themselves: those that run or ran lately, once a turn.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) async fn remind(
+        &mut self,
+        conversation: &mut Conversation,
+        mailbox: &Mailbox,
+    ) -> Result<(), session::Error> {
+        let turn = self.turn;
+        if std::mem::replace(&mut self.reminded, turn) == turn {
+            return Ok(());
+        }
+        self.recent.retain(|(_, invoked)| turn <= invoked + RECENT);
+        for (skill, _) in &self.recent {
+            let Some(text) = skill.reminders.at(self.settings.verbosity) else { continue };
+            let text = match self.settings.named {
+                Named::Yes => format!("{}: {text}", skill.name),
+                Named::No => text.to_owned(),
+            };
+            conversation.push(Message::reminder(&text), mailbox).await?;
+        }
+        Ok(())
+    }
+
+    /// Finds a model by name or role.
+    ///
+    /// # Errors
+    /// Why it cannot be asked.
+    pub(super) fn model(&self, name: &str) -> Result<Model, String> {
+        (self.settings.models)(name).map(|(model, _)| model)
+    }
+
+    /// Why the user cannot run a skill now; none when they can.
+    pub fn refuses(&self, name: &str) -> Option<String> {
+        self.view().find(name, Caller::User).err()
+    }
 }
 
 impl Policy {
@@ -133,194 +269,31 @@ impl Policy {
         let granted = granted.map(|text| (Behavior::Allow, text.as_str()));
         granted.chain(skill.disallowed_tools.iter().map(|text| (Behavior::Deny, text.as_str()))).collect()
     }
-}
-
-/// Folders that invoked skills opened for reading.
-pub(super) fn opened(session: &Session) -> impl Iterator<Item = PathBuf> {
-    session.facts().invoked.iter().filter_map(|invoked| invoked.opened.clone())
-}
-
-impl Agent {
-    /// Takes over settings, and models, that were not there at the start.
-    pub fn set_skills(&mut self, settings: Settings) {
-        self.runs.settings = settings;
-    }
-
-    /// Finds a model by name or role.
-    ///
-    /// # Errors
-    /// Why it cannot be asked.
-    pub(super) fn model_named(&self, name: &str) -> Result<Model, String> {
-        (self.runs.settings.models)(name).map(|(model, _)| model)
-    }
-
-    /// What a skill of the project needs the user's word for and has not got.
-    pub fn wants_trust(&self, name: &str) -> Vec<Use> {
-        self.runs.wants_trust(name, &self.policy)
-    }
-
-    /// What the skills of the project need the user's word for, whether they have it or not.
-    pub fn skill_uses(&self) -> Vec<Use> {
-        self.runs.uses(&self.policy)
-    }
-
-    /// Why the user cannot run a skill now; none when they can.
-    pub fn refuses_skill(&self, name: &str) -> Option<String> {
-        self.runs.view().find(name, Caller::User).err()
-    }
 
     /// The folder that a skill opens for reading: where it really is, and only while nothing but the skill's own can be
     /// meant by it. A project's stays in its repository, wherever links lead.
     fn opens(&self, skill: &Skill) -> Option<PathBuf> {
-        let base = skill.base().filter(|_| self.policy.trusts(skill))?.canonicalize().ok()?;
-        let project = &self.policy.places.project;
+        let base = skill.base().filter(|_| self.trusts(skill))?.canonicalize().ok()?;
+        let project = &self.places.project;
         let top = || project.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(project);
         let fits = match skill.source {
             From::PolicySettings => true,
             From::ProjectSettings if !base.starts_with(top().canonicalize().ok()?) => false,
-            _ => !self.policy.places.too_wide(&base, &Disk),
+            _ => !self.places.too_wide(&base, &Disk),
         };
         fits.then_some(base)
     }
 
-    /// Begins the run that a prompt asks for. None for a prompt without a skill.
-    ///
-    /// # Errors
-    /// The inner error says why the skill cannot run.
-    pub(super) async fn start_skill(
-        &mut self,
-        skill: Option<&Invocation>,
-        mailbox: &Mailbox,
-    ) -> Result<Option<Arc<Skill>>, String> {
-        self.runs.turn += 1;
-        let Some(call) = skill else { return Ok(None) };
-        let skill = self.runs.view().find(&call.name, Caller::User)?;
-        self.begin_run(&skill, &call.args, mailbox).await;
-        Ok(Some(skill))
-    }
-
-    /// Runs a skill that the model has called.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    pub(super) async fn run_skill(
-        &mut self,
-        call: Invocation,
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> Result<(), session::Error> {
-        match self.runs.view().find(&call.name, Caller::Model) {
-            Ok(skill) => {
-                let before = self.model.clone();
-                self.begin_run(&skill, "", mailbox).await;
-                if self.model.name() != before.name() {
-                    // What was answered until now counts for the model that did.
-                    self.spending.turn.settle(&before.spec);
-                    self.conversation.append(self.model_entry())?;
-                }
-                Expansion { agent: self, mailbox, cancel }.push(&skill, &call.args).await
-            }
-            Err(problem) => self.conversation.push(Message::reminder(&problem), mailbox).await,
-        }
-    }
-
-    /// Takes lock, rules, hooks and model for the run; `said` is what the user, not the model, wants of it.
-    async fn begin_run(&mut self, skill: &Arc<Skill>, said: &str, mailbox: &Mailbox) {
-        for (behavior, text) in self.policy.rules_of(skill, said) {
-            match Rule::parse(text) {
-                Ok(rule) => self.policy.rules.add(behavior, rule, Source::Skill),
-                Err(problem) => {
-                    let text = format!("`/{}` {}: {problem}. The rule is ignored.", skill.name, skill.place());
-                    mailbox.emit(Event::Notice { text }).await;
-                }
-            }
-        }
-        let mut run = Run { skill: skill.clone(), said: said.to_owned(), hooks: None, before: None };
-        if let Some(hooks) = skill.hooks.clone().filter(|_| self.policy.trusts(skill)) {
-            let origin = Origin::Skill(skill.name.clone());
-            let base = skill.base().map(PathBuf::from);
-            let (hooks, sealed) = (Value::Object(hooks), self.policy.hooks_run(skill));
-            let (registration, problems) = self.hooking.hooks.register(origin, base, &hooks, &sealed);
-            run.hooks = Some(registration);
-            for problem in problems {
-                mailbox.emit(Event::Notice { text: format!("`/{}` {}: {problem}", skill.name, skill.place()) }).await;
-            }
-        }
-        if let Some(name) = skill.model.as_ref().filter(|_| self.policy.trusts(skill)) {
-            match (self.runs.settings.models)(name) {
-                Ok((model, tools)) if model.name() != self.model.name() => {
-                    run.before = Some((self.model.clone(), self.settings.tools.clone()));
-                    self.set_model(model, tools);
-                    mailbox.emit(Event::Model(self.model.info())).await;
-                }
-                Ok(_) => {}
-                Err(problem) => {
-                    let text = format!(
-                        "`/{}` asks for the model `{name}`, but {problem}. Using the session's model.",
-                        skill.name
-                    );
-                    mailbox.emit(Event::Notice { text }).await;
-                }
-            }
-        }
-        self.runs.running.push(run);
-    }
-
-    /// Ends the run of a skill before the turn ends: the last that began. Those before it continue.
-    pub(super) async fn end_run(&mut self, skill: &Skill, mailbox: &Mailbox) {
-        let Some(at) = self.runs.running.iter().rposition(|run| run.skill.name == skill.name) else { return };
-        self.end_from(at, mailbox).await;
-    }
-
-    /// The model that is asked from now on, as the log has it.
-    pub(super) fn model_entry(&self) -> EntryKind {
-        let borrowed = self.runs.running.iter().any(|run| run.before.is_some());
-        EntryKind::ModelChanged { model: self.model.name(), borrowed }
-    }
-
-    /// Ends all runs with the turn, however it ended.
-    pub(super) async fn end_runs(&mut self, mailbox: &Mailbox) {
-        self.end_from(0, mailbox).await;
-    }
-
-    /// Gives back what these runs took.
-    async fn end_from(&mut self, first: usize, mailbox: &Mailbox) {
-        let ended = self.runs.running.split_off(first);
-        if ended.is_empty() {
-            return;
-        }
-        let mut before = None;
-        for run in ended.into_iter().rev() {
-            if let Some(registration) = run.hooks {
-                self.hooking.hooks.remove(registration);
-            }
-            before = run.before.or(before);
-        }
-        self.policy.rules.clear(Source::Skill);
-        let left: Vec<(Arc<Skill>, String)> =
-            self.runs.running.iter().map(|run| (run.skill.clone(), run.said.clone())).collect();
-        for (skill, said) in left {
-            for (behavior, text) in self.policy.rules_of(&skill, &said) {
-                // What is not a rule was told when the run began.
-                if let Ok(rule) = Rule::parse(text) {
-                    self.policy.rules.add(behavior, rule, Source::Skill);
-                }
-            }
-        }
-        if let Some((model, tools)) = before {
-            self.set_model(model, Arc::unwrap_or_clone(tools));
-            mailbox.emit(Event::Model(self.model.info())).await;
-            if let Err(error) = self.conversation.append(self.model_entry()) {
-                tracing::error!(%error, "cannot record the session's model");
-            }
-        }
-    }
-
     /// Opens the skill's folder, and keeps what the model reads of it.
-    fn note_invoked(&mut self, skill: &Skill, text: &str) -> Result<(), session::Error> {
+    fn note_invoked(
+        &mut self,
+        skill: &Skill,
+        text: &str,
+        conversation: &mut Conversation,
+    ) -> Result<(), session::Error> {
         let opened = self.opens(skill);
-        self.policy.places.free_reads.extend(opened.clone());
-        self.conversation.append(EntryKind::SkillInvoked {
+        self.places.free_reads.extend(opened.clone());
+        conversation.append(EntryKind::SkillInvoked {
             name: skill.name.clone(),
             path: skill.path().map(PathBuf::from),
             opened,
@@ -328,33 +301,9 @@ impl Agent {
         })?;
         Ok(())
     }
+}
 
-    /// Lets skills recall themselves: those that run or ran lately, once a turn.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    pub(super) async fn remind_of_skills(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        let turn = self.runs.turn;
-        if std::mem::replace(&mut self.runs.reminded, turn) == turn {
-            return Ok(());
-        }
-        self.runs.recent.retain(|(_, invoked)| turn <= invoked + RECENT);
-        let settings = &self.runs.settings;
-        let texts: Vec<String> = self
-            .runs
-            .recent
-            .iter()
-            .filter_map(|(skill, _)| {
-                let text = skill.reminders.at(settings.verbosity)?;
-                Some(match settings.named {
-                    Named::Yes => format!("{}: {text}", skill.name),
-                    Named::No => text.to_owned(),
-                })
-            })
-            .collect();
-        for text in texts {
-            self.conversation.push(Message::reminder(&text), mailbox).await?;
-        }
-        Ok(())
-    }
+/// Folders that invoked skills opened for reading.
+pub(super) fn opened(session: &Session) -> impl Iterator<Item = PathBuf> {
+    session.facts().invoked.iter().filter_map(|invoked| invoked.opened.clone())
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::Model;
 use super::skill_runs::{Caller, View};
-use super::{Agent, Model};
 use crate::agents::Definitions;
 use crate::compact::Driver;
 use crate::hooks::{self, Hooks};
@@ -17,32 +17,14 @@ pub struct Snapshot {
     pub rules: u64,
     /// The user agreed to something that the folder brings along.
     pub trusted: bool,
-    hooks: Hooks,
-    definitions: Arc<Definitions>,
-    skills: View,
+    pub(super) hooks: Hooks,
+    pub(super) definitions: Arc<Definitions>,
+    pub(super) skills: View,
     pub(super) driver: Driver,
     /// Automatic compaction is on.
     pub(super) auto: bool,
     pub(super) system: Arc<str>,
     pub(super) tool_specs: Arc<[ToolSpec]>,
-}
-
-impl Agent {
-    pub fn snapshot(&mut self) -> Snapshot {
-        self.weigh_overhead();
-        Snapshot {
-            model: self.model.clone(),
-            rules: self.policy.rules.entries().len() as u64,
-            trusted: !self.policy.trust.is_empty(),
-            hooks: self.hooking.hooks.branch(),
-            definitions: self.family.definitions.clone(),
-            skills: self.runs.view(),
-            driver: self.compaction.driver.clone(),
-            auto: self.settings.compact.enabled && self.settings.compact.auto,
-            system: self.system.clone(),
-            tool_specs: self.tool_specs.clone(),
-        }
-    }
 }
 
 impl Snapshot {

@@ -11,12 +11,12 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Presence;
-use super::hooking::{Hooking, Worker, told};
+use super::hooking::{Hooking, Worker};
 use super::mailbox::{Mailbox, Prompt};
 use super::parent_child::{Above, Standing, Word};
 use super::{Agent, Grants, Model, Parts, Policy, Settings, plan, prompt, skill_runs};
 use crate::agents::{Definition, Definitions};
-use crate::hooks::{self, Hooks, Occasion};
+use crate::hooks::{self, Hooks};
 use crate::message::{CallId, Kind, Message};
 use crate::permission::{Behavior, Mode, Rule, Source};
 use crate::protocol::{Answer, AskId, Asker, Event, Item, Question, Task, TurnEnd, task::Step};
@@ -30,61 +30,25 @@ const EVENTS: usize = 64;
 
 /// What launching takes, lent for one round of calls.
 pub(super) struct Launcher {
-    model: Model,
-    policy: Policy,
-    settings: Settings,
-    toolbox: Arc<Toolbox>,
-    grants: Arc<dyn Grants>,
-    hooks: Hooks,
-    git: Option<String>,
-    date: String,
-    clock: fn() -> Instant,
-    transcripts: Transcripts,
+    pub(super) model: Model,
+    pub(super) policy: Policy,
+    pub(super) settings: Settings,
+    pub(super) toolbox: Arc<Toolbox>,
+    pub(super) grants: Arc<dyn Grants>,
+    pub(super) hooks: Hooks,
+    pub(super) git: Option<String>,
+    pub(super) date: String,
+    pub(super) clock: fn() -> Instant,
+    pub(super) transcripts: Transcripts,
     /// What the conversation above opens with: environment and memory files, as they were told there.
-    opening: Option<Arc<Message>>,
-    definitions: Arc<Definitions>,
-    skills: skill_runs::Settings,
-    seats: Arc<Semaphore>,
-    standing: watch::Receiver<Standing>,
-    words: mpsc::UnboundedSender<Word>,
+    pub(super) opening: Option<Arc<Message>>,
+    pub(super) definitions: Arc<Definitions>,
+    pub(super) skills: skill_runs::Settings,
+    pub(super) seats: Arc<Semaphore>,
+    pub(super) standing: watch::Receiver<Standing>,
+    pub(super) words: mpsc::UnboundedSender<Word>,
     /// The plan file of the agent above while it plans.
-    plan: Option<PathBuf>,
-}
-
-impl Agent {
-    /// What launching takes; none for a sub-agent, which launches nobody. What those that are launched have to say arrives
-    /// at the other end of `words`.
-    pub(super) fn launcher(&self, words: mpsc::UnboundedSender<Word>) -> Option<Launcher> {
-        if self.conversation.above.is_some() {
-            return None;
-        }
-        // Both may have been put into the log without a word.
-        self.family.set_mode(self.conversation.mode());
-        self.family.set_thinking(self.conversation.facts().thinking);
-        let mut policy = self.policy.clone();
-        policy.places.cwd = self.conversation.context().cwd().to_path_buf();
-        let opening =
-            self.conversation.context().entries().map(|(_, message)| message).find(|message| prompt::opens(message));
-        Some(Launcher {
-            model: self.model.clone(),
-            policy,
-            settings: Settings { thinking: self.thinking.below(&self.settings.thinking), ..self.settings.clone() },
-            toolbox: self.toolbox.clone(),
-            grants: self.grants.clone(),
-            hooks: self.hooking.hooks.branch(),
-            git: self.conversation.git.known(),
-            date: self.conversation.date.clone(),
-            clock: self.clock,
-            transcripts: self.conversation.session.transcripts(),
-            opening: opening.cloned(),
-            definitions: self.family.definitions.clone(),
-            skills: self.runs.settings.clone(),
-            seats: self.family.seats.clone(),
-            standing: self.family.standing(),
-            words,
-            plan: self.conversation.open_plan(),
-        })
-    }
+    pub(super) plan: Option<PathBuf>,
 }
 
 impl Launcher {
@@ -278,29 +242,6 @@ impl Launcher {
         for problem in problems {
             tracing::warn!(agent = %definition.name, problem, "hooks of a definition");
         }
-    }
-}
-
-impl Agent {
-    /// One turn of a sub-agent, with the hooks before it and the skills that it begins with.
-    async fn work(
-        &mut self,
-        prompt: Prompt,
-        skills: &[String],
-        mailbox: &Mailbox,
-        cancel: &CancellationToken,
-    ) -> TurnEnd {
-        if let Some(Worker { id, kind, .. }) = self.hooking.worker.clone() {
-            let fired = self.fire(Occasion::subagent_start(&id, &kind), mailbox, cancel).await;
-            for text in fired.ok().flatten().map(|outcome| outcome.context).unwrap_or_default() {
-                let reminder = told(hooks::Event::SubagentStart, &text);
-                // A log that cannot be written ends the turn, which says so.
-                let _ = self.conversation.push(reminder, mailbox).await;
-            }
-        }
-        // A log that cannot be written ends the turn, too.
-        let _ = skill_runs::Expansion { agent: self, mailbox, cancel }.preload(skills).await;
-        self.turn(prompt, mailbox, cancel).await
     }
 }
 

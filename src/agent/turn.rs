@@ -6,16 +6,18 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::dispatch::Flow;
-use super::hooking::Submitted;
+use super::hooking::{Submitted, Worker, told};
 use super::mailbox::{Mailbox, Prompt};
 use super::sample::Sampled;
-use super::skill_runs::Expansion;
+use super::skill_runs::{Caller, Expansion, Invocation};
 use super::spending::TurnUsage;
-use super::{Agent, Failure, Reminders, hooking, reminder, thinking};
+use super::{Agent, Failure, Model, Reminders, hooking, reminder, thinking};
+use crate::commands::Skill;
 use crate::compact::memory::Pause;
+use crate::hooks::{self, Occasion};
 use crate::message::{Attachment, Block, Content, Kind, Message, Outcome, StopReason, ToolResult};
 use crate::protocol::{self, Event, Item, TurnEnd};
-use crate::provider::Request;
+use crate::provider::{Request, Thinking};
 use crate::session;
 use crate::session::entry::{EntryKind, Seq};
 use crate::stdx::process;
@@ -54,7 +56,7 @@ impl Turn<'_> {
         let millis = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
         let usage = self.agent.spending.turn.total();
         let cost_usd = self.agent.spending.turn_cost(&self.agent.model.spec);
-        self.agent.end_runs(self.mailbox).await;
+        self.agent.end_runs(0, self.mailbox).await;
         self.mailbox.emit(Event::Turn(protocol::Turn::Ended { end, usage, cost_usd, millis })).await;
         end
     }
@@ -109,8 +111,11 @@ impl Turn<'_> {
                 return Ok(TurnEnd::Interrupted);
             }
         };
-        let skill = self.agent.start_skill(prompt.skill.as_ref(), self.mailbox).await.map_err(Failure::Skill)?;
+        let skill = self.agent.runs.next_turn(prompt.skill.as_ref()).map_err(Failure::Skill)?;
         let args = prompt.skill.as_ref().map(|call| call.args.clone()).unwrap_or_default();
+        if let Some(skill) = &skill {
+            self.agent.begin_run(skill, &args, self.mailbox).await;
+        }
         self.agent.open_turn()?;
         let (policy, model) = (&self.agent.policy, &self.agent.model.id);
         self.agent.conversation.put_opening(policy, model, self.mailbox, self.cancel).await?;
@@ -139,7 +144,7 @@ impl Turn<'_> {
             }
             rounds += 1;
             self.boundary().await?;
-            if let Some(end) = self.agent.make_room(self.mailbox, self.cancel).await? {
+            if let Some(end) = self.make_room().await? {
                 return Ok(end);
             }
             let request = Arc::new(self.agent.request());
@@ -155,7 +160,9 @@ impl Turn<'_> {
                     }
                     return Ok(TurnEnd::Interrupted);
                 }
-                Sampled::Failed(error) if self.agent.recover(&error, self.mailbox).await => {
+                Sampled::Failed(error)
+                    if self.agent.compaction.recover(self.agent.conversation.context(), &error, self.mailbox).await =>
+                {
                     rounds -= 1;
                     continue;
                 }
@@ -199,7 +206,7 @@ impl Turn<'_> {
                     if self.stop_hooks_continue(&mut continued).await? {
                         continue;
                     }
-                    self.agent.consider_notes(Pause::Reply)?;
+                    self.consider_notes(Pause::Reply)?;
                     return Ok(TurnEnd::Done);
                 }
                 self.deliver(steers).await?;
@@ -209,7 +216,7 @@ impl Turn<'_> {
             match Box::pin(self.agent.dispatch_all(calls, self.mailbox, self.cancel)).await? {
                 Flow::Continue => {
                     self.digest_results().await?;
-                    self.agent.consider_notes(Pause::Round)?;
+                    self.consider_notes(Pause::Round)?;
                 }
                 Flow::End(end) => return Ok(end),
             }
@@ -235,7 +242,7 @@ impl Turn<'_> {
         if let Some(recall) = recall {
             self.agent.conversation.push(recall, self.mailbox).await?;
         }
-        self.agent.remind_of_skills(self.mailbox).await?;
+        self.agent.runs.remind(&mut self.agent.conversation, self.mailbox).await?;
         Ok(())
     }
 
@@ -312,13 +319,68 @@ impl Agent {
     fn open_turn(&mut self) -> Result<(), session::Error> {
         let (model, project) = (self.model.name(), self.policy.places.project.clone());
         if self.conversation.facts().model.as_ref() != Some(&model) {
-            self.conversation.append(self.model_entry())?;
+            self.conversation.append(self.runs.model_entry(&self.model))?;
         }
         if !self.policy.trust.is_empty() && !self.conversation.facts().trust.contains(&project) {
             self.conversation.append(EntryKind::Trusted { folder: project })?;
         }
         self.conversation.append(EntryKind::TurnStarted)?;
         Ok(())
+    }
+
+    /// Lets a skill take what it needs for its run; `said` is what the user, not the model, wants of it.
+    async fn begin_run(&mut self, skill: &Arc<Skill>, said: &str, mailbox: &Mailbox) {
+        let Agent { runs, policy, hooking, .. } = self;
+        let asked = runs.begin((skill, said), policy, &mut hooking.hooks, mailbox).await;
+        if let Some((model, tools)) = asked.filter(|(model, _)| model.name() != self.model.name()) {
+            self.runs.keep_model(self.model.clone(), self.settings.tools.clone());
+            self.set_model(model, tools);
+            mailbox.emit(Event::Model(self.model.info())).await;
+        }
+    }
+
+    /// Ends runs of skills from this one on.
+    async fn end_runs(&mut self, first: usize, mailbox: &Mailbox) {
+        let before = self.runs.end_from(first, &mut self.policy, &mut self.hooking.hooks);
+        if let Some((model, tools)) = before {
+            self.set_model(model, Arc::unwrap_or_clone(tools));
+            mailbox.emit(Event::Model(self.model.info())).await;
+            if let Err(error) = self.conversation.append(self.runs.model_entry(&self.model)) {
+                tracing::error!(%error, "cannot record the session's model");
+            }
+        }
+    }
+
+    /// Ends the run of a skill before the turn ends: the last that began. Those before it continue.
+    pub(super) async fn end_run(&mut self, skill: &Skill, mailbox: &Mailbox) {
+        if let Some(at) = self.runs.running(skill) {
+            self.end_runs(at, mailbox).await;
+        }
+    }
+
+    /// Runs a skill that the model has called.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) async fn run_skill(
+        &mut self,
+        call: Invocation,
+        mailbox: &Mailbox,
+        cancel: &CancellationToken,
+    ) -> Result<(), session::Error> {
+        match self.runs.view().find(&call.name, Caller::Model) {
+            Ok(skill) => {
+                let before = self.model.clone();
+                self.begin_run(&skill, "", mailbox).await;
+                if self.model.name() != before.name() {
+                    // What was answered until now counts for the model that did.
+                    self.spending.turn.settle(&before.spec);
+                    self.conversation.append(self.runs.model_entry(&self.model))?;
+                }
+                Expansion { agent: self, mailbox, cancel }.push(&skill, &call.args).await
+            }
+            Err(problem) => self.conversation.push(Message::reminder(&problem), mailbox).await,
+        }
     }
 
     /// Takes over a change of mode or thinking that was asked for meanwhile, and rules that were granted.
@@ -354,11 +416,52 @@ impl Agent {
             tools: self.tool_specs.clone(),
             messages,
             media,
-            max_output: self.room_for_output(),
+            max_output: self.compaction.room_for_output(self.conversation.context(), self.model.spec.max_output),
             thinking,
             purpose: self.conversation.purpose(),
             cache_key: self.conversation.session.id().to_owned(),
             web_search: None,
         }
+    }
+
+    /// The next request of the conversation, to be asked beside it: of the model in use, whose cache knows it, unless
+    /// another one writes summaries.
+    pub(in crate::agent) fn request_beside(&mut self) -> (Model, Request) {
+        let request = self.request();
+        let other = self
+            .compaction
+            .summarizer(&self.runs, &self.model)
+            .inspect_err(|problem| tracing::warn!(%problem, "no model for summaries"));
+        match other.ok().flatten() {
+            Some(model) => {
+                let messages = thinking::without_foreign_wire(request.messages, &model.provider_name);
+                let max_output = request.max_output.min(model.spec.max_output);
+                let request =
+                    Request { model: model.id.clone(), messages, max_output, thinking: Thinking::Unset, ..request };
+                (model, request)
+            }
+            None => (self.model.clone(), request),
+        }
+    }
+
+    /// One turn of a sub-agent, with the hooks before it and the skills that it begins with.
+    pub(super) async fn work(
+        &mut self,
+        prompt: Prompt,
+        skills: &[String],
+        mailbox: &Mailbox,
+        cancel: &CancellationToken,
+    ) -> TurnEnd {
+        if let Some(Worker { id, kind, .. }) = self.hooking.worker.clone() {
+            let fired = self.fire(Occasion::subagent_start(&id, &kind), mailbox, cancel).await;
+            for text in fired.ok().flatten().map(|outcome| outcome.context).unwrap_or_default() {
+                let reminder = told(hooks::Event::SubagentStart, &text);
+                // A log that cannot be written ends the turn, which says so.
+                let _ = self.conversation.push(reminder, mailbox).await;
+            }
+        }
+        // A log that cannot be written ends the turn, too.
+        let _ = Expansion { agent: self, mailbox, cancel }.preload(skills).await;
+        self.turn(prompt, mailbox, cancel).await
     }
 }

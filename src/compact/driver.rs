@@ -130,6 +130,10 @@ impl Driver {
         &self.settings
     }
 
+    pub fn features(&self) -> Features {
+        self.features
+    }
+
     pub fn window(&self) -> Window {
         self.window
     }

@@ -303,7 +303,7 @@ impl Engine {
         let definitions = definitions(&self.setup.paths, &self.setup.project, trust);
         let mut uses = self.setup.loaded.with_project(&self.setup.project, trust).uses;
         uses.extend_from_slice(definitions.uses());
-        uses.extend(self.agent.skill_uses());
+        uses.extend(self.agent.runs.uses(&self.agent.policy));
         uses
     }
 
@@ -398,7 +398,7 @@ impl Engine {
             if agreed {
                 remember_server(&self.setup.paths, &known, &found.base_url);
                 let model = self.models.use_local(&found);
-                self.agent.set_skills(skills::settings(&self.catalog, &self.loaded, &self.models));
+                self.agent.runs.settings = skills::settings(&self.catalog, &self.loaded, &self.models);
                 self.probing = false;
                 self.take_model(model).await;
             }

@@ -143,7 +143,7 @@ impl Engine {
         self.agent.policy.replace(settings.rules, settings.places);
         let (given, switch) = settings.hooks;
         self.agent.hooking.hooks.reconfigure(given, switch);
-        self.agent.set_skills(settings.skills);
+        self.agent.runs.settings = settings.skills;
         self.agent.take_settings(settings.agent, model);
         let (legacy, tracking) = settings.switches;
         self.catalog.configure(legacy, tracking);

@@ -8,15 +8,15 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::dispatch::{Confined, Nobody, Runner};
-use crate::agent::{Agent, Model, side_request, thinking};
+use super::Compaction;
+use crate::agent::dispatch::Confined;
+use crate::agent::{Conversation, Model, side_request};
+use crate::compact;
 use crate::compact::memory::{self, Metadata, Notes, Pause};
-use crate::compact::{self, excerpt};
 use crate::message::{Message, Outcome, Usage, tokens};
-use crate::provider::{Purpose, Request, Thinking};
+use crate::provider::Request;
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
-use crate::tools;
 
 /// Requests of one extraction: one with the edits, the others to fix what was refused.
 const MOST_ROUNDS: usize = 4;
@@ -31,7 +31,7 @@ pub enum Presence {
 /// The extraction of one session.
 #[derive(Debug, Default)]
 pub(in crate::agent) struct Extraction {
-    running: Option<Running>,
+    pub(super) running: Option<Running>,
     /// When the last one began.
     began: Option<Instant>,
     /// In a row.
@@ -40,15 +40,15 @@ pub(in crate::agent) struct Extraction {
 
 /// One that is under way. Dropping it ends it.
 #[derive(Debug)]
-struct Running {
-    task: AbortHandle,
+pub(super) struct Running {
+    pub(super) task: AbortHandle,
     /// Why it came to nothing, where it did.
-    outcome: oneshot::Receiver<Result<(), String>>,
-    cancel: CancellationToken,
+    pub(super) outcome: oneshot::Receiver<Result<(), String>>,
+    pub(super) cancel: CancellationToken,
     /// What its requests cost so far.
-    spent: Arc<Mutex<Usage>>,
-    model: String,
-    began: Instant,
+    pub(super) spent: Arc<Mutex<Usage>>,
+    pub(super) model: String,
+    pub(super) began: Instant,
 }
 
 impl Drop for Running {
@@ -150,124 +150,60 @@ pub(in crate::agent) fn notes(session: &Session) -> Notes {
     Notes::of(session.store().dir())
 }
 
-impl Agent {
-    /// Begins to bring the notes up to date when it is time.
+impl Compaction {
+    /// The notes, when it is time to bring them up to date.
     ///
     /// # Errors
-    /// The log cannot be written: what an earlier one cost is noted first.
-    pub(in crate::agent) fn consider_notes(&mut self, pause: Pause) -> Result<(), session::Error> {
-        self.compaction.notes.collect(&mut self.conversation.session)?;
-        let (settings, features) = (&self.settings.compact, self.settings.features);
-        let off = !(settings.enabled && features.session_memory) || self.conversation.presence == Presence::Unattended;
-        if off
-            || self.compaction.notes.running.is_some()
-            || self.compaction.notes.failures >= settings.guards.max_failures
-        {
-            return Ok(());
+    /// The log cannot be written: what an earlier extraction cost is noted first.
+    pub(super) fn notes_due(
+        &mut self,
+        conversation: &mut Conversation,
+        pause: Pause,
+        now: Instant,
+    ) -> Result<Option<Notes>, session::Error> {
+        let Compaction { driver, notes: extraction, .. } = self;
+        extraction.collect(&mut conversation.session)?;
+        let (settings, features) = (driver.settings(), driver.features());
+        let off = !(settings.enabled && features.session_memory) || conversation.presence == Presence::Unattended;
+        if off || extraction.running.is_some() || extraction.failures >= settings.guards.max_failures {
+            return Ok(None);
         }
         let cooldown = Duration::from_secs(settings.session_memory.cooldown_s);
-        let now = (self.clock)();
-        if self.compaction.notes.began.is_some_and(|began| now.duration_since(began) < cooldown) {
-            return Ok(());
+        if extraction.began.is_some_and(|began| now.duration_since(began) < cooldown) {
+            return Ok(None);
         }
-        let (context, driver) = (self.conversation.context(), &self.compaction.driver);
+        let context = conversation.context();
         // Cheap figures first: this is asked after every reply.
         if driver.used(context) < settings.session_memory.first_tokens.min(driver.marks().available / 4) {
-            return Ok(());
+            return Ok(None);
         }
-        let notes = notes(&self.conversation.session);
+        let notes = notes(&conversation.session);
         let since = notes
             .metadata()
             .and_then(|metadata| metadata.last_summarized_seq)
             .map(|seq| memory::since(context, &driver.meter, seq));
-        if memory::due(driver.used(context), since, pause, driver.marks(), settings) {
-            self.compaction.notes.began = Some(now);
-            self.compaction.notes.running = self.fork(notes, now);
+        let due = memory::due(driver.used(context), since, pause, driver.marks(), settings);
+        if due {
+            extraction.began = Some(now);
         }
-        Ok(())
-    }
-
-    /// Forks the conversation as it is. None when there is nothing to cover, or the notes cannot be read.
-    fn fork(&mut self, notes: Notes, began: Instant) -> Option<Running> {
-        let (seq, messages) = memory::covered(self.conversation.context())?;
-        let metadata = Metadata {
-            last_summarized_id: Some(self.conversation.session.entry(seq)?.id),
-            last_summarized_seq: Some(seq),
-            last_extraction: self.conversation.session.now(),
-            summary_token_count: 0,
-            messages_summarized: messages,
-        };
-        let text = notes.begin().inspect_err(|error| tracing::warn!(%error, "the session notes")).ok()?;
-        let limit = memory::limit(&self.settings.compact, self.compaction.driver.marks());
-        let cancel = CancellationToken::new();
-        let edit = self.toolbox.get(tools::EDIT)?.clone();
-        let tools = &self.settings.tools;
-        let runner = Runner::new(&self.policy, &self.conversation, tools, Arc::new(Nobody), &cancel);
-        let grounds = self.policy.grounds(&self.conversation);
-        let confined = Confined::new(edit, (notes.file(), &text), grounds, runner);
-        let (model, mut request) = self.request_beside();
-        request.purpose = Purpose::Memory;
-        request.messages.push(excerpt::asks(memory::instruction(&notes.file(), &text, limit)));
-        let spent = Arc::new(Mutex::new(Usage::default()));
-        let name = model.name();
-        self.spending.know(name.clone(), &model.spec);
-        let first_call = self.conversation.session.next_call();
-        let fork = Fork { model, request, confined, notes, limit, first_call, spent: spent.clone() };
-        tracing::debug!(messages, "updating the session notes");
-        let (send, outcome) = oneshot::channel();
-        let task = tokio::spawn(async move {
-            // The caller that waited may be gone.
-            let _ = send.send(fork.run(metadata).await);
-        });
-        Some(Running { task: task.abort_handle(), outcome, cancel, spent, model: name, began })
-    }
-
-    /// The next request of the conversation, to be asked beside it: of the model in use, whose cache knows it, unless
-    /// another one writes summaries.
-    pub(in crate::agent) fn request_beside(&mut self) -> (Model, Request) {
-        let request = self.request();
-        let other = self.model_of_summaries().inspect_err(|problem| tracing::warn!(%problem, "no model for summaries"));
-        match other.ok().flatten() {
-            Some(model) => {
-                let messages = thinking::without_foreign_wire(request.messages, &model.provider_name);
-                let max_output = request.max_output.min(model.spec.max_output);
-                let request =
-                    Request { model: model.id.clone(), messages, max_output, thinking: Thinking::Unset, ..request };
-                (model, request)
-            }
-            None => (self.model.clone(), request),
-        }
-    }
-
-    /// The model that writes summaries, where it is another one than that of the conversation.
-    ///
-    /// # Errors
-    /// It cannot be asked; the text names the fix.
-    pub(in crate::agent) fn model_of_summaries(&self) -> Result<Option<Model>, String> {
-        let settings = &self.settings.compact;
-        let Some(id) = &settings.summarization_model else { return Ok(None) };
-        let name = match &settings.summarization_model_provider_id {
-            Some(provider) => format!("{provider}/{id}"),
-            None => id.clone(),
-        };
-        self.model_named(&name).map(|model| Some(model).filter(|model| model.name() != self.model.name()))
+        Ok(due.then_some(notes))
     }
 }
 
 /// The conversation as it stood, on its own.
-struct Fork {
-    model: Model,
-    request: Request,
-    confined: Confined,
-    notes: Notes,
-    limit: u64,
-    first_call: u64,
-    spent: Arc<Mutex<Usage>>,
+pub(super) struct Fork {
+    pub(super) model: Model,
+    pub(super) request: Request,
+    pub(super) confined: Confined,
+    pub(super) notes: Notes,
+    pub(super) limit: u64,
+    pub(super) first_call: u64,
+    pub(super) spent: Arc<Mutex<Usage>>,
 }
 
 impl Fork {
     /// Asks until nothing more is called, then says what the notes cover. Without a change they cover what they did before.
-    async fn run(mut self, metadata: Metadata) -> Result<(), String> {
+    pub(super) async fn run(mut self, metadata: Metadata) -> Result<(), String> {
         let mut changed = false;
         for _ in 0..MOST_ROUNDS {
             let (reply, usage) = side_request::send(&self.model, self.request.clone(), self.first_call).await;

@@ -2,32 +2,35 @@
 
 use std::sync::Arc;
 
-use crate::agent::Agent;
-use crate::agent::mailbox::Mailbox;
+use super::Compaction;
 use crate::agent::plan::reminders;
+use crate::agent::{Conversation, Policy};
 use crate::message::{Kind, Message, PlanNote, tokens};
-use crate::protocol::{Event, Item};
 use crate::session;
 use crate::session::entry::{Boundary, EntryKind, Trigger};
 
 /// Tokens of the user's own messages that come along, newest first.
 const MOST_REQUEST: u64 = 20_000;
 
-impl Agent {
-    /// Restarts the conversation with the approved plan, if there is one. All results are in the log by now.
+impl Compaction {
+    /// Restarts the conversation with the approved plan. All results are in the log by now.
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(in crate::agent) async fn restart_with_plan(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        let Some(plan) = self.fresh.take() else { return Ok(()) };
-        let path = self.conversation.plan_file().unwrap_or_default();
+    pub(in crate::agent) async fn restart(
+        &mut self,
+        plan: &str,
+        conversation: &mut Conversation,
+        policy: &Policy,
+        model: &str,
+    ) -> Result<(), session::Error> {
+        let path = conversation.plan_file().unwrap_or_default();
         let told = format!(
             "# The approved plan\nThe user approved this plan, and the conversation restarts with it; plan mode is over. Carry it out. The user's request follows. The plan is in {}:\n\n{plan}",
             path.display()
         );
         let request = {
-            let messages: Vec<&Arc<Message>> =
-                self.conversation.context().entries().map(|(_, message)| message).collect();
+            let messages: Vec<&Arc<Message>> = conversation.context().entries().map(|(_, message)| message).collect();
             request(&messages)
         };
         let mut attachments = vec![Arc::new(reminders::noted(PlanNote::Exit, &path, &told))];
@@ -35,22 +38,18 @@ impl Agent {
         let mut boundary = Boundary {
             trigger: Trigger::Plan,
             tier: "plan".into(),
-            pre_tokens: self.used(),
+            pre_tokens: self.used(conversation.context()),
             post_tokens: 0,
-            keep_from: self.conversation.session.next_seq(),
-            opening: vec![Arc::new(self.conversation.opening_again(&self.policy, &self.model.id).await)],
+            keep_from: conversation.session.next_seq(),
+            opening: vec![Arc::new(conversation.opening_again(policy, model).await)],
             attachments,
             ..Boundary::default()
         };
         boundary.post_tokens = boundary.messages().map(|message| tokens::message(message)).sum();
-        self.compaction.notes.forget(&mut self.conversation.session);
-        self.conversation.append(EntryKind::CompactBoundary(boundary))?;
-        self.conversation.session.sync()?;
-        self.repeats.clear();
-        self.conversation.forget_files();
-        let text = "the conversation restarts with the approved plan".into();
-        mailbox.emit(Event::Item(Item::Note { text })).await;
-        mailbox.emit(Event::Usage(self.usage_info())).await;
+        self.notes.forget(&mut conversation.session);
+        conversation.append(EntryKind::CompactBoundary(boundary))?;
+        conversation.session.sync()?;
+        conversation.forget_files();
         Ok(())
     }
 }

@@ -1,8 +1,9 @@
 //! What a compaction puts back from disk and session.
 
-use std::path::Path;
+use std::path::PathBuf;
 
-use crate::agent::{Agent, Reminders};
+use super::Compaction;
+use crate::agent::{Conversation, Grounds, Policy, Reminders, Settings};
 use crate::compact::restore::{self, Found, Restored, Sources};
 use crate::message::CallId;
 use crate::message::tokens::Load;
@@ -12,52 +13,56 @@ use crate::session::entry::Seq;
 /// Bytes of a file beyond which it cannot come under any limit in tokens that makes sense.
 const BYTES_PER_TOKEN: u64 = 16;
 
-/// Tokens that are put back if no message stays.
-pub(super) fn most(agent: &Agent) -> u64 {
-    restored(agent, Seq::MAX, &[]).tokens()
-}
-
-/// What is put back beside messages from `keep_from` on, of whose results these are archived.
-pub(super) fn restored(agent: &Agent, keep_from: Seq, archived: &[CallId]) -> Restored {
-    // Without reminders there are no attachments at all.
-    if agent.settings.reminders == Reminders::Off {
-        return Restored::default();
+impl Compaction {
+    /// Tokens that are put back if no message stays.
+    pub(super) fn most_restored(&self, conversation: &Conversation, policy: &Policy, settings: &Settings) -> u64 {
+        self.restored((Seq::MAX, &[]), conversation, policy, settings).tokens()
     }
-    let (driver, context) = (&agent.compaction.driver, agent.conversation.context());
-    // At most a third of what there is, or a short conversation would grow.
-    let all: Load = context.shown().map(|shown| shown.load).sum();
-    let counted = driver.used(context).saturating_sub(driver.meter.request(Load::default()));
-    let budget = all.total().max(counted) / 3;
-    let memory = &agent.settings.memory_names;
-    let paths =
-        restore::reads(context, keep_from, archived).into_iter().filter(|path| !restore::excluded(path, memory));
-    let sources = Sources {
-        files: paths
-            .filter(|path| !is_plan(agent, path))
-            .filter_map(|path| found(agent, &path))
-            .take(driver.settings().restore.max_files)
-            .collect(),
-        todos: context.todos(),
-        plan: agent.conversation.restored_plan(driver.limits().plan),
-        skills: &agent.conversation.facts().invoked,
-    };
-    restore::choose(sources, context, keep_from, driver.settings(), driver.limits(), budget)
-}
 
-fn is_plan(agent: &Agent, path: &Path) -> bool {
-    agent.conversation.plan_file().is_some_and(|plan| plan == path)
+    /// What is put back beside messages from `keep_from` on, of whose results these are archived.
+    pub(super) fn restored(
+        &self,
+        (keep_from, archived): (Seq, &[CallId]),
+        conversation: &Conversation,
+        policy: &Policy,
+        settings: &Settings,
+    ) -> Restored {
+        // Without reminders there are no attachments at all.
+        if settings.reminders == Reminders::Off {
+            return Restored::default();
+        }
+        let (driver, context) = (&self.driver, conversation.context());
+        // At most a third of what there is, or a short conversation would grow.
+        let all: Load = context.shown().map(|shown| shown.load).sum();
+        let counted = driver.used(context).saturating_sub(driver.meter.request(Load::default()));
+        let budget = all.total().max(counted) / 3;
+        let plan = conversation.plan_file();
+        let most_bytes = driver.limits().file.saturating_mul(BYTES_PER_TOKEN);
+        let files = restore::reads(context, keep_from, archived)
+            .into_iter()
+            .filter(|path| !restore::excluded(path, &settings.memory_names) && plan.as_ref() != Some(path))
+            .filter_map(|path| found(path, &policy.grounds(conversation), most_bytes))
+            .take(driver.settings().restore.max_files)
+            .collect();
+        let sources = Sources {
+            files,
+            todos: context.todos(),
+            plan: conversation.restored_plan(driver.limits().plan),
+            skills: &conversation.facts().invoked,
+        };
+        restore::choose(sources, context, keep_from, driver.settings(), driver.limits(), budget)
+    }
 }
 
 /// The file as it is now; none where it is gone, no text, or may not be read without a question anymore.
-fn found(agent: &Agent, path: &Path) -> Option<Found> {
-    let meta = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-    if agent.policy.grounds(&agent.conversation).read(path).behavior != Behavior::Allow {
+fn found(path: PathBuf, grounds: &Grounds<'_>, most_bytes: u64) -> Option<Found> {
+    let meta = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file)?;
+    if grounds.read(&path).behavior != Behavior::Allow {
         return None;
     }
-    let most = agent.compaction.driver.limits().file.saturating_mul(BYTES_PER_TOKEN);
-    let text = match meta.len() <= most {
-        true => Some(String::from_utf8(std::fs::read(path).ok()?).ok()?),
+    let text = match meta.len() <= most_bytes {
+        true => Some(String::from_utf8(std::fs::read(&path).ok()?).ok()?),
         false => None,
     };
-    Some(Found { path: path.to_owned(), text })
+    Some(Found { path, text })
 }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{millis, restore};
+use super::{Compacted, millis};
 use crate::agent::mailbox::Mailbox;
 use crate::agent::{Agent, hooking};
-use crate::compact::{self, Candidate, candidate, digest, receipt, summary, trim};
+use crate::compact::{self, Candidate, Summarized, candidate, digest, receipt, summary, trim};
 use crate::hooks::{Event as Hook, Occasion, StartSource, Trigger as HookTrigger};
 use crate::message::{Message, Usage, tokens};
 use crate::protocol::{Compaction, Event, FailureReason, Receipt, Trigger};
@@ -20,9 +20,9 @@ use crate::session;
 use crate::session::entry::{Boundary, EntryKind, Kept, Seq};
 
 /// What a compaction was asked for with.
-pub(super) struct Wish {
-    pub(super) trigger: Trigger,
-    pub(super) instructions: Option<String>,
+pub(in crate::agent) struct Wish {
+    pub(in crate::agent) trigger: Trigger,
+    pub(in crate::agent) instructions: Option<String>,
 }
 
 /// What the tiers came to.
@@ -41,18 +41,33 @@ enum Quotes {
 }
 
 /// One try of a compaction, for the tiers.
-pub(super) struct Attempt<'a> {
-    pub(super) agent: &'a mut Agent,
-    pub(super) wish: Wish,
-    pub(super) mailbox: &'a Mailbox,
-    pub(super) cancel: &'a CancellationToken,
+pub(in crate::agent) struct Attempt<'a> {
+    pub(in crate::agent) agent: &'a mut Agent,
+    pub(in crate::agent) wish: Wish,
+    pub(in crate::agent) mailbox: &'a Mailbox,
+    pub(in crate::agent) cancel: &'a CancellationToken,
 }
 
 impl Attempt<'_> {
+    /// As the user wants it.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(in crate::agent) async fn asked(mut self) -> Result<Compacted, session::Error> {
+        Ok(match self.summarize().await? {
+            Ok(receipt) => {
+                self.agent.compaction.driver.summarized(Summarized::Committed);
+                Compacted::Done(Box::new(receipt))
+            }
+            Err((FailureReason::Interrupted, _)) => Compacted::Refused("Compaction canceled.".into()),
+            Err((_, text)) => Compacted::Refused(format!("Nothing was compacted: {}.", text.trim_end_matches('.'))),
+        })
+    }
+
     /// Runs the model tiers and commits what one of them proposes.
-    pub(super) async fn summarize(mut self) -> Result<Result<Receipt, (FailureReason, String)>, session::Error> {
+    pub(super) async fn summarize(&mut self) -> Result<Result<Receipt, (FailureReason, String)>, session::Error> {
         let started = (self.agent.clock)();
-        let (tokens, trigger) = (self.agent.used(), self.wish.trigger);
+        let (tokens, trigger) = (self.agent.compaction.used(self.agent.conversation.context()), self.wish.trigger);
         self.tell(Compaction::Started { trigger, tokens }).await;
         let judged = match self.before_compaction().await? {
             Ok(()) => match self.propose().await? {
@@ -98,13 +113,18 @@ impl Attempt<'_> {
         } else {
             self.agent.compaction.notes.forget(&mut self.agent.conversation.session);
         }
-        let (tokens, target) = (self.agent.used(), self.agent.compaction.driver.marks().target);
+        let (tokens, target) = (
+            self.agent.compaction.used(self.agent.conversation.context()),
+            self.agent.compaction.driver.marks().target,
+        );
         if tokens >= target {
             self.tell(Compaction::ThresholdExceeded { tokens, target }).await;
         }
         let info = self.agent.usage_info();
         self.mailbox.emit(Event::Usage(info)).await;
-        self.agent.after_compaction(&receipt, self.mailbox, self.cancel).await?;
+        if let Some(occasion) = occasion(&receipt) {
+            self.agent.fire(occasion, self.mailbox, self.cancel).await?;
+        }
         Ok(Ok(receipt))
     }
 
@@ -180,8 +200,9 @@ impl Attempt<'_> {
 
     /// What is before a summary, and what both weigh with what is put back at most.
     async fn brings(&mut self, summary: &Message) -> (Vec<Arc<Message>>, u64) {
-        let opening = self.agent.reopening().await;
-        let brought = weight(&opening, summary) + restore::most(self.agent);
+        let Agent { conversation, compaction, policy, settings, model, runs, .. } = &mut *self.agent;
+        let opening = conversation.reopening(policy, &model.id, runs).await;
+        let brought = weight(&opening, summary) + compaction.most_restored(conversation, policy, settings);
         (opening, brought)
     }
 
@@ -194,11 +215,12 @@ impl Attempt<'_> {
         summary: Message,
         quotes: Quotes,
     ) -> Candidate {
-        let settings = &self.agent.settings.compact;
-        let archived = digest::plan_from(self.agent.conversation.context(), keep_from, settings.keep_recent_results)
-            .map(|plan| plan.archived(settings.tool_output.heuristic_chars));
-        let restored =
-            restore::restored(self.agent, keep_from, archived.as_ref().map_or(&[], |archived| &archived.calls));
+        let Agent { conversation, compaction, policy, settings, .. } = &*self.agent;
+        let limits = compaction.driver.settings();
+        let archived = digest::plan_from(conversation.context(), keep_from, limits.keep_recent_results)
+            .map(|plan| plan.archived(limits.tool_output.heuristic_chars));
+        let gone = archived.as_ref().map_or(&[][..], |archived| archived.calls.as_slice());
+        let restored = compaction.restored((keep_from, gone), conversation, policy, settings);
         if quotes == Quotes::Opening {
             opening.extend(self.quotes(keep_from, weight(&opening, &summary) + restored.tokens()));
         }
@@ -230,7 +252,13 @@ fn weight(opening: &[Arc<Message>], summary: &Message) -> u64 {
     opening.iter().map(|message| tokens::message(message)).sum::<u64>() + tokens::message(summary)
 }
 
-pub(super) fn of_hooks(trigger: Trigger) -> Option<HookTrigger> {
+/// PostCompact hooks hear of every boundary but that of a plan.
+pub(super) fn occasion(receipt: &Receipt) -> Option<Occasion> {
+    let trigger = of_hooks(receipt.trigger)?;
+    Some(Occasion::post_compact(trigger, &receipt.tier, receipt.before, receipt.after))
+}
+
+fn of_hooks(trigger: Trigger) -> Option<HookTrigger> {
     match trigger {
         Trigger::Manual => Some(HookTrigger::Manual),
         Trigger::Auto => Some(HookTrigger::Auto),

@@ -34,7 +34,7 @@ impl Expansion<'_> {
             Ok(body) => self.text(skill, &body, args).await?,
             Err(problem) => (format!("[The skill's text cannot be read: {problem}]"), Vec::new()),
         };
-        self.agent.note_invoked(skill, &text)?;
+        self.agent.policy.note_invoked(skill, &text, &mut self.agent.conversation)?;
         if skill.context == RunsIn::Fork {
             let report = self.fork(skill, text, attached).await?;
             self.agent.conversation.push(Message::skill(report), self.mailbox).await?;
@@ -120,7 +120,7 @@ impl Expansion<'_> {
         let near = dirs.absolute(path);
         let file = own.into_iter().chain([near]).find(|file| file.is_file())?;
         let mut places = self.agent.policy.places_of(&self.agent.conversation);
-        places.free_reads.extend(self.agent.opens(skill));
+        places.free_reads.extend(self.agent.policy.opens(skill));
         let (effects, text) = match self.agent.attach(&file, places, self.mailbox).await {
             Ok(result) if result.outcome == Outcome::Ok => {
                 let text = format!("{}:\n\n{}", file.display(), result.text());

@@ -59,7 +59,7 @@ impl Expansion<'_> {
             self.agent.policy.rules.remove(*behavior, rule, *source);
         }
         let (text, attached) = told?;
-        self.agent.note_invoked(skill, &text)?;
+        self.agent.policy.note_invoked(skill, &text, &mut self.agent.conversation)?;
         self.agent.conversation.push(Message::skill(text), self.mailbox).await?;
         for message in attached {
             self.agent.conversation.push(message, self.mailbox).await?;

@@ -13,14 +13,14 @@ use crate::stdx::sealed::Sealed;
 
 impl Runs {
     /// What a skill of the project needs the user's word for and has not got.
-    pub(in crate::agent) fn wants_trust(&self, name: &str, policy: &Policy) -> Vec<Use> {
+    pub fn wants_trust(&self, name: &str, policy: &Policy) -> Vec<Use> {
         let now = self.settings.catalog.current();
         let Some((_, skill)) = now.named(name) else { return Vec::new() };
         policy.uses_of(skill).into_iter().filter(|used| !policy.trust.covers(used)).collect()
     }
 
     /// What the skills of the project need the user's word for, whether they have it or not.
-    pub(in crate::agent) fn uses(&self, policy: &Policy) -> Vec<Use> {
+    pub fn uses(&self, policy: &Policy) -> Vec<Use> {
         let now = self.settings.catalog.current();
         now.skills.iter().flat_map(|(skill, _)| policy.uses_of(skill)).collect()
     }

@@ -110,7 +110,7 @@ impl Attempt<'_> {
 
     /// The text of a summary, in as many tries as the settings have.
     async fn ask_full(&mut self, bill: &mut Bill) -> Result<Result<String, Failed>, session::Error> {
-        let mut form = match self.agent.model_of_summaries() {
+        let mut form = match self.agent.compaction.summarizer(&self.agent.runs, &self.agent.model) {
             Ok(Some(model)) => self.excerpt_for(model),
             Ok(None) => self.own_form(),
             Err(problem) => {
@@ -165,7 +165,8 @@ impl Attempt<'_> {
     fn own_form(&mut self) -> Form {
         let inline = self.agent.settings.compact.compact_prompt.as_deref().is_some_and(Excerpt::inline);
         let instruction = self.instruction(Reader::Conversation);
-        let fits = self.agent.used() + tokens::text(&instruction) <= self.agent.compaction.driver.marks().available;
+        let fits = self.agent.compaction.used(self.agent.conversation.context()) + tokens::text(&instruction)
+            <= self.agent.compaction.driver.marks().available;
         if inline || !fits || self.agent.compaction.driver.overflowed() || !self.agent.model.spec.caches() {
             return self.excerpt_for(self.agent.model.clone());
         }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::{Attempt, Quotes};
-use crate::agent::compaction::restore;
-use crate::agent::prompt;
+use crate::agent::{Agent, prompt};
 use crate::compact::{Candidate, candidate};
 use crate::message::{Block, Kind, Message, Origin, Usage};
 use crate::protocol::Compaction;
@@ -32,8 +31,9 @@ impl Attempt<'_> {
             return Ok(None);
         }
         // How long the provider's items are is not known yet.
-        let (keep_from, _) =
-            candidate::cut(self.agent.conversation.context(), &self.agent.compaction.driver, restore::most(self.agent));
+        let Agent { conversation, compaction, policy, settings, .. } = &*self.agent;
+        let most = compaction.most_restored(conversation, policy, settings);
+        let (keep_from, _) = candidate::cut(conversation.context(), &compaction.driver, most);
         let request = self.agent.request();
         let messages = self.leaving(keep_from, request.messages);
         if messages.is_empty() {
