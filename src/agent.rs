@@ -148,10 +148,10 @@ pub struct Agent {
     /// The plan that was approved with a fresh context, until that is made.
     fresh: Option<String>,
     pub runs: skill_runs::Runs,
-    compaction: compaction::Compaction,
+    pub compaction: compaction::Compaction,
     grants: Arc<dyn Grants>,
     spending: spending::Spending,
-    family: parent_child::Family,
+    pub family: parent_child::Family,
     clock: fn() -> Instant,
 }
 
@@ -258,7 +258,8 @@ impl Agent {
         self.spending.know(model.name(), &model.spec);
         self.thinking.forget();
         self.model = model;
-        self.compaction.fit_window(&self.settings, &self.model);
+        // What does not fit its window any more is compacted before the next request.
+        self.compaction.driver.set_window(compaction::window_of(&self.settings, &self.model));
     }
 
     /// Takes over other settings, and the model as they have it.
@@ -297,7 +298,7 @@ impl Agent {
     /// Where the window is, and what the session cost.
     pub fn usage_info(&self) -> UsageInfo {
         let session = &self.conversation.session;
-        let used = self.compaction.used(session.context());
+        let used = self.compaction.driver.used(session.context());
         let (left, fullness) = self.compaction.fullness(used);
         UsageInfo {
             total: session.facts().usage(),
@@ -433,27 +434,6 @@ impl Agent {
             mailbox.emit(Event::Usage(self.usage_info())).await;
         }
         Ok(done.unwrap_or_else(|why| why))
-    }
-
-    /// Notes what an extraction of session notes cost that has ended.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    pub fn collect_notes(&mut self) -> Result<(), session::Error> {
-        self.compaction.notes.collect(&mut self.conversation.session)
-    }
-
-    /// Ends a running extraction and notes what it cost: the session ends.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    pub fn end_notes(&mut self) -> Result<(), session::Error> {
-        self.compaction.notes.end(&mut self.conversation.session)
-    }
-
-    /// What the agents below share with this one, for the front ends and for tools.
-    pub fn definitions(&self) -> &Arc<Definitions> {
-        &self.family.definitions
     }
 
     /// Launches these from now on. Requests that were sent keep the tools that they were sent with.

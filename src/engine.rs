@@ -197,7 +197,7 @@ impl Engine {
             Box::pin(self.serve(op, inbox)).await;
         }
         self.session_ended(EndReason::Exit).await;
-        if let Err(error) = self.agent.end_notes() {
+        if let Err(error) = self.agent.compaction.notes.end(&mut self.agent.conversation.session) {
             tracing::warn!(%error, "the cost of the session notes");
         }
         if let Err(error) = self.agent.conversation.session.sync() {

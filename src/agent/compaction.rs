@@ -25,13 +25,13 @@ use crate::stdx::text::short;
 use crate::tools::Toolbox;
 
 /// Compaction of the agent's session.
-pub(super) struct Compaction {
+pub struct Compaction {
     pub(super) driver: Driver,
     /// What the driver's overhead was last reckoned from.
     overhead: Option<(Arc<str>, Arc<[ToolSpec]>)>,
     /// The count of the context that was sent last.
     sent: Count,
-    pub(super) notes: Extraction,
+    pub notes: Extraction,
 }
 
 /// What came of a compaction that was asked for.
@@ -61,11 +61,6 @@ impl Compaction {
         (marks.percent_left(used), fullness)
     }
 
-    /// The model changed: what does not fit its window any more is compacted before the next request.
-    pub(super) fn fit_window(&mut self, settings: &Settings, model: &Model) {
-        self.driver.set_window(window_of(settings, model));
-    }
-
     /// Takes over what the settings say of compaction now.
     pub(super) fn configure(&mut self, settings: &Settings, model: &Model) {
         self.driver.set_settings(settings.compact.clone(), settings.features, window_of(settings, model));
@@ -73,17 +68,12 @@ impl Compaction {
         self.overhead = None;
     }
 
-    /// Tokens of the next request as far as they are known.
-    pub(super) fn used(&self, context: &Context) -> u64 {
-        self.driver.used(context)
-    }
-
     /// Most tokens of an answer: as many as the model can give and the window has left.
     pub(super) fn room_for_output(&self, context: &Context, most: u32) -> u32 {
         const LEAST: u64 = 1_024;
         match self.driver.window().tokens {
             Some(tokens) => {
-                let left = tokens.saturating_sub(self.used(context)).max(LEAST);
+                let left = tokens.saturating_sub(self.driver.used(context)).max(LEAST);
                 most.min(u32::try_from(left).unwrap_or(u32::MAX))
             }
             None => most,
@@ -112,7 +102,7 @@ impl Compaction {
             Some(provider) => format!("{provider}/{id}"),
             None => id.clone(),
         };
-        models.model(&name).map(|other| Some(other).filter(|other| other.name() != model.name()))
+        (models.settings.models)(&name).map(|(other, _)| Some(other).filter(|other| other.name() != model.name()))
     }
 
     /// Takes note of what the provider counted of the request that was sent last.
@@ -173,9 +163,6 @@ impl Compaction {
     }
 
     /// Clears old results now. The inner error says why nothing changed.
-    ///
-    /// # Errors
-    /// The log cannot be written.
     pub(super) async fn micro(
         &mut self,
         target: Option<u64>,
@@ -205,9 +192,6 @@ impl Compaction {
     }
 
     /// Takes the last boundary back, if the conversation still fits then. The inner error says why nothing changed.
-    ///
-    /// # Errors
-    /// The log cannot be read or written.
     pub(super) fn undo(&mut self, conversation: &mut Conversation) -> Result<Result<String, String>, session::Error> {
         if !self.driver.settings().enabled {
             return Ok(Err(OFF.into()));
@@ -217,7 +201,7 @@ impl Compaction {
         };
         let undone = EntryKind::BoundaryUndone { seq };
         let preview = conversation.session.preview(&undone)?;
-        let (after, blocking) = (self.used(&preview), self.driver.marks().blocking);
+        let (after, blocking) = (self.driver.used(&preview), self.driver.marks().blocking);
         if after >= blocking {
             return Ok(Err(format!(
                 "The compaction stays: without it the conversation would have about {} tokens, and the limit is {}.",
@@ -233,7 +217,7 @@ impl Compaction {
 }
 
 /// What is known of a model's window.
-fn window_of(settings: &Settings, model: &Model) -> Window {
+pub(super) fn window_of(settings: &Settings, model: &Model) -> Window {
     Window::of(model.spec.window, model.spec.known, model.spec.max_output, &settings.compact)
 }
 

@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use super::mailbox::Mailbox;
 use super::memory::{Loader, MemoryFile};
-use super::parent_child::Above;
+use super::parent_child::{Above, Note, note};
 use super::prompt::{self, GitStatus};
 use super::{Policy, Presence, Settings, media, reminder, skill_runs};
-use crate::hooks::{self, Hooks};
-use crate::message::{CallId, Effect, Kind, Message, ToolResult};
-use crate::permission::{Access, Behavior, Disk, Files, Mode, Permit, Places, Rule, Source};
+use crate::hooks::{Hooks, Outcome, Place};
+use crate::message::{Effect, Kind, Message, ToolResult};
+use crate::permission::{Behavior, Disk, Files, Mode, Places, Rule, Source};
 use crate::protocol::{Event, Item};
 use crate::provider::Purpose;
 use crate::session::entry::{EntryKind, Seq};
 use crate::session::{self, Context, Facts, Session};
 use crate::thinking::Level;
+use crate::tools::FileChange;
 
 /// One session, from where it is opened until another one takes its place.
 pub struct Conversation {
@@ -103,8 +104,8 @@ impl Conversation {
     }
 
     /// What hooks are told of the session.
-    pub(super) fn place(&self, project: &Path) -> hooks::Place {
-        hooks::Place {
+    pub(super) fn place(&self, project: &Path) -> Place {
+        Place {
             session: self.session.id().to_owned(),
             transcript: self.session.log().to_path_buf(),
             cwd: self.context().cwd().to_path_buf(),
@@ -139,40 +140,29 @@ impl Conversation {
 
     /// Makes a change undoable before it happens. For a command the log is then safe on disk; a tool that changes a file
     /// says so once it knows what it will write (`tools::Host::will_change`).
-    pub(super) async fn before_call(
-        &mut self,
-        call: &CallId,
-        access: &Access,
-        permit: &Permit,
-    ) -> Result<(), session::Error> {
-        match (access, &self.above) {
-            (Access::Write { path }, above) => {
-                let path = permit.target().unwrap_or(path);
-                match above {
-                    Some(above) => above.before_change(path).await,
-                    None => self.session.before_change(path),
-                }
-            }
-            (Access::Shell { command, .. }, Some(above)) if !permit.reads() => above.command(call, command).await,
-            (Access::Shell { command, .. }, None) if !permit.reads() => {
-                self.note_command(call.clone(), command.to_string())
-            }
-            _ => Ok(()),
+    pub(super) async fn announce(&mut self, change: Option<Note>) -> Result<(), session::Error> {
+        match (change, &self.above) {
+            (Some(change), Some(above)) => note(&above.words, change).await,
+            (Some(change), None) => self.note(change),
+            (None, _) => Ok(()),
         }
     }
 
-    /// Writes down that a command runs, safe on disk.
-    pub(super) fn note_command(&mut self, call: CallId, command: String) -> Result<(), session::Error> {
-        self.append(EntryKind::CommandRan { call, command })?;
-        self.session.sync()
+    /// Writes down what changes.
+    pub(super) fn note(&mut self, note: Note) -> Result<(), session::Error> {
+        match note {
+            Note::Before(path) => self.session.before_change(&path),
+            Note::Change(FileChange { path, blob, temporary }) => self.session.will_change(&path, blob, temporary),
+            Note::Settled(path) => self.session.settled(&path),
+            Note::Command { call, command } => {
+                self.append(EntryKind::CommandRan { call, command })?;
+                self.session.sync()
+            }
+        }
     }
 
     /// Shows what hooks did, and writes down which of them are done for this session.
-    pub(super) async fn note_hooks(
-        &mut self,
-        outcome: &hooks::Outcome,
-        mailbox: &Mailbox,
-    ) -> Result<(), session::Error> {
+    pub(super) async fn note_hooks(&mut self, outcome: &Outcome, mailbox: &Mailbox) -> Result<(), session::Error> {
         for report in &outcome.reports {
             mailbox.emit(Event::Hook { ran: report.clone() }).await;
         }

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::admit::Admission;
-use self::call::{Done, Heard, Permitted, Policy, Ready};
+use self::call::{Asks, Done, Heard, Permitted, Ready};
 pub(super) use self::confined::{Confined, Nobody};
 pub use self::grounds::Grounds;
 use self::hooked::Watched;
@@ -39,7 +39,7 @@ use crate::provider::ToolSpec;
 use crate::session;
 use crate::session::entry::EntryKind;
 use crate::stdx::process;
-use crate::tools::{self, After, FileChange};
+use crate::tools::{self, After};
 
 /// The same call with the same result, so many times in a row, asks whether to continue.
 const REPEATS: u32 = 5;
@@ -47,32 +47,23 @@ const REPEATS: u32 = 5;
 /// What tools of MCP servers begin with.
 const MCP: &str = "mcp__";
 
-/// What the turn does after a round of calls.
-pub(super) enum Flow {
-    Continue,
-    End(TurnEnd),
-}
-
 impl Agent {
     /// Reads the calls of a reply, and gives them their titles.
     pub(super) fn prepare(&self, reply: &mut Message) -> Vec<Prepared> {
-        let calls = reply.blocks.iter_mut().filter_map(|block| match block {
-            Block::ToolCall(call) => Some(call),
-            _ => None,
-        });
-        let prepare = |call: &mut ToolCall| {
+        let prepare = |block: &mut Block| {
+            let Block::ToolCall(call) = block else { return None };
             let prepared = self.prepare_call(call.clone());
             call.title.clone_from(&prepared.call.title);
-            prepared
+            Some(prepared)
         };
-        calls.map(prepare).collect()
+        reply.blocks.iter_mut().filter_map(prepare).collect()
     }
 
     fn prepare_call(&self, call: ToolCall) -> Prepared {
         Prepared::read(call, &self.toolbox, self.policy.dirs(&self.conversation))
     }
 
-    /// Answers every call exactly once, in order; read-only neighbours run side by side.
+    /// Answers every call exactly once, in order; read-only neighbours run side by side. Returns how the turn ends when it does.
     ///
     /// # Errors
     /// The log cannot be written.
@@ -81,7 +72,7 @@ impl Agent {
         calls: Vec<Prepared>,
         mailbox: &Mailbox,
         cancel: &CancellationToken,
-    ) -> Result<Flow, session::Error> {
+    ) -> Result<Option<TurnEnd>, session::Error> {
         let mut calls = VecDeque::from(calls);
         let mut end = None;
         while let Some(call) = calls.pop_front() {
@@ -115,7 +106,7 @@ impl Agent {
             mailbox.emit(Event::Item(Item::Note { text })).await;
             mailbox.emit(Event::Usage(self.usage_info())).await;
         }
-        Ok(end.map_or(Flow::Continue, Flow::End))
+        Ok(end)
     }
 
     /// Runs a group of calls: one, or several that change nothing.
@@ -134,7 +125,7 @@ impl Agent {
                 done.push(Done::from(ToolResult::of_text(call.id.clone(), Outcome::Interrupted, text)));
                 continue;
             }
-            match self.admit(prepared, Policy::ASKING, mailbox, cancel).await? {
+            match self.admit(prepared, Asks::Person, mailbox, cancel).await? {
                 Admission::Run(permitted) => admitted.push(permitted),
                 Admission::Refused(result) => done.push(result.into()),
                 Admission::Stopped(result) => {
@@ -161,7 +152,7 @@ impl Agent {
                     }
                 };
             }
-            match self.conversation.before_call(&call.ready.call.id, &call.ready.access, &call.permit).await {
+            match self.conversation.announce(call.change()).await {
                 Ok(()) => permitted.push(call),
                 // What is there cannot be read, so it could not be put back: the model may go another way.
                 Err(error @ session::Error::Io { action: "read", .. }) => {
@@ -218,7 +209,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<Vec<Done>, session::Error> {
         let (words, mut heard) = mpsc::unbounded_channel();
-        let mut host = self.host(mailbox, cancel);
+        let mut host = host::AgentHost::new(self.model.clone(), self.runs.view(), mailbox, cancel);
         host.words = Some(self.conversation.above.as_ref().map_or_else(|| words.clone(), |above| above.words.clone()));
         host.launcher = self.launcher(words);
         let host = Arc::new(host);
@@ -232,7 +223,10 @@ impl Agent {
                     while let Ok(word) = heard.try_recv() {
                         self.take_word(word, mailbox).await?;
                     }
-                    self.record_searches(&host)?;
+                    let spent = std::mem::take(&mut *host.spent.lock().unwrap_or_else(PoisonError::into_inner));
+                    for usage in spent {
+                        self.spend("web search", usage)?;
+                    }
                     return Ok(results);
                 }
                 () = mailbox.changed() => self.take_mode(mailbox).await?,
@@ -241,14 +235,9 @@ impl Agent {
         }
     }
 
-    /// Lends tools what they may ask of this agent.
-    fn host(&self, mailbox: &Mailbox, cancel: &CancellationToken) -> host::AgentHost {
-        host::AgentHost::new(self.model.clone(), self.runs.view(), mailbox, cancel)
-    }
-
     /// What calls run with that launch nobody.
     fn runner(&self, mailbox: &Mailbox, cancel: &CancellationToken) -> Runner {
-        let host = Arc::new(self.host(mailbox, cancel));
+        let host = Arc::new(host::AgentHost::new(self.model.clone(), self.runs.view(), mailbox, cancel));
         Runner::new(&self.policy, &self.conversation, &self.settings.tools, host, cancel)
     }
 
@@ -268,11 +257,9 @@ impl Agent {
         let prepared = self.prepare_call(ToolCall::new(id.clone(), tool, input));
         let shown = Message::reply(vec![Block::ToolCall(prepared.call.clone())]);
         self.conversation.push(Message { agent_visible: false, ..shown }, mailbox).await?;
-        let result = match self.admit(prepared, Policy::ASKING, mailbox, cancel).await? {
+        let result = match self.admit(prepared, Asks::Person, mailbox, cancel).await? {
             Admission::Run(permitted) => {
-                self.conversation
-                    .before_call(&permitted.ready.call.id, &permitted.ready.access, &permitted.permit)
-                    .await?;
+                self.conversation.announce(permitted.change()).await?;
                 let permitted = vec![permitted];
                 let mut watched = Watched::of(&permitted, &self.hooking.hooks);
                 let done = self.run_all(permitted, mailbox, cancel).await?;
@@ -305,7 +292,7 @@ impl Agent {
             Ok(ready) => ready.with(Permit::by_hand(), Consent::Given),
             Err((id, problem)) => return Ok(ToolResult::of_text(id, Outcome::Error, problem)),
         };
-        self.conversation.before_call(&permitted.ready.call.id, &permitted.ready.access, &permitted.permit).await?;
+        self.conversation.announce(permitted.change()).await?;
         Ok(self.runner(mailbox, cancel).run(permitted, Heard::Output(mailbox)).await.result)
     }
 
@@ -356,7 +343,7 @@ impl Agent {
             return Ok(ToolResult::of_text(call.id, Outcome::Denied, text));
         }
         let (mailbox, prepared) = (Mailbox::unattended(), self.prepare_call(call));
-        let permitted = match self.admit(prepared, Policy::LOOKUP, &mailbox, cancel).await? {
+        let permitted = match self.admit(prepared, Asks::Nobody, &mailbox, cancel).await? {
             Admission::Run(permitted) => permitted,
             Admission::Refused(result) | Admission::Stopped(result) | Admission::Halted(result) => return Ok(result),
         };
@@ -378,11 +365,6 @@ impl Agent {
         Ok(())
     }
 
-    fn record_searches(&mut self, host: &host::AgentHost) -> Result<(), session::Error> {
-        let spent = std::mem::take(&mut *host.spent.lock().unwrap_or_else(PoisonError::into_inner));
-        spent.into_iter().try_for_each(|usage| self.spend("web search", usage))
-    }
-
     /// Lets edits of the whole session run from now on. What else was chosen meanwhile stays.
     async fn accept_edits(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         match &self.conversation.above {
@@ -396,18 +378,9 @@ impl Agent {
     /// Does what a sub-agent says.
     async fn take_word(&mut self, word: Word, mailbox: &Mailbox) -> Result<(), session::Error> {
         match word {
-            // The one who asks may have been cancelled meanwhile.
-            Word::Before { path, noted } => {
-                let _ = noted.send(self.conversation.session.before_change(&path));
-            }
-            Word::Change { change: FileChange { path, blob, temporary }, noted } => {
-                let _ = noted.send(self.conversation.session.will_change(&path, blob, temporary));
-            }
-            Word::Settled { path, noted } => {
-                let _ = noted.send(self.conversation.session.settled(&path));
-            }
-            Word::Command { call, command, noted } => {
-                let _ = noted.send(self.conversation.note_command(call, command));
+            Word::Note { note, noted } => {
+                // The one who asks may have been cancelled meanwhile.
+                let _ = noted.send(self.conversation.note(note));
             }
             Word::Granted { rule, source } => {
                 self.policy.allow(&rule, source);

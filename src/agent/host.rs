@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::mailbox::Mailbox;
-use super::parent_child::{Word, note};
+use super::parent_child::{Note, Word, note};
 use super::skill_runs::{Caller, View};
 use super::subagent::Launcher;
 use super::{Model, side_request};
@@ -46,14 +46,14 @@ impl Host for AgentHost {
     fn will_change(&self, change: FileChange) -> NotedFuture<'_> {
         Box::pin(async move {
             let Some(words) = &self.words else { return Ok(()) };
-            note(words, |noted| Word::Change { change, noted }).await.map_err(|error| error.to_string())
+            note(words, Note::Change(change)).await.map_err(|error| error.to_string())
         })
     }
 
     fn settled(&self, path: PathBuf) -> NotedFuture<'_> {
         Box::pin(async move {
             let Some(words) = &self.words else { return Ok(()) };
-            note(words, |noted| Word::Settled { path, noted }).await.map_err(|error| error.to_string())
+            note(words, Note::Settled(path)).await.map_err(|error| error.to_string())
         })
     }
 

@@ -1,6 +1,6 @@
 //! Memory files on their way into the conversation: with its opening, and when a file below them was read.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -15,9 +15,6 @@ use crate::session;
 
 impl Conversation {
     /// Puts environment and memory files in front of the first prompt; later turns find them there.
-    ///
-    /// # Errors
-    /// The log cannot be written.
     pub(super) async fn put_opening(
         &mut self,
         policy: &Policy,
@@ -112,11 +109,8 @@ impl Conversation {
         let files_read = memory::render(&files);
         let text = format!("Memory files for the folder of {}:\n\n{files_read}", read.display());
         let because = Some(MemoryCause { call, folder });
-        let effects = vec![Effect::Memory { files: real(&files), because }];
+        let files = files.into_iter().map(|file| file.real).collect();
+        let effects = vec![Effect::Memory { files, because }];
         self.push(Message { effects, ..Message::attachment(Attachment::Memory, &text) }, mailbox).await
     }
-}
-
-fn real(files: &[MemoryFile]) -> Vec<PathBuf> {
-    files.iter().map(|file| file.real.clone()).collect()
 }

@@ -1,6 +1,6 @@
 //! Parent and child agents: mode, level and granted rules flow down, reports flow up.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -15,8 +15,8 @@ use crate::thinking::Level;
 use crate::tools::FileChange;
 
 /// What an agent shares with those that it launches.
-pub(super) struct Family {
-    pub(super) definitions: Arc<Definitions>,
+pub struct Family {
+    pub definitions: Arc<Definitions>,
     /// How many sub-agents run at a time.
     pub(super) seats: Arc<Semaphore>,
     standing: watch::Sender<Standing>,
@@ -42,27 +42,23 @@ pub(super) struct Above {
     pub(super) words: mpsc::UnboundedSender<Word>,
 }
 
+/// What the session's log must know of a change before it happens, so that it can be undone, or once it has.
+pub(super) enum Note {
+    /// A file is to be changed.
+    Before(PathBuf),
+    /// A file is about to hold this.
+    Change(FileChange),
+    /// What `Change` announced was written, or nothing of it.
+    Settled(PathBuf),
+    /// A command is to run whose changes nobody sees.
+    Command { call: CallId, command: String },
+}
+
 /// What a sub-agent tells the agent above, whose log belongs to the session.
 pub(super) enum Word {
-    /// A file is to be changed; that waits for the answer, since it must be undoable then.
-    Before {
-        path: PathBuf,
-        noted: oneshot::Sender<Result<(), session::Error>>,
-    },
-    /// A file is about to hold this; as for `Before`.
-    Change {
-        change: FileChange,
-        noted: oneshot::Sender<Result<(), session::Error>>,
-    },
-    /// What `Change` announced was written, or nothing of it.
-    Settled {
-        path: PathBuf,
-        noted: oneshot::Sender<Result<(), session::Error>>,
-    },
-    /// A command is to run whose changes nobody sees; that waits, too.
-    Command {
-        call: CallId,
-        command: String,
+    /// The sub-agent waits for the answer.
+    Note {
+        note: Note,
         noted: oneshot::Sender<Result<(), session::Error>>,
     },
     Granted {
@@ -118,25 +114,14 @@ impl Family {
 ///
 /// # Errors
 /// What its log says, or that its turn was dropped: nothing may continue then.
-pub(super) async fn note(
-    words: &mpsc::UnboundedSender<Word>,
-    word: impl FnOnce(oneshot::Sender<Result<(), session::Error>>) -> Word,
-) -> Result<(), session::Error> {
+pub(super) async fn note(words: &mpsc::UnboundedSender<Word>, note: Note) -> Result<(), session::Error> {
     let gone = || session::Error::Nothing("tell the agent above");
     let (noted, answer) = oneshot::channel();
-    words.send(word(noted)).map_err(|_| gone())?;
+    words.send(Word::Note { note, noted }).map_err(|_| gone())?;
     answer.await.map_err(|_| gone())?
 }
 
 impl Above {
-    pub(super) async fn before_change(&self, path: &Path) -> Result<(), session::Error> {
-        note(&self.words, |noted| Word::Before { path: path.to_owned(), noted }).await
-    }
-
-    pub(super) async fn command(&self, call: &CallId, command: &str) -> Result<(), session::Error> {
-        note(&self.words, |noted| Word::Command { call: call.clone(), command: command.to_owned(), noted }).await
-    }
-
     pub(super) fn decided(&self, decided: Decided) {
         let _ = self.words.send(Word::Decided(Decided { agent: Some(self.agent.clone()), ..decided }));
     }

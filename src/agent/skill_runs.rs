@@ -248,14 +248,6 @@ impl Runs {
         Ok(())
     }
 
-    /// Finds a model by name or role.
-    ///
-    /// # Errors
-    /// Why it cannot be asked.
-    pub(super) fn model(&self, name: &str) -> Result<Model, String> {
-        (self.settings.models)(name).map(|(model, _)| model)
-    }
-
     /// Why the user cannot run a skill now; none when they can.
     pub fn refuses(&self, name: &str) -> Option<String> {
         self.view().find(name, Caller::User).err()

@@ -226,9 +226,7 @@ impl Launcher {
         Launcher::add_hooks(definition, &mut child.hooking.hooks);
         Ok(child)
     }
-}
 
-impl Launcher {
     /// Registers the hooks of a definition. Those of a project that the user has not agreed to were left out of it.
     fn add_hooks(definition: &Definition, hooks: &mut Hooks) {
         let Some(serde_json::Value::Object(mut given)) = definition.hooks.clone() else { return };

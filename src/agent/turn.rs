@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::dispatch::Flow;
 use super::hooking::{Submitted, Worker, told};
 use super::mailbox::{Mailbox, Prompt};
 use super::sample::Sampled;
@@ -213,13 +212,11 @@ impl Turn<'_> {
                 continue;
             }
             nudges = 0;
-            match Box::pin(self.agent.dispatch_all(calls, self.mailbox, self.cancel)).await? {
-                Flow::Continue => {
-                    self.digest_results().await?;
-                    self.consider_notes(Pause::Round)?;
-                }
-                Flow::End(end) => return Ok(end),
+            if let Some(end) = Box::pin(self.agent.dispatch_all(calls, self.mailbox, self.cancel)).await? {
+                return Ok(end);
             }
+            self.digest_results().await?;
+            self.consider_notes(Pause::Round)?;
         }
     }
 
@@ -339,8 +336,8 @@ impl Agent {
         }
     }
 
-    /// Ends runs of skills from this one on.
-    async fn end_runs(&mut self, first: usize, mailbox: &Mailbox) {
+    /// Ends runs of skills from this one on. Those before it continue.
+    pub(super) async fn end_runs(&mut self, first: usize, mailbox: &Mailbox) {
         let before = self.runs.end_from(first, &mut self.policy, &mut self.hooking.hooks);
         if let Some((model, tools)) = before {
             self.set_model(model, Arc::unwrap_or_clone(tools));
@@ -348,13 +345,6 @@ impl Agent {
             if let Err(error) = self.conversation.append(self.runs.model_entry(&self.model)) {
                 tracing::error!(%error, "cannot record the session's model");
             }
-        }
-    }
-
-    /// Ends the run of a skill before the turn ends: the last that began. Those before it continue.
-    pub(super) async fn end_run(&mut self, skill: &Skill, mailbox: &Mailbox) {
-        if let Some(at) = self.runs.running(skill) {
-            self.end_runs(at, mailbox).await;
         }
     }
 

@@ -40,7 +40,7 @@ impl Engine {
         };
         // What a report tells of the session's notes is in the log first.
         if builtin == Builtin::Cost
-            && let Err(error) = self.agent.collect_notes()
+            && let Err(error) = self.agent.compaction.notes.collect(&mut self.agent.conversation.session)
         {
             return self.fail(error).await;
         }

@@ -316,7 +316,7 @@ impl Engine {
         }
         let trust = &self.agent.policy.trust;
         let waits = |used: &Use| !trust.covers(used);
-        if !self.loaded.withheld.is_empty() || self.agent.definitions().uses().iter().any(waits) {
+        if !self.loaded.withheld.is_empty() || self.agent.family.definitions.uses().iter().any(waits) {
             return self.ask_trust(inbox).await;
         }
         let gone = trust.difference(&uses).gone;

@@ -30,7 +30,7 @@ pub enum Presence {
 
 /// The extraction of one session.
 #[derive(Debug, Default)]
-pub(in crate::agent) struct Extraction {
+pub struct Extraction {
     pub(super) running: Option<Running>,
     /// When the last one began.
     began: Option<Instant>,
@@ -63,7 +63,7 @@ impl Extraction {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(in crate::agent) fn collect(&mut self, session: &mut Session) -> Result<(), session::Error> {
+    pub fn collect(&mut self, session: &mut Session) -> Result<(), session::Error> {
         let Some(running) = &mut self.running else { return Ok(()) };
         match running.outcome.try_recv() {
             Err(oneshot::error::TryRecvError::Empty) => Ok(()),
@@ -75,7 +75,7 @@ impl Extraction {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub(in crate::agent) fn end(&mut self, session: &mut Session) -> Result<(), session::Error> {
+    pub fn end(&mut self, session: &mut Session) -> Result<(), session::Error> {
         let outcome = self.running.as_mut().and_then(|running| running.outcome.try_recv().ok());
         self.settle(session, outcome)
     }

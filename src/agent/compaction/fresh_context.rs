@@ -38,7 +38,7 @@ impl Compaction {
         let mut boundary = Boundary {
             trigger: Trigger::Plan,
             tier: "plan".into(),
-            pre_tokens: self.used(conversation.context()),
+            pre_tokens: self.driver.used(conversation.context()),
             post_tokens: 0,
             keep_from: conversation.session.next_seq(),
             opening: vec![Arc::new(conversation.opening_again(policy, model).await)],

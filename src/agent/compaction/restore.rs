@@ -14,11 +14,6 @@ use crate::session::entry::Seq;
 const BYTES_PER_TOKEN: u64 = 16;
 
 impl Compaction {
-    /// Tokens that are put back if no message stays.
-    pub(super) fn most_restored(&self, conversation: &Conversation, policy: &Policy, settings: &Settings) -> u64 {
-        self.restored((Seq::MAX, &[]), conversation, policy, settings).tokens()
-    }
-
     /// What is put back beside messages from `keep_from` on, of whose results these are archived.
     pub(super) fn restored(
         &self,

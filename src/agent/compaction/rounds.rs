@@ -63,7 +63,7 @@ impl Turn<'_> {
                     };
                     let interrupted = what == Summarized::Interrupted;
                     if what == Summarized::Committed {
-                        self.tell_close_runs().await;
+                        self.agent.compaction.tell_close_runs(self.agent.conversation.context(), self.mailbox).await;
                     }
                     if self.agent.compaction.driver.summarized(what) {
                         let text = "Summarizing failed several times in a row and is off for this session. What does \
@@ -85,7 +85,7 @@ impl Turn<'_> {
         let started = clock();
         let opening = conversation.reopening(policy, &model.id, runs).await;
         let context = conversation.context();
-        let before = compaction.used(context);
+        let before = compaction.driver.used(context);
         let mut plan =
             trim::plan(context, compaction.driver.terms(conversation.session.store(), clearable), &opening, target);
         if plan.is_empty() {
@@ -101,7 +101,7 @@ impl Turn<'_> {
             conversation.forget_read();
             compaction.notes.forget(&mut conversation.session);
         }
-        (receipt.before, receipt.after) = (before, compaction.used(conversation.context()));
+        (receipt.before, receipt.after) = (before, compaction.driver.used(conversation.context()));
         receipt.millis = millis(clock().duration_since(started));
         let summary = plan.drop.and_then(|drop| drop.summary).map(|note| note.text()).unwrap_or_default();
         self.mailbox
@@ -111,14 +111,8 @@ impl Turn<'_> {
         if let Some(occasion) = tiers::occasion(&receipt) {
             self.agent.fire(occasion, self.mailbox, self.cancel).await?;
         }
-        self.tell_close_runs().await;
+        self.agent.compaction.tell_close_runs(self.agent.conversation.context(), self.mailbox).await;
         Ok(())
-    }
-
-    /// Two automatic runs close together: says what fills the window.
-    async fn tell_close_runs(&mut self) {
-        let Agent { conversation, compaction, .. } = &mut *self.agent;
-        compaction.tell_close_runs(conversation.context(), self.mailbox).await;
     }
 
     /// Archives what is more than the settings leave visible.
@@ -178,9 +172,6 @@ impl Turn<'_> {
     }
 
     /// Begins to bring the notes up to date when it is time.
-    ///
-    /// # Errors
-    /// The log cannot be written: what an earlier one cost is noted first.
     pub(in crate::agent) fn consider_notes(&mut self, pause: Pause) -> Result<(), session::Error> {
         let Agent { conversation, compaction, clock, .. } = &mut *self.agent;
         let now = clock();

@@ -50,9 +50,6 @@ pub(in crate::agent) struct Attempt<'a> {
 
 impl Attempt<'_> {
     /// As the user wants it.
-    ///
-    /// # Errors
-    /// The log cannot be written.
     pub(in crate::agent) async fn asked(mut self) -> Result<Compacted, session::Error> {
         Ok(match self.summarize().await? {
             Ok(receipt) => {
@@ -67,7 +64,8 @@ impl Attempt<'_> {
     /// Runs the model tiers and commits what one of them proposes.
     pub(super) async fn summarize(&mut self) -> Result<Result<Receipt, (FailureReason, String)>, session::Error> {
         let started = (self.agent.clock)();
-        let (tokens, trigger) = (self.agent.compaction.used(self.agent.conversation.context()), self.wish.trigger);
+        let (tokens, trigger) =
+            (self.agent.compaction.driver.used(self.agent.conversation.context()), self.wish.trigger);
         self.tell(Compaction::Started { trigger, tokens }).await;
         let judged = match self.before_compaction().await? {
             Ok(()) => match self.propose().await? {
@@ -114,7 +112,7 @@ impl Attempt<'_> {
             self.agent.compaction.notes.forget(&mut self.agent.conversation.session);
         }
         let (tokens, target) = (
-            self.agent.compaction.used(self.agent.conversation.context()),
+            self.agent.compaction.driver.used(self.agent.conversation.context()),
             self.agent.compaction.driver.marks().target,
         );
         if tokens >= target {
@@ -202,7 +200,8 @@ impl Attempt<'_> {
     async fn brings(&mut self, summary: &Message) -> (Vec<Arc<Message>>, u64) {
         let Agent { conversation, compaction, policy, settings, model, runs, .. } = &mut *self.agent;
         let opening = conversation.reopening(policy, &model.id, runs).await;
-        let brought = weight(&opening, summary) + compaction.most_restored(conversation, policy, settings);
+        let brought =
+            weight(&opening, summary) + compaction.restored((Seq::MAX, &[]), conversation, policy, settings).tokens();
         (opening, brought)
     }
 

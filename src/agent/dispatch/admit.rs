@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::call::{Asks, Permitted, Policy, Ready};
+use super::call::{Asks, Permitted, Ready};
 use super::grounds::Grounds;
 use super::hooked::{interrupted, refused, stopped};
 use super::prepare::Prepared;
@@ -79,10 +79,6 @@ impl Grounds<'_> {
         Err(Box::new(ToolResult::of_text(ready.call.id, Outcome::Error, text)))
     }
 
-    fn denied(&self, ready: &Ready, decision: &Decision, conversation: &Conversation) -> Admission {
-        Admission::Refused(self.refused(ready, decision, conversation))
-    }
-
     /// Refuses a call, and tells the model why.
     fn refused(&self, ready: &Ready, decision: &Decision, conversation: &Conversation) -> ToolResult {
         let by_plan = || {
@@ -114,7 +110,7 @@ impl Agent {
     pub(super) async fn admit(
         &mut self,
         prepared: Prepared,
-        policy: Policy,
+        asks: Asks,
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Admission, session::Error> {
@@ -129,7 +125,7 @@ impl Agent {
                 return Ok(Admission::Refused(ToolResult::of_text(id, Outcome::Error, problem)));
             }
         };
-        let ready = match self.before_call(ready, policy, mailbox, cancel).await? {
+        let ready = match self.before_call(ready, asks, mailbox, cancel).await? {
             ControlFlow::Continue(ready) => ready,
             ControlFlow::Break(admission) => return Ok(admission),
         };
@@ -139,11 +135,12 @@ impl Agent {
         if let Some(permit) = grounds.permit(&ready, &decision, Consent::Missing) {
             return Ok(Admission::Run(ready.with(permit, Consent::Missing)));
         }
-        if let Asks::Nobody(why) = policy.asks {
+        if asks == Asks::Nobody {
+            let why = "Denied: this would need the user's approval, and nobody is asked while a summary is written.";
             return Ok(Admission::Refused(ToolResult::of_text(ready.call.id, Outcome::Denied, why)));
         }
         if decision.behavior == Behavior::Deny {
-            return Ok(grounds.denied(&ready, &decision, &self.conversation));
+            return Ok(Admission::Refused(grounds.refused(&ready, &decision, &self.conversation)));
         }
         match self.answered_by_hooks((ready, decision), mailbox, cancel).await? {
             // Its input may be another one now.
@@ -176,14 +173,14 @@ impl Agent {
     async fn before_call(
         &mut self,
         ready: Ready,
-        policy: Policy,
+        asks: Asks,
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<ControlFlow<Admission, Ready>, session::Error> {
         let Ready { call, .. } = &ready;
         let occasion = Occasion::pre_tool_use(&call.name, &call.input, call.id.as_str());
         let Some(outcome) = self.fire(occasion, mailbox, cancel).await? else { return Ok(interrupted(&ready)) };
-        if policy.told {
+        if asks == Asks::Person {
             self.hooking.beside_calls.extend(outcome.context.iter().map(|text| told(Hook::PreToolUse, text)));
         }
         if let Some(reason) = &outcome.stop {
@@ -238,7 +235,7 @@ impl Agent {
                         self.conversation.decided_call((true, Decider::Hook, Lasts::Once), &what, mailbox).await?;
                         Admission::Run(ready.with(permit, Consent::Given))
                     }
-                    None => grounds.denied(&ready, &decision, &self.conversation),
+                    None => Admission::Refused(grounds.refused(&ready, &decision, &self.conversation)),
                 }))
             }
             _ => Ok(ControlFlow::Continue((ready, decision))),
@@ -294,7 +291,8 @@ impl Agent {
             Waited::Answer(answer, decision) => (answer, decision),
             Waited::Forbidden(decision) => {
                 self.conversation.decided_call((false, Decider::Change, Lasts::Once), &what, mailbox).await?;
-                return Ok(self.policy.grounds(&self.conversation).denied(&ready, &decision, &self.conversation));
+                let grounds = self.policy.grounds(&self.conversation);
+                return Ok(Admission::Refused(grounds.refused(&ready, &decision, &self.conversation)));
             }
         };
         // Only what was offered can be chosen.
@@ -313,7 +311,7 @@ impl Agent {
                     self.take_yes(answer, &what, mailbox).await?;
                     Admission::Run(ready.with(permit, Consent::Given))
                 }
-                None => grounds.denied(&ready, &decision, &self.conversation),
+                None => Admission::Refused(grounds.refused(&ready, &decision, &self.conversation)),
             },
             Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => Admission::Refused(refused(
                 &format!("The user denied this call and says what to do instead: {}", words.trim()),

@@ -3,37 +3,19 @@
 use std::path::PathBuf;
 
 use crate::agent::mailbox::Mailbox;
+use crate::agent::parent_child::Note;
 use crate::hooks::Verdict;
 use crate::message::{ToolCall, ToolResult};
 use crate::permission::{Access, Consent, Permit};
 use crate::tools::{After, Call};
 
-/// What holds for the calls that hooks and rules let through, by where they come from.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Policy {
-    pub(super) asks: Asks,
-    /// What hooks add to a call joins the conversation.
-    pub(super) told: bool,
-}
-
 /// Who is asked where the rules ask.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asks {
+    /// The user, who sees these calls: the model's own, and what skills want run. What hooks add joins the conversation.
     Person,
-    /// Nobody: the caller is told this in place of the reason.
-    Nobody(&'static str),
-}
-
-impl Policy {
-    /// Of calls that the user sees: the model's own, and what skills want run.
-    pub(super) const ASKING: Policy = Policy { asks: Asks::Person, told: true };
-    /// Of a summarizer.
-    pub(super) const LOOKUP: Policy = Policy {
-        asks: Asks::Nobody(
-            "Denied: this would need the user's approval, and nobody is asked while a summary is written.",
-        ),
-        told: false,
-    };
+    /// Nobody: a summarizer looks something up.
+    Nobody,
 }
 
 /// Who hears of a call while it runs.
@@ -81,6 +63,20 @@ pub(super) struct Permitted {
     pub(super) ready: Ready,
     pub(super) permit: Permit,
     pub(super) consent: Consent,
+}
+
+impl Permitted {
+    /// What the log must know before it runs.
+    pub(super) fn change(&self) -> Option<Note> {
+        let Permitted { ready: Ready { call, access, .. }, permit, .. } = self;
+        match access {
+            Access::Write { path } => Some(Note::Before(permit.target().unwrap_or(path).to_owned())),
+            Access::Shell { command, .. } if !permit.reads() => {
+                Some(Note::Command { call: call.id.clone(), command: command.to_string() })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A call that ran, or will not.

@@ -129,15 +129,8 @@ impl Hooking {
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Option<TurnEnd>, session::Error> {
-        let seen: Vec<(Call, Occasion)> = watched
-            .0
-            .into_iter()
-            .filter_map(|call| Some((occasion(&call)?, call)))
-            .map(|(occasion, call)| (call, occasion))
-            .collect();
-        if seen.is_empty() {
-            return self.deliver_context(conversation, mailbox).await.map(|()| None);
-        }
+        let seen: Vec<(Call, Occasion)> =
+            watched.0.into_iter().filter_map(|call| occasion(&call).map(|occasion| (call, occasion))).collect();
         seen.iter().for_each(|(_, occasion)| self.run_later(occasion, &place, &settings));
         let outcomes = {
             let runs = seen.iter().map(|(_, occasion)| self.hooks.run(occasion, &place, &settings));
@@ -147,7 +140,10 @@ impl Hooking {
                 outcomes = join_all(runs) => outcomes,
             }
         };
-        self.deliver_context(conversation, mailbox).await?;
+        // What PreToolUse hooks added, now that the results of the round are in the log.
+        for message in std::mem::take(&mut self.beside_calls) {
+            conversation.push(message, mailbox).await?;
+        }
         let mut end = None;
         for ((call, occasion), outcome) in seen.into_iter().zip(outcomes) {
             conversation.note_hooks(&outcome, mailbox).await?;
@@ -166,18 +162,6 @@ impl Hooking {
             }
         }
         Ok(end)
-    }
-
-    /// Hands on what PreToolUse hooks added, now that the results of the round are in the log.
-    async fn deliver_context(
-        &mut self,
-        conversation: &mut Conversation,
-        mailbox: &Mailbox,
-    ) -> Result<(), session::Error> {
-        for message in std::mem::take(&mut self.beside_calls) {
-            conversation.push(message, mailbox).await?;
-        }
-        Ok(())
     }
 }
 

@@ -35,14 +35,12 @@ impl Expansion<'_> {
             Err(problem) => (format!("[The skill's text cannot be read: {problem}]"), Vec::new()),
         };
         self.agent.policy.note_invoked(skill, &text, &mut self.agent.conversation)?;
-        if skill.context == RunsIn::Fork {
-            let report = self.fork(skill, text, attached).await?;
-            self.agent.conversation.push(Message::skill(report), self.mailbox).await?;
-        } else {
-            self.agent.conversation.push(Message::skill(text), self.mailbox).await?;
-            for message in attached {
-                self.agent.conversation.push(message, self.mailbox).await?;
-            }
+        let (text, attached) = match skill.context {
+            RunsIn::Fork => (self.fork(skill, text, attached).await?, Vec::new()),
+            RunsIn::Main => (text, attached),
+        };
+        for message in std::iter::once(Message::skill(text)).chain(attached) {
+            self.agent.conversation.push(message, self.mailbox).await?;
         }
         self.agent.runs.settings.catalog.record(&skill.name);
         let turn = self.agent.runs.turn;

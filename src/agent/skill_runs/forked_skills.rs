@@ -27,7 +27,9 @@ impl Expansion<'_> {
         let prompt = attached.iter().fold(text, |prompt, message| format!("{prompt}\n\n{}", message.text()));
         let input = json!({ "description": format!("/{}", skill.name), "prompt": prompt, "subagent_type": agent });
         let result = self.agent.aside(tools::TASK, input, self.mailbox, self.cancel).await?;
-        self.agent.end_run(skill, self.mailbox).await;
+        if let Some(at) = self.agent.runs.running(skill) {
+            self.agent.end_runs(at, self.mailbox).await;
+        }
         let how = match result.outcome {
             Outcome::Ok => "ran as a sub-agent; the user has not seen its report",
             Outcome::Error => "ran as a sub-agent, which failed",

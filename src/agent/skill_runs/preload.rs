@@ -60,8 +60,7 @@ impl Expansion<'_> {
         }
         let (text, attached) = told?;
         self.agent.policy.note_invoked(skill, &text, &mut self.agent.conversation)?;
-        self.agent.conversation.push(Message::skill(text), self.mailbox).await?;
-        for message in attached {
+        for message in std::iter::once(Message::skill(text)).chain(attached) {
             self.agent.conversation.push(message, self.mailbox).await?;
         }
         Ok(())

@@ -165,7 +165,7 @@ impl Attempt<'_> {
     fn own_form(&mut self) -> Form {
         let inline = self.agent.settings.compact.compact_prompt.as_deref().is_some_and(Excerpt::inline);
         let instruction = self.instruction(Reader::Conversation);
-        let fits = self.agent.compaction.used(self.agent.conversation.context()) + tokens::text(&instruction)
+        let fits = self.agent.compaction.driver.used(self.agent.conversation.context()) + tokens::text(&instruction)
             <= self.agent.compaction.driver.marks().available;
         if inline || !fits || self.agent.compaction.driver.overflowed() || !self.agent.model.spec.caches() {
             return self.excerpt_for(self.agent.model.clone());

@@ -32,7 +32,7 @@ impl Attempt<'_> {
         }
         // How long the provider's items are is not known yet.
         let Agent { conversation, compaction, policy, settings, .. } = &*self.agent;
-        let most = compaction.most_restored(conversation, policy, settings);
+        let most = compaction.restored((Seq::MAX, &[]), conversation, policy, settings).tokens();
         let (keep_from, _) = candidate::cut(conversation.context(), &compaction.driver, most);
         let request = self.agent.request();
         let messages = self.leaving(keep_from, request.messages);
