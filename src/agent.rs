@@ -27,7 +27,6 @@ mod subagent;
 pub mod thinking;
 mod turn;
 
-pub use compaction::Compacted;
 pub use compaction::extraction::Presence;
 pub use conversation::Conversation;
 pub use dispatch::Grounds;
@@ -35,7 +34,6 @@ pub use failure::Failure;
 pub use policy::Policy;
 pub use snapshot::Snapshot;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -47,6 +45,7 @@ use crate::compact;
 use crate::hooks::{self, EndReason, Event as Hook, Hooks, Occasion, StartSource};
 use crate::message::Usage;
 use crate::permission::{Mode, Source};
+use crate::protocol::report::Freed;
 use crate::protocol::{self, Event, GrantScope, ModeChange, ModelInfo, RewindWhat, ThinkingInfo, Trigger, UsageInfo};
 use crate::provider::catalog::ModelSpec;
 use crate::provider::{Provider, ToolSpec};
@@ -316,16 +315,6 @@ impl Agent {
         self.spending.note(&mut self.conversation.session, what, model, usage)
     }
 
-    /// Memory files that a session in this folder begins with, in order, with their counts of lines.
-    pub fn memory_files(&self) -> Vec<(PathBuf, usize)> {
-        let files = conversation::fresh_memory(&self.settings, &self.policy.places)
-            .start(&self.policy.places.project, &|path, whose| {
-                self.policy.judge_memory(&self.conversation, path, whose)
-            })
-            .files;
-        files.into_iter().map(|file| (file.path, file.text.lines().count())).collect()
-    }
-
     /// What hooks are told of the session, and what they run with.
     fn hooks_at(&self) -> (hooks::Place, hooks::Settings) {
         (self.conversation.place(&self.policy.places.project), self.hooking.settings(&self.settings.tools))
@@ -402,10 +391,10 @@ impl Agent {
         instructions: Option<String>,
         mailbox: &Mailbox,
         cancel: &CancellationToken,
-    ) -> Result<Compacted, session::Error> {
+    ) -> Result<Freed, session::Error> {
         self.compaction.weigh_overhead(&self.system, &self.tool_specs);
         if let Some(why) = self.compaction.refuses(self.conversation.context()) {
-            return Ok(Compacted::Refused(why.into()));
+            return Ok(Freed::Refused { why: why.into() });
         }
         let wish = compaction::Wish { trigger: Trigger::Manual, instructions };
         compaction::Attempt { agent: self, wish, mailbox, cancel }.asked().await
@@ -415,25 +404,25 @@ impl Agent {
     ///
     /// # Errors
     /// The log cannot be written.
-    pub async fn compact_micro(&mut self, target: Option<u64>, mailbox: &Mailbox) -> Result<String, session::Error> {
+    pub async fn compact_micro(&mut self, target: Option<u64>, mailbox: &Mailbox) -> Result<Freed, session::Error> {
         let done = self.compaction.micro(target, &mut self.conversation, &self.toolbox, mailbox).await?;
         if done.is_ok() {
             mailbox.emit(Event::Usage(self.usage_info())).await;
         }
-        Ok(done.unwrap_or_else(|why| why))
+        Ok(done.unwrap_or_else(|why| Freed::Refused { why }))
     }
 
     /// `/compact undo`: takes the last boundary back, if the conversation still fits then.
     ///
     /// # Errors
     /// The log cannot be read or written.
-    pub async fn compact_undo(&mut self, mailbox: &Mailbox) -> Result<String, session::Error> {
+    pub async fn compact_undo(&mut self, mailbox: &Mailbox) -> Result<Freed, session::Error> {
         self.compaction.weigh_overhead(&self.system, &self.tool_specs);
         let done = self.compaction.undo(&mut self.conversation)?;
         if done.is_ok() {
             mailbox.emit(Event::Usage(self.usage_info())).await;
         }
-        Ok(done.unwrap_or_else(|why| why))
+        Ok(done.unwrap_or_else(|why| Freed::Refused { why }))
     }
 
     /// Launches these from now on. Requests that were sent keep the tools that they were sent with.
@@ -446,13 +435,18 @@ impl Agent {
     /// What the agent is set to now, for those who look while a turn has it.
     pub fn snapshot(&mut self) -> Snapshot {
         self.compaction.weigh_overhead(&self.system, &self.tool_specs);
+        let standing = self.family.standing();
+        let granted = standing.borrow().granted.len();
         Snapshot {
             model: self.model.clone(),
-            rules: self.policy.rules.entries().len() as u64,
-            trusted: !self.policy.trust.is_empty(),
+            policy: Policy { places: self.policy.places_of(&self.conversation), ..self.policy.clone() },
+            standing,
+            granted,
             hooks: self.hooking.hooks.branch(),
             definitions: self.family.definitions.clone(),
             skills: self.runs.view(),
+            memory: conversation::fresh_memory(&self.settings, &self.policy.places),
+            thinking: self.settings.thinking.clone(),
             driver: self.compaction.driver.clone(),
             auto: self.settings.compact.enabled && self.settings.compact.auto,
             system: self.system.clone(),

@@ -26,9 +26,9 @@ use toml::{Table, Value};
 pub use layer::{Problem, Source};
 pub use settings::Config;
 
-use crate::hooks::{Given, Origin, Switch};
+use crate::hooks::{self, Origin, Switch};
 use crate::permission::{Behavior, Trust, Use};
-use crate::stdx::ansi::shown;
+use crate::protocol::report::{Given, Setting};
 use crate::stdx::sealed::Sealed;
 use layer::{Known, Layer, adds_up, leaves, merge, path_of};
 use paths::{Env, Paths};
@@ -252,7 +252,7 @@ impl Loaded {
     }
 
     /// The hooks of all files, lowest source first, and which of them run.
-    pub fn hooks(&self) -> (Vec<Given>, Switch) {
+    pub fn hooks(&self) -> (Vec<hooks::Given>, Switch) {
         let given = |layer: &Layer| {
             let file = layer.file.clone();
             let origin = match (layer.source, file) {
@@ -265,7 +265,12 @@ impl Loaded {
             };
             // What cannot be read was reported, and the file was left out.
             let definitions = layer.hooks().unwrap_or_default();
-            (!definitions.0.is_empty()).then_some(Given { origin, root: None, definitions, sealed: layer.runs.clone() })
+            (!definitions.0.is_empty()).then_some(hooks::Given {
+                origin,
+                root: None,
+                definitions,
+                sealed: layer.runs.clone(),
+            })
         };
         let policy = self.layers.iter().filter(|layer| layer.source == Source::Policy);
         let off = policy.into_iter().any(|layer| layer.table.get("disable_all_hooks") == Some(&Value::Boolean(true)));
@@ -287,11 +292,11 @@ impl Loaded {
         Ok(find(&self.merged, &path).cloned())
     }
 
-    /// Explains a key's value: where it came from, and what it overrides.
+    /// A key, or every key of a table: its value, where it came from, and what it overrides.
     ///
     /// # Errors
     /// There is no such key; names the nearest.
-    pub fn explain(&self, key: &str) -> Result<String, String> {
+    pub fn explain(&self, key: &str) -> Result<Vec<Setting>, String> {
         let key = aliases::own_name(key).unwrap_or(key);
         let path = path_of(key);
         Shape::new().node(&path)?;
@@ -301,15 +306,13 @@ impl Loaded {
                 leaves(table, key, &mut |key, value| keys.push((key.to_owned(), value.clone())))
             }
             Some(value) => keys.push((key.to_owned(), value.clone())),
-            None => return Ok(format!("{key} is not set\n")),
+            None => return Ok(vec![Setting { key: key.to_owned(), value: None, given: Vec::new(), adds_up: false }]),
         }
-        let mut text = String::new();
-        for (key, value) in keys {
-            text.push_str(&format!("{key} = {value}\n"));
+        let explain = |(key, value): (String, Value)| {
             let path = path_of(&key);
             let adds_up = path.first().is_some_and(|first| adds_up(first)) && value.is_array();
-            let given = self.layers.iter().rev().filter_map(|layer| Some((layer, find(&layer.table, &path)?)));
-            for (index, (layer, value)) in given.filter(|(_, value)| **value != Value::Array(Vec::new())).enumerate() {
+            let given = |layer: &Layer| {
+                let value = find(&layer.table, &path).filter(|value| **value != Value::Array(Vec::new()))?;
                 let place = match layer.source {
                     Source::Default => "built-in defaults".to_owned(),
                     source => match layer.place(&key) {
@@ -317,14 +320,12 @@ impl Loaded {
                         place => format!("{source}, {place}"),
                     },
                 };
-                match (index, adds_up) {
-                    (_, true) => text.push_str(&format!("  {value} from {place}\n")),
-                    (0, false) => text.push_str(&format!("  from {place}\n")),
-                    (_, false) => text.push_str(&format!("  overrides {value} from {place}\n")),
-                }
-            }
-        }
-        Ok(shown(&text))
+                Some(Given { value: value.to_string(), place })
+            };
+            let given = self.layers.iter().rev().filter_map(given).collect();
+            Setting { key, value: Some(value.to_string()), given, adds_up }
+        };
+        Ok(keys.into_iter().map(explain).collect())
     }
 
     fn assemble(

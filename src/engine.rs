@@ -32,7 +32,7 @@ use crate::config::paths::{Env, Paths};
 use crate::hooks::{EndReason, Event as Hook, StartSource};
 use crate::message::{Attachment, Content, Display, Message, Outcome};
 use crate::permission::{Mode, Sandbox};
-use crate::protocol::{Event, Item, ListKind, Listed, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
+use crate::protocol::{Event, Item, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
 use crate::session::entry::EntryKind;
 use crate::session::{History, Session};
 use crate::stdx::clock::Clocks;
@@ -231,7 +231,7 @@ impl Engine {
             }
             Op::List { what } => {
                 let listed = match inbox.list(what) {
-                    None => self.list(what).await,
+                    None => self.look().list(what).await,
                     listed => listed,
                 };
                 if let Some(listed) = listed {
@@ -351,16 +351,6 @@ impl Engine {
             }
         }
         inbox.next().await
-    }
-
-    /// Any list but the history of prompts, which the inbox keeps.
-    async fn list(&mut self, what: ListKind) -> Option<Listed> {
-        Some(match what {
-            ListKind::Rules => Listed::Rules(lists::rules(&self.agent.policy.rules)),
-            ListKind::Memory => Listed::Memory(lists::memory(&self.agent, &self.setup.project)),
-            ListKind::Prompts => Listed::Prompts(lists::prompts(&self.agent.conversation.session)),
-            what => return self.look().list(what).await,
-        })
     }
 
     /// What commands look at between two turns.

@@ -1,5 +1,6 @@
 //! What commands have found, in words: Markdown for the screen and for `cocode -p`, lines for `cocode doctor`.
 
+pub mod compaction;
 mod window;
 
 use std::fmt::Write;
@@ -9,9 +10,11 @@ use crate::agents::AgentRow;
 use crate::commands::report::SkillList;
 use crate::hooks;
 use crate::message::{FileDiff, Todo};
-use crate::protocol::report::{Agents, Cost, Finding, Report, Settings, State, Status};
+use crate::protocol::report::{
+    Agents, Cost, Finding, Holds, PlanMode, Report, Setting, SettingChanged, Settings, State, Status, Verdict,
+};
 use crate::protocol::{Changes, MemoryRow, ModelRow, RuleRow, SessionRow, ThinkingInfo};
-use crate::stdx::ansi::visible;
+use crate::stdx::ansi::{shown, visible};
 use crate::thinking::Source;
 
 /// Sessions that are listed, the newest ones.
@@ -24,12 +27,14 @@ pub fn markdown(report: &Report) -> String {
         Report::Models(rows) => models(rows),
         Report::Thinking(info) => thinking(info),
         Report::Rules(rows) => rules(rows),
+        Report::Verdict(verdict) => self::verdict(verdict),
         Report::Sessions(rows) => sessions(rows),
         Report::Window(window) => window.draw(),
         Report::Cost(cost) => self::cost(cost),
         Report::Changes(changes) => self::changes(changes),
         Report::Todos(items) => todos(items),
         Report::Settings(settings) => self::settings(settings),
+        Report::SettingChanged(change) => setting_changed(change),
         Report::Skills(list) => skills(list),
         Report::Doctor(findings) => fenced(&doctor(findings)),
         Report::BugReport(file) => bug_report(file),
@@ -37,6 +42,8 @@ pub fn markdown(report: &Report) -> String {
         Report::Status(status) => self::status(status),
         Report::Agents(agents) => self::agents(agents),
         Report::Memory(rows) => memory(rows),
+        Report::Plan(plan) => self::plan(plan),
+        Report::Freed(freed) => compaction::freed(freed),
     }
 }
 
@@ -106,6 +113,10 @@ fn rules(rows: &[RuleRow]) -> String {
         return "No permission rules are set. Everything that is not read-only asks.".into();
     }
     list(rows, |row| format!("- {} `{}` ({})", row.behavior.name(), row.rule, row.source))
+}
+
+fn verdict(Verdict { command, behavior, reasons }: &Verdict) -> String {
+    format!("`{command}`: **{}**\n\n{}", behavior.name(), list(reasons, |reason| format!("- {reason}")))
 }
 
 fn sessions(rows: &[SessionRow]) -> String {
@@ -196,16 +207,50 @@ fn todos(items: &[Todo]) -> String {
 }
 
 /// One key, or every key that somebody set.
-fn settings(Settings { key, explained, file }: &Settings) -> String {
-    let set = match (key, explained.as_str()) {
-        (Some(_), _) => return fenced(explained),
-        (None, "") => "All settings have their defaults.".to_owned(),
-        (None, _) => format!("Settings that differ from the defaults, with their sources:\n\n{}", fenced(explained)),
+fn settings(Settings { key, settings, file }: &Settings) -> String {
+    let explained = fenced(&explained(settings));
+    let set = match (key, settings.as_slice()) {
+        (Some(_), _) => return explained,
+        (None, []) => "All settings have their defaults.".to_owned(),
+        (None, _) => format!("Settings that differ from the defaults, with their sources:\n\n{explained}"),
     };
     format!(
         "{set}\n\n`/config tui` explains a table or a key, `/config tui.theme light` sets one in `{}`.",
         file.display()
     )
+}
+
+/// Values, where each is from, and what it won over: a line each.
+pub fn explained(settings: &[Setting]) -> String {
+    let mut text = String::new();
+    for Setting { key, value, given, adds_up } in settings {
+        let _ = match value {
+            Some(value) => writeln!(text, "{key} = {value}"),
+            None => writeln!(text, "{key} is not set"),
+        };
+        for (index, given) in given.iter().enumerate() {
+            let _ = match (adds_up, index) {
+                (true, _) => writeln!(text, "  {} from {}", given.value, given.place),
+                (false, 0) => writeln!(text, "  from {}", given.place),
+                (false, _) => writeln!(text, "  overrides {} from {}", given.value, given.place),
+            };
+        }
+    }
+    shown(&text)
+}
+
+fn setting_changed(SettingChanged { key, settings, file, holds }: &SettingChanged) -> String {
+    let now = match key.as_str() {
+        "model" => "; `/model` changes the one in use",
+        "permissions.default_mode" => "; Shift+Tab changes the one in use",
+        _ => "",
+    };
+    let holds = match holds {
+        Holds::Now => String::new(),
+        Holds::NextSession => "\n\nThis takes effect in the next session.".to_owned(),
+        Holds::NextStart => format!("\n\nThis takes effect at the next start{now}."),
+    };
+    format!("Written to `{}`.\n\n{}{holds}", file.display(), fenced(&explained(settings)))
 }
 
 /// Every skill, the strongest source first.
@@ -329,6 +374,15 @@ fn memory(rows: &[MemoryRow]) -> String {
         }
         _ => format!("Read at the start of a session, in this order:\n\n{}", read.join("\n")),
     }
+}
+
+fn plan(PlanMode { entered, file, lines }: &PlanMode) -> String {
+    let on = if *entered { "is now on: nothing changes until you approve a plan" } else { "is on" };
+    let state = match lines {
+        Some(lines) => format!("The plan has {lines} lines"),
+        None => "There is no plan yet; it will be".to_owned(),
+    };
+    format!("Plan mode {on}. {state} in `{}`. `/plan exit` leaves it.", file.display())
 }
 
 /// A count with its thousands apart: `28,949`.

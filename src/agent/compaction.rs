@@ -16,7 +16,8 @@ use super::skill_runs::Runs;
 use super::{Conversation, Model, Settings};
 use crate::compact::{self, Driver, Window, apply};
 use crate::message::{Kind, Message, Usage, tokens};
-use crate::protocol::{self, Event, Fullness, Receipt};
+use crate::protocol::report::Freed;
+use crate::protocol::{self, Event, Fullness};
 use crate::provider::{self, ToolSpec};
 use crate::session::context::Count;
 use crate::session::entry::EntryKind;
@@ -32,14 +33,6 @@ pub struct Compaction {
     /// The count of the context that was sent last.
     sent: Count,
     pub notes: Extraction,
-}
-
-/// What came of a compaction that was asked for.
-#[derive(Debug)]
-pub enum Compacted {
-    Done(Box<Receipt>),
-    /// Nothing changed; a sentence says why.
-    Refused(String),
 }
 
 impl Compaction {
@@ -169,7 +162,7 @@ impl Compaction {
         conversation: &mut Conversation,
         toolbox: &Toolbox,
         mailbox: &Mailbox,
-    ) -> Result<Result<String, String>, session::Error> {
+    ) -> Result<Result<Freed, String>, session::Error> {
         if !self.driver.settings().enabled {
             return Ok(Err(OFF.into()));
         }
@@ -184,15 +177,12 @@ impl Compaction {
         };
         let cleared = apply::clear(&mut conversation.session, &plan)?;
         tell_cleared(cleared, conversation, mailbox).await?;
-        let kept = match cleared.kept {
-            0 => String::new(),
-            kept => format!(" {kept} were kept because their files could not be written."),
-        };
-        Ok(Ok(format!("Cleared {} tool results, about {} tokens.{kept}", cleared.results, short(cleared.tokens))))
+        let [results, kept] = [cleared.results, cleared.kept].map(|count| count as u64);
+        Ok(Ok(Freed::Cleared { results, tokens: cleared.tokens, kept }))
     }
 
     /// Takes the last boundary back, if the conversation still fits then. The inner error says why nothing changed.
-    pub(super) fn undo(&mut self, conversation: &mut Conversation) -> Result<Result<String, String>, session::Error> {
+    pub(super) fn undo(&mut self, conversation: &mut Conversation) -> Result<Result<Freed, String>, session::Error> {
         if !self.driver.settings().enabled {
             return Ok(Err(OFF.into()));
         }
@@ -212,7 +202,7 @@ impl Compaction {
         conversation.append(undone)?;
         conversation.forget_read();
         self.driver.undone();
-        Ok(Ok(format!("Compaction undone. The conversation is back to about {} tokens.", short(after))))
+        Ok(Ok(Freed::Undone { tokens: after }))
     }
 }
 

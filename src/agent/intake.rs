@@ -55,7 +55,7 @@ impl Conversation {
         load: impl FnOnce(&mut memory::Loader, &Path, memory::Judge) -> Memory,
     ) -> Memory {
         let mut loader = std::mem::take(&mut self.memory);
-        let judge = |path: &Path, whose| policy.judge_memory(self, path, whose);
+        let judge = |path: &Path, whose| policy.grounds(self).memory(path, whose);
         let memory = load(&mut loader, &policy.places.project, &judge);
         self.memory = loader;
         memory

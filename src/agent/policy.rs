@@ -1,15 +1,13 @@
 //! What may run: rules, folders and what the user agreed to.
 
 use std::borrow::Cow;
-use std::path::Path;
 
-use super::memory::Whose;
 use super::{Conversation, Grants, Grounds};
-use crate::permission::{Access, Behavior, Mode, Places, Rule, RuleSet, Source, Trust};
+use crate::permission::{Behavior, Places, Rule, RuleSet, Source, Trust};
 use crate::protocol::GrantScope;
 use crate::session;
 use crate::session::entry::EntryKind;
-use crate::tools::{self, Dirs};
+use crate::tools::Dirs;
 
 /// What may run.
 #[derive(Debug, Clone)]
@@ -41,24 +39,6 @@ impl Policy {
         Grounds { mode, rules: Cow::Borrowed(&self.rules), places }
     }
 
-    /// Explains part by part what would happen to a command line.
-    pub fn explain(&self, conversation: &Conversation, command: &str) -> String {
-        let cwd = conversation.context().cwd().to_path_buf();
-        let decision = self.grounds(conversation).decide(tools::BASH, &Access::Shell { command: command.into(), cwd });
-        let reasons: Vec<String> = decision.reasons.iter().map(|reason| format!("- {reason}")).collect();
-        format!("`{command}`: **{}**\n\n{}", decision.behavior.name(), reasons.join("\n"))
-    }
-
-    /// What the rules say to reading a file, whatever the mode: no answer would be a refusal, and no question a permission.
-    pub(super) fn judge_memory(&self, conversation: &Conversation, path: &Path, whose: Whose) -> (Behavior, String) {
-        let mut grounds = Grounds { mode: Mode::Default, ..self.grounds(conversation) };
-        if whose == Whose::Own {
-            grounds.places.added.extend(path.canonicalize().ok().and_then(|real| Some(real.parent()?.to_path_buf())));
-        }
-        let decision = grounds.read(path);
-        (decision.behavior, decision.reasons.into_iter().next().unwrap_or_default())
-    }
-
     /// Takes over other files' rules and folders; what was granted in the session stays.
     pub fn replace(&mut self, mut rules: RuleSet, places: Places) {
         for entry in self.rules.entries().iter().filter(|entry| matches!(entry.source, Source::Session | Source::Skill))
@@ -76,17 +56,17 @@ impl Policy {
         }
     }
 
-    /// Grants a rule from now on; the inner error says why it could not be kept beyond the session.
+    /// Grants a rule from now on. Returns where it counts, and why it could not be kept beyond the session.
     pub(super) fn grant(
         &mut self,
         text: &str,
         scope: GrantScope,
         grants: &dyn Grants,
         conversation: &mut Conversation,
-    ) -> Result<Result<(), String>, session::Error> {
+    ) -> Result<(Option<Source>, Result<(), String>), session::Error> {
         let rule = match Rule::parse(text) {
             Ok(rule) => rule,
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => return Ok((None, Err(error.to_string()))),
         };
         let saved = match scope {
             GrantScope::Session => Ok(()),
@@ -104,6 +84,6 @@ impl Policy {
         if let Some(above) = &conversation.above {
             above.granted(text, source);
         }
-        Ok(saved)
+        Ok((Some(source), saved))
     }
 }

@@ -1,25 +1,36 @@
 //! What an agent is set to at one moment, without its session: for those who look while a turn has the agent.
 
+use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Model;
+use tokio::sync::watch;
+
+use super::parent_child::Standing;
 use super::skill_runs::{Caller, View};
+use super::{Grounds, Model, Policy, memory, thinking};
 use crate::agents::Definitions;
 use crate::compact::Driver;
 use crate::hooks::{self, Hooks};
+use crate::permission::{Access, Behavior, Decision, Mode, Rule, RuleSet};
+use crate::protocol::ThinkingInfo;
 use crate::protocol::report::Agents;
 use crate::provider::ToolSpec;
+use crate::session::Session;
+use crate::tools;
 
 /// Cheap to take.
 pub struct Snapshot {
     pub model: Model,
-    /// How many rules there are.
-    pub rules: u64,
-    /// The user agreed to something that the folder brings along.
-    pub trusted: bool,
+    pub(super) policy: Policy,
+    /// Brings the rules that are granted from now on; what it holds already is in the policy.
+    pub(super) standing: watch::Receiver<Standing>,
+    pub(super) granted: usize,
     pub(super) hooks: Hooks,
     pub(super) definitions: Arc<Definitions>,
     pub(super) skills: View,
+    pub(super) memory: memory::Loader,
+    pub(super) thinking: crate::thinking::Settings,
     pub(super) driver: Driver,
     /// Automatic compaction is on.
     pub(super) auto: bool,
@@ -38,5 +49,47 @@ impl Snapshot {
         let lacking = self.definitions.lacking(|name| self.skills.find(name, Caller::Model).err());
         let problems = self.definitions.diagnostics().iter().map(ToString::to_string).chain(lacking);
         Agents { agents: self.definitions.rows(), problems: problems.collect() }
+    }
+
+    /// The user agreed to something that the folder brings along.
+    pub fn trusted(&self) -> bool {
+        !self.policy.trust.is_empty()
+    }
+
+    /// The rules that hold by now.
+    pub fn rules(&self) -> RuleSet {
+        let mut rules = self.policy.rules.clone();
+        for (text, source) in &self.standing.borrow().granted[self.granted..] {
+            if let Ok(rule) = Rule::parse(text) {
+                rules.add(Behavior::Allow, rule, *source);
+            }
+        }
+        rules
+    }
+
+    /// What would happen to a command line in the session.
+    pub fn try_out(&self, session: &Session, command: &str) -> Decision {
+        let cwd = session.context().cwd().to_path_buf();
+        let mut grounds = self.grounds(session.facts().mode.unwrap_or_default());
+        grounds.places.cwd.clone_from(&cwd);
+        grounds.decide(tools::BASH, &Access::Shell { command: command.into(), cwd })
+    }
+
+    /// Memory files that a session in this folder begins with, in order, with their counts of lines.
+    pub fn memory_files(&self) -> Vec<(PathBuf, usize)> {
+        let grounds = self.grounds(Mode::Default);
+        let files =
+            self.memory.fresh().start(&self.policy.places.project, &|path, whose| grounds.memory(path, whose)).files;
+        files.into_iter().map(|file| (file.path, file.text.lines().count())).collect()
+    }
+
+    /// How hard the next prompt of the session is thought about.
+    pub fn thinking(&self, session: &Session) -> ThinkingInfo {
+        let session = session.facts().thinking;
+        thinking::Choice { settings: &self.thinking, session, model: &self.model }.info()
+    }
+
+    fn grounds(&self, mode: Mode) -> Grounds<'static> {
+        Grounds { mode, rules: Cow::Owned(self.rules()), places: self.policy.places.clone() }
     }
 }

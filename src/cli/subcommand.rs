@@ -84,9 +84,9 @@ fn config_command(command: &ConfigCommand, here: Here<'_>) -> Result<String, Str
             let file = edit::set(here.paths, key, value).map_err(|problem| problem.to_string())?;
             // Say now if something overrides the file.
             let explained = load(here).and_then(|loaded| loaded.explain(key))?;
-            Ok(format!("wrote {}\n{explained}", file.display()))
+            Ok(format!("wrote {}\n{}", file.display(), report::explained(&explained)))
         }
-        ConfigCommand::Explain { key } => load(here)?.explain(key),
+        ConfigCommand::Explain { key } => load(here)?.explain(key).map(|settings| report::explained(&settings)),
         ConfigCommand::Schema => {
             serde_json::to_string_pretty(&docs::schema()).map(|text| text + "\n").map_err(|error| error.to_string())
         }

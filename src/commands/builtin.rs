@@ -187,6 +187,11 @@ fn no_value(args: &str) -> bool {
     !args.contains(char::is_whitespace)
 }
 
+/// Whether `/permissions` changes none of them.
+fn lists_or_tests(args: &str) -> bool {
+    matches!(args.split_whitespace().next(), None | Some("test"))
+}
+
 /// Whether `/plan` is given a task.
 fn is_task(args: &str) -> bool {
     !args.is_empty() && !args.eq_ignore_ascii_case("exit")
@@ -200,9 +205,11 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
         Row::new(Clear, "clear", "Start a new session").also(&["new"]).terminal(),
         Row::new(Model, "model", "Show or switch the model").looks(bare).hint("[provider/]id").list(ListKind::Models),
         Row::new(Thinking, "thinking", "Show or set how hard the model thinks")
+            .looks(bare)
             .hint("[none | deep | ultra | auto]")
             .also(&["effort"]),
         Row::new(Permissions, "permissions", "List, test and revoke permission rules")
+            .looks(lists_or_tests)
             .hint("[test \"command\" | revoke rule]")
             .list(ListKind::Rules),
         Row::new(Resume, "resume", "Resume an earlier session")
@@ -243,7 +250,10 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
         Row::new(Status, "status", "Show version, model, folders and settings").looks(always),
         Row::new(Skills, "skills", "List skills, or reload them").looks(bare).hint("[reload]").list(ListKind::Skills),
         Row::new(Agents, "agents", "List sub-agents with their sources and tools").looks(always),
-        Row::new(Memory, "memory", "List memory files, or open one in $EDITOR").hint("[number]").list(ListKind::Memory),
+        Row::new(Memory, "memory", "List memory files, or open one in $EDITOR")
+            .looks(always)
+            .hint("[number]")
+            .list(ListKind::Memory),
         Row::new(Plan, "plan", "Plan before anything is changed; `exit` leaves plan mode")
             .hint("[task | exit]")
             .turn(is_task),

@@ -48,7 +48,7 @@ async fn bundle(look: &Look<'_>, session: &Session) -> String {
         ("log entries", session.next_seq().to_string()),
         ("messages in context", session.context().messages().len().to_string()),
         ("tokens", format!("{} in, {} cached, {} out", usage.input, usage.cache_read, usage.output)),
-        ("rules", look.agent.rules.to_string()),
+        ("rules", look.agent.rules().entries().len().to_string()),
         ("hooks", look.agent.hooks().len().to_string()),
     ] {
         let _ = writeln!(facts, "{name}: {value}");
@@ -62,7 +62,7 @@ async fn bundle(look: &Look<'_>, session: &Session) -> String {
         settings.push_str(&match RULES.iter().find(|(rules, _)| *rules == key) {
             Some((_, behavior)) => format!("{key} = {}\n", tools_of(&rules, *behavior)),
             None if secret_key(&key) => format!("{key} = {HIDDEN}\n"),
-            None => look.loaded.explain(&key).unwrap_or_default(),
+            None => report::explained(&look.loaded.explain(&key).unwrap_or_default()),
         });
     }
     let log = last_lines(&paths.state_dir).unwrap_or_else(|error| format!("cannot be read: {error}"));

@@ -1,17 +1,16 @@
-//! Commands that act on the session: `/clear`, `/undo`, `/model` and the like. Their answers are notices in Markdown.
+//! Commands that act on the session: `/clear`, `/undo`, `/model` and the like.
 
 use std::path::PathBuf;
 
-use super::reports::Look;
+use super::reports::{Look, unquoted};
 use super::skills::Called;
 use super::{Begin, Engine, Inbox, lists, open, skills};
+use crate::agent::Model;
 use crate::agent::mailbox::Prompt;
-use crate::agent::{Compacted, Model};
 use crate::commands::Builtin;
-use crate::compact::receipt;
 use crate::hooks::{EndReason, StartSource};
 use crate::permission::{Behavior, Mode, Rule, Source};
-use crate::protocol::report::Report;
+use crate::protocol::report::{PlanMode, Report};
 use crate::protocol::{Event, GrantScope, Item, Listed, RewindWhat};
 use crate::session::entry::{EntryKind, Restore, Seq, not_undone};
 use crate::session::index;
@@ -65,7 +64,6 @@ impl Engine {
             Builtin::Config => self.configure(args).await,
             Builtin::Plan => self.plan(args, inbox).await,
             Builtin::Skills => self.skills(args).await,
-            Builtin::Memory => self.show(Report::Memory(lists::memory(&self.agent, &self.setup.project))).await,
             Builtin::Copy | Builtin::Exit => self.fail(format!("/{name} needs a terminal")).await,
             // They only look, whatever is said behind them.
             Builtin::Help
@@ -77,7 +75,8 @@ impl Engine {
             | Builtin::BugReport
             | Builtin::Hooks
             | Builtin::Status
-            | Builtin::Agents => {}
+            | Builtin::Agents
+            | Builtin::Memory => {}
         }
     }
 
@@ -173,14 +172,6 @@ impl Engine {
     async fn permissions(&mut self, args: &str) {
         let (verb, rest) = args.split_once(' ').unwrap_or((args, ""));
         match verb {
-            "" => self.show(Report::Rules(lists::rules(&self.agent.policy.rules))).await,
-            "test" => {
-                let command = unquoted(rest);
-                if command.is_empty() {
-                    return self.fail("Which command? Example: `/permissions test \"git push\"`.").await;
-                }
-                self.tell(self.agent.policy.explain(&self.agent.conversation, command)).await;
-            }
             "revoke" => self.revoke(unquoted(rest)).await,
             other => {
                 self.fail(format!("Unknown: `/permissions {other}`. Use `test \"command\"` or `revoke rule`.")).await
@@ -257,7 +248,6 @@ impl Engine {
     /// `/thinking [none|deep|ultra|auto]`, and `/effort` with the words of other programs.
     async fn thinking(&mut self, args: &str) {
         let level = match args {
-            "" => return self.show(Report::Thinking(self.agent.thinking_info())).await,
             "auto" => None,
             word => match Level::of_effort(word).map_or_else(|| word.parse(), Ok) {
                 Ok(level) => Some(level),
@@ -289,7 +279,7 @@ impl Engine {
             _ => return self.summarize(args, inbox).await,
         };
         match done {
-            Ok(text) => self.tell(text).await,
+            Ok(freed) => self.show(Report::Freed(freed)).await,
             Err(error) => self.fail(error).await,
         }
     }
@@ -303,12 +293,7 @@ impl Engine {
         let done = inbox.attend_with(Some(&look), compacting).await;
         mailbox.end();
         match done {
-            Ok(Compacted::Done(receipt)) => {
-                let mut text = receipt::words(&receipt);
-                text.push_str("\n\nThe transcript (Ctrl+O) shows the summary; `/compact undo` reverts it.");
-                self.tell(text).await;
-            }
-            Ok(Compacted::Refused(text)) => self.tell(text).await,
+            Ok(freed) => self.show(Report::Freed(freed)).await,
             Err(error) => self.fail(error).await,
         }
     }
@@ -335,12 +320,9 @@ impl Engine {
             return self.turn(Prompt::new(args), inbox).await;
         }
         let Some(file) = self.agent.conversation.plan_file() else { return };
-        let state = match std::fs::read_to_string(&file) {
-            Ok(text) if !text.trim().is_empty() => format!("The plan has {} lines", text.lines().count()),
-            _ => "There is no plan yet; it will be".to_owned(),
-        };
-        let on = if planning { "is on" } else { "is now on: nothing changes until you approve a plan" };
-        self.tell(format!("Plan mode {on}. {state} in `{}`. `/plan exit` leaves it.", file.display())).await;
+        let text = std::fs::read_to_string(&file).ok().filter(|text| !text.trim().is_empty());
+        let lines = text.map(|text| text.lines().count() as u64);
+        self.show(Report::Plan(PlanMode { entered: !planning, file, lines })).await;
     }
 
     async fn change_mode(&mut self, mode: Mode) {
@@ -434,13 +416,6 @@ impl Engine {
             Err(text) => self.fail(text).await,
         }
     }
-}
-
-/// An argument as it may be written for a shell: without the quotes around it.
-fn unquoted(text: &str) -> &str {
-    let text = text.trim();
-    let within = |quote| text.strip_prefix(quote)?.strip_suffix(quote).filter(|text| !text.contains(quote));
-    within('"').or_else(|| within('\'')).unwrap_or(text)
 }
 
 impl Begin {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::Setup;
-use crate::agent::Agent;
+use crate::agent::Snapshot;
 use crate::agent::mailbox::Mailbox;
 use crate::permission::{Entry, RuleSet, Source};
 use crate::protocol::{AgentLog, Earlier, Event, Listed, MemoryRow, Part, PromptRow, RuleRow, SessionRow};
@@ -35,7 +35,7 @@ pub(super) async fn tell_earlier(transcripts: &Transcripts, part: Part, mailbox:
 }
 
 /// The memory files in use, and a place for the project's own if it has none yet.
-pub(super) fn memory(agent: &Agent, project: &Path) -> Vec<MemoryRow> {
+pub(super) fn memory(agent: &Snapshot, project: &Path) -> Vec<MemoryRow> {
     let row = |(path, lines)| MemoryRow { path, lines: Some(lines as u64) };
     let mut rows: Vec<MemoryRow> = agent.memory_files().into_iter().map(row).collect();
     if !rows.iter().any(|row| row.path.parent() == Some(project)) {

@@ -9,7 +9,8 @@ use crate::commands::report as skills;
 use crate::commands::{Builtin, Catalog, ListKind};
 use crate::config::Loaded;
 use crate::message::Usage;
-use crate::protocol::report::{Cost, Finding, ModelCost, Report, Settings, Status};
+use crate::permission::Decision;
+use crate::protocol::report::{Cost, Finding, ModelCost, Report, Settings, Status, Verdict};
 use crate::protocol::{Changes, Listed};
 use crate::session::Session;
 
@@ -58,10 +59,12 @@ impl<'a> Look<'a> {
             Builtin::Hooks => Ok(Report::Hooks(self.agent.hooks())),
             Builtin::Skills => Ok(Report::Skills(skills::list(&self.catalog.refresh().0))),
             Builtin::Agents => Ok(Report::Agents(self.agent.agents())),
+            Builtin::Memory => Ok(Report::Memory(lists::memory(&self.agent, &self.setup.project))),
+            Builtin::Permissions if args.is_empty() => Ok(Report::Rules(lists::rules(&self.agent.rules()))),
             builtin => match &self.session {
-                Reading::Own(session) => return self.of_session(builtin, session).await,
+                Reading::Own(session) => return self.of_session(builtin, args, session).await,
                 Reading::Log(id) => match Session::open_read_only(&self.setup.paths.home, id, self.setup.clocks.wall) {
-                    Ok(session) => return self.of_session(builtin, &session).await,
+                    Ok(session) => return self.of_session(builtin, args, &session).await,
                     Err(error) => Err(error.to_string()),
                 },
             },
@@ -69,16 +72,28 @@ impl<'a> Look<'a> {
         Some(found)
     }
 
-    async fn of_session(&self, builtin: Builtin, session: &Session) -> Option<Result<Report, String>> {
+    async fn of_session(&self, builtin: Builtin, args: &str, session: &Session) -> Option<Result<Report, String>> {
         Some(Ok(match builtin {
             Builtin::Context => Report::Window(self.agent.window(session)),
             Builtin::Cost => self.cost(session),
             Builtin::Diff => Report::Changes(self.changes(session).await),
             Builtin::Todos => Report::Todos(session.context().todos().to_vec()),
             Builtin::Status => self.status(session),
+            Builtin::Thinking => Report::Thinking(self.agent.thinking(session)),
+            Builtin::Permissions => return Some(self.verdict(args, session)),
             Builtin::BugReport => return Some(bug_report::write(self, session).await.map(Report::BugReport)),
             _ => return None,
         }))
+    }
+
+    /// `/permissions test <command>`.
+    fn verdict(&self, args: &str, session: &Session) -> Result<Report, String> {
+        let command = unquoted(args.split_once(char::is_whitespace).map_or("", |(_, command)| command));
+        if command.is_empty() {
+            return Err("Which command? Example: `/permissions test \"git push\"`.".into());
+        }
+        let Decision { behavior, reasons, .. } = self.agent.try_out(session, command);
+        Ok(Report::Verdict(Verdict { command: command.to_owned(), behavior, reasons }))
     }
 
     fn cost(&self, session: &Session) -> Report {
@@ -98,25 +113,25 @@ impl<'a> Look<'a> {
             window: model.spec.window,
             mode: session.facts().mode.unwrap_or_default(),
             folder: self.setup.project.clone(),
-            trusted: self.agent.trusted,
+            trusted: self.agent.trusted(),
             withheld: self.loaded.withheld.len() as u64,
             session: session.id().to_owned(),
             title: session.title().map(str::to_owned),
             log: session.log().to_path_buf(),
             context: self.agent.used(session),
-            rules: self.agent.rules,
+            rules: self.agent.rules().entries().len() as u64,
             settings: self.setup.paths.user_config(),
         })
     }
 
     /// `/config`: one key, or every key that somebody set.
     fn settings(&self, key: &str) -> Result<Report, String> {
-        let explained = match key {
-            "" => self.loaded.given_keys().iter().filter_map(|key| self.loaded.explain(key).ok()).collect(),
+        let settings = match key {
+            "" => self.loaded.given_keys().iter().filter_map(|key| self.loaded.explain(key).ok()).flatten().collect(),
             key => self.loaded.explain(key)?,
         };
         let file = self.setup.paths.user_config();
-        Ok(Report::Settings(Settings { key: Some(key.to_owned()).filter(|key| !key.is_empty()), explained, file }))
+        Ok(Report::Settings(Settings { key: Some(key.to_owned()).filter(|key| !key.is_empty()), settings, file }))
     }
 
     /// A list that only looks; none where the agent has it.
@@ -130,7 +145,10 @@ impl<'a> Look<'a> {
                 Some(Ok(Report::Changes(changes))) => Listed::Changes(changes),
                 _ => Listed::Changes(Changes::default()),
             },
-            (ListKind::Rules | ListKind::Memory | ListKind::Prompts | ListKind::History, _) => return None,
+            (ListKind::Rules, _) => Listed::Rules(lists::rules(&self.agent.rules())),
+            (ListKind::Memory, _) => Listed::Memory(lists::memory(&self.agent, &self.setup.project)),
+            (ListKind::Prompts, Reading::Own(session)) => Listed::Prompts(lists::prompts(session)),
+            (ListKind::Prompts | ListKind::History, _) => return None,
         })
     }
 
@@ -146,6 +164,13 @@ impl<'a> Look<'a> {
         let secrets = self.loaded.config.secret_env();
         changes::gather(session.files().first_versions(), &self.setup.project, &secrets).await
     }
+}
+
+/// An argument as it may be written for a shell: without the quotes around it.
+pub(super) fn unquoted(text: &str) -> &str {
+    let text = text.trim();
+    let within = |quote| text.strip_prefix(quote)?.strip_suffix(quote).filter(|text| !text.contains(quote));
+    within('"').or_else(|| within('\'')).unwrap_or(text)
 }
 
 pub(super) async fn findings(setup: &Setup) -> Vec<Finding> {

@@ -11,8 +11,8 @@ use crate::commands::{Builtin, Catalog};
 use crate::config::{self, Loaded, edit};
 use crate::hooks::{self, Switch};
 use crate::permission::{Mode, Places, RuleSet};
+use crate::protocol::report::{Holds, Report, SettingChanged};
 use crate::provider::catalog::ModelSpec;
-use crate::report::fenced;
 
 /// What a configuration says, in the slices in which the parts of the system take it.
 pub(super) struct Settings {
@@ -73,39 +73,14 @@ impl Settings {
     }
 }
 
-/// When a key holds that is changed while the program runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
-    Now,
-    /// Read when a session begins.
-    NextSession,
-    NextStart,
-}
-
-impl Holds {
-    pub(super) fn of(key: &str) -> Holds {
-        let table = key.split('.').next().unwrap_or_default();
-        match (table, key) {
-            ("tui" | "keys" | "log" | "sessions", _) | (_, "model" | "probe_local" | "permissions.default_mode") => {
-                Holds::NextStart
-            }
-            ("memory", _) => Holds::NextSession,
-            _ => Holds::Now,
+fn holds(key: &str) -> Holds {
+    let table = key.split('.').next().unwrap_or_default();
+    match (table, key) {
+        ("tui" | "keys" | "log" | "sessions", _) | (_, "model" | "probe_local" | "permissions.default_mode") => {
+            Holds::NextStart
         }
-    }
-
-    /// What is said behind a change; nothing where it holds at once.
-    pub(super) fn note(key: &str) -> String {
-        let now = match key {
-            "model" => "; `/model` changes the one in use",
-            "permissions.default_mode" => "; Shift+Tab changes the one in use",
-            _ => "",
-        };
-        match Holds::of(key) {
-            Holds::Now => String::new(),
-            Holds::NextSession => "\n\nThis takes effect in the next session.".to_owned(),
-            Holds::NextStart => format!("\n\nThis takes effect at the next start{now}."),
-        }
+        ("memory", _) => Holds::NextSession,
+        _ => Holds::Now,
     }
 }
 
@@ -122,10 +97,10 @@ impl Engine {
             Ok(own) => self.setup.loaded = own,
             Err(broken) => return self.fail(broken).await,
         }
-        let mut problems = self.take_settings();
-        let explained = self.loaded.explain(key).unwrap_or_default();
-        let note = Holds::note(key);
-        problems.insert(0, format!("Written to `{}`.\n\n{}{note}", file.display(), fenced(&explained)));
+        let problems = self.take_settings();
+        let settings = self.loaded.explain(key).unwrap_or_default();
+        let change = SettingChanged { key: key.to_owned(), settings, file, holds: holds(key) };
+        self.show(Report::SettingChanged(change)).await;
         for text in problems {
             self.tell(text).await;
         }
@@ -276,7 +251,7 @@ mod tests {
                 key => other(key, &value),
             };
             let changed = held(root.path(), nested(&key, value)) != before;
-            let holds = Holds::of(&key);
+            let holds = holds(&key);
             match holds {
                 Holds::Now => assert!(changed, "{key} is said to hold at once, and nothing takes it over"),
                 Holds::NextSession => assert!(changed, "{key}: nothing takes it over"),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::compaction::Compacted;
+use super::compaction::{Compacted, Receipt};
 use super::rows::{Changes, MemoryRow, ModelRow, RuleRow};
 use super::{SessionRow, ThinkingInfo};
 use crate::agents::AgentRow;
@@ -12,7 +12,7 @@ use crate::commands::Registry;
 use crate::commands::report::SkillList;
 use crate::hooks;
 use crate::message::{Todo, Usage};
-use crate::permission::Mode;
+use crate::permission::{Behavior, Mode};
 
 /// The answer of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,12 +22,14 @@ pub enum Report {
     Models(Vec<ModelRow>),
     Thinking(ThinkingInfo),
     Rules(Vec<RuleRow>),
+    Verdict(Verdict),
     Sessions(Vec<SessionRow>),
     Window(Window),
     Cost(Cost),
     Changes(Changes),
     Todos(Vec<Todo>),
     Settings(Settings),
+    SettingChanged(SettingChanged),
     Skills(SkillList),
     Doctor(Vec<Finding>),
     /// The file that was written.
@@ -36,6 +38,8 @@ pub enum Report {
     Status(Status),
     Agents(Agents),
     Memory(Vec<MemoryRow>),
+    Plan(PlanMode),
+    Freed(Freed),
 }
 
 /// What fills the window.
@@ -156,10 +160,90 @@ pub struct Status {
 pub struct Settings {
     /// None: every key that somebody set.
     pub key: Option<String>,
-    /// For people: values, where each is from, what it won over.
-    pub explained: String,
+    pub settings: Vec<Setting>,
     /// The user's configuration file.
     pub file: PathBuf,
+}
+
+/// One key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    pub key: String,
+    /// As TOML; none where it is not set.
+    pub value: Option<String>,
+    /// Every place that gives it, the strongest first.
+    pub given: Vec<Given>,
+    /// It is a list of what all of them give; any other value comes from the first alone.
+    pub adds_up: bool,
+}
+
+/// A value, and the place that gives it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given {
+    pub value: String,
+    pub place: String,
+}
+
+/// A setting that was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingChanged {
+    pub key: String,
+    /// As it is now: another place may win over the file.
+    pub settings: Vec<Setting>,
+    pub file: PathBuf,
+    pub holds: Holds,
+}
+
+/// When a key holds that is changed while the program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    Now,
+    /// Read when a session begins.
+    NextSession,
+    NextStart,
+}
+
+/// What would happen to a command line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    pub command: String,
+    pub behavior: Behavior,
+    /// Part by part.
+    pub reasons: Vec<String>,
+}
+
+/// Plan mode, which is on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanMode {
+    /// The command turned it on.
+    pub entered: bool,
+    pub file: PathBuf,
+    /// None: there is no plan yet.
+    pub lines: Option<u64>,
+}
+
+/// What `/compact` came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Freed {
+    Summarized {
+        receipt: Box<Receipt>,
+    },
+    /// Old tool results; those are kept whose files could not be written.
+    Cleared {
+        results: u64,
+        tokens: u64,
+        kept: u64,
+    },
+    /// The last compaction was taken back; the conversation has about so many tokens again.
+    Undone {
+        tokens: u64,
+    },
+    /// Nothing changed.
+    Refused {
+        why: String,
+    },
 }
 
 /// The sub-agents, and what is wrong with their files.

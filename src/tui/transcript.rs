@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::message::{Block, CallId, Kind, Message, ToolResult};
+use crate::protocol::report::{Freed, Report};
 use crate::protocol::task::{Step, Task};
 use crate::protocol::{Compaction, Delta, Event, Item, Listed, SessionInfo, Thinking, Turn, TurnEnd};
 use crate::report;
@@ -122,7 +123,11 @@ impl Transcript {
                 }
                 self.touch_last();
             }
-            Event::Notice { text } => self.notice(text),
+            Event::Notice { text } => self.push(Cell::Note(Note::Notice(text.clone()))),
+            // Its receipt is drawn.
+            Event::Report(Report::Freed(Freed::Summarized { .. })) => {
+                self.push(Cell::Note(Note::Notice(report::compaction::SUMMARIZED.to_owned())));
+            }
             Event::Report(report) => self.push(Cell::Note(Note::Notice(report::markdown(report)))),
             Event::Compaction(Compaction::Completed { receipt, summary }) => self.compacted(receipt, summary),
             Event::Compaction(step) => compaction::note(step).into_iter().for_each(|note| self.push(Cell::Note(note))),
@@ -376,15 +381,6 @@ impl Transcript {
                 self.touch(index);
             }
         }
-    }
-
-    /// What a command says after a receipt repeats it for front ends that draw none.
-    fn notice(&mut self, text: &str) {
-        let text = match self.slots.last() {
-            Some(Slot { cell: Cell::Compacted(compacted), .. }) => compacted.beyond(text),
-            _ => text,
-        };
-        self.push(Cell::Note(Note::Notice(text.to_owned())));
     }
 
     fn aside(&mut self, text: impl Into<String>) {

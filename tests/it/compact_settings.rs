@@ -1,12 +1,14 @@
 //! Settings of compaction: every name that they have, in files and variables, and what becomes of values that do not read.
 
+use cocode::report;
+
 use super::config::{Agreed, User};
 
 const USER: &str = "~/.config/cocode/config.toml";
 
 /// What holds of a key, without where it comes from.
 fn value(user: &User, key: &str) -> String {
-    let explained = user.in_project(Agreed::Everything).explain(key).unwrap();
+    let explained = report::explained(&user.in_project(Agreed::Everything).explain(key).unwrap());
     explained.lines().next().unwrap_or_default().to_owned()
 }
 
@@ -19,7 +21,7 @@ fn names_of_earlier_designs_mean_the_same() {
             let user = User::new().file(file, line);
             assert_eq!(value(&user, key), want, "{line} in {file}");
             // The other name explains the setting, and where it was set.
-            let explained = user.plain(user.in_project(Agreed::Everything).explain(alias).unwrap());
+            let explained = user.plain(report::explained(&user.in_project(Agreed::Everything).explain(alias).unwrap()));
             assert!(explained.starts_with(want) && explained.contains("config.toml:1"), "{line}: {explained}");
         }
     }
@@ -148,7 +150,7 @@ fn every_variable_counts_in_both_spellings_and_a_bad_value_is_named() {
     }
     // Beats every file.
     let user = User::new().file(USER, "compact.enabled = true").var("DISABLE_COMPACT", "1");
-    let explained = user.plain(user.own().unwrap().explain("compact.enabled").unwrap());
+    let explained = user.plain(report::explained(&user.own().unwrap().explain("compact.enabled").unwrap()));
     insta::assert_snapshot!(explained, @r"
     compact.enabled = false
       from environment, variable DISABLE_COMPACT

@@ -6,6 +6,7 @@ use std::path::Path;
 use cocode::config::paths::{Env, Paths};
 use cocode::config::{Broken, Loaded, RuleSource, load};
 use cocode::permission::{Behavior, Mode, Trust};
+use cocode::report;
 use cocode::thinking::Level;
 use tempfile::TempDir;
 use toml::Table;
@@ -89,7 +90,8 @@ fn each_layer_wins_over_the_one_below() {
         .file(".cocode/config.local.toml", "[tui]\ntheme = 'ansi16'\n")
         .var("COCODE_TUI__THEME", "dark")
         .flags("tui.theme = 'light'");
-    let explained = |user: &User| user.plain(user.in_project(Agreed::Everything).explain("tui.theme").unwrap());
+    let explained =
+        |user: &User| user.plain(report::explained(&user.in_project(Agreed::Everything).explain("tui.theme").unwrap()));
     insta::assert_snapshot!(explained(&user), @r#"
     tui.theme = "light"
       from command line
@@ -328,7 +330,7 @@ fn rules_of_all_files_add_up_with_their_sources() {
     Deny A Managed etc/policy.toml
     ");
     assert_eq!(loaded.config.permissions.allow, ["D", "C", "E", "F"]);
-    let explained = user.plain(loaded.explain("permissions.deny").unwrap());
+    let explained = user.plain(report::explained(&loaded.explain("permissions.deny").unwrap()));
     insta::assert_snapshot!(explained, @r#"
     permissions.deny = ["G", "A"]
       ["A"] from managed policy, etc/policy.toml:1

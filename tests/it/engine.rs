@@ -3,7 +3,7 @@
 use cocode::commands::{Builtin, Server};
 use cocode::engine::Begin;
 use cocode::permission::Mode;
-use cocode::protocol::{Answer, Event, ListKind, Listed, Op, RewindWhat, Turn};
+use cocode::protocol::{Answer, Event, GrantScope, ListKind, Listed, Op, RewindWhat, Turn};
 
 use super::support::harness::{Harness, Ran};
 
@@ -62,17 +62,56 @@ async fn commands_answer() {
 #[tokio::test]
 async fn what_only_looks_runs_while_the_agent_works() {
     let script = "- reply: [tool: {name: Bash, input: {command: touch a.txt}}]\n- reply: [text: Done.]\n";
-    for row in Builtin::rows().iter().filter(|row| !matches!(row.server, Server::Screen(_))) {
-        let op = Op::builtin(row.builtin(), "");
+    let rows = Builtin::rows().iter().filter(|row| !matches!(row.server, Server::Screen(_)));
+    let more = [
+        (Builtin::Permissions, "test \"touch a.txt\""),
+        (Builtin::Permissions, "revoke Bash"),
+        (Builtin::Config, "max_turns"),
+        (Builtin::Config, "max_turns 3"),
+        (Builtin::Model, "offline"),
+        (Builtin::Thinking, "deep"),
+        (Builtin::Memory, "1"),
+    ];
+    for (builtin, args) in rows.map(|row| (row.builtin(), "")).chain(more) {
+        let op = Op::builtin(builtin, args);
         let run = Harness::new().script(script).prompt("go").at("ask", op.clone()).run().await;
         let at = |wanted: &dyn Fn(&Event) -> bool| run.events.iter().position(wanted);
         let answered = at(&|event| matches!(event, Event::Report(_)));
         let waits =
             at(&|event| matches!(event, Event::Error { text, .. } if text.contains("is not available during a turn")));
-        let looks = row.builtin().runs_while_busy("");
-        assert_eq!((answered.is_some(), waits.is_some()), (looks, !looks), "{}:\n{}", row.name, run.trace());
+        let looks = builtin.runs_while_busy(args);
+        assert_eq!((answered.is_some(), waits.is_some()), (looks, !looks), "{builtin:?} {args}:\n{}", run.trace());
         let done = at(&|event| matches!(event, Event::Done { op: done } if *done == op));
         assert!(answered.or(waits) < done && done < at(&|event| matches!(event, Event::Turn(Turn::Ended { .. }))));
+    }
+}
+
+/// What changes while the agent works is seen at once.
+#[tokio::test]
+async fn what_looks_sees_what_the_turn_has_done() {
+    let script = "
+- reply: [tool: {name: Bash, input: {command: touch a.txt}}]
+- reply: [tool: {name: Bash, input: {command: touch b.txt}}]
+- reply: [text: Done.]
+";
+    let rule = |scope| Answer::Always { rules: vec!["Bash(touch a.txt)".into()], scope };
+    for (scope, source) in [(GrantScope::Session, "this session"), (GrantScope::User, "user settings")] {
+        let run = Harness::new()
+            .folder(".claude")
+            .folder("project")
+            .script(script)
+            .answer(rule(scope))
+            .answer(Answer::Yes)
+            .prompt("go")
+            .at("ask Bash touch b.txt", Op::builtin(Builtin::Permissions, ""))
+            .at("ask Bash touch b.txt", Op::builtin(Builtin::Permissions, "test touch a.txt"))
+            .run()
+            .await;
+        let trace = run.trace();
+        let at = |wanted: &str| trace.find(wanted).unwrap_or_else(|| panic!("{wanted}:\n{trace}"));
+        let ended = at("\nturn ended");
+        assert!(at(&format!("- allow `Bash(touch a.txt)` ({source})")) < ended, "{trace}");
+        assert!(at("`touch a.txt`: **allow**") < ended, "{trace}");
     }
 }
 

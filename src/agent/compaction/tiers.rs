@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Compacted, millis};
+use super::millis;
 use crate::agent::mailbox::Mailbox;
 use crate::agent::{Agent, hooking};
 use crate::compact::{self, Candidate, Summarized, candidate, digest, receipt, summary, trim};
 use crate::hooks::{Event as Hook, Occasion, StartSource, Trigger as HookTrigger};
 use crate::message::{Message, Usage, tokens};
+use crate::protocol::report::Freed;
 use crate::protocol::{Compaction, Event, FailureReason, Receipt, Trigger};
 use crate::session;
 use crate::session::entry::{Boundary, EntryKind, Kept, Seq};
@@ -50,14 +51,14 @@ pub(in crate::agent) struct Attempt<'a> {
 
 impl Attempt<'_> {
     /// As the user wants it.
-    pub(in crate::agent) async fn asked(mut self) -> Result<Compacted, session::Error> {
+    pub(in crate::agent) async fn asked(mut self) -> Result<Freed, session::Error> {
         Ok(match self.summarize().await? {
             Ok(receipt) => {
                 self.agent.compaction.driver.summarized(Summarized::Committed);
-                Compacted::Done(Box::new(receipt))
+                Freed::Summarized { receipt: Box::new(receipt) }
             }
-            Err((FailureReason::Interrupted, _)) => Compacted::Refused("Compaction canceled.".into()),
-            Err((_, text)) => Compacted::Refused(format!("Nothing was compacted: {}.", text.trim_end_matches('.'))),
+            Err((FailureReason::Interrupted, _)) => Freed::Refused { why: "Compaction canceled.".into() },
+            Err((_, text)) => Freed::Refused { why: format!("Nothing was compacted: {}.", text.trim_end_matches('.')) },
         })
     }
 

@@ -334,8 +334,11 @@ impl Agent {
             Answer::Always { rules, scope } => {
                 let mut lasts = decided::lasts(scope);
                 for rule in &rules {
-                    let granted = self.policy.grant(rule, scope, &*self.grants, &mut self.conversation)?;
-                    if let Err(problem) = granted {
+                    let (source, saved) = self.policy.grant(rule, scope, &*self.grants, &mut self.conversation)?;
+                    if let Some(source) = source {
+                        self.family.granted(rule.clone(), source);
+                    }
+                    if let Err(problem) = saved {
                         lasts = Lasts::Session;
                         let text = format!("`{rule}` applies to this session only: {problem}");
                         mailbox.emit(Event::Notice { text }).await;

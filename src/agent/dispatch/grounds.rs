@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::call::Ready;
+use crate::agent::memory::Whose;
 use crate::permission::{self, Access, Behavior, Consent, Decision, Disk, Mode, Permit, Places, Query, RuleSet};
 use crate::tools;
 
@@ -25,6 +26,17 @@ impl Grounds<'_> {
     /// The decision about reading a file.
     pub(in crate::agent) fn read(&self, path: &Path) -> Decision {
         self.decide(tools::READ, &Access::Read { path: path.to_owned() })
+    }
+
+    /// What the rules say to reading a memory file, whatever the mode: no answer would be a refusal, and no question a
+    /// permission.
+    pub(in crate::agent) fn memory(&self, path: &Path, whose: Whose) -> (Behavior, String) {
+        let mut grounds = Grounds { mode: Mode::Default, ..self.clone() };
+        if whose == Whose::Own {
+            grounds.places.added.extend(path.canonicalize().ok().and_then(|real| Some(real.parent()?.to_path_buf())));
+        }
+        let decision = grounds.read(path);
+        (decision.behavior, decision.reasons.into_iter().next().unwrap_or_default())
     }
 
     /// What would happen with a call, of which nothing is run. An error is why its tool would not do it.

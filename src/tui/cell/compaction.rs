@@ -4,8 +4,8 @@ use ratatui::text::{Line, Span};
 
 use super::Detail;
 use super::note::Note;
-use crate::compact::receipt;
 use crate::protocol::{Compaction, FailureReason, Receipt, Trigger};
+use crate::report::compaction as words;
 use crate::stdx::text::{self, short};
 use crate::tui::render::Row;
 use crate::tui::render::wrap::{self, Prefix};
@@ -19,20 +19,14 @@ pub struct Compacted {
 }
 
 impl Compacted {
-    /// What a command adds to the receipt in its answer; all of it when it is about something else.
-    pub fn beyond<'a>(&self, notice: &'a str) -> &'a str {
-        notice.strip_prefix(&receipt::words(&self.receipt)).unwrap_or(notice).trim()
-    }
-
     pub(super) fn rows(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
         let whole = detail == Detail::Whole;
-        let mut title =
-            vec![Span::styled("✻ ", theme.accent), Span::styled(receipt::title(&self.receipt), theme.accent)];
+        let mut title = vec![Span::styled("✻ ", theme.accent), Span::styled(words::title(&self.receipt), theme.accent)];
         if !whole && !self.summary.trim().is_empty() {
             title.push(Span::styled(" (ctrl+o)", theme.dim));
         }
         let mut rows = vec![Row::from(Line::from(wrap::clip(title, width)))];
-        for line in receipt::lines(&self.receipt) {
+        for line in words::lines(&self.receipt) {
             let mark = if rows.len() == 1 { "  └ " } else { "    " };
             rows.extend(wrap::plain(&line, theme.dim, width, &Prefix::hanging(mark, theme.dim)));
         }

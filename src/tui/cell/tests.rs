@@ -91,9 +91,6 @@ fn a_receipt_and_its_summary() {
       The parser must be rewritten, and
       ␛[31mnothing else.
     "#);
-    let words = crate::compact::receipt::words(&cell.receipt);
-    assert_eq!(cell.beyond(&format!("{words}\n\nA hook spoke.")), "A hook spoke.");
-    assert_eq!(cell.beyond("Something else."), "Something else.");
 }
 
 #[test]

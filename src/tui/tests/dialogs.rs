@@ -94,11 +94,11 @@ fn diffs_scroll_in_the_dialog() {
 #[test]
 fn lists_wait_for_the_end_of_the_turn() {
     let mut run = Run::new(80, 10);
-    run.busy().keys("/permissions<enter>");
+    run.busy().keys("/rewind<enter>");
     assert_eq!(run.sent(), "");
-    assert!(run.screen().contains("> /permissions"), "{}", run.screen());
+    assert!(run.screen().contains("> /rewind"), "{}", run.screen());
     assert!(
-        run.screen().contains("/permissions is not available during a turn; Esc interrupts the turn"),
+        run.screen().contains("/rewind is not available during a turn; Esc interrupts the turn"),
         "{}",
         run.screen()
     );
