@@ -289,11 +289,18 @@ fn decision(bencher: Bencher<'_, '_>, name: &str) {
         (Behavior::Ask, "Bash(git push:*)"),
         (Behavior::Ask, "Edit(/generated/**)"),
     ] {
-        rules.add(behavior, rule.parse().expect("the rule is one"), Source::User);
+        rules.add(behavior, cocode::tools::RULES.rule(rule).expect("the rule is one"), Source::User);
     }
     let line = LINES.iter().find(|(known, _)| *known == name).map(|(_, line)| line()).unwrap_or_default();
     let access = Access::Shell { command: line.into(), cwd: project };
-    let query = Query { tool: "Bash", access: &access, mode: Mode::Default, rules: &rules, places: &places };
+    let query = Query {
+        tool: "Bash",
+        access: &access,
+        mode: Mode::Default,
+        rules: &rules,
+        places: &places,
+        vocabulary: cocode::tools::RULES,
+    };
     bencher.bench_local(|| decide(&query, &Disk));
 }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::permission::Use;
+use crate::permission::{Use, Vocabulary};
 use crate::stdx::nearest::nearest;
 use crate::thinking::Level;
 
@@ -60,7 +60,7 @@ const LIST: usize = 6_000;
 impl Definitions {
     /// Those that are part of the program.
     pub fn builtin() -> Definitions {
-        Definitions { all: definition::builtin(), ..Definitions::default() }
+        Definitions { all: files::builtin(), ..Definitions::default() }
     }
 
     /// The definition that counts for a name; case is ignored where no name fits exactly.
@@ -81,21 +81,22 @@ impl Definitions {
     }
 
     /// Says what is asked of tools that no agent can have, and finds out who only has those that change nothing: `offered` are
-    /// the tools that an agent can have, with whether that is so.
-    pub fn check_tools(&mut self, offered: &[(&str, bool)]) {
+    /// the tools that an agent can have, with whether that is so. A rule that cannot be read stays: then the agent is not
+    /// launched, rather than with more than it should have.
+    pub fn check_tools(&mut self, offered: &[(&str, bool)], vocabulary: Vocabulary) {
         for definition in &mut self.all {
             let reads = |name: &String| offered.iter().any(|(offered, reads)| offered == name && *reads);
             definition.reading = matches!(&definition.tools, Tools::Only(names) if names.iter().all(reads));
         }
         let offered: Vec<&str> = offered.iter().map(|(name, _)| *name).collect();
         for definition in &self.all {
-            let (Source::User(file) | Source::Project(file), Tools::Only(names)) =
-                (&definition.source, &definition.tools)
-            else {
-                continue;
-            };
-            let known = |name: &String| offered.contains(&name.as_str());
+            let (Source::User(file) | Source::Project(file)) = &definition.source else { continue };
             let mut say = |problem| self.diagnostics.push(Diagnostic { file: file.clone(), problem });
+            for error in definition.disallowed.iter().filter_map(|text| vocabulary.rule(text).err()) {
+                say(format!("`disallowed_tools`: {error}; the agent cannot be launched until this is fixed"));
+            }
+            let Tools::Only(names) = &definition.tools else { continue };
+            let known = |name: &String| offered.contains(&name.as_str());
             for name in names.iter().filter(|name| !known(name)) {
                 let hint = match nearest(name, offered.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),

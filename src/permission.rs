@@ -23,6 +23,7 @@ mod suggest;
 pub mod trust;
 mod values;
 mod vast;
+pub mod vocabulary;
 mod wrapper;
 
 use std::fmt;
@@ -45,6 +46,7 @@ pub use search_filter::Sight;
 pub use settings::PermissionSettings;
 pub use shell::CommandLine;
 pub use trust::{Trust, Use};
+pub use vocabulary::{Matches, Ruled, Shows, Vocabulary};
 
 /// How much runs without asking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

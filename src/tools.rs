@@ -35,7 +35,7 @@ mod fixture;
 
 pub use call::{Call, Running};
 pub use task::{Launch, Report, no_such_agent, output as report};
-pub use toolbox::Toolbox;
+pub use toolbox::{RULES, Toolbox};
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -49,7 +49,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::call::Typed;
 use crate::message::{BlobId, Content, Display, Effect, Outcome};
-use crate::permission::Permit;
+use crate::permission::{Permit, Ruled};
 use crate::protocol::{Answer, Approval, Question, TurnEnd};
 use crate::provider::ToolSpec;
 use crate::session::store::Store;
@@ -277,8 +277,9 @@ pub struct Manners {
     pub offered: Offered,
     /// The parameter that its rules match; empty where they name the tool alone.
     pub matched: &'static str,
-    /// Other names that rules have for it.
+    /// Other names that calls have for it.
     pub aliases: &'static [&'static str],
+    pub rules: Ruled,
 }
 
 /// The least agent that is offered a tool.
@@ -294,8 +295,14 @@ pub enum Offered {
 
 impl Manners {
     /// Those of a tool that changes something.
-    pub const CHANGES: Manners =
-        Manners { reads: false, clearable: true, offered: Offered::Below, matched: "", aliases: &[] };
+    pub const CHANGES: Manners = Manners {
+        reads: false,
+        clearable: true,
+        offered: Offered::Below,
+        matched: "",
+        aliases: &[],
+        rules: Ruled::BY_NAME,
+    };
     /// Those of a tool that only reads.
     pub const READS: Manners = Manners { reads: true, offered: Offered::Reading, ..Manners::CHANGES };
     /// Those of a tool that turns to the user.

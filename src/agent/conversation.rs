@@ -10,13 +10,13 @@ use super::prompt::{self, GitStatus};
 use super::{Policy, Presence, Settings, media, reminder, skill_runs};
 use crate::hooks::{Hooks, Outcome, Place};
 use crate::message::{Effect, Kind, Message, ToolResult};
-use crate::permission::{Behavior, Disk, Files, Mode, Places, Rule, Source};
+use crate::permission::{Behavior, Disk, Files, Mode, Places, Source};
 use crate::protocol::{Event, Item};
 use crate::provider::Purpose;
 use crate::session::entry::{EntryKind, Seq};
 use crate::session::{self, Context, Facts, Session};
 use crate::thinking::Level;
-use crate::tools::FileChange;
+use crate::tools::{FileChange, RULES};
 
 /// One session, from where it is opened until another one takes its place.
 pub struct Conversation {
@@ -52,7 +52,7 @@ impl Conversation {
         date: String,
     ) -> Conversation {
         hooks.restart(&session.facts().hooks);
-        for rule in session.facts().grants.iter().filter_map(|text| Rule::parse(text).ok()) {
+        for rule in session.facts().grants.iter().filter_map(|text| RULES.rule(text).ok()) {
             policy.rules.add(Behavior::Allow, rule, Source::Session);
         }
         let dir = session.store().dir();

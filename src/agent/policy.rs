@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use super::{Conversation, Grants, Grounds};
-use crate::permission::{Behavior, Places, Rule, RuleSet, Source, Trust};
+use crate::permission::{Behavior, Places, RuleSet, Source, Trust};
 use crate::protocol::GrantScope;
 use crate::session;
 use crate::session::entry::EntryKind;
-use crate::tools::Dirs;
+use crate::tools::{Dirs, RULES};
 
 /// What may run.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl Policy {
 
     /// Lets a rule count that was granted to another agent of the session.
     pub(super) fn allow(&mut self, rule: &str, source: Source) {
-        if let Ok(rule) = Rule::parse(rule) {
+        if let Ok(rule) = RULES.rule(rule) {
             self.rules.add(Behavior::Allow, rule, source);
         }
     }
@@ -64,7 +64,7 @@ impl Policy {
         grants: &dyn Grants,
         conversation: &mut Conversation,
     ) -> Result<(Option<Source>, Result<(), String>), session::Error> {
-        let rule = match Rule::parse(text) {
+        let rule = match RULES.rule(text) {
             Ok(rule) => rule,
             Err(error) => return Ok((None, Err(error.to_string()))),
         };

@@ -18,11 +18,11 @@ use crate::commands::skill::Verbosity;
 use crate::commands::{Catalog, Skill, Source as From};
 use crate::hooks::{Hooks, Origin, Registration};
 use crate::message::Message;
-use crate::permission::{Behavior, Disk, Rule, Source};
+use crate::permission::{Behavior, Disk, Source};
 use crate::protocol::Event;
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
-use crate::tools;
+use crate::tools::{self, RULES};
 use serde_json::Value;
 
 /// Turns after an invocation in which a skill may recall itself.
@@ -142,7 +142,7 @@ impl Runs {
         mailbox: &Mailbox,
     ) -> Option<(Model, tools::Settings)> {
         for (behavior, text) in policy.rules_of(skill, said) {
-            match Rule::parse(text) {
+            match RULES.rule(text) {
                 Ok(rule) => policy.rules.add(behavior, rule, Source::Skill),
                 Err(problem) => {
                     let text = format!("`/{}` {}: {problem}. The rule is ignored.", skill.name, skill.place());
@@ -215,7 +215,7 @@ impl Runs {
         for run in &self.running {
             for (behavior, text) in policy.rules_of(&run.skill, &run.said) {
                 // What is not a rule was told when the run began.
-                if let Ok(rule) = Rule::parse(text) {
+                if let Ok(rule) = RULES.rule(text) {
                     policy.rules.add(behavior, rule, Source::Skill);
                 }
             }

@@ -12,12 +12,12 @@ use super::{Grounds, Model, Policy, memory, thinking};
 use crate::agents::Definitions;
 use crate::compact::Driver;
 use crate::hooks::{self, Hooks};
-use crate::permission::{Access, Behavior, Decision, Mode, Rule, RuleSet};
+use crate::permission::{Access, Behavior, Decision, Mode, RuleSet};
 use crate::protocol::ThinkingInfo;
 use crate::protocol::report::Agents;
 use crate::provider::ToolSpec;
 use crate::session::Session;
-use crate::tools;
+use crate::tools::{self, RULES};
 
 /// Cheap to take.
 pub struct Snapshot {
@@ -60,7 +60,7 @@ impl Snapshot {
     pub fn rules(&self) -> RuleSet {
         let mut rules = self.policy.rules.clone();
         for (text, source) in &self.standing.borrow().granted[self.granted..] {
-            if let Ok(rule) = Rule::parse(text) {
+            if let Ok(rule) = RULES.rule(text) {
                 rules.add(Behavior::Allow, rule, *source);
             }
         }

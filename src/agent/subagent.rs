@@ -18,10 +18,10 @@ use super::{Agent, Grants, Model, Parts, Policy, Settings, plan, prompt, skill_r
 use crate::agents::{Definition, Definitions};
 use crate::hooks::{self, Hooks};
 use crate::message::{CallId, Kind, Message};
-use crate::permission::{Behavior, Mode, Rule, Source};
+use crate::permission::{Behavior, Mode, Source};
 use crate::protocol::{Answer, AskId, Asker, Event, Item, Question, Task, TurnEnd, task::Step};
 use crate::session::{self, Session, Transcripts};
-use crate::tools::{self, Launch, Offered, Report, Tool, Toolbox};
+use crate::tools::{self, Launch, Offered, RULES, Report, Tool, Toolbox};
 
 /// Names that mean a model of each provider's own.
 const ROLES: [&str; 3] = ["haiku", "sonnet", "opus"];
@@ -184,7 +184,7 @@ impl Launcher {
     ) -> Result<Agent, crate::permission::RuleError> {
         let mut policy = self.policy.clone();
         for rule in definition.denied() {
-            policy.rules.add(Behavior::Deny, Rule::parse(rule)?, Source::Session);
+            policy.rules.add(Behavior::Deny, RULES.rule(rule)?, Source::Session);
         }
         let settings = Settings {
             tools: limits,

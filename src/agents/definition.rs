@@ -56,50 +56,6 @@ pub struct Definition {
     pub prompt: Arc<str>,
 }
 
-pub(super) fn builtin() -> Vec<Definition> {
-    let of = |name: &str, description: &str, tools: Tools, mode: Option<Mode>, prompt: &str| Definition {
-        name: name.into(),
-        description: description.into(),
-        source: Source::Builtin,
-        tools,
-        reading: false,
-        disallowed: Vec::new(),
-        model: None,
-        mode,
-        thinking: None,
-        max_turns: None,
-        skills: Vec::new(),
-        hooks: None,
-        sealed: Sealed::default(),
-        prompt: prompt.trim().into(),
-    };
-    let reading = ["Read", "Grep", "Glob", "LS", "Bash", "WebFetch", "WebSearch", "TodoWrite"];
-    let reading = || Tools::Only(reading.map(str::to_owned).to_vec());
-    vec![
-        of(
-            "general-purpose",
-            "Works on a multi-step task on its own: searching when you do not know where to look, changing code, checking it.",
-            Tools::All,
-            None,
-            include_str!("../../assets/prompts/agents/general-purpose.md"),
-        ),
-        of(
-            "Explore",
-            "Explores a code base and reports, with paths and lines. Changes nothing. Say how thorough to be: quick, medium or very thorough.",
-            reading(),
-            Some(Mode::Plan),
-            include_str!("../../assets/prompts/agents/explore.md"),
-        ),
-        of(
-            "Plan",
-            "Designs a change: steps, critical files, trade-offs. Changes nothing.",
-            reading(),
-            Some(Mode::Plan),
-            include_str!("../../assets/prompts/agents/plan.md"),
-        ),
-    ]
-}
-
 impl Definition {
     /// Whether nothing that it does can change anything: the engine holds it to that.
     pub fn read_only(&self) -> bool {
@@ -153,7 +109,7 @@ mod tests {
 
     #[test]
     fn no_definition_is_laxer_than_its_session() {
-        let definition = |mode| Definition { mode, ..builtin().remove(0) };
+        let definition = |mode| Definition { mode, ..super::super::files::builtin().remove(0) };
         use Mode::{AcceptEdits, Bypass, Default, DontAsk, Plan};
         for (own, parent, want) in [
             (None, AcceptEdits, AcceptEdits),

@@ -49,7 +49,7 @@ pub(crate) fn load(folders: Folders) -> Definitions {
         }
     }
     found.add(&user, Source::User, None, &mut seen);
-    found.all.extend(super::definition::builtin());
+    found.all.extend(builtin());
     let mut all = Definitions { diagnostics: project.diagnostics, ..Definitions::default() };
     let mut last = Vec::new();
     for mut definition in project.all {
@@ -103,6 +103,17 @@ fn up_to_root(project: &Path) -> Vec<&Path> {
     project.ancestors().take_while(|folder| folder.starts_with(root)).collect()
 }
 
+/// Those that are part of the program.
+pub(super) fn builtin() -> Vec<Definition> {
+    let texts = [
+        include_str!("../../assets/prompts/agents/general-purpose.md"),
+        include_str!("../../assets/prompts/agents/explore.md"),
+        include_str!("../../assets/prompts/agents/plan.md"),
+    ];
+    let read = |text: &str| definition("", Source::Builtin, text, &mut |_| {});
+    texts.into_iter().filter_map(read).collect()
+}
+
 impl Definitions {
     fn add(&mut self, folder: &Path, source: fn(PathBuf) -> Source, within: Option<&Path>, seen: &mut Vec<PathBuf>) {
         let out = |real: &Path| within.is_some_and(|within| !real.starts_with(within));
@@ -129,26 +140,25 @@ impl Definitions {
     }
 
     fn read(&mut self, file: &Path, text: &str, source: fn(PathBuf) -> Source) {
-        let head = Frontmatter::read(text);
-        let body = text[head.body.clone()].replace("\r\n", "\n");
-        let diagnostic = |problem| Diagnostic { file: file.to_owned(), problem };
-        let faults = head.faults.iter().filter(|fault| fault.kind != FaultKind::Missing);
-        self.diagnostics.extend(faults.map(|fault| diagnostic(format!("line {}: {}", fault.line, fault.kind))));
-        let given: Map<String, Value> = head.fields.into_iter().map(|field| (field.key, field.value)).collect();
-        // A note kept among the agents is not an agent.
-        if given.is_empty() {
-            self.diagnostics.push(diagnostic("no frontmatter with `name` and `description`; it is ignored".into()));
-            return;
-        }
         let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        let mut problems = Vec::new();
-        let definition =
-            fields::definition(&stem, source(file.to_owned()), &given, &body, &mut |problem| problems.push(problem));
-        self.diagnostics.extend(problems.into_iter().map(diagnostic));
-        if !definition.prompt.is_empty() {
-            self.all.push(definition);
-        }
+        let mut say = |problem| self.diagnostics.push(Diagnostic { file: file.to_owned(), problem });
+        self.all.extend(definition(&stem, source(file.to_owned()), text, &mut say));
     }
+}
+
+/// The definition that a text is; none without a head and a prompt.
+fn definition(stem: &str, source: Source, text: &str, say: &mut dyn FnMut(String)) -> Option<Definition> {
+    let head = Frontmatter::read(text);
+    let body = text[head.body.clone()].replace("\r\n", "\n");
+    let faults = head.faults.iter().filter(|fault| fault.kind != FaultKind::Missing);
+    faults.for_each(|fault| say(format!("line {}: {}", fault.line, fault.kind)));
+    let given: Map<String, Value> = head.fields.into_iter().map(|field| (field.key, field.value)).collect();
+    // A note kept among the agents is not an agent.
+    if given.is_empty() {
+        say("no frontmatter with `name` and `description`; it is ignored".into());
+        return None;
+    }
+    Some(fields::definition(stem, source, &given, &body, say)).filter(|definition| !definition.prompt.is_empty())
 }
 
 fn markdown(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {

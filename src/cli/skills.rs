@@ -17,8 +17,8 @@ use crate::commands::{Diagnostic, Registry, Severity, Skill, Standing, report};
 use crate::config::{self, Config, trust};
 use crate::engine;
 use crate::hooks::Definitions;
-use crate::permission::Rule;
 use crate::stdx::ansi::visible;
+use crate::tools::RULES;
 
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum SkillsCommand {
@@ -201,7 +201,7 @@ fn more(skill: &Skill) -> Vec<Diagnostic> {
         fix,
     };
     let rules = skill.allowed_tools.iter().chain(&skill.disallowed_tools);
-    let wrong = rules.filter_map(|text| Rule::parse(text).err());
+    let wrong = rules.filter_map(|text| RULES.rule(text).err());
     let mut found: Vec<Diagnostic> = wrong
         .map(|fault| {
             let what = format!("{:?} is not a permission rule: {}", fault.rule, fault.problem);

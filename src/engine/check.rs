@@ -17,7 +17,7 @@ use crate::permission::files::lexical;
 use crate::permission::{Access, Mode, PermissionSettings, Places, RuleSet, Source};
 use crate::stdx::schema::Schema;
 use crate::tools::answer::Answer;
-use crate::tools::{Dirs, Tool, Toolbox, input};
+use crate::tools::{Dirs, RULES, Tool, Toolbox, input};
 
 #[derive(Deserialize)]
 struct Line {
@@ -70,7 +70,7 @@ impl<'a> Check<'a> {
         let mut rules = RuleSet::default();
         let Rules { allow, ask, deny } = line.rules;
         let settings = PermissionSettings { allow, ask, deny, ..PermissionSettings::default() };
-        if let Some(problem) = settings.add_to(&mut rules, Source::CommandLine).into_iter().next() {
+        if let Some(problem) = settings.add_to(&mut rules, Source::CommandLine, RULES).into_iter().next() {
             return Err(problem);
         }
         let mut input = line.input.unwrap_or_default();

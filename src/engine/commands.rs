@@ -9,13 +9,14 @@ use crate::agent::Model;
 use crate::agent::mailbox::Prompt;
 use crate::commands::Builtin;
 use crate::hooks::{EndReason, StartSource};
-use crate::permission::{Behavior, Mode, Rule, Source};
+use crate::permission::{Behavior, Mode, Source};
 use crate::protocol::report::{PlanMode, Report};
 use crate::protocol::{Event, GrantScope, Item, Listed, RewindWhat};
 use crate::session::entry::{EntryKind, Restore, Seq, not_undone};
 use crate::session::index;
 use crate::session::{Overwrite, Restored};
 use crate::thinking::Level;
+use crate::tools::RULES;
 use crate::{config, session};
 
 impl Engine {
@@ -180,7 +181,7 @@ impl Engine {
     }
 
     async fn revoke(&mut self, text: &str) {
-        let rule = match Rule::parse(text) {
+        let rule = match RULES.rule(text) {
             Ok(rule) => rule,
             Err(error) => return self.fail(error).await,
         };

@@ -13,7 +13,7 @@ use crate::config::paths::Paths;
 use crate::config::trust::Extent;
 use crate::config::{self, Loaded, RuleSource};
 use crate::hooks::{Hooks, StartSource};
-use crate::permission::{self, Mode, Places, Root, Rule, RuleSet, Run, Source, Trust, Use};
+use crate::permission::{self, Mode, Places, Root, RuleSet, Run, Source, Trust, Use};
 use crate::protocol::{Answer, Event, GrantScope, Question};
 use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
@@ -21,7 +21,7 @@ use crate::session::entry::EntryKind;
 use crate::session::{self, Session, index};
 use crate::stdx::fs::replace_private;
 use crate::tools::answer;
-use crate::tools::{Offered, Toolbox};
+use crate::tools::{Offered, RULES, Toolbox};
 
 /// Turns of a resumed session that are shown at once.
 pub(super) const TURNS_SHOWN: usize = 10;
@@ -125,7 +125,7 @@ pub(super) fn definitions(paths: &Paths, project: &Path, trust: &Trust) -> Arc<a
     let toolbox = Toolbox::builtin();
     let below = toolbox.iter().filter(|tool| tool.manners().offered < Offered::Main);
     let below = below.map(|tool| (tool.spec().name.as_str(), tool.manners().offered == Offered::Reading));
-    definitions.check_tools(&below.collect::<Vec<_>>());
+    definitions.check_tools(&below.collect::<Vec<_>>(), RULES);
     Arc::new(definitions)
 }
 
@@ -196,9 +196,9 @@ pub(super) fn rules(loaded: &Loaded) -> (RuleSet, Vec<String>) {
     let (mut rules, mut problems) = (RuleSet::default(), Vec::new());
     for text in &loaded.rules {
         let place = text.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
-        match Rule::parse(&text.text) {
+        match RULES.rule(&text.text) {
             Ok(rule) => {
-                problems.extend(rule.misspelt().map(|error| format!("{place}{error}")));
+                problems.extend(RULES.misspelt(&rule).map(|error| format!("{place}{error}")));
                 rules.add(text.behavior, rule, source(text.source));
             }
             Err(error) => {

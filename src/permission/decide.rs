@@ -7,6 +7,7 @@ use super::line;
 use super::places::{Places, Twin};
 use super::rule::{Entry, Rule, RuleSet, Source, Strictness};
 use super::suggest;
+use super::vocabulary::{Matches, Vocabulary};
 use super::{Access, Behavior, Mode};
 
 /// Everything that a decision depends on, but for where links lead.
@@ -18,6 +19,8 @@ pub struct Query<'a> {
     pub mode: Mode,
     pub rules: &'a RuleSet,
     pub places: &'a Places,
+    /// What rules may be about.
+    pub vocabulary: Vocabulary,
 }
 
 /// What is to happen, and why.
@@ -227,7 +230,7 @@ fn fetch(query: &Query, url: &str) -> Decision {
         let hidden = host.is_none() && behavior == Behavior::Deny;
         let ruled = query
             .entries(behavior)
-            .find(|entry| entry.rule.covers_host(host.as_deref()) || hidden && entry.rule.governs("WebFetch"));
+            .find(|entry| entry.rule.covers_host(host.as_deref()) || hidden && entry.rule.is_about(Matches::Domain));
         if let Some(entry) = ruled {
             return Decision::new(behavior, because(entry));
         }
@@ -289,7 +292,14 @@ mod tests {
 
     fn run(access: Access, tool: &str, rules: &RuleSet) -> Decision {
         let places = Places::for_tests();
-        let query = Query { tool, access: &access, mode: Mode::Default, rules, places: &places };
+        let query = Query {
+            tool,
+            access: &access,
+            mode: Mode::Default,
+            rules,
+            places: &places,
+            vocabulary: crate::tools::RULES,
+        };
         decide(&query, &Table(&[]))
     }
 

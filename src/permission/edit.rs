@@ -8,6 +8,7 @@ use super::decide::{Query, Verdict, read, write};
 use super::files::Files;
 use super::paths::Cwd;
 use super::shell::Word;
+use super::vocabulary::Matches;
 
 /// Flags of the commands that it lets run. `cp` copies what a link leads to, never the link.
 const EDITS: [(&str, &str); 6] =
@@ -49,6 +50,7 @@ impl Edits {
         }
         let Some(cwds) = &cwd.0 else { return false };
         let allowed = |verdict: Verdict| verdict.behavior == Behavior::Allow;
+        let edits = query.vocabulary.tool(Matches::Editing);
         let mut changed = Vec::new();
         let admitted = cwds.iter().all(|cwd| {
             let target = operands.last().map(|last| cwd.join(last));
@@ -70,11 +72,12 @@ impl Edits {
                 (!source || file)
                     && !self.lead_through(&path, files)
                     && (if copied {
-                        allowed(read(query, "Read", &path, files)) && query.places.protected(&path, files).is_none()
+                        allowed(read(query, query.vocabulary.tool(Matches::Reading), &path, files))
+                            && query.places.protected(&path, files).is_none()
                     } else {
-                        allowed(write(query, "Edit", &path, files))
+                        allowed(write(query, edits, &path, files))
                     })
-                    && landing.is_none_or(|path| allowed(write(query, "Edit", &path, files)))
+                    && landing.is_none_or(|path| allowed(write(query, edits, &path, files)))
                     && !(gone && query.places.spared(&path, files).is_some())
             })
         });

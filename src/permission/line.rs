@@ -18,6 +18,7 @@ use super::places::in_real_folder;
 use super::rule::RuleSet;
 use super::shell::{self, CommandLine, Word};
 use super::values::Values;
+use super::vocabulary::Matches;
 use super::{Behavior, Mode, suggest, vast};
 
 /// One judged part of the line.
@@ -137,7 +138,7 @@ pub(super) fn suggestions(query: &Query, command: &CommandLine, cwd: &Path, file
         if part.verdict.firm {
             return Vec::new();
         }
-        match suggest::command(&part.words) {
+        match suggest::command(query.tool, &part.words) {
             Some(rule) if !rules.contains(&rule) => {
                 // Nobody reads so many.
                 if rules.len() == MAX_SUGGESTIONS {
@@ -224,7 +225,7 @@ fn conclude(query: &Query, mut parts: Vec<Part>, command: &str) -> Decision {
         for behavior in [Behavior::Deny, Behavior::Ask] {
             let ruled = query
                 .entries(behavior)
-                .find(|entry| entry.rule.tool() == "Bash" && matching::touches_held(&entry.rule, command));
+                .find(|entry| entry.rule.is_about(Matches::Command) && matching::touches_held(&entry.rule, command));
             if let Some(entry) = ruled.filter(|_| behavior == Behavior::Deny || query.mode != Mode::Plan) {
                 return answer(behavior, vec![because(entry), "an interpreter may run it".into()]);
             }
@@ -296,7 +297,8 @@ mod tests {
     fn run(mode: Mode, rules: &RuleSet, command: &str) -> Decision {
         let access = Access::Shell { command: command.into(), cwd: "/p".into() };
         let places = Places::for_tests();
-        let query = Query { tool: "Bash", access: &access, mode, rules, places: &places };
+        let query =
+            Query { tool: "Bash", access: &access, mode, rules, places: &places, vocabulary: crate::tools::RULES };
         decide(&query, &FILES)
     }
 
@@ -410,14 +412,28 @@ mod tests {
         ] {
             let access = Access::Shell { command: line.into(), cwd: "/p".into() };
             let places = Places::for_tests();
-            let query = Query { tool: "Bash", access: &access, mode: Mode::Plan, rules: &rules, places: &places };
+            let query = Query {
+                tool: "Bash",
+                access: &access,
+                mode: Mode::Plan,
+                rules: &rules,
+                places: &places,
+                vocabulary: crate::tools::RULES,
+            };
             let decision = decide(&query, &Vast(folders, secret));
             assert_eq!(decision.behavior, want, "{folders} {secret} {line}: {decision:?}");
         }
         // A line that has looked at all it may look at is not told that there is nothing.
         let access = Access::Shell { command: "grep -r x d1 d2 .; ".repeat(20).into(), cwd: "/p".into() };
         let places = Places::for_tests();
-        let query = Query { tool: "Bash", access: &access, mode: Mode::Plan, rules: &rules, places: &places };
+        let query = Query {
+            tool: "Bash",
+            access: &access,
+            mode: Mode::Plan,
+            rules: &rules,
+            places: &places,
+            vocabulary: crate::tools::RULES,
+        };
         assert_eq!(decide(&query, &Vast(1_000, "/none")).behavior, Behavior::Ask);
     }
 

@@ -7,12 +7,13 @@ use super::glob::{self, Case};
 use super::rule::{Rule, ShellPattern, Specifier};
 use super::shell::loose::{all_segments, may_hold_line, open_segments, segments};
 use super::shell::{MANY, ONE, Simple, Word};
+use super::vocabulary::Matches;
 use super::wrapper;
 pub(super) use held::{interprets, runs_held, touches_held};
 
 /// Whether the rule allows a command with these words; `settled` is whether bash can make no options of them.
 pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool) -> bool {
-    if rule.tool() != "Bash" || words.first().and_then(Word::literal).is_none() {
+    if !rule.is_about(Matches::Command) || words.first().and_then(Word::literal).is_none() {
         return false;
     }
     let pattern = match rule.specifier() {
@@ -66,7 +67,7 @@ pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool) -> bool {
 
 /// Whether the rule speaks about a command with these words, or about one that they may start.
 pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
-    if rule.tool() != "Bash" {
+    if !rule.is_about(Matches::Command) {
         return false;
     }
     let pattern = match rule.specifier() {
@@ -116,7 +117,7 @@ pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
 
 /// Whether the rule speaks about anything in a line, read without a grammar.
 pub(super) fn touches_raw(rule: &Rule, text: &str) -> bool {
-    if rule.tool() != "Bash" {
+    if !rule.is_about(Matches::Command) {
         return false;
     }
     match rule.specifier() {
@@ -132,10 +133,13 @@ pub(super) fn touches_raw(rule: &Rule, text: &str) -> bool {
 /// Whether any word of the line, wherever it is, could be what the rule means: for names that only bash will know.
 pub(super) fn touches_anywhere(rule: &Rule, text: &str) -> bool {
     let Specifier::Shell(pattern) = rule.specifier() else { return touches_raw(rule, text) };
-    if rule.tool() == "Bash" && segments(text).iter().any(|words| held::runs(words)) && touches_held(rule, text) {
+    if rule.is_about(Matches::Command)
+        && segments(text).iter().any(|words| held::runs(words))
+        && touches_held(rule, text)
+    {
         return true;
     }
-    if rule.tool() == "Bash" && open_segments(text).iter().any(|words| touches(rule, words)) {
+    if rule.is_about(Matches::Command) && open_segments(text).iter().any(|words| touches(rule, words)) {
         return true;
     }
     all_segments(text).iter().any(|words| {
@@ -394,7 +398,7 @@ pub(super) fn may_be_alias(rule: &Rule, words: &[String]) -> bool {
     };
     let mut named = text.split_whitespace();
     let (Some("git"), Some(sub)) = (named.next(), named.next()) else { return false };
-    rule.tool() == "Bash" && base(&words[0]) == "git" && commands::commit::may_alias(sub, &words[1..])
+    rule.is_about(Matches::Command) && base(&words[0]) == "git" && commands::commit::may_alias(sub, &words[1..])
 }
 
 /// Most words that are looked at for the next word of a rule.

@@ -12,6 +12,7 @@ use super::rule::{Specifier, Strictness};
 use super::shell::loose::{all_segments, may_hold_line};
 use super::shell::{Node, Piece, Word};
 use super::values;
+use super::vocabulary::Matches;
 use super::{Behavior, Mode};
 
 /// Where the shell may be by now; None when nobody knows.
@@ -139,7 +140,7 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
                 // It may be what a rule about files forbids.
                 let firm = [Behavior::Deny, Behavior::Ask]
                     .into_iter()
-                    .any(|behavior| query.entries(behavior).any(|entry| entry.rule.tool() == "Read"));
+                    .any(|behavior| query.entries(behavior).any(|entry| entry.rule.is_about(Matches::Reading)));
                 worse(&mut worst, Verdict { behavior: Behavior::Ask, reason, firm });
             }
         }
@@ -164,7 +165,7 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
         if matches!(path.to_str(), Some("/dev/null" | "/dev/stdin")) {
             continue;
         }
-        let verdict = read(query, "Read", path, files);
+        let verdict = read(query, query.vocabulary.tool(Matches::Reading), path, files);
         let reached = deep && verdict.behavior == Behavior::Allow;
         worse(&mut worst, verdict);
         if reads.follows && deep && leads_out(path, files) {
@@ -180,7 +181,9 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
     }
     if deep {
         let ruled = |behavior| {
-            query.entries(behavior).any(|entry| entry.rule.governs("Read") && *entry.rule.specifier() != Specifier::Any)
+            query
+                .entries(behavior)
+                .any(|entry| entry.rule.is_about(Matches::Reading) && *entry.rule.specifier() != Specifier::Any)
         };
         if ruled(Behavior::Deny) || ruled(Behavior::Ask) {
             worse(&mut worst, Verdict::firm("it looks at everything below, and a Read rule may forbid some of it"));
@@ -227,7 +230,7 @@ fn judge_shown(query: &Query, reads: &Reads, reach: Reach, tops: Vec<PathBuf>, f
         }
         let fits = |globs: &Vec<String>| globs.iter().any(|glob| glob::may_fit(glob, &name, Case::Ignored));
         if !link && holds_keys(path) && reads.only.as_ref().is_none_or(fits) {
-            worse(&mut worst, read(query, "Read", path, files));
+            worse(&mut worst, read(query, query.vocabulary.tool(Matches::Reading), path, files));
         }
         if worst.behavior == Behavior::Allow { Step::Into } else { Step::Stop }
     });
@@ -236,7 +239,7 @@ fn judge_shown(query: &Query, reads: &Reads, reach: Reach, tops: Vec<PathBuf>, f
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let last = |pattern: &String| pattern.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
         if shown_again.iter().any(|pattern| glob::may_fit(&last(pattern), &name, Case::Ignored)) {
-            worse(&mut worst, read(query, "Read", &path, files));
+            worse(&mut worst, read(query, query.vocabulary.tool(Matches::Reading), &path, files));
         }
     }
     worst
@@ -291,10 +294,11 @@ fn may_be_ruled(query: &Query, paths: &[PathBuf], files: &dyn Files) -> Option<V
     }
     [Behavior::Deny, Behavior::Ask].into_iter().find_map(|behavior| {
         let entry = query.entries(behavior).find(|entry| {
+            let reads = query.vocabulary.tool(Matches::Reading);
             entry.rule.last_part().is_some_and(|last| {
                 glob::may_fit(name, last, Case::Ignored)
                     && (name.starts_with('.') || !last.starts_with('.'))
-                    && entry.rule.covers_path("Read", &folder.join(last), Strictness::Possible, query.places, files)
+                    && entry.rule.covers_path(reads, &folder.join(last), Strictness::Possible, query.places, files)
             })
         })?;
         Some(Verdict { behavior, reason: super::decide::because(entry), firm: true })
@@ -432,7 +436,8 @@ fn candidates(word: &str) -> Vec<String> {
 }
 
 fn judge_touched(query: &Query, name: &str, path: &Path, files: &dyn Files) -> Verdict {
-    for tool in ["Read", "Edit"] {
+    for matches in [Matches::Reading, Matches::Editing] {
+        let tool = query.vocabulary.tool(matches);
         for behavior in [Behavior::Deny, Behavior::Ask] {
             let ruled = query.entries(behavior).find(|entry| {
                 *entry.rule.specifier() != Specifier::Any
@@ -440,7 +445,8 @@ fn judge_touched(query: &Query, name: &str, path: &Path, files: &dyn Files) -> V
             });
             if let Some(entry) = ruled {
                 // Of another command nobody knows whether it writes there.
-                let behavior = if tool == "Edit" && !WRITERS.contains(&name) { Behavior::Ask } else { behavior };
+                let behavior =
+                    if matches == Matches::Editing && !WRITERS.contains(&name) { Behavior::Ask } else { behavior };
                 return Verdict { behavior, reason: super::decide::because(entry), firm: true };
             }
         }

@@ -546,8 +546,14 @@ mod tests {
         ] {
             let (path, rules) = (places.project.join(path), RuleSet::default());
             let access = Access::Write { path: path.clone() };
-            let query =
-                Query { tool: "Write", access: &access, mode: Mode::AcceptEdits, rules: &rules, places: &places };
+            let query = Query {
+                tool: "Write",
+                access: &access,
+                mode: Mode::AcceptEdits,
+                rules: &rules,
+                places: &places,
+                vocabulary: crate::tools::RULES,
+            };
             assert_eq!(decide(&query, &Table(&[])).behavior == Behavior::Ask, want, "{}", path.display());
         }
     }
@@ -620,8 +626,14 @@ mod tests {
             std::fs::write(&other, "x").unwrap();
             let asks = |access: Access| {
                 let rules = RuleSet::default();
-                let query =
-                    Query { tool: "Edit", access: &access, mode: Mode::AcceptEdits, rules: &rules, places: &places };
+                let query = Query {
+                    tool: "Edit",
+                    access: &access,
+                    mode: Mode::AcceptEdits,
+                    rules: &rules,
+                    places: &places,
+                    vocabulary: crate::tools::RULES,
+                };
                 decide(&query, &super::super::Disk).behavior == Behavior::Ask
             };
             let both = || (asks(Access::Write { path: other.clone() }), asks(Access::Read { path: other.clone() }));

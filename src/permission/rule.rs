@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +9,7 @@ use super::Behavior;
 use super::files::{Files, lexical};
 use super::glob::{self, Case};
 use super::places::Places;
-use crate::stdx::nearest::nearest;
+use super::vocabulary::{Matches, Vocabulary};
 
 /// A tool and what of it is meant. Displays as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -18,6 +17,9 @@ pub struct Rule {
     tool: String,
     text: Option<String>,
     specifier: Specifier,
+    matches: Matches,
+    /// Tools whose calls it speaks of besides its own.
+    below: Vec<&'static str>,
 }
 
 /// What is between the parentheses.
@@ -70,52 +72,8 @@ pub struct RuleError {
     pub fix: String,
 }
 
-/// Tools whose specifier is a path.
-const PATH_TOOLS: [&str; 8] = ["Read", "Edit", "Write", "NotebookEdit", "MultiEdit", "Grep", "Glob", "LS"];
-
-/// Names that rules write before their parentheses: our tools, and others that people bring along in their settings.
-const TOOLS: [&str; 22] = [
-    "Bash",
-    "BashOutput",
-    "KillShell",
-    "KillBash",
-    "Read",
-    "Edit",
-    "Write",
-    "MultiEdit",
-    "NotebookEdit",
-    "NotebookRead",
-    "Grep",
-    "Glob",
-    "LS",
-    "WebFetch",
-    "WebSearch",
-    "TodoWrite",
-    "Task",
-    "Agent",
-    "Skill",
-    "SlashCommand",
-    "ToolSearch",
-    "AskUserQuestion",
-];
-
 impl Rule {
-    /// What a rule that can be read probably got wrong: a name like that of a tool, but not quite.
-    pub fn misspelt(&self) -> Option<RuleError> {
-        let near =
-            nearest(&self.tool, TOOLS).filter(|_| !TOOLS.contains(&&*self.tool) && !self.tool.starts_with("mcp__"))?;
-        Some(RuleError {
-            rule: self.to_string(),
-            problem: format!("no tool is named {}, so it matches nothing", self.tool),
-            fix: format!("did you mean {near}?"),
-        })
-    }
-
-    /// Reads a rule.
-    ///
-    /// # Errors
-    /// When it is not `Tool` or `Tool(specifier)`, or this tool has no such specifier.
-    pub fn parse(text: &str) -> Result<Rule, RuleError> {
+    pub(super) fn read(text: &str, vocabulary: Vocabulary) -> Result<Rule, RuleError> {
         let fail = |problem: &str, fix: &str| {
             Err(RuleError { rule: text.to_owned(), problem: problem.to_owned(), fix: fix.to_owned() })
         };
@@ -148,8 +106,9 @@ impl Rule {
                 "write it like Bash, Read, Edit, WebFetch or mcp__server__tool",
             );
         }
+        let (matches, below) = (vocabulary.of(tool).matches, vocabulary.below(tool));
         let Some(inner) = inner else {
-            return Ok(Rule { tool: tool.to_owned(), text: None, specifier: Specifier::Any });
+            return Ok(Rule { tool: tool.to_owned(), text: None, specifier: Specifier::Any, matches, below });
         };
         let inner_trimmed = inner.trim();
         if inner_trimmed.is_empty() {
@@ -158,30 +117,38 @@ impl Rule {
         if inner.chars().any(|c| c == '\0') {
             return fail("it contains a NUL", "remove it");
         }
-        let specifier = match tool {
-            "Bash" => Specifier::Shell(ShellPattern::parse(inner_trimmed)),
-            _ if PATH_TOOLS.contains(&tool) => match PathPattern::parse(inner_trimmed) {
-                Some(pattern) => Specifier::Path(pattern),
+        let specifier = match matches {
+            Matches::Command => Specifier::Shell(ShellPattern::parse(inner_trimmed)),
+            Matches::Path | Matches::Reading | Matches::Editing | Matches::Writing => {
+                match PathPattern::parse(inner_trimmed) {
+                    Some(pattern) => Specifier::Path(pattern),
+                    None => {
+                        return fail(
+                            "a path pattern cannot contain !",
+                            "put the path into another list (allow, ask or deny)",
+                        );
+                    }
+                }
+            }
+            Matches::Domain => match inner_trimmed.strip_prefix("domain:").and_then(|host| domain(host.trim())) {
+                Some(host) => Specifier::Domain(host),
                 None => {
-                    return fail(
-                        "a path pattern cannot contain !",
-                        "put the path into another list (allow, ask or deny)",
-                    );
+                    return fail(&format!("{tool} rules name a host"), &format!("write {tool}(domain:example.com)"));
                 }
             },
-            "WebFetch" => match inner_trimmed.strip_prefix("domain:").and_then(|host| domain(host.trim())) {
-                Some(host) => Specifier::Domain(host),
-                None => return fail("WebFetch rules name a host", "write WebFetch(domain:example.com)"),
-            },
-            _ if mcp => return fail("MCP tools take no specifier", &format!("write {tool}")),
-            _ => Specifier::Name(inner_trimmed.to_owned()),
+            Matches::Name if mcp => return fail("MCP tools take no specifier", &format!("write {tool}")),
+            Matches::Name => Specifier::Name(inner_trimmed.to_owned()),
         };
-        Ok(Rule { tool: tool.to_owned(), text: Some(inner.to_owned()), specifier })
+        Ok(Rule { tool: tool.to_owned(), text: Some(inner.to_owned()), specifier, matches, below })
     }
 
     /// The tool as written, before the parenthesis.
     pub fn tool(&self) -> &str {
         &self.tool
+    }
+
+    pub(super) fn is_about(&self, matches: Matches) -> bool {
+        self.matches == matches
     }
 
     pub(super) fn specifier(&self) -> &Specifier {
@@ -197,14 +164,7 @@ impl Rule {
                     .strip_prefix(rule)
                     .is_some_and(|rest| rest.starts_with("__") && !rule["mcp__".len()..].contains("__"));
         }
-        rule == tool
-            || match rule {
-                "Read" => matches!(tool, "Grep" | "Glob" | "LS"),
-                "Edit" => matches!(tool, "Write" | "NotebookEdit" | "MultiEdit"),
-                "Task" => tool == "Agent",
-                "Agent" => tool == "Task",
-                _ => false,
-            }
+        rule == tool || self.below.contains(&tool)
     }
 
     /// Whether the rule covers a call of `tool` with a name as its specifier.
@@ -219,7 +179,7 @@ impl Rule {
 
     /// Whether the rule covers a fetch from this host, given in lower case.
     pub(super) fn covers_host(&self, host: Option<&str>) -> bool {
-        self.tool == "WebFetch"
+        self.is_about(Matches::Domain)
             && match (&self.specifier, host) {
                 (Specifier::Any, _) => true,
                 (Specifier::Domain(domain), Some(host)) => match domain.strip_prefix("*.") {
@@ -368,14 +328,6 @@ fn below<'a>(path: &'a Path, base: &Path) -> Option<Vec<&'a str>> {
     path.strip_prefix(base).ok()?.components().map(|part| part.as_os_str().to_str()).collect()
 }
 
-impl FromStr for Rule {
-    type Err = RuleError;
-
-    fn from_str(text: &str) -> Result<Rule, RuleError> {
-        Rule::parse(text)
-    }
-}
-
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.text {
@@ -477,8 +429,25 @@ impl RuleSet {
 
 #[cfg(test)]
 mod tests {
+    use std::str::FromStr;
+
     use super::super::files::fake::Table;
     use super::*;
+    use crate::tools::RULES;
+
+    impl Rule {
+        pub(crate) fn parse(text: &str) -> Result<Rule, RuleError> {
+            RULES.rule(text)
+        }
+    }
+
+    impl FromStr for Rule {
+        type Err = RuleError;
+
+        fn from_str(text: &str) -> Result<Rule, RuleError> {
+            Rule::parse(text)
+        }
+    }
 
     #[test]
     fn rules_round_trip() {

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::files::{Disk, Files};
 use super::places::{Places, holds_keys};
 use super::rule::{Entry, Strictness};
+use super::vocabulary::Shows;
 use super::{Access, Behavior, Mode, Query};
 
 /// The files that an admitted call may show of what lies below its root. By default all.
@@ -23,9 +24,10 @@ pub struct Sight {
 impl Sight {
     /// What the call may show; everything for a call that is neither a search nor a listing.
     pub fn of(query: &Query, files: &dyn Files) -> Sight {
+        let shows = query.vocabulary.of(query.tool).shows;
         let root = match query.access {
             Access::Search { root } => root,
-            Access::Read { path } if query.tool == "LS" => path,
+            Access::Read { path } if shows.is_some() => path,
             _ => return Sight::default(),
         };
         let places = query.places;
@@ -38,7 +40,7 @@ impl Sight {
                 && !covers(entry, &root.join("x"))
         });
         Sight {
-            keys: query.mode != Mode::Bypass && query.tool == "Grep" && !holds_keys(root),
+            keys: query.mode != Mode::Bypass && shows == Some(Shows::Lines) && !holds_keys(root),
             tool: query.tool.to_owned(),
             stops: stops.cloned().collect(),
             places: places.clone(),
@@ -112,7 +114,8 @@ mod tests {
             let (places, root) = (Places::for_tests(), root.into());
             let access = if tool == "LS" { Access::Read { path: root } } else { Access::Search { root } };
             let access = if tool == "Read" { Access::Read { path: path.into() } } else { access };
-            let query = Query { tool, access: &access, mode, rules: &rules, places: &places };
+            let query =
+                Query { tool, access: &access, mode, rules: &rules, places: &places, vocabulary: crate::tools::RULES };
             let sight = Sight::of(&query, &files);
             assert_eq!(sight.shows_in(Path::new(path), &files), want, "{tool} {mode} {path}");
         }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::rule::{RuleSet, Source};
-use super::{Behavior, Mode};
+use super::{Behavior, Mode, Vocabulary};
 
 /// Rules as text, the mode to start in, and further folders to work in. Foreign keys are ignored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,12 +21,12 @@ pub struct PermissionSettings {
 impl PermissionSettings {
     /// Puts the rules into the set. A rule that cannot be read makes the source broken, so that what it could have denied
     /// asks; the returned sentences name each such rule and its fix.
-    pub fn add_to(&self, rules: &mut RuleSet, source: Source) -> Vec<String> {
+    pub fn add_to(&self, rules: &mut RuleSet, source: Source, vocabulary: Vocabulary) -> Vec<String> {
         let lists = [(Behavior::Allow, &self.allow), (Behavior::Ask, &self.ask), (Behavior::Deny, &self.deny)];
         let mut problems = Vec::new();
         for (behavior, list) in lists {
             for text in list {
-                match text.parse() {
+                match vocabulary.rule(text) {
                     Ok(rule) => rules.add(behavior, rule, source),
                     Err(error) => {
                         // A lost allow rule can only make us ask more.
@@ -64,11 +64,11 @@ mod tests {
     fn an_unreadable_deny_rule_breaks_its_source() {
         let mut rules = RuleSet::default();
         let settings = PermissionSettings { allow: vec!["Bash(".into()], ..PermissionSettings::default() };
-        assert_eq!(settings.add_to(&mut rules, Source::User).len(), 1);
+        assert_eq!(settings.add_to(&mut rules, Source::User, crate::tools::RULES).len(), 1);
         assert_eq!(rules.broken(), &[]);
         let settings =
             PermissionSettings { deny: vec!["Bash(".into(), "Read".into()], ..PermissionSettings::default() };
-        assert_eq!(settings.add_to(&mut rules, Source::User).len(), 1);
+        assert_eq!(settings.add_to(&mut rules, Source::User, crate::tools::RULES).len(), 1);
         assert_eq!(rules.broken(), &[Source::User]);
     }
 }

@@ -5,6 +5,7 @@ use super::decide::Query;
 use super::files::Files;
 use super::rule::{Entry, Rule, Strictness};
 use super::shell::{Simple, Word};
+use super::vocabulary::Matches;
 use super::{Access, Behavior, line};
 
 /// One rule for each simple command that asks; for files the folder; for fetches the host. Empty when none is narrow
@@ -15,20 +16,21 @@ pub(super) fn rules(query: &Query, files: &dyn Files) -> Vec<Rule> {
     }
     let texts = match query.access {
         Access::Shell { command, cwd } => line::suggestions(query, command, cwd, files),
-        Access::Write { path } if query.places.protected(path, files).is_none() => folder(query, "Edit", path, files),
+        Access::Write { path } if query.places.protected(path, files).is_none() => {
+            folder(query, Matches::Editing, path, files)
+        }
         Access::Read { path } | Access::Search { root: path } if query.places.private(path, files).is_none() => {
-            folder(query, "Read", path, files)
+            folder(query, Matches::Reading, path, files)
         }
         Access::Fetch { url } => match url::Url::parse(url).ok().as_ref().and_then(url::Url::host_str) {
-            Some(host) => vec![format!("WebFetch(domain:{host})")],
+            Some(host) => vec![format!("{}(domain:{host})", query.tool)],
             None => Vec::new(),
         },
-        Access::WebSearch => vec!["WebSearch".to_owned()],
-        Access::Foreign { .. } => vec![query.tool.to_owned()],
+        Access::WebSearch | Access::Foreign { .. } => vec![query.tool.to_owned()],
         Access::Agent { kind: name, .. } | Access::Skill { name } => vec![format!("{}({name})", query.tool)],
         Access::Free | Access::Read { .. } | Access::Search { .. } | Access::Write { .. } => Vec::new(),
     };
-    texts.iter().filter_map(|text| Rule::parse(text).ok()).collect()
+    texts.iter().filter_map(|text| query.vocabulary.rule(text).ok()).collect()
 }
 
 /// Whether it would be asked whatever is allowed: by an ask rule, or because of rules that cannot be read.
@@ -52,7 +54,7 @@ fn stays(query: &Query, files: &dyn Files) -> bool {
 
 /// `Edit(/src/**)` for a file in the project's `src`, the file alone for one in the project's own folder, where the folder
 /// would be everything; an absolute pattern outside of it.
-fn folder(query: &Query, tool: &str, path: &std::path::Path, files: &dyn Files) -> Vec<String> {
+fn folder(query: &Query, matches: Matches, path: &std::path::Path, files: &dyn Files) -> Vec<String> {
     let real = files.resolve(path);
     let project = files.resolve(&query.places.project);
     let Some(folder) = (match query.access {
@@ -79,7 +81,7 @@ fn folder(query: &Query, tool: &str, path: &std::path::Path, files: &dyn Files) 
     if text.contains(['[', '?']) || text.trim_end_matches("**").contains('*') {
         return Vec::new();
     }
-    vec![format!("{tool}({text})")]
+    vec![format!("{}({text})", query.vocabulary.tool(matches))]
 }
 
 /// Programs that run whatever they are given: only the very line would be narrow, and not even that for the first few.
@@ -123,7 +125,7 @@ const NARROW: &[&str] = &[
 ];
 
 /// The rule for one simple command, as text.
-pub(super) fn command(words: &[Word]) -> Option<String> {
+pub(super) fn command(tool: &str, words: &[Word]) -> Option<String> {
     let texts: Vec<String> = words.iter().map(Word::literal).collect::<Option<_>>()?;
     let name = texts.first()?.as_str();
     // The bare name of a program with subcommands tells nothing.
@@ -140,10 +142,10 @@ pub(super) fn command(words: &[Word]) -> Option<String> {
         danger::dangers(&texts).is_empty() && !commit::exceeds(&named, &texts)
     };
     if let Some(narrow) = NARROW.iter().find(begins).filter(covers) {
-        return Some(format!("Bash({narrow}:*)"));
+        return Some(format!("{tool}({narrow}:*)"));
     }
     let line = Simple::canonical(words);
-    (!line.contains(['*', '\n']) && line.len() <= 300).then(|| format!("Bash({line})"))
+    (!line.contains(['*', '\n']) && line.len() <= 300).then(|| format!("{tool}({line})"))
 }
 
 #[cfg(test)]
@@ -201,7 +203,7 @@ mod tests {
             ("eslint -c x", Some("Bash(eslint -c x)")),
         ] {
             let words: Vec<Word> = line.split(' ').map(plain).collect();
-            assert_eq!(command(&words).as_deref(), want, "{line}");
+            assert_eq!(command("Bash", &words).as_deref(), want, "{line}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::rule::{Rule, ShellPattern, Specifier};
+use super::vocabulary::Matches;
 
 /// Most words, quoted or not, of a line that is looked at.
 const MAX_WORDS: usize = 2048;
@@ -33,7 +34,7 @@ pub(super) fn crude(text: &str) -> HashSet<String> {
 /// Whether the rule's words, as far as it names them, are all among those of a line.
 pub(super) fn touches_crude(rule: &Rule, words: &HashSet<String>) -> bool {
     let named: Vec<&str> = match rule.specifier() {
-        _ if rule.tool() != "Bash" => return false,
+        _ if !rule.is_about(Matches::Command) => return false,
         Specifier::Any => return true,
         Specifier::Shell(ShellPattern::Prefix(prefix)) => prefix.iter().map(String::as_str).collect(),
         Specifier::Shell(ShellPattern::Exact(text) | ShellPattern::Wildcard(text)) => text.split_whitespace().collect(),

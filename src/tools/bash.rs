@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::message::{Display, Effect, Outcome};
-use crate::permission::Access;
+use crate::permission::{Access, Matches, Ruled};
 use crate::stdx::ansi::Cleaner;
 use crate::stdx::process::{Running as Process, Streams, command_without};
 
@@ -63,7 +63,11 @@ impl Typed for Bash {
 
     const NAME: &'static str = "Bash";
     const ABOUT: &'static str = include_str!("../../assets/tools/bash.md");
-    const MANNERS: Manners = Manners { matched: "command", ..Manners::CHANGES };
+    const MANNERS: Manners = Manners {
+        rules: Ruled { matches: Matches::Command, ..Ruled::BY_NAME },
+        matched: "command",
+        ..Manners::CHANGES
+    };
 
     fn call(&self, input: Input, dirs: &Dirs) -> Result<Call, String> {
         let command = &input.command;

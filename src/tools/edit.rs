@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::permission::{Matches, Ruled};
+
 use super::Manners;
 use super::change::{ChangesFile, Known};
 use super::file::{self, Change};
@@ -27,7 +29,12 @@ impl ChangesFile for Edit {
 
     const NAME: &'static str = "Edit";
     const ABOUT: &'static str = include_str!("../../assets/tools/edit.md");
-    const MANNERS: Manners = Manners { matched: "file_path", aliases: &["MultiEdit"], ..Manners::CHANGES };
+    const MANNERS: Manners = Manners {
+        rules: Ruled { matches: Matches::Editing, ..Ruled::BY_NAME },
+        matched: "file_path",
+        aliases: &["MultiEdit"],
+        ..Manners::CHANGES
+    };
 
     fn path(input: &Input) -> &str {
         &input.file_path

@@ -138,7 +138,8 @@ impl Fixture {
     /// What a yes to a call lets it do.
     pub(super) fn permit(&self, tool: &str, access: &Access) -> Permit {
         let places = Places { project: self.root.clone(), cwd: self.dirs.cwd.clone(), ..Places::default() };
-        let query = Query { tool, access, mode: self.mode, rules: &self.rules, places: &places };
+        let query =
+            Query { tool, access, mode: self.mode, rules: &self.rules, places: &places, vocabulary: super::RULES };
         Permit::of(&query, &decide(&query, &Disk), Consent::Given, &Disk).unwrap()
     }
 

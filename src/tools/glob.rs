@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::message::Display;
-use crate::permission::{Access, Sight};
+use crate::permission::{Access, Matches, Ruled, Shows, Sight};
 
 use super::call::Typed;
 use super::search::{self, Stop};
@@ -48,7 +48,11 @@ impl Typed for Glob {
 
     const NAME: &'static str = "Glob";
     const ABOUT: &'static str = include_str!("../../assets/tools/glob.md");
-    const MANNERS: Manners = Manners { matched: "path", ..Manners::READS };
+    const MANNERS: Manners = Manners {
+        rules: Ruled { matches: Matches::Path, under: Some(super::READ), shows: Some(Shows::Names) },
+        matched: "path",
+        ..Manners::READS
+    };
 
     fn call(&self, input: Input, dirs: &Dirs) -> Result<Call, String> {
         matcher(&input.pattern)?;

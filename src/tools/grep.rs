@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::message::Display;
-use crate::permission::{Access, Sight};
+use crate::permission::{Access, Matches, Ruled, Shows, Sight};
 
 use super::call::Typed;
 use super::search::{self, Stop};
@@ -84,7 +84,11 @@ impl Typed for Grep {
 
     const NAME: &'static str = "Grep";
     const ABOUT: &'static str = include_str!("../../assets/tools/grep.md");
-    const MANNERS: Manners = Manners { matched: "path", ..Manners::READS };
+    const MANNERS: Manners = Manners {
+        rules: Ruled { matches: Matches::Path, under: Some(super::READ), shows: Some(Shows::Lines) },
+        matched: "path",
+        ..Manners::READS
+    };
 
     fn call(&self, input: Input, dirs: &Dirs) -> Result<Call, String> {
         matcher(&input)?;

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::message::Display;
-use crate::permission::{Access, Sight};
+use crate::permission::{Access, Matches, Ruled, Shows, Sight};
 
 use super::call::Typed;
 use super::{Call, Dirs, Manners, Output, file};
@@ -27,7 +27,11 @@ impl Typed for Ls {
 
     const NAME: &'static str = "LS";
     const ABOUT: &'static str = include_str!("../../assets/tools/ls.md");
-    const MANNERS: Manners = Manners { matched: "path", ..Manners::READS };
+    const MANNERS: Manners = Manners {
+        rules: Ruled { matches: Matches::Path, under: Some(super::READ), shows: Some(Shows::Names) },
+        matched: "path",
+        ..Manners::READS
+    };
 
     fn call(&self, input: Input, dirs: &Dirs) -> Result<Call, String> {
         file::named(&input.path)?;

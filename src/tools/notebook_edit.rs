@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Value, json};
 
+use crate::permission::{Matches, Ruled};
+
 use super::Manners;
 use super::change::{ChangesFile, Known};
 use super::file::{self, Change};
@@ -47,7 +49,12 @@ impl ChangesFile for NotebookEdit {
 
     const NAME: &'static str = "NotebookEdit";
     const ABOUT: &'static str = include_str!("../../assets/tools/notebook_edit.md");
-    const MANNERS: Manners = Manners { clearable: false, matched: "notebook_path", ..Manners::CHANGES };
+    const MANNERS: Manners = Manners {
+        rules: Ruled { matches: Matches::Path, under: Some(super::EDIT), shows: None },
+        clearable: false,
+        matched: "notebook_path",
+        ..Manners::CHANGES
+    };
 
     fn path(input: &Input) -> &str {
         &input.notebook_path

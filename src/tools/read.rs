@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::message::{Display, Effect, tokens};
-use crate::permission::Access;
+use crate::permission::{Access, Matches, Ruled};
 use crate::session::store::Store;
 use crate::stdx::links;
 
@@ -35,7 +35,11 @@ impl Typed for Read {
 
     const NAME: &'static str = "Read";
     const ABOUT: &'static str = include_str!("../../assets/tools/read.md");
-    const MANNERS: Manners = Manners { matched: "file_path", ..Manners::READS };
+    const MANNERS: Manners = Manners {
+        rules: Ruled { matches: Matches::Reading, ..Ruled::BY_NAME },
+        matched: "file_path",
+        ..Manners::READS
+    };
 
     fn call(&self, input: Input, dirs: &Dirs) -> Result<Call, String> {
         file::named(&input.file_path)?;

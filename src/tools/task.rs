@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::agents::Definitions;
 use crate::message::{Display, Outcome};
-use crate::permission::Access;
+use crate::permission::{Access, Ruled};
 use crate::protocol::TurnEnd;
 
 use super::call::Typed;
@@ -95,17 +95,21 @@ impl Task {
     }
 }
 
+/// What Claude Code calls the tool by now.
+pub(super) const AGENT: &str = "Agent";
+
 impl Typed for Task {
     type Input = Input;
 
     const NAME: &'static str = "Task";
     const ABOUT: &'static str = include_str!("../../assets/tools/task.md");
     const MANNERS: Manners = Manners {
+        rules: Ruled { under: Some(AGENT), ..Ruled::BY_NAME },
         // The call itself changes nothing; every call of the sub-agent is judged by itself.
         reads: true,
         offered: Offered::Main,
         matched: "subagent_type",
-        aliases: &["Agent"],
+        aliases: &[AGENT],
         ..Manners::CHANGES
     };
 

@@ -3,10 +3,43 @@
 use std::sync::Arc;
 
 use crate::agents::Definitions;
+use crate::permission::{Matches, Ruled, Vocabulary};
 use crate::provider::ToolSpec;
 
 use super::Tool;
 use super::call::{Own, Typed};
+
+/// What rules may be about: the tools below, and names that people bring along in their settings.
+pub const RULES: Vocabulary = Vocabulary(&[
+    row::<super::read::Read>(),
+    row::<super::write::Write>(),
+    row::<super::edit::Edit>(),
+    row::<super::bash::Bash>(),
+    row::<super::grep::Grep>(),
+    row::<super::glob::Glob>(),
+    row::<super::ls::Ls>(),
+    row::<super::todo_write::TodoWrite>(),
+    row::<super::web_fetch::WebFetch>(),
+    row::<super::web_search::WebSearch>(),
+    row::<super::notebook_edit::NotebookEdit>(),
+    row::<super::enter_plan_mode::EnterPlanMode>(),
+    row::<super::exit_plan_mode::ExitPlanMode>(),
+    row::<super::ask_user_question::AskUserQuestion>(),
+    row::<super::skill::Skill>(),
+    row::<super::task::Task>(),
+    (super::task::AGENT, Ruled { under: Some(super::TASK), ..Ruled::BY_NAME }),
+    ("MultiEdit", Ruled { matches: Matches::Path, under: Some(super::EDIT), shows: None }),
+    ("BashOutput", Ruled::BY_NAME),
+    ("KillShell", Ruled::BY_NAME),
+    ("KillBash", Ruled::BY_NAME),
+    ("NotebookRead", Ruled::BY_NAME),
+    ("SlashCommand", Ruled::BY_NAME),
+    ("ToolSearch", Ruled::BY_NAME),
+]);
+
+const fn row<T: Typed>() -> (&'static str, Ruled) {
+    (T::NAME, T::MANNERS.rules)
+}
 
 /// All tools of a session. Cheap to clone; the order never changes, so that requests keep a byte-identical prefix.
 #[derive(Clone)]
@@ -100,6 +133,8 @@ mod tests {
         assert_eq!(names, [&want[..], &more].concat());
         assert!(names.iter().all(|name| toolbox.get(name).is_some_and(|tool| tool.spec().name == *name)));
         assert!(toolbox.get("Nothing").is_none());
+        let ruled: Vec<_> = toolbox.iter().map(|tool| (tool.spec().name.as_str(), tool.manners().rules)).collect();
+        assert_eq!(ruled, RULES.0[..ruled.len()]);
     }
 
     #[test]

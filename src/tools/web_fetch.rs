@@ -9,7 +9,7 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::message::Display;
-use crate::permission::Access;
+use crate::permission::{Access, Matches, Ruled};
 use crate::stdx::ansi;
 
 use super::call::Typed;
@@ -42,7 +42,8 @@ impl Typed for WebFetch {
 
     const NAME: &'static str = "WebFetch";
     const ABOUT: &'static str = include_str!("../../assets/tools/web_fetch.md");
-    const MANNERS: Manners = Manners { matched: "url", ..Manners::READS };
+    const MANNERS: Manners =
+        Manners { rules: Ruled { matches: Matches::Domain, ..Ruled::BY_NAME }, matched: "url", ..Manners::READS };
 
     fn call(&self, input: Input, _dirs: &Dirs) -> Result<Call, String> {
         let (url, title) = (web::parse(&input.url)?, file::one_line(&input.url));

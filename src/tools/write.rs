@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::permission::{Matches, Ruled};
+
 use super::Manners;
 use super::change::{ChangesFile, Known};
 use super::file::{self, Change};
@@ -23,7 +25,11 @@ impl ChangesFile for Write {
 
     const NAME: &'static str = "Write";
     const ABOUT: &'static str = include_str!("../../assets/tools/write.md");
-    const MANNERS: Manners = Manners { matched: "file_path", ..Manners::CHANGES };
+    const MANNERS: Manners = Manners {
+        rules: Ruled { matches: Matches::Writing, under: Some(super::EDIT), shows: None },
+        matched: "file_path",
+        ..Manners::CHANGES
+    };
 
     fn path(input: &Input) -> &str {
         &input.file_path

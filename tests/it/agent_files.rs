@@ -129,7 +129,8 @@ async fn mistakes_are_listed_with_what_to_write_instead() {
     let one = format!("---\nname: one\ndescription: d\n{head}\n---\nYou are one.\n");
     let harness = Harness::new()
         .file(".claude/agents/one.md", &one)
-        .file(".claude/agents/none.md", "---\nname: none\ndescription: d\ntools: Wrote\n---\nYou.\n");
+        .file(".claude/agents/none.md", "---\nname: none\ndescription: d\ntools: Wrote\n---\nYou.\n")
+        .file(".claude/agents/open.md", "---\nname: open\ndescription: d\ndisallowed_tools: Bash(rm\n---\nYou.\n");
     let ran = harness.prompt("/agents").run().await;
     let notice = ran.events.iter().find_map(|event| match event {
         Event::Report(report @ Report::Agents(_)) => Some(report::markdown(report)),

@@ -339,7 +339,7 @@ fn shipped_skills_are_sound() {
         assert!(skill.has_description && skill.description.len() <= 120, "{name}");
         assert!(text.len() < 15_000, "{name} would be cut");
         for rule in skill.allowed_tools.iter().chain(&skill.disallowed_tools) {
-            cocode::permission::Rule::parse(rule).unwrap_or_else(|error| panic!("{name}: {rule}: {error}"));
+            cocode::tools::RULES.rule(rule).unwrap_or_else(|error| panic!("{name}: {rule}: {error}"));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use cocode::provider::settings::WireName;
 use serde_json::{Value, json};
 
-use super::support::fake_api::{FakeApi, Received, Reply};
+use super::support::fake_api::{FakeApi, MODELS, Received, Reply};
 use super::support::program::{Done, Program, end};
 
 const ANSWER: &str = "- reply: [text: Fine.]\n";
@@ -357,5 +357,53 @@ fn without_a_key_a_script_is_told_who_answers() {
         let done = offline(Program::new().env(name, value), &[]);
         assert_eq!(done.code, Some(1), "{name}: {done:#?}");
         assert!(done.err.contains("ANTHROPIC_API_KEY"), "{name}: {}", done.err);
+    }
+}
+
+/// Text of a request without its tools, and these by themselves.
+fn apart(received: &Received) -> (String, Vec<Value>) {
+    let start = received.raw.find("\"tools\":").expect("tools") + "\"tools\":".len();
+    let mut tools = serde_json::Deserializer::from_str(&received.raw[start..]).into_iter::<Vec<Value>>();
+    let mut list = tools.next().unwrap().unwrap();
+    let rest = format!("{}{}", &received.raw[..start], &received.raw[start + tools.byte_offset()..]);
+    if let Some(declared) = list[0].get("functionDeclarations").and_then(Value::as_array) {
+        list = declared.clone();
+    }
+    // A breakpoint of the cache wanders.
+    list.iter_mut().filter_map(Value::as_object_mut).for_each(|tool| drop(tool.remove("cache_control")));
+    (rest.replace(",\"cache_control\":{\"type\":\"ephemeral\"}", ""), list)
+}
+
+#[test]
+fn a_tool_that_comes_or_goes_leaves_what_was_sent_as_it_was() {
+    for (wire, model) in MODELS {
+        let api = FakeApi::start([
+            Reply::turn().text("One."),
+            Reply::turn().call("StructuredOutput", json!({ "count": 2 })),
+            Reply::turn().text("Two."),
+            Reply::turn().text("Three."),
+        ]);
+        api.allow_other_prefix();
+        let (name, url) = (serde_json::to_value(wire).unwrap(), api.base_url(wire));
+        let config = format!("model = 'fake/{model}'\n[providers.fake]\nwire = {name}\nbase_url = '{url}'\n");
+        let program = Program::new().home_file(".config/cocode/config.toml", &config);
+        let run = |args: &[&str]| {
+            let done = program.run(args);
+            api.assert_clean();
+            assert_eq!(done.code, Some(0), "{wire:?}: {}{}", done.out, done.err);
+        };
+        run(&["-p", "one"]);
+        run(&["-c", "-p", "two", "--json-schema", r#"{"type":"object","properties":{"count":{"type":"integer"}}}"#]);
+        run(&["-c", "-p", "three"]);
+        let sent: Vec<_> = api.received().iter().map(apart).collect();
+        for pair in sent.windows(2) {
+            let (before, after) = (&pair[0].0, &pair[1].0);
+            let open = before.trim_end_matches(['}', ']', '"']);
+            let same = open.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
+            assert_eq!(same, open.len(), "{wire:?}: {}\n{}", &open[same..], &after[same..]);
+        }
+        let [few, more, again, fewer] = [0, 1, 2, 3].map(|at| &sent[at].1);
+        assert_eq!((few, more, few.len() + 1), (fewer, again, more.len()), "{wire:?}");
+        assert_eq!(few[..], more[..few.len()], "{wire:?}");
     }
 }

@@ -419,6 +419,13 @@ fn what_the_list_lets_pass_only_reads() {
 fn judged(line: &str, places: &Places) -> Behavior {
     let access = Access::Shell { command: line.into(), cwd: places.project.clone() };
     let rules = RuleSet::default();
-    let query = Query { tool: "Bash", access: &access, mode: Mode::Plan, rules: &rules, places };
+    let query = Query {
+        tool: "Bash",
+        access: &access,
+        mode: Mode::Plan,
+        rules: &rules,
+        places,
+        vocabulary: cocode::tools::RULES,
+    };
     decide(&query, &Disk).behavior
 }

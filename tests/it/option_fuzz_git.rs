@@ -193,7 +193,14 @@ fn run(line: &str, places: &Places, quiet: bool) {
 fn judged(line: &str, places: &Places) -> Behavior {
     let access = Access::Shell { command: line.into(), cwd: places.project.clone() };
     let rules = RuleSet::default();
-    let query = Query { tool: "Bash", access: &access, mode: Mode::Plan, rules: &rules, places };
+    let query = Query {
+        tool: "Bash",
+        access: &access,
+        mode: Mode::Plan,
+        rules: &rules,
+        places,
+        vocabulary: cocode::tools::RULES,
+    };
     decide(&query, &Disk).behavior
 }
 

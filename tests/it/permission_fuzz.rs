@@ -11,7 +11,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use cocode::permission::{Access, Behavior, Disk, Mode, Places, QUIET_GIT, Query, Rule, RuleSet, Source, decide};
+use cocode::permission::{Access, Behavior, Disk, Mode, Places, QUIET_GIT, Query, RuleSet, Source, decide};
 
 use super::plan_enforced::{git, snapshot};
 
@@ -289,7 +289,7 @@ fn what_plan_mode_allows_changes_nothing() {
     // Rules lift nothing in plan mode.
     let mut rules = RuleSet::default();
     for rule in ["Bash", "Edit", "Read"] {
-        rules.add(Behavior::Allow, Rule::parse(rule).unwrap(), Source::User);
+        rules.add(Behavior::Allow, cocode::tools::RULES.rule(rule).unwrap(), Source::User);
     }
     let table = include_str!("../data/permission/lines.txt");
     let escaped = |line: &&str| {
@@ -304,7 +304,14 @@ fn what_plan_mode_allows_changes_nothing() {
     for _ in 0..count {
         let command = line(&mut dice, &known);
         let access = Access::Shell { command: command.as_str().into(), cwd: places.project.clone() };
-        let query = Query { tool: "Bash", access: &access, mode: Mode::Plan, rules: &rules, places: &places };
+        let query = Query {
+            tool: "Bash",
+            access: &access,
+            mode: Mode::Plan,
+            rules: &rules,
+            places: &places,
+            vocabulary: cocode::tools::RULES,
+        };
         if decide(&query, &Disk).behavior != Behavior::Allow {
             continue;
         }
@@ -400,7 +407,7 @@ fn what_is_allowed_runs_nothing_else() {
                  sort, echo, export, unset, read, declare, let, bash, sed, awk, time, stdbuf, wait, x=1"
             .split(", ")
     {
-        rules.add(Behavior::Allow, Rule::parse(&format!("Bash({name}:*)")).unwrap(), Source::User);
+        rules.add(Behavior::Allow, cocode::tools::RULES.rule(&format!("Bash({name}:*)")).unwrap(), Source::User);
     }
     let slow = |line: &str| ["sleep", "tail -f", "cargo", "/dev/"].iter().any(|word| line.contains(word));
     let word = |text: &str| if matches!(text, "rm" | "touch" | "id") { "mark".to_owned() } else { text.to_owned() };
@@ -428,7 +435,8 @@ fn what_is_allowed_runs_nothing_else() {
         let command = torn(&mut dice, &seeds);
         let access = Access::Shell { command: command.as_str().into(), cwd: places.project.clone() };
         let allowed = |mode, rules| {
-            let query = Query { tool: "Bash", access: &access, mode, rules, places: &places };
+            let query =
+                Query { tool: "Bash", access: &access, mode, rules, places: &places, vocabulary: cocode::tools::RULES };
             decide(&query, &Disk).behavior == Behavior::Allow
         };
         let plan = allowed(Mode::Plan, &none);

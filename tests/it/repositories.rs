@@ -272,9 +272,16 @@ impl Fixture {
         let access = Access::Shell { command: line.into(), cwd };
         let mut rules = RuleSet::default();
         for rule in allowed {
-            rules.add(Behavior::Allow, rule.parse().unwrap(), Source::User);
+            rules.add(Behavior::Allow, cocode::tools::RULES.rule(rule).unwrap(), Source::User);
         }
-        let query = Query { tool: "Bash", access: &access, mode, rules: &rules, places: &places };
+        let query = Query {
+            tool: "Bash",
+            access: &access,
+            mode,
+            rules: &rules,
+            places: &places,
+            vocabulary: cocode::tools::RULES,
+        };
         decide(&query, &Disk)
     }
 

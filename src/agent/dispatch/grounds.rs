@@ -70,6 +70,6 @@ impl Grounds<'_> {
     }
 
     fn query<'a>(&'a self, tool: &'a str, access: &'a Access) -> Query<'a> {
-        Query { tool, access, mode: self.mode, rules: &self.rules, places: &self.places }
+        Query { tool, access, mode: self.mode, rules: &self.rules, places: &self.places, vocabulary: tools::RULES }
     }
 }

@@ -16,9 +16,10 @@ use crate::agent::hooking::{Hooking, tell_stop, told};
 use crate::agent::mailbox::Mailbox;
 use crate::hooks::{self, Event as Hook, Hooks, Occasion, Verdict};
 use crate::message::{Outcome as Ended, ToolCall, ToolResult};
-use crate::permission::{Access, Behavior, Decision, Mode, Rule, RuleSet, Source};
+use crate::permission::{Access, Behavior, Decision, Mode, RuleSet, Source};
 use crate::protocol::TurnEnd;
 use crate::session;
+use crate::tools::RULES;
 
 /// Calls whose results hooks want to see; empty when none listens.
 pub(super) struct Watched(Vec<Call>);
@@ -87,7 +88,7 @@ impl Grounds<'_> {
 
     /// The decision under these rules, and one more that allows the tool.
     fn with_allow(&self, ready: &Ready, mut rules: RuleSet) -> Decision {
-        if let Ok(rule) = Rule::parse(&ready.call.name) {
+        if let Ok(rule) = RULES.rule(&ready.call.name) {
             rules.add(Behavior::Allow, rule, Source::Session);
         }
         let rules = Cow::Owned(rules);

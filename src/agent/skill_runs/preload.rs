@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::{Caller, Expansion};
 use crate::commands::Skill;
 use crate::message::Message;
-use crate::permission::{Entry, Rule, Source};
+use crate::permission::{Entry, Source};
 use crate::protocol::Event;
 use crate::session;
+use crate::tools::RULES;
 
 impl Expansion<'_> {
     /// Reads the skills of these names into the conversation, each once; one that continues later has them already. What
@@ -47,7 +48,7 @@ impl Expansion<'_> {
         let rules = self.agent.policy.rules_of(skill, "").into_iter();
         let entries: Vec<Entry> = rules
             .filter_map(|(behavior, text)| {
-                Some(Entry { behavior, rule: Rule::parse(text).ok()?, source: Source::Skill })
+                Some(Entry { behavior, rule: RULES.rule(text).ok()?, source: Source::Skill })
             })
             .filter(|entry| !self.agent.policy.rules.entries().contains(entry))
             .collect();

@@ -14,6 +14,7 @@ use super::super::paths::{self, Cwd};
 use super::super::rule::{Entry, Rule, Specifier};
 use super::super::shell::{Node, Redirect, RedirectKind, Simple, Word};
 use super::super::values::{Values, set_by};
+use super::super::vocabulary::Matches;
 use super::super::wrapper;
 use super::super::{Behavior, Mode};
 use super::Part;
@@ -266,9 +267,9 @@ impl<'a> Judge<'a> {
                 continue;
             }
             let verdict = if writes {
-                write(self.query, "Write", &path, self.files)
+                write(self.query, self.query.vocabulary.tool(Matches::Writing), &path, self.files)
             } else {
-                read(self.query, "Read", &path, self.files)
+                read(self.query, self.query.vocabulary.tool(Matches::Reading), &path, self.files)
             };
             paths::worse(&mut worst, verdict);
             (file, opened) = (file || writes, opened || !writes);
@@ -279,7 +280,10 @@ impl<'a> Judge<'a> {
                 );
             }
             if redirect.kind == RedirectKind::ReadWrite {
-                paths::worse(&mut worst, read(self.query, "Read", &path, self.files));
+                paths::worse(
+                    &mut worst,
+                    read(self.query, self.query.vocabulary.tool(Matches::Reading), &path, self.files),
+                );
             }
         }
         let read_only = !writes || worst.behavior == Behavior::Allow;
@@ -465,7 +469,7 @@ impl<'a> Judge<'a> {
         let word = words.iter().skip(1).find(open)?;
         let reads = words[0].literal().is_some_and(|name| dynamic::shows_files(&name));
         let mut rules = [Behavior::Deny, Behavior::Ask].into_iter().flat_map(|behavior| self.query.entries(behavior));
-        let ruled = reads && rules.any(|entry| entry.rule.tool() == "Read");
+        let ruled = reads && rules.any(|entry| entry.rule.is_about(Matches::Reading));
         ruled.then(|| format!("{} may be a file that a rule speaks about", word.source))
     }
 }

@@ -3,6 +3,7 @@
 use super::super::rule::{Rule, ShellPattern, Specifier};
 use super::super::shell::loose::{all_segments, may_hold_line};
 use super::super::shell::{Node, RedirectKind, Simple, Word};
+use super::super::vocabulary::Matches;
 use super::super::{commands, wrapper};
 use super::{SUBCOMMANDS, base, is_assignment, matches_from, takes_text, touches};
 
@@ -147,7 +148,7 @@ fn is_program(joined: &str, token: &str) -> bool {
 /// Whether the rule speaks about text that one command of the construct gives another, or about a program to which the
 /// line gives another name.
 pub(in crate::permission) fn runs_held(rule: &Rule, node: &Node) -> bool {
-    rule.tool() == "Bash" && !wanted(rule).is_empty() && (fed(rule, node) || renamed(rule, node))
+    rule.is_about(Matches::Command) && !wanted(rule).is_empty() && (fed(rule, node) || renamed(rule, node))
 }
 
 fn known(words: &[Word]) -> Vec<String> {

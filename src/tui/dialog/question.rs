@@ -2,7 +2,9 @@
 
 use ratatui::text::Line;
 
+use crate::permission::Matches;
 use crate::protocol::{Answer, GrantScope, Question};
+use crate::tools::RULES;
 use crate::tui::paint;
 use crate::tui::render::diff;
 use crate::tui::theme::Theme;
@@ -62,9 +64,11 @@ pub(super) fn title(question: &Question) -> String {
             let what = if diff.created { "create" } else { "change" };
             format!("{tool} wants to {what} {title} (+{} −{})", diff.added, diff.removed)
         }
-        Question::Permission { tool, .. } if tool == "Bash" => "Bash wants to run a command".to_owned(),
-        Question::Permission { tool, title, .. } if tool == "Read" => format!("Read wants to read {title}"),
-        Question::Permission { tool, .. } => format!("{tool} asks for permission"),
+        Question::Permission { tool, title, .. } => match RULES.of(tool).matches {
+            Matches::Command => format!("{tool} wants to run a command"),
+            Matches::Reading => format!("{tool} wants to read {title}"),
+            _ => format!("{tool} asks for permission"),
+        },
         Question::Trust { .. } => "Do you trust this folder?".to_owned(),
         Question::LocalServer { .. } => "Found a local model server".to_owned(),
         Question::Repeated { tool, times, .. } => format!("{tool} returned the same result {times} times"),
