@@ -135,6 +135,10 @@ mod tests {
         assert!(toolbox.get("Nothing").is_none());
         let ruled: Vec<_> = toolbox.iter().map(|tool| (tool.spec().name.as_str(), tool.manners().rules)).collect();
         assert_eq!(ruled, RULES.0[..ruled.len()]);
+        // Lines are judged by the rules of these: there is one of each.
+        for one in [Matches::Reading, Matches::Editing, Matches::Writing, Matches::Command, Matches::Domain] {
+            assert_eq!(RULES.0.iter().filter(|(_, ruled)| ruled.matches == one).count(), 1, "{one:?}");
+        }
     }
 
     #[test]
