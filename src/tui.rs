@@ -7,6 +7,7 @@ pub mod changes;
 pub mod composer;
 pub mod dialog;
 pub mod files;
+mod fold;
 pub mod keymap;
 mod keys;
 pub mod msg;

@@ -1,6 +1,6 @@
-//! The view state of the terminal, folded from keys and events. Pure: it asks nobody and draws nothing.
+//! The view state of the terminal, folded from keys and events. Pure: it asks nobody and writes nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::asks::Asks;
@@ -13,9 +13,10 @@ use super::pager::Pager;
 use super::spinner::Spinner;
 use super::status::Status;
 use super::theme::Theme;
+use super::transcript::Transcript;
 use crate::commands::Registry;
-use crate::message::{Kind, Message, Todo};
-use crate::protocol::{Ask, Event, HistoryItem, Item, Op, Question, Queued, SessionInfo, Turn, TurnEnd};
+use crate::message::Todo;
+use crate::protocol::{Op, Queued};
 use crate::session::entry::Seq;
 
 /// How long a hint stays.
@@ -52,8 +53,8 @@ pub(super) struct Pressed {
     pub(super) interrupt: Option<Instant>,
 }
 
-/// All that the terminal shows besides the transcript.
-#[derive(Debug, Clone)]
+/// All that the terminal shows.
+#[derive(Debug)]
 pub struct App {
     pub options: Options,
     /// Columns and rows of the screen.
@@ -64,6 +65,7 @@ pub struct App {
     /// The memory file that was asked for by its number, while the list is gathered.
     pub(super) wanted: Option<usize>,
     pub(super) pager: Option<Pager>,
+    pub(super) transcript: Transcript,
     pub(super) spinner: Spinner,
     pub(super) status: Status,
     pub(super) queue: Vec<Queued>,
@@ -78,8 +80,8 @@ pub struct App {
     pub(super) linear: bool,
     /// Shutdown was asked for.
     pub(super) closing: bool,
-    cwd: PathBuf,
-    name: String,
+    pub(super) cwd: PathBuf,
+    pub(super) name: String,
     title: String,
     /// The composer's revision that was last given to be saved.
     saved: u64,
@@ -96,6 +98,7 @@ impl App {
             picker: None,
             wanted: None,
             pager: None,
+            transcript: Transcript::default(),
             spinner: Spinner::default(),
             status: Status::default(),
             queue: Vec::new(),
@@ -141,6 +144,15 @@ impl App {
         self.pager.as_ref()
     }
 
+    /// Closes the pager. The transcript keeps no rows without it.
+    pub(super) fn close_pager(&mut self) -> Option<Effect> {
+        let live = self.pager.take().is_some_and(|pager| pager.live());
+        if live {
+            self.transcript.forget_drawn();
+        }
+        live.then_some(Effect::FreeMemory)
+    }
+
     /// Pager or dialog wants the whole (alternate) screen.
     pub fn covers(&self) -> bool {
         self.pager.is_some() || self.asks.open().is_some_and(Dialog::covers)
@@ -168,7 +180,9 @@ impl App {
         let spinner = if hidden { None } else { self.spinner.wake(now, self.options.reduced_motion) };
         // Below the pager a question goes nowhere.
         let asks = if self.pager.is_some() { None } else { self.asks.wake() };
-        spinner.into_iter().chain(asks).chain(self.hint.as_ref().map(|hint| hint.until)).min()
+        let viewer = self.pager.as_ref().and_then(|pager| pager.due(self.transcript.revision()));
+        let hint = self.hint.as_ref().map(|hint| hint.until);
+        [spinner, asks, viewer, hint].into_iter().flatten().min()
     }
 
     /// Columns of the composer's text.
@@ -206,35 +220,6 @@ impl App {
         vec![Effect::Send(Op::Shutdown)]
     }
 
-    /// Folds one event of the engine.
-    pub(super) fn apply(&mut self, event: Event, now: Instant) -> Vec<Effect> {
-        self.spinner.apply(&event, now);
-        self.status.apply(&event);
-        match event {
-            Event::Session(session) => self.begin(session),
-            Event::Ask(ask) => return self.ask(ask, now),
-            Event::AskClosed { id } => self.asks.close(id, now),
-            Event::Commands { registry } => {
-                self.options.commands = registry;
-                self.composer.renew(&self.options.commands);
-            }
-            Event::Queue { items } => self.queue = items,
-            Event::Todos { items } => self.todos = items,
-            Event::Error { restore: Some(text), .. } => self.composer.restore(&text),
-            Event::Item(Item::Message { seq, message }) => self.note_prompt(seq, &message),
-            Event::Item(Item::Rewound { to, prompt }) => {
-                self.prompts.retain(|(seq, _)| *seq < to);
-                self.composer.restore(&prompt);
-            }
-            Event::Turn(Turn::Ended { end, .. }) if self.calls_back() && end != TurnEnd::Interrupted => {
-                return vec![Effect::Notify(format!("{}: the turn has ended", self.name))];
-            }
-            Event::Closed => return vec![Effect::Exit],
-            _ => {}
-        }
-        Vec::new()
-    }
-
     /// Effects that follow from a change: a draft to be saved, another title.
     pub(super) fn follow(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
@@ -253,45 +238,5 @@ impl App {
             effects.push(Effect::SetTitle(title));
         }
         effects
-    }
-
-    fn begin(&mut self, session: SessionInfo) {
-        let folder = session.cwd.file_name().map(|name| name.to_string_lossy().into_owned());
-        self.cwd.clone_from(&session.cwd);
-        self.name = super::paint::cut(&session.title.or(folder).unwrap_or_default(), 60);
-        self.queue.clear();
-        self.todos.clear();
-        self.prompts.clear();
-        self.picker = None;
-        for item in session.history {
-            if let HistoryItem::Message { seq, message } = item {
-                self.note_prompt(seq, &message);
-            }
-        }
-    }
-
-    fn ask(&mut self, mut ask: Ask, now: Instant) -> Vec<Effect> {
-        if let Question::Permission { title, diff: Some(_), .. } = &mut ask.question
-            && let Ok(inside) = Path::new(title.as_str()).strip_prefix(&self.cwd)
-            && !inside.as_os_str().is_empty()
-        {
-            *title = inside.display().to_string();
-        }
-        let dialog = Dialog::new(ask);
-        let headline = dialog.headline().to_owned();
-        self.asks.push(dialog, now);
-        if self.calls_back() { vec![Effect::Notify(headline)] } else { Vec::new() }
-    }
-
-    /// Whether the user looks elsewhere, and wants to be told.
-    fn calls_back(&self) -> bool {
-        !self.focused && self.options.notifications
-    }
-
-    fn note_prompt(&mut self, seq: Seq, message: &Message) {
-        if message.kind == Kind::Prompt && message.user_visible {
-            // As much as a row of the list shows.
-            self.prompts.push((seq, super::paint::cut(&message.text(), 300)));
-        }
     }
 }

@@ -210,7 +210,7 @@ pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Ins
             }
             return Some(vec![Effect::Send(Op::Interrupt)]);
         }
-        Some(Action::Transcript) => return Some(update::open_transcript(app)),
+        Some(Action::Transcript) => return Some(update::open_transcript(app, now)),
         _ => {}
     }
     match app.asks.stage {
@@ -292,7 +292,7 @@ fn press(app: &mut App, key: KeyEvent, action: Option<Action>, now: Instant) -> 
             update::open_page(app, Page::Diff(diff));
             Vec::new()
         }
-        dialog::Outcome::Copy(text) => vec![Effect::CopyText(text)],
+        dialog::Outcome::Copy(text) => vec![Effect::Copy(text)],
         // A letter that means nothing here is the beginning, or the rest, of what is being written.
         dialog::Outcome::Ignored if writes(key) => return back_to_the_prompt(app, now),
         dialog::Outcome::Open | dialog::Outcome::Ignored => Vec::new(),

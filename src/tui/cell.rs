@@ -9,7 +9,7 @@ pub mod skill;
 mod task;
 pub mod thinking;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ratatui::text::Line;
 
@@ -37,7 +37,7 @@ pub enum Detail {
     /// Everything, for the transcript view.
     Whole,
     /// As it runs: at most so many lines of output, and the time at this frame.
-    Live { lines: usize, now: Duration },
+    Live { lines: usize, now: Instant },
 }
 
 /// One thing in the transcript.

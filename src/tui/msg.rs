@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use ratatui::crossterm::event::KeyEvent;
 
-use super::transcript::{View, Want};
 use crate::protocol::{AskId, Event, Op};
 
 /// Everything that changes the view state.
@@ -45,8 +44,6 @@ pub enum Msg {
         id: AskId,
         text: Result<String, String>,
     },
-    /// Answers `Effect::RenderTranscript`.
-    Transcript(View),
     /// The branch of the working directory, where there is one.
     Branch(Option<String>),
     /// An effect did, or could not do, what it should: a short word to the user.
@@ -62,18 +59,16 @@ pub enum Effect {
     EditFile(PathBuf),
     /// Opens the file of a question in the editor.
     EditPlan(AskId, PathBuf),
-    CopyText(String),
-    /// Copies the last answer, or the code block that the argument names.
     Copy(String),
     Suspend,
     /// Leaves the program now.
     Exit,
     Redraw,
     ListFiles(String),
-    /// The transcript's rows are wanted for the pager.
-    RenderTranscript,
-    /// The pager wants more of the log.
-    ReadLog(Want),
+    /// Answered by `Msg::Branch`.
+    FindBranch,
+    /// The viewer let go of what it held.
+    FreeMemory,
     /// The composer's text changed: save `App::draft` soon.
     SaveDraft,
     /// A turn ended or a question waits while the user looks elsewhere.

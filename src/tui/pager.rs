@@ -1,5 +1,7 @@
 //! Scrolls through rows on the alternate screen: the transcript, live while the turn continues.
 
+use std::time::{Duration, Instant};
+
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Position, Rect};
@@ -14,12 +16,15 @@ use super::transcript::{View, Want};
 use crate::message::FileDiff;
 use crate::protocol::Changes;
 
+/// Shortest time between two renders of the whole transcript.
+const REFRESH: Duration = Duration::from_millis(250);
+
 /// Where the pager is in its rows.
 #[derive(Debug, Clone, Default)]
 pub struct Pager {
     rows: Vec<Row>,
-    /// Nothing has been rendered yet.
-    waiting: bool,
+    /// When the rows of the transcript were made, and its revision then; none before there are any.
+    made: Option<(Instant, u64)>,
     /// A text that stays; none for the transcript, which may grow.
     page: Option<Page>,
     top: usize,
@@ -57,7 +62,7 @@ pub enum Outcome {
 impl Pager {
     /// Opens at the end, before there are rows.
     pub fn open() -> Pager {
-        Pager { waiting: true, follow: true, ..Pager::default() }
+        Pager { follow: true, ..Pager::default() }
     }
 
     /// Opens a text that stays, at its start.
@@ -70,14 +75,19 @@ impl Pager {
         self.page.as_ref()
     }
 
-    /// New rows are wanted when the transcript changes.
+    /// It shows the transcript.
     pub fn live(&self) -> bool {
         self.page.is_none()
     }
 
-    /// Takes the rows as they are now; what is in view stays, or the end does.
-    pub fn set_view(&mut self, view: View, height: u16) {
-        self.waiting = false;
+    /// When new rows are wanted; none while the transcript is as it was.
+    pub fn due(&self, revision: u64) -> Option<Instant> {
+        self.made.filter(|(_, made)| *made != revision).map(|(at, _)| at + REFRESH)
+    }
+
+    /// Takes the rows as they are now, at this time and revision; what is in view stays, or the end does.
+    pub fn set_view(&mut self, view: View, made: (Instant, u64), height: u16) {
+        self.made = Some(made);
         (self.rows, self.older, self.gap) = (view.rows, view.older, view.gap);
         let moved = if self.home { 0 } else { view.moved.unwrap_or(0) };
         self.home &= self.older;
@@ -91,9 +101,7 @@ impl Pager {
 
     /// What is to be read of the log for what is in view, or soon will be.
     pub fn take_want(&mut self, height: u16) -> Option<Want> {
-        if self.waiting || !self.live() {
-            return None;
-        }
+        self.made?;
         let screen = usize::from(height);
         let near = self.gap.is_some_and(|gap| (self.top..self.top + 2 * screen).contains(&gap));
         let back = (self.older && self.top < screen).then_some(Want::Back);
@@ -162,11 +170,12 @@ impl Pager {
             let input = Rect { x: area.x + 1.min(area.width), width: area.width.saturating_sub(1), ..area };
             return field.draw(input, buf, theme.text);
         }
-        let hint = match (alert, self.waiting, self.rows.len()) {
-            (Some(alert), _, _) => format!("{alert} · q back"),
-            (None, true, _) => "rendering…".to_owned(),
-            (None, false, _) if self.seeking.is_some() => "searching earlier messages…".to_owned(),
-            (None, false, all) => format!("{end}/{all} · ↑↓ PgUp PgDn g G scroll · / search · q close"),
+        let hint = match alert {
+            Some(alert) => format!("{alert} · q back"),
+            None if self.seeking.is_some() => "searching earlier messages…".to_owned(),
+            None => {
+                format!("{end}/{} · ↑↓ PgUp PgDn g G scroll · / search · q close", self.rows.len())
+            }
         };
         paint::lines(buf, area, &[Line::styled(paint::cut(&hint, area.width as usize), theme.dim)]);
         None
@@ -222,7 +231,7 @@ mod tests {
                 let code = if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) };
                 assert_eq!(pager.key(KeyEvent::from(code), 4), Outcome::Open);
             }
-            pager.set_view(View { rows: rows(count), ..View::default() }, 4);
+            pager.set_view(View { rows: rows(count), ..View::default() }, (Instant::now(), 0), 4);
             assert_eq!(screen(&pager), want, "{keys}");
         };
         check("", 0, ",,");

@@ -16,17 +16,13 @@ use super::app::App;
 use super::composer::chip;
 use super::files::Files;
 use super::msg::{Effect, Msg};
-use super::pager::Pager;
 use super::render::highlight::beside::{Coloured, Painter};
 use super::terminal::{self, Input, Keyboard, Output, Report, Session, Signal, Surface};
-use super::transcript::Transcript;
 use super::update::update;
-use crate::protocol::{Event, Listed, Op, Turn};
+use crate::protocol::{Event, Op};
 
 /// Shortest time between two frames that the model causes.
 const FRAME: Duration = Duration::from_micros(16_600);
-/// Shortest time between two renders of the whole transcript while the pager shows it.
-const REFRESH: Duration = Duration::from_millis(250);
 /// How long the composer rests before its draft is saved.
 const DRAFT: Duration = Duration::from_secs(1);
 /// How long the engine may take to end.
@@ -92,7 +88,6 @@ pub async fn run<O: Output>(
     let files = Files::new(host.cwd().to_owned());
     let mut front = Front {
         app,
-        transcript: Transcript::new(),
         surface,
         modes,
         host,
@@ -101,19 +96,17 @@ pub async fn run<O: Output>(
         painter: None,
         colours,
         outbox: VecDeque::new(),
-        start: Instant::now(),
         frame: Frame::Now,
         framed: None,
         behind: false,
-        refreshed: None,
         draft_due: None,
         farewell: None,
         left: Left::Done,
         done: false,
     };
     front.app.linear = front.surface.traits().plain;
-    front.transcript.colour_beside();
-    front.look_around();
+    front.app.transcript.scrollback.colour_beside();
+    front.find_branch();
     while !front.done {
         if front.left != Left::Gone && (front.behind || front.frame_due(Instant::now())) {
             front.draw()?;
@@ -133,7 +126,7 @@ pub async fn run<O: Output>(
                 front.frame = Frame::Now;
             }
             Some(lines) = coloured.recv() => {
-                front.transcript.coloured(lines);
+                front.app.transcript.scrollback.coloured(lines);
                 front.frame = front.frame.max(Frame::Soon);
             }
             permit = ops.reserve(), if !front.outbox.is_empty() => match (permit, front.outbox.pop_front()) {
@@ -142,10 +135,10 @@ pub async fn run<O: Output>(
             },
             () = until(due) => front.elapsed()?,
             event = events.recv() => {
-                front.event(event)?;
+                front.step(Msg::Engine(event.unwrap_or(Event::Closed)))?;
                 for _ in 1..BATCH {
                     let Ok(event) = events.try_recv() else { break };
-                    front.event(Some(event))?;
+                    front.step(Msg::Engine(event))?;
                 }
                 front.frame = front.frame.max(Frame::Soon);
             }
@@ -157,7 +150,7 @@ pub async fn run<O: Output>(
     if front.left != Left::Gone {
         // Rows that the last events made final belong into the scrollback.
         front.app.pager = None;
-        front.transcript.colour_here();
+        front.app.transcript.scrollback.colour_here();
         let until = Instant::now() + LAST_ROWS;
         front.draw()?;
         while front.behind && Instant::now() < until {
@@ -180,7 +173,6 @@ enum Frame {
 
 struct Front<O: Output> {
     app: App,
-    transcript: Transcript,
     surface: Surface<O>,
     modes: Option<(Session, Keyboard)>,
     host: Arc<dyn Host>,
@@ -191,13 +183,10 @@ struct Front<O: Output> {
     colours: UnboundedSender<Coloured>,
     /// Ops that wait for room in the engine's channel: neither side ever waits for the other.
     outbox: VecDeque<Op>,
-    start: Instant,
     frame: Frame,
     framed: Option<Instant>,
     /// The last frame left rows over.
     behind: bool,
-    /// When the pager's rows were rendered, and the transcript's revision then.
-    refreshed: Option<(Instant, u64)>,
     draft_due: Option<Instant>,
     farewell: Option<Instant>,
     left: Left,
@@ -217,9 +206,7 @@ impl<O: Output> Front<O> {
     fn due(&self, now: Instant) -> Option<Instant> {
         let paced = self.frame == Frame::Soon && self.left != Left::Gone;
         let frame = self.framed.filter(|_| paced).map(|framed| framed + FRAME);
-        let stale = self.refreshed.filter(|(_, revision)| *revision != self.transcript.revision());
-        let refresh = stale.map(|(at, _)| at + REFRESH);
-        [frame, refresh, self.app.wake(now), self.draft_due, self.farewell].into_iter().flatten().min()
+        [frame, self.app.wake(now), self.draft_due, self.farewell].into_iter().flatten().min()
     }
 
     /// Does what is due.
@@ -236,12 +223,6 @@ impl<O: Output> Front<O> {
                 host.save_draft(&text);
                 None
             });
-        }
-        if let Some((at, revision)) = self.refreshed
-            && revision != self.transcript.revision()
-            && past(Some(at + REFRESH))
-        {
-            self.render_transcript()?;
         }
         self.step(Msg::Tick)?;
         self.frame = self.frame.max(Frame::Soon);
@@ -289,21 +270,6 @@ impl<O: Output> Front<O> {
         self.step(msg)
     }
 
-    fn event(&mut self, event: Option<Event>) -> io::Result<()> {
-        let event = event.unwrap_or(Event::Closed);
-        self.transcript.apply(&event, self.start.elapsed());
-        let read = matches!(event, Event::Listed(Listed::Earlier(_)));
-        let changed = matches!(event, Event::Session(_) | Event::Turn(Turn::Ended { .. }));
-        self.step(Msg::Engine(event))?;
-        if changed {
-            self.look_around();
-        }
-        if read && self.app.pager().is_some_and(Pager::live) {
-            self.render_transcript()?;
-        }
-        Ok(())
-    }
-
     /// Folds one message and applies what follows.
     fn step(&mut self, msg: Msg) -> io::Result<()> {
         let mut effects: VecDeque<Effect> = update(&mut self.app, msg, Instant::now()).into();
@@ -348,8 +314,7 @@ impl<O: Output> Front<O> {
                 };
                 return Ok(self.away(edit)?.map(|text| Msg::PlanEdited { id, text }));
             }
-            Effect::Copy(which) => return Ok(Some(Msg::Told(self.copy(which.trim())?))),
-            Effect::CopyText(text) => return Ok(Some(Msg::Told(self.copy_text(&text)?))),
+            Effect::Copy(text) => return Ok(Some(Msg::Told(self.copy(&text)?))),
             Effect::Exit => self.done = true,
             Effect::Redraw => self.surface.redraw(),
             Effect::ListFiles(query) => {
@@ -359,8 +324,8 @@ impl<O: Output> Front<O> {
                     Some(Msg::Files { query, paths })
                 });
             }
-            Effect::RenderTranscript => self.render_transcript()?,
-            Effect::ReadLog(want) => self.read_log(want),
+            Effect::FindBranch => self.find_branch(),
+            Effect::FreeMemory => crate::stdx::memory::give_back(),
             Effect::SaveDraft => {
                 self.draft_due.get_or_insert(Instant::now() + DRAFT);
             }
@@ -384,8 +349,7 @@ impl<O: Output> Front<O> {
         });
     }
 
-    /// Asks for what is around the conversation.
-    fn look_around(&self) {
+    fn find_branch(&self) {
         self.beside(move |host| Some(Msg::Branch(host.branch())));
     }
 
@@ -394,17 +358,7 @@ impl<O: Output> Front<O> {
         terminal::away(&mut self.surface, session, keyboard, run).map(Some)
     }
 
-    fn copy(&mut self, which: &str) -> io::Result<String> {
-        let text = match which.parse::<usize>() {
-            Ok(n) => self.transcript.code_blocks().into_iter().nth(n.wrapping_sub(1)).map(|block| block.code),
-            Err(_) if which.is_empty() => self.transcript.last_answer(),
-            Err(_) => return Ok("/copy takes the number of a code block, or nothing to copy the whole answer".into()),
-        };
-        let Some(text): Option<String> = text else { return Ok("nothing to copy".into()) };
-        self.copy_text(&text)
-    }
-
-    fn copy_text(&mut self, text: &str) -> io::Result<String> {
+    fn copy(&mut self, text: &str) -> io::Result<String> {
         match terminal::copy(text, self.surface.traits()) {
             Some(bytes) => {
                 self.surface.send(&bytes)?;

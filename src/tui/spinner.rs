@@ -1,12 +1,12 @@
-//! What the agent is doing right now: folded from events, drawn as one line.
+//! What the agent is doing right now, drawn as one line.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use ratatui::text::{Line, Span};
 
 use super::paint;
 use super::theme::Theme;
-use crate::protocol::{Compaction, Delta, Event, Item, Turn};
 use crate::stdx::text::short;
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -28,7 +28,7 @@ pub struct Spinner {
     since: Option<Instant>,
     /// The user's `!` line that runs.
     shell: Option<String>,
-    verb: String,
+    verb: Cow<'static, str>,
     /// Bytes received in this turn; tokens are told from them until they are counted.
     bytes: u64,
     retry: Option<Retry>,
@@ -56,32 +56,64 @@ impl Spinner {
         self.since.is_some() && self.shell.is_none()
     }
 
-    pub fn apply(&mut self, event: &Event, now: Instant) {
-        match event {
-            Event::Session(_) | Event::Turn(Turn::Ended { .. }) | Event::Closed => *self = Spinner::default(),
-            Event::Turn(Turn::Started) => {
-                *self = Spinner { since: Some(now), shell: self.shell.take(), ..Spinner::default() };
-                self.verb = "Waiting for the model".into();
-            }
-            Event::Retrying { attempt, of, delay_ms, .. } => {
-                let at = now + Duration::from_millis(*delay_ms);
-                self.retry = Some(Retry { attempt: *attempt, of: *of, at });
-            }
-            Event::Compaction(step) => self.compaction(step, now),
-            Event::Delta(delta) => self.delta(delta),
-            Event::Item(Item::CallStarted { tool, .. }) => self.say(format!("Running {tool}")),
-            Event::Item(Item::Message { .. }) => self.say("Waiting for the model".into()),
-            Event::Item(Item::ShellStarted { command }) => {
-                self.shell = Some(command.clone());
-                self.since.get_or_insert(now);
-            }
-            Event::Item(Item::ShellDone { .. }) => {
-                self.shell = None;
-                if self.verb.is_empty() {
-                    self.since = None;
-                }
-            }
-            _ => {}
+    pub fn turn_started(&mut self, now: Instant) {
+        let (since, verb) = (Some(now), "Waiting for the model".into());
+        *self = Spinner { since, verb, shell: self.shell.take(), ..Spinner::default() };
+    }
+
+    /// Nothing runs anymore.
+    pub fn stop(&mut self) {
+        *self = Spinner::default();
+    }
+
+    /// The request is asked again at that time.
+    pub fn retrying(&mut self, attempt: u32, of: u32, at: Instant) {
+        self.retry = Some(Retry { attempt, of, at });
+    }
+
+    /// So many more bytes of the reply.
+    pub fn received(&mut self, bytes: u64, verb: impl Into<Cow<'static, str>>) {
+        self.bytes += bytes;
+        self.say(verb);
+    }
+
+    /// What the turn under way does now.
+    pub fn say(&mut self, verb: impl Into<Cow<'static, str>>) {
+        self.retry = None;
+        if !self.verb.is_empty() {
+            self.verb = verb.into();
+        }
+    }
+
+    pub fn shell_started(&mut self, command: String, now: Instant) {
+        self.shell = Some(command);
+        self.since.get_or_insert(now);
+    }
+
+    pub fn shell_done(&mut self) {
+        self.shell = None;
+        if self.verb.is_empty() {
+            self.since = None;
+        }
+    }
+
+    pub fn compacting(&mut self, now: Instant) {
+        let alone = self.since.is_none();
+        self.since.get_or_insert(now);
+        self.compacting = Some(Compacting { phase: "Compacting…".into(), received: 0, alone });
+    }
+
+    /// What compaction does now, and how many tokens of the summary there are.
+    pub fn compacted_so_far(&mut self, phase: String, received: u64) {
+        if let Some(compacting) = &mut self.compacting {
+            (compacting.phase, compacting.received) = (phase, received);
+        }
+    }
+
+    /// Compaction ended, well or not.
+    pub fn compacted(&mut self) {
+        if self.compacting.take().is_some_and(|compacting| compacting.alone) {
+            self.since = None;
         }
     }
 
@@ -116,7 +148,7 @@ impl Spinner {
             (None, None) => {
                 let tokens = self.bytes.div_ceil(4);
                 let count = if tokens > 0 { format!(" · ↓ {} tokens", short(tokens)) } else { String::new() };
-                (self.verb.clone(), format!("{}{count} · esc to interrupt", seconds(elapsed)))
+                (self.verb.to_string(), format!("{}{count} · esc to interrupt", seconds(elapsed)))
             }
         };
         let room = (width as usize).saturating_sub(2);
@@ -133,63 +165,6 @@ impl Spinner {
             Span::styled(verb, style),
             Span::styled(rest, theme.dim),
         ]))
-    }
-
-    fn compaction(&mut self, step: &Compaction, now: Instant) {
-        match step {
-            Compaction::Started { .. } => {
-                let alone = self.since.is_none();
-                self.since.get_or_insert(now);
-                self.compacting = Some(Compacting { phase: "Compacting…".into(), received: 0, alone });
-            }
-            Compaction::Progress { phase, received } => {
-                if let Some(compacting) = &mut self.compacting {
-                    (compacting.phase, compacting.received) = (phase.clone(), *received);
-                }
-            }
-            Compaction::Completed { .. } | Compaction::Failed { .. } => {
-                if self.compacting.take().is_some_and(|compacting| compacting.alone) {
-                    self.since = None;
-                }
-            }
-            Compaction::MicroApplied { .. }
-            | Compaction::SessionMemoryApplied { .. }
-            | Compaction::ThresholdExceeded { .. } => {}
-        }
-    }
-
-    fn delta(&mut self, delta: &Delta) {
-        match delta {
-            Delta::Text { text } => {
-                self.bytes += text.len() as u64;
-                self.say_static("Writing");
-            }
-            Delta::Thinking { text } => {
-                self.bytes += text.len() as u64;
-                self.say_static("Thinking");
-            }
-            Delta::ToolArgs { name, bytes } => {
-                self.bytes += bytes;
-                let verb = format!("Preparing {name}");
-                self.say(verb);
-            }
-            Delta::ToolOutput { .. } | Delta::Discarded { .. } => {}
-        }
-    }
-
-    /// Spares an allocation for each delta of a stream.
-    fn say_static(&mut self, verb: &'static str) {
-        self.retry = None;
-        if self.verb != verb {
-            self.verb = verb.to_owned();
-        }
-    }
-
-    fn say(&mut self, verb: String) {
-        self.retry = None;
-        if !self.verb.is_empty() {
-            self.verb = verb;
-        }
     }
 }
 
@@ -213,68 +188,46 @@ mod tests {
             spinner.line(now, true, width, &Theme::dark()).map(|line| line.to_string())
         };
         let mut spinner = Spinner::default();
-        let mut check = |event: Event, seconds: u64, want: Option<&str>| {
-            spinner.apply(&event, at(seconds));
+        let mut check = |heard: &dyn Fn(&mut Spinner), seconds: u64, want: Option<&str>| {
+            heard(&mut spinner);
             assert_eq!(line(&spinner, at(seconds), 70).as_deref(), want);
         };
-        check(Event::Notice { text: "x".into() }, 0, None);
-        check(Event::Turn(Turn::Started), 0, Some("● Waiting for the model (0 s · esc to interrupt)"));
+        check(&|_| (), 0, None);
+        check(&|spinner| spinner.turn_started(at(0)), 0, Some("● Waiting for the model (0 s · esc to interrupt)"));
         check(
-            Event::Delta(Delta::Text { text: "x".repeat(4_900) }),
+            &|spinner| spinner.received(4_900, "Writing"),
             65,
             Some("● Writing (1 m 5 s · ↓ 1.2k tokens · esc to interrupt)"),
         );
-        check(
-            Event::Retrying { attempt: 2, of: 10, delay_ms: 5_000, reason: "overloaded".into() },
-            66,
-            Some("● Retrying in 5 s (attempt 2 of 10 · esc to stop)"),
-        );
-        let call = Item::CallStarted { call: crate::message::CallId::nth(1), tool: "Bash".into(), title: "ls".into() };
-        check(Event::Item(call), 70, Some("● Running Bash (1 m 10 s · ↓ 1.2k tokens · esc to interrupt)"));
+        let retry = Some("● Retrying in 5 s (attempt 2 of 10 · esc to stop)");
+        check(&|spinner| spinner.retrying(2, 10, at(71)), 66, retry);
+        let runs = Some("● Running Bash (1 m 10 s · ↓ 1.2k tokens · esc to interrupt)");
+        check(&|spinner| spinner.say("Running Bash"), 70, runs);
         assert_eq!(spinner.wake(at(70), true), Some(at(71)));
         assert_eq!(spinner.wake(at(70), false), Some(at(70) + FRAME));
         assert!(line(&spinner, at(70), 20).unwrap().chars().count() <= 20);
-        let end =
-            Turn::Ended { end: crate::protocol::TurnEnd::Done, usage: Default::default(), cost_usd: None, millis: 1 };
-        spinner.apply(&Event::Turn(end), at(71));
+        spinner.stop();
         assert_eq!((spinner.busy(), spinner.wake(at(71), false)), (false, None));
     }
 
     #[test]
     fn compaction_has_its_own_words_and_colour() {
-        use crate::protocol::Trigger;
         let (start, theme) = (Instant::now(), Theme::dark());
         let mut spinner = Spinner::default();
-        let mut check = |step: Compaction, seconds: u64, want: Option<&str>| {
-            let now = start + Duration::from_secs(seconds);
-            spinner.apply(&Event::Compaction(step), now);
-            let line = spinner.line(now, true, 70, &theme);
+        let mut check = |heard: &dyn Fn(&mut Spinner), seconds: u64, want: Option<&str>| {
+            heard(&mut spinner);
+            let line = spinner.line(start + Duration::from_secs(seconds), true, 70, &theme);
             assert_eq!(line.as_ref().map(ToString::to_string).as_deref(), want);
             line.into_iter().for_each(|line| assert_eq!(line.spans[1].style, theme.accent));
         };
-        check(
-            Compaction::Started { trigger: Trigger::Manual, tokens: 9 },
-            0,
-            Some("● Compacting… (0 s · esc to cancel)"),
-        );
-        check(
-            Compaction::Progress { phase: "Summarising…".into(), received: 1_250 },
-            3,
-            Some("● Summarising… (3 s · ↓ 1.2k tokens · esc to cancel)"),
-        );
-        check(Compaction::Completed { receipt: Default::default(), summary: String::new() }, 4, None);
+        check(&|spinner| spinner.compacting(start), 0, Some("● Compacting… (0 s · esc to cancel)"));
+        let so_far = Some("● Summarising… (3 s · ↓ 1.2k tokens · esc to cancel)");
+        check(&|spinner| spinner.compacted_so_far("Summarising…".into(), 1_250), 3, so_far);
+        check(&Spinner::compacted, 4, None);
         // In a turn the turn continues.
-        spinner.apply(&Event::Turn(Turn::Started), start);
-        spinner.apply(
-            &Event::Compaction(Compaction::Started { trigger: crate::protocol::Trigger::Auto, tokens: 9 }),
-            start,
-        );
-        let failed = Compaction::Failed {
-            trigger: crate::protocol::Trigger::Auto,
-            reason: crate::protocol::FailureReason::NoSummary,
-            text: String::new(),
-        };
-        spinner.apply(&Event::Compaction(failed), start);
+        spinner.turn_started(start);
+        spinner.compacting(start);
+        spinner.compacted();
         assert!(spinner.in_turn());
     }
 
@@ -282,16 +235,15 @@ mod tests {
     fn a_shell_line_beside_a_turn_or_alone() {
         let now = Instant::now();
         let mut spinner = Spinner::default();
-        let mut check = |event: Event, busy: bool, in_turn: bool| {
-            spinner.apply(&event, now);
+        let mut check = |heard: &dyn Fn(&mut Spinner), busy: bool, in_turn: bool| {
+            heard(&mut spinner);
             assert_eq!((spinner.busy(), spinner.in_turn()), (busy, in_turn));
         };
-        let started = || Event::Item(Item::ShellStarted { command: "sleep 9".into() });
-        let done = || Event::Item(Item::ShellDone { command: "sleep 9".into(), output: String::new(), code: Some(0) });
-        check(started(), true, false);
-        check(done(), false, false);
-        check(Event::Turn(Turn::Started), true, true);
-        check(started(), true, false);
-        check(done(), true, true);
+        let started = |spinner: &mut Spinner| spinner.shell_started("sleep 9".into(), now);
+        check(&started, true, false);
+        check(&Spinner::shell_done, false, false);
+        check(&|spinner| spinner.turn_started(now), true, true);
+        check(&started, true, false);
+        check(&Spinner::shell_done, true, true);
     }
 }

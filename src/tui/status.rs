@@ -7,7 +7,7 @@ use super::paint;
 use super::theme::Theme;
 use super::thinking::Thinking;
 use crate::permission::Mode;
-use crate::protocol::{Event, Fullness, ModeChange, ModelInfo, UsageInfo};
+use crate::protocol::{Fullness, ModelInfo, SessionInfo, UsageInfo};
 use crate::stdx::text::short;
 
 /// Cells of the bar that shows how much context is left.
@@ -18,8 +18,8 @@ const BAR: usize = 5;
 pub struct Status {
     pub mode: Mode,
     pub(super) thinking: Thinking,
-    model: Option<ModelInfo>,
-    usage: Option<UsageInfo>,
+    pub(super) model: Option<ModelInfo>,
+    pub(super) usage: Option<UsageInfo>,
     pub branch: Option<String>,
     read_only: bool,
     /// Bypass or don't-ask, when the session began in it: then it is in the cycle.
@@ -27,21 +27,13 @@ pub struct Status {
 }
 
 impl Status {
-    pub fn apply(&mut self, event: &Event) {
-        self.thinking.apply(event);
-        match event {
-            Event::Session(session) => {
-                self.mode = session.mode;
-                self.extra = Some(session.mode).filter(|mode| matches!(mode, Mode::Bypass | Mode::DontAsk));
-                self.model = Some(session.model.clone());
-                self.usage = None;
-                self.read_only = session.read_only;
-            }
-            Event::Mode(ModeChange::Changed { mode }) => self.mode = *mode,
-            Event::Model(model) => self.model = Some(model.clone()),
-            Event::Usage(usage) => self.usage = Some(*usage),
-            _ => {}
-        }
+    /// Another session begins.
+    pub fn begin(&mut self, session: &SessionInfo) {
+        self.mode = session.mode;
+        self.extra = Some(session.mode).filter(|mode| matches!(mode, Mode::Bypass | Mode::DontAsk));
+        self.model = Some(session.model.clone());
+        self.usage = None;
+        self.read_only = session.read_only;
     }
 
     /// The mode that Shift+Tab goes to.
@@ -145,7 +137,6 @@ mod tests {
 
     #[test]
     fn leaves_out_what_does_not_fit() {
-        let mut status = Status { branch: Some("main".into()), ..Status::default() };
         let model = ModelInfo {
             provider: "anthropic".into(),
             model: "claude-sonnet-4-5".into(),
@@ -153,17 +144,22 @@ mod tests {
             known: true,
             probing: false,
         };
-        status.apply(&Event::Model(model));
         let total = Usage { input: 10_000, output: 2_000, ..Usage::default() };
-        status.apply(&Event::Usage(UsageInfo {
+        let usage = UsageInfo {
             total,
             cost_usd: Some(0.123),
             context: 50_000,
             window: 200_000,
             left: 70,
             fullness: Default::default(),
-        }));
-        status.apply(&Event::Mode(ModeChange::Changed { mode: Mode::Plan }));
+        };
+        let status = Status {
+            mode: Mode::Plan,
+            model: Some(model),
+            usage: Some(usage),
+            branch: Some("main".into()),
+            ..Status::default()
+        };
         let check = |width: u16, want: &str| {
             assert_eq!(status.line("? keys", false, width, &Theme::dark()).to_string(), want);
         };

@@ -67,8 +67,9 @@ impl Run {
     fn msg(&mut self, msg: Msg) -> &mut Run {
         for effect in update(&mut self.app, msg, self.now) {
             let text = match effect {
+                Effect::SaveDraft | Effect::SetTitle(_) | Effect::FindBranch | Effect::FreeMemory => continue,
                 // Asked whenever the list of commands opens.
-                Effect::SaveDraft | Effect::SetTitle(_) | Effect::Send(Op::Commands) => continue,
+                Effect::Send(Op::Commands) => continue,
                 Effect::Send(op) => serde_json::to_string(&op).unwrap(),
                 other => format!("{other:?}"),
             };

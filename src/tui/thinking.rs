@@ -6,7 +6,7 @@ use super::app::App;
 use super::composer::Composer;
 use super::msg::Effect;
 use super::theme::Theme;
-use crate::protocol::{self, Event, Op, ThinkingInfo};
+use crate::protocol::{Op, ThinkingInfo};
 use crate::thinking::{Keywords, Level};
 
 /// What the engine said last, and what the prompt that is being written asks for.
@@ -27,15 +27,11 @@ pub(super) enum Way {
 }
 
 impl Thinking {
-    pub(super) fn apply(&mut self, event: &Event) {
-        if let Event::Thinking(protocol::Thinking::Level(info)) = event {
-            match &self.info {
-                Some(own) if self.ahead > 1 && own.session != info.session => self.ahead -= 1,
-                _ => {
-                    self.ahead = 0;
-                    self.info = Some(info.clone());
-                }
-            }
+    /// Takes what the engine says.
+    pub(super) fn set(&mut self, info: ThinkingInfo) {
+        match &self.info {
+            Some(own) if self.ahead > 1 && own.session != info.session => self.ahead -= 1,
+            _ => (self.ahead, self.info) = (0, Some(info)),
         }
     }
 

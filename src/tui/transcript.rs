@@ -1,425 +1,317 @@
-//! The one list of cells: folds events into it, and draws it for the scrollback, the live region and the viewer.
+//! Everything shown of a session, drawn for the scrollback, the live region and the viewer.
 //!
 //! Cells own source; rows are made when they are asked for. What was handed out to the scrollback is never drawn again.
 
 mod below;
-mod draw;
+mod calls;
+mod cells;
 mod earlier;
+mod growing;
 mod history;
-mod reply;
-mod window;
+mod scrollback;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::message::{Block, CallId, Kind, Message, ToolResult};
-use crate::protocol::report::{Freed, Report};
-use crate::protocol::task::{Step, Task};
-use crate::protocol::{Compaction, Delta, Event, Item, Listed, SessionInfo, Thinking, Turn, TurnEnd};
-use crate::report;
+use crate::message::{CallId, Kind, Message};
+use crate::protocol::{self, AgentLog, ModelInfo, Receipt, SessionInfo, Task, TurnEnd};
 use crate::session::entry::{Restore, Seq, not_undone};
-use crate::tui::cell::call::{Call, Shell};
-use crate::tui::cell::compaction;
+use crate::tui::cell::Cell;
+use crate::tui::cell::call::Shell;
 use crate::tui::cell::note::{Note, Retry, Welcome};
-use crate::tui::cell::prompt::Prompt;
-use crate::tui::cell::skill::SkillText;
-use crate::tui::cell::{Cell, Detail};
 use crate::tui::render::Row;
-use crate::tui::render::markdown::{self, CodeBlock, Stream};
+use crate::tui::render::markdown::{self, CodeBlock, Share};
+use crate::tui::theme::Theme;
 
-use self::below::Below;
-use self::draw::Above;
 use self::earlier::Earlier;
 pub use self::earlier::{View, Want};
-use self::reply::GrowKind;
+pub use self::growing::GrowKind;
+use self::growing::Growing;
+use self::history::History;
+use self::scrollback::Scrollback;
 
 /// A turn shorter than this ends without a word.
 const NOTABLE_TURN: Duration = Duration::from_secs(5);
+/// Most notices that are kept when their cells are let go, since no log has them.
+const NOTES: usize = 200;
 
-/// Everything shown of a session, oldest first.
+/// Everything shown of a session, oldest first. It hears of what happens by values; `App` reads the events.
 #[derive(Debug, Default)]
 pub struct Transcript {
-    slots: Vec<Slot>,
-    /// Changes whenever a cell does.
-    revision: u64,
-    /// The first cell that was not handed out to its end.
-    next: usize,
-    /// How far that cell was handed out, when it is a reply.
-    stream: Stream,
-    /// More can be handed out at once.
-    behind: bool,
-    /// Its code is coloured elsewhere, and so is that of the next ones.
-    beside: bool,
-    /// Number of streams so far: it tells them apart.
-    streams: u64,
-    /// What the scrollback ends in.
-    above: Above,
-    /// The reply or thinking that grows.
-    open: Option<usize>,
-    /// Where the cells of the reply under way begin.
-    reply: Option<usize>,
-    /// Calls without a result, by where they are.
-    running: HashMap<CallId, usize>,
-    /// What sub-agents did, by the call that launched them.
-    below: Below,
-    earlier: Earlier,
-    /// The log has what follows from this entry on.
-    marked: Option<Seq>,
-    /// What is told is in the log, too.
-    logged: bool,
-    /// Calls of the last replies that have not begun: tool and title.
-    announced: HashMap<CallId, (String, String)>,
-    cwd: PathBuf,
-}
-
-/// A cell and what was drawn of it for the viewer.
-#[derive(Debug)]
-struct Slot {
-    cell: Cell,
-    revision: u64,
-    drawn: Option<Drawn>,
-    /// It begins what the log has from this entry on.
-    seq: Option<Seq>,
-    /// It is in no log.
-    own: bool,
-}
-
-#[derive(Debug)]
-struct Drawn {
-    revision: u64,
-    width: usize,
-    detail: Detail,
-    theme: String,
-    rows: Arc<[Row]>,
+    history: History,
+    growing: Growing,
+    /// What was handed out.
+    pub scrollback: Scrollback,
+    /// What is in the log alone.
+    pub earlier: Earlier,
 }
 
 impl Transcript {
-    pub fn new() -> Transcript {
-        Transcript::default()
-    }
-
     /// Changes whenever anything shown does: what is cached of the whole transcript is good for one revision.
     pub fn revision(&self) -> u64 {
-        self.revision
-    }
-
-    /// Folds an event. `now` is the time on the clock that frames are drawn by.
-    pub fn apply(&mut self, event: &Event, now: Duration) {
-        match event {
-            Event::Session(info) => self.begin(info, now),
-            Event::Delta(delta) => self.delta(delta, now),
-            Event::Item(item) => self.item(item, now),
-            Event::Turn(Turn::Started) => {}
-            Event::Turn(Turn::Ended { end, millis, .. }) => self.turn_ended(*end, *millis, now),
-            Event::Retrying { attempt, of, delay_ms, reason } => {
-                self.discard(None, now);
-                let due = now + Duration::from_millis(*delay_ms);
-                let retry = Retry { attempt: *attempt, of: *of, reason: reason.clone(), due, over: false };
-                match self.slots.last_mut() {
-                    Some(Slot { cell: Cell::Retry(last), .. }) if !last.over => *last = retry,
-                    _ => self.push(Cell::Retry(retry)),
-                }
-                self.touch_last();
-            }
-            Event::Notice { text } => self.push(Cell::Note(Note::Notice(text.clone()))),
-            // Its receipt is drawn.
-            Event::Report(Report::Freed(Freed::Summarized { .. })) => {
-                self.push(Cell::Note(Note::Notice(report::compaction::SUMMARIZED.to_owned())));
-            }
-            Event::Report(report) => self.push(Cell::Note(Note::Notice(report::markdown(report)))),
-            Event::Compaction(Compaction::Completed { receipt, summary }) => self.compacted(receipt, summary),
-            Event::Compaction(step) => compaction::note(step).into_iter().for_each(|note| self.push(Cell::Note(note))),
-            Event::Hook { ran } => ran.word().into_iter().for_each(|word| self.aside(word)),
-            Event::Error { text, .. } => self.push(Cell::Note(Note::Error(text.clone()))),
-            Event::Model(model) => {
-                let index = self.slots.iter().rposition(|slot| matches!(slot.cell, Cell::Welcome(_)));
-                if let Some(index) = index
-                    && let Cell::Welcome(welcome) = &mut self.slots[index].cell
-                    && welcome.model.probing
-                {
-                    welcome.model = model.clone();
-                    self.touch(index);
-                }
-            }
-            Event::Task(task) => self.task(task, now),
-            Event::Listed(Listed::Agent(log)) => self.agent_read(log, now),
-            Event::Listed(Listed::Earlier(earlier)) => self.earlier_read(earlier, now),
-            Event::Ask(_) | Event::AskClosed { .. } | Event::Mode(_) | Event::Usage(_) | Event::Listed(_) => {}
-            Event::Thinking(Thinking::Complete { tokens }) => self.thought(*tokens, now),
-            Event::Thinking(Thinking::Level(_)) => {}
-            Event::Todos { .. } | Event::Queue { .. } | Event::Commands { .. } | Event::Done { .. } | Event::Closed => {
-            }
-        }
+        self.history.cells.revision()
     }
 
     /// The text of the last answer, as the model wrote it.
-    pub fn last_answer(&self) -> Option<String> {
-        self.slots.iter().rev().find_map(|slot| match &slot.cell {
-            Cell::Reply(reply) if !reply.source.trim().is_empty() => Some(reply.source.trim().to_string()),
+    pub fn last_answer(&self) -> Option<&str> {
+        self.history.cells.iter().rev().find_map(|cell| match cell {
+            Cell::Reply(reply) if !reply.source.trim().is_empty() => Some(reply.source.trim()),
             _ => None,
         })
     }
 
     /// The blocks of code in the last answer, in order.
     pub fn code_blocks(&self) -> Vec<CodeBlock> {
-        self.last_answer().map(|answer| markdown::code_blocks(&answer)).unwrap_or_default()
+        self.last_answer().map(markdown::code_blocks).unwrap_or_default()
     }
 
-    fn begin(&mut self, info: &SessionInfo, now: Duration) {
+    /// Starts over with another session.
+    pub fn begin(&mut self, info: &SessionInfo, now: Instant) {
+        self.end_calls(now);
         // What was told before, such as an error at the start, is not lost when no frame came in between.
-        self.close_open(now);
-        self.abandon_running();
-        self.end_retry();
-        let mut slots = self.slots.split_off(self.next);
-        slots.retain(|slot| slot.cell.is_final());
-        *self = Transcript {
-            slots,
-            revision: self.revision + 1,
-            stream: std::mem::take(&mut self.stream),
-            beside: self.beside,
-            streams: self.streams,
-            above: self.above,
-            earlier: Earlier::of(info),
-            cwd: info.cwd.clone(),
-            ..Transcript::default()
-        };
+        self.history.cells.start_over(self.scrollback.next);
+        self.scrollback.start_over();
+        let cells = std::mem::take(&mut self.history.cells);
+        self.history = History { cells, ..History::new(&info.cwd) };
+        self.growing = Growing::default();
+        self.earlier = Earlier::of(info);
         let model = info.model.clone();
-        self.push(Cell::Welcome(Welcome { model, cwd: info.cwd.clone(), title: info.title.clone() }));
+        self.history.cells.tell(Cell::Welcome(Welcome { model, cwd: info.cwd.clone(), title: info.title.clone() }));
         if info.older > 0 {
             let one = if info.older == 1 { "message" } else { "messages" };
-            self.aside(format!("{} older {one} (ctrl+o)", info.older));
+            self.tell(Note::Aside(format!("{} older {one} (ctrl+o)", info.older)));
         }
-        self.fold_history(&info.history, now);
+        self.history.fold(&info.history, now);
         if info.read_only {
-            self.aside("opened read-only: another cocode is writing this session");
+            self.tell(Note::Aside("opened read-only: another cocode is writing this session".into()));
         }
     }
 
-    fn delta(&mut self, delta: &Delta, now: Duration) {
-        match delta {
-            Delta::Text { text } => self.grow(text, GrowKind::Reply, now),
-            Delta::Thinking { text } => self.grow(text, GrowKind::Thinking, now),
-            Delta::ToolArgs { .. } => self.end_retry(),
-            Delta::ToolOutput { call, text } => {
-                if let Some(index) = self.running.get(call).copied()
-                    && let Cell::Call(call) = &mut self.slots[index].cell
-                {
-                    call.push(text);
-                    self.touch(index);
-                }
-            }
-            Delta::Discarded { reason } => self.discard(Some(reason), now),
+    /// The model of the session is known.
+    pub fn found(&mut self, model: &ModelInfo) {
+        let cells = &mut self.history.cells;
+        if let Some(index) = cells.last_of(|cell| matches!(cell, Cell::Welcome(welcome) if welcome.model.probing))
+            && let Cell::Welcome(welcome) = cells.change(index)
+        {
+            welcome.model = model.clone();
         }
     }
 
-    fn item(&mut self, item: &Item, now: Duration) {
-        self.logged = true;
-        self.fold_new(item, now);
-        self.logged = false;
+    /// Adds what no log has.
+    pub fn tell(&mut self, note: Note) {
+        self.history.cells.tell(Cell::Note(note));
     }
 
-    fn fold_new(&mut self, item: &Item, now: Duration) {
-        match item {
-            Item::Message { seq, message } => {
-                self.message(*seq, message, now);
-                if message.kind == Kind::Reply {
-                    for call in message.calls() {
-                        self.announced.insert(call.id.clone(), (call.name.clone(), call.title().to_owned()));
-                    }
-                }
-            }
-            Item::CallStarted { call, tool, title } => {
-                self.close_open(now);
-                self.start_call(call.clone(), tool.clone(), title, now);
-            }
-            Item::ShellStarted { command } => {
-                self.push(Cell::Shell(Shell { command: command.clone(), since: now, done: None }));
-            }
-            Item::ShellDone { command, output, code } => {
-                let done = Some((output.clone(), *code));
-                let index = self.slots.iter().rposition(|slot| match &slot.cell {
-                    Cell::Shell(shell) => shell.done.is_none() && shell.command == *command,
-                    _ => false,
-                });
-                match index.map(|index| (index, &mut self.slots[index].cell)) {
-                    Some((index, Cell::Shell(shell))) => {
-                        shell.done = done;
-                        self.touch(index);
-                    }
-                    _ => self.push(Cell::Shell(Shell { command: command.clone(), since: now, done })),
-                }
-            }
-            Item::FilesRestored { how, turn, restored, merged, refused, unseen } => {
-                let verb = match how {
-                    Restore::Undo => "undone",
-                    Restore::Redo => "redone",
-                    Restore::Rewind => "restored",
-                };
-                let of = turn.as_ref().map(|turn| format!(" from turn “{turn}”")).unwrap_or_default();
-                let files: Vec<String> = restored.iter().map(|path| self.short(&path.to_string_lossy())).collect();
-                let mut refused = refused.iter().map(|refused| self.short(refused));
-                let mut lines = vec![match (files.is_empty(), how.nothing()) {
-                    (false, _) => format!("{verb}{of}: {}", files.join(", ")),
-                    (true, nothing) => {
-                        let why = refused.next();
-                        format!("{nothing}{of}: {}", why.as_deref().unwrap_or("the files already match"))
-                    }
-                }];
-                let kept =
-                    |path: &PathBuf| format!("kept changes by others in {}", self.short(&path.to_string_lossy()));
-                lines.extend(merged.iter().map(kept));
-                lines.extend(refused.map(|refused| format!("left alone: {refused}")));
-                lines.extend(unseen.iter().map(|command| not_undone(command)));
-                self.aside(lines.join("\n"));
-            }
-            Item::Rewound { prompt, .. } => {
-                let first = prompt.lines().next().unwrap_or_default();
-                self.aside(format!("rewound to before: {first}"));
-            }
-            Item::Note { text } => self.aside(text.clone()),
+    /// Adds what the log has, too.
+    pub fn aside(&mut self, text: impl Into<String>) {
+        self.history.cells.aside(text);
+    }
+
+    pub fn compacted(&mut self, receipt: Receipt, summary: String) {
+        self.history.compacted(receipt, summary);
+    }
+
+    /// A request failed; what had arrived of its answer is out of the conversation.
+    pub fn retrying(&mut self, retry: Retry, now: Instant) {
+        self.discarded(None, now);
+        let cells = &mut self.history.cells;
+        match cells.last() {
+            Some(Cell::Retry(last)) if !last.over => *cells.change(cells.len() - 1) = Cell::Retry(retry),
+            _ => cells.tell(Cell::Retry(retry)),
         }
     }
 
-    /// Folds a message, live or of a resumed session.
-    fn message(&mut self, seq: Seq, message: &Message, now: Duration) {
-        match message.kind {
-            Kind::Prompt if message.user_visible => {
-                self.mark(seq);
-                let media = message.blocks.iter().filter_map(|block| match block {
-                    Block::Media(media) => Some(history::media(media)),
-                    _ => None,
-                });
-                self.push(Cell::Prompt(Prompt { text: message.text(), media: media.collect() }));
-            }
-            Kind::Reply => self.reply_done(message, now),
-            Kind::ToolResult => {
-                for result in message.results() {
-                    if self.running.contains_key(&result.id) || self.announced.contains_key(&result.id) {
-                        self.call_done(&Arc::new(result.clone()), now);
-                    }
-                }
-                // What follows begins with every call before it answered.
-                self.mark(seq + 1);
-            }
-            Kind::Skill if message.user_visible => self.push(Cell::Skill(SkillText { text: message.text() })),
-            Kind::Notice if message.user_visible => self.push(Cell::Note(Note::Notice(message.text()))),
-            Kind::CompactSummary | Kind::ToolSummary if message.user_visible => self.aside(message.text()),
-            Kind::Prompt | Kind::Notice | Kind::CompactSummary | Kind::ToolSummary => {}
-            Kind::ToolResultArchived | Kind::Attachment(_) | Kind::Skill => {}
+    /// The answer comes, in parts that are not shown.
+    pub fn answered(&mut self) {
+        self.history.cells.end_retry();
+    }
+
+    /// More of the reply or the thinking under way.
+    pub fn grow(&mut self, text: &str, kind: GrowKind, now: Instant) {
+        self.growing.grow(&mut self.history.cells, text, kind, now);
+    }
+
+    /// The thoughts under way are complete.
+    pub fn thought(&mut self, tokens: u64, now: Instant) {
+        self.growing.thought(&mut self.history.cells, tokens, now);
+    }
+
+    /// What was streamed of the reply is out of the conversation.
+    pub fn discarded(&mut self, reason: Option<&str>, now: Instant) {
+        self.growing.discard(&mut self.history.cells, &mut self.scrollback, reason, now);
+    }
+
+    /// A message is in the log.
+    pub fn message(&mut self, seq: Seq, message: &Message, now: Instant) {
+        let history = &mut self.history;
+        if message.kind != Kind::Reply {
+            return history.message(seq, message, now);
+        }
+        self.growing.done(&mut history.cells, &mut self.scrollback, message, now);
+        for call in message.calls() {
+            history.calls.announce(call.id.clone(), call.name.clone(), history.short(call.title()));
         }
     }
 
-    fn start_call(&mut self, id: CallId, tool: String, title: &str, now: Duration) {
-        self.announced.remove(&id);
-        if self.running.contains_key(&id) {
+    pub fn call_started(&mut self, id: CallId, tool: String, title: &str, now: Instant) {
+        let history = &mut self.history;
+        self.growing.close(&mut history.cells, now);
+        let title = history.short(title);
+        history.calls.start(&mut history.cells, id, tool, title, now);
+    }
+
+    /// More of what a running call puts out.
+    pub fn output(&mut self, id: &CallId, text: &str) {
+        if let Some(call) = self.history.calls.running(&mut self.history.cells, id) {
+            call.push(text);
+        }
+    }
+
+    /// A sub-agent made progress.
+    pub fn task(&mut self, task: Task, now: Instant) {
+        self.history.task(task, now);
+    }
+
+    pub fn shell_started(&mut self, command: String, now: Instant) {
+        self.history.cells.push(Cell::Shell(Shell { command, since: now, done: None }));
+    }
+
+    /// A `!` line ended: its output and exit status.
+    pub fn shell_done(&mut self, command: String, done: (String, Option<i32>), now: Instant) {
+        let cells = &mut self.history.cells;
+        let runs = |cell: &Cell| matches!(cell, Cell::Shell(shell) if shell.done.is_none() && shell.command == command);
+        match cells.last_of(runs).map(|index| cells.change(index)) {
+            Some(Cell::Shell(shell)) => shell.done = Some(done),
+            _ => cells.push(Cell::Shell(Shell { command, since: now, done: Some(done) })),
+        }
+    }
+
+    /// Files were put back: see `protocol::Item::FilesRestored`.
+    pub fn restored(
+        &mut self,
+        how: Restore,
+        turn: Option<String>,
+        restored: &[PathBuf],
+        merged: &[PathBuf],
+        refused: &[String],
+        unseen: &[String],
+    ) {
+        let verb = match how {
+            Restore::Undo => "undone",
+            Restore::Redo => "redone",
+            Restore::Rewind => "restored",
+        };
+        let of = turn.map(|turn| format!(" from turn “{turn}”")).unwrap_or_default();
+        let short = |path: &PathBuf| self.history.short(&path.to_string_lossy());
+        let files: Vec<String> = restored.iter().map(short).collect();
+        let mut refused = refused.iter().map(|refused| self.history.short(refused));
+        let mut lines = vec![match (files.is_empty(), how.nothing()) {
+            (false, _) => format!("{verb}{of}: {}", files.join(", ")),
+            (true, nothing) => {
+                let why = refused.next();
+                format!("{nothing}{of}: {}", why.as_deref().unwrap_or("the files already match"))
+            }
+        }];
+        lines.extend(merged.iter().map(|path| format!("kept changes by others in {}", short(path))));
+        lines.extend(refused.map(|refused| format!("left alone: {refused}")));
+        lines.extend(unseen.iter().map(|command| not_undone(command)));
+        self.aside(lines.join("\n"));
+    }
+
+    pub fn turn_ended(&mut self, end: TurnEnd, took: Duration, now: Instant) {
+        self.end_calls(now);
+        self.growing.first = None;
+        self.tell(match end {
+            TurnEnd::Done if took >= NOTABLE_TURN => Note::Worked(took),
+            TurnEnd::Done | TurnEnd::Failed => return self.answered(),
+            TurnEnd::Interrupted => Note::Aside("interrupted".into()),
+            TurnEnd::MaxTurns => Note::Aside("stopped: reached the limit of model calls".into()),
+            TurnEnd::Repeated => Note::Aside("stopped: the same call kept returning the same result".into()),
+            TurnEnd::Stopped => Note::Aside("stopped by a hook".into()),
+            TurnEnd::Refused => Note::Aside("Denied. Tell the agent what to do instead.".into()),
+        });
+    }
+
+    /// Nothing more comes of what is under way.
+    fn end_calls(&mut self, now: Instant) {
+        self.growing.close(&mut self.history.cells, now);
+        self.history.calls.abandon(&mut self.history.cells);
+    }
+
+    /// Sub-agents whose work is not known here, each once.
+    pub fn unread_agents(&mut self) -> Vec<String> {
+        let mut unread = self.history.unread_agents();
+        self.earlier.histories().for_each(|page| unread.extend(page.unread_agents()));
+        unread
+    }
+
+    /// Takes the log of a sub-agent.
+    pub fn agent_read(&mut self, log: &AgentLog, now: Instant) {
+        self.earlier.histories().for_each(|page| page.agent_read(log, now));
+        self.history.agent_read(log, now);
+    }
+
+    /// Takes a part of the session's log that the viewer wants.
+    pub fn earlier_read(&mut self, read: &protocol::Earlier, now: Instant) {
+        self.earlier.read(read, &self.history.cwd, now);
+        self.history.cells.changed();
+    }
+
+    /// The rows that became final since the last call, each exactly once, in order; of what is new no more than `share`.
+    /// See `Scrollback::behind`.
+    ///
+    /// Its cost depends on what is new. The width may change from call to call; rows that were handed out stay as
+    /// they were.
+    pub fn take_committed(&mut self, width: u16, theme: &Theme, share: Share) -> Vec<Row> {
+        let handed = self.scrollback.next;
+        let rows = self.scrollback.take(&self.history.cells, usize::from(width).max(1), theme, share);
+        if self.scrollback.next > handed {
+            self.let_go();
+        }
+        rows
+    }
+
+    /// Lets go of cells that the scrollback has to their end.
+    fn let_go(&mut self) {
+        let History { cells, calls, below, .. } = &mut self.history;
+        let busy = calls.running.values().copied().chain(self.growing.open).chain(self.growing.first);
+        let answer = cells.last_of(|cell| matches!(cell, Cell::Reply(_)));
+        let gone = cells.let_go(busy.chain(answer).fold(self.scrollback.next, usize::min));
+        if gone.is_empty() {
             return;
         }
-        let title = self.short(title);
-        let output = String::new();
-        let call = Call { id: id.clone(), tool, title, since: now, output, task: None, result: None, abandoned: false };
-        self.push(Cell::Call(call));
-        self.running.insert(id, self.slots.len() - 1);
-    }
-
-    /// A sub-agent made progress: its figures are below the call that launched it, and in the viewer what it did.
-    fn task(&mut self, task: &Task, now: Duration) {
-        if let Step::Said { message } = &task.step {
-            self.below.said(&task.call, message, &self.cwd, now);
-            self.revision += 1;
-            return;
-        }
-        if let Step::Done { .. } = &task.step {
-            self.below.ended(&task.call);
-        }
-        if let Some(index) = self.running.get(&task.call).copied()
-            && let Cell::Call(call) = &mut self.slots[index].cell
-        {
-            call.task = Some(task.clone());
-            self.touch(index);
-        }
-    }
-
-    fn call_done(&mut self, result: &Arc<ToolResult>, now: Duration) {
-        if !self.running.contains_key(&result.id) {
-            // It never began: refused, or invalid. A result that came before is told once.
-            let Some((tool, title)) = self.announced.remove(&result.id) else { return };
-            self.start_call(result.id.clone(), tool, &title, now);
-        }
-        if let Some(index) = self.running.remove(&result.id)
-            && let Cell::Call(call) = &mut self.slots[index].cell
-        {
-            call.output = String::new();
-            call.result = Some(result.clone());
-            self.touch(index);
-        }
-    }
-
-    fn turn_ended(&mut self, end: TurnEnd, millis: u64, now: Duration) {
-        self.close_open(now);
-        self.reply = None;
-        self.announced.clear();
-        self.abandon_running();
-        let took = Duration::from_millis(millis);
-        match end {
-            TurnEnd::Done if took >= NOTABLE_TURN => self.push(Cell::Note(Note::Worked(took))),
-            TurnEnd::Done | TurnEnd::Failed => self.end_retry(),
-            TurnEnd::Interrupted => self.aside("interrupted"),
-            TurnEnd::MaxTurns => self.aside("stopped: reached the limit of model calls"),
-            TurnEnd::Repeated => self.aside("stopped: the same call kept returning the same result"),
-            TurnEnd::Stopped => self.aside("stopped by a hook"),
-            TurnEnd::Refused => self.aside("Denied. Tell the agent what to do instead."),
-        }
-    }
-
-    /// Calls that get no result anymore.
-    fn abandon_running(&mut self) {
-        for index in std::mem::take(&mut self.running).into_values() {
-            if let Cell::Call(call) = &mut self.slots[index].cell {
-                call.abandoned = true;
-                self.touch(index);
+        self.scrollback.next -= gone.len();
+        let growing = self.growing.open.iter_mut().chain(&mut self.growing.first);
+        calls.running.values_mut().chain(growing).for_each(|index| *index -= gone.len());
+        let mut at = self.earlier.end();
+        for slot in gone {
+            at = slot.seq.unwrap_or(at);
+            match slot.cell {
+                Cell::Call(call) => below.forget(&call.id),
+                cell if slot.own => self.earlier.keep(at, cell, NOTES),
+                _ => {}
             }
         }
+        self.earlier.end_at(cells.begin().unwrap_or(at));
     }
 
-    fn aside(&mut self, text: impl Into<String>) {
-        self.push(Cell::Note(Note::Aside(text.into())));
+    /// What was not handed out yet, as it looks at the time `now`; at most `max_height` rows, the last ones.
+    ///
+    /// Call it after `take_committed`, so that nothing is drawn twice.
+    pub fn live(&self, width: u16, max_height: u16, theme: &Theme, now: Instant) -> Vec<Row> {
+        let (width, height) = (usize::from(width).max(1), usize::from(max_height));
+        self.scrollback.live(&self.history.cells, width, height, theme, now)
     }
 
-    /// A path or title without the session's folder.
-    fn short(&self, title: &str) -> String {
-        let cwd = self.cwd.to_string_lossy();
-        let inside = title.strip_prefix(cwd.as_ref()).and_then(|rest| rest.strip_prefix('/'));
-        inside.filter(|rest| !rest.is_empty() && !cwd.is_empty()).unwrap_or(title).to_string()
+    /// Everything that the viewer shows: pages of the log, then what is in memory.
+    pub fn view(&mut self, width: u16, theme: &Theme) -> View {
+        self.earlier.view(&mut self.history, usize::from(width), theme)
     }
 
-    fn push(&mut self, cell: Cell) {
-        self.end_retry();
-        self.revision += 1;
-        let own = !self.logged && matches!(cell, Cell::Note(_) | Cell::Retry(_) | Cell::Welcome(_));
-        self.slots.push(Slot { cell, revision: self.revision, drawn: None, seq: self.marked.take(), own });
-    }
-
-    /// A retry is over once anything follows it.
-    fn end_retry(&mut self) {
-        if let Some(Slot { cell: Cell::Retry(retry), .. }) = self.slots.last_mut()
-            && !retry.over
-        {
-            retry.over = true;
-            self.touch_last();
-        }
-    }
-
-    fn touch(&mut self, index: usize) {
-        self.revision += 1;
-        self.slots[index].revision = self.revision;
-    }
-
-    fn touch_last(&mut self) {
-        if !self.slots.is_empty() {
-            self.touch(self.slots.len() - 1);
-        }
+    /// Frees what `view` keeps, once the viewer is closed.
+    pub fn forget_drawn(&mut self) {
+        self.history.forget_drawn();
+        self.earlier.close();
     }
 }
 

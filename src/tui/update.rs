@@ -12,8 +12,9 @@ use super::keymap::Action;
 use super::msg::{Effect, Msg};
 use super::pager::{self, Page, Pager};
 use super::thinking;
+use super::transcript::Want;
 use crate::commands::{Builtin, Parsed, Screen, Server};
-use crate::protocol::{Delivery, Event, ListKind, Listed, Op};
+use crate::protocol::{Delivery, ListKind, Op};
 
 /// Takes one message and returns the effects to run, in order.
 pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
@@ -40,14 +41,10 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             // open question may have left the screen.
             app.asks.pressed(now);
             app.asks.hidden();
-            match app.pager.as_ref().map(|pager| pager.page().cloned()) {
-                Some(None) => vec![Effect::RenderTranscript],
-                Some(Some(page)) => {
-                    open_page(app, page);
-                    Vec::new()
-                }
-                None => Vec::new(),
+            if let Some(page) = app.pager.as_ref().and_then(Pager::page).cloned() {
+                open_page(app, page);
             }
+            show_transcript(app, now)
         }
         Msg::Torn => {
             app.asks.hidden();
@@ -64,36 +61,14 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Eof => app.quit(),
-        Msg::Engine(Event::Listed(Listed::History(prompts))) => {
-            app.set_history(prompts);
-            Vec::new()
-        }
-        Msg::Engine(Event::Listed(Listed::Changes(changes))) => {
-            open_page(app, Page::Changes(changes));
-            Vec::new()
-        }
-        // It is in the transcript, which folds it.
-        Msg::Engine(Event::Listed(Listed::Agent(_) | Listed::Earlier(_))) => Vec::new(),
-        Msg::Engine(Event::Listed(listed)) => {
-            // `--resume` without a value asks for the sessions before there is a picker.
-            if matches!(listed, Listed::Sessions(_)) && app.picker.is_none() {
-                app.picker = Some(Picker::waiting(ListKind::Sessions));
-            }
-            let wanted = app.wanted.take();
-            let choice = app.picker.as_mut().and_then(|picker| {
-                picker.listed(listed);
-                picker.row(wanted?)
-            });
-            choice.map_or_else(Vec::new, |choice| chosen(app, choice))
-        }
         Msg::Engine(event) => app.apply(event, now),
-        Msg::Tick => {
-            if app.pager.is_none() {
-                asks::tick(app, now)
-            } else {
-                Vec::new()
+        Msg::Tick => match &app.pager {
+            None => asks::tick(app, now),
+            Some(pager) if pager.due(app.transcript.revision()).is_some_and(|due| due <= now) => {
+                show_transcript(app, now)
             }
-        }
+            Some(_) => Vec::new(),
+        },
         Msg::Files { query, paths } => {
             app.composer.listed(&query, paths);
             Vec::new()
@@ -112,15 +87,6 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Msg::Transcript(view) => {
-            let height = app.size.1;
-            let pager = app.pager.as_mut().filter(|pager| pager.live());
-            let want = pager.and_then(|pager| {
-                pager.set_view(view, height);
-                pager.take_want(height)
-            });
-            want.map(Effect::ReadLog).into_iter().collect()
-        }
         Msg::Branch(branch) => {
             app.status.branch = branch;
             Vec::new()
@@ -138,7 +104,36 @@ pub(super) fn open_page(app: &mut App, page: Page) {
         Page::Changes(changes) => super::changes::rows(app, changes),
         Page::Diff(diff) => super::changes::diff(app, diff),
     };
+    app.close_pager();
     app.pager = Some(Pager::text(page, rows));
+}
+
+pub(super) fn open_transcript(app: &mut App, now: Instant) -> Vec<Effect> {
+    app.pager = Some(Pager::open());
+    show_transcript(app, now)
+}
+
+/// Gives the viewer, where it is open, the transcript as it is now, and asks for what it wants of the log.
+pub(super) fn show_transcript(app: &mut App, now: Instant) -> Vec<Effect> {
+    let Some(pager) = app.pager.as_mut().filter(|pager| pager.live()) else { return Vec::new() };
+    let view = app.transcript.view(app.size.0, &app.options.theme);
+    pager.set_view(view, (now, app.transcript.revision()), app.size.1);
+    let mut effects: Vec<Effect> =
+        app.transcript.unread_agents().into_iter().map(|id| Effect::Send(Op::Agent { id })).collect();
+    let first = app.transcript.earlier.unread().then_some(Want::Back);
+    effects.extend(first.and_then(|want| read_log(app, want)));
+    effects.extend(want_log(app));
+    effects
+}
+
+/// What the viewer wants of the log for what is in view.
+fn want_log(app: &mut App) -> Option<Effect> {
+    let want = app.pager.as_mut()?.take_want(app.size.1)?;
+    read_log(app, want)
+}
+
+fn read_log(app: &mut App, want: Want) -> Option<Effect> {
+    app.transcript.earlier.want(want).map(|part| Effect::Send(Op::Earlier { part }))
 }
 
 fn key_pressed(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
@@ -155,11 +150,10 @@ fn key_pressed(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
     if let Some(pager) = &mut app.pager {
         let closes = matches!(action, Some(Action::Transcript | Action::Interrupt));
         if closes || pager.key(key, app.size.1) == pager::Outcome::Closed {
-            app.pager = None;
             app.asks.hidden();
+            return app.close_pager().into_iter().collect();
         }
-        let want = app.pager.as_mut().and_then(|pager| pager.take_want(app.size.1));
-        return want.map(Effect::ReadLog).into_iter().collect();
+        return want_log(app).into_iter().collect();
     }
     let mut effects = asks::let_go(app, key, now);
     effects.extend(asks::key(app, key, action, now).unwrap_or_else(|| key_below(app, key, now)));
@@ -194,7 +188,7 @@ fn key_in_picker(app: &mut App, key: KeyEvent, action: Option<Action>) -> Vec<Ef
 }
 
 /// Does what a row of a list stands for.
-fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
+pub(super) fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
     app.picker = match &choice {
         Choice::Prompt(seq) => Some(Picker::rewind(*seq)),
         Choice::Rule(rule) => Some(Picker::revoke(rule)),
@@ -229,7 +223,7 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
         }
         Some(Action::ThinkMore) => return thinking::step(app, thinking::Way::More, now),
         Some(Action::ThinkLess) => return thinking::step(app, thinking::Way::Less, now),
-        Some(Action::Transcript) => return open_transcript(app),
+        Some(Action::Transcript) => return open_transcript(app, now),
         Some(Action::Todos) => {
             app.show_todos = !app.show_todos;
             if app.todos.is_empty() {
@@ -341,11 +335,6 @@ fn take_back(app: &mut App) -> Vec<Effect> {
     vec![Effect::Send(Op::Unqueue { id: queued.id })]
 }
 
-pub(super) fn open_transcript(app: &mut App) -> Vec<Effect> {
-    app.pager = Some(Pager::open());
-    vec![Effect::RenderTranscript]
-}
-
 /// Sends what is in the composer: a prompt, a shell line or a command.
 fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
     let text = app.composer.editor.text().trim();
@@ -377,7 +366,7 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
         let mut effects = remember(app, sent.trim());
         // What was pasted replaces its chip now.
         let args = sent.trim().split_once(char::is_whitespace).map_or("", |(_, args)| args.trim()).to_owned();
-        effects.extend(command(app, name, builtin, args));
+        effects.extend(command(app, name, builtin, args, now));
         return effects;
     }
     let (draft, _) = app.composer.take();
@@ -393,7 +382,7 @@ fn opens_list(builtin: Builtin, args: &str) -> bool {
 }
 
 /// Commands that open something run here, the rest in the engine.
-fn command(app: &mut App, name: String, builtin: Option<Builtin>, args: String) -> Vec<Effect> {
+fn command(app: &mut App, name: String, builtin: Option<Builtin>, args: String, now: Instant) -> Vec<Effect> {
     if let (Some(Builtin::Thinking), true, Some(effects)) =
         (builtin, app.spinner.in_turn(), thinking::chosen(app, &args))
     {
@@ -406,7 +395,7 @@ fn command(app: &mut App, name: String, builtin: Option<Builtin>, args: String) 
     let server = builtin.map_or(Server::Engine, |builtin| builtin.row().server);
     match (server, args.as_str()) {
         (Server::Screen(Screen::Exit), _) => app.quit(),
-        (Server::Screen(Screen::Copy), _) => vec![Effect::Copy(args)],
+        (Server::Screen(Screen::Copy), which) => copy(app, which, now),
         (Server::List(ListKind::Changes), _) => vec![Effect::Send(Op::List { what: ListKind::Changes })],
         (Server::List(ListKind::Memory), number) => {
             app.wanted = number.parse().ok();
@@ -419,6 +408,22 @@ fn command(app: &mut App, name: String, builtin: Option<Builtin>, args: String) 
         (Server::List(kind), "") => list(kind),
         (Server::List(_) | Server::Engine, _) => vec![Effect::Send(Op::Command { name, args })],
     }
+}
+
+/// Copies the last answer, or a block of its code by its number.
+fn copy(app: &mut App, which: &str, now: Instant) -> Vec<Effect> {
+    let text = match which.parse::<usize>() {
+        Ok(n) => app.transcript.code_blocks().into_iter().nth(n.wrapping_sub(1)).map(|block| block.code),
+        Err(_) if which.is_empty() => app.transcript.last_answer().map(str::to_owned),
+        Err(_) => {
+            app.tell("/copy takes the number of a code block, or nothing to copy the whole answer", now);
+            return Vec::new();
+        }
+    };
+    if text.is_none() {
+        app.tell("nothing to copy", now);
+    }
+    text.map(Effect::Copy).into_iter().collect()
 }
 
 fn remember(app: &mut App, text: &str) -> Vec<Effect> {

@@ -37,7 +37,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("Query {", &["src/permission/", "src/agent/dispatch/grounds.rs"]),
     ("permission::decide", &["src/permission/", "src/agent/dispatch/grounds.rs"]),
     ("Permit::of(", &["src/agent/dispatch/grounds.rs"]),
-    ("Permit::by_hand(", &["src/agent/dispatch.rs"]),
+    ("Permit::by_hand(", &["src/agent/dispatch/aside.rs"]),
     ("tools::Context {", &["src/agent/dispatch/run.rs"]),
 ];
 
@@ -63,9 +63,6 @@ fn sources_are_tidy() {
 /// Most files in which one type has methods: what needs more is several states.
 const MAX_IMPL_FILES: usize = 4;
 
-/// Types that are still spread wider, with their files. The numbers only fall.
-const SPREAD: &[(&str, usize)] = &[("tui::transcript::Transcript", 7)];
-
 #[test]
 fn methods_of_a_type_stay_together() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -75,8 +72,7 @@ fn methods_of_a_type_stay_together() {
     });
     let wide: Vec<(String, usize)> =
         impl_files(&sources.collect::<Vec<_>>()).into_iter().filter(|(_, files)| *files > MAX_IMPL_FILES).collect();
-    let wide: Vec<(&str, usize)> = wide.iter().map(|(name, files)| (name.as_str(), *files)).collect();
-    assert_eq!(wide, SPREAD, "split the state of a type that spreads; lower the number of one that shrinks");
+    assert!(wide.is_empty(), "split the state of a type that spreads: {wide:?}");
 }
 
 /// In how many files each type has methods of its own; `sources` are modules with their texts.
@@ -292,7 +288,7 @@ fn tidy_finds_what_it_looks_for() {
     let decides = "src/agent/voice.rs:2: `Query {` is for src/permission/, src/agent/dispatch/grounds.rs alone";
     check("src/agent/voice.rs", "let query = Query { tool: READ, ..query };", &[decides]);
     check("src/agent/dispatch/grounds.rs", "let query = Query { tool: READ, ..query };", &[]);
-    let runs = "src/agent/mod.rs:2: `Permit::by_hand(` is for src/agent/dispatch.rs alone";
+    let runs = "src/agent/mod.rs:2: `Permit::by_hand(` is for src/agent/dispatch/aside.rs alone";
     check("src/agent/mod.rs", "call.run(context(Permit::by_hand()))", &[runs]);
     check(
         "src/protocol.rs",

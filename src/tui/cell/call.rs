@@ -1,7 +1,7 @@
 //! A tool call: one line that says what and how it went, and its output, folded.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -32,7 +32,7 @@ pub struct Call {
     pub tool: String,
     /// One line: path, command, pattern. Untrusted.
     pub title: String,
-    pub since: Duration,
+    pub since: Instant,
     /// The end of the output so far.
     pub output: String,
     /// The sub-agent that it launched, as it was last heard of.
@@ -46,7 +46,7 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shell {
     pub command: String,
-    pub since: Duration,
+    pub since: Instant,
     /// Output and exit status, once it ended; no status when it was killed.
     pub done: Option<(String, Option<i32>)>,
 }
@@ -83,7 +83,7 @@ impl Call {
             return vec![task::dense(
                 task,
                 Span::styled(format!("{mark} "), style),
-                now.saturating_sub(self.since),
+                now.saturating_duration_since(self.since),
                 width,
                 theme,
             )];
@@ -129,8 +129,8 @@ impl Call {
             return match detail {
                 _ if self.abandoned => "interrupted".to_string(),
                 _ if self.task.is_some() => String::new(),
-                Detail::Live { now, .. } if now.saturating_sub(self.since) >= NOTABLE => {
-                    spell(now.saturating_sub(self.since))
+                Detail::Live { now, .. } if now.saturating_duration_since(self.since) >= NOTABLE => {
+                    spell(now.saturating_duration_since(self.since))
                 }
                 _ => String::new(),
             };
@@ -205,8 +205,8 @@ impl Shell {
             (Some((_, Some(0))), _) => String::new(),
             (Some((_, Some(code))), _) => format!("  exit {code}"),
             (Some((_, None)), _) => "  killed".to_string(),
-            (None, Detail::Live { now, .. }) if now.saturating_sub(self.since) >= NOTABLE => {
-                format!("  {}", spell(now.saturating_sub(self.since)))
+            (None, Detail::Live { now, .. }) if now.saturating_duration_since(self.since) >= NOTABLE => {
+                format!("  {}", spell(now.saturating_duration_since(self.since)))
             }
             (None, _) => String::new(),
         };

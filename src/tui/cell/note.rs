@@ -1,7 +1,7 @@
 //! What is neither said nor called: the start of a session, notices, errors, and rows about the conversation itself.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ratatui::text::{Line, Span};
 
@@ -59,7 +59,7 @@ pub struct Retry {
     pub of: u32,
     pub reason: String,
     /// When it is asked.
-    pub due: Duration,
+    pub due: Instant,
     pub over: bool,
 }
 
@@ -68,7 +68,7 @@ impl Retry {
         let reason = text::clean_line(&self.reason);
         let words = match detail {
             Detail::Live { now, .. } if !self.over => {
-                let left = Duration::from_secs_f64(self.due.saturating_sub(now).as_secs_f64().ceil());
+                let left = Duration::from_secs_f64(self.due.saturating_duration_since(now).as_secs_f64().ceil());
                 format!("{reason} · retry {} of {} in {}", self.attempt, self.of, spell(left))
             }
             _ if self.attempt == 1 => format!("{reason} · retried"),

@@ -1,6 +1,6 @@
 //! The line below a call that launched a sub-agent: how many calls, how many tokens, how long, and what it does now.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ratatui::text::{Line, Span};
 
@@ -12,10 +12,10 @@ use crate::tui::render::Row;
 use crate::tui::render::wrap;
 use crate::tui::theme::Theme;
 
-/// While it runs. `since` is when the call began, on the clock that frames are drawn by.
-pub(super) fn live(task: &Task, since: Duration, width: usize, theme: &Theme, detail: Detail) -> Row {
+/// While it runs. `since` is when the call began.
+pub(super) fn live(task: &Task, since: Instant, width: usize, theme: &Theme, detail: Detail) -> Row {
     let took = match detail {
-        Detail::Live { now, .. } => now.saturating_sub(since),
+        Detail::Live { now, .. } => now.saturating_duration_since(since),
         Detail::Folded | Detail::Whole => Duration::from_millis(task.millis),
     };
     let doing = match &task.step {
@@ -82,9 +82,10 @@ mod tests {
             millis: 0,
         };
         let theme = Theme::dark();
-        let live = Detail::Live { lines: 3, now: Duration::from_secs(75) };
+        let start = Instant::now();
+        let live = Detail::Live { lines: 3, now: start + Duration::from_secs(72) };
         let said = |task: &Task, width| {
-            let row = row_text(&super::live(task, Duration::from_secs(3), width, &theme, live));
+            let row = row_text(&super::live(task, start, width, &theme, live));
             assert!(text::width(&row) <= width, "{row}");
             row
         };

@@ -2,14 +2,23 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::message::{CallId, Content, Display, FileDiff, Outcome, Todo, TodoStatus, ToolResult};
 use crate::protocol::ModelInfo;
 use crate::tui::render::wrap::{shown, spans_width};
 
-const LIVE: Detail = Detail::Live { lines: 3, now: Duration::from_secs(65) };
+/// So many seconds on the clock of these tests.
+fn at(seconds: u64) -> Instant {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    *START + Duration::from_secs(seconds)
+}
+
+fn live() -> Detail {
+    Detail::Live { lines: 3, now: at(65) }
+}
 
 /// Draws the cell both ways, wide and narrow, with a title each.
 fn drawn(cell: &Cell) -> String {
@@ -17,7 +26,7 @@ fn drawn(cell: &Cell) -> String {
     let mut text = String::new();
     let views = match cell.is_final() {
         true => vec![(Detail::Folded, 80), (Detail::Folded, 40), (Detail::Whole, 40)],
-        false => vec![(LIVE, 80), (LIVE, 40)],
+        false => vec![(live(), 80), (live(), 40)],
     };
     for (detail, width) in views {
         let rows = cell.rows(width, &theme, detail);
@@ -38,7 +47,7 @@ fn call(tool: &str, title: &str, result: Option<(Outcome, &str, Option<Display>)
         let content = vec![Content::text(text)];
         Arc::new(ToolResult { id: id.clone(), outcome, content, display, effects: Vec::new() })
     });
-    let (tool, title, since) = (tool.into(), title.into(), Duration::from_secs(60));
+    let (tool, title, since) = (tool.into(), title.into(), at(60));
     Cell::Call(Call { id, tool, title, since, output: String::new(), task: None, result, abandoned: false })
 }
 
@@ -171,14 +180,13 @@ fn everything_else() {
         probing: false,
     };
     let cwd = PathBuf::from("/home/someone/projects/deep/inside/some/folder/cocode");
-    let since = Some(Duration::from_secs(60));
+    let since = Some(at(60));
     let thinking = |closed| Thinking { source: numbered(6), since, took: None, tokens: None, closed };
     let mut thought = Thinking { tokens: Some(3_120), ..thinking(false) };
-    thought.close(Duration::from_secs(75));
-    let retry = Retry { attempt: 2, of: 10, reason: "overloaded".into(), due: Duration::from_secs(68), over: false };
-    let shell = |done: Option<(String, Option<i32>)>| {
-        Cell::Shell(Shell { command: "git status".into(), since: Duration::from_secs(60), done })
-    };
+    thought.close(at(75));
+    let retry = Retry { attempt: 2, of: 10, reason: "overloaded".into(), due: at(68), over: false };
+    let shell =
+        |done: Option<(String, Option<i32>)>| Cell::Shell(Shell { command: "git status".into(), since: at(60), done });
     let prompt = |text: String| Cell::Prompt(Prompt { text, media: vec!["image/png, 12 kB".into()] });
     let rows = [
         ("welcome", Cell::Welcome(Welcome { model: model.clone(), cwd: cwd.clone(), title: None })),

@@ -1,6 +1,6 @@
 //! The model's reasoning: its last lines while it runs, one line afterwards, all of it in the transcript view.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ratatui::text::{Line, Span};
 
@@ -18,7 +18,7 @@ const TAIL: usize = 2_000;
 pub struct Thinking {
     pub source: String,
     /// When it began; none in a resumed session.
-    pub since: Option<Duration>,
+    pub since: Option<Instant>,
     /// How long it took, once it ended.
     pub took: Option<Duration>,
     /// What it cost, once that is known.
@@ -28,10 +28,10 @@ pub struct Thinking {
 
 impl Thinking {
     /// Ends it.
-    pub fn close(&mut self, now: Duration) {
+    pub fn close(&mut self, now: Instant) {
         if !self.closed {
             self.closed = true;
-            self.took = self.since.map(|since| now.saturating_sub(since));
+            self.took = self.since.map(|since| now.saturating_duration_since(since));
         }
     }
 
@@ -52,7 +52,7 @@ impl Thinking {
         let prefix = Prefix::indent(2);
         let words = match (detail, self.since) {
             (Detail::Live { now, .. }, Some(since)) if !self.closed => {
-                format!("thinking… {}", spell(now.saturating_sub(since)))
+                format!("thinking… {}", spell(now.saturating_duration_since(since)))
             }
             _ => self.summary(),
         };

@@ -4,54 +4,26 @@ use std::io;
 use std::time::Instant;
 
 use super::{Frame, Front};
-use crate::protocol::Op;
-use crate::tui::msg::{Effect, Msg};
+use crate::tui::app::App;
 use crate::tui::render::highlight::beside::{Job, Painter};
 use crate::tui::render::markdown::Share;
 use crate::tui::terminal::Output;
-use crate::tui::transcript::Want;
-use crate::tui::update::update;
 use crate::tui::view;
 
 impl<O: Output> Front<O> {
-    pub(super) fn render_transcript(&mut self) -> io::Result<()> {
-        let width = self.surface.size().width;
-        let view = self.transcript.view(width, self.app.theme());
-        self.refreshed = Some((Instant::now(), self.transcript.revision()));
-        self.outbox.extend(self.transcript.unread_agents().into_iter().map(|id| Op::Agent { id }));
-        if self.transcript.unread() {
-            self.read_log(Want::Back);
-        }
-        // It asks for nothing else: rows only fill the pager.
-        for effect in update(&mut self.app, Msg::Transcript(view), Instant::now()) {
-            if let Effect::ReadLog(want) = effect {
-                self.read_log(want);
-            }
-        }
-        self.frame = self.frame.max(Frame::Soon);
-        Ok(())
-    }
-
-    pub(super) fn read_log(&mut self, want: Want) {
-        self.outbox.extend(self.transcript.want(want).map(|part| Op::Earlier { part }));
-    }
-
     pub(super) fn draw(&mut self) -> io::Result<()> {
         let now = Instant::now();
         (self.frame, self.framed, self.behind) = (Frame::Not, Some(now), false);
         match (self.app.covers(), self.surface.in_overlay()) {
             (true, false) => {
                 self.surface.enter_overlay()?;
-                if !self.surface.in_overlay() && self.app.pager.take().is_some() {
+                if !self.surface.in_overlay() && self.app.pager.is_some() {
+                    self.app.close_pager();
                     self.app.tell("this terminal has no alternate screen", now);
                 }
             }
             (false, true) => self.surface.leave_overlay()?,
             _ => {}
-        }
-        if self.app.pager().is_none() && self.refreshed.take().is_some() {
-            self.transcript.forget_drawn();
-            crate::stdx::memory::give_back();
         }
         if self.surface.in_overlay() {
             let app = &self.app;
@@ -59,13 +31,13 @@ impl<O: Output> Front<O> {
             self.shown();
             return Ok(());
         }
-        let app = &self.app;
         let (width, height) = (self.surface.size().width, self.surface.size().height);
-        let rows = self.transcript.take_committed(width, app.theme(), Share::FRAME);
-        self.behind = self.transcript.behind();
-        let jobs = self.transcript.take_jobs();
-        let room = view::live_room(app, width, height);
-        let live = self.transcript.live(width, room, app.theme(), self.start.elapsed());
+        let App { transcript, options, .. } = &mut self.app;
+        let rows = transcript.take_committed(width, &options.theme, Share::FRAME);
+        self.behind = transcript.scrollback.behind();
+        let jobs = transcript.scrollback.take_jobs();
+        let app = &self.app;
+        let live = app.transcript.live(width, view::live_room(app, width, height), app.theme(), now);
         // A terminal without another screen shows what would cover it among the rest.
         let covered = app.covers();
         let wanted = if covered { height } else { view::height(app, live.len() as u16, width, height) };
@@ -98,7 +70,7 @@ impl<O: Output> Front<O> {
                 .ok();
         }
         if !self.painter.as_ref().is_some_and(|painter| painter.ask(stream, jobs)) {
-            self.transcript.colour_here();
+            self.app.transcript.scrollback.colour_here();
             self.frame = self.frame.max(Frame::Soon);
         }
     }

@@ -1,5 +1,7 @@
 //! Dialogs, lists and the pager, by keys and screens.
 
+use std::time::Duration;
+
 use insta::assert_snapshot;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -12,6 +14,7 @@ use crate::protocol::*;
 use crate::protocol::{Listed, ModelRow, RuleRow};
 use crate::tui::dialog::Dialog;
 use crate::tui::msg::Msg;
+use crate::tui::pager::Pager;
 use crate::tui::view;
 
 #[test]
@@ -187,11 +190,25 @@ fn the_pager_shows_keys_and_says_that_a_question_waits() {
     run.wait(9_000).frame().wait(9_000).keys("q");
     assert!(run.app.asks.open().is_none());
     run.live().keys("<ctrl+o>");
-    assert_eq!(run.sent(), "RenderTranscript");
+    assert!(run.app.pager().is_some_and(Pager::live));
     run.keys("<ctrl+o>").frame().wait(499).keys("<enter>");
     assert_eq!(run.sent(), "");
     run.wait(1).keys("1");
     assert_eq!(run.sent(), r#"{"op":"answer","id":1,"answer":{"type":"yes"}}"#);
+}
+
+#[test]
+fn the_viewer_takes_in_what_comes_four_times_a_second() {
+    let mut run = Run::new(60, 6);
+    let top = |run: &Run| {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 60, 6));
+        view::draw_over(&run.app, buf.area, &mut buf);
+        (0..60).map(|x| buf[(x, 0)].symbol()).collect::<String>().trim_end().to_owned()
+    };
+    run.keys("<ctrl+o>").event(Event::Notice { text: "news".into() });
+    assert_eq!(run.app.wake(run.now), Some(run.now + Duration::from_millis(250)));
+    assert_eq!((top(run.wait(249)), top(run.wait(1))), (String::new(), "· news".into()));
+    assert_eq!(run.app.wake(run.now), None);
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn a_plan_is_answered() {
     check("<esc>", &answer(r#"{"type":"no","feedback":null}"#));
     check("e", r#"EditPlan(AskId(7), "/home/ada/.cocode/plans/brave-otter-humming.md")"#);
     check("<ctrl+g>", r#"EditPlan(AskId(7), "/home/ada/.cocode/plans/brave-otter-humming.md")"#);
-    check("c", r##"CopyText("# Plan\n\nDo it.\n")"##);
+    check("c", r##"Copy("# Plan\n\nDo it.\n")"##);
     check("x?", "");
 }
 

@@ -1,16 +1,16 @@
-//! What sub-agents did, for the viewer: below the call that launched each, a transcript of its own.
+//! What sub-agents did, for the viewer: below the call that launched each, a history of its own.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::time::Duration;
+use std::time::Instant;
 
 use ratatui::text::Span;
 
-use super::Transcript;
+use super::history::History;
 use crate::message::{CallId, Display, Kind, Message};
 use crate::protocol::{AgentLog, HistoryItem};
+use crate::tui::cell::Detail;
 use crate::tui::cell::call::Call;
-use crate::tui::cell::{Cell, Detail};
 use crate::tui::render::Row;
 use crate::tui::theme::Theme;
 
@@ -19,21 +19,20 @@ const LEAD: &str = "  │ ";
 
 #[derive(Debug, Default)]
 pub(super) struct Below {
-    by_call: HashMap<CallId, Transcript>,
+    by_call: HashMap<CallId, History>,
     /// Sub-agents of an earlier process whose logs were asked for.
     asked: HashSet<String>,
 }
 
 impl Below {
-    fn of(&mut self, call: &CallId, cwd: &Path) -> &mut Transcript {
-        let transcript = || Transcript { cwd: cwd.to_owned(), ..Transcript::default() };
-        self.by_call.entry(call.clone()).or_insert_with(transcript)
+    fn of(&mut self, call: &CallId, cwd: &Path) -> &mut History {
+        self.by_call.entry(call.clone()).or_insert_with(|| History::new(cwd))
     }
 
     /// A message is in the log of the sub-agent that the call launched.
-    pub(super) fn said(&mut self, call: &CallId, message: &Message, cwd: &Path, now: Duration) {
+    pub(super) fn said(&mut self, call: &CallId, message: &Message, cwd: &Path, now: Instant) {
         // All of it stays as long as its call does.
-        self.of(call, cwd).fold_message(0, message, now);
+        self.of(call, cwd).message(0, message, now);
     }
 
     /// The call is no longer shown from memory.
@@ -43,16 +42,16 @@ impl Below {
 
     /// It ended: what it had begun gets no result anymore.
     pub(super) fn ended(&mut self, call: &CallId) {
-        if let Some(transcript) = self.by_call.get_mut(call) {
-            transcript.abandon_running();
+        if let Some(history) = self.by_call.get_mut(call) {
+            history.calls.abandon(&mut history.cells);
         }
     }
 
     /// Everything that the sub-agent of a call did; nothing for other calls.
     pub(super) fn rows(&mut self, call: &CallId, width: usize, theme: &Theme) -> Vec<Row> {
-        let Some(transcript) = self.by_call.get_mut(call) else { return Vec::new() };
-        let room = width.saturating_sub(LEAD.chars().count()).max(1);
-        let mut rows = transcript.render_all(u16::try_from(room).unwrap_or(u16::MAX), theme, Detail::Whole);
+        let Some(history) = self.by_call.get_mut(call) else { return Vec::new() };
+        let room = width.saturating_sub(LEAD.chars().count());
+        let mut rows = history.rows(room, theme, Detail::Whole);
         if width > 2 * LEAD.len() {
             rows.iter_mut().for_each(|row| lead(row, theme));
         }
@@ -60,7 +59,29 @@ impl Below {
     }
 
     pub(super) fn forget_drawn(&mut self) {
-        self.by_call.values_mut().for_each(Transcript::forget_drawn);
+        self.by_call.values_mut().for_each(History::forget_drawn);
+    }
+
+    /// The sub-agents of these calls that are not known here, each once.
+    pub(super) fn unread<'a>(&mut self, calls: impl Iterator<Item = &'a Call>) -> Vec<String> {
+        let unread = calls.filter(|call| !self.by_call.contains_key(&call.id)).filter_map(agent);
+        unread.filter(|id| self.asked.insert((*id).to_owned())).map(str::to_owned).collect()
+    }
+
+    /// Puts a log below the calls that it belongs to. One that continued several times has a part for each, the last for the
+    /// last call: of the earlier ones not all need be here.
+    pub(super) fn read(&mut self, calls: &[CallId], log: &AgentLog, cwd: &Path, now: Instant) {
+        let mut begun = false;
+        let continues = |item: &HistoryItem, next: &HistoryItem| {
+            begun |= is_prompt(item);
+            !begun || !is_prompt(next)
+        };
+        let parts: Vec<&[HistoryItem]> = log.items.chunk_by(continues).collect();
+        for (call, part) in calls.iter().rev().zip(parts.iter().rev()) {
+            if !self.by_call.contains_key(call) {
+                self.of(call, cwd).fold(part, now);
+            }
+        }
     }
 }
 
@@ -72,48 +93,10 @@ fn lead(row: &mut Row, theme: &Theme) {
 }
 
 /// The sub-agent that a call launched.
-fn agent(call: &Call) -> Option<&str> {
+pub(super) fn agent(call: &Call) -> Option<&str> {
     match call.result.as_ref().and_then(|result| result.display.as_ref()) {
         Some(Display::Agent { id, .. }) => Some(id),
         _ => call.task.as_ref().map(|task| task.id.as_str()),
-    }
-}
-
-impl Transcript {
-    /// Sub-agents whose work is not known here, each once: their calls stand in the history of a resumed session.
-    pub fn unread_agents(&mut self) -> Vec<String> {
-        let calls =
-            self.slots.iter().filter_map(|slot| if let Cell::Call(call) = &slot.cell { Some(call) } else { None });
-        let unread = calls.filter(|call| !self.below.by_call.contains_key(&call.id));
-        let ids: Vec<String> = unread.filter_map(agent).map(str::to_owned).collect();
-        let mut unread: Vec<String> = ids.into_iter().filter(|id| self.below.asked.insert(id.clone())).collect();
-        self.earlier.transcripts().for_each(|page| unread.extend(page.unread_agents()));
-        unread
-    }
-
-    /// Puts a log below the calls that it belongs to. One that continued several times has a part for each, the last for the
-    /// last call: of the earlier ones not all need be here.
-    pub(super) fn agent_read(&mut self, log: &AgentLog, now: Duration) {
-        self.earlier.transcripts().for_each(|page| page.agent_read(log, now));
-        let mut parts: Vec<Vec<HistoryItem>> = Vec::new();
-        for item in &log.items {
-            let begun = parts.last().is_some_and(|part| part.iter().any(is_prompt));
-            match parts.last_mut() {
-                Some(part) if !(begun && is_prompt(item)) => part.push(item.clone()),
-                _ => parts.push(vec![item.clone()]),
-            }
-        }
-        let calls = self.slots.iter().filter_map(|slot| match &slot.cell {
-            Cell::Call(call) if agent(call) == Some(log.id.as_str()) => Some(call.id.clone()),
-            _ => None,
-        });
-        let calls: Vec<CallId> = calls.collect();
-        for (call, part) in calls.iter().rev().zip(parts.iter().rev()) {
-            if !self.below.by_call.contains_key(call) {
-                self.below.of(call, &self.cwd).fold_history(part, now);
-            }
-        }
-        self.revision += 1;
     }
 }
 

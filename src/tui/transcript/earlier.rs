@@ -1,9 +1,10 @@
 //! What the session's log has before the part in memory: pages of it, read for the viewer while it is open.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::path::Path;
+use std::time::Instant;
 
-use super::Transcript;
+use super::history::History;
 use crate::protocol::{self, HistoryItem, Part, SessionInfo};
 use crate::session::entry::Seq;
 use crate::tui::cell::note::Note;
@@ -38,7 +39,7 @@ pub struct View {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Earlier {
+pub struct Earlier {
     /// The part in memory begins with this entry; 0: it is the whole session.
     end: Seq,
     /// One after the other; the last one ends where the part in memory begins, or at a gap.
@@ -58,7 +59,7 @@ struct Page {
     older: u64,
     messages: u64,
     newer: u64,
-    transcript: Transcript,
+    history: History,
     /// The row of the last view that it began at.
     start: Option<usize>,
 }
@@ -88,9 +89,10 @@ impl Earlier {
         }
     }
 
-    fn want(&self, want: Want) -> Option<Part> {
+    /// What is to be asked of the log, when the viewer needs it and nothing was asked yet.
+    pub fn want(&mut self, want: Want) -> Option<Part> {
         let (first, last) = (self.pages.front(), self.pages.back());
-        match want {
+        let part = match want {
             _ if self.end == 0 || self.asked.is_some() => None,
             Want::Back => match first {
                 None => Some(Part::Before(self.end)),
@@ -98,7 +100,37 @@ impl Earlier {
             },
             Want::Forward => last.filter(|page| page.newer > 0).map(|page| Part::Between(page.until, self.end)),
             Want::First => first.is_none_or(|page| page.older > 0).then_some(Part::Between(0, self.end)),
+        }?;
+        self.asked = Some(want);
+        Some(part)
+    }
+
+    /// Whether the viewer has nothing of the log yet.
+    pub fn unread(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// Makes a page of what was read of the log, for the session in the folder `cwd`.
+    pub(super) fn read(&mut self, read: &protocol::Earlier, cwd: &Path, now: Instant) {
+        // The viewer may have been closed since.
+        let Some(want) = self.asked.take() else { return };
+        let mut history = History::new(cwd);
+        let within = |seq: &Seq| (read.from..read.until).contains(seq);
+        let mut notes = self.notes.iter().filter(|(seq, _)| within(seq)).peekable();
+        let mut messages = 0;
+        for item in &read.items {
+            if let HistoryItem::Message { seq, .. } = item {
+                messages += 1;
+                while let Some((_, note)) = notes.next_if(|(at, _)| at < seq) {
+                    history.cells.push(note.clone());
+                }
+            }
+            history.item(item, now);
         }
+        notes.for_each(|(_, note)| history.cells.push(note.clone()));
+        history.calls.abandon(&mut history.cells);
+        let (from, until, older, newer) = (read.from, read.until, read.older, read.newer);
+        self.add(want, Page { from, until, older, messages, newer, history, start: None });
     }
 
     fn add(&mut self, want: Want, page: Page) {
@@ -124,8 +156,8 @@ impl Earlier {
         }
     }
 
-    pub(super) fn transcripts(&mut self) -> impl Iterator<Item = &mut Transcript> {
-        self.pages.iter_mut().map(|page| &mut page.transcript)
+    pub(super) fn histories(&mut self) -> impl Iterator<Item = &mut History> {
+        self.pages.iter_mut().map(|page| &mut page.history)
     }
 
     /// Lets go of the pages: the viewer is closed.
@@ -133,52 +165,17 @@ impl Earlier {
         self.pages.clear();
         (self.asked, self.start) = (None, None);
     }
-}
-
-impl Transcript {
-    /// What is to be asked of the log, when the viewer needs it and nothing was asked yet.
-    pub fn want(&mut self, want: Want) -> Option<Part> {
-        let part = self.earlier.want(want)?;
-        self.earlier.asked = Some(want);
-        Some(part)
-    }
-
-    /// Whether the viewer has nothing of the log yet.
-    pub fn unread(&self) -> bool {
-        self.earlier.pages.is_empty()
-    }
-
-    pub(super) fn earlier_read(&mut self, read: &protocol::Earlier, now: Duration) {
-        // The viewer may have been closed since.
-        let Some(want) = self.earlier.asked.take() else { return };
-        let mut transcript = Transcript { cwd: self.cwd.clone(), ..Transcript::default() };
-        let within = |seq: &Seq| (read.from..read.until).contains(seq);
-        let mut notes = self.earlier.notes.iter().filter(|(seq, _)| within(seq)).peekable();
-        let mut messages = 0;
-        for item in &read.items {
-            if let HistoryItem::Message { seq, .. } = item {
-                messages += 1;
-                while let Some((_, note)) = notes.next_if(|(at, _)| at < seq) {
-                    transcript.push(note.clone());
-                }
-            }
-            transcript.fold_item(item, now);
-        }
-        notes.for_each(|(_, note)| transcript.push(note.clone()));
-        transcript.abandon_running();
-        let (from, until, older, newer) = (read.from, read.until, read.older, read.newer);
-        self.earlier.add(want, Page { from, until, older, messages, newer, transcript, start: None });
-        self.revision += 1;
-    }
 
     /// Everything that the viewer shows: pages of the log, then what is in memory.
-    pub fn view(&mut self, width: u16, theme: &Theme) -> View {
-        let mut view = View { older: self.earlier.want_older(), ..View::default() };
+    pub(super) fn view(&mut self, history: &mut History, width: usize, theme: &Theme) -> View {
+        // More is before what is shown.
+        let older = self.end > 0 && self.pages.front().is_none_or(|page| page.older > 0);
+        let mut view = View { older, ..View::default() };
         let mark = |rows: &mut Vec<Row>, count: u64, what: &str| {
             if count > 0 {
                 let one = if count == 1 { "message" } else { "messages" };
                 let note = Cell::Note(Note::Aside(format!("{count} {what} {one}")));
-                rows.extend(note.rows(usize::from(width), theme, Detail::Whole));
+                rows.extend(note.rows(width, theme, Detail::Whole));
                 rows.push(Row::default());
             }
         };
@@ -188,28 +185,20 @@ impl Transcript {
             }
         };
         let rows = &mut view.rows;
-        mark(rows, self.earlier.pages.front().map_or(0, |page| page.older), "older");
-        for page in &mut self.earlier.pages {
+        mark(rows, self.pages.front().map_or(0, |page| page.older), "older");
+        for page in &mut self.pages {
             moved(&mut page.start, rows.len());
-            let drawn = page.transcript.render_all(width, theme, Detail::Whole);
+            let drawn = page.history.rows(width, theme, Detail::Whole);
             if !drawn.is_empty() {
                 rows.extend(drawn);
                 rows.push(Row::default());
             }
         }
-        let newer = self.earlier.pages.back().map_or(0, |page| page.newer);
+        let newer = self.pages.back().map_or(0, |page| page.newer);
         view.gap = (newer > 0).then_some(rows.len());
         mark(rows, newer, "more");
-        moved(&mut self.earlier.start, rows.len());
-        let drawn = self.render_all(width, theme, Detail::Whole);
-        view.rows.extend(drawn);
+        moved(&mut self.start, rows.len());
+        view.rows.extend(history.rows(width, theme, Detail::Whole));
         view
-    }
-}
-
-impl Earlier {
-    /// More is before what is shown.
-    fn want_older(&self) -> bool {
-        self.end > 0 && self.pages.front().is_none_or(|page| page.older > 0)
     }
 }

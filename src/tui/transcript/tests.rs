@@ -2,45 +2,50 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::message::{Display, FileDiff, Outcome, ToolCall, Usage};
+use crate::commands::Registry;
+use crate::message::{Block, Display, FileDiff, Outcome, ToolCall, ToolResult, Usage};
 use crate::permission::Mode;
-use crate::protocol::{self, HistoryItem, ModelInfo, Part};
+use crate::protocol::{self, Delta, Event, HistoryItem, Item, Listed, ModelInfo, Part, Turn};
+use crate::tui::app::{App, Options};
+use crate::tui::cell::Detail;
+use crate::tui::keymap::Keymap;
 use crate::tui::render::highlight::Runs;
 use crate::tui::render::highlight::beside::{Coloured, Job};
-use crate::tui::render::markdown::Share;
 use crate::tui::render::wrap::{shown, spans_width};
-use crate::tui::theme::Theme;
 
-/// A transcript with a clock and everything it handed out.
+/// A view with a clock and everything that its transcript handed out.
 struct Screen {
-    transcript: Transcript,
+    app: App,
     theme: Theme,
     width: u16,
-    now: Duration,
+    now: Instant,
     given: Vec<Row>,
 }
 
 impl Screen {
     fn new() -> Screen {
-        Screen {
-            transcript: Transcript::new(),
+        let options = Options {
             theme: Theme::dark(),
-            width: 60,
-            now: Duration::from_secs(100),
-            given: Vec::new(),
-        }
+            on_light: None,
+            keymap: Keymap::default(),
+            commands: Registry::of(Vec::new()),
+            reduced_motion: true,
+            notifications: false,
+        };
+        let app = App::new(options, (60, 20));
+        Screen { app, theme: Theme::dark(), width: 60, now: Instant::now(), given: Vec::new() }
     }
 
     fn apply(&mut self, events: impl IntoIterator<Item = Event>) -> &mut Screen {
         for event in events {
-            self.transcript.apply(&event, self.now);
-            let rows = self.transcript.take_committed(self.width, &self.theme, Share::ALL);
+            self.app.apply(event, self.now);
+            let rows = self.app.transcript.take_committed(self.width, &self.theme, Share::ALL);
             assert!(rows.iter().all(|row| spans_width(&row.line.spans) <= usize::from(self.width)));
             self.given.extend(rows);
         }
@@ -57,7 +62,7 @@ impl Screen {
     }
 
     fn live(&self, height: u16) -> String {
-        shown(&self.transcript.live(self.width, height, &self.theme, self.now))
+        shown(&self.app.transcript.live(self.width, height, &self.theme, self.now))
     }
 }
 
@@ -151,9 +156,9 @@ fn a_turn_from_prompt_to_end() {
     screen.apply([ended(TurnEnd::Done, 12_000)]);
     assert_eq!(screen.live(9), "");
     insta::assert_snapshot!("a_turn", screen.given());
-    let all = shown(&screen.transcript.render_all(60, &Theme::dark(), Detail::Folded));
+    let all = shown(&screen.app.transcript.history.rows(60, &Theme::dark(), Detail::Folded));
     assert_eq!(all, screen.given());
-    assert_eq!(screen.transcript.last_answer().as_deref(), Some("Done."));
+    assert_eq!(screen.app.transcript.last_answer(), Some("Done."));
 }
 
 #[test]
@@ -179,7 +184,7 @@ fn a_resumed_session_looks_as_it_did() {
     screen.apply([session(false, history)]);
     insta::assert_snapshot!("resumed", screen.given());
     let code = CodeBlock { language: "sh".into(), code: "ls\n".into() };
-    assert_eq!(screen.transcript.code_blocks(), [code]);
+    assert_eq!(screen.app.transcript.code_blocks(), [code]);
 }
 
 #[test]
@@ -267,15 +272,17 @@ fn shell_lines_rewinds_and_restores() {
 #[test]
 fn what_follows_code_waits_with_it_for_its_colours() {
     let mut screen = Screen::new();
-    screen.transcript.colour_beside();
+    screen.app.transcript.scrollback.colour_beside();
     screen.apply([text("So:\n```rust\nlet a = 1;\n```\n"), reply("So:\n```rust\nlet a = 1;\n```\n")]);
     screen.apply([prompt("thanks")]);
     assert_eq!(screen.given(), "So:");
     assert_eq!(screen.live(20), "\nlet a = 1;\n\n> thanks");
-    let Some((stream, jobs)) = screen.transcript.take_jobs() else { panic!("the line is to be coloured") };
+    let Some((stream, jobs)) = screen.app.transcript.scrollback.take_jobs() else {
+        panic!("the line is to be coloured")
+    };
     assert_eq!(jobs, [Job::Open("rust".into()), Job::Line("let a = 1;".into())]);
-    screen.transcript.coloured(Coloured { stream, lines: vec![Runs::default()], peeked: None });
-    let rows = screen.transcript.take_committed(60, &screen.theme, Share::ALL);
+    screen.app.transcript.scrollback.coloured(Coloured { stream, lines: vec![Runs::default()], peeked: None });
+    let rows = screen.app.transcript.take_committed(60, &screen.theme, Share::ALL);
     screen.given.extend(rows);
     assert_eq!((screen.given().as_str(), screen.live(20).as_str()), ("So:\n\nlet a = 1;\n\n> thanks", ""));
 }
@@ -309,12 +316,12 @@ fn a_model_still_looked_for_is_named_when_found() {
 fn a_new_session_starts_over_and_loses_nothing_told_before() {
     let mut screen = Screen::new();
     for event in [Event::Notice { text: "early".into() }, text("half"), session(false, Vec::new())] {
-        screen.transcript.apply(&event, screen.now);
+        screen.app.apply(event, screen.now);
     }
     screen.apply([prompt("a"), session(false, Vec::new()), prompt("b")]);
     let welcome = format!("✻ cocode {}\n  scripted · offline\n  /code", env!("CARGO_PKG_VERSION"));
     assert_eq!(screen.given(), format!("· early\n\nhalf\n\n{welcome}\n\n> a\n\n{welcome}\n\n> b"));
-    let all = shown(&screen.transcript.render_all(60, &Theme::dark(), Detail::Folded));
+    let all = shown(&screen.app.transcript.history.rows(60, &Theme::dark(), Detail::Folded));
     assert_eq!(all, format!("{welcome}\n\n> b"));
 }
 
@@ -323,14 +330,14 @@ fn the_viewer_shows_everything_and_draws_again_only_what_changed() {
     let mut screen = Screen::new();
     let lines: String = (0..20).map(|line| format!("{line}\n")).collect();
     screen.apply([started(1, "Bash", "make"), done(1, Outcome::Ok, &lines), thinking("deep"), text("a"), reply("a")]);
-    let all = |screen: &mut Screen, detail| shown(&screen.transcript.render_all(60, &Theme::dark(), detail));
+    let all = |screen: &mut Screen, detail| shown(&screen.app.transcript.history.rows(60, &Theme::dark(), detail));
     assert_eq!(all(&mut screen, Detail::Folded), screen.given());
     let whole = all(&mut screen, Detail::Whole);
     assert!(whole.contains("\n  10\n") && whole.contains("\n  deep\n"), "{whole}");
     assert_eq!(all(&mut screen, Detail::Whole), whole);
-    let revision = screen.transcript.revision();
+    let revision = screen.app.transcript.revision();
     screen.apply([Event::Notice { text: "more".into() }]);
-    assert_ne!(screen.transcript.revision(), revision);
+    assert_ne!(screen.app.transcript.revision(), revision);
     assert_eq!(all(&mut screen, Detail::Whole), format!("{whole}\n\n· more"));
 }
 
@@ -367,11 +374,11 @@ impl Log {
 
     /// The viewer's rows once it has what it wants.
     fn view(&self, screen: &mut Screen, want: Want) -> View {
-        if let Some(part) = screen.transcript.want(want) {
+        if let Some(part) = screen.app.transcript.earlier.want(want) {
             let read = Event::Listed(Listed::Earlier(self.read(part)));
-            screen.transcript.apply(&read, screen.now);
+            screen.app.apply(read, screen.now);
         }
-        screen.transcript.view(60, &Theme::dark())
+        screen.app.transcript.view(60, &Theme::dark())
     }
 }
 
@@ -396,9 +403,9 @@ fn memory_follows_the_screen_and_the_viewer_reads_the_rest() {
         screen.apply([text("answer")]);
         say(&mut screen, Message::reply(vec![Block::text("answer")]));
         screen.apply([ended(TurnEnd::Done, 1)]);
-        let (cells, bytes) = screen.transcript.held();
+        let (cells, bytes) = screen.app.transcript.history.cells.held();
         assert!(
-            cells <= window::CELLS + 8 && bytes <= window::BYTES + 8_192,
+            cells <= cells::CELLS + 8 && bytes <= cells::BYTES + 8_192,
             "turn {turn}: {cells} cells, {bytes} bytes"
         );
     }
@@ -430,8 +437,8 @@ fn memory_follows_the_screen_and_the_viewer_reads_the_rest() {
     let all = text(&view);
     let last: Vec<usize> = (1_700..2_000).filter(|turn| !all.contains(&format!("> prompt {turn}."))).collect();
     assert!(last.is_empty() && view.gap.is_none(), "{last:?}");
-    screen.transcript.forget_drawn();
-    assert!(screen.transcript.unread());
+    screen.app.transcript.forget_drawn();
+    assert!(screen.app.transcript.earlier.unread());
 }
 
 #[test]
@@ -441,9 +448,13 @@ fn a_long_turn_is_let_go_between_its_calls_and_never_while_one_runs() {
     for n in 0..2_000 {
         screen.apply([started(n, "Bash", "ls"), done(n, Outcome::Ok, "x")]);
     }
-    assert_eq!(screen.transcript.held().0, 2_002, "the first call still runs");
+    assert_eq!(screen.app.transcript.history.cells.held().0, 2_002, "the first call still runs");
     screen.apply([done(1_000_000, Outcome::Ok, "x"), started(5_000, "Bash", "ls")]);
-    assert!(screen.transcript.held().0 <= window::CELLS + 8, "{:?}", screen.transcript.held());
+    assert!(
+        screen.app.transcript.history.cells.held().0 <= cells::CELLS + 8,
+        "{:?}",
+        screen.app.transcript.history.cells.held()
+    );
     screen.apply([done(5_000, Outcome::Ok, "x")]);
     assert_eq!(screen.given().matches("Bash(ls)").count(), 2_001);
 }
@@ -474,17 +485,17 @@ fn no_flood_is_drawn_in_one_frame() {
         let mut screen = Screen::new();
         // All of it came between two frames.
         for event in [text(&flood), reply(&flood)] {
-            screen.transcript.apply(&event, screen.now);
+            screen.app.apply(event, screen.now);
         }
         let (mut read, mut frames) = (0, 0);
         loop {
-            let rows = screen.transcript.take_committed(60, &screen.theme, Share::FRAME);
+            let rows = screen.app.transcript.take_committed(60, &screen.theme, Share::FRAME);
             assert!(rows.len() <= 1_500, "{name}: {} rows at once", rows.len());
             screen.given.extend(rows);
-            if !screen.transcript.behind() {
+            if !screen.app.transcript.scrollback.behind() {
                 break;
             }
-            let now = screen.transcript.stream.read();
+            let now = screen.app.transcript.scrollback.stream.read();
             assert!((1..=16 * 1024).contains(&(now - read)), "{name}: {} bytes at once", now - read);
             (read, frames) = (now, frames + 1);
             assert!(frames % 50 > 0 || screen.live(10).lines().count() <= 10, "{name}");
@@ -501,7 +512,7 @@ fn a_flood_behind_a_running_command_is_looked_at_from_its_end() {
     let shell = Event::Item(Item::ShellStarted { command: "sleep 9".into() });
     screen.apply([shell, text(&flood)]);
     assert_eq!(screen.live(3), "• item 39997\n• item 39998\n• item 39999");
-    let Some(Slot { cell, .. }) = screen.transcript.slots.last() else { panic!("there is a reply") };
+    let Some(cell) = screen.app.transcript.history.cells.last() else { panic!("there is a reply") };
     let rows = cell.rows(60, &screen.theme, Detail::Live { lines: 5, now: screen.now }).len();
     assert!(rows < 2_000, "{rows} rows are made for three");
 }
@@ -514,8 +525,8 @@ proptest! {
         let mut screen = Screen::new();
         screen.apply(events).apply([end]);
         prop_assert_eq!(screen.live(99), "");
-        prop_assert!(screen.transcript.take_committed(60, &Theme::dark(), Share::ALL).is_empty());
-        let all = shown(&screen.transcript.render_all(60, &Theme::dark(), Detail::Folded));
+        prop_assert!(screen.app.transcript.take_committed(60, &Theme::dark(), Share::ALL).is_empty());
+        let all = shown(&screen.app.transcript.history.rows(60, &Theme::dark(), Detail::Folded));
         prop_assert_eq!(screen.given(), all);
     }
 
@@ -524,10 +535,12 @@ proptest! {
         let mut screen = Screen::new();
         screen.apply(events);
         let mut shadow = screen.given.clone();
-        shadow.extend(screen.transcript.live(60, 9999, &Theme::dark(), screen.now));
+        shadow.extend(screen.app.transcript.live(60, 9999, &Theme::dark(), screen.now));
         // Open replies end as they stand; what still runs would change its look.
-        if screen.transcript.running.is_empty() && screen.transcript.open.is_none_or(|open| matches!(screen.transcript.slots[open].cell, Cell::Reply(_))) {
-            let retrying = matches!(screen.transcript.slots.last().map(|slot| &slot.cell), Some(Cell::Retry(_)));
+        let Transcript { history, growing, .. } = &screen.app.transcript;
+        let open = growing.open.and_then(|index| history.cells.get(index));
+        if history.calls.running.is_empty() && open.is_none_or(|cell| matches!(cell, Cell::Reply(_))) {
+            let retrying = matches!(history.cells.last(), Some(Cell::Retry(_)));
             screen.apply([ended(TurnEnd::Done, 0)]);
             prop_assert!(retrying || shown(&shadow) == screen.given());
         }

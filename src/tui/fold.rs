@@ -1,0 +1,224 @@
+//! Folds events into the view: the one place that reads them. What one tells goes on to its owners as values.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::app::App;
+use super::cell::compaction;
+use super::cell::note::{Note, Retry};
+use super::dialog::Dialog;
+use super::dialog::picker::Picker;
+use super::msg::Effect;
+use super::pager::Page;
+use super::transcript::GrowKind;
+use super::update;
+use crate::message::{Kind, Message};
+use crate::protocol::report::{Freed, Report};
+use crate::protocol::{
+    Ask, Compaction, Delta, Event, HistoryItem, Item, ListKind, Listed, ModeChange, Question, SessionInfo, Thinking,
+    Turn, TurnEnd,
+};
+use crate::report;
+use crate::session::entry::Seq;
+
+impl App {
+    /// Folds one event of the engine.
+    pub(super) fn apply(&mut self, event: Event, now: Instant) -> Vec<Effect> {
+        match event {
+            Event::Session(info) => return self.begin(info, now),
+            Event::Turn(Turn::Started) => self.spinner.turn_started(now),
+            Event::Turn(Turn::Ended { end, millis, .. }) => {
+                return self.turn_ended(end, Duration::from_millis(millis), now);
+            }
+            Event::Delta(delta) => self.delta(delta, now),
+            Event::Item(item) => self.item(item, now),
+            Event::Ask(ask) => return self.ask(ask, now),
+            Event::AskClosed { id } => self.asks.close(id, now),
+            Event::Mode(ModeChange::Changed { mode }) => self.status.mode = mode,
+            Event::Mode(ModeChange::PlanEntered { .. } | ModeChange::PlanExited { .. }) => {}
+            Event::Thinking(Thinking::Level(info)) => self.status.thinking.set(info),
+            Event::Thinking(Thinking::Complete { tokens }) => self.transcript.thought(tokens, now),
+            Event::Usage(usage) => self.status.usage = Some(usage),
+            Event::Compaction(step) => self.compaction(step, now),
+            Event::Retrying { attempt, of, delay_ms, reason } => {
+                let due = now + Duration::from_millis(delay_ms);
+                self.spinner.retrying(attempt, of, due);
+                self.transcript.retrying(Retry { attempt, of, reason, due, over: false }, now);
+            }
+            Event::Todos { items } => self.todos = items,
+            Event::Queue { items } => self.queue = items,
+            Event::Notice { text } => self.transcript.tell(Note::Notice(text)),
+            // Its receipt is drawn.
+            Event::Report(Report::Freed(Freed::Summarized { .. })) => {
+                self.transcript.tell(Note::Notice(report::compaction::SUMMARIZED.to_owned()));
+            }
+            Event::Report(report) => self.transcript.tell(Note::Notice(report::markdown(&report))),
+            Event::Error { text, restore } => {
+                self.transcript.tell(Note::Error(text));
+                restore.into_iter().for_each(|text| self.composer.restore(&text));
+            }
+            Event::Hook { ran } => ran.word().into_iter().for_each(|word| self.transcript.tell(Note::Aside(word))),
+            Event::Model(model) => {
+                self.transcript.found(&model);
+                self.status.model = Some(model);
+            }
+            Event::Commands { registry } => {
+                self.options.commands = registry;
+                self.composer.renew(&self.options.commands);
+            }
+            Event::Task(task) => self.transcript.task(task, now),
+            Event::Listed(listed) => return self.listed(listed, now),
+            Event::Done { .. } => {}
+            Event::Closed => {
+                self.spinner.stop();
+                return vec![Effect::Exit];
+            }
+        }
+        Vec::new()
+    }
+
+    fn begin(&mut self, info: SessionInfo, now: Instant) -> Vec<Effect> {
+        self.spinner.stop();
+        self.status.begin(&info);
+        self.transcript.begin(&info, now);
+        let folder = info.cwd.file_name().map(|name| name.to_string_lossy().into_owned());
+        self.name = super::paint::cut(&info.title.or(folder).unwrap_or_default(), 60);
+        self.cwd = info.cwd;
+        self.queue.clear();
+        self.todos.clear();
+        self.prompts.clear();
+        self.picker = None;
+        for item in info.history {
+            if let HistoryItem::Message { seq, message } = item {
+                self.note_prompt(seq, &message);
+            }
+        }
+        vec![Effect::FindBranch]
+    }
+
+    fn turn_ended(&mut self, end: TurnEnd, took: Duration, now: Instant) -> Vec<Effect> {
+        self.spinner.stop();
+        self.transcript.turn_ended(end, took, now);
+        let mut effects = vec![Effect::FindBranch];
+        if self.calls_back() && end != TurnEnd::Interrupted {
+            effects.push(Effect::Notify(format!("{}: the turn has ended", self.name)));
+        }
+        effects
+    }
+
+    fn delta(&mut self, delta: Delta, now: Instant) {
+        match delta {
+            Delta::Text { text } => {
+                self.spinner.received(text.len() as u64, "Writing");
+                self.transcript.grow(&text, GrowKind::Reply, now);
+            }
+            Delta::Thinking { text } => {
+                self.spinner.received(text.len() as u64, "Thinking");
+                self.transcript.grow(&text, GrowKind::Thinking, now);
+            }
+            Delta::ToolArgs { name, bytes } => {
+                self.spinner.received(bytes, format!("Preparing {name}"));
+                self.transcript.answered();
+            }
+            Delta::ToolOutput { call, text } => self.transcript.output(&call, &text),
+            Delta::Discarded { reason } => self.transcript.discarded(Some(&reason), now),
+        }
+    }
+
+    fn item(&mut self, item: Item, now: Instant) {
+        match item {
+            Item::Message { seq, message } => {
+                self.spinner.say("Waiting for the model");
+                self.note_prompt(seq, &message);
+                self.transcript.message(seq, &message, now);
+            }
+            Item::CallStarted { call, tool, title } => {
+                self.spinner.say(format!("Running {tool}"));
+                self.transcript.call_started(call, tool, &title, now);
+            }
+            Item::ShellStarted { command } => {
+                self.spinner.shell_started(command.clone(), now);
+                self.transcript.shell_started(command, now);
+            }
+            Item::ShellDone { command, output, code } => {
+                self.spinner.shell_done();
+                self.transcript.shell_done(command, (output, code), now);
+            }
+            Item::FilesRestored { how, turn, restored, merged, refused, unseen } => {
+                self.transcript.restored(how, turn, &restored, &merged, &refused, &unseen);
+            }
+            Item::Rewound { to, prompt } => {
+                self.prompts.retain(|(seq, _)| *seq < to);
+                self.transcript.aside(format!("rewound to before: {}", prompt.lines().next().unwrap_or_default()));
+                self.composer.restore(&prompt);
+            }
+            Item::Note { text } => self.transcript.aside(text),
+        }
+    }
+
+    fn compaction(&mut self, step: Compaction, now: Instant) {
+        compaction::note(&step).into_iter().for_each(|note| self.transcript.tell(note));
+        match step {
+            Compaction::Started { .. } => self.spinner.compacting(now),
+            Compaction::Progress { phase, received } => self.spinner.compacted_so_far(phase, received),
+            Compaction::Completed { receipt, summary } => {
+                self.spinner.compacted();
+                self.transcript.compacted(receipt, summary);
+            }
+            Compaction::Failed { .. } => self.spinner.compacted(),
+            Compaction::MicroApplied { .. }
+            | Compaction::SessionMemoryApplied { .. }
+            | Compaction::ThresholdExceeded { .. } => {}
+        }
+    }
+
+    fn listed(&mut self, listed: Listed, now: Instant) -> Vec<Effect> {
+        match listed {
+            Listed::History(prompts) => self.set_history(prompts),
+            Listed::Changes(changes) => update::open_page(self, Page::Changes(changes)),
+            Listed::Agent(log) => self.transcript.agent_read(&log, now),
+            Listed::Earlier(read) => {
+                self.transcript.earlier_read(&read, now);
+                return update::show_transcript(self, now);
+            }
+            listed => {
+                // `--resume` without a value asks for the sessions before there is a picker.
+                if matches!(listed, Listed::Sessions(_)) && self.picker.is_none() {
+                    self.picker = Some(Picker::waiting(ListKind::Sessions));
+                }
+                let wanted = self.wanted.take();
+                let choice = self.picker.as_mut().and_then(|picker| {
+                    picker.listed(listed);
+                    picker.row(wanted?)
+                });
+                return choice.map_or_else(Vec::new, |choice| update::chosen(self, choice));
+            }
+        }
+        Vec::new()
+    }
+
+    fn ask(&mut self, mut ask: Ask, now: Instant) -> Vec<Effect> {
+        if let Question::Permission { title, diff: Some(_), .. } = &mut ask.question
+            && let Ok(inside) = Path::new(title.as_str()).strip_prefix(&self.cwd)
+            && !inside.as_os_str().is_empty()
+        {
+            *title = inside.display().to_string();
+        }
+        let dialog = Dialog::new(ask);
+        let headline = dialog.headline().to_owned();
+        self.asks.push(dialog, now);
+        if self.calls_back() { vec![Effect::Notify(headline)] } else { Vec::new() }
+    }
+
+    /// Whether the user looks elsewhere, and wants to be told.
+    fn calls_back(&self) -> bool {
+        !self.focused && self.options.notifications
+    }
+
+    fn note_prompt(&mut self, seq: Seq, message: &Message) {
+        if message.kind == Kind::Prompt && message.user_visible {
+            // As much as a row of the list shows.
+            self.prompts.push((seq, super::paint::cut(&message.text(), 300)));
+        }
+    }
+}
