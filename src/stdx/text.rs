@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::time::Duration;
 
 use textwrap::WordSeparator;
 use unicode_segmentation::UnicodeSegmentation;
@@ -178,9 +179,25 @@ pub fn short(count: u64) -> String {
     }
 }
 
+/// A span of time: `4 s`, `1 m 12 s`, `2 h 3 m`.
+pub fn duration(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} m {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} m", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_carry_their_units() {
+        for (seconds, want) in [(0, "0 s"), (59, "59 s"), (60, "1 m 0 s"), (3599, "59 m 59 s"), (7260, "2 h 1 m")] {
+            assert_eq!(duration(Duration::from_secs(seconds)), want);
+        }
+    }
 
     #[test]
     fn widths_count_what_the_terminal_draws() {

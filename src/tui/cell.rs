@@ -9,7 +9,7 @@ pub mod skill;
 mod task;
 pub mod thinking;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ratatui::text::Line;
 
@@ -135,16 +135,6 @@ impl Cell {
             Cell::Compacted(compacted) => compacted.rows(width, theme, detail),
             Cell::Note(note) => note.rows(width, theme),
         }
-    }
-}
-
-/// A span of time as people say it: `4s`, `1m 12s`, `2h 3m`.
-pub fn spell(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
-        _ => format!("{}h {}m", seconds / 3600, seconds / 60 % 60),
     }
 }
 

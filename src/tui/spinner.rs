@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::paint;
 use super::theme::Theme;
-use crate::stdx::text::short;
+use crate::stdx::text::{duration, short};
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Time of one frame.
@@ -138,17 +138,18 @@ impl Spinner {
                     0 => String::new(),
                     received => format!(" · ↓ {} tokens", short(received)),
                 };
-                (compacting.phase.clone(), format!("{}{count} · esc to cancel", seconds(elapsed)))
+                (compacting.phase.clone(), format!("{}{count} · esc to cancel", duration(elapsed)))
             }
             (Some(retry), _) => {
                 let left = retry.at.saturating_duration_since(now).as_millis().div_ceil(1000);
-                (format!("Retrying in {left} s"), format!("attempt {} of {} · esc to stop", retry.attempt, retry.of))
+                let left = duration(Duration::from_secs(left as u64));
+                (format!("Retrying in {left}"), format!("attempt {} of {} · esc to stop", retry.attempt, retry.of))
             }
-            (None, Some(command)) => (format!("! {command}"), format!("{} · esc to interrupt", seconds(elapsed))),
+            (None, Some(command)) => (format!("! {command}"), format!("{} · esc to interrupt", duration(elapsed))),
             (None, None) => {
                 let tokens = self.bytes.div_ceil(4);
                 let count = if tokens > 0 { format!(" · ↓ {} tokens", short(tokens)) } else { String::new() };
-                (self.verb.to_string(), format!("{}{count} · esc to interrupt", seconds(elapsed)))
+                (self.verb.to_string(), format!("{}{count} · esc to interrupt", duration(elapsed)))
             }
         };
         let room = (width as usize).saturating_sub(2);
@@ -165,14 +166,6 @@ impl Spinner {
             Span::styled(verb, style),
             Span::styled(rest, theme.dim),
         ]))
-    }
-}
-
-fn seconds(elapsed: Duration) -> String {
-    match elapsed.as_secs() {
-        seconds @ 0..60 => format!("{seconds} s"),
-        seconds @ 60..3600 => format!("{} m {} s", seconds / 60, seconds % 60),
-        seconds => format!("{} h {} m", seconds / 3600, seconds / 60 % 60),
     }
 }
 

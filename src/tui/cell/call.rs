@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
+use super::Detail;
 use super::task;
-use super::{Detail, spell};
 use crate::message::{CallId, Content, Display, FileDiff, Outcome, Todo, TodoStatus, ToolResult};
 use crate::protocol::Task;
 use crate::stdx::text;
@@ -130,7 +130,7 @@ impl Call {
                 _ if self.abandoned => "interrupted".to_string(),
                 _ if self.task.is_some() => String::new(),
                 Detail::Live { now, .. } if now.saturating_duration_since(self.since) >= NOTABLE => {
-                    spell(now.saturating_duration_since(self.since))
+                    text::duration(now.saturating_duration_since(self.since))
                 }
                 _ => String::new(),
             };
@@ -146,7 +146,7 @@ impl Call {
                     None => "killed".to_string(),
                 };
                 let took = Duration::from_millis(*millis);
-                let took = if took > NOTABLE { spell(took) } else { String::new() };
+                let took = if took > NOTABLE { text::duration(took) } else { String::new() };
                 [status, took].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
             }
             (_, Some(Display::Diff(diff))) => diff::summary(diff),
@@ -206,7 +206,7 @@ impl Shell {
             (Some((_, Some(code))), _) => format!("  exit {code}"),
             (Some((_, None)), _) => "  killed".to_string(),
             (None, Detail::Live { now, .. }) if now.saturating_duration_since(self.since) >= NOTABLE => {
-                format!("  {}", spell(now.saturating_duration_since(self.since)))
+                format!("  {}", text::duration(now.saturating_duration_since(self.since)))
             }
             (None, _) => String::new(),
         };

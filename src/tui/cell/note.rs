@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ratatui::text::{Line, Span};
 
-use super::{Detail, spell};
+use super::Detail;
 use crate::protocol::ModelInfo;
 use crate::stdx::text;
 use crate::tui::render::wrap::{self, Prefix};
@@ -69,7 +69,7 @@ impl Retry {
         let words = match detail {
             Detail::Live { now, .. } if !self.over => {
                 let left = Duration::from_secs_f64(self.due.saturating_duration_since(now).as_secs_f64().ceil());
-                format!("{reason} · retry {} of {} in {}", self.attempt, self.of, spell(left))
+                format!("{reason} · retry {} of {} in {}", self.attempt, self.of, text::duration(left))
             }
             _ if self.attempt == 1 => format!("{reason} · retried"),
             _ => format!("{reason} · retried {} times", self.attempt),
@@ -113,7 +113,7 @@ impl Note {
                 wrap::plain(&text::clean(text.trim()), theme.dim, width, &Prefix::hanging("· ", theme.dim))
             }
             Note::Worked(time) => {
-                let words = format!("worked for {}", spell(*time));
+                let words = format!("worked for {}", text::duration(*time));
                 wrap::plain(&words, theme.dim, width, &Prefix::hanging("✻ ", theme.dim))
             }
         }

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use ratatui::text::{Line, Span};
 
-use super::{Detail, spell};
+use super::Detail;
 use crate::protocol::Task;
 use crate::protocol::task::Step;
-use crate::stdx::text;
+use crate::stdx::text::{self, short};
 use crate::tui::render::Row;
 use crate::tui::render::wrap;
 use crate::tui::theme::Theme;
@@ -28,7 +28,7 @@ pub(super) fn live(task: &Task, since: Instant, width: usize, theme: &Theme, det
 /// While it runs, where there is room for one row only: who, and its figures in short.
 pub(super) fn dense(task: &Task, mark: Span<'static>, took: Duration, width: usize, theme: &Theme) -> Row {
     let calls = if task.tools == 1 { "call" } else { "calls" };
-    let figures = format!("  {} {calls} · {} · {}", task.tools, count(task.tokens), spell(took));
+    let figures = format!("  {} {calls} · {} · {}", task.tools, short(task.tokens), text::duration(took));
     let who = text::clean_line(&format!("{}: {}", task.agent, task.description));
     let room = width.saturating_sub(2 + text::width(&figures)).max(8);
     let who = text::truncate(&who, room).into_owned();
@@ -47,15 +47,7 @@ pub(super) fn done(tools: u32, tokens: u64, millis: u64, width: usize, theme: &T
 
 fn figures(tools: u32, tokens: u64, took: Duration) -> String {
     let calls = if tools == 1 { "call" } else { "calls" };
-    format!("{tools} {calls} · {} tokens · {}", count(tokens), spell(took))
-}
-
-fn count(tokens: u64) -> String {
-    match tokens {
-        0..1_000 => tokens.to_string(),
-        1_000..1_000_000 => format!("{:.1}k", tokens as f64 / 1_000.0),
-        _ => format!("{:.1}M", tokens as f64 / 1_000_000.0),
-    }
+    format!("{tools} {calls} · {} tokens · {}", short(tokens), text::duration(took))
 }
 
 fn row(said: String, width: usize, theme: &Theme) -> Row {
@@ -90,21 +82,21 @@ mod tests {
             row
         };
         let doing = task(12, 34_567, Step::Doing { what: "Grep(fn parse\u{1b}[31m)".into() });
-        assert_eq!(said(&doing, 80), "  └ 12 calls · 34.6k tokens · 1m 12s · Grep(fn parse␛[31m)");
-        assert_eq!(said(&doing, 40), "  └ 12 calls · 34.6k tokens · 1m 12s · …");
-        assert_eq!(said(&task(1, 999, Step::Started), 40), "  └ 1 call · 999 tokens · 1m 12s");
+        assert_eq!(said(&doing, 80), "  └ 12 calls · 34k tokens · 1 m 12 s · Grep(fn parse␛[31m)");
+        assert_eq!(said(&doing, 40), "  └ 12 calls · 34k tokens · 1 m 12 s · …");
+        assert_eq!(said(&task(1, 999, Step::Started), 40), "  └ 1 call · 999 tokens · 1 m 12 s");
         let dense = |task: &Task, width| {
             let row = row_text(&super::dense(task, Span::raw("○ "), Duration::from_secs(72), width, &theme));
             assert!(text::width(&row) <= width, "{row}");
             row
         };
-        assert_eq!(dense(&doing, 80), "○ Explore: d  12 calls · 34.6k · 1m 12s");
+        assert_eq!(dense(&doing, 80), "○ Explore: d  12 calls · 34k · 1 m 12 s");
         let long = Task { description: "where the parser is called".into(), ..doing.clone() };
-        assert_eq!(dense(&long, 40), "○ Explore: w…  12 calls · 34.6k · 1m 12s");
+        assert_eq!(dense(&long, 40), "○ Explore: w…  12 calls · 34k · 1 m 12 s");
         let done = |tools, detail| row_text(&super::done(tools, 2_000_000, 900, 40, &theme, detail));
-        assert_eq!(done(0, Detail::Folded), "  └ 0 calls · 2.0M tokens · 0s");
-        assert_eq!(done(3, Detail::Folded), "  └ 3 calls · 2.0M tokens · 0s (ctrl+o)");
-        assert_eq!(done(3, Detail::Whole), "  └ 3 calls · 2.0M tokens · 0s");
+        assert_eq!(done(0, Detail::Folded), "  └ 0 calls · 2.0M tokens · 0 s");
+        assert_eq!(done(3, Detail::Folded), "  └ 3 calls · 2.0M tokens · 0 s (ctrl+o)");
+        assert_eq!(done(3, Detail::Whole), "  └ 3 calls · 2.0M tokens · 0 s");
     }
 
     fn row_text(row: &Row) -> String {

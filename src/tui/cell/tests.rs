@@ -210,16 +210,6 @@ fn everything_else() {
 }
 
 #[test]
-fn times_are_spelled_as_people_do() {
-    let check = |seconds, want: &str| assert_eq!(spell(Duration::from_secs(seconds)), want);
-    check(0, "0s");
-    check(59, "59s");
-    check(60, "1m 0s");
-    check(3599, "59m 59s");
-    check(7260, "2h 1m");
-}
-
-#[test]
 fn the_view_lays_out_the_end_of_what_is_long() {
     let code = format!("```rust\n{}```\nThe end.\n", "let a = 1;\n".repeat(100_000));
     let floods = [

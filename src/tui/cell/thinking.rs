@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ratatui::text::{Line, Span};
 
-use super::{Detail, spell};
+use super::Detail;
 use crate::stdx::text;
 use crate::stdx::text::short;
 use crate::tui::render::Row;
@@ -38,7 +38,7 @@ impl Thinking {
     /// One line for afterwards: `thought for 12s, 3.1k tokens`.
     fn summary(&self) -> String {
         let took = self.took.filter(|took| took.as_secs() > 0);
-        let took = took.map(|took| format!(" for {}", spell(took))).unwrap_or_default();
+        let took = took.map(|took| format!(" for {}", text::duration(took))).unwrap_or_default();
         let tokens = self.tokens.filter(|tokens| *tokens > 0);
         let one = |tokens| if tokens == 1 { "token" } else { "tokens" };
         let tokens = tokens.map(|tokens| format!(", {} {}", short(tokens), one(tokens))).unwrap_or_default();
@@ -52,7 +52,7 @@ impl Thinking {
         let prefix = Prefix::indent(2);
         let words = match (detail, self.since) {
             (Detail::Live { now, .. }, Some(since)) if !self.closed => {
-                format!("thinking… {}", spell(now.saturating_duration_since(since)))
+                format!("thinking… {}", text::duration(now.saturating_duration_since(since)))
             }
             _ => self.summary(),
         };

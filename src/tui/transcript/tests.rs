@@ -136,7 +136,7 @@ fn a_turn_from_prompt_to_end() {
     let mut screen = Screen::new();
     screen.apply([session(false, Vec::new()), Event::Turn(Turn::Started), prompt("fix it")]);
     screen.apply([thinking("hm, let me"), thinking(" see")]);
-    assert_eq!(screen.after(3).live(9), "\n✻ thinking… 3s\n  hm, let me see");
+    assert_eq!(screen.after(3).live(9), "\n✻ thinking… 3 s\n  hm, let me see");
     screen.apply([Event::Thinking(crate::protocol::Thinking::Complete { tokens: 3_120 })]);
     screen.apply([text("Looking at "), text("it.\n\nFirst")]);
     assert_eq!(screen.live(9), "\nFirst");
@@ -222,7 +222,7 @@ fn retries_count_down_and_become_one_row() {
     let retry = |attempt| Event::Retrying { attempt, of: 3, delay_ms: 4_000, reason: "overloaded".into() };
     let mut screen = Screen::new();
     screen.apply([prompt("x"), retry(1)]).after(1).apply([retry(2)]);
-    assert_eq!(screen.after(1).live(9), "\n↻ overloaded · retry 2 of 3 in 3s");
+    assert_eq!(screen.after(1).live(9), "\n↻ overloaded · retry 2 of 3 in 3 s");
     screen.apply([text("ok"), reply("ok")]);
     assert_eq!(screen.given(), "> x\n\n↻ overloaded · retried 2 times\n\nok");
 }
