@@ -66,7 +66,7 @@ impl App {
                 self.options.commands = registry;
                 self.composer.renew(&self.options.commands);
             }
-            Event::Task(task) => self.transcript.task(task, now),
+            Event::Task(task) => self.transcript.history.task(task, now),
             Event::Listed(listed) => return self.listed(listed, now),
             Event::Done { .. } => {}
             Event::Closed => {
@@ -163,7 +163,7 @@ impl App {
             Compaction::Progress { phase, received } => self.spinner.compacted_so_far(phase, received),
             Compaction::Completed { receipt, summary } => {
                 self.spinner.compacted();
-                self.transcript.compacted(receipt, summary);
+                self.transcript.history.compacted(receipt, summary);
             }
             Compaction::Failed { .. } => self.spinner.compacted(),
             Compaction::MicroApplied { .. }

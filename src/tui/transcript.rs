@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::message::{CallId, Kind, Message};
-use crate::protocol::{self, AgentLog, ModelInfo, Receipt, SessionInfo, Task, TurnEnd};
+use crate::protocol::{self, AgentLog, ModelInfo, SessionInfo, TurnEnd};
 use crate::session::entry::{Restore, Seq, not_undone};
 use crate::tui::cell::Cell;
 use crate::tui::cell::call::Shell;
@@ -38,7 +38,8 @@ const NOTES: usize = 200;
 /// Everything shown of a session, oldest first. It hears of what happens by values; `App` reads the events.
 #[derive(Debug, Default)]
 pub struct Transcript {
-    history: History,
+    /// What messages tell.
+    pub history: History,
     growing: Growing,
     /// What was handed out.
     pub scrollback: Scrollback,
@@ -107,8 +108,6 @@ impl Transcript {
         self.history.cells.aside(text);
     }
 
-    pub fn compacted(&mut self, receipt: Receipt, summary: String) {
-        self.history.compacted(receipt, summary);
     }
 
     /// A request failed; what had arrived of its answer is out of the conversation.
@@ -165,11 +164,6 @@ impl Transcript {
         if let Some(call) = self.history.calls.running(&mut self.history.cells, id) {
             call.push(text);
         }
-    }
-
-    /// A sub-agent made progress.
-    pub fn task(&mut self, task: Task, now: Instant) {
-        self.history.task(task, now);
     }
 
     pub fn shell_started(&mut self, command: String, now: Instant) {

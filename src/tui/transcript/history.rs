@@ -22,7 +22,7 @@ use crate::tui::render::Row;
 use crate::tui::theme::Theme;
 
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub struct History {
     pub(super) cells: Cells,
     pub(super) calls: Calls,
     /// What sub-agents did, by the call that launched them.
@@ -54,7 +54,7 @@ impl History {
     }
 
     /// The receipt of a compaction.
-    pub(super) fn compacted(&mut self, receipt: Receipt, summary: String) {
+    pub fn compacted(&mut self, receipt: Receipt, summary: String) {
         self.cells.push(Cell::Compacted(Compacted { receipt, summary }));
     }
 
@@ -92,7 +92,7 @@ impl History {
     }
 
     /// A sub-agent made progress: its figures are below the call that launched it, and in the viewer what it did.
-    pub(super) fn task(&mut self, task: Task, now: Instant) {
+    pub fn task(&mut self, task: Task, now: Instant) {
         match &task.step {
             Step::Said { message } => {
                 self.below.said(&task.call, message, &self.cwd, now);
