@@ -108,8 +108,6 @@ impl Transcript {
         self.history.cells.aside(text);
     }
 
-    }
-
     /// A request failed; what had arrived of its answer is out of the conversation.
     pub fn retrying(&mut self, retry: Retry, now: Instant) {
         self.discarded(None, now);
