@@ -40,6 +40,7 @@ use crate::stdx::schema::Schema;
 use crate::stdx::{panics, process};
 use inbox::Inbox;
 use models::Models;
+pub(crate) use models::OFFLINE;
 pub use open::{places, root};
 use reports::{Look, Reading};
 pub use skills::snapshot as skills;

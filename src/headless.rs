@@ -50,6 +50,10 @@ pub struct Prompt {
     pub piped: Option<String>,
 }
 
+/// What a script is told that gets the offline model without having asked for it.
+const BY_CHANCE: &str = "No key is set and no local server answers, so the offline model answers: it follows fixed recipes \
+    and does not reason. Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or say --offline.";
+
 /// How a run ended; the process exits with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -65,7 +69,7 @@ pub enum Exit {
     Terminated = 143,
 }
 
-/// Runs to the end of the input. Nothing but the result goes to `out`; diagnostics go to `err`.
+/// Runs to the end of the input. `named`: the model was chosen, and is not just what was left. Nothing but the result goes to `out`; diagnostics go to `err`.
 ///
 /// # Errors
 /// `out` cannot be written, for example since its reader is gone.
@@ -76,6 +80,7 @@ pub async fn run(
     stops: mpsc::UnboundedReceiver<Exit>,
     out: &mut dyn Write,
     err: &mut dyn Write,
+    named: bool,
 ) -> io::Result<Exit> {
     let (prompts, mut next) = mpsc::channel(1);
     let reader = match input {
@@ -93,6 +98,7 @@ pub async fn run(
         out,
         err,
         registry: Registry::builtin(),
+        named,
         session: None,
         answer: String::new(),
         structured: None,
@@ -129,6 +135,8 @@ struct Run<'a> {
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
     registry: Registry,
+    /// Somebody said which model answers, or it was told that nobody did.
+    named: bool,
     session: Option<SessionInfo>,
     answer: String,
     structured: Option<Value>,
@@ -253,6 +261,11 @@ impl Run<'_> {
             }
             Parsed::Unknown { name } => return self.wrong(&self.registry.unknown(name)),
         };
+        let turn = matches!(op, Op::Prompt { .. }) || !reports;
+        let offline = self.session.as_ref().is_some_and(|session| session.model.provider == engine::OFFLINE);
+        if turn && offline && !std::mem::replace(&mut self.named, true) {
+            writeln!(self.err, "{BY_CHANCE}")?;
+        }
         if handle.ops.send(op.clone()).await.is_err() {
             return self.wrong("the engine stopped unexpectedly");
         }
@@ -489,8 +502,9 @@ pub async fn start(
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
     let stops = stop::listen()?;
+    let named = setup.offline || setup.script.is_some() || setup.loaded.config.model.is_some();
     if let Input::Prompt(prompt) = &input {
         setup.piped = prompt.piped.clone();
     }
-    run(engine::start(setup), input, output, stops, out, err).await
+    run(engine::start(setup), input, output, stops, out, err, named).await
 }

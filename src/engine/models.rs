@@ -21,7 +21,7 @@ const ORDER: [&str; 3] = ["anthropic", "openai", "gemini"];
 /// Names that mean a model of each provider's own.
 const ROLES: [&str; 3] = ["haiku", "sonnet", "opus"];
 /// Name of the offline model and of its provider.
-pub(super) const OFFLINE: &str = "offline";
+pub(crate) const OFFLINE: &str = "offline";
 
 /// Providers, their keys and the catalog.
 #[derive(Clone)]

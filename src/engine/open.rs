@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::models::{Models, OFFLINE};
+use super::models::Models;
 use super::settings::Settings;
 use super::{Begin, Engine, Inbox, Setup, skills};
 use crate::agent::{self, Agent, Grants, Model, Parts, prompt::GitStatus};
@@ -76,9 +76,6 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     }
     let idle = settings.idle;
     let mut engine = Engine { agent, models, loaded, setup, mailbox, probing, catalog, trust_asked: false, idle };
-    if !engine.probing {
-        engine.tell_if_offline().await;
-    }
     engine.announce().await;
     // A panic in there leaves the built-ins.
     let _ = loading.await;
@@ -405,19 +402,7 @@ impl Engine {
         }
         if self.probing {
             self.probing = false;
-            self.tell_if_offline().await;
             mailbox.emit(Event::Model(self.model_info())).await;
-        }
-    }
-
-    /// Says to a script that only the offline model was left, which it did not ask for. A person sees it on the screen.
-    async fn tell_if_offline(&self) {
-        let asked = self.setup.offline || self.setup.script.is_some() || self.loaded.config.model.is_some();
-        let left = self.agent.model.provider_name == OFFLINE && !asked;
-        if left && self.setup.presence == agent::Presence::Unattended {
-            let text = "No key is set and no local server answers, so the offline model answers: it follows fixed recipes \
-                        and does not reason. Set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or say --offline.";
-            self.mailbox.emit(Event::Notice { text: text.into() }).await;
         }
     }
 

@@ -37,7 +37,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("Query {", &["src/permission/", "src/agent/dispatch/grounds.rs"]),
     ("permission::decide", &["src/permission/", "src/agent/dispatch/grounds.rs"]),
     ("Permit::of(", &["src/agent/dispatch/grounds.rs"]),
-    ("Permit::by_hand(", &["src/agent/dispatch/aside.rs"]),
+    ("Permit::by_hand(", &["src/agent/dispatch.rs"]),
     ("tools::Context {", &["src/agent/dispatch/run.rs"]),
 ];
 
