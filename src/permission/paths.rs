@@ -1,6 +1,8 @@
 //! What the words of a command name: files that are read, written, removed.
 
-use std::collections::{BTreeSet, HashSet};
+mod named;
+
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::commands::{Reach, Reads};
@@ -9,11 +11,11 @@ use super::files::{Files, MAX_NAMES, Step, Walk, walk};
 use super::glob::{self, Case};
 use super::places::{Places, holds_keys};
 use super::rule::{Specifier, Strictness};
-use super::shell::loose::{all_segments, may_hold_line};
 use super::shell::{Node, Piece, Word};
 use super::values;
 use super::vocabulary::Matches;
 use super::{Behavior, Mode};
+pub(super) use named::{judge_raw, judge_words};
 
 /// Where the shell may be by now; None when nobody knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,7 +168,7 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
             continue;
         }
         let verdict = read(query, query.vocabulary.tool(Matches::Reading), path, files);
-        let reached = deep && verdict.behavior == Behavior::Allow;
+        let reached = deep && query.mode != Mode::Bypass && verdict.behavior != Behavior::Deny;
         worse(&mut worst, verdict);
         if reads.follows && deep && leads_out(path, files) {
             let reason = format!("it follows links, and those below {} may lead anywhere", path.display());
@@ -355,115 +357,6 @@ pub(super) fn worse(worst: &mut Verdict, other: Verdict) {
     if (other.behavior, other.firm) > (worst.behavior, worst.firm) {
         *worst = other;
     }
-}
-
-/// Commands that change what their operands name.
-const WRITERS: [&str; 28] = [
-    "wget", "curl", "sort", "split", "perl", "gzip", "rm", "rmdir", "mv", "cp", "mkdir", "touch", "tee", "ln", "chmod",
-    "chown", "chgrp", "install", "rsync", "truncate", "shred", "unlink", "dd", "sed", "patch", "tar", "unzip",
-    "sponge",
-];
-
-/// Judges the paths among the words of a command that is not known to be read-only: rules about paths, protected and private
-/// files. None when they stop nothing.
-pub(super) fn judge_words(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn Files) -> Option<Verdict> {
-    let name = words.first()?.known();
-    let name = name.rsplit('/').next().unwrap_or_default().to_owned();
-    let mut worst = Verdict::new(Behavior::Allow, "");
-    let mut judged = HashSet::new();
-    for word in &words[1..] {
-        let text = path_text(word, query.places).unwrap_or_else(|| word.known());
-        if word.has_glob() && text.split('/').any(Places::glob_may_be_protected) {
-            worse(&mut worst, Verdict::firm(format!("{} may reach a protected file", word.source)));
-        }
-        // What it names now. Where nobody can look, the mode and the rules decide by the text.
-        let named = if word.has_glob() { paths(word, cwd, query.places, files) } else { None };
-        for path in named.into_iter().flatten().filter(|path| judged.insert(path.clone())).collect::<Vec<_>>() {
-            worse(&mut worst, judge_touched(query, &name, &path, files));
-        }
-        for text in candidates(&text) {
-            for path in joined(&text, cwd, query).into_iter().filter(|path| judged.insert(path.clone())) {
-                worse(&mut worst, judge_touched(query, &name, &path, files));
-            }
-        }
-    }
-    (worst.behavior != Behavior::Allow).then_some(worst)
-}
-
-/// Judges every word of a line that nobody understood, as a path.
-pub(super) fn judge_raw(query: &Query, text: &str, cwd: &Path, files: &dyn Files) -> Option<Verdict> {
-    let cwd = Cwd(Some(vec![cwd.to_owned()]));
-    let mut worst = Verdict::new(Behavior::Allow, "");
-    let mut judged = HashSet::new();
-    for words in all_segments(text) {
-        for text in words.iter().flat_map(|word| candidates(word)) {
-            for path in joined(&text, &cwd, query).into_iter().filter(|path| judged.insert(path.clone())) {
-                worse(&mut worst, judge_touched(query, "tee", &path, files));
-            }
-        }
-    }
-    (worst.behavior != Behavior::Allow).then_some(worst)
-}
-
-fn joined(text: &str, cwd: &Cwd, query: &Query) -> Vec<PathBuf> {
-    let text = match (text.strip_prefix("~/"), &query.places.home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => PathBuf::from(text),
-    };
-    if text.is_absolute() {
-        return vec![text];
-    }
-    // Where nobody knows the folder, the name alone can still be a protected one.
-    match &cwd.0 {
-        Some(all) => all.iter().map(|cwd| cwd.join(&text)).collect(),
-        None => vec![query.places.cwd.join(&text)],
-    }
-}
-
-/// What in a word may be a path: itself, an option's value, the words of a line in it.
-fn candidates(word: &str) -> Vec<String> {
-    let mut all = vec![word.to_owned()];
-    all.extend(word.split_once('=').map(|(_, value)| value.to_owned()));
-    all.extend(word.strip_prefix('-').and_then(|rest| rest.get(1..)).map(str::to_owned));
-    all.extend(word.split(':').skip(1).map(str::to_owned));
-    // The file of `-d @file`, `-F name=<file;type=…`.
-    all.extend(word.split(['@', '<', '=', ';', ',']).skip(1).map(str::to_owned));
-    if may_hold_line(word) {
-        all.extend(all_segments(word).into_iter().flatten());
-    }
-    all.retain(|text| !text.is_empty() && text.len() < 4096 && !text.starts_with('-'));
-    all
-}
-
-fn judge_touched(query: &Query, name: &str, path: &Path, files: &dyn Files) -> Verdict {
-    for matches in [Matches::Reading, Matches::Editing] {
-        let tool = query.vocabulary.tool(matches);
-        for behavior in [Behavior::Deny, Behavior::Ask] {
-            let ruled = query.entries(behavior).find(|entry| {
-                *entry.rule.specifier() != Specifier::Any
-                    && entry.rule.covers_path(tool, path, Strictness::Possible, query.places, files)
-            });
-            if let Some(entry) = ruled {
-                // Of another command nobody knows whether it writes there.
-                let behavior =
-                    if matches == Matches::Editing && !WRITERS.contains(&name) { Behavior::Ask } else { behavior };
-                return Verdict { behavior, reason: super::decide::because(entry), firm: true };
-            }
-        }
-    }
-    // Reading what is private does not ask in this mode; writing what is protected asks in every mode.
-    let private = || query.places.private(path, files).filter(|_| query.mode != Mode::Bypass);
-    if let Some(reason) = query.places.protected(path, files).or_else(private) {
-        if query.places.free_read(path, files) {
-            return Verdict::new(Behavior::Allow, "");
-        }
-        return Verdict::firm(reason);
-    }
-    if matches!(name, "rm" | "mv" | "rsync" | "chmod" | "chown" | "shred") && query.places.holds_protected(path, files)
-    {
-        return Verdict::firm(format!("{} holds protected files", path.display()));
-    }
-    Verdict::new(Behavior::Allow, "")
 }
 
 /// Commands after which nobody knows where the shell is, or what its names mean.

@@ -1,0 +1,177 @@
+//! What a command that may change something names: every word of it, and every part of a word, may be a path.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use super::super::decide::{Query, Verdict, because};
+use super::super::files::Files;
+use super::super::places::Places;
+use super::super::rule::{Specifier, Strictness};
+use super::super::shell::Word;
+use super::super::shell::loose::{all_segments, may_hold_line};
+use super::super::vocabulary::Matches;
+use super::super::{Behavior, Mode};
+use super::{Cwd, path_text, paths, worse};
+
+/// Commands that change what their operands name.
+const WRITERS: [&str; 28] = [
+    "wget", "curl", "sort", "split", "perl", "gzip", "rm", "rmdir", "mv", "cp", "mkdir", "touch", "tee", "ln", "chmod",
+    "chown", "chgrp", "install", "rsync", "truncate", "shred", "unlink", "dd", "sed", "patch", "tar", "unzip",
+    "sponge",
+];
+
+/// Judges the paths among the words of a command that is not known to be read-only: rules about paths, protected and private
+/// files. None when they stop nothing.
+pub(in crate::permission) fn judge_words(
+    query: &Query,
+    words: &[Word],
+    cwd: &Cwd,
+    files: &dyn Files,
+) -> Option<Verdict> {
+    let name = words.first()?.known();
+    let name = name.rsplit('/').next().unwrap_or_default().to_owned();
+    let mut worst = Verdict::new(Behavior::Allow, "");
+    let mut judged = HashSet::new();
+    let bases = bases(&name, words, cwd, query, files);
+    if bases.len() > MAX_BASES {
+        worse(&mut worst, Verdict::new(Behavior::Ask, "it names too many folders to tell where its files are"));
+    }
+    let bases = Cwd(Some(bases.into_iter().take(MAX_BASES).collect()));
+    for word in &words[1..] {
+        let text = path_text(word, query.places).unwrap_or_else(|| word.known());
+        if word.has_glob() && text.split('/').any(Places::glob_may_be_protected) {
+            worse(&mut worst, Verdict::firm(format!("{} may reach a protected file", word.source)));
+        }
+        // What it names now. Where nobody can look, the mode and the rules decide by the text.
+        let named = if word.has_glob() { paths(word, cwd, query.places, files) } else { None };
+        for path in named.into_iter().flatten().filter(|path| judged.insert(path.clone())).collect::<Vec<_>>() {
+            worse(&mut worst, judge_touched(query, &name, &path, files));
+        }
+        for text in candidates(&text) {
+            let mut found = joined(&text, cwd, query);
+            found.extend(joined(&text, &bases, query));
+            // A copy keeps the last part of the name alone.
+            found.extend(text.rsplit_once('/').iter().flat_map(|(_, name)| joined(name, &bases, query)));
+            for path in found.into_iter().filter(|path| judged.insert(path.clone())) {
+                worse(&mut worst, judge_touched(query, &name, &path, files));
+            }
+        }
+    }
+    (worst.behavior != Behavior::Allow).then_some(worst)
+}
+
+/// Most folders that the other words of a command are looked for in.
+const MAX_BASES: usize = 64;
+
+/// The folders in which a command may look for what its other words name: any value of an option, as of `-C`, `-t` or
+/// `--directory`, and where copies go.
+fn bases(name: &str, words: &[Word], cwd: &Cwd, query: &Query, files: &dyn Files) -> Vec<PathBuf> {
+    let option = |at: usize| words[at].prefix().starts_with('-');
+    // Without a dash, tar's options come in one word and their values behind it.
+    let bundled = name == "tar" && !option(1.min(words.len() - 1));
+    let copies = matches!(name, "cp" | "mv" | "ln" | "install" | "rsync");
+    let mut found: Vec<PathBuf> = Vec::new();
+    for at in 1..words.len() {
+        if !(option(at) || option(at - 1) || bundled || copies && at + 1 == words.len()) {
+            continue;
+        }
+        let text = path_text(&words[at], query.places).unwrap_or_else(|| words[at].known());
+        for path in candidates(&text).iter().flat_map(|text| joined(text, cwd, query)) {
+            let here = || cwd.0.iter().flatten().any(|cwd| *cwd == path);
+            let holds = || !files.names(&path).is_empty() || !query.places.inside(&path, files);
+            if !found.contains(&path) && !here() && holds() {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// Judges every word of a line that nobody understood, as a path.
+pub(in crate::permission) fn judge_raw(query: &Query, text: &str, cwd: &Path, files: &dyn Files) -> Option<Verdict> {
+    let cwd = Cwd(Some(vec![cwd.to_owned()]));
+    let mut worst = Verdict::new(Behavior::Allow, "");
+    let mut judged = HashSet::new();
+    for words in all_segments(text) {
+        for text in words.iter().flat_map(|word| candidates(word)) {
+            for path in joined(&text, &cwd, query).into_iter().filter(|path| judged.insert(path.clone())) {
+                worse(&mut worst, judge_touched(query, "tee", &path, files));
+            }
+        }
+    }
+    (worst.behavior != Behavior::Allow).then_some(worst)
+}
+
+fn joined(text: &str, cwd: &Cwd, query: &Query) -> Vec<PathBuf> {
+    let text = match (text.strip_prefix("~/"), &query.places.home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(text),
+    };
+    if text.is_absolute() {
+        return vec![text];
+    }
+    // Where nobody knows the folder, the name alone can still be a protected one.
+    match &cwd.0 {
+        Some(all) => all.iter().map(|cwd| cwd.join(&text)).collect(),
+        None => vec![query.places.cwd.join(&text)],
+    }
+}
+
+/// What in a word may be a path: itself, an option's value, the words of a line in it.
+fn candidates(word: &str) -> Vec<String> {
+    let mut parts = vec![word.to_owned()];
+    parts.extend(word.split_once('=').map(|(_, value)| value.to_owned()));
+    parts.extend(word.split(':').map(str::to_owned));
+    // The file of `-d @file`, `-F name=<file;type=…`, `:(top)file`.
+    parts.extend(word.split(['@', '<', '=', ';', ',', ')']).map(|part| part.trim().to_owned()));
+    if may_hold_line(word) {
+        parts.extend(all_segments(word).into_iter().flatten());
+    }
+    let mut all: Vec<String> = parts.iter().flat_map(|part| glued(part)).collect();
+    all.extend(parts);
+    all.retain(|text| !text.is_empty() && text.len() < 4096 && !text.starts_with('-'));
+    all
+}
+
+/// Most places at which a cluster of options is cut, counted from its end: what begins before has a longer name than any that
+/// is protected.
+const MAX_CUTS: usize = 64;
+
+/// What may be the value of an option in one word with it: where the options before it end, only the program knows.
+fn glued(word: &str) -> impl Iterator<Item = String> {
+    let cluster = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
+    let end = cluster.find(['/', '.', '~']).unwrap_or(cluster.len());
+    let cuts = (1..=end).filter(move |at| *at == 1 || at + MAX_CUTS > end);
+    cuts.filter_map(move |at| cluster.get(at..).map(str::to_owned))
+}
+
+fn judge_touched(query: &Query, name: &str, path: &Path, files: &dyn Files) -> Verdict {
+    for matches in [Matches::Reading, Matches::Editing] {
+        let tool = query.vocabulary.tool(matches);
+        for behavior in [Behavior::Deny, Behavior::Ask] {
+            let ruled = query.entries(behavior).find(|entry| {
+                *entry.rule.specifier() != Specifier::Any
+                    && entry.rule.covers_path(tool, path, Strictness::Possible, query.places, files)
+            });
+            if let Some(entry) = ruled {
+                // Of another command nobody knows whether it writes there.
+                let behavior =
+                    if matches == Matches::Editing && !WRITERS.contains(&name) { Behavior::Ask } else { behavior };
+                return Verdict { behavior, reason: because(entry), firm: true };
+            }
+        }
+    }
+    // Reading what is private does not ask in this mode; writing what is protected asks in every mode.
+    let private = || query.places.private(path, files).filter(|_| query.mode != Mode::Bypass);
+    if let Some(reason) = query.places.protected(path, files).or_else(private) {
+        if query.places.free_read(path, files) {
+            return Verdict::new(Behavior::Allow, "");
+        }
+        return Verdict::firm(reason);
+    }
+    if matches!(name, "rm" | "mv" | "rsync" | "chmod" | "chown" | "shred") && query.places.holds_protected(path, files)
+    {
+        return Verdict::firm(format!("{} holds protected files", path.display()));
+    }
+    Verdict::new(Behavior::Allow, "")
+}
