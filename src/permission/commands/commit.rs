@@ -50,6 +50,8 @@ pub(super) struct Argument {
     open: bool,
     /// What bash puts there may be more than one word.
     splits: bool,
+    /// All of it, for where it is a value.
+    word: String,
 }
 
 impl Argument {
@@ -57,7 +59,12 @@ impl Argument {
         // An operand that starts with a glob may become an option.
         let end = if word.starts_with(['*', '?', '[']) { Some(0) } else { word.find([ONE, MANY]) };
         let text = word[..end.unwrap_or(word.len())].to_owned();
-        Argument { text, open: end.is_some(), splits: word.contains(MANY) }
+        Argument { text, open: end.is_some(), splits: word.contains(MANY), word: word.to_owned() }
+    }
+
+    /// The end of its text, with a mark where bash puts something behind it.
+    fn marked(&self, end: &str) -> String {
+        if self.open { format!("{end}{ONE}") } else { end.to_owned() }
     }
 }
 
@@ -69,11 +76,12 @@ struct Choice {
     acts: bool,
 }
 
-/// An option in a line: its long name, `--` for an operand, and the word that holds it.
-struct Found {
-    name: String,
-    acts: bool,
-    written: String,
+/// An option in a line: its long name, `--` for an operand, the word that holds it, and its value as far as it is known.
+pub(super) struct Found {
+    pub(super) name: String,
+    pub(super) acts: bool,
+    pub(super) written: String,
+    pub(super) value: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -125,8 +133,8 @@ impl Subcommand {
     fn read(&self, arguments: &[Argument]) -> Result<Vec<Found>, String> {
         let mut found = Vec::new();
         let operand = |argument: &Argument| {
-            let mark = if argument.open { super::super::shell::ONE.to_string() } else { String::new() };
-            Found { name: "--".into(), acts: false, written: format!("{}{mark}", argument.text) }
+            let written = argument.marked(&argument.text);
+            Found { name: "--".into(), acts: false, written, value: String::new() }
         };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
@@ -136,7 +144,7 @@ impl Subcommand {
                 return unclear();
             }
             let next = |rest: &mut std::slice::Iter<'_, Argument>| match rest.next() {
-                Some(value) if !value.splits => Ok(()),
+                Some(value) if !value.splits => Ok(value.word.clone()),
                 _ => Err(text.to_owned()),
             };
             if let Some(long) = text.strip_prefix("--") {
@@ -144,14 +152,16 @@ impl Subcommand {
                     found.extend(rest.map(operand));
                     break;
                 }
-                let (name, inline) = long.split_once('=').map_or((long, false), |(name, _)| (name, true));
-                let Some((name, value, acts)) = self.long(name).filter(|_| inline || !argument.open) else {
+                let (name, inline) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+                let Some((name, value, acts)) = self.long(name).filter(|_| inline.is_some() || !argument.open) else {
                     return unclear();
                 };
-                if value == Value::Next && !inline {
-                    next(&mut rest)?;
-                }
-                found.push(Found { name, acts, written: text.to_owned() });
+                let value = match inline {
+                    Some(inline) => argument.marked(inline),
+                    None if value == Value::Next => next(&mut rest)?,
+                    None => String::new(),
+                };
+                found.push(Found { name, acts, written: text.to_owned(), value });
             } else if let Some(cluster) = text.strip_prefix('-').filter(|cluster| !cluster.is_empty() || argument.open)
             {
                 let mut letters = cluster.chars();
@@ -166,16 +176,15 @@ impl Subcommand {
                     let Some(choice) = self.choices().find(|choice| choice.short == Some(letter)) else {
                         return unclear();
                     };
-                    found.push(Found { name: choice.name.to_owned(), acts: choice.acts, written: text.to_owned() });
-                    match choice.value {
-                        Value::None => {}
-                        Value::Attached => break,
-                        Value::Next => {
-                            if letters.as_str().is_empty() && !argument.open {
-                                next(&mut rest)?;
-                            }
-                            break;
-                        }
+                    let value = match choice.value {
+                        Value::None => String::new(),
+                        Value::Next if letters.as_str().is_empty() && !argument.open => next(&mut rest)?,
+                        Value::Next | Value::Attached => argument.marked(letters.as_str()),
+                    };
+                    let (name, acts) = (choice.name.to_owned(), choice.acts);
+                    found.push(Found { name, acts, written: text.to_owned(), value });
+                    if choice.value != Value::None {
+                        break;
                     }
                 }
             } else {
@@ -187,44 +196,33 @@ impl Subcommand {
 }
 
 impl Subcommand {
-    /// Whether there is a short option of that letter which does not act.
-    pub(super) fn has(&self, letter: char) -> bool {
-        self.choices().any(|choice| choice.short == Some(letter) && !choice.acts)
+    /// Whether the short option of that letter takes the next word as its value.
+    pub(super) fn is_valued(&self, letter: char) -> bool {
+        self.choices().any(|choice| choice.short == Some(letter) && choice.value == Value::Next)
     }
 
-    /// The words that are no options and no values, with what only bash knows of them marked; those of which nobody knows
-    /// what they are act anyway.
-    pub(super) fn operands(&self, arguments: Vec<Argument>) -> Vec<String> {
-        let mut arguments = arguments;
+    /// The options and operands, with what only bash knows of them marked, and the words of which nobody knows what they are.
+    pub(super) fn found(&self, mut arguments: Vec<Argument>) -> (Vec<Found>, Vec<String>) {
+        let mut unknown = Vec::new();
         loop {
             match self.read(&arguments) {
-                Ok(found) => return found.into_iter().filter(|one| one.name == "--").map(|one| one.written).collect(),
-                Err(word) => match arguments.iter().position(|argument| argument.text == word) {
-                    Some(at) => drop(arguments.remove(at)),
-                    None => return Vec::new(),
-                },
-            }
-        }
-    }
-
-    /// The words that act, or of which nobody knows what they are.
-    pub(super) fn acting(&self, mut arguments: Vec<Argument>) -> Vec<String> {
-        let mut acting = Vec::new();
-        loop {
-            match self.read(&arguments) {
-                Ok(found) => {
-                    acting.extend(found.into_iter().filter(|option| option.acts).map(|option| option.written));
-                    return acting;
-                }
+                Ok(found) => return (found, unknown),
                 Err(word) => {
                     // What comes behind it is judged as if it had no value.
                     if let Some(at) = arguments.iter().position(|argument| argument.text == word) {
                         arguments.remove(at);
                     }
-                    acting.push(word);
+                    unknown.push(word);
                 }
             }
         }
+    }
+
+    /// The words that act, or of which nobody knows what they are.
+    fn acting(&self, arguments: Vec<Argument>) -> Vec<String> {
+        let (found, mut acting) = self.found(arguments);
+        acting.extend(found.into_iter().filter(|option| option.acts).map(|option| option.written));
+        acting
     }
 }
 

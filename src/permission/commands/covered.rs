@@ -2,7 +2,7 @@
 //! What writes elsewhere, runs a program or takes another project or configuration is not listed, and asks.
 
 use super::super::shell::{MANY, ONE, Word};
-use super::commit::{Argument, Subcommand};
+use super::commit::{Argument, Found, Subcommand};
 
 struct Covered {
     /// Name and subcommand.
@@ -139,7 +139,7 @@ const TABLE: &[Covered] = &[
         "git revert",
         "abort continue skip quit no-commit/n no-edit signoff/s mainline=/m strategy-option=/X edit/e! strategy=! gpg-sign?/S!",
     ),
-    covered(
+    within(
         "git worktree",
         "force/f detach/d new=/b reset=/B checkout no-checkout lock reason= track no-track guess-remote verbose/v porcelain \
          dry-run/n expire= quiet/q",
@@ -287,25 +287,30 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
     let covered = TABLE.iter().find(speaks)?;
     let rest = &arguments[covered.command.split(' ').count() - 1..];
     let mut acting = Vec::new();
-    // A first word of tar without a dash is a bundle of letters whose values come behind it.
-    let (bundle, rest) = match rest.split_first() {
-        Some((first, rest)) if name == "tar" && !first.starts_with('-') => (Some(first), rest),
-        _ => (None, rest),
-    };
     let options = Subcommand { name: "", options: covered.options };
-    if let Some(bundle) = bundle.filter(|bundle| !bundle.chars().all(|letter| options.has(letter))) {
-        acting.push(bundle.clone());
-    }
+    let split = if name == "tar" { unbundled(rest, &options) } else { Vec::new() };
+    let rest = match rest.split_first() {
+        _ if name == "tar" => split.as_slice(),
+        Some((first, after)) if name == "cargo" && is_channel(first) => after,
+        _ => rest,
+    };
     // Behind `-args` come arguments of the tests.
     let end = rest.iter().position(|word| name == "go" && word == "-args").unwrap_or(rest.len());
-    let operands = options.operands(rest[..end].iter().map(|word| Argument::of(word)).collect());
+    let (found, _) = options.found(rest[..end].iter().map(|word| Argument::of(word)).collect());
+    let operands: Vec<&str> = found.iter().filter(|one| one.name == "--").map(|one| one.written.as_str()).collect();
     if let (Operands::First(known), Some(first)) = (covered.operands, operands.first())
-        && !known.split(' ').any(|word| word == first)
+        && !known.split_whitespace().any(|word| word == *first)
     {
-        acting.push(first.clone());
+        acting.push((*first).to_owned());
     }
-    acting.extend(operands.into_iter().filter(|word| covered.leaves(word)));
-    acting.extend(rest.iter().filter(|word| covered.sends(word)).cloned());
+    acting.extend(operands.iter().filter(|word| covered.leaves(word)).map(|word| (*word).to_owned()));
+    // What a program passes on to another one.
+    let passed = rest.iter().position(|word| word == "--").map_or(&[][..], |at| &rest[at + 1..]);
+    acting.extend(passed.iter().filter(|word| covered.passes_on(operands.first(), word)).cloned());
+    if name == "cargo" {
+        // A target's file may name a linker.
+        acting.extend(rest.iter().filter(|word| word.ends_with(".json")).cloned());
+    }
     // The options of go have one dash.
     let one_dash = name == "go";
     let of = |word: &String| match word.strip_prefix('-') {
@@ -314,11 +319,45 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
         Some(count) if name == "git" && count.parse::<u32>().is_ok() => Argument::of(count),
         _ => Argument::of(word),
     };
-    let found = options.acting(rest.iter().map(of).collect());
+    let (found, unknown) = options.found(rest.iter().map(of).collect());
+    let acts = |one: &&Found| one.acts || covered.strays(one, &found);
+    let all = unknown.into_iter().chain(found.iter().filter(acts).map(|one| one.written.clone()));
     // A word may be empty.
     let written = |word: String| if one_dash { word.get(1..).unwrap_or_default().to_owned() } else { word };
-    acting.extend(found.into_iter().map(written));
+    acting.extend(all.map(written));
     Some(acting)
+}
+
+/// The arguments of tar with a dash before each option: a first word without one is a bundle of letters, whose values come
+/// behind it in their order.
+fn unbundled(arguments: &[String], options: &Subcommand) -> Vec<String> {
+    let Some((bundle, rest)) = arguments.split_first().filter(|(first, _)| !first.starts_with('-')) else {
+        return arguments.to_vec();
+    };
+    let mut rest = rest.iter();
+    let mut all = Vec::new();
+    for letter in bundle.chars() {
+        all.push(format!("-{letter}"));
+        if options.is_valued(letter) {
+            all.extend(rest.next().cloned());
+        }
+    }
+    all.extend(rest.cloned());
+    all
+}
+
+/// Whether the word chooses a toolchain that rustup itself brings: any other may lie anywhere.
+fn is_channel(word: &str) -> bool {
+    let Some(name) = word.strip_prefix('+') else { return false };
+    let version = ["stable", "beta", "nightly"].iter().find_map(|channel| name.strip_prefix(channel)).unwrap_or(name);
+    version.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-'))
+}
+
+/// Whether the word does no more than choose lints.
+fn is_lint(word: &str) -> bool {
+    let name = ["-D", "-W", "-A", "-F"].iter().find_map(|level| word.strip_prefix(level)).unwrap_or(word);
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | ':' | '-');
+    word == "--no-deps" || !name.starts_with('-') && name.chars().all(plain)
 }
 
 impl Covered {
@@ -337,32 +376,72 @@ impl Covered {
             // A transport that runs a command, such as `ext::`, or a repository whose hooks would run.
             Operands::Any if TRANSFERS.contains(&self.command) => {
                 word.contains("::")
-                    || word.starts_with(['.', '/', '~'])
+                    || word.starts_with('.')
+                    || leads_out(word)
                     || word.to_ascii_lowercase().starts_with("file:")
             }
-            Operands::Any | Operands::First(_) => false,
+            // Where a copy of a repository is made, or which file goes to another machine.
+            Operands::First(_) => matches!(self.command, "git submodule" | "gh" | "gh gist") && leads_out(word),
+            Operands::Any => false,
         }
     }
 
-    /// Whether a word names a target's file, which may name a linker, or may name a file to send: one outside of the folder,
-    /// or in a way that only curl reads.
-    fn sends(&self, word: &str) -> bool {
-        if self.command == "cargo" {
-            return word.ends_with(".json");
+    /// Whether a word behind `--` is an option of another program's, which does more than it is allowed to.
+    fn passes_on(&self, first: Option<&&str>, word: &str) -> bool {
+        match self.command {
+            "gh" => true,
+            "cargo" => first.is_some_and(|first| matches!(*first, "clippy" | "rustc" | "rustdoc")) && !is_lint(word),
+            _ => false,
         }
-        let names = word.starts_with(['@', '<']) || word.contains("=@") || word.contains("=<");
-        let elsewhere = || {
-            let value = if word.starts_with('-') && !word.starts_with("--") { word.get(2..) } else { Some(word) };
-            let named = word.match_indices(['@', '<', '=']).map(|(at, _)| &word[at + 1..]);
-            !word.contains("://") && value.into_iter().chain(named).any(leads_out)
-        };
-        self.command == "curl"
-            && (word.contains("%output{") || names && word.contains([ONE, MANY, '"', '\'', '\\']) || elsewhere())
+    }
+
+    /// Whether the value of an option is a path that leads out of the folder, or may be, or a folder that leaves it open
+    /// what the operands mean.
+    fn strays(&self, option: &Found, all: &[Found]) -> bool {
+        let value = option.value.as_str();
+        let open = value.contains([ONE, MANY]);
+        match (self.command, option.name.as_str()) {
+            ("tar", "directory") => {
+                let out = |one: &Found| one.name == "--" && leads_out(&one.written);
+                open || leads_out(value) || all.iter().any(out)
+            }
+            // The archive of another machine's, which tar starts a shell to reach; what is written stays.
+            ("tar", "file") => {
+                let reads = |one: &Found| matches!(one.name.as_str(), "extract" | "get" | "list" | "diff");
+                let remote = value.split('/').next().is_some_and(|start| start.contains(':'));
+                open || remote || !all.iter().any(reads) && leads_out(value) && value != "/dev/null"
+            }
+            ("curl", name) => sends(name, value),
+            _ => false,
+        }
+    }
+}
+
+/// Whether the value of one of curl's options names a file that lies outside of the folder, or in a way that only curl reads.
+fn sends(option: &str, value: &str) -> bool {
+    let odd = value.contains([ONE, MANY, '"', '\'', '\\']);
+    let unknown = value.starts_with([ONE, MANY]);
+    let file = |path: &str| odd || leads_out(path);
+    match option {
+        "data" | "data-binary" | "json" | "header" => unknown || value.strip_prefix('@').is_some_and(file),
+        // Before a `=` it is the name of what is sent.
+        "data-urlencode" => {
+            unknown || value.split('=').next().and_then(|name| name.split_once('@')).is_some_and(|(_, path)| file(path))
+        }
+        "cookie" => !value.contains('=') && file(value),
+        "write-out" => value.contains([ONE, MANY]) || value.starts_with('@') || value.contains("%output{"),
+        // A list of files, and behind `;` more that may come from one.
+        "form" => {
+            let content = value.split_once('=').map_or(value, |(_, content)| content).trim_start();
+            let reads = unknown || content.starts_with(['@', '<', ONE, MANY]) || content.contains(';');
+            reads && (odd || content.split(['@', '<', '=', ';', ',']).any(|part| leads_out(part.trim())))
+        }
+        _ => false,
     }
 }
 
 /// Whether a path is outside of the folder, or may be.
-fn leads_out(path: &str) -> bool {
+pub(super) fn leads_out(path: &str) -> bool {
     path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..")
 }
 

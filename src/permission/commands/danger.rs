@@ -1,5 +1,6 @@
 //! Options that make a command execute or write. A rule covers them only when it names them.
 
+use super::super::shell::{MANY, ONE};
 use super::script::sed_only_prints;
 use super::{commit, covered};
 
@@ -56,16 +57,25 @@ const GLOBAL: [&str; 6] =
 
 /// What of a git command no rule for git covers.
 fn of_git(mut arguments: &[String]) -> Vec<String> {
+    let mut elsewhere = Vec::new();
     loop {
         match arguments {
             [option, rest @ ..] if GLOBAL.contains(&option.as_str()) => arguments = rest,
-            [option, _, rest @ ..] if option == "-C" => arguments = rest,
+            [option, folder, rest @ ..] if option == "-C" => {
+                if covered::leads_out(folder) || folder.contains([ONE, MANY]) {
+                    elsewhere = vec![option.clone()];
+                }
+                arguments = rest;
+            }
             _ => break,
         }
     }
     let Some(first) = arguments.first() else { return Vec::new() };
-    let listed = commit::acts(arguments).or_else(|| covered::acts("git", arguments));
-    if let Some(acting) = listed.or_else(|| super::unlisted("git", arguments)) {
+    // What changes something changes it there.
+    if let Some(acting) = commit::acts(arguments).or_else(|| covered::acts("git", arguments)) {
+        return [acting, elsewhere].concat();
+    }
+    if let Some(acting) = super::unlisted("git", arguments) {
         return acting;
     }
     let table = TABLE.iter().find(|danger| danger.name == "git");
