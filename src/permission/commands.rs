@@ -1,6 +1,7 @@
 //! What is known of commands: which only read, and which options make a command execute or write.
 
 pub(super) mod commit;
+mod compiler;
 pub(super) mod covered;
 pub(super) mod danger;
 pub(super) mod find;

@@ -236,6 +236,11 @@ const TABLE: &[Covered] = &[
          data-urlencode= json= user-agent=/A user=/u max-time=/m connect-timeout= retry= retry-delay= retry-all-errors \
          referer=/e range=/r cookie=/b form=/F url=! http1.1 http2 max-redirs= no-buffer/N path-as-is write-out=/w",
     ),
+    covered(
+        "install",
+        "directory/d mode=/m owner=/o group=/g verbose/v compare/C preserve-timestamps/p target-directory=/t \
+         no-target-directory/T D/D c/c backup? b/b suffix=/S strip/s preserve-context Z/Z",
+    ),
     covered("cargo", CARGO),
     covered(
         "npm",

@@ -2,7 +2,7 @@
 
 use super::super::shell::{MANY, ONE};
 use super::script::sed_only_prints;
-use super::{commit, covered};
+use super::{commit, compiler, covered};
 
 struct Danger {
     name: &'static str,
@@ -45,7 +45,6 @@ const TABLE: &[Danger] = &[
     danger("awk", "filE", "file include load exec", ""),
     danger("gawk", "filE", "file include load exec", ""),
     danger("env", "S", "split-string", ""),
-    danger("gcc", "", "", "-wrapper"),
     danger("vim", "cS", "cmd", ""),
     danger("node", "", "require import loader experimental-loader eval print run env-file", "-r -e -p -pe -i"),
     danger("ps", "", "", ""),
@@ -99,7 +98,8 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
         return of_git(arguments);
     }
     // What is known of these programs is what is harmless: a rule covers nothing else of them that it does not name.
-    if let Some(acting) = covered::acts(name, arguments).or_else(|| super::unlisted(name, arguments)) {
+    let listed = covered::acts(name, arguments).or_else(|| compiler::acts(name, arguments));
+    if let Some(acting) = listed.or_else(|| super::unlisted(name, arguments)) {
         return acting;
     }
     // Programs that show something and take commands by the way.
