@@ -42,6 +42,16 @@ const CARGO: &str = "quiet/q verbose/v color= locked offline frozen jobs=/j keep
 const GO: &str = "v race cover short json failfast benchmem x n a run= skip= count= timeout= tags= p= bench= benchtime= \
     parallel= list= cpu= vet= trimpath buildvcs= coverpkg= covermode= shuffle=";
 
+const NPM: &str = "silent/s if-present workspaces workspace=/w include-workspace-root ignore-scripts foreground-scripts \
+    loglevel= json parseable quiet/q verbose save/S save-dev/D save-exact/E save-optional/O no-save legacy-peer-deps force/f \
+    production omit= include= no-audit no-fund prefer-offline offline depth= all/a long/l global/g!";
+
+/// Subcommands of npm's that keep no setting which later lines obey, as `config`, `set` and `pkg` do.
+const NPM_FIRST: &str = "install i add ci clean-install it install-test test t tst run run-script rum urn start stop restart \
+    build list ls ll la view v info show outdated audit pack publish version dedupe ddp prune explain why fund search s find \
+    ping whoami root prefix bin docs home bugs issues repo help exec x init create innit update up upgrade rebuild rb \
+    uninstall remove rm r un unlink link ln cache doctor diff query get sbom";
+
 const GH: &str = "repo=/R json= jq=/q template=/t comments/c state=/s limit=/L author=/A label=/l assignee=/a search=/S base=/B \
     head=/H draft/d name-only patch color= watch required fail-fast interval=/i log log-failed verbose/v exit-status \
     attempt= job=/j branch=/b status= user=/u event=/e";
@@ -242,12 +252,8 @@ const TABLE: &[Covered] = &[
          no-target-directory/T D/D c/c backup? b/b suffix=/S strip/s preserve-context Z/Z",
     ),
     covered("cargo", CARGO),
-    covered(
-        "npm",
-        "silent/s if-present workspaces workspace=/w include-workspace-root ignore-scripts foreground-scripts loglevel= json \
-         parseable quiet/q verbose save/S save-dev/D save-exact/E save-optional/O no-save legacy-peer-deps force/f \
-         production omit= include= no-audit no-fund prefer-offline offline depth= all/a long/l global/g!",
-    ),
+    leading("npm config", "get list ls", NPM),
+    leading("npm", NPM_FIRST, NPM),
     Covered {
         command: "make",
         options: "jobs?/j keep-going/k silent/s quiet always-make/B dry-run/n just-print question/q touch/t ignore-errors/i \

@@ -102,6 +102,9 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
     if let Some(acting) = listed.or_else(|| super::unlisted(name, arguments)) {
         return acting;
     }
+    if let Some(subcommand) = keeps_setting(name, arguments) {
+        return one(subcommand);
+    }
     // Programs that show something and take commands by the way.
     let shows = matches!(name, "less" | "more" | "vim" | "vi" | "view" | "nvim" | "man");
     if shows && arguments.iter().any(|word| word.starts_with('+')) {
@@ -109,6 +112,31 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
     }
     let table = TABLE.iter().find(|danger| danger.name == name);
     arguments.iter().filter(|word| table.is_some_and(|danger| danger.holds(word))).cloned().collect()
+}
+
+/// Programs with settings of their own that later lines obey.
+const CONFIGURED: &str = "pnpm yarn bun pip pip3 pipx uv poetry conda composer bundle gem kubectl helm gcloud az aws docker \
+    podman rustup dotnet";
+
+/// The subcommand by which such a program keeps a setting.
+fn keeps_setting<'a>(name: &str, arguments: &'a [String]) -> Option<&'a str> {
+    if !CONFIGURED.split_whitespace().any(|known| known == name) {
+        return None;
+    }
+    let option = |at: usize| arguments[at].starts_with('-');
+    for at in (0..arguments.len()).filter(|at| !option(*at)) {
+        let shows = |next: &String| ["get", "list", "ls", "view", "show", "debug", "get-contexts"].contains(&&**next);
+        if matches!(&*arguments[at], "config" | "configure" | "conf" | "c" | "set" | "alias" | "plugin")
+            && !arguments.get(at + 1).is_some_and(shows)
+        {
+            return Some(&arguments[at]);
+        }
+        // Behind an option it may be the value, and the subcommand comes later.
+        if at == 0 || !option(at - 1) {
+            return None;
+        }
+    }
+    None
 }
 
 impl Danger {
