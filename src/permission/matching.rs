@@ -267,7 +267,8 @@ fn reach(words: &[String]) -> (Vec<usize>, bool) {
 fn takes_text(name: &str, words: &[String]) -> bool {
     let runs = SUBCOMMANDS.contains(&name)
         && words.iter().enumerate().any(|(place, word)| {
-            RUNS.contains(&word.as_str())
+            // `exec:exec` is a goal of maven's.
+            word.rsplit(':').next().is_some_and(|goal| RUNS.contains(&goal))
                 || word == "x" && place == 1
                 || word.starts_with("--exec")
                 || word.starts_with("-c")

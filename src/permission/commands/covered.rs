@@ -42,6 +42,11 @@ const CARGO: &str = "quiet/q verbose/v color= locked offline frozen jobs=/j keep
 const GO: &str = "v race cover short json failfast benchmem x n a run= skip= count= timeout= tags= p= bench= benchtime= \
     parallel= list= cpu= vet= trimpath buildvcs= coverpkg= covermode= shuffle=";
 
+/// Subcommands of cargo's own, and of tools that everybody has. Not `rustc`: it passes on what it is given.
+const CARGO_FIRST: &str = "build b check c test t bench run r doc d clippy fmt clean update fetch add remove rm tree metadata \
+    search new init install uninstall publish package vendor generate-lockfile locate-project pkgid version help info fix \
+    nextest audit deny machete udeps outdated expand llvm-cov hack";
+
 const NPM: &str = "silent/s if-present workspaces workspace=/w include-workspace-root ignore-scripts foreground-scripts \
     loglevel= json parseable quiet/q verbose save/S save-dev/D save-exact/E save-optional/O no-save legacy-peer-deps force/f \
     production omit= include= no-audit no-fund prefer-offline offline depth= all/a long/l global/g!";
@@ -251,7 +256,7 @@ const TABLE: &[Covered] = &[
         "directory/d mode=/m owner=/o group=/g verbose/v compare/C preserve-timestamps/p target-directory=/t \
          no-target-directory/T D/D c/c backup? b/b suffix=/S strip/s preserve-context Z/Z",
     ),
-    covered("cargo", CARGO),
+    leading("cargo", CARGO_FIRST, CARGO),
     leading("npm config", "get list ls", NPM),
     leading("npm", NPM_FIRST, NPM),
     Covered {
@@ -272,7 +277,14 @@ const TABLE: &[Covered] = &[
         "fix unsafe-fixes diff select= ignore= extend-select= quiet/q verbose/v silent/s statistics show-fixes \
          output-format= line-length= target-version= exit-zero/e no-cache/n preview isolated check exclude= force-exclude",
     ),
-    covered("gh", GH),
+    leading("gh auth", "status", GH),
+    leading("gh gist", "list view", GH),
+    leading(
+        "gh",
+        "pr issue run repo release workflow search status label browse api cache ruleset org project attestation help \
+         version",
+        GH,
+    ),
 ];
 
 /// Subcommands of git's that speak to another repository.

@@ -198,6 +198,9 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
                 let (text, option) = (word.known(), word.prefix().starts_with('-'));
                 if !option {
                     reads.paths.push(word.clone());
+                    let marked = pathspec(&text)?.map(plain);
+                    reads.paths.extend(marked.clone());
+                    reads.from_top.extend(marked);
                 }
                 // Of a revision with colons of its own, any may stand before the path; `-L1,5:path` is the range of a file.
                 if !option || text.starts_with("-L") {
@@ -328,9 +331,33 @@ const BRANCH: &[&str] = &[
 
 const TAG: &[&str] = &["--sort=", "--format=", "--no-color", "--color", "--column", "-i", "--ignore-case", "--color="];
 
+/// What a path with a mark such as `:(top)` or `:/` before it names.
+///
+/// # Errors
+/// Why nobody knows which files it means.
+fn pathspec(text: &str) -> Result<Option<&str>, String> {
+    let Some(rest) = text.strip_prefix(':') else { return Ok(None) };
+    let (marks, path) = match rest.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
+        Some(found) => found,
+        None => {
+            let path = rest.trim_start_matches(['/', '!', '^']);
+            (if rest.starts_with(['!', '^']) { "exclude" } else { "" }, path)
+        }
+    };
+    if marks.split(',').any(|mark| mark == "exclude") {
+        return Ok(None);
+    }
+    match marks.split(',').all(|mark| matches!(mark, "" | "top" | "literal" | "icase")) {
+        true => Ok(Some(path).filter(|path| !path.is_empty())),
+        false => Err(format!("nobody knows which files {text} means")),
+    }
+}
+
 /// Whether a format's placeholder or an option runs the program that checks signatures.
 fn checks_signature(text: &str) -> bool {
-    text.contains("%G")
+    // A sign between says what becomes of the line's end.
+    let signs = |part: &str| part.trim_start_matches(['+', '-', ' ']).starts_with('G');
+    text.split('%').skip(1).any(signs)
         || text.contains("%(signature")
         || text.contains("%(*signature")
         || text.contains("show-signature")
