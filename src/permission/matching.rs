@@ -2,6 +2,8 @@
 
 mod held;
 
+use std::path::Path;
+
 use super::commands::{self, danger};
 use super::glob::{self, Case};
 use super::rule::{Rule, ShellPattern, Specifier};
@@ -11,8 +13,8 @@ use super::vocabulary::Matches;
 use super::wrapper;
 pub(super) use held::{interprets, runs_held, touches_held};
 
-/// Whether the rule allows a command with these words; `settled` is whether bash can make no options of them.
-pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool) -> bool {
+/// Whether the rule allows a command with these words in the project; `settled` is whether bash can make no options of them.
+pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool, project: &Path) -> bool {
     if !rule.is_about(Matches::Command) || words.first().and_then(Word::literal).is_none() {
         return false;
     }
@@ -58,11 +60,17 @@ pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool) -> bool {
     }
     let possible: Vec<String> = words.iter().map(Word::possible).collect();
     !commands::commit::exceeds(&named, &possible)
-        && danger::dangers(&possible).iter().all(|option| {
+        && danger::dangers(&possible.iter().map(|word| below(word, project)).collect::<Vec<_>>()).iter().all(|option| {
             // Of a cluster of letters a rule that names the first one says nothing about the others.
             let value = |word: &str| word.starts_with("--") && option.starts_with(&format!("{word}="));
             named.iter().any(|word| word.len() > 1 && (word == option || value(word)))
         })
+}
+
+/// The word, and for a path of the project the same from its top: where that is does not matter.
+fn below(word: &str, project: &Path) -> String {
+    let rest = project.to_str().filter(|top| top.len() > 1).and_then(|top| word.strip_prefix(top));
+    rest.and_then(|rest| rest.strip_prefix('/')).map_or_else(|| word.to_owned(), |rest| format!("./{rest}"))
 }
 
 /// Whether the rule speaks about a command with these words, or about one that they may start.

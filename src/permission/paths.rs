@@ -168,7 +168,9 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
             continue;
         }
         let verdict = read(query, query.vocabulary.tool(Matches::Reading), path, files);
-        let reached = deep && query.mode != Mode::Bypass && verdict.behavior != Behavior::Deny;
+        // Outside, where a rule may let it pass, names are no secret.
+        let outside = reach > Reach::Names && query.mode != Mode::Bypass && verdict.behavior == Behavior::Ask;
+        let reached = outside || deep && verdict.behavior == Behavior::Allow;
         worse(&mut worst, verdict);
         if reads.follows && deep && leads_out(path, files) {
             let reason = format!("it follows links, and those below {} may lead anywhere", path.display());

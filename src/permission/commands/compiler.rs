@@ -4,7 +4,8 @@
 use super::super::shell::{MANY, ONE};
 use super::covered::leads_out;
 
-const NAMES: [&str; 7] = ["gcc", "cc", "g++", "c++", "clang", "clang++", "cpp"];
+/// Without its version: of `c99` and `c89` that is `c`.
+const NAMES: [&str; 9] = ["gcc", "cc", "g++", "c++", "clang", "clang++", "cpp", "gfortran", "c"];
 
 const FLAGS: &str = "-c -S -E -v -w -s -g -P -C -CC -H -M -MM -MD -MMD -MG -MP -Q -ansi -pedantic -pedantic-errors -pipe \
     -pthread -shared -static -static-libgcc -static-libstdc++ -static-pie -pie -no-pie -rdynamic -nostdlib -nostdinc \

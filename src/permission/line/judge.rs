@@ -388,7 +388,7 @@ impl<'a> Judge<'a> {
         self.query
             .entries(Behavior::Allow)
             .find(|entry| {
-                matching::allows(&entry.rule, words, settled)
+                matching::allows(&entry.rule, words, settled, &self.query.places.project)
                     && (!relative || here || *entry.rule.specifier() == Specifier::Any)
             })
             .map(because)
