@@ -4,12 +4,13 @@
 
 mod lines;
 mod nobody;
+mod result;
 mod stop;
 
 use std::io::{self, BufRead, Write};
 use std::pin::Pin;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::commands::{Parsed, Registry};
@@ -440,53 +441,6 @@ impl Run<'_> {
 
     fn session_id(&self) -> Option<&str> {
         self.session.as_ref().map(|session| session.id.as_str())
-    }
-
-    /// Writes what the format says about the end of a prompt.
-    fn finish(&mut self, millis: u64) -> io::Result<()> {
-        let failed =
-            matches!(self.exit, Exit::Error | Exit::Usage | Exit::HungUp | Exit::Interrupted | Exit::Terminated);
-        if let Some(text) = &self.failed {
-            writeln!(self.err, "error: {text}")?;
-        }
-        if self.exit == Exit::MaxTurns {
-            writeln!(self.err, "stopped: reached the limit of model calls (--max-turns)")?;
-        }
-        if self.output == Output::Text {
-            let answer = match &self.structured {
-                Some(value) => value.to_string(),
-                None => self.answer.trim_end().to_owned(),
-            };
-            if !answer.is_empty() {
-                writeln!(self.out, "{answer}")?;
-            }
-            return self.out.flush();
-        }
-        let subtype = match self.exit {
-            Exit::MaxTurns => "error_max_turns",
-            _ if failed => "error_during_execution",
-            _ => "success",
-        };
-        let mut result = json!({
-            "type": "result",
-            "subtype": subtype,
-            "is_error": failed,
-            "duration_ms": millis,
-            "num_turns": self.rounds,
-            "result": self.failed.as_ref().filter(|_| failed).unwrap_or(&self.answer),
-            "session_id": self.session_id(),
-            "model": self.session.as_ref().map(|session| format!("{}/{}", session.model.provider, session.model.model)),
-            "total_cost_usd": self.cost.unwrap_or(0.0),
-            "usage": lines::usage(&self.usage),
-            "permission_denials": self.denials,
-        });
-        if let Some(value) = &self.structured {
-            result["structured_output"] = value.clone();
-        }
-        if let Some(report) = &self.report {
-            result["report"] = json!(report);
-        }
-        self.line(&result)
     }
 }
 

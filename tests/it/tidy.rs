@@ -288,7 +288,7 @@ fn tidy_finds_what_it_looks_for() {
     let decides = "src/agent/voice.rs:2: `Query {` is for src/permission/, src/agent/dispatch/grounds.rs alone";
     check("src/agent/voice.rs", "let query = Query { tool: READ, ..query };", &[decides]);
     check("src/agent/dispatch/grounds.rs", "let query = Query { tool: READ, ..query };", &[]);
-    let runs = "src/agent/mod.rs:2: `Permit::by_hand(` is for src/agent/dispatch/aside.rs alone";
+    let runs = "src/agent/mod.rs:2: `Permit::by_hand(` is for src/agent/dispatch.rs alone";
     check("src/agent/mod.rs", "call.run(context(Permit::by_hand()))", &[runs]);
     check(
         "src/protocol.rs",
