@@ -105,6 +105,7 @@ pub async fn run(
         structured: None,
         report: None,
         plan: None,
+        imports: Vec::new(),
         denials: Vec::new(),
         usage: Usage::default(),
         cost: None,
@@ -145,6 +146,8 @@ struct Run<'a> {
     report: Option<Report>,
     /// The plan that was submitted.
     plan: Option<String>,
+    /// Memory files that were not read, since nobody could be asked.
+    imports: Vec<String>,
     denials: Vec<Value>,
     usage: Usage,
     cost: Option<f64>,

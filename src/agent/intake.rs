@@ -1,5 +1,6 @@
 //! Memory files on their way into the conversation: with its opening, and when a file below them was read.
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -74,11 +75,17 @@ impl Conversation {
             let text = format!("skipped memory file {}: {reason}", file.display());
             mailbox.emit(Event::Notice { text }).await;
         }
-        for asked in memory.asked {
+        let (mut waiting, mut unasked) = (VecDeque::from(memory.asked), memory.unasked);
+        while let Some(asked) = waiting.pop_front() {
             let Asked { from, path, reason, .. } = asked.clone();
             let question = Question::Import { file: from, import: path.clone(), reason };
-            if !matches!(mailbox.ask(question, cancel).await, Some(Answer::Yes | Answer::Always { .. })) {
-                continue;
+            match mailbox.ask(question, cancel).await {
+                Some(Answer::Yes | Answer::Always { .. }) => {}
+                Some(_) => {
+                    self.memory.refuse(&asked);
+                    continue;
+                }
+                None => continue,
             }
             let mut loaded = self.load(policy, |loader, _, judge| loader.import(&asked, judge));
             if loaded.asked.iter().any(|again| again.path == path) {
@@ -86,6 +93,23 @@ impl Conversation {
                 mailbox.emit(Event::Notice { text }).await;
             }
             files.append(&mut loaded.files);
+            unasked.append(&mut loaded.unasked);
+            // What it imports may ask as well.
+            for more in loaded.asked.into_iter().filter(|more| more.path != path) {
+                if waiting.iter().any(|asked| asked.real == more.real) {
+                    continue;
+                }
+                match self.memory.questions(waiting.len()) {
+                    0 => drop(unasked.insert(more.real)),
+                    _ => waiting.push_back(more),
+                }
+            }
+        }
+        if !unasked.is_empty() {
+            let more =
+                if unasked.len() == 1 { "1 more memory file" } else { &format!("{} more memory files", unasked.len()) };
+            let text = format!("{more} outside the project left out: a session asks about a few only.");
+            mailbox.emit(Event::Notice { text }).await;
         }
         files
     }

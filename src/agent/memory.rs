@@ -12,6 +12,8 @@ const FILE_CAP: usize = 40_000;
 const TOTAL_CAP: usize = 120_000;
 /// How deep imports may nest.
 const DEPTH: usize = 5;
+/// Most files that a session asks about; the rest is left out.
+const MAX_ASKED: usize = 8;
 
 /// One loaded file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub struct Memory {
     pub asked: Vec<Asked>,
     /// Files that rules deny or that may hold secrets, with the reason: they are left out.
     pub denied: Vec<(PathBuf, String)>,
+    /// Files that nobody is asked about, since they are too many.
+    pub unasked: BTreeSet<PathBuf>,
 }
 
 /// A memory file that is read only once the user allows it.
@@ -63,6 +67,8 @@ pub struct Loader {
     seen: BTreeMap<PathBuf, usize>,
     /// Paths that the user allowed, and where each led then.
     allowed: BTreeSet<(PathBuf, PathBuf)>,
+    /// Files that the user did not allow, by whatever path: nobody asks again.
+    refused: BTreeSet<PathBuf>,
     names: Vec<String>,
     home: Option<PathBuf>,
     project: PathBuf,
@@ -74,10 +80,20 @@ impl Loader {
         Loader { names, home, project, ..Loader::default() }
     }
 
-    /// One that has loaded nothing yet; what the user allowed stays allowed.
+    /// One that has loaded nothing yet; what the user answered holds.
     pub fn fresh(&self) -> Loader {
-        let (allowed, names) = (self.allowed.clone(), self.names.clone());
-        Loader { allowed, ..Loader::new(names, self.home.clone(), self.project.clone()) }
+        let (allowed, refused, names) = (self.allowed.clone(), self.refused.clone(), self.names.clone());
+        Loader { allowed, refused, ..Loader::new(names, self.home.clone(), self.project.clone()) }
+    }
+
+    /// How many files the session may still ask about when so many are to be asked about anyway.
+    pub fn questions(&self, waiting: usize) -> usize {
+        MAX_ASKED.saturating_sub(self.allowed.len() + self.refused.len() + waiting)
+    }
+
+    /// Leaves the file out for as long as the session lasts.
+    pub fn refuse(&mut self, asked: &Asked) {
+        self.refused.insert(asked.real.clone());
     }
 
     /// Sets what counts as loaded: files that a rewind, a boundary or clearing removed load again, those that a resumed
@@ -139,8 +155,18 @@ impl Loader {
         }
         let whose = if self.is_own(&real, from, path) { Whose::Own } else { Whose::Any };
         match judge(path, whose) {
-            (Behavior::Deny, reason) => return memory.denied.push((path.to_path_buf(), reason)),
+            (Behavior::Deny, reason) => {
+                let known = memory.denied.iter().any(|(denied, _)| denied == path);
+                return memory.denied.extend((!known).then(|| (path.to_path_buf(), reason)));
+            }
             (Behavior::Ask, reason) if !self.allowed.contains(&(path.to_path_buf(), real.clone())) => {
+                if self.refused.contains(&real) || memory.asked.iter().any(|asked| asked.real == real) {
+                    return;
+                }
+                if self.questions(memory.asked.len()) == 0 {
+                    memory.unasked.insert(real);
+                    return;
+                }
                 return memory.asked.push(Asked { from: from.to_path_buf(), path: path.to_path_buf(), real, reason });
             }
             _ => {}
@@ -165,7 +191,8 @@ impl Loader {
     }
 
     /// Whether the user put the file where memory is looked for by itself: in their own home, links and imports of it
-    /// included, or in a folder above the project, where a link may lead to the folder's other memory files alone.
+    /// included, or in a folder above the project, where a link may lead to the folder's other memory files alone. What
+    /// belongs to neither the user nor root, as a file in /tmp may, somebody else put there.
     fn is_own(&self, real: &Path, from: &Path, path: &Path) -> bool {
         let within = |home: &PathBuf| {
             from == path && path.parent() == Some(home)
@@ -179,7 +206,10 @@ impl Loader {
         let Some(folder) = path.parent().filter(|folder| named(path) && self.project.starts_with(folder)) else {
             return false;
         };
-        from == path && named(real) && folder.canonicalize().is_ok_and(|folder| real.parent() == Some(&folder))
+        from == path
+            && named(real)
+            && folder.canonicalize().is_ok_and(|folder| real.parent() == Some(&folder))
+            && belongs_to_user(real)
     }
 
     fn resolve(&self, file: &Path, import: &str) -> PathBuf {
@@ -201,6 +231,19 @@ impl Loader {
         }
         clean
     }
+}
+
+#[cfg(unix)]
+fn belongs_to_user(file: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+
+    let user = rustix::process::geteuid().as_raw();
+    file.metadata().is_ok_and(|data| data.uid() == user || data.uid() == 0)
+}
+
+#[cfg(not(unix))]
+fn belongs_to_user(_: &Path) -> bool {
+    true
 }
 
 fn floor(text: &str, at: usize) -> usize {
@@ -349,6 +392,46 @@ mod tests {
         std::fs::remove_file(base.join("shared.md")).unwrap();
         std::fs::write(base.join("shared.md"), "shared").unwrap();
         assert_eq!(loader.import(&asked, &judge).files[0].text, "shared");
+    }
+
+    #[test]
+    fn an_import_asks_once_and_only_so_many_ask() {
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().canonicalize().unwrap();
+        let project = base.join("project");
+        std::fs::create_dir_all(project.join("sub")).unwrap();
+        let outside: Vec<String> = (0..12).map(|at| format!("../{at}.md")).collect();
+        for name in &outside {
+            std::fs::write(project.join(name), "x").unwrap();
+        }
+        std::fs::write(project.join("CLAUDE.md"), "@../0.md @../0.md @../project/../0.md").unwrap();
+        std::fs::write(project.join("sub/AGENTS.md"), format!("@../{}", outside.join(" @../").repeat(3))).unwrap();
+        let judge = |path: &Path, whose: Whose| judged(path, &project, whose);
+        let mut loader = Loader::new(names(), None, project.clone());
+        let asked = loader.start(&project, &judge).asked;
+        assert_eq!(asked.len(), 1, "{asked:?}");
+        loader.refuse(&asked[0]);
+        assert_eq!(loader.fresh().start(&project, &judge).asked, []);
+        let memory = loader.below(&project.join("sub/x"), &judge);
+        assert_eq!((memory.asked.len(), memory.unasked.len()), (MAX_ASKED - 1, 12 - MAX_ASKED));
+        memory.asked.iter().for_each(|asked| loader.refuse(asked));
+        assert_eq!(loader.fresh().below(&project.join("sub/x"), &judge).asked, []);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_somebody_else_put_above_the_project_asks() {
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().canonicalize().unwrap();
+        let project = base.join("project");
+        std::fs::create_dir(&project).unwrap();
+        std::fs::write(base.join("AGENTS.md"), "mine").unwrap();
+        std::fs::write(base.join("CLAUDE.local.md"), "theirs").unwrap();
+        // Only root can give a file away.
+        let given = std::os::unix::fs::chown(base.join("CLAUDE.local.md"), Some(65_534), None).is_ok();
+        let judge = |path: &Path, whose: Whose| judged(path, &project, whose);
+        let memory = Loader::new(names(), None, project.clone()).start(&project, &judge);
+        assert_eq!((memory.files.len(), memory.asked.len()), if given { (1, 1) } else { (2, 0) });
     }
 
     #[cfg(unix)]

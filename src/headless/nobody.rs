@@ -29,10 +29,13 @@ impl Run<'_> {
                 );
                 Answer::No { feedback: Some("nobody can be asked".into()) }
             }
-            Question::LocalServer { .. }
-            | Question::Repeated { .. }
-            | Question::Locked { .. }
-            | Question::Import { .. } => Answer::No { feedback: None },
+            Question::Import { import, .. } => {
+                self.imports.push(import.display().to_string());
+                Answer::No { feedback: None }
+            }
+            Question::LocalServer { .. } | Question::Repeated { .. } | Question::Locked { .. } => {
+                Answer::No { feedback: None }
+            }
             Question::Plan { plan, .. } => {
                 // What was asked for is the plan; the turn ends with it.
                 self.plan = Some(plan);

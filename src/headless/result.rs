@@ -14,6 +14,10 @@ impl Run<'_> {
         if let Some(text) = &self.failed {
             writeln!(self.err, "error: {text}")?;
         }
+        if !self.imports.is_empty() {
+            let imports = std::mem::take(&mut self.imports).join(", ");
+            writeln!(self.err, "left out of memory, since nobody can be asked: {imports}")?;
+        }
         if self.exit == Exit::MaxTurns {
             writeln!(self.err, "stopped: reached the limit of model calls (--max-turns)")?;
         }
