@@ -52,6 +52,11 @@ pub trait Files {
     fn repositories(&self, _folder: &Path, _top: bool) -> Result<(), String> {
         Ok(())
     }
+
+    /// Counts what a decision has cost so far; whether that is more than any may cost.
+    fn spend(&self, _steps: usize) -> bool {
+        false
+    }
 }
 
 /// Most names of a folder that a glob is tried on; a folder with more makes the glob ask.
@@ -103,10 +108,21 @@ impl Files for Disk {
     }
 
     fn negated(&self, file: &Path) -> Vec<String> {
+        let own = file.to_owned();
+        // Of another work tree git keeps the folder elsewhere.
+        let git = file.ancestors().nth(2).filter(|git| file.ends_with(".git/info/exclude") && git.is_file());
+        let file = git.map_or(own, |git| git_folder(git).join("info/exclude"));
+        if !file.exists() {
+            return Vec::new();
+        }
         // What is too large to be read may show everything.
-        let Ok(bytes) = regular::read(file, MAX_IGNORE) else { return vec!["*".to_owned()] };
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        text.lines().filter_map(|line| line.strip_prefix('!')).map(|line| line.trim_end().to_owned()).collect()
+        let Ok(bytes) = regular::read(&file, MAX_IGNORE + 1) else { return vec!["*".to_owned()] };
+        if bytes.len() as u64 > MAX_IGNORE {
+            return vec!["*".to_owned()];
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let lines = text.trim_start_matches('\u{feff}').lines();
+        lines.filter_map(|line| line.strip_prefix('!')).map(|line| line.trim_end().to_owned()).collect()
     }
 
     fn repository(&self, folder: &Path) -> Result<(), String> {
@@ -118,8 +134,19 @@ impl Files for Disk {
     }
 }
 
-/// Most names that all globs of one decision are tried on.
-const ALL_NAMES: usize = 16 * MAX_NAMES;
+/// The folder that a `.git` file names, or the one that it shares with other work trees.
+fn git_folder(git: &Path) -> PathBuf {
+    let named = |file: &Path| {
+        let text = String::from_utf8_lossy(&regular::read(file, 4096).ok()?).into_owned();
+        let path = text.lines().next()?.trim_start_matches("gitdir:").trim().to_owned();
+        Some(file.parent()?.join(path))
+    };
+    let folder = named(git).unwrap_or_default();
+    named(&folder.join("commondir")).unwrap_or(folder)
+}
+
+/// Most steps of one decision; to look at one name is a step. A line that takes more is not judged: it asks.
+pub(super) const MAX_STEPS: usize = 100_000;
 
 /// Asks each question once for the length of one decision: a line of thousands of words asks the same ones again and again.
 pub(super) struct Remembered<'a> {
@@ -128,7 +155,7 @@ pub(super) struct Remembered<'a> {
     real: RefCell<HashMap<PathBuf, PathBuf>>,
     names: RefCell<HashMap<PathBuf, Vec<String>>>,
     repositories: RefCell<HashMap<PathBuf, Result<(), String>>>,
-    handed_out: Cell<usize>,
+    steps: Cell<usize>,
 }
 
 impl Remembered<'_> {
@@ -139,7 +166,7 @@ impl Remembered<'_> {
             real: RefCell::default(),
             names: RefCell::default(),
             repositories: RefCell::default(),
-            handed_out: Cell::new(0),
+            steps: Cell::new(0),
         }
     }
 }
@@ -173,12 +200,12 @@ impl Files for Remembered<'_> {
 
     fn names(&self, folder: &Path) -> Vec<String> {
         // A line of nothing but globs would be tried for minutes; as many names as this make a glob ask.
-        if self.handed_out.get() >= ALL_NAMES {
+        if self.spend(0) {
             return vec![String::new(); MAX_NAMES];
         }
         let mut all = self.names.borrow_mut();
         let names = all.entry(folder.to_owned()).or_insert_with(|| self.files.names(folder));
-        self.handed_out.set(self.handed_out.get() + names.len() + 1);
+        self.spend(names.len() + 1);
         names.clone()
     }
 
@@ -197,6 +224,11 @@ impl Files for Remembered<'_> {
 
     fn repositories(&self, folder: &Path, top: bool) -> Result<(), String> {
         self.files.repositories(folder, top)
+    }
+
+    fn spend(&self, steps: usize) -> bool {
+        self.steps.set(self.steps.get().saturating_add(steps));
+        self.steps.get() > MAX_STEPS
     }
 }
 
@@ -232,6 +264,9 @@ pub(super) fn walk(
     while let Some(folder) = left.pop_front() {
         let names = files.names(&folder);
         seen += names.len();
+        if files.spend(0) {
+            return Walk::TooMany;
+        }
         for path in names.iter().map(|name| folder.join(name)) {
             let link = files.link(&path).is_some();
             match step(&path, link) {

@@ -2,7 +2,6 @@
 
 mod named;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::commands::{Reach, Reads};
@@ -11,6 +10,7 @@ use super::files::{Files, MAX_NAMES, Step, Walk, walk};
 use super::glob::{self, Case};
 use super::places::{Places, holds_keys};
 use super::rule::{Specifier, Strictness};
+use super::search_filter::ShownAgain;
 use super::shell::{Node, Piece, Word};
 use super::values;
 use super::vocabulary::Matches;
@@ -56,6 +56,9 @@ pub(super) fn path_text(word: &Word, places: &Places) -> Option<String> {
 
 /// The paths that a word may name, globs expanded; None when that is not known.
 pub(super) fn paths(word: &Word, cwd: &Cwd, places: &Places, files: &dyn Files) -> Option<Vec<PathBuf>> {
+    if word.source.len() > MAX_PATH {
+        return None;
+    }
     if !word.has_glob() {
         let text = path_text(word, places)?;
         if Path::new(&text).is_absolute() {
@@ -88,7 +91,7 @@ pub(super) fn paths(word: &Word, cwd: &Cwd, places: &Places, files: &dyn Files) 
         let mut next = Vec::new();
         for folder in &found {
             let names = files.names(folder);
-            if names.len() >= MAX_NAMES {
+            if names.len() >= MAX_NAMES || files.spend(names.len() * part.len() / 8) {
                 return None;
             }
             let hidden = part.starts_with('.');
@@ -108,6 +111,14 @@ pub(super) fn paths(word: &Word, cwd: &Cwd, places: &Places, files: &dyn Files) 
     // What matches nothing is passed on as it is.
     found.extend(bases.iter().map(|base| base.join(pattern.trim_start_matches('/'))));
     Some(found)
+}
+
+/// Longest path that a system takes, in bytes.
+const MAX_PATH: usize = 4096;
+
+/// What is said of a line that takes more steps than any may.
+pub(super) fn too_much() -> Verdict {
+    Verdict::new(Behavior::Ask, "it takes too long to judge")
 }
 
 /// Judges what a reading command looks at; the worst comes first.
@@ -164,6 +175,9 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
     };
     let deep = reach > Reach::Paths;
     for path in &all {
+        if files.spend(4) {
+            return too_much();
+        }
         if matches!(path.to_str(), Some("/dev/null" | "/dev/stdin")) {
             continue;
         }
@@ -208,15 +222,7 @@ fn judge_shown(query: &Query, reads: &Reads, reach: Reach, tops: Vec<PathBuf>, f
         return Verdict::new(Behavior::Ask, format!("{} contains too many files to tell what is shown", top.display()));
     }
     let tops: Vec<PathBuf> = tops.iter().map(|top| files.resolve(top)).collect();
-    let (mut hidden, mut shown_again): (Vec<PathBuf>, Vec<String>) = (Vec::new(), Vec::new());
-    if reach == Reach::Visible {
-        // The ignore files above a folder count in it as well.
-        let above: BTreeSet<&Path> = tops.iter().flat_map(|top| top.ancestors().skip(1)).collect();
-        let ignores = [".gitignore", ".ignore", ".rgignore", ".git/info/exclude"];
-        let present = |path: &PathBuf| files.is_file(path);
-        let found = above.iter().flat_map(|folder| ignores.map(|name| folder.join(name))).filter(present);
-        shown_again.extend(found.flat_map(|path| files.negated(&path)));
-    }
+    let mut again = (reach == Reach::Visible).then(|| ShownAgain::of(&tops, files));
     walk(tops, MAX_SHOWN, files, |path, link| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if is_no_text(path) {
@@ -224,12 +230,7 @@ fn judge_shown(query: &Query, reads: &Reads, reach: Reach, tops: Vec<PathBuf>, f
             worse(&mut worst, Verdict::new(Behavior::Ask, reason));
             return Step::Stop;
         }
-        if reach == Reach::Visible && name.starts_with('.') {
-            if matches!(&*name, ".gitignore" | ".ignore" | ".rgignore") {
-                shown_again.extend(files.negated(path));
-            } else if holds_keys(path) {
-                hidden.push(path.to_owned());
-            }
+        if again.as_mut().is_some_and(|again| again.passes_over(path, link, files)) {
             return Step::Past;
         }
         let fits = |globs: &Vec<String>| globs.iter().any(|glob| glob::may_fit(glob, &name, Case::Ignored));
@@ -238,14 +239,6 @@ fn judge_shown(query: &Query, reads: &Reads, reach: Reach, tops: Vec<PathBuf>, f
         }
         if worst.behavior == Behavior::Allow { Step::Into } else { Step::Stop }
     });
-    // An ignore file may show again what a search passes over because its name starts with a dot.
-    for path in hidden {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let last = |pattern: &String| pattern.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
-        if shown_again.iter().any(|pattern| glob::may_fit(&last(pattern), &name, Case::Ignored)) {
-            worse(&mut worst, read(query, query.vocabulary.tool(Matches::Reading), &path, files));
-        }
-    }
     worst
 }
 

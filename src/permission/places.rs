@@ -250,6 +250,7 @@ impl Places {
         }
         let top = files.resolve(path);
         let kept = |path: &Path| {
+            files.spend(8);
             // A repository without a working tree has no `.git`.
             let bare = || {
                 let names = path.parent().map(|folder| files.names(folder)).unwrap_or_default();

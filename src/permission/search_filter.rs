@@ -1,8 +1,11 @@
-//! What one search may show: files that a rule forbids or asks for, and private ones, stay out of its results.
+//! What one search may show: files that a rule forbids or asks for, and private ones, stay out of its results. And what a
+//! search of the shell shows in spite of its name.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use super::files::{Disk, Files};
+use super::glob::{self, Case};
 use super::places::{Places, holds_keys};
 use super::rule::{Entry, Strictness};
 use super::vocabulary::Shows;
@@ -70,10 +73,56 @@ impl Sight {
     }
 }
 
+/// What a search shows though its name starts with a dot, since an ignore file says so.
+#[derive(Debug, Default)]
+pub(super) struct ShownAgain {
+    patterns: Vec<String>,
+    /// Hidden folders that it enters. What is hidden in them counts as shown.
+    entered: Vec<PathBuf>,
+}
+
+impl ShownAgain {
+    /// By the ignore files in the folders that are searched, and in all above: they count in these as well.
+    pub(super) fn of(tops: &[PathBuf], files: &dyn Files) -> ShownAgain {
+        let mut again = ShownAgain::default();
+        let folders: BTreeSet<&Path> = tops.iter().flat_map(|top| top.ancestors()).collect();
+        folders.into_iter().for_each(|folder| again.enter(folder, files));
+        again
+    }
+
+    fn enter(&mut self, folder: &Path, files: &dyn Files) {
+        for name in [".gitignore", ".ignore", ".rgignore", ".git/info/exclude"].map(|name| folder.join(name)) {
+            self.patterns.extend(files.negated(&name));
+        }
+    }
+
+    /// Whether the search passes over the path; what it enters has ignore files of its own. Folders come before what is in
+    /// them.
+    pub(super) fn passes_over(&mut self, path: &Path, link: bool, files: &dyn Files) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let hidden = name.starts_with('.');
+        let inside = || self.entered.iter().any(|folder| path.starts_with(folder));
+        if hidden && !inside() && !self.patterns.iter().any(|pattern| may_name(pattern, &name)) {
+            return true;
+        }
+        if !link && !files.is_file(path) {
+            self.enter(path, files);
+            self.entered.extend(hidden.then(|| path.to_owned()));
+        }
+        false
+    }
+}
+
+/// Whether the pattern may stand for the name. Of what is not plain anything is believed: braces, classes, escapes.
+fn may_name(pattern: &str, name: &str) -> bool {
+    let last = pattern.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    !last.chars().all(|c| c.is_alphanumeric() || "._-*".contains(c)) || glob::may_fit(last, name, Case::Ignored)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::files::fake::Table;
-    use super::super::{RuleSet, Source};
+    use super::super::{RuleSet, Source, decide};
     use super::*;
 
     #[test]
@@ -118,6 +167,56 @@ mod tests {
                 Query { tool, access: &access, mode, rules: &rules, places: &places, vocabulary: crate::tools::RULES };
             let sight = Sight::of(&query, &files);
             assert_eq!(sight.shows_in(Path::new(path), &files), want, "{tool} {mode} {path}");
+        }
+    }
+
+    /// What ripgrep shows, by its own walk, is asked about.
+    #[test]
+    fn what_ignore_files_show_again_is_searched() {
+        let exclude = ".git/info/exclude";
+        for (ignore, patterns, secret, want) in [
+            (".ignore", "", ".env", Behavior::Allow),
+            (".ignore", "!.env", ".env", Behavior::Ask),
+            (".ignore", "!.aws", ".aws/credentials", Behavior::Ask),
+            (".ignore", "!.ssh", ".ssh/id_rsa", Behavior::Ask),
+            (".ignore", "!.h", ".h/.env", Behavior::Ask),
+            (".ignore", "!.h", ".h/a/.b/.env", Behavior::Ask),
+            (".ignore", "!.config/", ".config/credentials.json", Behavior::Ask),
+            (".rgignore", "*\n!.h/**\n!.h", ".h/key.pem", Behavior::Ask),
+            (".ignore", "!.{env,x}", ".env", Behavior::Ask),
+            (".gitignore", "!.en[v]", ".env", Behavior::Ask),
+            (".ignore", "!.\\env", ".env", Behavior::Ask),
+            (".ignore", "\u{feff}!.env", ".env", Behavior::Ask),
+            ("sub/.ignore", "!.env", "sub/.env", Behavior::Ask),
+            (exclude, "!.env", ".env", Behavior::Ask),
+            ("sub/.git/info/exclude", "!.env", "sub/.env", Behavior::Ask),
+            ("real/info/exclude", "!.env", ".env", Behavior::Ask),
+            (".ignore", "!.github", ".env", Behavior::Allow),
+            (".gitignore", "!.gitkeep\n!.vscode/settings.json", ".vscode/.env", Behavior::Allow),
+            (".ignore", "# !.env\n.env", ".env", Behavior::Allow),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let root = dir.path().canonicalize().unwrap();
+            let write = |path: &str, text: &str| {
+                let path = root.join(path);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text).unwrap();
+            };
+            match ignore.starts_with("real/") {
+                true => write(".git", "gitdir: real\n"),
+                false => write(".git/HEAD", ""),
+            }
+            write(ignore, patterns);
+            write(secret, "S3C");
+            let places = Places { project: root.clone(), cwd: root.clone(), ..Places::default() };
+            let access = Access::Shell { command: "rg S3C".into(), cwd: root.clone() };
+            let rules = RuleSet::default();
+            let query = Query { tool: "Bash", access: &access, mode: Mode::Default, rules: &rules, places: &places };
+            let decision = decide(&query, &Disk);
+            assert_eq!(decision.behavior, want, "{ignore} {patterns:?} {secret}: {decision:?}");
+            let mut walked = ignore::WalkBuilder::new(&root).build();
+            let shown = walked.any(|entry| entry.is_ok_and(|entry| entry.path() == root.join(secret)));
+            assert!(!shown || want == Behavior::Ask, "{ignore} {patterns:?} {secret}");
         }
     }
 }

@@ -11,7 +11,7 @@ use super::super::shell::Word;
 use super::super::shell::loose::{all_segments, may_hold_line};
 use super::super::vocabulary::Matches;
 use super::super::{Behavior, Mode};
-use super::{Cwd, path_text, paths, worse};
+use super::{Cwd, path_text, paths, too_much, worse};
 
 /// Commands that change what their operands name.
 const WRITERS: [&str; 28] = [
@@ -37,7 +37,11 @@ pub(in crate::permission) fn judge_words(
         worse(&mut worst, Verdict::new(Behavior::Ask, "it names too many folders to tell where its files are"));
     }
     let bases = Cwd(Some(bases.into_iter().take(MAX_BASES).collect()));
+    let rules = query.rules.entries().len();
     for word in &words[1..] {
+        if files.spend(rules + word.source.len() / 8) {
+            return Some(too_much());
+        }
         let text = path_text(word, query.places).unwrap_or_else(|| word.known());
         if word.has_glob() && text.split('/').any(Places::glob_may_be_protected) {
             worse(&mut worst, Verdict::firm(format!("{} may reach a protected file", word.source)));
@@ -72,6 +76,9 @@ fn bases(name: &str, words: &[Word], cwd: &Cwd, query: &Query, files: &dyn Files
     let copies = matches!(name, "cp" | "mv" | "ln" | "install" | "rsync");
     let mut found: Vec<PathBuf> = Vec::new();
     for at in 1..words.len() {
+        if found.len() > MAX_BASES {
+            break;
+        }
         if !(option(at) || option(at - 1) || bundled || copies && at + 1 == words.len()) {
             continue;
         }
@@ -92,7 +99,11 @@ pub(in crate::permission) fn judge_raw(query: &Query, text: &str, cwd: &Path, fi
     let cwd = Cwd(Some(vec![cwd.to_owned()]));
     let mut worst = Verdict::new(Behavior::Allow, "");
     let mut judged = HashSet::new();
+    let rules = query.rules.entries().len();
     for words in all_segments(text) {
+        if files.spend((1 + rules) * words.len()) {
+            return Some(too_much());
+        }
         for text in words.iter().flat_map(|word| candidates(word)) {
             for path in joined(&text, &cwd, query).into_iter().filter(|path| judged.insert(path.clone())) {
                 worse(&mut worst, judge_touched(query, "tee", &path, files));
