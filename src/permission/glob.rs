@@ -59,6 +59,11 @@ pub(super) fn may_fit(pattern: &str, text: &str, case: Case) -> bool {
     let class = pattern.find('[').filter(|open| pattern[*open..].contains(']'));
     let plain = &pattern[..class.unwrap_or(pattern.len())];
     let rest = if plain.len() < pattern.len() { "*" } else { "" };
+    // A pattern much longer than any name: what it says letter by letter is more than the text holds.
+    let literal = |c: &char| !matches!(c, '*' | '?' | '\\');
+    if plain.chars().filter(literal).nth(4 * text.len() + 16).is_some() {
+        return false;
+    }
     component(&format!("{}{rest}", plain.replace('?', "*")), text, case)
 }
 
@@ -80,39 +85,31 @@ fn component(pattern: &str, text: &str, case: Case) -> bool {
 /// Whether the parts of a path, or the first few of them, fit the pattern's parts (a matched folder covers what is in it).
 /// `**` stands for any number of parts.
 pub(super) fn path(pattern: &[String], path: &[&str], case: Case) -> bool {
-    (0..=path.len()).any(|end| parts(pattern, &path[..end], case))
-}
-
-fn parts(pattern: &[String], path: &[&str], case: Case) -> bool {
-    let pattern: Vec<Part> =
-        pattern.iter().map(|part| if part == "**" { Part::Deep } else { Part::Name(part) }).collect();
-    let (mut p, mut t, mut star) = (0, 0, None);
-    while t < path.len() {
-        match pattern.get(p) {
-            Some(Part::Deep) => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(Part::Name(name)) if component(name, path[t], case) => {
-                p += 1;
-                t += 1;
-            }
-            _ => match star {
-                Some((at, taken)) => {
-                    star = Some((at, taken + 1));
-                    p = at + 1;
-                    t = taken + 1;
-                }
-                None => return false,
-            },
+    let deep = |at: usize| pattern.get(at).is_some_and(|part| part == "**");
+    // Where in the pattern what was read so far may end; one pass over the path.
+    let reach = |ends: &mut [bool], mut at: usize| {
+        ends[at] = true;
+        while deep(at) {
+            at += 1;
+            ends[at] = true;
         }
+    };
+    let mut ends = vec![false; pattern.len() + 1];
+    reach(&mut ends, 0);
+    let mut rest = path.iter();
+    while !ends[pattern.len()] {
+        let Some(name) = rest.next() else { return false };
+        let mut next = vec![false; ends.len()];
+        for at in (0..pattern.len()).filter(|at| ends[*at]) {
+            if deep(at) {
+                reach(&mut next, at);
+            } else if component(&pattern[at], name, case) {
+                reach(&mut next, at + 1);
+            }
+        }
+        ends = next;
     }
-    pattern[p..].iter().all(|part| matches!(part, Part::Deep))
-}
-
-enum Part<'a> {
-    Name(&'a str),
-    Deep,
+    true
 }
 
 enum Token {

@@ -12,10 +12,10 @@ use self::git::Git;
 use self::judge::Judge;
 use super::decide::{Decision, Query, Verdict, because};
 use super::files::{Files, Remembered};
-use super::matching;
+use super::matching::{self, Text};
 use super::paths::{self, Cwd};
 use super::places::in_real_folder;
-use super::rule::RuleSet;
+use super::rule::{Entry, Rule, RuleSet};
 use super::shell::{self, CommandLine, Word};
 use super::values::Values;
 use super::vocabulary::Matches;
@@ -60,15 +60,20 @@ pub(super) fn decide(query: &Query, command: &CommandLine, cwd: &Path, files: &d
     if vast::is_vast(&raw) {
         return too_long(query, command);
     }
-    in_line(query, files, |query| match parsed {
+    let decision = in_line(query, files, |query| match parsed {
         Ok(line) => {
             let parts = all_parts(query, command, line, cwd, files);
             let quiet_git = git::quiet(&parts);
-            let decision = ruled(query, &raw, &parts).unwrap_or_else(|| conclude(query, parts, command));
+            let decision = ruled(query, &raw, &parts, files).unwrap_or_else(|| conclude(query, parts, command));
             Decision { quiet_git, ..decision }
         }
         Err(reason) => unparsable(query, command, reason, cwd, files),
-    })
+    });
+    match decision.behavior {
+        Behavior::Ask if files.spend(0) => forbidden(query, command).unwrap_or(decision),
+        Behavior::Allow if files.spend(0) => too_long(query, command),
+        _ => decision,
+    }
 }
 
 /// What is written without a question is for the tools that write one file, since a line may do more than it says: it may
@@ -92,9 +97,11 @@ pub(super) fn reads(query: &Query, command: &CommandLine, cwd: &Path, files: &dy
 }
 
 /// What a rule about the text of the line says.
-fn ruled(query: &Query, raw: &str, parts: &[Part]) -> Option<Decision> {
+fn ruled(query: &Query, raw: &str, parts: &[Part], files: &dyn Files) -> Option<Decision> {
+    let text = Text::new(raw);
     [Behavior::Deny, Behavior::Ask].into_iter().find_map(|behavior| {
-        let entry = query.entries(behavior).find(|entry| matching::touches_raw(&entry.rule, raw))?;
+        let touches = |rule: &Rule| !spent(&text, raw, files) && matching::touches_raw(rule, &text);
+        let entry = query.entries(behavior).find(|entry| touches(&entry.rule))?;
         // In plan mode an ask rule is not a way in for what is refused anyway.
         if behavior == Behavior::Ask && query.mode == Mode::Plan {
             return None;
@@ -107,9 +114,14 @@ fn ruled(query: &Query, raw: &str, parts: &[Part]) -> Option<Decision> {
     })
 }
 
+/// Counts what it costs to try a rule on the text; whether that is too much by now.
+fn spent(text: &Text, raw: &str, files: &dyn Files) -> bool {
+    files.spend(raw.len() / 8 + 2 * text.segments().len())
+}
+
 /// What a rule that forbids says about text that one command of the line gives another, which may run it.
-fn held(query: &Query, line: &shell::Line) -> Option<Part> {
-    let found = |behavior| query.entries(behavior).find(|entry| matching::runs_held(&entry.rule, &line.node));
+fn held(query: &Query, line: &shell::Line, files: &dyn Files) -> Option<Part> {
+    let found = |behavior| query.entries(behavior).find(|entry| matching::runs_held(&entry.rule, &line.node, files));
     let entry = [Behavior::Deny, Behavior::Ask].into_iter().find_map(|behavior| Some((behavior, found(behavior)?)));
     entry.map(|(behavior, entry)| {
         let verdict = Verdict { behavior, reason: because(entry), firm: true };
@@ -120,14 +132,16 @@ fn held(query: &Query, line: &shell::Line) -> Option<Part> {
 fn all_parts(query: &Query, text: &str, line: &shell::Line, cwd: &Path, files: &dyn Files) -> Vec<Part> {
     let mut judge = Judge::new(query, files, cwd.to_owned(), Values::of(&line.node, text));
     judge.walk(&line.node, Cwd(Some(vec![cwd.to_owned()])));
-    held(query, line).into_iter().chain(judge.finish()).collect()
+    held(query, line, files).into_iter().chain(judge.finish()).collect()
 }
 
 /// Rules that a dialog may offer for the line, as text: one for each command that asks, none when a question would stay.
 pub(super) fn suggestions(query: &Query, command: &CommandLine, cwd: &Path, files: &dyn Files) -> Vec<String> {
     let Ok(line) = command.parsed() else { return Vec::new() };
     let raw = blanked(command, line);
-    if vast::is_vast(&raw) || query.entries(Behavior::Ask).any(|entry| matching::touches_raw(&entry.rule, &raw)) {
+    let text = Text::new(&raw);
+    let asks = |entry: &Entry| spent(&text, &raw, files) || matching::touches_raw(&entry.rule, &text);
+    if vast::is_vast(&raw) || query.entries(Behavior::Ask).any(asks) {
         return Vec::new();
     }
     let mut rules: Vec<String> = Vec::new();
@@ -135,7 +149,7 @@ pub(super) fn suggestions(query: &Query, command: &CommandLine, cwd: &Path, file
         if part.verdict.behavior == Behavior::Allow {
             continue;
         }
-        if part.verdict.firm {
+        if part.verdict.firm || files.spend(0) {
             return Vec::new();
         }
         match suggest::command(query.tool, &part.words) {
@@ -185,19 +199,27 @@ fn blanked(command: &str, line: &shell::Line) -> String {
     text
 }
 
-/// Nothing looks at more words than anybody writes: in one pass, rules that forbid find what they name; the rest asks.
-fn too_long(query: &Query, command: &str) -> Decision {
+/// What rules that forbid find in one pass over the words.
+fn forbidden(query: &Query, command: &str) -> Option<Decision> {
     let words = vast::crude(command);
-    if let Some(entry) = query.entries(Behavior::Deny).find(|entry| vast::touches_crude(&entry.rule, &words)) {
-        return answer(Behavior::Deny, vec![because(entry), "the line was read as bare words: it has too many".into()]);
+    let entry = query.entries(Behavior::Deny).find(|entry| vast::touches_crude(&entry.rule, &words))?;
+    Some(answer(Behavior::Deny, vec![because(entry), "the line was read as bare words: it is too much".into()]))
+}
+
+/// Nothing looks at more words than anybody writes, nor longer than anybody waits: what no rule forbids asks.
+fn too_long(query: &Query, command: &str) -> Decision {
+    if let Some(decision) = forbidden(query, command) {
+        return decision;
     }
     let behavior = if query.mode == Mode::Plan { Behavior::Deny } else { Behavior::Ask };
-    answer(behavior, vec!["it has too many words to be judged".into()])
+    answer(behavior, vec!["it is too much to be judged".into()])
 }
 
 /// Rules that forbid are tried on the text alone; the rest asks.
 fn unparsable(query: &Query, command: &str, reason: &str, cwd: &Path, files: &dyn Files) -> Decision {
-    let deny = query.entries(Behavior::Deny).find(|entry| matching::touches_anywhere(&entry.rule, command));
+    let text = Text::new(command);
+    let touches = |rule: &Rule| !spent(&text, command, files) && matching::touches_anywhere(rule, &text);
+    let deny = query.entries(Behavior::Deny).find(|entry| touches(&entry.rule));
     if let Some(entry) = deny {
         return answer(Behavior::Deny, vec![because(entry), format!("the line was read as text: {reason}")]);
     }
@@ -208,7 +230,7 @@ fn unparsable(query: &Query, command: &str, reason: &str, cwd: &Path, files: &dy
     if query.mode == Mode::Plan {
         return answer(Behavior::Deny, vec![format!("plan mode runs only what is known to read: {reason}")]);
     }
-    if let Some(entry) = query.entries(Behavior::Ask).find(|entry| matching::touches_anywhere(&entry.rule, command)) {
+    if let Some(entry) = query.entries(Behavior::Ask).find(|entry| touches(&entry.rule)) {
         return answer(Behavior::Ask, vec![because(entry)]);
     }
     match (query.mode, touched) {
@@ -222,10 +244,11 @@ fn unparsable(query: &Query, command: &str, reason: &str, cwd: &Path, files: &dy
 fn conclude(query: &Query, mut parts: Vec<Part>, command: &str) -> Decision {
     let interprets = |part: &Part| matching::interprets(&part.words.iter().map(Word::known).collect::<Vec<_>>());
     if parts.iter().any(interprets) {
+        let text = Text::new(command);
         for behavior in [Behavior::Deny, Behavior::Ask] {
             let ruled = query
                 .entries(behavior)
-                .find(|entry| entry.rule.is_about(Matches::Command) && matching::touches_held(&entry.rule, command));
+                .find(|entry| entry.rule.is_about(Matches::Command) && matching::touches_held(&entry.rule, &text));
             if let Some(entry) = ruled.filter(|_| behavior == Behavior::Deny || query.mode != Mode::Plan) {
                 return answer(behavior, vec![because(entry), "an interpreter may run it".into()]);
             }
@@ -263,7 +286,7 @@ mod tests {
 
     use super::super::files::MAX_NAMES;
     use super::super::files::fake::Table;
-    use super::super::rule::{Rule, RuleSet, Source};
+    use super::super::rule::Source;
     use super::super::{Access, Places};
     use super::*;
 
@@ -434,7 +457,7 @@ mod tests {
             places: &places,
             vocabulary: crate::tools::RULES,
         };
-        assert_eq!(decide(&query, &Vast(1_000, "/none")).behavior, Behavior::Ask);
+        assert_ne!(decide(&query, &Vast(1_000, "/none")).behavior, Behavior::Allow);
     }
 
     #[test]
@@ -470,6 +493,46 @@ mod tests {
                 }
                 assert_eq!(line("", "; rm x"), Behavior::Deny, "{unit}");
             }
+        }
+    }
+
+    #[test]
+    fn lines_that_cost_too_much_ask() {
+        let forbids: String = (0..34).map(|at| format!("; deny Bash(prog{at} sub:*); ask Bash(other{at}:*)")).collect();
+        for (rules, before, unit, count) in [
+            ("", "", "r?", 10_000),
+            ("", "", "a?b?", 3_000),
+            ("", "", "[a]", 5_000),
+            ("", "ls ", "r?/", 4_000),
+            ("", "ls ", "/*/*/", 3_000),
+            ("", "", "{", 60_000),
+            ("", "sh", "|sh", 500),
+            (&forbids, "", "a b;", 600),
+            (&forbids, "", "bash -c ", 200),
+            (&forbids, "", "source a;", 600),
+            (&forbids, "", "python3 -c \"print(1)\";", 400),
+        ] {
+            let (mode, rules) = header(&format!("default{rules}"));
+            let line = |end: &str| run(mode, &rules, &format!("{before}{}{end}", unit.repeat(count))).behavior;
+            assert_eq!(line(""), Behavior::Ask, "{before}{unit}");
+            if rules.entries().len() > 1 {
+                assert_eq!(line(" prog1 sub"), Behavior::Deny, "{before}{unit}");
+            }
+        }
+        // What is looked at again and again is counted each time.
+        let (mode, rules) = header("acceptEdits");
+        for (count, want) in [(20, Behavior::Allow), (500, Behavior::Ask)] {
+            let access = Access::Shell { command: "rm -rf d1;".repeat(count).into(), cwd: "/p".into() };
+            let places = Places::for_tests();
+            let query = Query {
+                tool: "Bash",
+                access: &access,
+                mode,
+                rules: &rules,
+                places: &places,
+                vocabulary: crate::tools::RULES,
+            };
+            assert_eq!(decide(&query, &Vast(10, "/none")).behavior, want, "{count}");
         }
     }
 

@@ -2,8 +2,10 @@
 
 mod held;
 
+use std::cell::OnceCell;
 use std::path::Path;
 
+use self::held::{Folders, Tokens};
 use super::commands::{self, danger};
 use super::glob::{self, Case};
 use super::rule::{Rule, ShellPattern, Specifier};
@@ -73,8 +75,74 @@ fn below(word: &str, project: &Path) -> String {
     rest.and_then(|rest| rest.strip_prefix('/')).map_or_else(|| word.to_owned(), |rest| format!("./{rest}"))
 }
 
+/// The words of a command as rules that forbid see them: read once, whatever the number of rules.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) words: Vec<String>,
+    /// The segments of lines in its words.
+    lines: OnceCell<Vec<Vec<String>>>,
+    tokens: OnceCell<Tokens>,
+}
+
+impl Seen {
+    pub(super) fn new(words: Vec<String>) -> Seen {
+        Seen { words, lines: OnceCell::new(), tokens: OnceCell::new() }
+    }
+
+    fn lines(&self) -> &[Vec<String>] {
+        self.lines.get_or_init(|| {
+            let of = |word: &String| {
+                let value = word.split_once('=').map_or("", |(_, value)| value);
+                // `--checkpoint-action=exec=…`
+                let last = word.rsplit_once('=').map_or("", |(_, value)| value);
+                let mut lines =
+                    vec![word.as_str(), value, last, value.trim_start_matches('!'), word.trim_start_matches('!')];
+                // What nothing is known of is looked at where a command is.
+                lines.retain(|line| !line.trim_matches([ONE, MANY]).is_empty());
+                lines.dedup();
+                lines.into_iter().flat_map(all_segments).collect::<Vec<_>>()
+            };
+            self.words.iter().filter(|word| may_hold_line(word)).flat_map(of).collect()
+        })
+    }
+}
+
+/// A line as rules that forbid see it without a grammar: read once, whatever the number of rules.
+#[derive(Debug)]
+pub(super) struct Text<'a> {
+    text: &'a str,
+    segments: OnceCell<Vec<Seen>>,
+    open: OnceCell<Vec<Seen>>,
+    all: OnceCell<Vec<Vec<String>>>,
+    tokens: OnceCell<Tokens>,
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn new(text: &'a str) -> Text<'a> {
+        let (segments, open, all, tokens) = Default::default();
+        Text { text, segments, open, all, tokens }
+    }
+
+    pub(super) fn segments(&self) -> &[Seen] {
+        self.segments.get_or_init(|| segments(self.text).into_iter().map(Seen::new).collect())
+    }
+
+    fn open(&self) -> &[Seen] {
+        self.open.get_or_init(|| open_segments(self.text).into_iter().map(Seen::new).collect())
+    }
+
+    fn all(&self) -> &[Vec<String>] {
+        self.all.get_or_init(|| all_segments(self.text))
+    }
+
+    fn tokens(&self) -> &Tokens {
+        self.tokens.get_or_init(|| Tokens::of(self.text, Folders::Kept))
+    }
+}
+
 /// Whether the rule speaks about a command with these words, or about one that they may start.
-pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
+pub(super) fn touches(rule: &Rule, seen: &Seen) -> bool {
+    let words = seen.words.as_slice();
     if !rule.is_about(Matches::Command) {
         return false;
     }
@@ -109,53 +177,43 @@ pub(super) fn touches(rule: &Rule, words: &[String]) -> bool {
         return true;
     }
     matches_from(pattern, &given, starts)
-        || held::runs(words) && held::touches_words(rule, words)
-        || holds_lines
-            && words.iter().filter(|word| may_hold_line(word)).any(|word| {
-                let value = word.split_once('=').map_or("", |(_, value)| value);
-                // `--checkpoint-action=exec=…`
-                let last = word.rsplit_once('=').map_or("", |(_, value)| value);
-                [word.as_str(), value, last, value.trim_start_matches('!'), word.trim_start_matches('!')]
-                    .iter()
-                    // What nothing is known of is looked at where a command is.
-                    .filter(|line| !line.trim_matches([ONE, MANY]).is_empty())
-                    .any(|line| all_segments(line).iter().any(|words| matches_from(pattern, words, &reach(words).0)))
-            })
+        || held::runs(words) && held::touches_words(rule, seen)
+        || holds_lines && seen.lines().iter().any(|words| matches_from(pattern, words, &reach(words).0))
 }
 
 /// Whether the rule speaks about anything in a line, read without a grammar.
-pub(super) fn touches_raw(rule: &Rule, text: &str) -> bool {
+pub(super) fn touches_raw(rule: &Rule, text: &Text) -> bool {
     if !rule.is_about(Matches::Command) {
         return false;
     }
     match rule.specifier() {
         Specifier::Any => return true,
-        Specifier::Shell(ShellPattern::Exact(want)) if want == text.trim() => return true,
-        Specifier::Shell(ShellPattern::Wildcard(pattern)) if glob::wildcard(pattern, text.trim()) => return true,
+        Specifier::Shell(ShellPattern::Exact(want)) if want == text.text.trim() => return true,
+        Specifier::Shell(ShellPattern::Wildcard(pattern)) if glob::wildcard(pattern, text.text.trim()) => return true,
         Specifier::Shell(_) => {}
         _ => return false,
     }
-    segments(text).iter().any(|words| touches(rule, words))
+    text.segments().iter().any(|seen| touches(rule, seen))
 }
 
 /// Whether any word of the line, wherever it is, could be what the rule means: for names that only bash will know.
-pub(super) fn touches_anywhere(rule: &Rule, text: &str) -> bool {
+pub(super) fn touches_anywhere(rule: &Rule, text: &Text) -> bool {
     let Specifier::Shell(pattern) = rule.specifier() else { return touches_raw(rule, text) };
     if rule.is_about(Matches::Command)
-        && segments(text).iter().any(|words| held::runs(words))
+        && text.segments().iter().any(|seen| held::runs(&seen.words))
         && touches_held(rule, text)
     {
         return true;
     }
-    if rule.is_about(Matches::Command) && open_segments(text).iter().any(|words| touches(rule, words)) {
+    if rule.is_about(Matches::Command) && text.open().iter().any(|seen| touches(rule, seen)) {
         return true;
     }
-    all_segments(text).iter().any(|words| {
+    text.all().iter().any(|words| {
         matches_from(pattern, words, &(0..words.len()).collect::<Vec<_>>())
             || words
                 .iter()
                 .any(|word| word.split_once('=').is_some_and(|(_, value)| matches_name(pattern, &[value.to_owned()])))
-    }) || all_segments(text).iter().flatten().any(|word| matches_name(pattern, std::slice::from_ref(word)))
+    }) || text.all().iter().flatten().any(|word| matches_name(pattern, std::slice::from_ref(word)))
 }
 
 fn matches_name(pattern: &ShellPattern, words: &[String]) -> bool {
@@ -458,7 +516,7 @@ mod tests {
             ("Bash(git push)", "git push", true),
             ("Bash(*--force*)", "git push --force", true),
         ] {
-            assert_eq!(touches_raw(&Rule::parse(rule).unwrap(), line), want, "{rule} {line}");
+            assert_eq!(touches_raw(&Rule::parse(rule).unwrap(), &Text::new(line)), want, "{rule} {line}");
         }
     }
 }

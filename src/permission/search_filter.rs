@@ -211,7 +211,14 @@ mod tests {
             let places = Places { project: root.clone(), cwd: root.clone(), ..Places::default() };
             let access = Access::Shell { command: "rg S3C".into(), cwd: root.clone() };
             let rules = RuleSet::default();
-            let query = Query { tool: "Bash", access: &access, mode: Mode::Default, rules: &rules, places: &places };
+            let query = Query {
+                tool: "Bash",
+                access: &access,
+                mode: Mode::Default,
+                rules: &rules,
+                places: &places,
+                vocabulary: crate::tools::RULES,
+            };
             let decision = decide(&query, &Disk);
             assert_eq!(decision.behavior, want, "{ignore} {patterns:?} {secret}: {decision:?}");
             let mut walked = ignore::WalkBuilder::new(&root).build();

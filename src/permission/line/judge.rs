@@ -9,7 +9,7 @@ use super::super::edit::Edits;
 use super::super::evaluate::{evaluates, is_builtin};
 use super::super::files::{Files, lexical};
 use super::super::found::{self, Found};
-use super::super::matching;
+use super::super::matching::{self, Seen};
 use super::super::paths::{self, Cwd};
 use super::super::rule::{Entry, Rule, Specifier};
 use super::super::shell::{Node, Redirect, RedirectKind, Simple, Word};
@@ -310,10 +310,16 @@ impl<'a> Judge<'a> {
 
     fn known_command(&mut self, text: String, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
         let known: Vec<String> = words.iter().map(Word::known).collect();
-        let mut possible: Vec<Vec<String>> = vec![words.iter().map(Word::possible).collect()];
-        possible.extend(scripts::given(words));
+        let mut possible = vec![Seen::new(words.iter().map(Word::possible).collect())];
+        possible.extend(scripts::given(words).into_iter().map(Seen::new));
+        let forbids = self.query.rules.entries().iter().filter(|entry| entry.behavior != Behavior::Allow).count();
+        let steps = |seen: &Seen| 2 + seen.words.iter().map(|word| 1 + word.len() / 4).sum::<usize>();
+        if self.files.spend((1 + forbids) * possible.iter().map(steps).sum::<usize>()) {
+            self.push(text, paths::too_much(), false);
+            return (Cwd(None), Cwd(None));
+        }
         for behavior in [Behavior::Deny, Behavior::Ask] {
-            let touches = |rule: &Rule| possible.iter().any(|words| matching::touches(rule, words));
+            let touches = |rule: &Rule| possible.iter().any(|seen| matching::touches(rule, seen));
             if let Some(entry) = self.query.entries(behavior).find(|entry| touches(&entry.rule)) {
                 let read_only = self.only_reads(&commands::reads(words), &cwd);
                 let verdict = Verdict { behavior, reason: because(entry), firm: true };
@@ -322,7 +328,7 @@ impl<'a> Judge<'a> {
                 return (Cwd(None), Cwd(None));
             }
         }
-        let alias = |entry: &&Entry| matching::may_be_alias(&entry.rule, &possible[0]);
+        let alias = |entry: &&Entry| matching::may_be_alias(&entry.rule, &possible[0].words);
         if let Some(entry) = self.query.entries(Behavior::Deny).find(alias) {
             let verdict = Verdict::firm(format!("it may be an alias of what {} forbids", entry.rule));
             self.push(text, verdict, false);

@@ -14,7 +14,8 @@ pub(super) fn given(words: &[Word]) -> Vec<Vec<String>> {
     if let Some(at) = words.iter().position(|word| word.literal().as_deref() == Some("eval")) {
         scripts.extend(words[at + 1..].iter().map(Word::literal).collect::<Option<Vec<_>>>().map(|all| all.join(" ")));
     }
-    for at in (0..words.len()).filter(|at| is_shell(&words[*at])) {
+    // What a later one is given, the first one may be given as well.
+    if let Some(at) = words.iter().position(is_shell) {
         // Which of the words is the script depends on options with values before it.
         let option = |word: &&Word| word.prefix().starts_with(['-', '+']);
         if words[at + 1..].iter().any(|word| option(&word)) {
@@ -32,4 +33,16 @@ pub(super) fn given(words: &[Word]) -> Vec<Vec<String>> {
     }
     commands.retain(|words| !words.is_empty());
     commands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::commands::plain;
+    use super::*;
+
+    #[test]
+    fn every_word_is_one_script_at_most() {
+        let words: Vec<Word> = "bash -c a ".repeat(50).split_whitespace().map(plain).collect();
+        assert_eq!(given(&words).len(), 99);
+    }
 }

@@ -1,11 +1,14 @@
 //! Text that a program may run: what it is given in words and options, through a pipe or as another name.
 
+use std::collections::HashSet;
+
+use super::super::files::Files;
 use super::super::rule::{Rule, ShellPattern, Specifier};
-use super::super::shell::loose::{all_segments, may_hold_line};
+use super::super::shell::loose::may_hold_line;
 use super::super::shell::{Node, RedirectKind, Simple, Word};
 use super::super::vocabulary::Matches;
 use super::super::{commands, wrapper};
-use super::{SUBCOMMANDS, base, is_assignment, matches_from, takes_text, touches};
+use super::{SUBCOMMANDS, Seen, Text, base, is_assignment, matches_from, takes_text, touches};
 
 /// Programs that run what they are given as text: in an argument, or on standard input.
 const INTERPRETERS: &str = "sh bash dash ash zsh ksh fish busybox source . eval at batch crontab ssh python python3 python2 perl \
@@ -55,16 +58,17 @@ fn runs_input(words: &[String]) -> bool {
 }
 
 /// Whether the rule speaks about anything in a text that an interpreter may run, in whatever language.
-pub(in crate::permission) fn touches_held(rule: &Rule, text: &str) -> bool {
-    touches_tokens(rule, text, Folders::Kept)
+pub(in crate::permission) fn touches_held(rule: &Rule, text: &Text) -> bool {
+    text.tokens().hold(rule)
         || match rule.specifier() {
-            Specifier::Shell(pattern) => all_segments(text).iter().any(|words| matches_from(pattern, words, &[0])),
+            Specifier::Shell(pattern) => text.all().iter().any(|words| matches_from(pattern, words, &[0])),
             _ => false,
         }
 }
 
 /// Whether the rule speaks about anything in the words, each of which may be or hold a command.
-pub(super) fn touches_words(rule: &Rule, words: &[String]) -> bool {
+pub(super) fn touches_words(rule: &Rule, seen: &Seen) -> bool {
+    let words = &seen.words;
     // A view of a bisection is a command of git's.
     let git = words.iter().position(|word| base(word) == "git");
     let viewed = git.and_then(|at| {
@@ -73,7 +77,7 @@ pub(super) fn touches_words(rule: &Rule, words: &[String]) -> bool {
         behind[..view].iter().any(|word| word == "bisect").then(|| &behind[view + 1..])
     });
     let viewed = viewed.filter(|rest| !rest.is_empty()).map(|rest| [&["git".to_owned()], rest].concat());
-    touches_tokens(rule, &words.join("\n"), Folders::Split)
+    seen.tokens.get_or_init(|| Tokens::of(&words.join("\n"), Folders::Split)).hold(rule)
         || viewed.is_some_and(|words| match rule.specifier() {
             Specifier::Shell(pattern) => matches_from(pattern, &words, &[0]),
             _ => false,
@@ -93,20 +97,40 @@ fn wanted(rule: &Rule) -> Vec<&str> {
 
 /// What becomes of slashes in a text: in one whose lines are words of the command they may as well separate a script's parts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Folders {
+pub(super) enum Folders {
     Kept,
     Split,
 }
 
-/// Whether the rule's words are next to each other anywhere in the text, whatever is between them.
-fn touches_tokens(rule: &Rule, text: &str, folders: Folders) -> bool {
-    let want = wanted(rule);
-    !want.is_empty()
-        && readings(text, folders).iter().any(|tokens| {
-            let joined = want.join("-");
-            tokens.windows(want.len()).any(|tokens| want.iter().zip(tokens).all(|(want, token)| is_word(want, token)))
-                || want.len() > 1 && tokens.iter().any(|token| is_program(&joined, token))
-        })
+/// A text as rules that forbid look for their words in it: read once, whatever their number.
+#[derive(Debug)]
+pub(super) struct Tokens {
+    readings: Vec<Vec<String>>,
+    /// Every token in small letters, with its folder and without.
+    names: HashSet<String>,
+}
+
+impl Tokens {
+    pub(super) fn of(text: &str, folders: Folders) -> Tokens {
+        let readings = readings(text, folders);
+        let both = |token: &String| [token.to_ascii_lowercase(), base(token).to_ascii_lowercase()];
+        let names = readings.iter().flatten().flat_map(both).collect();
+        Tokens { readings, names }
+    }
+
+    /// Whether the rule's words are next to each other anywhere in the text, whatever is between them.
+    fn hold(&self, rule: &Rule) -> bool {
+        let want = wanted(rule);
+        let Some(first) = want.first() else { return false };
+        let joined = want.join("-");
+        let named = |name: &str| self.names.contains(&name.to_ascii_lowercase());
+        (named(first) || named(&joined))
+            && self.readings.iter().any(|tokens| {
+                let fit = |tokens: &[String]| want.iter().zip(tokens).all(|(want, token)| is_word(want, token));
+                tokens.windows(want.len()).any(fit)
+                    || want.len() > 1 && tokens.iter().any(|token| is_program(&joined, token))
+            })
+    }
 }
 
 /// The text as tokens: with paths and addresses whole, and with everything split that may separate a command from
@@ -147,8 +171,8 @@ fn is_program(joined: &str, token: &str) -> bool {
 
 /// Whether the rule speaks about text that one command of the construct gives another, or about a program to which the
 /// line gives another name.
-pub(in crate::permission) fn runs_held(rule: &Rule, node: &Node) -> bool {
-    rule.is_about(Matches::Command) && !wanted(rule).is_empty() && (fed(rule, node) || renamed(rule, node))
+pub(in crate::permission) fn runs_held(rule: &Rule, node: &Node, files: &dyn Files) -> bool {
+    rule.is_about(Matches::Command) && !wanted(rule).is_empty() && (fed(rule, node, files) || renamed(rule, node))
 }
 
 fn known(words: &[Word]) -> Vec<String> {
@@ -162,11 +186,12 @@ fn commands_of(node: &Node) -> Vec<Simple> {
 }
 
 /// Whether what a pipe, a substitution or a here-document brings is matched, where something reads it that may run it.
-fn fed(rule: &Rule, node: &Node) -> bool {
+fn fed(rule: &Rule, node: &Node, files: &dyn Files) -> bool {
     let given = |producers: &[&Node], consumers: &Node, data: &[String]| {
         let consumers: Vec<_> = commands_of(consumers).iter().map(|command| known(&command.words)).collect();
         let consumers: Vec<_> = consumers.into_iter().filter(|words| runs_input(words)).collect();
-        if consumers.is_empty() {
+        let cost = producers.len() * (1 + 4 * consumers.len()) + data.iter().map(|text| text.len() / 8).sum::<usize>();
+        if files.spend(cost) || consumers.is_empty() {
             return false;
         }
         let produced = producers.iter().flat_map(|node| commands_of(node)).map(|command| {
@@ -175,11 +200,11 @@ fn fed(rule: &Rule, node: &Node) -> bool {
             [known(command.words.get(1..).unwrap_or_default()), data].concat().join("\n")
         });
         produced.chain(data.iter().cloned()).filter(|text| !text.is_empty()).any(|text| {
-            touches_tokens(rule, &text, Folders::Split)
-                || touches_held(rule, &text)
+            Tokens::of(&text, Folders::Split).hold(rule)
+                || touches_held(rule, &Text::new(&text))
                 || consumers
                     .iter()
-                    .any(|words| touches_tokens(rule, &format!("{}\n{text}", words.join("\n")), Folders::Split))
+                    .any(|words| Tokens::of(&format!("{}\n{text}", words.join("\n")), Folders::Split).hold(rule))
         })
     };
     let data_of = |redirects: &[super::super::shell::Redirect]| {
@@ -191,21 +216,21 @@ fn fed(rule: &Rule, node: &Node) -> bool {
             let data = data_of(&command.redirects);
             !data.is_empty() && given(&[], node, &data)
         }
-        Node::Not(inner) | Node::Function { body: inner, .. } => fed(rule, inner),
-        Node::And(left, right) | Node::Or(left, right) => fed(rule, left) || fed(rule, right),
+        Node::Not(inner) | Node::Function { body: inner, .. } => fed(rule, inner, files),
+        Node::And(left, right) | Node::Or(left, right) => fed(rule, left, files) || fed(rule, right, files),
         // The substitutions of a statement are before it.
         Node::Sequence(nodes) => {
             matches!(nodes.as_slice(), [before @ Node::Apart(_), after] if given(&[before], after, &[]))
-                || nodes.iter().any(|node| fed(rule, node))
+                || nodes.iter().any(|node| fed(rule, node, files))
         }
         Node::Apart(nodes) => {
             (1..nodes.len()).any(|at| given(&nodes[..at].iter().collect::<Vec<_>>(), &nodes[at], &[]))
-                || nodes.iter().any(|node| fed(rule, node))
+                || nodes.iter().any(|node| fed(rule, node, files))
         }
-        Node::Block { parts, .. } => parts.iter().any(|node| fed(rule, node)),
+        Node::Block { parts, .. } => parts.iter().any(|node| fed(rule, node, files)),
         Node::Redirected { body, redirects } => body.as_deref().is_some_and(|body| {
             let data = data_of(redirects);
-            !data.is_empty() && given(&[], body, &data) || fed(rule, body)
+            !data.is_empty() && given(&[], body, &data) || fed(rule, body, files)
         }),
     }
 }
@@ -230,6 +255,8 @@ fn renamed(rule: &Rule, node: &Node) -> bool {
             let own = |word: &String| names.iter().any(|name| name == base(word));
             let replaced: Vec<String> =
                 words.iter().map(|word| if own(word) { want.to_owned() } else { word.clone() }).collect();
-            replaced != words && !words.iter().take(3).any(|word| listed(NAMES, base(word))) && touches(rule, &replaced)
+            replaced != words
+                && !words.iter().take(3).any(|word| listed(NAMES, base(word)))
+                && touches(rule, &Seen::new(replaced))
         })
 }

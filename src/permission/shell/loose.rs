@@ -4,6 +4,8 @@ use super::{MANY, ONE};
 
 /// Deepest text within text that is looked at.
 const MAX_DEPTH: usize = 6;
+/// Most characters that are looked at for the ends of braces.
+const MAX_AHEAD: usize = 1 << 20;
 
 /// Runs of words between anything that may separate commands, quotes removed. Words that hold whole lines are read, too.
 pub(in crate::permission) fn segments(text: &str) -> Vec<Vec<String>> {
@@ -16,7 +18,7 @@ pub(in crate::permission) fn open_segments(text: &str) -> Vec<Vec<String>> {
 }
 
 fn run(text: &str, unknown: Unknown) -> Vec<Vec<String>> {
-    let mut lexer = Lexer { segments: Vec::new(), words: Vec::new(), word: None, braces: 0, unknown };
+    let mut lexer = Lexer { segments: Vec::new(), words: Vec::new(), word: None, braces: 0, ahead: 0, unknown };
     lexer.run(text);
     lexer.segments
 }
@@ -59,6 +61,8 @@ struct Lexer {
     words: Vec<String>,
     word: Option<String>,
     braces: usize,
+    /// Characters that were looked at for the ends of braces.
+    ahead: usize,
     unknown: Unknown,
 }
 
@@ -189,8 +193,7 @@ impl Lexer {
                     self.end_word();
                 }
                 // Any of the words that it stands for.
-                '{' if brace_expansion(&chars[at..]).is_some() => {
-                    let end = brace_expansion(&chars[at..]).unwrap_or_default();
+                '{' if let Some(end) = self.expands(&chars[at..]) => {
                     let alone = self.word.is_none() && chars.get(at + end).is_none_or(|c| c.is_whitespace());
                     let inner: String = chars[at..at + end - 1].iter().collect();
                     if alone && self.unknown == Unknown::Left && !inner.contains(['{', '"', '\'', '\\', '$', '`']) {
@@ -216,6 +219,18 @@ impl Lexer {
             }
         }
         self.end_segment();
+    }
+
+    /// Where a brace expansion ends. Of braces that nobody writes, the rest of the word is believed to be one.
+    fn expands(&mut self, behind: &[char]) -> Option<usize> {
+        let end_of_word = |c: &char| c.is_whitespace() || ";|&()<>".contains(*c);
+        let word = || behind.iter().position(end_of_word).unwrap_or(behind.len());
+        if self.ahead > MAX_AHEAD {
+            return Some(word()).filter(|end| *end > 0);
+        }
+        let end = brace_expansion(behind);
+        self.ahead += end.unwrap_or_else(word);
+        end
     }
 
     /// Decodes a `$'…'` string from after its quote; returns where it ends.

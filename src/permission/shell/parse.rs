@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use tree_sitter::{Node as Tree, Parser};
+use tree_sitter::{Node as Tree, Parser, Point};
 
 use super::second::{self, Kind, Token};
 use super::word::{Expansion, Piece, Span, Word, scan};
@@ -11,6 +11,12 @@ use super::{Assignment, Node, Redirect, RedirectKind, Simple, guard};
 
 /// Deepest nesting that is judged.
 const MAX_DEPTH: usize = 60;
+
+/// Bytes of a line that the grammar is given at a time.
+const PIECE: usize = 128;
+/// Most pieces that it is given. It looks ahead for the end of every pattern, so that a line of nothing else is read as
+/// often as it has characters.
+const MAX_PIECES: usize = 16 * guard::MAX_BYTES / PIECE;
 
 /// A line that was understood in full.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +39,16 @@ pub(in crate::permission) fn parse(text: &str) -> Result<Line, String> {
     let tokens = second::read(text)?;
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).map_err(|error| error.to_string())?;
-    let tree = parser.parse(text, None).ok_or("the parser gave up")?;
+    let mut pieces = 0;
+    let mut piece = |at: usize, _: Point| {
+        pieces += 1;
+        let rest = text.as_bytes().get(at..).filter(|_| pieces <= MAX_PIECES).unwrap_or_default();
+        &rest[..rest.len().min(PIECE)]
+    };
+    let tree = parser.parse_with_options(&mut piece, None, None).ok_or("the parser gave up")?;
+    if pieces > MAX_PIECES {
+        return Err("it takes too long to parse".into());
+    }
     let root = tree.root_node();
     if root.has_error() {
         return Err("it cannot be parsed".into());
