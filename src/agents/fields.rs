@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::definition::{Definition, Source, Tools};
 use crate::hooks;
 use crate::permission::Mode;
+use crate::stdx::frontmatter::Taken;
 use crate::thinking::Level;
 
 /// Longest system prompt, in characters.
@@ -110,14 +111,10 @@ impl<'a> Fields<'a, '_> {
     }
 
     fn text(&mut self, key: &str) -> Option<String> {
-        let text = match self.given(key)? {
-            Value::String(text) => text.trim().to_owned(),
-            // A name of digits is a number to YAML.
-            Value::Number(number) => number.to_string(),
-            other => {
-                (self.problem)(format!("`{key}` is {other}, not text"));
-                return None;
-            }
+        let value = self.given(key)?;
+        let Some(text) = Taken::Strictly.text(value).map(|text| text.trim().to_owned()) else {
+            (self.problem)(format!("`{key}` is {value}, not text"));
+            return None;
         };
         if text.is_empty() {
             (self.problem)(format!("`{key}` is empty and ignored"));
@@ -154,7 +151,7 @@ impl<'a> Fields<'a, '_> {
     fn names(&mut self, key: &str) -> Vec<String> {
         let Some(value) = self.given(key) else { return Vec::new() };
         let mut odd = Vec::new();
-        let names = list(value, &mut odd);
+        let names = Taken::Strictly.names(value, &mut odd);
         for value in odd {
             (self.problem)(format!("`{key}` holds {value}, not a name"));
         }
@@ -196,53 +193,11 @@ fn cut(text: String, most: usize) -> (String, bool) {
     }
 }
 
-/// A list, or names in one text with commas or blanks between them; what is in parentheses stays together. Anything
-/// but text goes to `odd`.
-fn list<'a>(value: &'a Value, odd: &mut Vec<&'a Value>) -> Vec<String> {
-    match value {
-        Value::Array(items) => items.iter().flat_map(|item| list(item, odd)).collect(),
-        Value::String(text) => {
-            let (mut names, mut name, mut depth) = (Vec::new(), String::new(), 0usize);
-            for c in text.chars() {
-                match c {
-                    '(' => depth += 1,
-                    ')' => depth = depth.saturating_sub(1),
-                    _ => {}
-                }
-                if depth == 0 && (c == ',' || c.is_whitespace()) {
-                    names.push(std::mem::take(&mut name));
-                } else {
-                    name.push(c);
-                }
-            }
-            names.push(name);
-            names.retain(|name| !name.is_empty());
-            names
-        }
-        other => {
-            odd.push(other);
-            Vec::new()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn lists_are_read_in_every_spelling() {
-        for (value, want) in [
-            (json!("Read, Grep"), vec!["Read", "Grep"]),
-            (json!("Read Bash(git diff, x)"), vec!["Read", "Bash(git diff, x)"]),
-            (json!(["Read", "Grep,LS"]), vec!["Read", "Grep", "LS"]),
-            (json!(3), vec![]),
-        ] {
-            assert_eq!(list(&value, &mut Vec::new()), want, "{value}");
-        }
-    }
 
     /// What a field leads to, and what is said of it.
     #[test]

@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+use super::text::split_list;
+
 /// Largest head that is read as YAML, in bytes.
 const MOST_BYTES: usize = 64 << 10;
 
@@ -76,6 +78,67 @@ impl fmt::Display for FaultKind {
             FaultKind::Repeated { key } => write!(f, "`{key}` is written twice"),
             FaultKind::Comment { key } => write!(f, "` #` starts a comment in the value of `{key}`"),
         }
+    }
+}
+
+/// How a value is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// As written for one program: text is text.
+    Strictly,
+    /// As written for many: what looks like text was meant as text.
+    Leniently,
+}
+
+impl Taken {
+    /// The value as text; a name of digits is a number to YAML.
+    pub fn text(self, value: &Value) -> Option<String> {
+        match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ if self == Taken::Strictly => None,
+            Value::Bool(flag) => Some(flag.to_string()),
+            // `[a, b]` where a text is wanted.
+            Value::Array(items) => {
+                items.iter().map(|item| self.text(item)).collect::<Option<Vec<_>>>().map(|items| items.join(", "))
+            }
+            // `description: {name}`, or `Bash(a: b)` in a list.
+            Value::Object(map) => {
+                let pairs = map.iter().map(|(key, value)| match value {
+                    Value::Null => Some(key.clone()),
+                    value => Some(format!("{key}: {}", self.text(value)?)),
+                });
+                pairs.collect::<Option<Vec<_>>>().map(|pairs| pairs.join(", "))
+            }
+            Value::Null => None,
+        }
+    }
+
+    /// Names in a list, or in one text with commas or blanks between them, each once; what is in brackets stays together.
+    /// What is no name goes to `odd`.
+    pub fn names<'a>(self, value: &'a Value, odd: &mut Vec<&'a Value>) -> Vec<String> {
+        let items = match value {
+            Value::Null => return Vec::new(),
+            Value::Array(items) => items.as_slice(),
+            value => std::slice::from_ref(value),
+        };
+        let mut names = Vec::new();
+        for item in items.iter().filter(|item| !item.is_null()) {
+            // A number is no name, where names are taken strictly.
+            let Some(text) = self.text(item).filter(|_| self == Taken::Leniently || item.is_string()) else {
+                odd.push(item);
+                continue;
+            };
+            // A list that is never closed, too.
+            let text = text.strip_prefix('[').map_or(text.as_str(), |text| text.trim_end_matches(']'));
+            for name in split_list(text, |c| c == ',' || c.is_whitespace()) {
+                let name = name.trim_matches(['"', '\'']).to_owned();
+                if !name.is_empty() && !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        names
     }
 }
 
@@ -516,5 +579,24 @@ mod tests {
             let opened = text.trim_start_matches('\u{feff}').trim_start().starts_with("---");
             prop_assert!(!head.fields.is_empty() || !head.faults.is_empty() || opened);
         }
+    }
+
+    #[test]
+    fn names_are_read_in_every_spelling() {
+        use serde_json::json;
+        for (value, want) in [
+            (json!("Read, Grep"), vec!["Read", "Grep"]),
+            (json!("Read Bash(git diff, x)"), vec!["Read", "Bash(git diff, x)"]),
+            (json!(["Read", "Grep,LS", "Read"]), vec!["Read", "Grep", "LS"]),
+            (json!("[Read, 'Grep'"), vec!["Read", "Grep"]),
+            (json!(null), vec![]),
+        ] {
+            for taken in [Taken::Strictly, Taken::Leniently] {
+                assert_eq!(taken.names(&value, &mut Vec::new()), want, "{value}");
+            }
+        }
+        let (value, mut odd) = (json!([3, "a"]), Vec::new());
+        assert_eq!((Taken::Strictly.names(&value, &mut odd), odd), (vec!["a".to_owned()], vec![&json!(3)]));
+        assert_eq!(Taken::Leniently.names(&value, &mut Vec::new()), ["3", "a"]);
     }
 }

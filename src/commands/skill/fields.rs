@@ -6,8 +6,10 @@ use serde_json::{Map, Value};
 
 use super::{DESCRIPTION, NAME, RunsIn};
 use crate::commands::diagnostic::Diagnostic;
-use crate::stdx::frontmatter::{Fault, FaultKind, Field, Frontmatter, snake};
-use crate::stdx::text::split_list;
+use crate::stdx::frontmatter::{Fault, FaultKind, Field, Frontmatter, Taken, snake};
+
+/// Most skills are written for other programs, too.
+const LENIENT: Taken = Taken::Leniently;
 
 /// Fields in which a `#` is more likely a word of the author's than the start of a comment.
 const PROSE: [&str; 6] =
@@ -85,7 +87,7 @@ impl Reader<'_> {
     /// A scalar with its lines.
     pub(super) fn block(&mut self, key: &str) -> Option<String> {
         let field = self.head.get(key)?;
-        match scalar(&field.value) {
+        match LENIENT.text(&field.value) {
             Some(text) => Some(text.trim().to_owned()),
             None if field.value.is_null() => None,
             None => {
@@ -166,7 +168,7 @@ impl Reader<'_> {
         // Other tools spell it with a k.
         let spelled = if key == "user_invocable" { self.head.get("user_invokable") } else { None };
         let Some(field) = self.head.get(key).or(spelled) else { return default };
-        let word = scalar(&field.value).map(|text| text.trim().to_ascii_lowercase());
+        let word = LENIENT.text(&field.value).map(|text| text.trim().to_ascii_lowercase());
         match word.as_deref() {
             Some("true" | "yes" | "on" | "1" | "y") => true,
             Some("false" | "no" | "off" | "0" | "n") => false,
@@ -183,10 +185,10 @@ impl Reader<'_> {
         let text = match &field.value {
             // `[id]` is a list for YAML, and a hint for everybody else.
             Value::Array(items) => {
-                let words: Vec<String> = items.iter().filter_map(scalar).collect();
+                let words: Vec<String> = items.iter().filter_map(|item| LENIENT.text(item)).collect();
                 format!("[{}]", words.join("] ["))
             }
-            value => scalar(value)?,
+            value => LENIENT.text(value)?,
         };
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         (!text.is_empty() && text != "[]").then_some(text)
@@ -194,18 +196,9 @@ impl Reader<'_> {
 
     pub(super) fn tools(&mut self, key: &str) -> Vec<String> {
         let Some(field) = self.head.get(key) else { return Vec::new() };
-        let (mut tools, mut wrong) = (Vec::new(), false);
-        for text in listed(&field.value, &mut wrong) {
-            // A list that is never closed, too.
-            let text = text.strip_prefix('[').map_or(text.as_str(), |text| text.trim_end_matches(']'));
-            for rule in split_list(text, |c| c == ',' || c.is_whitespace()) {
-                let rule = rule.trim_matches(['"', '\'']).to_owned();
-                if !rule.is_empty() && !tools.contains(&rule) {
-                    tools.push(rule);
-                }
-            }
-        }
-        if wrong {
+        let mut odd = Vec::new();
+        let tools = LENIENT.names(&field.value, &mut odd);
+        if !odd.is_empty() {
             self.wrong(field, "a list of rules such as `Bash(git diff:*)`");
         }
         tools
@@ -213,16 +206,13 @@ impl Reader<'_> {
 
     pub(super) fn aliases(&mut self, name: &str) -> Vec<String> {
         let Some(field) = self.head.get("aliases").or_else(|| self.head.get("alias")) else { return Vec::new() };
-        let mut wrong = false;
-        let texts = listed(&field.value, &mut wrong);
-        let split = |text: String| split_list(text.trim_matches(['[', ']']), |c| c == ',' || c.is_whitespace());
-        let mut aliases = Vec::new();
-        for alias in texts.into_iter().flat_map(split).map(|alias| slug(alias.trim_start_matches('/'))) {
+        let (mut odd, mut aliases) = (Vec::new(), Vec::new());
+        for alias in LENIENT.names(&field.value, &mut odd).iter().map(|alias| slug(alias.trim_start_matches('/'))) {
             if !alias.is_empty() && alias != name && !aliases.contains(&alias) {
                 aliases.push(alias);
             }
         }
-        if wrong {
+        if !odd.is_empty() {
             self.wrong(field, "a list of names");
         }
         aliases
@@ -282,45 +272,6 @@ impl Reader<'_> {
                 self.problems.push(Diagnostic::error(self.file, line, words));
                 None
             }
-        }
-    }
-}
-
-fn scalar(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Bool(flag) => Some(flag.to_string()),
-        // `[a, b]` where a text is wanted.
-        Value::Array(items) => items.iter().map(scalar).collect::<Option<Vec<_>>>().map(|items| items.join(", ")),
-        // `description: {name}`, or `Bash(a: b)` in a list.
-        Value::Object(map) => {
-            let pairs = map.iter().map(|(key, value)| match value {
-                Value::Null => Some(key.clone()),
-                value => Some(format!("{key}: {}", scalar(value)?)),
-            });
-            pairs.collect::<Option<Vec<_>>>().map(|pairs| pairs.join(", "))
-        }
-        Value::Null => None,
-    }
-}
-
-/// The texts of a list, or of one text; `wrong` is set when there is something else.
-fn listed(value: &Value, wrong: &mut bool) -> Vec<String> {
-    match value {
-        Value::Null => Vec::new(),
-        Value::Array(items) => items
-            .iter()
-            .filter_map(|item| {
-                let text = scalar(item);
-                *wrong |= text.is_none() && !item.is_null();
-                text
-            })
-            .collect(),
-        value => {
-            let text = scalar(value);
-            *wrong |= text.is_none();
-            text.into_iter().collect()
         }
     }
 }
