@@ -56,6 +56,9 @@ fn of(place: Place, key: &str, value: &Value) -> (Use, Bound, Vec<String>) {
         bound = value.to_string();
         commands.extend(hooks.all().map(|(_, _, hook)| hook.command.clone()));
         runs = Bound::commands(place.project, commands.iter().map(String::as_str));
+    } else if let Some(command) = value.get("api_key_command").and_then(Value::as_str) {
+        commands.push(command.to_owned());
+        runs = Bound::commands(place.project, [command]);
     } else if let Some(text) = value.as_str().filter(|_| key.starts_with("env.")) {
         runs = Bound::value(place.project, text);
     }

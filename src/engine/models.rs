@@ -101,7 +101,13 @@ impl Models {
     }
 
     fn key(&self, name: &str, settings: &ProviderSettings) -> Key {
-        Key::new(name, settings, self.key_value(settings), Some(self.paths.config_dir.join("credentials.toml")))
+        let credentials = self.paths.config_dir.join("credentials.toml");
+        let key = Key::new(name, settings, self.key_value(settings), Some(credentials));
+        match settings.api_key_env.as_deref() {
+            // A project's gateway.
+            Some("") => key.hiding(self.config.secret_env()),
+            _ => key,
+        }
     }
 
     /// Finds `[provider/]id`, a role, or `offline`.

@@ -1,5 +1,6 @@
 //! What of a project its command lines run: the files are part of what the user agrees to.
 
+mod builders;
 mod programs;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -9,8 +10,7 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use self::programs::{
-    BUILDERS, BUILT, FORMATTERS, INERT, INTERPRETERS, MANIFESTS, READABLE, SHELLS, WRITERS, commands_of, is_build_file,
-    is_script,
+    BUILDERS, BUILT, FORMATTERS, INERT, INTERPRETERS, READABLE, SHELLS, WRITERS, is_build_file, is_script,
 };
 use super::commands;
 use super::files::lexical;
@@ -243,8 +243,10 @@ impl Walk {
             (name, _) if WRITERS.contains(&name) => {}
             // Whatever files come in, none of them is run.
             ("xargs", Some(by)) if FORMATTERS.contains(&&*by) => self.words(arguments, depth + 1),
-            // Its hooks and its configuration nobody writes unasked.
-            ("git", Some(sub)) if ["add", "commit", "tag", "branch"].contains(&&*sub) => self.operands(arguments),
+            ("git", Some(sub)) if ["add", "commit", "tag", "branch"].contains(&&*sub) => {
+                self.operands(arguments);
+                self.git_hooks(depth);
+            }
             (name, _) if INERT.contains(&name) || commands::reads(words).is_ok() => self.operands(arguments),
             (name, _) if BUILDERS.contains(&name) || FORMATTERS.contains(&name) => {
                 let texts: Vec<String> = arguments.iter().filter_map(|word| self.literal(word)).collect();
@@ -346,74 +348,6 @@ impl Walk {
             self.bound.runs.add(path, content.as_ref());
         }
         content
-    }
-
-    fn build_files(&mut self, folder: &Path) {
-        if !folder.starts_with(&self.project) {
-            return;
-        }
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            if is_build_file(&entry.file_name().to_string_lossy().to_lowercase()) {
-                self.build_file(&entry.path());
-            }
-        }
-    }
-
-    /// Binds a file that says what a builder does, with what it includes and the scripts that it names.
-    fn build_file(&mut self, path: &Path) {
-        if !path.starts_with(&self.project) || !self.followed.insert(path.to_owned()) {
-            return;
-        }
-        let (Some(content), Some(folder)) = (self.seal(path), path.parent()) else { return };
-        self.included(folder, &content.bytes);
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        if MANIFESTS.contains(&&*name) {
-            return;
-        }
-        let text = commands_of(&name, &content.bytes);
-        self.told.extend(text.split(|c| !in_name(c)).map(str::to_owned));
-        // By its path a script is found in any folder, also among what was built.
-        for word in
-            text.split(|c: char| c.is_whitespace() || "\"'`;|&()<>=".contains(c)).filter(|word| word.contains('/'))
-        {
-            let path = lexical(&folder.join(word));
-            if path.starts_with(&self.project) && path.is_file() {
-                self.told_script(&path);
-            }
-        }
-    }
-
-    /// Binds a script that a build file names, and what a shell runs of it in turn. What nobody can tell of it is the
-    /// builder's matter, which is stated.
-    fn told_script(&mut self, path: &Path) {
-        if !self.followed.insert(path.to_owned()) {
-            return;
-        }
-        let Some(content) = self.seal(path) else { return };
-        let shell = path.extension().is_some_and(|ending| READABLE.iter().any(|shell| ending == *shell));
-        if let Ok(text) = String::from_utf8(content.bytes)
-            && (shell
-                || text.starts_with("#!")
-                    && READABLE.iter().any(|shell| text.lines().next().unwrap_or_default().ends_with(shell)))
-        {
-            let all = self.all;
-            self.line(&text, 1);
-            self.all = all;
-        }
-    }
-
-    /// Binds what a build file names after `include` or `import`.
-    fn included(&mut self, folder: &Path, text: &[u8]) {
-        for line in String::from_utf8_lossy(text).lines() {
-            let mut words = line.split_ascii_whitespace();
-            if words.next().is_some_and(|word| matches!(word.trim_start_matches(['-', 's']), "include" | "import")) {
-                for word in words.map(|word| word.trim_matches(['\'', '"'])) {
-                    // Only the builder knows what a variable or a glob is.
-                    self.all |= word.contains(['$', '*', '?', '[']);
-                    self.build_file(&lexical(&folder.join(word)));
-                }
-            }
-        }
     }
 
     /// Binds whatever the lines and the build files name below the folder, and every script where any may be run.
@@ -533,6 +467,11 @@ mod tests {
             ("npm test -s", "scripts/b.sh"),
             ("npm test -ws", "packages/p/package.json"),
             ("just x", "tools/mod.just"),
+            ("make -s at", "lib/inc"),
+            ("make -s glob", "conf/a.cfg"),
+            ("npm run -s flag", "lib/inc"),
+            ("npm run -s bare", "tools/lib"),
+            ("git commit -qm x", "tools/h.sh"),
         ] {
             let temp = tempfile::tempdir().unwrap();
             let write = |name: &str, text: &str| {
@@ -546,7 +485,15 @@ mod tests {
                 "Makefile",
                 "R=rules.inc\ninclude $(R)\nlint:\n\tsh tools/l.sh\nbuild:\n\tsh build/check.sh\ndeep:\n\t$(MAKE) -C deep\n",
             );
-            write("package.json", "{\"scripts\": {\"lint\": \"sh tools/l.sh\", \"test\": \"sh scripts/a.sh\"}}");
+            write("at.mk", "at:\n\t@./tools/run.sh\ninclude $(wildcard conf/*.cfg)\n");
+            write("tools/run.sh", "#!/bin/sh -e\n. ./lib/inc\n");
+            write("tools/run", "sh tools/lib\n");
+            write(".git/hooks/pre-commit", "#!/bin/sh\nsh tools/h.sh\n");
+            write(
+                "package.json",
+                "{\"scripts\": {\"lint\": \"sh tools/l.sh\", \"test\": \"sh scripts/a.sh\", \"flag\": \"tools/run.sh\", \
+                 \"bare\": \"sh tools/run\"}}",
+            );
             write("scripts/a.sh", ". ./lib.sh\nsh scripts/b.sh\n");
             write("ci/x", "include y\n");
             write("notes.md", "1");

@@ -91,7 +91,7 @@ pub(super) fn paths(word: &Word, cwd: &Cwd, places: &Places, files: &dyn Files) 
         let mut next = Vec::new();
         for folder in &found {
             let names = files.names(folder);
-            if names.len() >= MAX_NAMES || files.spend(names.len() * part.len() / 8) {
+            if names.len() >= MAX_NAMES || files.spend(names.len() * (1 + part.len() / 8)) {
                 return None;
             }
             let hidden = part.starts_with('.');

@@ -180,18 +180,19 @@ impl Walk {
 }
 
 /// Whether git is sure to take the folder for a repository. One that it does not take it passes by, to look in the folders
-/// above, whose configuration would then count.
+/// above, whose configuration would then count. So this takes less than git does: a HEAD as git itself writes it.
 fn is_complete(own: &Path, common: &Path) -> Result<bool, String> {
     let head = own.join("HEAD");
-    let names_a_branch = match head.read_link() {
-        Ok(to) => to.starts_with("refs"),
-        Err(_) => line(&head)?.is_some_and(|text| match text.strip_prefix("ref:") {
-            Some(name) => name.trim_start().starts_with("refs/"),
-            None => text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
-        }),
+    let bytes = match head.is_symlink() {
+        true => None,
+        false => content(&head, MAX_LINE)?,
     };
+    let written = bytes.is_some_and(|bytes| {
+        let text = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        text.starts_with(b"ref: refs/") || matches!(text.len(), 40 | 64) && text.iter().all(u8::is_ascii_hexdigit)
+    });
     let entered = |path: PathBuf| path.is_dir() && rustix::fs::access(&path, rustix::fs::Access::EXEC_OK).is_ok();
-    Ok(names_a_branch && entered(common.join("objects")) && entered(common.join("refs")))
+    Ok(written && entered(common.join("objects")) && entered(common.join("refs")))
 }
 
 /// The folder that `.git` is or names, as a real path.

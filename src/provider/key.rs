@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use super::Error;
 use super::failure::clip;
 use super::settings::ProviderSettings;
-use crate::stdx::process::run_captured;
+use crate::stdx::process::{command_without, run_captured};
 
 /// Longest run of a command that prints a key.
 const COMMAND: Duration = Duration::from_secs(30);
@@ -69,6 +69,8 @@ pub struct Key {
     variable: Option<String>,
     value: Option<Secret>,
     command: Option<String>,
+    /// Variables that the command does not see.
+    hidden: Vec<String>,
     /// TOML file of `provider = "key"`, readable by its owner alone.
     credentials: Option<PathBuf>,
     read: Mutex<Option<(Instant, Option<Secret>)>>,
@@ -82,9 +84,15 @@ impl Key {
             variable: settings.api_key_env.clone(),
             value: value.and_then(Secret::new),
             command: settings.api_key_command.clone(),
+            hidden: Vec::new(),
             credentials,
             read: Mutex::default(),
         }
+    }
+
+    /// The command is a project's: it sees none of these variables.
+    pub fn hiding(self, hidden: Vec<String>) -> Key {
+        Key { hidden, ..self }
     }
 
     /// Reads the key, running the command if needed. `None` if no key is configured.
@@ -102,7 +110,7 @@ impl Key {
             return Ok(secret.clone());
         }
         let secret = match (&self.command, &self.credentials) {
-            (Some(command), _) => run(command).await.map(Some),
+            (Some(command), _) => run(command, &self.hidden).await.map(Some),
             (None, Some(path)) => from_file(path, &self.provider),
             (None, None) => Ok(None),
         };
@@ -150,9 +158,9 @@ impl Key {
     }
 }
 
-async fn run(command: &str) -> Result<Secret, String> {
+async fn run(command: &str, hidden: &[String]) -> Result<Secret, String> {
     let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
-    let mut line = tokio::process::Command::new(shell);
+    let mut line = command_without(shell, hidden);
     line.args([flag, command]);
     let ran = run_captured(line, &[], COMMAND, OUTPUT).await;
     let ran = ran.map_err(|error| format!("api_key_command cannot be run: {error}"))?;

@@ -271,6 +271,13 @@ fn a_trusted_folder_may_bring_a_gateway_with_its_own_key() {
     let usual = "https://api.anthropic.com Some(\"ANTHROPIC_API_KEY\") None";
     assert_eq!(gateway(User::new(), Agreed::Everything), "http://gate Some(\"\") Some(\"cat key\") 0");
     assert_eq!(gateway(User::new(), Agreed::Nothing), format!("{usual} 0"));
+    // The script that prints the key is part of what was agreed to.
+    let script = r#"{"apiKeyHelper": "sh tools/key.sh", "env": {"ANTHROPIC_BASE_URL": "http://gate"}}"#;
+    let user = User::new().file(".claude/settings.json", script).file("tools/key.sh", "echo key");
+    let mut trust = Trust::default();
+    trust.agree(&user.given(&trust).uses);
+    assert_eq!(user.given(&trust).withheld, [""; 0]);
+    assert_eq!(user.file("tools/key.sh", "printenv").given(&trust).withheld.len(), 1);
     // What the user says of the provider is not mixed with it: headers may hold a key, too.
     let own = User::new().file(USER, "[providers.anthropic]\nheaders = { x = 'y' }\n");
     assert_eq!(gateway(own, Agreed::Everything), format!("{usual} 3"));

@@ -333,6 +333,18 @@ fn a_gateway_set_up_for_claude_code_is_asked_as_it_wants() {
     assert_eq!((done.out.as_str(), done.code), ("Hi.\n", Some(0)), "{done:#?}");
     assert_eq!(keys(&api), ["gate-1 - Bearer token tools"]);
 
+    // A project's own gateway sees no key of the user's.
+    let api = FakeApi::start([Reply::turn().text("Hi.")]);
+    let settings = json!({
+        "apiKeyHelper": "echo key-${ANTHROPIC_API_KEY-none}",
+        "env": {"ANTHROPIC_BASE_URL": api.base_url(WireName::Anthropic)},
+    });
+    let program =
+        Program::new().env("ANTHROPIC_API_KEY", "sk-user").file(".claude/settings.json", &settings.to_string());
+    let done = program.run(&["-p", "hi", "--trust"]);
+    assert_eq!((done.out.as_str(), done.code), ("Hi.\n", Some(0)), "{done:#?}");
+    assert_eq!(keys(&api), ["claude-sonnet-5 key-none Bearer key-none -"]);
+
     // The key that the command prints expires, and is asked for again.
     let api = FakeApi::start([Reply::raw(401, "application/json", refused), Reply::turn().text("Hi.")]);
     let settings = json!({

@@ -56,6 +56,18 @@ const HOSTILE: &[(&str, &str)] = &[
         "git config filter.f.clean \"$M\"; git init -q d; ln -sf ../b d/.git/HEAD; echo $PWD/d > ../cwd",
     ),
     (
+        "a HEAD with an odd blank",
+        "git config filter.f.clean \"$M\"; git init -q d; printf 'ref:\\302\\240refs/heads/m\\n' > d/.git/HEAD; echo $PWD/d > ../cwd",
+    ),
+    (
+        "a HEAD with many blanks",
+        "git config filter.f.clean \"$M\"; git init -q d; printf 'ref:%300s\\n' refs/heads/m > d/.git/HEAD; echo $PWD/d > ../cwd",
+    ),
+    (
+        "a HEAD that is a link to refs",
+        "git config filter.f.clean \"$M\"; git init -q d; ln -sf refs d/.git/HEAD; echo $PWD/d > ../cwd",
+    ),
+    (
         "refs that are a file",
         "git config filter.f.clean \"$M\"; git init -q d; rm -r d/.git/refs; echo > d/.git/refs; echo $PWD/d > ../cwd",
     ),

@@ -36,6 +36,10 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
         return None;
     }
     let mut acting = Vec::new();
+    // Wherever it stands, a file behind `@` holds more options; what only bash knows may begin so.
+    acting.extend(arguments.iter().filter(|word| word.starts_with(['@', ONE, MANY])).cloned());
+    // The preprocessor writes what its second operand names.
+    let mut written = name.ends_with("cpp").then_some(0);
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
         let made = MADE.iter().find_map(|option| word.strip_prefix(option));
@@ -43,7 +47,13 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
             (Some(""), _) => rest.next().is_some_and(|path| stays(path)),
             (Some(path), _) => stays(path),
             (None, true) => rest.next().is_some_and(|value| !value.contains(MANY)),
-            (None, false) => covers(word),
+            (None, false) => match &mut written {
+                Some(operands) if !word.starts_with('-') => {
+                    *operands += 1;
+                    *operands == 1 || stays(word)
+                }
+                _ => covers(word),
+            },
         };
         if !covered {
             acting.push(word.clone());

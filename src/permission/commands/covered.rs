@@ -57,9 +57,13 @@ const NPM_FIRST: &str = "install i add ci clean-install it install-test test t t
     ping whoami root prefix bin docs home bugs issues repo help exec x init create innit update up upgrade rebuild rb \
     uninstall remove rm r un unlink link ln cache doctor diff query get sbom";
 
-const GH: &str = "repo=/R json= jq=/q template=/t comments/c state=/s limit=/L author=/A label=/l assignee=/a search=/S base=/B \
-    head=/H draft/d name-only patch color= watch required fail-fast interval=/i log log-failed verbose/v exit-status \
-    attempt= job=/j branch=/b status= user=/u event=/e";
+/// One table for all its subcommands: a letter stands here where it takes a value in each of them, or in none.
+const GH: &str = "repo=/R json= jq=/q template=/t title= body=/b comments/c state= limit=/L author=/A label=/l assignee= \
+    search=/S base=/B head=/H draft fill fill-first fill-verbose name-only patch color= watch required fail-fast interval= \
+    log log-failed verbose/v exit-status attempt= job=/j branch= status= user=/u event=/e workflow=/w paginate";
+
+/// Programs that take the names of options as a whole, or shorten them in ways of their own.
+const EXACT: [&str; 5] = ["npm", "gh", "cargo", "go", "ruff"];
 
 /// In the form of `commit::Subcommand`.
 const TABLE: &[Covered] = &[
@@ -333,6 +337,15 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
     if name == "cargo" {
         // A target's file may name a linker.
         acting.extend(rest.iter().filter(|word| word.ends_with(".json")).cloned());
+    }
+    if EXACT.contains(&name) {
+        let named = |word: &str| {
+            let name = word.split('=').next().unwrap_or_default();
+            let mut options = covered.options.split_whitespace().filter_map(|option| option.split('/').next());
+            options.any(|option| option.trim_end_matches(['=', '?', '!']) == name)
+        };
+        let long = |word: &&String| word.strip_prefix("--").is_some_and(|name| !name.is_empty() && !named(name));
+        acting.extend(rest.iter().take_while(|word| *word != "--").filter(long).cloned());
     }
     // The options of go have one dash.
     let one_dash = name == "go";

@@ -3,6 +3,9 @@
 use super::super::shell::Word;
 use super::{Listed, Operands, Reach, Reader, Reads, may_be_option, plain};
 
+/// Most colons in one word; behind each a path may begin.
+const MAX_COLONS: usize = 16;
+
 /// Settings under which ripgrep reads no options of its own, and git writes no lock or index and runs no monitor, pager, hook, signature check, external diff or text
 /// conversion, and takes no place from the environment: the environment of every shell line that runs because it only
 /// reads. What the repository's configuration names beyond that is the matter of `repository::judge`.
@@ -204,6 +207,9 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
                 }
                 // Of a revision with colons of its own, any may stand before the path; `-L1,5:path` is the range of a file.
                 if !option || text.starts_with("-L") {
+                    if text.matches(':').count() > MAX_COLONS {
+                        return Err("a word holds more colons than a revision and a path have".into());
+                    }
                     let paths = text.match_indices(':').map(|(at, _)| &text[at + 1..]);
                     let paths: Vec<Word> = paths.filter(|path| !path.is_empty()).map(plain).collect();
                     reads.paths.extend(paths.iter().cloned());
