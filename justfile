@@ -2,7 +2,7 @@
 
 # Everything that must pass before a commit.
 check:
-    cargo fmt --check
+    cargo fmt --all --check
     cargo clippy --all-targets -- -D warnings
     cargo test
     RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items

@@ -2,6 +2,8 @@
 
 mod changes;
 pub mod context;
+#[cfg(test)]
+mod counting;
 pub mod entry;
 mod error;
 mod export;

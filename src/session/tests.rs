@@ -420,7 +420,7 @@ fn a_long_log_is_read_on_several_threads_and_from_its_last_boundary() {
 
 #[test]
 fn a_turn_that_was_compacted_leaves_its_place_alone() {
-    use crate::stdx::memory::counting::held;
+    use super::counting::held;
     let home = tempfile::tempdir().unwrap();
     let mut session = Session::create(home.path(), Path::new("/p"), "1", SystemTime::now);
     let (before, mut sizes) = (held(), Vec::new());

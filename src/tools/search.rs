@@ -126,7 +126,7 @@ mod tests {
         for (behavior, rule) in
             [(Behavior::Deny, "Read(.env)"), (Behavior::Deny, "Read(/secrets/**)"), (Behavior::Ask, "Read(/asked/**)")]
         {
-            fixture.rules.add(behavior, rule.parse().unwrap(), Source::User);
+            fixture.rules.add(behavior, crate::tools::RULES.rule(rule).unwrap(), Source::User);
         }
         fixture.mode = Mode::Default;
         let toolbox = Toolbox::builtin();

@@ -81,13 +81,13 @@ fn packages() -> Vec<Package> {
     lines.iter().filter_map(|line| package(line)).collect()
 }
 
-/// `name v1.0.0 (place)<tab>licence`; none for this package itself.
+/// `name v1.0.0 (place)<tab>licence`; none for these packages themselves.
 fn package(line: &str) -> Option<Package> {
     let (package, licence) = line.split_once('\t')?;
     let (name, rest) = package.split_once(' ')?;
     let places = rest.split_once('(').map(|(_, place)| place.trim_end_matches(')'));
     let elsewhere = places.filter(|place| *place != "proc-macro").map(str::to_owned);
-    let own = elsewhere.as_deref() == Some(env!("CARGO_MANIFEST_DIR"));
+    let own = elsewhere.as_deref().is_some_and(|place| place.starts_with(env!("CARGO_MANIFEST_DIR")));
     (!own).then(|| Package { name: name.to_owned(), licence: licence.to_owned(), elsewhere })
 }
 

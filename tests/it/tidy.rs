@@ -34,8 +34,8 @@ const LEVELS: &[(&str, u32)] = &[
 /// What is said in one place only: the code, and the files or folders that may say it. What decides about a tool call needs a
 /// `Query`, and what runs one a `Context` with a `Permit`, so that nothing but `agent::dispatch` does either.
 const ONLY: &[(&str, &[&str])] = &[
-    ("Query {", &["src/permission/", "src/agent/dispatch/grounds.rs"]),
-    ("permission::decide", &["src/permission/", "src/agent/dispatch/grounds.rs"]),
+    ("Query {", &["src/leaves/permission/", "src/agent/dispatch/grounds.rs"]),
+    ("permission::decide", &["src/leaves/permission/", "src/agent/dispatch/grounds.rs"]),
     ("Permit::of(", &["src/agent/dispatch/grounds.rs"]),
     ("Permit::by_hand(", &["src/agent/dispatch.rs"]),
     ("tools::Context {", &["src/agent/dispatch/run.rs"]),
@@ -184,9 +184,10 @@ fn faults_of(name: &str, text: &str) -> Vec<String> {
     faults
 }
 
-/// `src/tools/read.rs` → `tools::read`; none outside of src and for the root.
+/// `src/tools/read.rs` → `tools::read`, `src/leaves/stdx/text.rs` → `stdx::text`; none outside of src and for the roots.
 fn module_of(name: &str) -> Option<String> {
     let path = name.strip_prefix("src/")?.strip_suffix(".rs")?;
+    let path = path.strip_prefix("leaves/").unwrap_or(path);
     let path = path.strip_suffix("/mod").unwrap_or(path);
     (path != "lib").then(|| path.replace('/', "::"))
 }
@@ -285,7 +286,7 @@ fn tidy_finds_what_it_looks_for() {
         &["src/tui/app.rs:2: tui (level 90) uses headless (level 90)"],
     );
     check("src/protocol.rs", "use crate::session::entry::Seq;", &[]);
-    let decides = "src/agent/voice.rs:2: `Query {` is for src/permission/, src/agent/dispatch/grounds.rs alone";
+    let decides = "src/agent/voice.rs:2: `Query {` is for src/leaves/permission/, src/agent/dispatch/grounds.rs alone";
     check("src/agent/voice.rs", "let query = Query { tool: READ, ..query };", &[decides]);
     check("src/agent/dispatch/grounds.rs", "let query = Query { tool: READ, ..query };", &[]);
     let runs = "src/agent/mod.rs:2: `Permit::by_hand(` is for src/agent/dispatch.rs alone";

@@ -4,7 +4,20 @@ use super::*;
 use crate::message::{CallId, Origin, Outcome, ToolCall, ToolResult};
 use crate::provider::catalog::Catalog;
 use crate::provider::settings::WireName;
-use crate::thinking::tests::settings;
+use crate::thinking::{Budgets, Environment, Keywords, Settings};
+
+fn settings() -> Settings {
+    Settings {
+        environment: Environment::default(),
+        flag: None,
+        default_level: None,
+        auto_enable: false,
+        interleaved: false,
+        budget_tokens: None,
+        keywords: Keywords::default(),
+        budgets: Budgets { deep_think: 16_000, ultra_think: 32_000 },
+    }
+}
 
 /// What is sent when nobody chooses, and for each level that is chosen.
 #[test]

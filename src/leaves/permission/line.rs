@@ -320,8 +320,14 @@ mod tests {
     fn run(mode: Mode, rules: &RuleSet, command: &str) -> Decision {
         let access = Access::Shell { command: command.into(), cwd: "/p".into() };
         let places = Places::for_tests();
-        let query =
-            Query { tool: "Bash", access: &access, mode, rules, places: &places, vocabulary: crate::tools::RULES };
+        let query = Query {
+            tool: "Bash",
+            access: &access,
+            mode,
+            rules,
+            places: &places,
+            vocabulary: crate::permission::vocabulary::TOOLS,
+        };
         decide(&query, &FILES)
     }
 
@@ -356,7 +362,7 @@ mod tests {
 
     #[test]
     fn lines() {
-        let table = include_str!("../../tests/data/permission/lines.txt");
+        let table = include_str!("../../../tests/data/permission/lines.txt");
         let (mut mode, mut rules) = header("default");
         let mut wrong = Vec::new();
         let mut count = 0;
@@ -441,7 +447,7 @@ mod tests {
                 mode: Mode::Plan,
                 rules: &rules,
                 places: &places,
-                vocabulary: crate::tools::RULES,
+                vocabulary: crate::permission::vocabulary::TOOLS,
             };
             let decision = decide(&query, &Vast(folders, secret));
             assert_eq!(decision.behavior, want, "{folders} {secret} {line}: {decision:?}");
@@ -455,7 +461,7 @@ mod tests {
             mode: Mode::Plan,
             rules: &rules,
             places: &places,
-            vocabulary: crate::tools::RULES,
+            vocabulary: crate::permission::vocabulary::TOOLS,
         };
         assert_ne!(decide(&query, &Vast(1_000, "/none")).behavior, Behavior::Allow);
     }
@@ -530,7 +536,7 @@ mod tests {
                 mode,
                 rules: &rules,
                 places: &places,
-                vocabulary: crate::tools::RULES,
+                vocabulary: crate::permission::vocabulary::TOOLS,
             };
             assert_eq!(decide(&query, &Vast(10, "/none")).behavior, want, "{count}");
         }

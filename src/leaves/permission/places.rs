@@ -553,7 +553,7 @@ mod tests {
                 mode: Mode::AcceptEdits,
                 rules: &rules,
                 places: &places,
-                vocabulary: crate::tools::RULES,
+                vocabulary: crate::permission::vocabulary::TOOLS,
             };
             assert_eq!(decide(&query, &Table(&[])).behavior == Behavior::Ask, want, "{}", path.display());
         }
@@ -633,7 +633,7 @@ mod tests {
                     mode: Mode::AcceptEdits,
                     rules: &rules,
                     places: &places,
-                    vocabulary: crate::tools::RULES,
+                    vocabulary: crate::permission::vocabulary::TOOLS,
                 };
                 decide(&query, &super::super::Disk).behavior == Behavior::Ask
             };

@@ -82,3 +82,27 @@ impl Vocabulary {
         })
     }
 }
+
+/// Tools as the program has them, for the tests here: the real list lies above, and a test there reads each tool's own row.
+#[cfg(test)]
+pub(super) const TOOLS: Vocabulary = {
+    const fn tool(matches: Matches, under: Option<&'static str>, shows: Option<Shows>) -> Ruled {
+        Ruled { matches, under, shows }
+    }
+    Vocabulary(&[
+        ("Read", tool(Matches::Reading, None, None)),
+        ("Write", tool(Matches::Writing, Some("Edit"), None)),
+        ("Edit", tool(Matches::Editing, None, None)),
+        ("Bash", tool(Matches::Command, None, None)),
+        ("Grep", tool(Matches::Path, Some("Read"), Some(Shows::Lines))),
+        ("Glob", tool(Matches::Path, Some("Read"), Some(Shows::Names))),
+        ("LS", tool(Matches::Path, Some("Read"), Some(Shows::Names))),
+        ("TodoWrite", Ruled::BY_NAME),
+        ("WebFetch", tool(Matches::Domain, None, None)),
+        ("NotebookEdit", tool(Matches::Path, Some("Edit"), None)),
+        ("Skill", Ruled::BY_NAME),
+        ("Task", tool(Matches::Name, Some("Agent"), None)),
+        ("Agent", tool(Matches::Name, Some("Task"), None)),
+        ("MultiEdit", tool(Matches::Path, Some("Edit"), None)),
+    ])
+};

@@ -13,11 +13,11 @@ use super::usage::Usage;
 
 /// Skills in the binary, by name and text.
 pub const BUNDLED: &[(&str, &str)] = &[
-    ("commit", include_str!("../../assets/skills/commit/SKILL.md")),
-    ("init", include_str!("../../assets/skills/init/SKILL.md")),
-    ("review-pr", include_str!("../../assets/skills/review-pr/SKILL.md")),
-    ("security-review", include_str!("../../assets/skills/security-review/SKILL.md")),
-    ("simplify", include_str!("../../assets/skills/simplify/SKILL.md")),
+    ("commit", include_str!("../../../assets/skills/commit/SKILL.md")),
+    ("init", include_str!("../../../assets/skills/init/SKILL.md")),
+    ("review-pr", include_str!("../../../assets/skills/review-pr/SKILL.md")),
+    ("security-review", include_str!("../../../assets/skills/security-review/SKILL.md")),
+    ("simplify", include_str!("../../../assets/skills/simplify/SKILL.md")),
 ];
 
 /// Whether `.claude/commands/*.md` count.

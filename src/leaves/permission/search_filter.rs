@@ -163,8 +163,14 @@ mod tests {
             let (places, root) = (Places::for_tests(), root.into());
             let access = if tool == "LS" { Access::Read { path: root } } else { Access::Search { root } };
             let access = if tool == "Read" { Access::Read { path: path.into() } } else { access };
-            let query =
-                Query { tool, access: &access, mode, rules: &rules, places: &places, vocabulary: crate::tools::RULES };
+            let query = Query {
+                tool,
+                access: &access,
+                mode,
+                rules: &rules,
+                places: &places,
+                vocabulary: crate::permission::vocabulary::TOOLS,
+            };
             let sight = Sight::of(&query, &files);
             assert_eq!(sight.shows_in(Path::new(path), &files), want, "{tool} {mode} {path}");
         }
@@ -217,7 +223,7 @@ mod tests {
                 mode: Mode::Default,
                 rules: &rules,
                 places: &places,
-                vocabulary: crate::tools::RULES,
+                vocabulary: crate::permission::vocabulary::TOOLS,
             };
             let decision = decide(&query, &Disk);
             assert_eq!(decision.behavior, want, "{ignore} {patterns:?} {secret}: {decision:?}");

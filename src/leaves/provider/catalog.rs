@@ -9,7 +9,7 @@ use super::settings::WireName;
 use crate::message::Usage;
 use crate::thinking::Level;
 
-const BUILTIN: &str = include_str!("../../config/models.toml");
+const BUILTIN: &str = include_str!("../../../config/models.toml");
 
 /// How a model is told to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

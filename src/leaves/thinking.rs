@@ -200,4 +200,4 @@ fn budget(level: Level, turn: Option<Override>, settings: &Settings, model: &Abi
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

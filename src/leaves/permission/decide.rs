@@ -298,7 +298,7 @@ mod tests {
             mode: Mode::Default,
             rules,
             places: &places,
-            vocabulary: crate::tools::RULES,
+            vocabulary: crate::permission::vocabulary::TOOLS,
         };
         decide(&query, &Table(&[]))
     }

@@ -433,7 +433,7 @@ mod tests {
 
     use super::super::files::fake::Table;
     use super::*;
-    use crate::tools::RULES;
+    use crate::permission::vocabulary::TOOLS as RULES;
 
     impl Rule {
         pub(crate) fn parse(text: &str) -> Result<Rule, RuleError> {

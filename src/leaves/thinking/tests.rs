@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(crate) fn settings() -> Settings {
+fn settings() -> Settings {
     Settings {
         environment: Environment::default(),
         flag: None,

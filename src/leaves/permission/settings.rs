@@ -64,11 +64,11 @@ mod tests {
     fn an_unreadable_deny_rule_breaks_its_source() {
         let mut rules = RuleSet::default();
         let settings = PermissionSettings { allow: vec!["Bash(".into()], ..PermissionSettings::default() };
-        assert_eq!(settings.add_to(&mut rules, Source::User, crate::tools::RULES).len(), 1);
+        assert_eq!(settings.add_to(&mut rules, Source::User, crate::permission::vocabulary::TOOLS).len(), 1);
         assert_eq!(rules.broken(), &[]);
         let settings =
             PermissionSettings { deny: vec!["Bash(".into(), "Read".into()], ..PermissionSettings::default() };
-        assert_eq!(settings.add_to(&mut rules, Source::User, crate::tools::RULES).len(), 1);
+        assert_eq!(settings.add_to(&mut rules, Source::User, crate::permission::vocabulary::TOOLS).len(), 1);
         assert_eq!(rules.broken(), &[Source::User]);
     }
 }
