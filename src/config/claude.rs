@@ -99,6 +99,16 @@ fn parse(source: Source, file: &Path, text: &str) -> Result<(Layer, Vec<Problem>
         None | Some(Json::Null) => {}
         Some(_) => left_out.push(problem("`disableAllHooks` is ignored: it must be true or false".into())),
     }
+    match settings.get("editorMode").map(|mode| mode.as_str().unwrap_or_default()) {
+        // `emacs` is what an earlier version called its own way.
+        Some(mode @ ("normal" | "vim" | "emacs")) => {
+            let mode = if mode == "vim" { "vim" } else { "normal" };
+            let tui = Table::from_iter([("editor_mode".to_owned(), Value::String(mode.to_owned()))]);
+            root.insert("tui".into(), Value::Table(tui));
+        }
+        None => {}
+        Some(_) => left_out.push(problem("`editorMode` is ignored: it must be normal or vim".into())),
+    }
     match settings.get("apiKeyHelper") {
         // The key that it prints may be one of a gateway: both headers carry it, as wherever else this setting is read.
         Some(Json::String(command)) if !command.trim().is_empty() => {
@@ -185,6 +195,8 @@ mod tests {
              permissions.allow = [\"Bash(ls:*)\"]\npermissions.default_mode = \"plan\"\n\
              permissions.deny = [\"Read(.env)\"]\nsessions.cleanup_period_days = 7",
         );
+        check(r#"{"editorMode": "vim", "model": null}"#, "tui.editor_mode = \"vim\"");
+        check(r#"{"editorMode": 1}"#, "s.json: `editorMode` is ignored: it must be normal or vim");
         check(
             r#"{"env": {"ANTHROPIC_BASE_URL": "http://gate", "ANTHROPIC_AUTH_TOKEN": "t", "DISABLE_COMPACT": "maybe"}, "apiKeyHelper": "cat key"}"#,
             "env.ANTHROPIC_AUTH_TOKEN = \"t\"\nenv.ANTHROPIC_BASE_URL = \"http://gate\"\nenv.DISABLE_COMPACT = \"maybe\"\n\

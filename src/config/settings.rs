@@ -236,6 +236,15 @@ pub struct Tui {
     pub notifications: bool,
     pub highlight: bool,
     pub reduced_motion: bool,
+    pub editor_mode: EditorMode,
+}
+
+/// How the prompt is edited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EditorMode {
+    Normal,
+    Vim,
 }
 
 /// The color theme.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::asks::Asks;
 use super::composer::Composer;
+use super::composer::vim::Vim;
 use super::dialog::Dialog;
 use super::dialog::picker::Picker;
 use super::keymap::Keymap;
@@ -130,6 +131,12 @@ impl App {
         }
     }
 
+    /// Edits the prompt with vim's keys, or as other programs do.
+    pub fn use_vim(&mut self, on: bool) {
+        self.composer.vim = on.then(|| self.composer.vim.take().unwrap_or_default());
+        self.settle();
+    }
+
     /// What is being written, for the draft file.
     pub fn draft(&self) -> String {
         self.composer.draft_text()
@@ -201,6 +208,7 @@ impl App {
         self.composer.heed(&self.status.thinking.keywords());
         self.status.thinking.read(&self.composer);
         self.composer.settle(self.size.0, rows);
+        self.status.editing = self.composer.vim.as_ref().map(Vim::label).unwrap_or_default();
         self.asks.settle(self.size, &self.options.theme);
     }
 

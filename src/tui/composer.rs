@@ -8,6 +8,7 @@ mod keywords;
 pub mod layout;
 mod mentions;
 mod paint;
+pub mod vim;
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use self::chip::{Chip, Draft};
 use self::editor::{Editor, Unit, Way};
 use self::history::{History, Search};
+use self::vim::{Outcome, Vim};
 use super::keymap::Action;
 use super::popup::{self, Item, Kind, Popup};
 use crate::commands::Registry;
@@ -53,6 +55,8 @@ pub struct Composer {
     pub mode: Mode,
     pub history: History,
     pub search: Option<Search>,
+    /// None: it edits as other programs do.
+    pub vim: Option<Vim>,
     popup: Option<Popup>,
     lit: keywords::Lit,
     mentions: mentions::Mentions,
@@ -91,6 +95,17 @@ impl Composer {
     /// Puts a saved draft back at the start of a session.
     pub fn set_draft(&mut self, text: &str) {
         self.put(&Draft::plain(text));
+    }
+
+    /// Gives a key to vim first, where that is switched on. Passed: it means what it always does.
+    pub fn vim_key(&mut self, key: KeyEvent, action: Option<Action>, width: usize) -> Outcome {
+        let Some(vim) = self.vim.as_mut().filter(|_| self.search.is_none()) else { return Outcome::Passed };
+        let outcome = vim.key(key, action, &mut self.editor, width);
+        if outcome != Outcome::Passed && !vim.writes() {
+            self.dismissed = Some(self.editor.text().to_owned());
+            self.popup = None;
+        }
+        outcome
     }
 
     /// Does what a key means; `width` is that of the text column.
@@ -224,6 +239,7 @@ impl Composer {
         let mode = std::mem::take(&mut self.mode);
         self.popup = None;
         self.dismissed = None;
+        self.vim.iter_mut().for_each(Vim::begin);
         self.sent.push((draft.expanded().trim().to_owned(), draft.clone()));
         if self.sent.len() > 16 {
             self.sent.remove(0);

@@ -15,6 +15,7 @@ use super::terminal::{Keyboard, Output, Queries, Session, Signal, Surface, Trait
 use super::theme::{Depth, Theme};
 use crate::commands::Registry;
 use crate::config::paths::Env;
+use crate::config::settings::EditorMode;
 use crate::engine::{self, Setup};
 use crate::protocol::{Delivery, Op};
 use crate::stdx::process::Guest;
@@ -43,6 +44,7 @@ pub fn start(start: Start) -> io::Result<u8> {
     let options = options(&setup).map_err(io::Error::other)?;
     let home = Home::new(&setup);
     let mut app = App::new(options, (size.width, size.height));
+    app.use_vim(setup.loaded.config.tui.editor_mode == EditorMode::Vim);
     if let Some(draft) = home.draft() {
         app.set_draft(&draft);
     }

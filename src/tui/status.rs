@@ -21,6 +21,8 @@ pub struct Status {
     pub(super) model: Option<ModelInfo>,
     pub(super) usage: Option<UsageInfo>,
     pub branch: Option<String>,
+    /// What vim mode says of itself; empty: it is off.
+    pub(super) editing: String,
     read_only: bool,
     /// Bypass or don't-ask, when the session began in it: then it is in the cycle.
     extra: Option<Mode>,
@@ -55,6 +57,9 @@ impl Status {
         // Parts with how much they are needed: the lowest goes first.
         let mut parts: Vec<(u8, Vec<Span<'static>>)> = Vec::new();
         let (mode, style) = mode(self.mode, theme);
+        if !self.editing.is_empty() {
+            parts.push((9, vec![Span::styled(self.editing.clone(), theme.dim)]));
+        }
         parts.push((9, vec![Span::styled(mode, style)]));
         if let Some(part) = self.thinking.part(theme) {
             parts.push((8, vec![part]));

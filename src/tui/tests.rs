@@ -6,6 +6,7 @@ mod dialogs;
 mod mentions;
 mod reviews;
 mod thinking;
+mod vim;
 
 use std::time::{Duration, Instant};
 

@@ -6,6 +6,7 @@ use ratatui::crossterm::event::{KeyEvent, KeyEventKind};
 
 use super::app::{App, TWICE};
 use super::asks;
+use super::composer::vim::Outcome;
 use super::composer::{self, Reaction};
 use super::dialog::picker::{self, Choice, Picker};
 use super::keymap::Action;
@@ -212,6 +213,11 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
     if action != Some(Action::Cancel) {
         app.pressed.cancel = None;
     }
+    let action = match app.composer.vim_key(key, action, app.column()) {
+        Outcome::Passed => action,
+        Outcome::Handled => return Vec::new(),
+        Outcome::As(action) => Some(action),
+    };
     let action = match action {
         Some(Action::Interrupt) if !open => return interrupt(app, now),
         Some(Action::Interrupt) => Action::Cancel,
@@ -396,6 +402,13 @@ fn command(app: &mut App, name: String, builtin: Option<Builtin>, args: String, 
     match (server, args.as_str()) {
         (Server::Screen(Screen::Exit), _) => app.quit(),
         (Server::Screen(Screen::Copy), which) => copy(app, which, now),
+        (Server::Screen(Screen::Vim), _) => {
+            let on = app.composer.vim.is_none();
+            app.use_vim(on);
+            app.tell(if on { "vim keys on: Esc for normal mode" } else { "vim keys off" }, now);
+            let mode = if on { "vim" } else { "normal" };
+            vec![Effect::Send(Op::builtin(Builtin::Config, format!("tui.editor_mode {mode}")))]
+        }
         (Server::List(ListKind::Changes), _) => vec![Effect::Send(Op::List { what: ListKind::Changes })],
         (Server::List(ListKind::Memory), number) => {
             app.wanted = number.parse().ok();

@@ -32,6 +32,7 @@ pub enum Builtin {
     Agents,
     Memory,
     Plan,
+    Vim,
     Exit,
 }
 
@@ -49,6 +50,7 @@ pub enum Server {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Screen {
     Copy,
+    Vim,
     Exit,
 }
 
@@ -257,6 +259,7 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
         Row::new(Plan, "plan", "Plan before anything is changed; `exit` leaves plan mode")
             .hint("[task | exit]")
             .turn(is_task),
+        Row::new(Vim, "vim", "Switch vim keys in the prompt on or off").screen(Screen::Vim),
         Row::new(Exit, "exit", "End the session").also(&["quit"]).screen(Screen::Exit),
     ]
 };

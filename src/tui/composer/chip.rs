@@ -1,5 +1,6 @@
 //! Chips: one character that stands for a large paste or an image. Motions, undo and deletion need not know of them.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use unicode_width::UnicodeWidthStr;
@@ -57,10 +58,46 @@ impl Draft {
         self.chips.get(index(c)?)
     }
 
-    /// Adds a chip, images with the next free number, and returns the character that stands for it; none when there are
+    /// A part of it, with the chips that are in it.
+    pub fn part(&self, range: Range<usize>) -> Draft {
+        let mut part = Draft::default();
+        for c in self.text[range].chars() {
+            let c = self.chip(c).cloned().map_or(Some(c), |chip| part.add(chip));
+            part.text.extend(c);
+        }
+        part
+    }
+
+    /// This draft and another behind it.
+    pub fn followed_by(mut self, other: &Draft) -> Draft {
+        self.splice(self.text.len(), other);
+        self
+    }
+
+    /// Inserts another draft's text; its chips get new characters here.
+    pub fn splice(&mut self, at: usize, from: &Draft) {
+        let (mut at, mut start) = (at, 0);
+        let mut take = |draft: &mut Draft, text: &str| {
+            draft.text.insert_str(at, text);
+            at += text.len();
+        };
+        for (place, c) in from.text.char_indices() {
+            let Some(chip) = from.chip(c) else { continue };
+            take(self, &from.text[start..place]);
+            if let Some(c) = self.add(chip.clone()) {
+                take(self, c.encode_utf8(&mut [0; 4]));
+            }
+            start = place + c.len_utf8();
+        }
+        take(self, &from.text[start..]);
+    }
+
+    /// Adds a chip, an image whose number is taken with the next one, and returns the character that stands for it; none when there are
     /// too many.
     pub fn add(&mut self, mut chip: Chip) -> Option<char> {
-        if let Chip::Image { number, .. } = &mut chip {
+        if let Chip::Image { number, .. } = &mut chip
+            && (*number == 0 || self.images().any(|used| used == *number))
+        {
             *number = self.next_image();
         }
         if self.chips.len() >= MOST {
@@ -73,7 +110,15 @@ impl Draft {
 
     /// The next image's number.
     pub fn next_image(&self) -> usize {
-        1 + self.chips.iter().filter(|chip| matches!(chip, Chip::Image { .. })).count()
+        1 + self.images().max().unwrap_or(0)
+    }
+
+    /// Numbers of the images that the text still has.
+    fn images(&self) -> impl Iterator<Item = usize> {
+        self.text.chars().filter_map(|c| match self.chip(c) {
+            Some(Chip::Image { number, .. }) => Some(*number),
+            _ => None,
+        })
     }
 
     /// The text as it is sent: pastes in full, images by their label.

@@ -60,7 +60,9 @@ pub struct Editor {
     undo: Vec<State>,
     redo: Vec<State>,
     group: Option<Group>,
-    kills: Vec<String>,
+    /// All edits from here on belong to the state that was kept last.
+    joined: bool,
+    kills: Vec<Draft>,
     killing: bool,
     /// The last yank: what it covers and which kill it is.
     yanked: Option<(Range<usize>, usize)>,
@@ -96,6 +98,7 @@ impl Editor {
 
     /// Replaces everything as one step that can be undone; the cursor goes to the end.
     pub fn set(&mut self, draft: Draft) {
+        self.joined = false;
         self.checkpoint(None);
         if draft.chips.is_empty() {
             // Older states may still name chips, so the list only grows.
@@ -168,6 +171,52 @@ impl Editor {
         self.revision += 1;
     }
 
+    /// Inserts a part of a draft, this one or another.
+    pub fn insert_draft(&mut self, draft: &Draft) {
+        self.checkpoint(None);
+        let cursor = self.cursor;
+        let old = self.text().len();
+        self.splice(cursor..cursor, draft);
+        self.moved_to(cursor + self.text().len() - old);
+        self.revision += 1;
+    }
+
+    /// Makes one step of undo of all edits until `part`.
+    pub fn join(&mut self) {
+        if !std::mem::replace(&mut self.joined, true) {
+            self.keep();
+        }
+    }
+
+    /// Ends what `join` began.
+    pub fn part(&mut self) {
+        self.pause();
+        if std::mem::take(&mut self.joined) && self.undo.last().is_some_and(|state| state.text == self.draft.text) {
+            self.undo.pop();
+        }
+    }
+
+    /// Moves the cursor to a place between graphemes.
+    pub fn go(&mut self, to: usize) {
+        self.pause();
+        self.moved_to(to);
+    }
+
+    /// From behind the last character of a line onto it; the column of Up and Down stays.
+    pub fn rest(&mut self) {
+        let line = layout::line_at(self.text(), self.cursor);
+        if self.cursor == line.end && !line.is_empty() {
+            let goal = self.goal;
+            self.moved_to(self.target(Unit::Grapheme, Way::Back));
+            self.goal = goal;
+        }
+    }
+
+    /// Up and Down keep to the ends of the lines from here on.
+    pub fn aim_at_ends(&mut self) {
+        self.goal = Some(usize::MAX);
+    }
+
     /// Moves the cursor. False when it was at the end already.
     pub fn step(&mut self, unit: Unit, way: Way) -> bool {
         self.pause();
@@ -210,6 +259,23 @@ impl Editor {
         true
     }
 
+    /// The same for a cursor that rests on characters: an empty row behind a full one is none.
+    pub fn row_of_characters(&mut self, way: Way, width: usize) -> bool {
+        let (start, goal) = (self.cursor, self.goal);
+        loop {
+            if !self.row(way, width) {
+                self.moved_to(start);
+                self.goal = goal;
+                return false;
+            }
+            let (rows, at) = layout::rows_at(self.text(), self.cursor, width, self.chips());
+            if at == 0 || !rows[at].is_empty() {
+                self.rest();
+                return true;
+            }
+        }
+    }
+
     /// Deletes without keeping it.
     pub fn delete(&mut self, unit: Unit, way: Way) {
         let to = self.target(unit, way);
@@ -227,10 +293,11 @@ impl Editor {
         }
         let more = self.killing && !self.kills.is_empty();
         self.checkpoint(None);
-        let cut = self.cut_to(to);
+        let cut = self.draft.part(to.min(self.cursor)..to.max(self.cursor));
+        self.cut_to(to);
         match (more, self.kills.last_mut(), way) {
-            (true, Some(last), Way::Back) => last.insert_str(0, &cut),
-            (true, Some(last), Way::Forward) => last.push_str(&cut),
+            (true, Some(last), Way::Back) => *last = cut.followed_by(last),
+            (true, Some(last), Way::Forward) => *last = std::mem::take(last).followed_by(&cut),
             _ => {
                 self.kills.push(cut);
                 if self.kills.len() > KILLS {
@@ -243,10 +310,9 @@ impl Editor {
 
     /// Inserts the last kill.
     pub fn yank(&mut self) {
-        let Some(text) = self.kills.last().cloned() else { return };
-        self.checkpoint(None);
+        let Some(kill) = self.kills.last().cloned() else { return };
         let start = self.cursor;
-        self.put(&text);
+        self.insert_draft(&kill);
         self.yanked = Some((start..self.cursor, self.kills.len() - 1));
     }
 
@@ -254,12 +320,17 @@ impl Editor {
     pub fn yank_pop(&mut self) {
         let Some((range, at)) = self.yanked.clone() else { return };
         let at = at.checked_sub(1).unwrap_or(self.kills.len() - 1);
-        let text = self.kills[at].clone();
-        self.replace(range.clone(), &text);
-        self.yanked = Some((range.start..range.start + text.len(), at));
+        let kill = self.kills[at].clone();
+        self.checkpoint(None);
+        let left = self.text().len() - range.len();
+        self.splice(range.clone(), &kill);
+        self.moved_to(range.start + self.text().len() - left);
+        self.revision += 1;
+        self.yanked = Some((range.start..self.cursor, at));
     }
 
     pub fn undo(&mut self) {
+        self.part();
         if let Some(state) = self.undo.pop() {
             let now = self.swap(state);
             self.redo.push(now);
@@ -267,6 +338,7 @@ impl Editor {
     }
 
     pub fn redo(&mut self) {
+        self.part();
         if let Some(state) = self.redo.pop() {
             let now = self.swap(state);
             self.undo.push(now);
@@ -312,22 +384,15 @@ impl Editor {
 
     /// Inserts another draft's text; its chips get new characters here.
     fn splice(&mut self, range: Range<usize>, from: &Draft) {
-        let mut text = String::with_capacity(from.text.len());
-        for c in from.text.chars() {
-            match from.chip(c) {
-                Some(chip) => text.extend(self.draft.add(chip.clone())),
-                None => text.push(c),
-            }
-        }
-        self.draft.text.replace_range(range, &text);
+        self.draft.text.replace_range(range.clone(), "");
+        self.draft.splice(range.start, from);
     }
 
-    fn cut_to(&mut self, to: usize) -> String {
+    fn cut_to(&mut self, to: usize) {
         let range = to.min(self.cursor)..to.max(self.cursor);
-        let cut: String = self.draft.text.drain(range.clone()).collect();
+        self.draft.text.replace_range(range.clone(), "");
         self.moved_to(range.start);
         self.revision += 1;
-        cut
     }
 
     fn moved_to(&mut self, at: usize) {
@@ -356,9 +421,12 @@ impl Editor {
         self.pause();
         self.group = group;
         self.redo.clear();
-        if goes_on {
-            return;
+        if !goes_on && !self.joined {
+            self.keep();
         }
+    }
+
+    fn keep(&mut self) {
         self.undo.push(State { text: self.draft.text.clone(), cursor: self.cursor });
         let mut bytes: usize = self.undo.iter().map(|state| state.text.len()).sum();
         let mut drop = self.undo.len().saturating_sub(UNDO_STEPS);

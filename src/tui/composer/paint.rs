@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use ratatui::style::Modifier;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -23,6 +23,9 @@ impl Composer {
 
     /// Keeps the cursor in sight after an edit or a resize.
     pub fn settle(&mut self, width: u16, most: u16) {
+        if let Some(vim) = &mut self.vim {
+            vim.settle(&mut self.editor);
+        }
         self.editor.settle(column(width), most.max(1) as usize);
     }
 
@@ -71,6 +74,7 @@ impl Composer {
     fn line(&self, row: Range<usize>, theme: &Theme) -> Line<'static> {
         let mut spans: Vec<Span> = Vec::new();
         let (mut plain, mut style) = (String::new(), theme.text);
+        let selected = self.vim.as_ref().and_then(|vim| vim.selected(&self.editor));
         for (at, grapheme) in self.editor.text()[row.clone()].grapheme_indices(true) {
             let chip = grapheme.chars().next().and_then(|c| self.editor.draft().chip(c));
             let lit = self.mode == Mode::Prompt && self.lit.at(row.start + at).is_some();
@@ -80,6 +84,9 @@ impl Composer {
                 (false, true) => theme.accent,
                 (false, false) => theme.text,
             };
+            let is_selected = selected.as_ref().is_some_and(|selected| selected.contains(&(row.start + at)));
+            let reversed = |style: Style| if is_selected { style.add_modifier(Modifier::REVERSED) } else { style };
+            let wanted = reversed(wanted);
             if wanted != style {
                 spans.push(Span::styled(std::mem::take(&mut plain), style));
                 style = wanted;
@@ -87,7 +94,7 @@ impl Composer {
             match chip {
                 Some(chip) => {
                     spans.push(Span::styled(std::mem::take(&mut plain), style));
-                    spans.push(Span::styled(chip.label(), theme.accent));
+                    spans.push(Span::styled(chip.label(), reversed(theme.accent)));
                 }
                 None if grapheme == "\t" => plain.push_str("    "),
                 None => plain.push_str(grapheme),

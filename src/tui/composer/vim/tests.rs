@@ -1,0 +1,658 @@
+//! Keys in; text, cursor and mode out.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use std::fmt::Write;
+
+use super::*;
+use crate::tui::composer::chip::Chip;
+use crate::tui::keymap::Keymap;
+
+/// An editor with vim, in normal mode.
+struct Fixture {
+    vim: Vim,
+    editor: Editor,
+    keymap: Keymap,
+    width: usize,
+}
+
+impl Fixture {
+    /// `|` is the cursor; `#` is a folded paste.
+    fn new(start: &str) -> Fixture {
+        let mut editor = Editor::default();
+        let (before, behind) = start.split_once('|').unwrap_or((start, ""));
+        for part in [before, behind] {
+            for c in part.chars() {
+                match c {
+                    '#' => editor.insert_chip(Chip::Paste { text: "pasted".into(), lines: 20 }),
+                    c => editor.insert(c.encode_utf8(&mut [0; 4])),
+                }
+            }
+        }
+        editor.go(before.len() + before.matches('#').count() * 3);
+        let mut vim = Vim { mode: Mode::Normal, ..Vim::default() };
+        vim.settle(&mut editor);
+        Fixture { vim, editor, keymap: Keymap::default(), width: 40 }
+    }
+
+    fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) -> Outcome {
+        let key = KeyEvent::new(code, modifiers);
+        let outcome = self.vim.key(key, self.keymap.action(key), &mut self.editor, self.width);
+        // The composer's part of it.
+        if outcome == Outcome::Passed {
+            match code {
+                KeyCode::Char(c) => self.editor.type_text(c.encode_utf8(&mut [0; 4])),
+                KeyCode::Backspace => {
+                    self.editor.delete(crate::tui::composer::editor::Unit::Grapheme, super::super::editor::Way::Back);
+                }
+                _ => {}
+            }
+        }
+        self.vim.settle(&mut self.editor);
+        outcome
+    }
+
+    /// Characters are typed; `<esc>`, `<bs>`, `<up>`, `<c-r>` and the like are keys.
+    fn keys(&mut self, keys: &str) -> Outcome {
+        let mut outcome = Outcome::Handled;
+        let mut rest = keys;
+        while let Some(c) = rest.chars().next() {
+            let named = [
+                ("<esc>", KeyCode::Esc, KeyModifiers::NONE),
+                ("<bs>", KeyCode::Backspace, KeyModifiers::NONE),
+                ("<up>", KeyCode::Up, KeyModifiers::NONE),
+                ("<down>", KeyCode::Down, KeyModifiers::NONE),
+                ("<left>", KeyCode::Left, KeyModifiers::NONE),
+                ("<right>", KeyCode::Right, KeyModifiers::NONE),
+                ("<del>", KeyCode::Delete, KeyModifiers::NONE),
+                ("<cr>", KeyCode::Enter, KeyModifiers::NONE),
+                ("<c-r>", KeyCode::Char('r'), KeyModifiers::CONTROL),
+                ("<c-w>", KeyCode::Char('w'), KeyModifiers::CONTROL),
+            ];
+            let named = named.iter().find(|(name, ..)| rest.starts_with(name));
+            let (length, code, modifiers) = named
+                .map_or((c.len_utf8(), KeyCode::Char(c), KeyModifiers::NONE), |named| {
+                    (named.0.len(), named.1, named.2)
+                });
+            rest = &rest[length..];
+            outcome = self.press(code, modifiers);
+        }
+        outcome
+    }
+
+    /// The text with its cursor, and the mode where it is not normal.
+    fn shown(&self) -> String {
+        let mut shown = String::new();
+        for (at, c) in self.editor.text().char_indices() {
+            if at == self.editor.cursor() {
+                shown.push('|');
+            }
+            let chip = self.editor.draft().chip(c).is_some();
+            shown.push(if chip { '#' } else { c });
+        }
+        if self.editor.cursor() == self.editor.text().len() {
+            shown.push('|');
+        }
+        match self.vim.mode {
+            Mode::Normal => {}
+            Mode::Insert => shown.push_str(" INSERT"),
+            Mode::Visual { lines: false, .. } => shown.push_str(" VISUAL"),
+            Mode::Visual { lines: true, .. } => shown.push_str(" LINES"),
+            Mode::Overwrite { .. } => shown.push_str(" REPLACE"),
+        }
+        shown
+    }
+}
+
+fn check(rows: &[(&str, &str, &str)]) {
+    let mut wrong = String::new();
+    for (start, keys, want) in rows {
+        let mut it = Fixture::new(start);
+        it.keys(keys);
+        let got = it.shown();
+        if got != *want {
+            let _ = writeln!(wrong, "{start:?} {keys:?}\n   got {got:?}\n  want {want:?}");
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn motions() {
+    check(&[
+        ("ab|c", "h", "a|bc"),
+        ("|abc", "h", "|abc"),
+        ("|abc", "l", "a|bc"),
+        ("ab|c", "l", "ab|c"),
+        ("|abcdef", "3l", "abc|def"),
+        ("|abc", "9l", "ab|c"),
+        ("a\n|b", "h", "a\n|b"),
+        ("|ab\ncd", "j", "ab\n|cd"),
+        ("a|b\nc", "j", "ab\n|c"),
+        ("ab|c\nd\nefg", "jj", "abc\nd\nef|g"),
+        ("abc\nd\nef|g", "kk", "ab|c\nd\nefg"),
+        ("|a\nb\nc\nd", "3j", "a\nb\nc\n|d"),
+        ("a\nb\nc\n|d", "2k", "a\n|b\nc\nd"),
+        ("|abc\nd\nefgh", "$jj", "abc\nd\nefg|h"),
+        ("|foo bar", "w", "foo |bar"),
+        ("|foo bar", "ww", "foo ba|r"),
+        ("|foo.bar baz", "w", "foo|.bar baz"),
+        ("|foo.bar baz", "ww", "foo.|bar baz"),
+        ("|foo.bar baz", "W", "foo.bar |baz"),
+        ("|a b c d", "3w", "a b c |d"),
+        ("|foo\n\nbar", "w", "foo\n|\nbar"),
+        ("|foo\n\nbar", "ww", "foo\n\n|bar"),
+        ("|foo\n  bar", "w", "foo\n  |bar"),
+        ("foo ba|r", "b", "foo |bar"),
+        ("foo |bar", "b", "|foo bar"),
+        ("foo.ba|r", "B", "|foo.bar"),
+        ("foo.ba|r", "bb", "foo|.bar"),
+        ("foo\n\n|bar", "b", "foo\n|\nbar"),
+        ("foo\n\n|bar", "bb", "|foo\n\nbar"),
+        ("a b c |d", "2b", "a |b c d"),
+        ("|foo bar", "e", "fo|o bar"),
+        ("fo|o bar", "e", "foo ba|r"),
+        ("|foo.bar", "E", "foo.ba|r"),
+        ("|foo.bar", "ee", "foo|.bar"),
+        ("|a bc d", "2e", "a bc |d"),
+        ("fo|o\n\n bar", "e", "foo\n\n ba|r"),
+        ("foo ba|r", "ge", "fo|o bar"),
+        ("foo.x ba|r", "gE", "foo.|x bar"),
+        ("foo ba|r baz", "0", "|foo bar baz"),
+        ("  foo ba|r", "0", "|  foo bar"),
+        ("  foo ba|r", "^", "  |foo bar"),
+        ("  foo ba|r", "_", "  |foo bar"),
+        ("|foo bar", "$", "foo ba|r"),
+        ("|foo\nbar", "$", "fo|o\nbar"),
+        ("|foo\nbar", "2$", "foo\nba|r"),
+        ("a\nb\n|c", "gg", "|a\nb\nc"),
+        ("|a\nb\n  c", "G", "a\nb\n  |c"),
+        ("|a\nb\nc", "2G", "a\n|b\nc"),
+        ("a\nb\n|c", "2gg", "a\n|b\nc"),
+        ("|a\nb", "9G", "a\n|b"),
+        ("|abcabc", "fc", "ab|cabc"),
+        ("|abcabc", "2fc", "abcab|c"),
+        ("|abcabc", "fx", "|abcabc"),
+        ("|abc\nx", "fx", "|abc\nx"),
+        ("|abcabc", "tc", "a|bcabc"),
+        ("abcab|c", "Fb", "abca|bc"),
+        ("abcab|c", "Ta", "abca|bc"),
+        ("abcabc|d", "2Fa", "|abcabcd"),
+        ("|abcabc", "fb;", "abca|bc"),
+        ("|abcabcabc", "fb;;,", "abca|bcabc"),
+        ("|abcabc", "tc;", "abca|bc"),
+        ("abcabca|b", "Fb,", "abcabca|b"),
+        ("|a,b,c,d", "f,2;", "a,b,c|,d"),
+        ("|(a (b) c)", "%", "(a (b) c|)"),
+        ("(a (b) c|)", "%", "|(a (b) c)"),
+        ("a| [b]", "%", "a [b|]"),
+        ("|f {\n x\n}", "%", "f {\n x\n|}"),
+        ("|(a", "%", "|(a"),
+        ("|a\nb\n\nc", "}", "a\nb\n|\nc"),
+        ("|a\n\nb\n\nc", "2}", "a\n\nb\n|\nc"),
+        ("|a\nb", "}", "a\n|b"),
+        ("a\n\nb\n|c", "{", "a\n|\nb\nc"),
+        ("a\nb|c", "{", "|a\nbc"),
+        ("|ab cd", "<right><right>", "ab| cd"),
+        ("ab |cd", "<left>", "ab| cd"),
+        ("ab |cd", "<bs><bs>", "a|b cd"),
+        ("|a\nb", "<down>", "a\n|b"),
+        ("|ab", " ", "a|b"),
+    ]);
+}
+
+#[test]
+fn graphemes_wide_characters_and_chips_are_whole() {
+    check(&[
+        ("|👩‍👩‍👧b", "l", "👩‍👩‍👧|b"),
+        ("👩‍👩‍👧|b", "h", "|👩‍👩‍👧b"),
+        ("|👩‍👩‍👧b", "x", "|b"),
+        ("a|e\u{301}b", "x", "a|b"),
+        ("a|e\u{301}b", "rx", "a|xb"),
+        ("|🇩🇪🇫🇷", "x", "|🇫🇷"),
+        ("|日本語 x", "w", "日本語 |x"),
+        ("|日本カタ", "w", "日本|カタ"),
+        ("|ひら漢字", "dw", "|漢字"),
+        ("|한글abc", "e", "한|글abc"),
+        ("|日本", "f本x", "|日"),
+        ("|日本", "~", "日|本"),
+        ("日|本", "p", "日|本"),
+        ("|日本", "xp", "本|日"),
+        ("|👍🏽a", "ylp", "👍🏽|👍🏽a"),
+        ("|straße", "gUiw", "|STRASSE"),
+        ("see |# now", "x", "see | now"),
+        ("see |# now", "dw", "see |now"),
+        ("see |# now", "xp", "see  |#now"),
+        ("|see # now", "dwp", "#see|  now"),
+        ("|#", "yyp", "#\n|#"),
+        ("|#abc", "w", "#|abc"),
+        ("ab|c#", "e", "abc|#"),
+        ("|ab#cd", "diw", "|#cd"),
+        ("|#x", "~", "#|x"),
+        ("a|#b", "gUU", "A|#B"),
+        ("|# #", "cwx<esc>", "|x #"),
+        ("|#a", "v$y$p", "#a#|a"),
+        ("|a#", "$rx", "a|x"),
+        ("|日本\n語", "J", "日本| 語"),
+        ("|e\u{301}a", "R日<esc>", "|日a"),
+    ]);
+}
+
+#[test]
+fn operators_take_motions_and_counts() {
+    check(&[
+        ("|foo bar", "dw", "|bar"),
+        ("foo |bar", "dw", "foo| "),
+        ("|a b c d", "2dw", "|c d"),
+        ("|a b c d", "d2w", "|c d"),
+        ("|a b c d e f", "2d2w", "|e f"),
+        ("|foo\nbar", "dw", "|\nbar"),
+        ("|foo\n  bar", "dw", "|\n  bar"),
+        ("|foo  \nbar", "dw", "|\nbar"),
+        ("|a b\nc d", "3dw", "|d"),
+        ("foo ba|r", "db", "foo |r"),
+        ("foo\n|bar", "db", "|bar"),
+        ("foo x\n|bar", "db", "foo| \nbar"),
+        ("a b|c", ">w", "  |a bc"),
+        ("|ab\ncd", "vj>", "  |ab\n  cd"),
+        ("|foo bar", "de", "| bar"),
+        ("|foo.bar x", "dE", "| x"),
+        ("foo ba|r", "dge", "f|o"),
+        ("fo|o bar", "d0", "|o bar"),
+        ("  fo|o", "d^", "  |o"),
+        ("fo|o bar", "d$", "f|o"),
+        ("fo|o bar", "D", "f|o"),
+        ("f|oo\nbar\nx", "2D", "|f\nx"),
+        ("|", "D", "|"),
+        ("ab|c", "dh", "a|c"),
+        ("|abc", "dh", "|abc"),
+        ("|abc", "dl", "|bc"),
+        ("|abcdef", "d3l", "|def"),
+        ("|abc", "x", "|bc"),
+        ("|abcd", "3x", "|d"),
+        ("|abc", "9x", "|"),
+        ("ab|c", "x", "a|b"),
+        ("ab|c", "X", "a|c"),
+        ("abc|d", "2X", "a|d"),
+        ("|abc", "X", "|abc"),
+        ("|abc", "<del>", "|bc"),
+        ("|a(b)c", "d%", "|c"),
+        ("a(b|)c", "d%", "a|c"),
+        ("|a,b,c", "df,", "|b,c"),
+        ("|a,b,c", "dt,", "|,b,c"),
+        ("|a,b,c", "d2f,", "|c"),
+        ("a,b,|c", "dF,", "a,b|c"),
+        ("a,b,|c", "dT,", "a,b,|c"),
+        ("|a,b,c", "f,d;", "a|c"),
+        ("|abcb", "fbd,", "a|bcb"),
+        ("a\n|b\nc", "dd", "a\n|c"),
+        ("a\nb\n|c", "dd", "a\n|b"),
+        ("|a", "dd", "|"),
+        ("|a\nb\nc\nd", "2dd", "|c\nd"),
+        ("|a\nb\nc\nd", "d2d", "|c\nd"),
+        ("a\n|b", "5dd", "|a"),
+        ("|a\n  b", "dd", "  |b"),
+        ("a\n|\nb", "dd", "a\n|b"),
+        ("|a\nb\nc", "dj", "|c"),
+        ("a\nb\n|c", "dk", "|a"),
+        ("a\n|b\nc", "dG", "|a"),
+        ("a\nb\n|c", "dgg", "|"),
+        ("a\n|b\nc\nd", "d3G", "a\n|d"),
+        ("a\nb|", "dj", "a\n|b"),
+        ("|a\nb\n\nc", "d}", "|\nc"),
+        ("a|b\nc\n\nd", "d}", "|a\n\nd"),
+        ("a\n\n|b", "d{", "a\n|b"),
+        ("|foo bar", "dx", "|foo bar"),
+        ("|foo bar", "d<esc>w", "foo |bar"),
+        ("|foo bar", "2<esc>l", "f|oo bar"),
+        ("|foo bar", "yw$p", "foo barfoo| "),
+        ("foo |bar", "y0$p", "foo barfoo| "),
+        ("|foo bar", "y$$p", "foo barfoo ba|r"),
+        ("fo|o\nbar", "yyjp", "foo\nbar\n|foo"),
+        ("fo|o\nbar", "Yp", "foo\n|foo\nbar"),
+        ("fo|o\nbar", "yy", "fo|o\nbar"),
+        ("a\nb\n|c", "yk", "a\n|b\nc"),
+        ("|a\nb", "yj", "|a\nb"),
+        ("|foo bar", "cw", "| bar INSERT"),
+        ("|foo bar", "cwx<esc>", "|x bar"),
+        ("|a b", "cwxy<esc>", "x|y b"),
+        ("foo| bar", "cwx<esc>", "foo|xbar"),
+        ("|a b c", "c2wx<esc>", "|x c"),
+        ("|foo.bar x", "cWy<esc>", "|y x"),
+        ("fo|o bar", "C", "fo| INSERT"),
+        ("fo|o bar", "c0x<esc>", "|xo bar"),
+        ("a\n|b\nc", "cc", "a\n|\nc INSERT"),
+        ("a\n|b\nc", "ccx<esc>", "a\n|x\nc"),
+        ("|a\nb\nc", "2ccx<esc>", "|x\nc"),
+        ("a\n|b\nc", "Sx<esc>", "a\n|x\nc"),
+        ("|abc", "sx<esc>", "|xbc"),
+        ("|abc", "2sx<esc>", "|xc"),
+        ("|", "s", "| INSERT"),
+        ("|", "C", "| INSERT"),
+        ("|a\nb\nc", "cjx<esc>", "|x\nc"),
+        ("|a\nb", ">>", "  |a\nb"),
+        ("|a\nb\nc", "2>>", "  |a\n  b\nc"),
+        ("|a\nb\nc", ">j", "  |a\n  b\nc"),
+        ("|a\n\nb", ">G", "  |a\n\n  b"),
+        ("    |a", "<<", "  |a"),
+        (" |a", "<<", "|a"),
+        ("\t|a", "<<", "|a"),
+        ("|aBc", "~", "A|Bc"),
+        ("|aBc", "3~", "Ab|C"),
+        ("|aBc d", "g~w", "|AbC d"),
+        ("|aBc d", "gUw", "|ABC d"),
+        ("aBc D|", "guu", "abc |d"),
+        ("a|Bc", "gugu", "a|bc"),
+        ("a|Bc", "gUgU", "A|BC"),
+        ("a|Bc", "g~~", "A|bC"),
+        ("|ab\ncd", "gUj", "|AB\nCD"),
+    ]);
+}
+
+#[test]
+fn text_objects() {
+    check(&[
+        ("foo b|ar baz", "diw", "foo | baz"),
+        ("foo b|ar baz", "daw", "foo |baz"),
+        ("foo b|ar", "daw", "fo|o"),
+        ("foo | bar", "diw", "foo|bar"),
+        ("foo|  bar baz", "daw", "foo| baz"),
+        ("|a b c d", "d2aw", "|c d"),
+        ("|a b c d", "d3iw", "| c d"),
+        ("x foo.b|ar y", "diW", "x | y"),
+        ("x foo.b|ar y", "daW", "x |y"),
+        ("foo.b|ar", "ciwx<esc>", "foo.|x"),
+        ("|foo", "yiwP", "fo|ofoo"),
+        ("a \"b|c\" d", "di\"", "a \"|\" d"),
+        ("a \"b|c\" d", "da\"", "a |d"),
+        ("a \"b|c\"", "da\"", "|a"),
+        ("|a \"bc\" d", "ci\"x<esc>", "a \"|x\" d"),
+        ("a \"b\\\"|c\" d", "di\"", "a \"|\" d"),
+        ("a 'b|c' d", "di'", "a '|' d"),
+        ("a `b|c` d", "ca`x<esc>", "a |xd"),
+        ("a \"b\" |c", "di\"", "a \"b\" |c"),
+        ("f(a, |b)", "di(", "f(|)"),
+        ("f(a, |b)", "da(", "|f"),
+        ("f(a, |b)", "dib", "f(|)"),
+        ("f(a, |b)", "ci)x<esc>", "f(|x)"),
+        ("f(|)", "ci(x<esc>", "f(|x)"),
+        ("f(g(|x), y)", "di(", "f(g(|), y)"),
+        ("f(g(|x), y)", "d2i(", "f(|)"),
+        ("f|(a)", "di(", "f(|)"),
+        ("f(a|)", "di(", "f(|)"),
+        ("f a|", "di(", "f |a"),
+        ("a[b|c]", "di[", "a[|]"),
+        ("a[b|c]", "da]", "|a"),
+        ("{a|b}", "di{", "{|}"),
+        ("{a|b}", "daB", "|"),
+        ("a<b|c>", "di<", "a<|>"),
+        ("{\n  a|\n  b\n}", "di{", "{\n|}"),
+        ("{\n  |a\n}", "ci{x<esc>", "{\n|x\n}"),
+        ("{\n  |a\n}", "yi{jp", "{\n  a\n}\n  |a"),
+        ("a\n\n|b\nc\n\nd", "dip", "a\n\n|\nd"),
+        ("a\n\n|b\nc\n\nd", "dap", "a\n\n|d"),
+        ("a\n\n|b", "dap", "|a"),
+        ("a\n|\n\nb", "dip", "a\n|b"),
+        ("|a\nb\n\nc", "yipGp", "a\nb\n\nc\n|a\nb"),
+        ("|a\nb\n\nc", "cipx<esc>", "|x\n\nc"),
+        ("|ab", "dix", "|ab"),
+        ("foo b|ar", "gUiw", "foo |BAR"),
+        ("|a\nb", ">ip", "  |a\n  b"),
+    ]);
+}
+
+#[test]
+fn inserting_replacing_joining() {
+    check(&[
+        ("a|b", "ix<esc>", "a|xb"),
+        ("a|b", "ax<esc>", "ab|x"),
+        ("  a|b", "Ix<esc>", "  |xab"),
+        ("|ab", "Ax<esc>", "ab|x"),
+        ("|a\nb", "ox<esc>", "a\n|x\nb"),
+        ("a\n|b", "Ox<esc>", "a\n|x\nb"),
+        ("|ab", "i", "|ab INSERT"),
+        ("|ab", "a", "a|b INSERT"),
+        ("|", "ihello<esc>", "hell|o"),
+        ("|b", "3ix<esc>", "xx|xb"),
+        ("|a", "2oxy<esc>", "a\nxy\nx|y"),
+        ("|a", "3A!<esc>", "a!!|!"),
+        ("|ab", "ix<esc>u", "|ab"),
+        ("|ab", "ifoo bar<esc>u", "|ab"),
+        ("|ab", "ifoo<esc>u<c-r>", "fo|oab"),
+        ("|abc", "xi<esc>u", "|abc"),
+        ("|abc", "xu", "|abc"),
+        ("|abc", "xxx3u", "|abc"),
+        ("|abc", "xxuu<c-r>", "|bc"),
+        ("|abc", "xul<c-r>", "|bc"),
+        ("|abc", "xuylp<c-r>", "a|abc"),
+        ("|a b", "cwxyz<esc>u", "|a b"),
+        ("|abc", "rx", "|xbc"),
+        ("|abc", "2rx", "x|xc"),
+        ("|abc", "9rx", "|abc"),
+        ("ab|c", "r ", "ab| "),
+        ("|abc", "r<esc>l", "a|bc"),
+        ("|abc", "Rxy<esc>", "x|yc"),
+        ("|abc", "Rx", "x|bc REPLACE"),
+        ("ab|c", "Rxyz<esc>", "abxy|z"),
+        ("|abc", "Rxy<bs>", "x|bc REPLACE"),
+        ("|abc", "Rxy<bs><bs><bs>", "|abc REPLACE"),
+        ("|abc", "Rxy<esc>u", "|abc"),
+        ("|abcdef", "Rxy<esc>l.", "xyx|yef"),
+        ("|a\nb", "J", "a| b"),
+        ("|a\n   b", "J", "a| b"),
+        ("|a \nb", "J", "a |b"),
+        ("|a\n)", "J", "a|)"),
+        ("|a\n\nb", "J", "|a\nb"),
+        ("|a\nb\nc", "3J", "a b| c"),
+        ("|a\nb\nc", "2J", "a| b\nc"),
+        ("|a\n b", "gJ", "a| b"),
+        ("|a", "J", "|a"),
+        ("|a\nb", "Ju", "|a\nb"),
+    ]);
+}
+
+#[test]
+fn dot_repeats_the_last_change() {
+    check(&[
+        ("|abc", "x.", "|c"),
+        ("|abcdef", "2x.", "|ef"),
+        ("|abcdef", "x3.", "|ef"),
+        ("|a b c", "dw.", "|c"),
+        ("|a b c", "cwx<esc>w.", "x |x c"),
+        ("|a b c", "ciwfoo<esc>ww.", "foo b fo|o"),
+        ("|ab", "ix<esc>.", "|xxab"),
+        ("|a", "Ax<esc>.", "ax|x"),
+        ("|a", "ox<esc>.", "a\nx\n|x"),
+        ("|b", "2ix<esc>.", "xx|xxb"),
+        ("a\nb\n|c", "kdd.", "|a"),
+        ("|a\nb\nc", ">>j.", "  a\n  |b\nc"),
+        ("|abc", "rxl.", "x|xc"),
+        ("|abcd", "~~.", "ABC|d"),
+        ("|a\nb\nc", "J.", "a b| c"),
+        ("|ab cd", "ylp.", "aa|ab cd"),
+        ("|abcdef", "vld.", "|ef"),
+        ("|a\nb\nc\nd\ne", "Vjd.", "|e"),
+        ("|abc abc", "vlUfa.", "ABc |ABc"),
+        ("|abc", "x:u.", "|bc"),
+        ("|a,b,c,d", "df,.", "|c,d"),
+        ("|abc", "xu.", "|bc"),
+        ("|abc", "ylx.", "|c"),
+        ("|abc", ".", "|abc"),
+        ("|ab cd", "ifoo<bs><esc>w.", "foab f|ocd"),
+        ("|# x", "xP$.", "# |#x"),
+        ("|ab cd", "ea!<esc>ww.", "ab! cd|!"),
+    ]);
+}
+
+#[test]
+fn visual_selects_characters_and_lines() {
+    check(&[
+        ("|abc", "v", "|abc VISUAL"),
+        ("|abc", "vv", "|abc"),
+        ("|abc", "v<esc>", "|abc"),
+        ("|abc", "vd", "|bc"),
+        ("|abc", "vld", "|c"),
+        ("|abc", "v$d", "|"),
+        ("ab|c", "vhd", "|a"),
+        ("|foo bar", "ved", "| bar"),
+        ("|foo bar", "vwx", "|ar"),
+        ("|foo bar", "vey$p", "foo barfo|o"),
+        ("|foo bar", "vecx<esc>", "|x bar"),
+        ("|foo bar", "vesx<esc>", "|x bar"),
+        ("|abc", "vlU", "|ABc"),
+        ("|ABC", "vlu", "|abC"),
+        ("|aBc", "vl~", "|Abc"),
+        ("|abc", "vlrx", "|xxc"),
+        ("|a\nb\nc", "vjrx", "|x\nx\nc"),
+        ("|a\nb\nc", "vjJ", "a| b\nc"),
+        ("|a\nb\nc", "VGJ", "a b| c"),
+        ("|a\nb", "Vd", "|b"),
+        ("|a\nb\nc", "Vjd", "|c"),
+        ("|a\nb\nc", "V", "|a\nb\nc LINES"),
+        ("|a\nb\nc", "VjV", "a\n|b\nc"),
+        ("|a\nb\nc", "vjV", "a\n|b\nc LINES"),
+        ("|ab\nc", "Vjv", "ab\n|c VISUAL"),
+        ("|a\nb\nc", "Vjy", "|a\nb\nc"),
+        ("|a\nb\nc", "Vjcx<esc>", "|x\nc"),
+        ("|a\nb", "Vj>", "  |a\n  b"),
+        ("|a\nb", "Vj2>", "    |a\n    b"),
+        ("    |a\n  b", "Vj<", "  |a\nb"),
+        ("|abc def", "vlo", "|abc def VISUAL"),
+        ("ab|cd", "vlohd", "|a"),
+        ("foo b|ar baz", "viwd", "foo | baz"),
+        ("foo b|ar baz", "vawd", "foo |baz"),
+        ("a (b|c) d", "vi(d", "a (|) d"),
+        ("a \"b|c\" d", "va\"d", "a |d"),
+        ("|a\nb\n\nc", "vipd", "|\nc"),
+        ("|a b", "ylwvp", "a |a"),
+        ("|a b", "ylwvpp", "a a|b"),
+        ("|a b", "ylwvPp", "a a|a"),
+        ("|a\nb", "yyjVp", "a\n|a"),
+        ("|ab\nc", "yljVp", "ab\n|a"),
+        ("|x\nabc", "yyjlvp", "x\na\n|x\nc"),
+        ("|abc", "v3l<esc>x", "a|b"),
+        ("|foo bar", "vfbd", "|ar"),
+        ("|abc", "xvlyu", "|abc"),
+        ("|a\nb\nc", "vGd", "|"),
+        ("|a\nb\nc", "Vd.", "|c"),
+        ("|abc", "v<right>d", "|c"),
+        ("|abc", "vl<up>d", "|c"),
+    ]);
+}
+
+#[test]
+fn registers_keep_what_was_cut() {
+    check(&[
+        ("|a b", "dwp", "ba| "),
+        ("|a b", "dwP", "a| b"),
+        ("|ab", "xp", "b|a"),
+        ("|a\nb", "ddp", "b\n|a"),
+        ("|a\nb", "jddP", "|b\na"),
+        ("|a\nb", "yy3p", "a\n|a\na\na\nb"),
+        ("|ab", "yl3p", "aaa|ab"),
+        ("|ab cd", "\"ayiww\"byiw\"ap", "ab ca|bd"),
+        ("|ab cd", "\"ayiww\"byiwp", "ab cc|dd"),
+        ("|ab cd", "\"ayiww\"Ayiw$\"ap", "ab cdabc|d"),
+        ("|a\nb", "\"ayyj\"Ayy\"ap", "a\nb\n|a\nb"),
+        ("|ab cd", "yiwwdiw\"0p", "ab a|b"),
+        ("|a\nb\nc", "dddd\"2p", "c\n|a"),
+        ("|a\nb\nc", "dddd\"1p", "c\n|b"),
+        ("|abc", "xx\"-p", "c|b"),
+        ("|ab cd", "yiww\"_diwp", "ab a|b"),
+        ("|ab", "\"zp", "|ab"),
+        ("|ab", "\"!x", "|b"),
+        ("|ab cd", "2\"adw\"ap", "ab c|d"),
+        ("|ab", "ylix<esc>p", "x|aab"),
+        ("|a", "ddp", "\n|a"),
+        ("|", "p", "|"),
+        ("|a b\nc", "yjp", "a b\n|a b\nc\nc"),
+        ("|foo\nbar", "vjyP", "|foo\nbfoo\nbar"),
+    ]);
+    // They outlive the prompt, with what was folded in it.
+    let mut it = Fixture::new("|look #");
+    it.keys("yy");
+    it.editor.take();
+    it.vim.begin();
+    it.keys("<esc>p");
+    assert_eq!(it.shown(), "\n|look #");
+    assert_eq!(it.editor.draft().expanded(), "\nlook pasted");
+}
+
+#[test]
+fn keys_that_are_not_vims_pass() {
+    let outcome = |start: &str, keys: &str, want: Outcome| {
+        let mut it = Fixture::new(start);
+        assert_eq!(it.keys(keys), want, "{start:?} {keys:?}");
+    };
+    outcome("|a", "<esc>", Outcome::Passed);
+    outcome("|a", "d<esc>", Outcome::Handled);
+    outcome("|a", "v<esc>", Outcome::Handled);
+    outcome("|a", "i<esc>", Outcome::Handled);
+    outcome("|a", "i<esc><esc>", Outcome::Passed);
+    outcome("|a", "Rx<esc>", Outcome::Handled);
+    outcome("|a", "<cr>", Outcome::Passed);
+    outcome("|a", "i<cr>", Outcome::Passed);
+    outcome("|a", "ix", Outcome::Passed);
+    outcome("|a", "<c-w>", Outcome::Passed);
+    outcome("|a", "Z", Outcome::Handled);
+    outcome("|a", "!", Outcome::Handled);
+    outcome("|", "?", Outcome::Passed);
+    outcome("|a", "/", Outcome::As(Action::SearchHistory));
+    outcome("|a\nb", "k", Outcome::As(Action::Up));
+    outcome("|a\nb", "j", Outcome::Handled);
+    outcome("|a\nb", "jj", Outcome::As(Action::Down));
+    outcome("|a\nb", "<up>", Outcome::As(Action::Up));
+    outcome("|a", "vk", Outcome::Handled);
+    outcome("|", "k", Outcome::As(Action::Up));
+    outcome("|", "<bs>", Outcome::Passed);
+    let label = |keys: &str, want: &str| {
+        let mut it = Fixture::new("|abc def");
+        it.keys(keys);
+        assert_eq!(it.vim.label(), want);
+    };
+    label("", "-- NORMAL --");
+    label("2d", "-- NORMAL -- 2d");
+    label("\"a", "-- NORMAL -- \"a");
+    label("i", "-- INSERT --");
+    label("R", "-- REPLACE --");
+    label("v", "-- VISUAL --");
+    label("V", "-- VISUAL LINE --");
+}
+
+/// A line that fills its row to the end is followed by an empty row, where the cursor cannot rest.
+#[test]
+fn rows_that_are_full_do_not_hold_the_cursor() {
+    let mut it = Fixture::new("|0123456789");
+    it.width = 10;
+    assert_eq!(it.keys("j"), Outcome::As(Action::Down));
+    let mut it = Fixture::new("|0123456789abc");
+    it.width = 10;
+    it.keys("j");
+    assert_eq!(it.shown(), "0123456789|abc");
+}
+
+/// No keys break a text: the cursor stays between graphemes, chips stay whole, counts do not flood.
+#[test]
+fn any_keys_leave_a_whole_text() {
+    let alphabet: Vec<char> = "hjklwbeWBE0^$gGfFtT;,%{}dcy><~uUJrRpPxXsSDCYiaIAoOvV.123\"'()[]ab_ 日".chars().collect();
+    let mut seed: u64 = 7;
+    for run in 0..400 {
+        let mut it = Fixture::new("|one (two) # \"日本語\"\n\n  {e\u{301}👩‍👩‍👧 x}\nlast # 🇩🇪🇫🇷");
+        for step in 0..60 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let pick = usize::try_from(seed >> 33).unwrap();
+            match pick % 12 {
+                0 => it.press(KeyCode::Esc, KeyModifiers::NONE),
+                1 => it.press(KeyCode::Char('r'), KeyModifiers::CONTROL),
+                _ => it.press(KeyCode::Char(alphabet[pick / 12 % alphabet.len()]), KeyModifiers::NONE),
+            };
+            let (text, cursor) = (it.editor.text(), it.editor.cursor());
+            let boundary = text.grapheme_indices(true).any(|(at, _)| at == cursor) || cursor == text.len();
+            assert!(boundary, "run {run}, step {step}");
+            assert!(
+                text.chars()
+                    .all(|c| crate::tui::composer::chip::index(c).is_none_or(|at| at < it.editor.chips().len()))
+            );
+            assert!(text.len() < 64 << 20, "run {run}, step {step}");
+        }
+    }
+}
