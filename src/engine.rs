@@ -222,6 +222,7 @@ impl Engine {
             }
             Op::SetThinking { level } => self.set_thinking(level).await,
             Op::Rewind { to, what } => self.rewind(to, what).await,
+            Op::Review { turn, verdicts } => self.review(turn, verdicts).await,
             Op::Commands => skills::publish(&self.catalog, &self.mailbox).await,
             Op::Remember { text } => inbox.remember(&text),
             Op::Agent { id } => {

@@ -3,6 +3,7 @@
 mod asking;
 mod compaction;
 pub mod report;
+mod review;
 mod rows;
 pub mod task;
 mod thinking;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::review::{Hunk, Judged, Reviewed, Scope, Span, Verdict};
 pub use self::rows::{AgentLog, Changes, Earlier, MemoryRow, ModelRow, Part, PromptRow, Queued, RuleRow, SessionRow};
 use crate::commands::report::SkillRow;
 use crate::commands::{Builtin, Registry};
@@ -91,6 +93,11 @@ pub enum Op {
     Rewind {
         to: Seq,
         what: RewindWhat,
+    },
+    /// Takes hunks of the agent's changes back, of one turn or of all, and tells the model of them at its next step.
+    Review {
+        turn: Option<Seq>,
+        verdicts: Vec<Verdict>,
     },
     /// Keeps what was typed for the history of the project.
     Remember {

@@ -163,7 +163,7 @@ fn cost(cost: &Cost) -> String {
     text
 }
 
-fn changes(Changes { session, uncommitted }: &Changes) -> String {
+fn changes(Changes { session, uncommitted, scopes: _ }: &Changes) -> String {
     let mut text = String::new();
     match session.as_slice() {
         [] => text.push_str("This session has not changed any files with its tools.\n"),

@@ -20,6 +20,7 @@ mod merge;
 mod meta;
 mod offsets;
 mod packed;
+pub mod review;
 #[expect(clippy::module_inception, reason = "the folder holds everything of a session, the file is its log")]
 mod session;
 pub mod store;

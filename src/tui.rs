@@ -15,6 +15,7 @@ pub mod pager;
 pub mod paint;
 pub mod popup;
 pub mod render;
+pub mod review;
 pub mod run;
 pub mod spinner;
 pub mod start;

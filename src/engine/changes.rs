@@ -4,11 +4,13 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::message::FileDiff;
+use crate::message::{BlobId, FileDiff};
 use crate::permission::repository;
-use crate::protocol::Changes;
-use crate::session::First;
+use crate::protocol::{Changes, Hunk, Reviewed, Scope, Span, Verdict};
+use crate::session::review::{self, Changed, Sides};
+use crate::session::{First, Session};
 use crate::stdx::ansi::visible;
+use crate::stdx::hash::sha256_hex;
 use crate::stdx::process::run_captured;
 use crate::tools::diff;
 
@@ -20,12 +22,123 @@ const READ: usize = 1 << 20;
 const LARGEST: u64 = 8 << 20;
 /// Most files unknown to git that are named.
 const NAMES: usize = 50;
+/// Lines shown around a hunk, and most lines of one.
+const AROUND: usize = 3;
+const ROWS: usize = 400;
+/// Most bytes that the model is told of a review, but for one more hunk, and of a hunk.
+const TOLD: usize = 16_000;
+const SHOWN: usize = 4_000;
 
-/// Gathers what changed since `firsts`, and what git has not; it gets none of the `secrets`.
-pub(super) async fn gather(firsts: Vec<First>, project: &Path, secrets: &[String]) -> Changes {
-    let own = project.to_owned();
-    let session = tokio::task::spawn_blocking(move || of_session(firsts, &own)).await.unwrap_or_default();
-    Changes { session, uncommitted: uncommitted(project, secrets).await }
+/// Most turns that are reviewed one by one.
+const TURNS: usize = 20;
+
+/// Gathers what the session changed, and what git has not; it gets none of the `secrets`.
+pub(super) async fn gather(session: &Session, project: &Path, secrets: &[String]) -> Changes {
+    let (firsts, reviews, own) = (session.files().first_versions(), session.reviews(TURNS), project.to_owned());
+    let work = move || (of_session(firsts, &own), reviews.into_iter().map(|changed| scope(changed, &own)).collect());
+    let (session, scopes) = tokio::task::spawn_blocking(work).await.unwrap_or_default();
+    Changes { session, uncommitted: uncommitted(project, secrets).await, scopes }
+}
+
+fn scope(Changed { turn, prompt, files }: Changed, project: &Path) -> Scope {
+    Scope { turn, prompt: visible(&prompt), files: files.into_iter().map(|sides| reviewed(sides, project)).collect() }
+}
+
+fn reviewed(Sides { path, both }: Sides, project: &Path) -> Reviewed {
+    let name = visible(&path.strip_prefix(project).unwrap_or(&path).display().to_string());
+    let large = |bytes: &Option<Vec<u8>>| bytes.as_ref().is_some_and(|bytes| bytes.len() as u64 > LARGEST);
+    let both = match both {
+        Ok((without, now)) if large(&without) || large(&now) => Err("is too large to compare".to_owned()),
+        both => both,
+    };
+    match both {
+        Err(why) => Reviewed { path, name, without: None, now: None, hunks: Vec::new(), held: Some(visible(&why)) },
+        Ok((without, now)) => {
+            let hash = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(|bytes| BlobId(sha256_hex(bytes)));
+            let spans = review::spans(without.as_deref(), now.as_deref());
+            let binary = [&without, &now].into_iter().flatten().any(|bytes| bytes.contains(&0));
+            let sides = (!binary).then(|| (lines(without.as_deref()), lines(now.as_deref())));
+            let hunks = spans.into_iter().map(|span| hunk(span, sides.as_ref())).collect();
+            Reviewed { path, name, without: hash(&without), now: hash(&now), hunks, held: None }
+        }
+    }
+}
+
+fn lines(bytes: Option<&[u8]>) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes.unwrap_or_default());
+    text.split_inclusive('\n').map(|line| visible(line.trim_end_matches(['\n', '\r']))).collect()
+}
+
+/// A hunk with some lines around it; without sides it is of no text.
+fn hunk(span: Span, sides: Option<&(Vec<String>, Vec<String>)>) -> Hunk {
+    let (taken, left) = (span.old.0..span.old.1, span.new.0..span.new.1);
+    let Some((old, new)) = sides else {
+        return Hunk { span, unified: "… binary content differs\n".to_owned(), added: 0, removed: 0 };
+    };
+    let before = left.start.min(AROUND);
+    let behind = (new.len() - left.end).min(AROUND);
+    let first = |start: usize, count: usize| if count == 0 { start } else { start + 1 };
+    let counts = (taken.len() + before + behind, left.len() + before + behind);
+    let mut unified = format!(
+        "@@ -{},{} +{},{} @@\n",
+        first(taken.start - before.min(taken.start), counts.0),
+        counts.0,
+        first(left.start - before, counts.1),
+        counts.1
+    );
+    let around = |sign: char, lines: &[String]| lines.iter().map(|line| format!("{sign}{line}\n")).collect::<Vec<_>>();
+    let rows = [
+        around(' ', &new[left.start - before..left.start]),
+        around('-', &old[taken.clone()]),
+        around('+', &new[left.clone()]),
+        around(' ', &new[left.end..left.end + behind]),
+    ]
+    .concat();
+    unified.extend(rows.iter().take(ROWS).map(String::as_str));
+    if rows.len() > ROWS {
+        let _ = writeln!(unified, "… {} more lines", rows.len() - ROWS);
+    }
+    Hunk { span, unified, added: left.len() as u32, removed: taken.len() as u32 }
+}
+
+/// What the model is told of a review. `refused` files are as they were.
+pub(super) fn told(verdicts: &[Verdict], refused: &[String]) -> String {
+    let mut text =
+        "The user reviewed your changes in /diff. What they reverted is no longer in the files: do not make the \
+                    same change again, and follow their comments.\n"
+            .to_owned();
+    let mut left = 0;
+    for Verdict { path, name, hunks, .. } in verdicts {
+        let refused = refused.iter().any(|line| line.starts_with(&format!("{} ", path.display())));
+        for hunk in hunks {
+            let state = match (hunk.revert, refused) {
+                (true, false) => "reverted",
+                (true, true) => "the user wanted this reverted, but the file had changed: it is still there",
+                (false, _) => "kept, with a comment",
+            };
+            if text.len() > TOLD {
+                left += 1;
+                continue;
+            }
+            let _ = write!(text, "\n{name}, {state}:\n{}", cut(&hunk.unified));
+            if !hunk.comment.is_empty() {
+                let _ = writeln!(text, "The user's comment: {}", hunk.comment);
+            }
+        }
+    }
+    if left > 0 {
+        let _ = write!(text, "\n… and {left} more hunks");
+    }
+    text
+}
+
+/// A hunk as the model gets it.
+fn cut(unified: &str) -> String {
+    let end = unified.floor_char_boundary(SHOWN);
+    match end < unified.len() {
+        true => format!("{}\n… cut\n", &unified[..end]),
+        false => unified.to_owned(),
+    }
 }
 
 fn of_session(firsts: Vec<First>, project: &Path) -> Vec<FileDiff> {

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use super::reports::{Look, unquoted};
 use super::skills::Called;
-use super::{Begin, Engine, Inbox, lists, open, skills};
+use super::{Begin, Engine, Inbox, changes, lists, open, skills};
 use crate::agent::Model;
 use crate::agent::mailbox::Prompt;
 use crate::commands::Builtin;
 use crate::hooks::{EndReason, StartSource};
+use crate::message::{Attachment, Message};
 use crate::permission::{Behavior, Mode, Source};
 use crate::protocol::report::{PlanMode, Report};
-use crate::protocol::{Event, GrantScope, Item, Listed, RewindWhat};
+use crate::protocol::{Event, GrantScope, Item, Listed, RewindWhat, Verdict};
 use crate::session::entry::{EntryKind, Restore, Seq, not_undone};
 use crate::session::index;
 use crate::session::{Overwrite, Restored};
@@ -352,7 +353,7 @@ impl Engine {
         let done = match how {
             Restore::Undo => self.agent.conversation.session.undo(),
             Restore::Redo => self.agent.conversation.session.redo(),
-            Restore::Rewind => return,
+            Restore::Rewind | Restore::Review => return,
         };
         match done {
             Ok(restored) => self.told_restored(restored).await,
@@ -372,6 +373,25 @@ impl Engine {
     async fn told_restored(&self, restored: Restored) {
         let Restored { how, turn, restored, merged, refused, unseen } = restored;
         self.mailbox.emit(Event::Item(Item::FilesRestored { how, turn, restored, merged, refused, unseen })).await;
+    }
+
+    /// Takes back what the user rejected, and leaves the model a note of it.
+    pub(super) async fn review(&mut self, turn: Option<Seq>, verdicts: Vec<Verdict>) {
+        let mut refused = Vec::new();
+        if verdicts.iter().any(|verdict| verdict.hunks.iter().any(|hunk| hunk.revert)) {
+            match self.agent.conversation.session.revert(turn, &verdicts) {
+                Ok(restored) => {
+                    refused.clone_from(&restored.refused);
+                    self.told_restored(restored).await;
+                }
+                Err(error) => return self.fail(error).await,
+            }
+        }
+        let note = Message::attachment(Attachment::Review, &changes::told(&verdicts, &refused));
+        let mailbox = self.mailbox.clone();
+        if let Err(error) = self.agent.conversation.push(note, &mailbox).await {
+            self.fail(error).await;
+        }
     }
 
     pub(super) async fn rewind(&mut self, to: Seq, what: RewindWhat) {

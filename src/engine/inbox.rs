@@ -174,6 +174,12 @@ impl Inbox {
                     .await;
                 mailbox.emit(Event::Done { op }).await;
             }
+            // The files are the agent's until then.
+            Op::Review { .. } => {
+                let text = "The review is applied when the turn ends.".to_owned();
+                mailbox.emit(Event::Notice { text }).await;
+                self.held.push_back(op);
+            }
             Op::Remember { text } => self.remember(&text),
             Op::Agent { id } => match &self.transcripts {
                 Some(transcripts) => lists::tell_agent(transcripts, id, &mailbox).await,

@@ -162,7 +162,7 @@ impl<'a> Look<'a> {
 
     async fn changes(&self, session: &Session) -> Changes {
         let secrets = self.loaded.config.secret_env();
-        changes::gather(session.files().first_versions(), &self.setup.project, &secrets).await
+        changes::gather(session, &self.setup.project, &secrets).await
     }
 }
 

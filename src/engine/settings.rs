@@ -192,6 +192,7 @@ mod tests {
             ("thinking.default_level", _) => word("deep_think"),
             ("skills.verbosity", _) => word("sparse"),
             ("tui.theme", _) => word("mono"),
+            ("tui.editor_mode", _) => word("vim"),
             ("log.level", _) => word("warn"),
             (key, _) if key.ends_with(".wire") => word("openai-chat"),
             (_, Value::Boolean(is)) => Value::Boolean(!is),

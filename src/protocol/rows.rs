@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Delivery, HistoryItem, QueueId};
+use super::{Delivery, HistoryItem, QueueId, Scope};
 use crate::message::FileDiff;
 use crate::permission::Behavior;
 use crate::session::entry::Seq;
@@ -87,6 +87,9 @@ pub struct Changes {
     pub session: Vec<FileDiff>,
     /// As git sees it; none outside of a repository.
     pub uncommitted: Option<Vec<FileDiff>>,
+    /// What can be taken back: all of the session first, then turn by turn, the last one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<Scope>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -99,6 +99,17 @@ pub(super) struct Temporary {
     pub(super) new: Option<BlobId>,
 }
 
+fn steps_back(units: &[Unit]) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for change in units.iter().flat_map(|unit| &unit.files) {
+        match steps.iter_mut().find(|step| step.path == change.path) {
+            Some(step) => step.chain.insert(0, change.clone()),
+            None => steps.push(Step { path: change.path.clone(), chain: vec![change.clone()] }),
+        }
+    }
+    steps
+}
+
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Changes {
     /// What is in effect, in the order of their starts.
@@ -175,6 +186,22 @@ impl Changes {
                     Restore::Redo => self.bring_forth(refused),
                     // What the undo before it could not write.
                     Restore::Undo | Restore::Rewind if *to == AGAIN && files.is_empty() => self.keep(refused),
+                    // What the user took back is a change like another one, which the next undo takes back.
+                    Restore::Review => {
+                        self.undone.clear();
+                        self.turn += 1;
+                        let change = |file: &Replaced| Change {
+                            path: file.path.clone(),
+                            before: file.from.clone(),
+                            left: vec![file.to.clone()],
+                            open: true,
+                            touched: None,
+                        };
+                        let files = files.iter().map(change).collect();
+                        self.units.push(Unit { start: seq, turn: self.turn, files });
+                        // What comes behind it in the same turn is a unit of its own.
+                        self.turn += 1;
+                    }
                     Restore::Undo | Restore::Rewind => {
                         let first = self.units.partition_point(|unit| unit.start < *to);
                         let units = self.units.split_off(first);
@@ -182,12 +209,12 @@ impl Changes {
                         self.keep(refused);
                     }
                 }
-                self.last = Some((*how, files.clone()));
+                self.last = Some((*how, files.clone())).filter(|_| *how != Restore::Review);
                 if !files.is_empty() {
                     self.open = files.iter().map(|file| file.path.clone()).collect();
                 }
                 // A change after this one is separate, even within the same turn.
-                self.start = self.start.max(seq);
+                self.start = self.start.max(seq + u64::from(*how == Restore::Review));
             }
             // What cannot be read leaves what is known.
             EntryKind::FilesKnown { changes } => {
@@ -279,17 +306,28 @@ impl Changes {
     }
 
     fn plan_back(&self, first: usize, to: Seq) -> Plan {
-        let mut steps: Vec<Step> = Vec::new();
-        for change in self.units[first..].iter().flat_map(|unit| &unit.files) {
-            match steps.iter_mut().find(|step| step.path == change.path) {
-                Some(step) => step.chain.insert(0, change.clone()),
-                None => steps.push(Step { path: change.path.clone(), chain: vec![change.clone()] }),
-            }
-        }
+        let steps = steps_back(&self.units[first..]);
         let until =
             self.undone.iter().flat_map(|undone| &undone.units).map(|unit| unit.start).min().unwrap_or(Seq::MAX);
         let commands = self.commands.iter().copied().filter(|seq| (to..until).contains(seq)).collect();
         Plan { to, steps, commands }
+    }
+
+    /// What takes a turn back, by where it begins; without one, everything.
+    pub(super) fn back(&self, turn: Option<Seq>) -> Vec<Step> {
+        match turn {
+            None => steps_back(&self.units),
+            Some(start) => self.by_turn().find(|units| units[0].start == start).map(steps_back).unwrap_or_default(),
+        }
+    }
+
+    /// Where the turns begin whose changes are in effect, oldest first.
+    pub(super) fn turns(&self) -> Vec<Seq> {
+        self.by_turn().map(|units| units[0].start).collect()
+    }
+
+    fn by_turn(&self) -> impl Iterator<Item = &[Unit]> {
+        self.units.chunk_by(|one, other| one.turn == other.turn)
     }
 
     /// Every file with a change in effect, as it was before the first of them.

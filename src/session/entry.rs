@@ -244,6 +244,8 @@ pub enum Restore {
     Undo,
     Redo,
     Rewind,
+    /// Hunks that the user took back.
+    Review,
 }
 
 /// What is said about a command that undo cannot revert.
@@ -258,6 +260,7 @@ impl Restore {
             Restore::Undo => "Nothing was undone",
             Restore::Redo => "Nothing was redone",
             Restore::Rewind => "No file was restored",
+            Restore::Review => "Nothing was reverted",
         }
     }
 }

@@ -8,6 +8,7 @@ use super::changes::{Change, Changes, Step, Temporary};
 use super::entry::{EntryKind, Replaced, Version};
 use super::error::Error;
 use super::merge::{meeting, merge, only_formats};
+use super::review::Without;
 use super::store::Store;
 use crate::message::{BlobId, CallId};
 use crate::stdx::hash::sha256_hex;
@@ -139,10 +140,11 @@ impl Files {
     /// Works out what the file is to hold; `None` if it already does. Saves what it holds now, so that the step can be
     /// undone.
     pub(super) fn prepare(&self, step: &Step) -> Result<Option<Ready>, String> {
-        let failed = |error: io::Error| match error.kind() {
-            io::ErrorKind::Other => error.to_string(),
-            _ => format!("cannot be reached: {error}"),
-        };
+        self.ready(&step.path, self.without(step)?)
+    }
+
+    /// What the file would hold without some changes; everybody else's stay.
+    pub(super) fn without(&self, step: &Step) -> Result<Without, String> {
         let (from, old) = version_of(&step.path).map_err(failed)?;
         let (mut new, mut mode, mut kept) = (old.clone(), from.mode, false);
         for change in &step.chain {
@@ -176,6 +178,11 @@ impl Files {
                 (new, kept) = (before, false);
             }
         }
+        Ok(Without { from, old, new, mode, kept })
+    }
+
+    pub(super) fn ready(&self, path: &Path, without: Without) -> Result<Option<Ready>, String> {
+        let Without { from, old, new, mode, kept } = without;
         if new == old {
             return Ok(None);
         }
@@ -183,8 +190,8 @@ impl Files {
         save(&old).map_err(|error| format!("was left as it is: its current content cannot be saved: {error}"))?;
         let blob =
             save(&new).map_err(|error| format!("was left as it is: its new content cannot be saved: {error}"))?;
-        let replacement = Replacement::at(step.path.clone()).map_err(failed)?;
-        let (path, temporary) = (step.path.clone(), replacement.temporary().to_owned());
+        let replacement = Replacement::at(path.to_owned()).map_err(failed)?;
+        let (path, temporary) = (path.to_owned(), replacement.temporary().to_owned());
         let file = Replaced { path, from, to: Version { blob, mode }, temporary };
         Ok(Some(Ready { file, replacement, old, new, kept }))
     }
@@ -212,6 +219,13 @@ impl Files {
             (Some(found), Some(old), Some(new)) => is_half_written(found, &old, &new),
             _ => false,
         }
+    }
+}
+
+fn failed(error: io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::Other => error.to_string(),
+        _ => format!("cannot be reached: {error}"),
     }
 }
 

@@ -192,6 +192,7 @@ impl Screen {
                     Restore::Undo => "Undid the changes of",
                     Restore::Redo => "Redid the changes of",
                     Restore::Rewind => "Rewound: restored",
+                    Restore::Review => "Reverted in part, after a review:",
                 };
                 self.note(format!("{verb} {}", files.join(", ")));
             }

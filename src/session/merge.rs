@@ -93,16 +93,16 @@ pub(super) fn meeting(left: &[u8], found: &[u8], wanted: &[u8]) -> Option<String
 }
 
 /// Lines that take the place of others.
-struct Hunk {
-    old: Range<usize>,
-    new: Range<usize>,
+pub(super) struct Hunk {
+    pub(super) old: Range<usize>,
+    pub(super) new: Range<usize>,
 }
 
-fn lines(bytes: &[u8]) -> Vec<&[u8]> {
+pub(super) fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
-fn hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
+pub(super) fn hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
     let mut hunks: Vec<Hunk> = Vec::new();
     let deadline = Instant::now().checked_add(PATIENCE);
     for op in capture_diff_slices_deadline(Algorithm::Myers, old, new, deadline) {

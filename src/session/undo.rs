@@ -3,13 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::changes::{AGAIN, Plan};
+use super::changes::{AGAIN, Plan, Step};
 use super::entry::{EntryKind, Restore, Seq};
 use super::error::Error;
 use super::files::{Ready, in_effect};
+use super::review::{Changed, Sides, take_back};
 use super::session::Session;
 use crate::message::BlobId;
-use crate::protocol::RewindWhat;
+use crate::protocol::{RewindWhat, Span, Verdict};
+use crate::stdx::hash::sha256_hex;
 use crate::stdx::links;
 use crate::stdx::replace::{self, Expected, Replacement};
 
@@ -36,6 +38,13 @@ pub struct Restored {
     pub refused: Vec<String>,
     /// Commands that ran in the turns in question, whose changes cannot be seen.
     pub unseen: Vec<String>,
+}
+
+impl Restored {
+    fn nothing(how: Restore) -> Restored {
+        let (restored, merged) = (Vec::new(), Vec::new());
+        Restored { how, turn: None, restored, merged, refused: Vec::new(), unseen: Vec::new() }
+    }
 }
 
 /// What a rewind did.
@@ -142,11 +151,75 @@ impl Session {
         Ok(Rewound { prompt, files, conversation })
     }
 
+    /// What can be reviewed: everything first, then turn by turn, the last one first, at most `most` of them.
+    pub fn reviews(&self, most: usize) -> Vec<Changed> {
+        let files = self.files();
+        let scope = |turn: Option<Seq>, prompt: String| {
+            let sides = |step: &Step| match files.without(step) {
+                Ok(without) if without.new == without.old => None,
+                Ok(without) => Some(Sides { path: step.path.clone(), both: Ok((without.new, without.old)) }),
+                Err(why) => Some(Sides { path: step.path.clone(), both: Err(why) }),
+            };
+            let files = files.changes.back(turn).iter().filter_map(sides).collect();
+            Changed { turn, prompt, files }
+        };
+        let turns = files.changes.turns().into_iter().rev();
+        // What a review took back is reviewed with everything only.
+        let turns = turns.filter_map(|turn| Some((turn, self.first_line(turn)?))).take(most);
+        std::iter::once(scope(None, String::new()))
+            .chain(turns.map(|(turn, prompt)| scope(Some(turn), prompt)))
+            .filter(|scope| !scope.files.is_empty())
+            .collect()
+    }
+
+    /// Takes hunks of the agent's changes back; the next undo brings them again. A file that is not what was reviewed is
+    /// left alone.
+    ///
+    /// # Errors
+    /// What the log says; no file was touched then.
+    pub fn revert(&mut self, turn: Option<Seq>, verdicts: &[Verdict]) -> Result<Restored, Error> {
+        if self.read_only() {
+            return Err(Error::ReadOnly);
+        }
+        let how = Restore::Review;
+        let mut done = Restored::nothing(how);
+        let steps = self.files().changes.back(turn);
+        let mut ready = Vec::new();
+        for verdict in verdicts {
+            let spans: Vec<Span> = verdict.hunks.iter().filter(|hunk| hunk.revert).map(|hunk| hunk.span).collect();
+            if spans.is_empty() {
+                continue;
+            }
+            let step = steps.iter().find(|step| step.path == verdict.path);
+            let found = step.ok_or_else(|| "has nothing left to revert".to_owned());
+            let worked = found.and_then(|step| self.files().without(step)).and_then(|mut without| {
+                let hash = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(|bytes| BlobId(sha256_hex(bytes)));
+                let same = hash(&without.old) == verdict.now && hash(&without.new) == verdict.without;
+                let part = take_back(without.new.as_deref(), without.old.as_deref(), &spans).filter(|_| same);
+                without.new = part.ok_or("was changed during the review; open /diff again")?;
+                if without.new.is_some() && without.old.is_some() {
+                    without.mode = without.from.mode;
+                }
+                without.kept = false;
+                self.files().ready(&verdict.path, without)
+            });
+            match worked {
+                Ok(one) => ready.extend(one),
+                Err(reason) => done.refused.push(format!("{} {reason}", verdict.path.display())),
+            }
+        }
+        if !ready.is_empty() {
+            let files = ready.iter().map(|ready| ready.file.clone()).collect();
+            self.append(EntryKind::FilesRestored { to: 0, how, files, refused: Vec::new() })?;
+            self.replace(ready, &mut done)?;
+        }
+        Ok(done)
+    }
+
     /// Decides file by file, writes the entry, then changes the files. When every file is refused, nothing happened.
     fn carry_out(&mut self, how: Restore, plan: Plan) -> Result<Restored, Error> {
         let turn = (how == Restore::Undo).then(|| self.first_line(plan.to)).flatten();
-        let mut done =
-            Restored { how, turn, restored: Vec::new(), merged: Vec::new(), refused: Vec::new(), unseen: Vec::new() };
+        let mut done = Restored { turn, ..Restored::nothing(how) };
         let (mut ready, mut refused) = (Vec::new(), Vec::new());
         for step in &plan.steps {
             match self.files().prepare(step) {
@@ -163,6 +236,16 @@ impl Session {
         }
         let files = ready.iter().map(|ready| ready.file.clone()).collect();
         self.append(EntryKind::FilesRestored { to: plan.to, how, files, refused })?;
+        let failed = self.replace(ready, &mut done)?;
+        // The next redo tries those of a redo again without that, and so does what continues after a kill.
+        if !failed.is_empty() && how != Restore::Redo && plan.to != AGAIN {
+            self.append(EntryKind::FilesRestored { to: AGAIN, how, files: Vec::new(), refused: failed })?;
+        }
+        Ok(done)
+    }
+
+    /// Writes files whose entry is in the log. Returns those that could not be written.
+    fn replace(&mut self, ready: Vec<Ready>, done: &mut Restored) -> Result<Vec<PathBuf>, Error> {
         self.sync()?;
         let (mut failed, mut settled) = (Vec::new(), Vec::new());
         for Ready { file, replacement, old, new, kept } in ready {
@@ -182,11 +265,7 @@ impl Session {
         if !settled.is_empty() {
             self.append(EntryKind::FilesSettled { paths: settled })?;
         }
-        // The next redo tries those of a redo again without that, and so does what continues after a kill.
-        if !failed.is_empty() && how != Restore::Redo && plan.to != AGAIN {
-            self.append(EntryKind::FilesRestored { to: AGAIN, how, files: Vec::new(), refused: failed })?;
-        }
-        Ok(done)
+        Ok(failed)
     }
 
     /// How a prompt begins; `None` if no prompt is there.
@@ -231,7 +310,6 @@ mod tests {
 
     use super::*;
     use crate::message::{CallId, Message};
-    use crate::stdx::hash::sha256_hex;
 
     /// A session in a folder of its own.
     struct Fixture {
@@ -350,6 +428,94 @@ mod tests {
         assert!(matches!(it.session.redo(), Err(Error::Nothing("redo"))));
         let done = it.session.undo().unwrap();
         it.check(done, &["b"], &[], &[], &["a2", "b1", "c0"]);
+    }
+
+    /// What a user decides who takes hunks of these files back, by their numbers.
+    fn verdicts(it: &Fixture, turn: Option<Seq>, picks: &[(&str, &[usize])]) -> Vec<Verdict> {
+        let scope = it.session.reviews(9).into_iter().find(|scope| scope.turn == turn).unwrap();
+        let hash = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(|bytes| BlobId(sha256_hex(bytes)));
+        let verdict = |(name, hunks): &(&str, &[usize])| {
+            let sides = scope.files.iter().find(|sides| sides.path == it.path(name)).unwrap();
+            let (without, now) = sides.both.clone().unwrap();
+            let spans = super::super::review::spans(without.as_deref(), now.as_deref());
+            let judged = |at: &usize| crate::protocol::Judged {
+                span: spans[*at],
+                unified: String::new(),
+                revert: true,
+                comment: String::new(),
+            };
+            Verdict {
+                path: sides.path.clone(),
+                name: (*name).to_owned(),
+                without: hash(&without),
+                now: hash(&now),
+                hunks: hunks.iter().map(judged).collect(),
+            }
+        };
+        picks.iter().map(verdict).collect()
+    }
+
+    #[test]
+    fn a_review_takes_hunks_back_and_is_undone() {
+        let mut it = Fixture::new(&[("a", "1\n2\n3\n4\n5\n")]);
+        it.turn();
+        it.change("a", Some("1\nTWO\n3\n4\nFIVE\n"));
+        it.change("b", Some("new\n"));
+        // The user's own line is on both sides of every hunk.
+        fs::write(it.path("a"), "mine\n1\nTWO\n3\n4\nFIVE\n").unwrap();
+        let picks = verdicts(&it, None, &[("a", &[0]), ("b", &[0])]);
+        let done = it.session.revert(None, &picks).unwrap();
+        it.check(done, &["a", "b"], &[], &[], &["mine\n1\n2\n3\n4\nFIVE\n", "-"]);
+        // Only what is left can be reviewed.
+        let left = it.session.reviews(9);
+        let scopes: Vec<(bool, &str, usize)> =
+            left.iter().map(|scope| (scope.turn.is_none(), scope.prompt.as_str(), scope.files.len())).collect();
+        assert_eq!(scopes, [(true, "", 1), (false, "go", 1)]);
+        let done = it.session.undo().unwrap();
+        it.check(done, &["a", "b"], &[], &[], &["mine\n1\nTWO\n3\n4\nFIVE\n", "new\n"]);
+        let done = it.session.redo().unwrap();
+        it.check(done, &["a", "b"], &[], &[], &["mine\n1\n2\n3\n4\nFIVE\n", "-"]);
+        it.session.undo().unwrap();
+        let done = it.session.undo().unwrap();
+        it.check(done, &["a", "b"], &[], &[], &["mine\n1\n2\n3\n4\n5\n", "-"]);
+    }
+
+    #[test]
+    fn a_review_of_one_turn_leaves_the_others() {
+        let mut it = Fixture::new(&[("a", "1\n2\n3\n4\n5\n")]);
+        it.turn();
+        it.change("a", Some("1\nTWO\n3\n4\n5\n"));
+        it.turn();
+        it.change("a", Some("1\nTWO\n3\n4\nFIVE\n"));
+        let first = it.session.reviews(9)[2].turn;
+        let done = it.session.revert(first, &verdicts(&it, first, &[("a", &[0])])).unwrap();
+        it.check(done, &["a"], &[], &[], &["1\n2\n3\n4\nFIVE\n"]);
+        // The agent goes on in the same turn: a change of its own.
+        it.change("a", Some("1\n2\n3\n4\nFIVE\n6\n"));
+        let done = it.session.undo().unwrap();
+        it.check(done, &["a"], &[], &[], &["1\n2\n3\n4\nFIVE\n"]);
+        let done = it.session.undo().unwrap();
+        it.check(done, &["a"], &[], &[], &["1\nTWO\n3\n4\nFIVE\n"]);
+        let done = it.session.undo().unwrap();
+        it.check(done, &["a"], &[], &[], &["1\nTWO\n3\n4\n5\n"]);
+        let done = it.session.undo().unwrap();
+        it.check(done, &["a"], &[], &[], &["1\n2\n3\n4\n5\n"]);
+    }
+
+    #[test]
+    fn a_review_of_what_has_changed_since_does_nothing() {
+        let mut it = Fixture::new(&[("a", "1\n2\n3\n")]);
+        it.turn();
+        it.change("a", Some("1\nTWO\n3\n"));
+        it.change("b", Some("new\n"));
+        let picks = verdicts(&it, None, &[("a", &[0]), ("b", &[0])]);
+        fs::write(it.path("a"), "1\nTWO\n3\nmine\n").unwrap();
+        let done = it.session.revert(None, &picks).unwrap();
+        it.check(done, &["b"], &["a"], &[], &["1\nTWO\n3\nmine\n", "-"]);
+        // On the agent's own lines: the whole file is left to the user.
+        fs::write(it.path("a"), "1\ntwo\n3\n").unwrap();
+        let scope = &it.session.reviews(9)[0];
+        assert!(scope.files[0].both.as_ref().is_err_and(|why| why.starts_with("was changed since at line 2")));
     }
 
     #[test]

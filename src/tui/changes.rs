@@ -1,4 +1,4 @@
-//! Changes on the whole screen: one that is asked about, or all of `/diff`, of the session and what is not committed.
+//! Changes on the whole screen, to their end.
 
 use ratatui::text::{Line, Span};
 
@@ -6,19 +6,6 @@ use super::app::App;
 use super::render::{Row, diff};
 use super::theme::Theme;
 use crate::message::FileDiff;
-use crate::protocol::Changes;
-
-/// The changes as they were when they were asked for.
-pub(super) fn rows(app: &App, changes: &Changes) -> Vec<Row> {
-    let (theme, width) = (&app.options.theme, usize::from(app.size.0));
-    let mut rows = Vec::new();
-    section(&mut rows, "Changed in this session", &changes.session, width, theme);
-    if let Some(files) = &changes.uncommitted {
-        rows.push(Row::from(Line::default()));
-        section(&mut rows, "Not committed", files, width, theme);
-    }
-    rows
-}
 
 /// One change to its end.
 pub(super) fn diff(app: &App, diff: &FileDiff) -> Vec<Row> {
@@ -27,7 +14,7 @@ pub(super) fn diff(app: &App, diff: &FileDiff) -> Vec<Row> {
     rows
 }
 
-fn section(rows: &mut Vec<Row>, title: &str, files: &[FileDiff], width: usize, theme: &Theme) {
+pub(super) fn section(rows: &mut Vec<Row>, title: &str, files: &[FileDiff], width: usize, theme: &Theme) {
     rows.push(Row::from(Line::styled(title.to_owned(), theme.heading)));
     if files.is_empty() {
         rows.push(Row::from(Line::styled("nothing", theme.dim)));

@@ -10,6 +10,7 @@ use super::dialog::Dialog;
 use super::dialog::picker::Picker;
 use super::msg::Effect;
 use super::pager::Page;
+use super::review::Review;
 use super::transcript::GrowKind;
 use super::update;
 use crate::message::{Kind, Message};
@@ -175,7 +176,7 @@ impl App {
     fn listed(&mut self, listed: Listed, now: Instant) -> Vec<Effect> {
         match listed {
             Listed::History(prompts) => self.set_history(prompts),
-            Listed::Changes(changes) => update::open_page(self, Page::Changes(changes)),
+            Listed::Changes(changes) => update::open_page(self, Page::Changes(Review::new(changes))),
             Listed::Agent(log) => self.transcript.agent_read(&log, now),
             Listed::Earlier(read) => {
                 self.transcript.earlier_read(&read, now);

@@ -11,10 +11,10 @@ use ratatui::text::Line;
 use super::composer::field::Field;
 use super::paint;
 use super::render::Row;
+use super::review::{Asked, Review};
 use super::theme::Theme;
 use super::transcript::{View, Want};
 use crate::message::FileDiff;
-use crate::protocol::Changes;
 
 /// Shortest time between two renders of the whole transcript.
 const REFRESH: Duration = Duration::from_millis(250);
@@ -32,6 +32,8 @@ pub struct Pager {
     follow: bool,
     /// The query that is being typed.
     typing: Option<Field>,
+    /// What is typed is a comment of the review.
+    comments: bool,
     /// The query that `n` and `N` continue with, in lower case.
     query: String,
     /// There is more before the rows, and in the place of one.
@@ -47,7 +49,7 @@ pub struct Pager {
 #[derive(Debug, Clone)]
 pub enum Page {
     Keys,
-    Changes(Changes),
+    Changes(Review),
     Diff(FileDiff),
 }
 
@@ -57,6 +59,10 @@ pub enum Outcome {
     Open,
     Closed,
     Ignored,
+    /// The review wants its rows made anew.
+    Redraw,
+    /// The review is done.
+    Apply,
 }
 
 impl Pager {
@@ -118,15 +124,36 @@ impl Pager {
     pub fn key(&mut self, key: KeyEvent, height: u16) -> Outcome {
         if let Some(field) = &mut self.typing {
             match key.code {
+                KeyCode::Enter if self.comments => {
+                    let text = field.text().to_owned();
+                    (self.typing, self.comments) = (None, false);
+                    if let Some(Page::Changes(review)) = &mut self.page {
+                        review.set_comment(&text);
+                    }
+                    return Outcome::Redraw;
+                }
                 KeyCode::Enter => {
                     self.query = field.text().to_lowercase();
                     self.typing = None;
                     self.find(self.top, 1, height);
                 }
-                KeyCode::Esc => self.typing = None,
+                KeyCode::Esc => (self.typing, self.comments) = (None, false),
                 _ => drop(field.key(key)),
             }
             return Outcome::Open;
+        }
+        if let Some(Page::Changes(review)) = &mut self.page {
+            match review.key(key) {
+                Asked::Other => {}
+                Asked::Redraw => return Outcome::Redraw,
+                Asked::Apply => return Outcome::Apply,
+                Asked::Comment => {
+                    let mut field = Field::default();
+                    field.insert(review.comment());
+                    (self.typing, self.comments) = (Some(field), true);
+                    return Outcome::Open;
+                }
+            }
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let page = (height.saturating_sub(2) as usize).max(1);
@@ -166,11 +193,18 @@ impl Pager {
             }
         }
         if let Some(field) = &self.typing {
-            buf.set_stringn(area.x, area.y, "/", 1, theme.accent);
-            let input = Rect { x: area.x + 1.min(area.width), width: area.width.saturating_sub(1), ..area };
+            let label = if self.comments { "comment: " } else { "/" };
+            let shift = (label.len() as u16).min(area.width);
+            buf.set_stringn(area.x, area.y, label, shift.into(), theme.accent);
+            let input = Rect { x: area.x + shift, width: area.width - shift, ..area };
             return field.draw(input, buf, theme.text);
         }
+        let review = match &self.page {
+            Some(Page::Changes(review)) => review.hint(area.width.into()),
+            _ => None,
+        };
         let hint = match alert {
+            None if self.seeking.is_none() && review.is_some() => review.unwrap_or_default(),
             Some(alert) => format!("{alert} · q back"),
             None if self.seeking.is_some() => "searching earlier messages…".to_owned(),
             None => {
@@ -179,6 +213,19 @@ impl Pager {
         };
         paint::lines(buf, area, &[Line::styled(paint::cut(&hint, area.width as usize), theme.dim)]);
         None
+    }
+
+    /// Takes the rows of its text as they are now, and brings some of them into view.
+    pub fn show(&mut self, rows: Vec<Row>, focus: std::ops::Range<usize>, height: u16) {
+        self.rows = rows;
+        let room = usize::from(height.saturating_sub(1));
+        let mut top = self.top;
+        if focus.end > top + room {
+            top = focus.end - room;
+        }
+        // From its first row on, where it does not fit; the title shows with the first hunk.
+        top = top.min(focus.start);
+        self.go(if focus.start <= 2 { 0 } else { top }, height);
     }
 
     fn go(&mut self, to: usize, height: u16) {

@@ -4,6 +4,7 @@ mod approvals;
 mod asks;
 mod dialogs;
 mod mentions;
+mod review;
 mod reviews;
 mod thinking;
 mod vim;

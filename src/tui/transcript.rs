@@ -192,6 +192,7 @@ impl Transcript {
             Restore::Undo => "undone",
             Restore::Redo => "redone",
             Restore::Rewind => "restored",
+            Restore::Review => "reverted in part",
         };
         let of = turn.map(|turn| format!(" from turn “{turn}”")).unwrap_or_default();
         let short = |path: &PathBuf| self.history.short(&path.to_string_lossy());

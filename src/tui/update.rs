@@ -102,11 +102,23 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
 pub(super) fn open_page(app: &mut App, page: Page) {
     let rows = match &page {
         Page::Keys => super::keys::rows(app),
-        Page::Changes(changes) => super::changes::rows(app, changes),
+        Page::Changes(review) => review.rows(usize::from(app.size.0), &app.options.theme).0,
         Page::Diff(diff) => super::changes::diff(app, diff),
     };
     app.close_pager();
     app.pager = Some(Pager::text(page, rows));
+    show_review(app);
+}
+
+/// Makes the rows of an open review anew.
+fn show_review(app: &mut App) {
+    let (width, height) = app.size;
+    if let Some(pager) = &mut app.pager
+        && let Some(Page::Changes(review)) = pager.page()
+    {
+        let (rows, focus) = review.rows(usize::from(width), &app.options.theme);
+        pager.show(rows, focus, height);
+    }
 }
 
 pub(super) fn open_transcript(app: &mut App, now: Instant) -> Vec<Effect> {
@@ -150,11 +162,25 @@ fn key_pressed(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
     }
     if let Some(pager) = &mut app.pager {
         let closes = matches!(action, Some(Action::Transcript | Action::Interrupt));
-        if closes || pager.key(key, app.size.1) == pager::Outcome::Closed {
-            app.asks.hidden();
-            return app.close_pager().into_iter().collect();
+        let outcome = if closes { pager::Outcome::Closed } else { pager.key(key, app.size.1) };
+        match outcome {
+            pager::Outcome::Closed => {
+                app.asks.hidden();
+                return app.close_pager().into_iter().collect();
+            }
+            pager::Outcome::Apply => {
+                let Some(Page::Changes(review)) = pager.page() else { return Vec::new() };
+                let op = review.op();
+                app.asks.hidden();
+                app.close_pager();
+                return vec![Effect::Send(op)];
+            }
+            pager::Outcome::Redraw => {
+                show_review(app);
+                return Vec::new();
+            }
+            pager::Outcome::Open | pager::Outcome::Ignored => return want_log(app).into_iter().collect(),
         }
-        return want_log(app).into_iter().collect();
     }
     let mut effects = asks::let_go(app, key, now);
     effects.extend(asks::key(app, key, action, now).unwrap_or_else(|| key_below(app, key, now)));

@@ -242,7 +242,7 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
         Row::new(Config, "config", "Show settings with their sources, or change one")
             .looks(no_value)
             .hint("[key [value]]"),
-        Row::new(Diff, "diff", "Show what the session changed, and what is not committed")
+        Row::new(Diff, "diff", "Review what the session changed, hunk by hunk, and show what is not committed")
             .looks(always)
             .list(ListKind::Changes),
         Row::new(Todos, "todos", "Show the agent's todo list").looks(always),

@@ -19,6 +19,8 @@ pub enum Attachment {
     SkillList,
     /// What plan mode asks for.
     Plan,
+    /// What the user took back of the model's changes, or said of them.
+    Review,
     /// Recalls open todos.
     Todos,
     /// What a hook of the user printed.
