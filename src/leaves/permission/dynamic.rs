@@ -42,6 +42,11 @@ pub(super) fn shows_files(name: &str) -> bool {
     SHOWING.split_ascii_whitespace().any(|known| known == name)
 }
 
+/// Whether it changes the files that it is given, and does nothing else.
+pub(super) fn changes_files(name: &str) -> bool {
+    matches!(name, "rm" | "rmdir" | "mv" | "cp" | "ln" | "tee" | "touch" | "truncate" | "install" | "shred" | "chmod" | "unlink")
+}
+
 /// The first argument that bash may make options of: a word that only it will know is settled as the value of a known
 /// option, behind `--`, or with a literal start that is not a dash. `globbed` tells whether a glob may stand for a name that
 /// starts with a dash.

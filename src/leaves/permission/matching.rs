@@ -7,6 +7,7 @@ use std::path::Path;
 
 use self::held::{Folders, Tokens};
 use super::commands::{self, danger};
+use super::dynamic;
 use super::glob::{self, Case};
 use super::rule::{Rule, ShellPattern, Specifier};
 use super::shell::loose::{all_segments, may_hold_line, open_segments, segments};
@@ -60,13 +61,40 @@ pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool, project: &Path)
     if wrapper::carried(words).is_some_and(|inner| fixed <= inner) {
         return false;
     }
+    // The program behind a wrapper is judged as if it stood alone, with what the rule says from there on.
+    let mut at = 0;
+    loop {
+        let (named, words) = (named.get(at..).unwrap_or_default(), &words[at..]);
+        if goes_beyond(named, words, project) || fed_with_options(words) {
+            return false;
+        }
+        match wrapper::carried(words) {
+            Some(inner) if inner < words.len() => at += inner,
+            _ => return true,
+        }
+    }
+}
+
+/// Whether the command does more than an allowing rule that begins with `named` says.
+fn goes_beyond(named: &[String], words: &[Word], project: &Path) -> bool {
     let possible: Vec<String> = words.iter().map(Word::possible).collect();
-    !commands::commit::exceeds(&named, &possible)
-        && danger::dangers(&possible.iter().map(|word| below(word, project)).collect::<Vec<_>>()).iter().all(|option| {
-            // Of a cluster of letters a rule that names the first one says nothing about the others.
-            let value = |word: &str| word.starts_with("--") && option.starts_with(&format!("{word}="));
-            named.iter().any(|word| word.len() > 1 && (word == option || value(word)))
-        })
+    let dangers = danger::dangers(&possible.iter().map(|word| below(word, project)).collect::<Vec<_>>());
+    let is_named = |option: &String| {
+        // Of a cluster of letters a rule that names the first one says nothing about the others.
+        let value = |word: &str| word.starts_with("--") && option.starts_with(&format!("{word}="));
+        named.iter().any(|word| word.len() > 1 && (word == option || value(word)))
+    };
+    commands::commit::exceeds(named, &possible) || !dangers.iter().all(is_named)
+}
+
+/// Whether xargs or find gives the program words that it may take for options.
+fn fed_with_options(words: &[Word]) -> bool {
+    let name = words.first().and_then(Word::literal).unwrap_or_default();
+    let fed = matches!(name.rsplit('/').next(), Some("xargs" | "parallel"));
+    let inner = wrapper::carried(words).and_then(|at| words.get(at..)).unwrap_or_default();
+    let program = inner.first().and_then(Word::literal);
+    let closed = inner.iter().any(|word| word.literal().as_deref() == Some("--"));
+    fed && !closed && !program.is_some_and(|name| dynamic::is_inert(&name))
 }
 
 /// The word, and for a path of the project the same from its top: where that is does not matter.

@@ -73,6 +73,17 @@ pub struct RuleError {
 }
 
 impl Rule {
+    /// The words that a rule about commands names.
+    pub(super) fn words(&self) -> Box<dyn Iterator<Item = &str> + '_> {
+        match self.specifier() {
+            Specifier::Shell(ShellPattern::Prefix(words)) => Box::new(words.iter().map(String::as_str)),
+            Specifier::Shell(ShellPattern::Exact(text) | ShellPattern::Wildcard(text)) => {
+                Box::new(text.split_whitespace())
+            }
+            _ => Box::new(std::iter::empty()),
+        }
+    }
+
     pub(super) fn read(text: &str, vocabulary: Vocabulary) -> Result<Rule, RuleError> {
         let fail = |problem: &str, fix: &str| {
             Err(RuleError { rule: text.to_owned(), problem: problem.to_owned(), fix: fix.to_owned() })

@@ -384,9 +384,10 @@ impl<'a> Judge<'a> {
     fn allow_rule(&self, words: &[Word], cwd: &Cwd) -> Option<String> {
         let globbed = |word: &Word| paths::may_become_option(word, cwd, self.query.places, self.files);
         let settled = evaluates(words).is_none() && dynamic::unsettled(words, globbed).is_none();
-        // A relative program is another one in another folder.
+        // A relative program is another one in another folder, and so is a script that the rule names.
         let name = words.first()?.literal()?;
-        let relative = name.contains('/') && !name.starts_with('/');
+        let is_relative = |name: &str| name.contains('/') && !name.starts_with(['/', '-', '~']);
+        let relative = |rule: &Rule| is_relative(&name) || rule.words().any(is_relative);
         let here = cwd.0.as_deref() == Some(std::slice::from_ref(&self.start));
         if commands::covered::repositories(words).iter().any(|word| self.may_be_folder(word, cwd)) {
             return None;
@@ -395,7 +396,7 @@ impl<'a> Judge<'a> {
             .entries(Behavior::Allow)
             .find(|entry| {
                 matching::allows(&entry.rule, words, settled, &self.query.places.project)
-                    && (!relative || here || *entry.rule.specifier() == Specifier::Any)
+                    && (here || *entry.rule.specifier() == Specifier::Any || !relative(&entry.rule))
             })
             .map(because)
     }
@@ -468,14 +469,21 @@ impl<'a> Judge<'a> {
         (Verdict::new(Behavior::Ask, reason), only_reads, false)
     }
 
-    /// Where rules about files forbid or ask, what a reading command shows must be known.
+    /// Where rules about files forbid or ask, what a command shows or changes must be known.
     fn may_be_forbidden(&self, words: &[Word]) -> Option<String> {
         // What a command prints for another one is no file of anybody's.
         let open = |word: &&Word| word.expansions().any(|expansion| !expansion.source.starts_with("<("));
-        let word = words.iter().skip(1).find(open)?;
-        let reads = words[0].literal().is_some_and(|name| dynamic::shows_files(&name));
-        let mut rules = [Behavior::Deny, Behavior::Ask].into_iter().flat_map(|behavior| self.query.entries(behavior));
-        let ruled = reads && rules.any(|entry| entry.rule.is_about(Matches::Reading));
-        ruled.then(|| format!("{} may be a file that a rule speaks about", word.source))
+        let fed = words[0].literal().as_deref() == Some("xargs");
+        let word = if fed { words.first() } else { words.iter().skip(1).find(open) }?;
+        let at = if fed { wrapper::carried(words).unwrap_or(words.len()) } else { 0 };
+        let name = words.get(at).and_then(Word::literal)?;
+        let about = |matches: Matches| {
+            let mut rules = [Behavior::Deny, Behavior::Ask].into_iter().flat_map(|behavior| self.query.entries(behavior));
+            rules.any(|entry| entry.rule.is_about(matches))
+        };
+        let ruled = dynamic::shows_files(&name) && about(Matches::Reading)
+            || dynamic::changes_files(&name) && (about(Matches::Editing) || about(Matches::Writing));
+        let what = if fed { "what xargs passes on" } else { &word.source };
+        ruled.then(|| format!("{what} may be a file that a rule speaks about"))
     }
 }
