@@ -44,7 +44,10 @@ pub(super) fn shows_files(name: &str) -> bool {
 
 /// Whether it changes the files that it is given, and does nothing else.
 pub(super) fn changes_files(name: &str) -> bool {
-    matches!(name, "rm" | "rmdir" | "mv" | "cp" | "ln" | "tee" | "touch" | "truncate" | "install" | "shred" | "chmod" | "unlink")
+    matches!(
+        name,
+        "rm" | "rmdir" | "mv" | "cp" | "ln" | "tee" | "touch" | "truncate" | "install" | "shred" | "chmod" | "unlink"
+    )
 }
 
 /// The first argument that bash may make options of: a word that only it will know is settled as the value of a known

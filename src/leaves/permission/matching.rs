@@ -166,6 +166,39 @@ impl<'a> Text<'a> {
     fn tokens(&self) -> &Tokens {
         self.tokens.get_or_init(|| Tokens::of(self.text, Folders::Kept))
     }
+
+    /// Whether the line sets a variable that may keep a hook of git's from running.
+    fn changes_hooks(&self) -> bool {
+        let keeps = |word: &str| commands::commit::leaves_hooks(word.split_once('=').map_or(word, |(name, _)| name));
+        // One that is not exported reaches no program, unless the shell had it from its own start.
+        let own = |word: &String| {
+            let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+            let inherited = ["GIT_", "XDG_", "LD_", "DYLD_", "BASH", "HOME", "PATH", "ENV", "SHELLOPTS"];
+            let used = self.text.contains(&format!("${name}")) || self.text.contains(&format!("${{{name}"));
+            keeps(word) || used && !inherited.iter().any(|start| name.starts_with(start))
+        };
+        self.all().iter().any(|words| {
+            let before = words.iter().take_while(|word| is_assignment(word)).count();
+            let (set, rest) = words.split_at(before);
+            let Some((name, given)) = rest.split_first() else { return !set.iter().all(own) };
+            let mut options = given.iter().filter(|word| word.starts_with(['-', '+']));
+            let mut values = given.iter().filter(|word| !word.starts_with(['-', '+']));
+            !set.iter().all(|word| keeps(word))
+                || match base(name) {
+                    "env" => {
+                        options.next().is_some()
+                            || !values.take_while(|word| is_assignment(word)).all(|word| keeps(word))
+                    }
+                    "unset" => !values.all(|word| keeps(word)),
+                    "read" | "mapfile" | "readarray" | "getopts" | "printf" | "let" => {
+                        options.next().is_some() && !values.all(own)
+                    }
+                    "set" => options.any(|word| word.contains('a')) || given.iter().any(|word| word == "allexport"),
+                    name if SETTERS.contains(&name) => !values.all(|word| keeps(word)),
+                    _ => false,
+                }
+        })
+    }
 }
 
 /// Whether the rule speaks about a command with these words, or about one that they may start.
@@ -221,7 +254,11 @@ pub(super) fn touches_raw(rule: &Rule, text: &Text) -> bool {
         Specifier::Shell(_) => {}
         _ => return false,
     }
+    let anyhow = |pattern: &ShellPattern| {
+        text.all().iter().any(|words| commands::commit::touches_anyhow(pattern, words)) && text.changes_hooks()
+    };
     text.segments().iter().any(|seen| touches(rule, seen))
+        || matches!(rule.specifier(), Specifier::Shell(pattern) if anyhow(pattern))
 }
 
 /// Whether any word of the line, wherever it is, could be what the rule means: for names that only bash will know.

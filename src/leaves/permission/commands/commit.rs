@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::super::rule::ShellPattern;
 use super::super::shell::{MANY, ONE};
+use super::super::wrapper;
 
 /// A subcommand and all its options: `name`, `name=` with a value, `name?` with a value only in the same word, `/x` with a
 /// short form. What is marked with `!` runs an editor or a signer, reads another file, goes around a hook or rewrites a
@@ -315,7 +316,7 @@ pub(in crate::permission) fn touches(
     arguments: &[String],
 ) -> Option<bool> {
     let (subcommand, option) = ruled(pattern)?;
-    let set = before.iter().any(|word| word.starts_with("GIT_") && word.contains('='));
+    let set = before.iter().any(|word| word.split_once('=').is_some_and(|(name, _)| !leaves_hooks(name)));
     let arguments: Vec<Argument> = arguments.iter().map(|word| Argument::of(word)).collect();
     let start = start(&arguments);
     let Some((name, options)) = start.rest.and_then(<[Argument]>::split_first) else {
@@ -328,6 +329,29 @@ pub(in crate::permission) fn touches(
         return Some(git.contains(MANY) || set || start.configured || found.map_or(true, holds));
     }
     Some(git.contains(MANY) || is_alias(name) && !git.contains(ONE))
+}
+
+/// Variables of whom a commit is by and from when, and of what shows its text.
+const PERSONAL: &str = "GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_AUTHOR_DATE GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL \
+    GIT_COMMITTER_DATE EMAIL GIT_PAGER PAGER";
+
+/// Whether hooks run as before with the variable set: git and the programs that hooks start have many that switch some off,
+/// so only these few are known not to.
+pub(in crate::permission) fn leaves_hooks(variable: &str) -> bool {
+    let variable = variable.trim_end_matches('+');
+    PERSONAL.split_whitespace().any(|known| known == variable)
+        || wrapper::is_harmless(variable)
+        || wrapper::is_local(variable)
+}
+
+/// Whether a rule like `Bash(git commit --no-verify:*)` speaks about a commit among the words, once something is set that
+/// may switch hooks off.
+pub(in crate::permission) fn touches_anyhow(pattern: &ShellPattern, words: &[String]) -> bool {
+    let git = |word: &String| word.rsplit('/').next() == Some("git");
+    words
+        .iter()
+        .position(git)
+        .is_some_and(|at| touches(pattern, &["GIT_DIR=".to_owned()], &words[at], &words[at + 1..]) == Some(true))
 }
 
 /// Whether the subcommand may be an alias of a user's, and so any other.

@@ -478,7 +478,8 @@ impl<'a> Judge<'a> {
         let at = if fed { wrapper::carried(words).unwrap_or(words.len()) } else { 0 };
         let name = words.get(at).and_then(Word::literal)?;
         let about = |matches: Matches| {
-            let mut rules = [Behavior::Deny, Behavior::Ask].into_iter().flat_map(|behavior| self.query.entries(behavior));
+            let mut rules =
+                [Behavior::Deny, Behavior::Ask].into_iter().flat_map(|behavior| self.query.entries(behavior));
             rules.any(|entry| entry.rule.is_about(matches))
         };
         let ruled = dynamic::shows_files(&name) && about(Matches::Reading)
