@@ -25,8 +25,8 @@ struct Line {
     tool: String,
     input: Option<Map<String, Value>>,
     command: Option<String>,
-    #[serde(default)]
-    rules: Rules,
+    /// In place of those that are configured.
+    rules: Option<Rules>,
     #[serde(default)]
     mode: Option<String>,
     cwd: Option<PathBuf>,
@@ -38,6 +38,16 @@ struct Rules {
     allow: Vec<String>,
     ask: Vec<String>,
     deny: Vec<String>,
+}
+
+impl Rules {
+    fn read(self) -> Result<RuleSet, String> {
+        let Rules { allow, ask, deny } = self;
+        let mut rules = RuleSet::default();
+        let settings = PermissionSettings { allow, ask, deny, ..PermissionSettings::default() };
+        let problems = settings.add_to(&mut rules, Source::CommandLine, RULES);
+        problems.into_iter().next().map_or(Ok(rules), Err)
+    }
 }
 
 /// Judges calls of one user.
@@ -52,6 +62,8 @@ struct Folder {
     toolbox: Toolbox,
     /// None where the configuration cannot be read.
     skills: Option<Snapshot>,
+    rules: RuleSet,
+    mode: Mode,
 }
 
 impl<'a> Check<'a> {
@@ -60,25 +72,21 @@ impl<'a> Check<'a> {
         Check { here, folder: None }
     }
 
-    /// Judges one line of JSON; its `rules` replace every configured source, and its `cwd` is the project.
+    /// Judges one line of JSON, by default as a session in its `cwd` would begin; its `rules` replace every configured source.
     ///
     /// # Errors
     /// What is wrong with the line and how to write it.
     pub fn line(&mut self, line: &str) -> Result<String, String> {
         let line: Line = serde_json::from_str(line).map_err(|error| format!("not a check: {error}"))?;
-        let mode: Mode = line.mode.as_deref().unwrap_or("default").parse()?;
-        let mut rules = RuleSet::default();
-        let Rules { allow, ask, deny } = line.rules;
-        let settings = PermissionSettings { allow, ask, deny, ..PermissionSettings::default() };
-        if let Some(problem) = settings.add_to(&mut rules, Source::CommandLine, RULES).into_iter().next() {
-            return Err(problem);
-        }
         let mut input = line.input.unwrap_or_default();
         if let Some(command) = line.command {
             input.insert("command".into(), Value::String(command));
         }
-        let Folder { places, toolbox, skills } = self.folder(line.cwd.as_deref())?;
-        let grounds = Grounds { mode, rules: Cow::Owned(rules), places: places.clone() };
+        let given = line.rules.map(Rules::read).transpose()?;
+        let Folder { places, toolbox, skills, rules, mode } = self.folder(line.cwd.as_deref())?;
+        let mode = line.mode.map_or(Ok(*mode), |mode| mode.parse())?;
+        let rules = given.map_or(Cow::Borrowed(rules), Cow::Owned);
+        let grounds = Grounds { mode, rules, places: places.clone() };
         let dirs = Dirs {
             project: places.project.clone(),
             added: Vec::new(),
@@ -117,12 +125,15 @@ impl<'a> Check<'a> {
 impl Folder {
     fn open(here: Here<'_>) -> Result<Folder, String> {
         let trusted = trust::of(here.paths, here.cwd);
-        let config = config::load(here.paths, here.env, toml::Table::new()).ok();
-        let skills = config.map(|own| skills::snapshot(here, &own.with_project(here.cwd, &trusted).config));
+        let own = config::load(here.paths, here.env, toml::Table::new()).ok();
+        let loaded = own.map(|own| own.with_project(here.cwd, &trusted));
+        let skills = loaded.as_ref().map(|loaded| skills::snapshot(here, &loaded.config));
+        let rules = loaded.as_ref().map(|loaded| open::rules(loaded).0).unwrap_or_default();
+        let mode = loaded.map(|loaded| loaded.config.permissions.default_mode).unwrap_or_default();
         let definitions = open::definitions(here.paths, here.cwd, &trusted);
         let any = Answer::new(Schema::new(json!({ "type": "object" }))?);
         let toolbox = Toolbox::builtin().with_agents(definitions).with(Arc::new(any));
-        Ok(Folder { places: open::places(here.paths, here.cwd, &[]), toolbox, skills })
+        Ok(Folder { places: open::places(here.paths, here.cwd, &[]), toolbox, skills, rules, mode })
     }
 }
 
@@ -167,6 +178,7 @@ mod tests {
         std::os::unix::fs::symlink("/etc", project.join("link")).unwrap();
         for (file, text) in [
             ("skills/tidy/SKILL.md", "---\nname: tidy\ndescription: Tidies up\naliases: [clean]\n---\nTidy up.\n"),
+            ("settings.json", r#"{"permissions": {"deny": ["Bash(docker:*)"]}}"#),
             ("agents/reader.md", "---\nname: reader\ndescription: Reads\ntools: Read, Grep\n---\nRead.\n"),
         ] {
             let file = paths.home.join(file);
@@ -183,6 +195,8 @@ mod tests {
             ("allow", r#"{"tool":"Bash","command":"ls","cwd":"/r"}"#),
             ("allow", r#"{"tool":"Bash","input":{"command":"ls"},"cwd":"/r"}"#),
             ("deny", r#"{"tool":"Bash","command":"ls; rm x","rules":{"deny":["Bash(rm:*)"]},"cwd":"/r"}"#),
+            ("deny", r#"{"tool":"Bash","command":"docker ps","cwd":"/r"}"#),
+            ("ask", r#"{"tool":"Bash","command":"docker ps","rules":{},"cwd":"/r"}"#),
             ("allow", r#"{"tool":"Read","input":{"file_path":"a"},"cwd":"/r"}"#),
             ("ask", r#"{"tool":"Read","input":{"file_path":"../a"},"cwd":"/r"}"#),
             ("ask", r#"{"tool":"Read","input":{"file_path":"link/passwd"}}"#),
