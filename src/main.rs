@@ -30,6 +30,11 @@ fn main() -> ExitCode {
     unsafe { secrecy::keep() };
     let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
+        // An argument is quoted as it came, escapes and all.
+        Err(error) if error.use_stderr() => {
+            let _ = write!(Shown::new(io::stderr()), "{error}");
+            return ExitCode::from(USAGE);
+        }
         Err(error) => error.exit(),
     };
     let ended = panics::reported(|| run(&cli));

@@ -21,7 +21,7 @@ use crate::protocol::{Answer, AskId, Op};
 
 /// A question opens when no key was pressed for so long.
 pub const QUIET: Duration = Duration::from_secs(1);
-/// So long after it can be read, no key answers it.
+/// So long after it can be read, and after each key that would have answered it too early, no key answers it.
 pub const ASLEEP: Duration = Duration::from_millis(500);
 
 /// A letter or digit chooses when no other key came for so long: else it is the beginning of a text.
@@ -218,7 +218,11 @@ pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Ins
         // Reading on answers nothing.
         Stage::Asleep { .. }
             if matches!(key.code, KeyCode::PageUp | KeyCode::PageDown | KeyCode::Home | KeyCode::End) => {}
-        Stage::Asleep { .. } if answers(key) => return Some(Vec::new()),
+        // A key that is held down repeats for longer than that: it has to be let go first.
+        Stage::Asleep { .. } if answers(key) => {
+            app.asks.stage = Stage::Asleep { until: now + ASLEEP };
+            return Some(Vec::new());
+        }
         Stage::Waiting { .. } | Stage::Unread | Stage::Asleep { .. } => return back_to_the_prompt(app, now),
     }
     if app.asks.front().is_some_and(|dialog| dialog.chooses(key)) {

@@ -27,7 +27,9 @@ pub fn bare(text: &str) -> String {
 
 /// An address behind its scheme.
 fn address(text: &str) -> String {
-    let named = text.find(['?', '#']).unwrap_or(text.len());
+    // A parameter of a path's part stands behind a semicolon.
+    let parameter = text.find(';').filter(|at| text[*at..].contains('='));
+    let named = text.find(['?', '#']).into_iter().chain(parameter).min().unwrap_or(text.len());
     let (place, query) = text.split_at(named);
     let (host, path) = place.split_at(place.find('/').unwrap_or(place.len()));
     let (login, host) = host.rsplit_once('@').map_or((false, host), |(_, host)| (true, host));
@@ -83,6 +85,8 @@ mod tests {
             ("https://user:pa/ss@host/x", "https://[hidden]"),
             ("https://user:12/ss@host/x", "https://[hidden]"),
             ("\"https://g.example/v1?key=AIzaSy\", x", "\"https://g.example/v1?[hidden]\", x"),
+            ("https://h/v1;key=SECRET/models; next", "https://h/v1;[hidden] next"),
+            ("https://h/v1; a=b", "https://h/v1; a=b"),
             ("(https://h/p#access_token=abc)", "(https://h/p#[hidden]"),
             ("http://[::1]:8080/x?y", "http://[::1]:8080/x?[hidden]"),
             ("https://hooks.example/T0/0123456789abcdefABCD", "https://hooks.example/T0/[hidden]"),
