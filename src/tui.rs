@@ -4,6 +4,7 @@ pub mod app;
 pub mod asks;
 pub mod cell;
 pub mod changes;
+mod clipboard;
 pub mod composer;
 pub mod dialog;
 pub mod files;

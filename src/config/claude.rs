@@ -109,6 +109,27 @@ fn parse(source: Source, file: &Path, text: &str) -> Result<(Layer, Vec<Problem>
         None => {}
         Some(_) => left_out.push(problem("`editorMode` is ignored: it must be normal or vim".into())),
     }
+    match settings.get("statusLine") {
+        Some(Json::Object(given)) => {
+            let mut line = Table::new();
+            if let Some(command) = given.get("command").and_then(Json::as_str) {
+                line.insert("command".into(), Value::String(command.to_owned()));
+            }
+            for (theirs, ours) in [("padding", "padding"), ("refreshInterval", "refresh_s")] {
+                if let Some(count) = given.get(theirs).and_then(Json::as_i64).filter(|count| (0..1000).contains(count))
+                {
+                    line.insert(ours.into(), Value::Integer(count));
+                }
+            }
+            if line.contains_key("command") {
+                root.insert("status_line".into(), Value::Table(line));
+            } else {
+                left_out.push(problem("`statusLine` is ignored: it has no `command`".into()));
+            }
+        }
+        None | Some(Json::Null) => {}
+        Some(_) => left_out.push(problem("`statusLine` is ignored: it must be an object".into())),
+    }
     match settings.get("apiKeyHelper") {
         // The key that it prints may be one of a gateway: both headers carry it, as wherever else this setting is read.
         Some(Json::String(command)) if !command.trim().is_empty() => {
@@ -187,7 +208,13 @@ mod tests {
     #[test]
     fn documented_keys_are_read_and_foreign_ones_left_alone() {
         check("", "");
-        check(r#"{"statusLine": [], "includeCoAuthoredBy": false}"#, "");
+        check(r#"{"spinnerVerbs": [], "includeCoAuthoredBy": false}"#, "");
+        check(
+            r#"{"statusLine": {"type": "command", "command": "~/.claude/line.sh", "padding": 2, "refreshInterval": 5}}"#,
+            "status_line.command = \"~/.claude/line.sh\"\nstatus_line.padding = 2\nstatus_line.refresh_s = 5",
+        );
+        check(r#"{"statusLine": []}"#, "s.json: `statusLine` is ignored: it must be an object");
+        check(r#"{"statusLine": {"type": "command"}}"#, "s.json: `statusLine` is ignored: it has no `command`");
         check(
             r#"{"permissions": {"allow": ["Bash(ls:*)"], "deny": ["Read(.env)"], "defaultMode": "plan", "additionalDirectories": ["../docs"]},
                 "model": "opus", "env": {"CI": 1, "X": {}}, "cleanupPeriodDays": 7}"#,

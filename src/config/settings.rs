@@ -46,6 +46,7 @@ pub struct Config {
     pub thinking: Thinking,
     pub skills: Skills,
     pub tui: Tui,
+    pub status_line: StatusLine,
     pub keys: BTreeMap<String, Vec<String>>,
     pub env: BTreeMap<String, String>,
     /// Rows for the catalog, which reads them.
@@ -237,6 +238,15 @@ pub struct Tui {
     pub highlight: bool,
     pub reduced_motion: bool,
     pub editor_mode: EditorMode,
+}
+
+/// `[status_line]`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StatusLine {
+    pub command: String,
+    pub padding: u16,
+    pub refresh_s: u64,
 }
 
 /// How the prompt is edited.

@@ -59,6 +59,9 @@ fn of(place: Place, key: &str, value: &Value) -> (Use, Bound, Vec<String>) {
     } else if let Some(command) = value.get("api_key_command").and_then(Value::as_str) {
         commands.push(command.to_owned());
         runs = Bound::commands(place.project, [command]);
+    } else if let Some(command) = value.as_str().filter(|_| key == "status_line.command") {
+        commands.push(command.to_owned());
+        runs = Bound::commands(place.project, [command]);
     } else if let Some(text) = value.as_str().filter(|_| key.starts_with("env.")) {
         runs = Bound::value(place.project, text);
     }

@@ -76,9 +76,8 @@ impl Settings {
 fn holds(key: &str) -> Holds {
     let table = key.split('.').next().unwrap_or_default();
     match (table, key) {
-        ("tui" | "keys" | "log" | "sessions", _) | (_, "model" | "probe_local" | "permissions.default_mode") => {
-            Holds::NextStart
-        }
+        ("tui" | "status_line" | "keys" | "log" | "sessions", _)
+        | (_, "model" | "probe_local" | "permissions.default_mode") => Holds::NextStart,
         ("memory", _) => Holds::NextSession,
         _ => Holds::Now,
     }

@@ -9,10 +9,10 @@ use super::composer::vim::Vim;
 use super::dialog::Dialog;
 use super::dialog::picker::Picker;
 use super::keymap::Keymap;
-use super::msg::Effect;
+use super::msg::{Effect, Progress};
 use super::pager::Pager;
 use super::spinner::Spinner;
-use super::status::Status;
+use super::status::{Status, own};
 use super::theme::Theme;
 use super::transcript::Transcript;
 use crate::commands::Registry;
@@ -82,6 +82,11 @@ pub struct App {
     /// Shutdown was asked for.
     pub(super) closing: bool,
     pub(super) cwd: PathBuf,
+    /// The folder that the program began in.
+    project: PathBuf,
+    /// The last turn failed.
+    pub(super) failed: bool,
+    progress: Progress,
     pub(super) name: String,
     title: String,
     /// The composer's revision that was last given to be saved.
@@ -112,6 +117,9 @@ impl App {
             linear: false,
             closing: false,
             cwd: PathBuf::new(),
+            project: PathBuf::new(),
+            failed: false,
+            progress: Progress::Idle,
             name: String::new(),
             title: String::new(),
             saved: 0,
@@ -135,6 +143,20 @@ impl App {
     pub fn use_vim(&mut self, on: bool) {
         self.composer.vim = on.then(|| self.composer.vim.take().unwrap_or_default());
         self.settle();
+    }
+
+    /// Shows what a command of the user prints as the status line.
+    pub fn use_status_line(&mut self, settings: own::Settings, project: PathBuf) {
+        self.status.own = Some(own::Own::new(settings, Instant::now()));
+        self.project = project;
+    }
+
+    /// Runs the user's own status line when it is time.
+    pub(super) fn run_status_line(&mut self, now: Instant) -> Option<Effect> {
+        let facts = self.status.own.is_some().then(|| self.status.facts(self.cwd.clone(), self.project.clone()))?;
+        let own = self.status.own.as_mut()?;
+        own.heed(facts, now);
+        own.take(now).map(|told| Effect::StatusLine { command: own.command().to_owned(), told })
     }
 
     /// What is being written, for the draft file.
@@ -189,7 +211,8 @@ impl App {
         let asks = if self.pager.is_some() { None } else { self.asks.wake() };
         let viewer = self.pager.as_ref().and_then(|pager| pager.due(self.transcript.revision()));
         let hint = self.hint.as_ref().map(|hint| hint.until);
-        [spinner, asks, viewer, hint].into_iter().flatten().min()
+        let own = self.status.own.as_ref().and_then(own::Own::wake);
+        [spinner, asks, viewer, hint, own].into_iter().flatten().min()
     }
 
     /// Columns of the composer's text.
@@ -240,6 +263,17 @@ impl App {
             (true, true) => "… ",
             (true, false) => "",
         };
+        let progress = match (self.asks.is_empty(), self.spinner.busy()) {
+            (false, _) => Progress::Asking,
+            (true, true) => Progress::Working,
+            // It shows until something else runs.
+            (true, false) if self.failed => Progress::Failed,
+            (true, false) => Progress::Idle,
+        };
+        if progress != self.progress {
+            self.progress = progress;
+            effects.push(Effect::Progress(progress));
+        }
         let title = format!("{mark}cocode{}{}", if self.name.is_empty() { "" } else { " · " }, self.name);
         if title != self.title {
             self.title.clone_from(&title);

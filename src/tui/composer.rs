@@ -10,11 +10,9 @@ mod mentions;
 mod paint;
 pub mod vim;
 
-use std::path::PathBuf;
-
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use self::chip::{Chip, Draft};
+use self::chip::{Chip, Draft, Picture};
 use self::editor::{Editor, Unit, Way};
 use self::history::{History, Search};
 use self::vim::{Outcome, Vim};
@@ -213,7 +211,7 @@ impl Composer {
     }
 
     /// Takes pasted text; `image` is the file that it names, when it is an image that exists.
-    pub fn paste(&mut self, text: &str, image: Option<PathBuf>, commands: &Registry) -> Reaction {
+    pub fn paste(&mut self, text: &str, image: Option<Picture>, commands: &Registry) -> Reaction {
         let text = chip::tidy(text);
         if let Some(search) = &mut self.search {
             search.query.insert(&text);
@@ -221,9 +219,9 @@ impl Composer {
             return Reaction::Handled;
         }
         match (image, chip::large(&text)) {
-            (Some(path), _) => {
+            (Some(picture), _) => {
                 let number = self.editor.draft().next_image();
-                self.editor.insert_chip(Chip::Image { path, number });
+                self.editor.insert_chip(Chip::Image { picture, number });
                 self.editor.insert(" ");
             }
             (None, Some(large)) => self.editor.insert_chip(large),

@@ -13,7 +13,7 @@ use super::pager::Page;
 use super::review::Review;
 use super::transcript::GrowKind;
 use super::update;
-use crate::message::{Kind, Message};
+use crate::message::{Block, Display, Kind, Message};
 use crate::protocol::report::{Freed, Report};
 use crate::protocol::{
     Ask, Compaction, Delta, Event, HistoryItem, Item, ListKind, Listed, ModeChange, Question, SessionInfo, Thinking,
@@ -100,6 +100,8 @@ impl App {
     fn turn_ended(&mut self, end: TurnEnd, took: Duration, now: Instant) -> Vec<Effect> {
         self.spinner.stop();
         self.transcript.turn_ended(end, took, now);
+        self.status.turns += 1;
+        self.failed = end == TurnEnd::Failed;
         let mut effects = vec![Effect::FindBranch];
         if self.calls_back() && end != TurnEnd::Interrupted {
             effects.push(Effect::Notify(format!("{}: the turn has ended", self.name)));
@@ -131,6 +133,14 @@ impl App {
             Item::Message { seq, message } => {
                 self.spinner.say("Waiting for the model");
                 self.note_prompt(seq, &message);
+                for block in &message.blocks {
+                    if let Block::ToolResult(result) = block
+                        && let Some(Display::Diff(diff)) = &result.display
+                    {
+                        self.status.lines.0 += u64::from(diff.added);
+                        self.status.lines.1 += u64::from(diff.removed);
+                    }
+                }
                 self.transcript.message(seq, &message, now);
             }
             Item::CallStarted { call, tool, title } => {

@@ -45,6 +45,7 @@ actions! {
     Todos "todos" "show or hide the todo list",
     SearchHistory "search_history" "search earlier prompts",
     Editor "editor" "edit the prompt in $EDITOR",
+    PasteImage "paste_image" "take an image from the clipboard",
     Stash "stash" "stash the prompt, or restore it",
     Complete "complete" "accept the suggestion; without one: same as think_more",
     Help "help" "these keys (on an empty prompt)",

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ratatui::crossterm::event::KeyEvent;
 
+use super::composer::chip::Picture;
 use crate::protocol::{AskId, Event, Op};
 
 /// Everything that changes the view state.
@@ -16,7 +17,7 @@ pub enum Msg {
     /// Pasted text; `image` is the file that it names, when it is an image that exists.
     Paste {
         text: String,
-        image: Option<PathBuf>,
+        image: Option<Picture>,
     },
     /// Columns and rows of the screen.
     Resize(u16, u16),
@@ -46,6 +47,10 @@ pub enum Msg {
     },
     /// The branch of the working directory, where there is one.
     Branch(Option<String>),
+    /// Answers `Effect::StatusLine`: what the command printed; empty when it failed.
+    StatusLine(String),
+    /// Answers `Effect::PasteImage`: the picture of the clipboard, or why there is none.
+    Picture(Result<Picture, String>),
     /// An effect did, or could not do, what it should: a short word to the user.
     Told(String),
 }
@@ -60,6 +65,8 @@ pub enum Effect {
     /// Opens the file of a question in the editor.
     EditPlan(AskId, PathBuf),
     Copy(String),
+    /// Takes a picture out of the clipboard.
+    PasteImage,
     Suspend,
     /// Leaves the program now.
     Exit,
@@ -74,4 +81,22 @@ pub enum Effect {
     /// A turn ended or a question waits while the user looks elsewhere.
     Notify(String),
     SetTitle(String),
+    /// What the program is at, for what is around the terminal.
+    Progress(Progress),
+    /// Runs the user's status line; `told` is what it gets on its standard input.
+    StatusLine {
+        command: String,
+        told: String,
+    },
+}
+
+/// What the program is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    Idle,
+    Working,
+    /// A question waits.
+    Asking,
+    /// The last turn failed.
+    Failed,
 }

@@ -6,20 +6,23 @@ mod drawing;
 use std::collections::VecDeque;
 use std::future::pending;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::process::Command;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
 
 use super::app::App;
-use super::composer::chip;
+use super::composer::chip::{self, Picture};
 use super::files::Files;
 use super::msg::{Effect, Msg};
 use super::render::highlight::beside::{Coloured, Painter};
 use super::terminal::{self, Input, Keyboard, Output, Report, Session, Signal, Surface};
 use super::update::update;
 use crate::protocol::{Event, Op};
+use crate::stdx::process::run_captured;
 
 /// Shortest time between two frames that the model causes.
 const FRAME: Duration = Duration::from_micros(16_600);
@@ -31,6 +34,9 @@ const FAREWELL: Duration = Duration::from_secs(3);
 const HURRY: Duration = Duration::from_millis(500);
 /// How long rows that are not drawn yet may take at the end.
 const LAST_ROWS: Duration = Duration::from_millis(500);
+/// How long the user's status line may take, and most bytes of it.
+const STATUS: Duration = Duration::from_secs(5);
+const STATUS_BYTES: usize = 16 << 10;
 /// Most events that are folded between two looks at the keyboard.
 const BATCH: usize = 256;
 
@@ -50,6 +56,13 @@ pub trait Host: Send + Sync + 'static {
     /// # Errors
     /// A word on why the editor did not end well.
     fn edit_file(&self, path: &Path) -> Result<(), String>;
+    /// Takes the picture out of the clipboard, into a file.
+    ///
+    /// # Errors
+    /// A word on why there is none.
+    fn picture(&self) -> Result<Picture, String>;
+    /// A line for the user's shell, in the working directory.
+    fn shell(&self, line: &str) -> Command;
     /// The branch of the working directory.
     fn branch(&self) -> Option<String>;
 }
@@ -93,6 +106,7 @@ pub async fn run<O: Output>(
         host,
         files,
         results,
+        commands: JoinSet::new(),
         painter: None,
         colours,
         outbox: VecDeque::new(),
@@ -122,6 +136,7 @@ pub async fn run<O: Output>(
                 front.frame = Frame::Now;
             }
             Some(msg) = arrived.recv() => {
+                while front.commands.try_join_next().is_some() {}
                 front.step(msg)?;
                 front.frame = Frame::Now;
             }
@@ -178,6 +193,8 @@ struct Front<O: Output> {
     host: Arc<dyn Host>,
     files: Files,
     results: UnboundedSender<Msg>,
+    /// Commands of the user that run beside the loop, and end with it.
+    commands: JoinSet<()>,
     /// Colors code from the first block on.
     painter: Option<Painter>,
     colours: UnboundedSender<Coloured>,
@@ -235,7 +252,11 @@ impl<O: Output> Front<O> {
             Some(Input::Written(key)) => Msg::Written(key),
             Some(Input::Paste(text)) => {
                 let image = chip::image_path(&text).map(|path| self.host.cwd().join(path));
-                Msg::Paste { image: image.filter(|path| path.is_file()), text }
+                let picture = |path: PathBuf| {
+                    let meta = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file)?;
+                    Some(Picture { path, bytes: meta.len() })
+                };
+                Msg::Paste { image: image.and_then(picture), text }
             }
             Some(Input::Resize(size)) => {
                 self.surface.resize(size);
@@ -314,6 +335,7 @@ impl<O: Output> Front<O> {
                 };
                 return Ok(self.away(edit)?.map(|text| Msg::PlanEdited { id, text }));
             }
+            Effect::PasteImage => self.beside(|host| Some(Msg::Picture(host.picture()))),
             Effect::Copy(text) => return Ok(Some(Msg::Told(self.copy(&text)?))),
             Effect::Exit => self.done = true,
             Effect::Redraw => self.surface.redraw(),
@@ -333,6 +355,18 @@ impl<O: Output> Front<O> {
                 let bytes = terminal::notify("cocode", &text, self.surface.traits());
                 self.surface.send(&bytes)?;
             }
+            Effect::StatusLine { command, told } => {
+                let (mut command, results) = (self.host.shell(&command), self.results.clone());
+                command.env("COLUMNS", self.surface.size().width.to_string());
+                command.env("LINES", self.surface.size().height.to_string());
+                self.commands.spawn(async move {
+                    let ran = run_captured(command, told.as_bytes(), STATUS, STATUS_BYTES).await;
+                    let text = ran.ok().filter(|ran| ran.code == Some(0)).map(|ran| ran.stdout).unwrap_or_default();
+                    // The loop may have ended meanwhile; then nobody wants it.
+                    let _ = results.send(Msg::StatusLine(String::from_utf8_lossy(&text).into_owned()));
+                });
+            }
+            Effect::Progress(progress) => self.surface.progress(progress)?,
             Effect::SetTitle(text) => self.surface.send(&terminal::title(&text))?,
         }
         Ok(None)
@@ -431,6 +465,14 @@ mod tests {
 
         fn edit_file(&self, _path: &Path) -> Result<(), String> {
             Ok(())
+        }
+
+        fn picture(&self) -> Result<Picture, String> {
+            Err("there is no clipboard".into())
+        }
+
+        fn shell(&self, _: &str) -> Command {
+            Command::new("true")
         }
 
         fn branch(&self) -> Option<String> {

@@ -3,14 +3,17 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::app::{App, Options};
+use super::clipboard;
+use super::composer::chip::Picture;
 use super::keymap::Keymap;
 use super::run::{self, Host, Left, Terminal};
+use super::status::own::Settings as Own;
 use super::terminal::{Keyboard, Output, Queries, Session, Signal, Surface, Traits, Tty, signals};
 use super::theme::{Depth, Theme};
 use crate::commands::Registry;
@@ -44,6 +47,12 @@ pub fn start(start: Start) -> io::Result<u8> {
     let options = options(&setup).map_err(io::Error::other)?;
     let home = Home::new(&setup);
     let mut app = App::new(options, (size.width, size.height));
+    let own = &setup.loaded.config.status_line;
+    if !own.command.trim().is_empty() {
+        let refresh = Some(Duration::from_secs(own.refresh_s)).filter(|refresh| !refresh.is_zero());
+        let settings = Own { command: own.command.clone(), padding: own.padding, refresh };
+        app.use_status_line(settings, setup.project.clone());
+    }
     app.use_vim(setup.loaded.config.tui.editor_mode == EditorMode::Vim);
     if let Some(draft) = home.draft() {
         app.set_draft(&draft);
@@ -157,6 +166,9 @@ struct Home {
     /// Where what is being written survives a crash: one file for each folder.
     draft: PathBuf,
     editor: Option<String>,
+    /// Where pictures of the clipboard are kept until the end; the log has what was sent.
+    pictures: OnceLock<Option<tempfile::TempDir>>,
+    env: Env,
     /// Variables that no other program gets to see.
     secrets: Vec<String>,
 }
@@ -172,6 +184,8 @@ impl Home {
             cwd: setup.project.clone(),
             draft: setup.paths.own_state().join("drafts").join(&name[..16]),
             editor: editor.map(str::to_owned),
+            pictures: OnceLock::new(),
+            env: setup.env.clone(),
             secrets: setup.loaded.config.secret_env(),
         }
     }
@@ -229,6 +243,21 @@ impl Host for Home {
             Ok(status) => Err(format!("{editor} exited with {status}")),
             Err(error) => Err(format!("cannot start {editor}: {error}")),
         }
+    }
+
+    fn picture(&self) -> Result<Picture, String> {
+        let folder = self.pictures.get_or_init(|| tempfile::Builder::new().prefix("cocode-").tempdir().ok());
+        let folder = folder.as_ref().ok_or("no folder for temporary files")?;
+        clipboard::picture(&self.env, folder.path(), &self.secrets)
+    }
+
+    fn shell(&self, line: &str) -> tokio::process::Command {
+        let mut command = tokio::process::Command::new("sh");
+        command.arg("-c").arg(line).current_dir(&self.cwd);
+        for name in &self.secrets {
+            command.env_remove(name);
+        }
+        command
     }
 
     fn branch(&self) -> Option<String> {

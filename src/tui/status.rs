@@ -1,5 +1,9 @@
 //! The status line: mode, model, context left, cost, branch, hint. What does not fit is left out, least needed first.
 
+pub mod own;
+
+use std::path::PathBuf;
+
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -21,6 +25,14 @@ pub struct Status {
     pub(super) model: Option<ModelInfo>,
     pub(super) usage: Option<UsageInfo>,
     pub branch: Option<String>,
+    /// The user's own line; none is set.
+    pub(super) own: Option<own::Own>,
+    id: String,
+    log: PathBuf,
+    title: String,
+    /// Lines that the agent has added and removed, and turns that have ended.
+    pub(super) lines: (u64, u64),
+    pub(super) turns: u64,
     /// What vim mode says of itself; empty: it is off.
     pub(super) editing: String,
     read_only: bool,
@@ -36,6 +48,25 @@ impl Status {
         self.model = Some(session.model.clone());
         self.usage = None;
         self.read_only = session.read_only;
+        (self.id, self.log) = (session.id.clone(), session.log.clone());
+        self.title = session.title.clone().unwrap_or_default();
+    }
+
+    /// What the user's own line is told, for a folder and the one that the program began in.
+    pub(super) fn facts(&self, cwd: PathBuf, project: PathBuf) -> own::Facts {
+        let mode = self.editing.trim_start_matches("-- ").split(" --").next();
+        own::Facts {
+            session: self.id.clone(),
+            title: self.title.clone(),
+            log: self.log.clone(),
+            cwd,
+            project,
+            model: self.model.clone(),
+            usage: self.usage,
+            lines: self.lines,
+            vim: mode.unwrap_or_default().to_owned(),
+            turns: self.turns,
+        }
     }
 
     /// The mode that Shift+Tab goes to.
@@ -67,18 +98,22 @@ impl Status {
         if self.read_only {
             parts.push((8, vec![Span::styled("read only", theme.warning)]));
         }
+        // The user's own line says the rest.
+        let whole = self.own.is_none();
         match &self.model {
+            _ if !whole => {}
             Some(model) => {
                 let name = if model.probing { "…".to_owned() } else { paint::cut(&model.model, 30) };
                 parts.push((6, vec![Span::styled(name, theme.dim)]));
             }
             None => parts.push((6, vec![Span::styled("…", theme.dim)])),
         }
-        if let Some(usage) = self.usage.filter(|usage| usage.window > 0) {
+        let counts = |usage: &UsageInfo| usage.window > 0 && (whole || usage.fullness != Fullness::Fine);
+        if let Some(usage) = self.usage.filter(counts) {
             let needed = if usage.fullness == Fullness::Fine { 7 } else { 10 };
             parts.push((needed, bar(usage.left, usage.fullness, theme)));
         }
-        if let Some(usage) = self.usage {
+        if let Some(usage) = self.usage.filter(|_| whole) {
             let tokens = usage.total.input + usage.total.output + usage.total.cache_read + usage.total.cache_write;
             let text = match usage.cost_usd {
                 Some(cost) if cost > 0.0 => format!("${cost:.2}"),
@@ -86,7 +121,7 @@ impl Status {
             };
             parts.push((4, vec![Span::styled(text, theme.dim)]));
         }
-        if let Some(branch) = &self.branch {
+        if let Some(branch) = self.branch.as_ref().filter(|_| whole) {
             parts.push((3, vec![Span::styled(paint::cut(branch, 24), theme.dim)]));
         }
         if !hint.is_empty() {

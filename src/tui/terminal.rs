@@ -16,7 +16,7 @@ mod traits;
 mod tty;
 
 pub use input::{Input, Keyboard, Queries, Report, Signal, signals};
-pub use message::{copy, notify, title};
+pub use message::{copy, notify, progress, title};
 pub use restore::{Session, stop};
 pub use surface::Surface;
 pub use traits::Traits;

@@ -70,6 +70,7 @@ impl Run {
         for effect in update(&mut self.app, msg, self.now) {
             let text = match effect {
                 Effect::SaveDraft | Effect::SetTitle(_) | Effect::FindBranch | Effect::FreeMemory => continue,
+                Effect::Progress(_) => continue,
                 // Asked whenever the list of commands opens.
                 Effect::Send(Op::Commands) => continue,
                 Effect::Send(op) => serde_json::to_string(&op).unwrap(),
@@ -132,7 +133,9 @@ impl Run {
     }
 
     fn paste(&mut self, text: &str) -> &mut Run {
-        self.msg(Msg::Paste { text: text.into(), image: super::composer::chip::image_path(text) })
+        let picture = |path| super::composer::chip::Picture { path, bytes: 2_000 };
+        let picture = super::composer::chip::image_path(text).map(picture);
+        self.msg(Msg::Paste { text: text.into(), image: picture })
     }
 
     /// The ops and other effects since the last call.

@@ -6,6 +6,7 @@ use ratatui::crossterm::event::{KeyEvent, KeyEventKind};
 
 use super::app::{App, TWICE};
 use super::asks;
+use super::composer::chip::Picture;
 use super::composer::vim::Outcome;
 use super::composer::{self, Reaction};
 use super::dialog::picker::{self, Choice, Picker};
@@ -88,6 +89,17 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             }
             Vec::new()
         }
+        Msg::Picture(Ok(picture)) => paste(app, "", Some(picture), now),
+        Msg::Picture(Err(why)) => {
+            app.tell(why, now);
+            Vec::new()
+        }
+        Msg::StatusLine(text) => {
+            if let Some(own) = &mut app.status.own {
+                own.printed(text, now);
+            }
+            Vec::new()
+        }
         Msg::Branch(branch) => {
             app.status.branch = branch;
             Vec::new()
@@ -95,6 +107,7 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
     };
     app.settle();
     effects.extend(app.follow());
+    effects.extend(app.run_status_line(now));
     effects
 }
 
@@ -263,6 +276,7 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
             }
             return Vec::new();
         }
+        Some(Action::PasteImage) => return vec![Effect::PasteImage],
         Some(Action::Editor) => return vec![Effect::OpenEditor(app.composer.editor.draft().expanded())],
         Some(Action::Help) if empty => {
             open_page(app, Page::Keys);
@@ -307,7 +321,7 @@ fn react(app: &mut App, reaction: Reaction, now: Instant) -> Vec<Effect> {
     }
 }
 
-fn paste(app: &mut App, text: &str, image: Option<std::path::PathBuf>, now: Instant) -> Vec<Effect> {
+fn paste(app: &mut App, text: &str, image: Option<Picture>, now: Instant) -> Vec<Effect> {
     if app.pager.is_some() {
         return Vec::new();
     }

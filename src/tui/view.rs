@@ -31,12 +31,14 @@ struct Parts {
     /// Dialog, list, or the composer between its rules.
     input: u16,
     popup: u16,
+    /// The user's own status line.
+    own: u16,
     status: u16,
 }
 
 impl Parts {
     fn sum(self) -> u16 {
-        self.todos + self.spinner + self.queue + self.ask + self.input + self.popup + self.status
+        self.todos + self.spinner + self.queue + self.ask + self.input + self.popup + self.own + self.status
     }
 }
 
@@ -97,6 +99,7 @@ pub fn draw(app: &App, live: &[Row], area: Rect, buf: &mut Buffer, now: Instant)
     if let Some(popup) = app.composer.popup() {
         popup.draw(paint::take(&mut rest, parts.popup), buf, theme);
     }
+    paint::lines(buf, paint::take(&mut rest, parts.own), &own(app, area.width, dialog_open(app)));
     let (hint, urgent) = hint(app);
     paint::lines(buf, rest, &[app.status.line(&hint, urgent, area.width, theme)]);
     cursor
@@ -134,13 +137,24 @@ fn parts(app: &App, width: u16, screen: u16) -> Parts {
             share(if app.size.1 >= 6 { text + 2 } else { text })
         }
     };
-    let open = dialog.is_some() || app.picker.is_some();
+    let open = dialog_open(app);
     let ask = share(u16::from(app.asks.waiting().is_some()));
     let spinner = share(u16::from(app.spinner.busy() && app.asks.is_empty()));
     let popup = share(if open { 0 } else { app.composer.popup().map_or(0, |popup| popup.height()) });
+    let own = share(own(app, width, open).len() as u16);
     let queue = share(queue(app, width as usize).len() as u16);
     let todos = share(if dialog.is_some() { 0 } else { todos(app, width as usize).len() as u16 });
-    Parts { todos, spinner, queue, ask, input, popup, status }
+    Parts { todos, spinner, queue, ask, input, popup, own, status }
+}
+
+fn dialog_open(app: &App) -> bool {
+    app.asks.open().is_some() || app.picker.is_some()
+}
+
+/// The user's own status line, which makes room for what is asked.
+fn own(app: &App, width: u16, open: bool) -> Vec<Line<'static>> {
+    let own = app.status.own.as_ref().filter(|_| !open);
+    own.map_or_else(Vec::new, |own| own.rows((width, app.size.1), app.theme()))
 }
 
 fn hint(app: &App) -> (String, bool) {

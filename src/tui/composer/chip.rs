@@ -21,8 +21,18 @@ pub enum Chip {
     /// Pasted text.
     Paste { text: String, lines: usize },
     /// An image file, numbered from 1 in its draft.
-    Image { path: PathBuf, number: usize },
+    Image { picture: Picture, number: usize },
 }
+
+/// An image file and its size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    pub path: PathBuf,
+    pub bytes: u64,
+}
+
+/// Most cells of a picture's name.
+const NAME: usize = 20;
 
 impl Chip {
     /// What the composer shows for it.
@@ -30,8 +40,20 @@ impl Chip {
         match self {
             Chip::Paste { lines: 1, text } => format!("[Pasted {} characters]", text.chars().count()),
             Chip::Paste { lines, .. } => format!("[Pasted {lines} lines]"),
-            Chip::Image { number, .. } => format!("[Image {number}]"),
+            Chip::Image { number, picture } => {
+                let name = picture.path.file_name().unwrap_or_default().to_string_lossy();
+                format!("[Image {number}: {}, {}]", paint::cut(&paint::visible(&name), NAME), size(picture.bytes))
+            }
         }
+    }
+}
+
+/// A size for people.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{} kB", bytes.div_ceil(1_000)),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000),
     }
 }
 
@@ -121,13 +143,13 @@ impl Draft {
         })
     }
 
-    /// The text as it is sent: pastes in full, images by their label.
+    /// The text as it is sent: pastes in full, images by their number.
     pub fn expanded(&self) -> String {
         let mut out = String::with_capacity(self.text.len());
         for c in self.text.chars() {
             match self.chip(c) {
                 Some(Chip::Paste { text, .. }) => out.push_str(text),
-                Some(image) => out.push_str(&image.label()),
+                Some(Chip::Image { number, .. }) => out.push_str(&format!("[Image {number}]")),
                 None => out.push(c),
             }
         }
@@ -139,8 +161,8 @@ impl Draft {
     pub fn attachments(&self) -> Vec<PathBuf> {
         let mut paths: Vec<PathBuf> = Vec::new();
         for c in self.text.chars() {
-            if let Some(Chip::Image { path, .. }) = self.chip(c) {
-                paths.push(path.clone());
+            if let Some(Chip::Image { picture, .. }) = self.chip(c) {
+                paths.push(picture.path.clone());
             }
         }
         for path in mentions(&self.text) {
@@ -265,11 +287,15 @@ mod tests {
         image("a.png\nb.png", None);
 
         let mut draft = Draft::default();
-        let shot = draft.add(Chip::Image { path: "/tmp/a.png".into(), number: 1 }).unwrap();
+        let shot = draft
+            .add(Chip::Image { picture: Picture { path: "/tmp/a.png".into(), bytes: 23_456 }, number: 1 })
+            .unwrap();
         let paste = draft.add(Chip::Paste { text: "one\ntwo".into(), lines: 2 }).unwrap();
         draft.text = format!("look {shot} at @src/main.rs, (@\"my file.txt\") me@home {paste}");
         assert_eq!(draft.expanded(), "look [Image 1] at @src/main.rs, (@\"my file.txt\") me@home one\ntwo");
         let want: Vec<PathBuf> = ["/tmp/a.png", "src/main.rs", "my file.txt"].iter().map(PathBuf::from).collect();
         assert_eq!(draft.attachments(), want);
+        assert_eq!(draft.chip(shot).unwrap().label(), "[Image 1: a.png, 24 kB]");
+        assert_eq!([size(999), size(1_000), size(2_340_000)], ["999 B", "1 kB", "2.3 MB"]);
     }
 }

@@ -144,7 +144,7 @@ impl Editor {
             Some(c) => self.put(c.encode_utf8(&mut [0; 4])),
             None => match chip {
                 Chip::Paste { text, .. } => self.put(&text),
-                Chip::Image { path, .. } => self.put(&path.to_string_lossy()),
+                Chip::Image { picture, .. } => self.put(&picture.path.to_string_lossy()),
             },
         }
     }
@@ -603,7 +603,10 @@ mod tests {
         sent.insert_chip(Chip::Paste { text: "long".into(), lines: 99 });
         let sent = sent.take();
         let mut editor = Editor::default();
-        editor.insert_chip(Chip::Image { path: "a.png".into(), number: 1 });
+        editor.insert_chip(Chip::Image {
+            picture: super::super::chip::Picture { path: "a.png".into(), bytes: 1 },
+            number: 1,
+        });
         editor.type_text("typed");
         editor.put_before(&sent);
         assert_eq!(editor.draft().expanded(), "long\n[Image 1]typed");

@@ -55,6 +55,8 @@ pub enum Report {
     Kitty(u8),
     /// Name and version.
     Version(String),
+    /// It takes the status of programs (OSC 7501).
+    Status,
     /// Device attributes: what was asked before and is not answered yet will not be.
     Attributes,
 }

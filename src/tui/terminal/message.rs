@@ -3,6 +3,7 @@
 use base64::Engine;
 
 use super::Traits;
+use crate::tui::msg::Progress;
 
 /// Longest title or notification, in characters.
 const TEXT_CHARS: usize = 200;
@@ -40,6 +41,31 @@ pub fn copy(text: &str, traits: Traits) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// The bytes that say what the program is at: a bar of the window (OSC 9;4) and the program status of dashboards
+/// (OSC 7501), each where the terminal has it.
+pub fn progress(progress: Progress, traits: Traits) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if traits.progress {
+        let state = match progress {
+            Progress::Idle => "0;0",
+            Progress::Working => "3;0",
+            Progress::Asking => "4;100",
+            Progress::Failed => "2;100",
+        };
+        bytes.extend(outer(&format!("\x1b]9;4;{state}\x1b\\"), traits));
+    }
+    if traits.status {
+        let state = match progress {
+            Progress::Idle => "idle",
+            Progress::Working => "working",
+            Progress::Asking => "blocked:kind=question",
+            Progress::Failed => "error",
+        };
+        bytes.extend(format!("\x1b]7501;state={state}:app=cocode\x1b\\").into_bytes());
+    }
+    bytes
+}
+
 /// Text without control characters and not too long.
 fn clean(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(TEXT_CHARS).collect()
@@ -60,6 +86,23 @@ mod tests {
 
     fn check(bytes: Vec<u8>, want: &str) {
         assert_eq!(String::from_utf8(bytes).unwrap(), want);
+    }
+
+    #[test]
+    fn what_the_program_is_at_is_said_where_it_is_understood() {
+        let bar = Traits { progress: true, ..Traits::USUAL };
+        check(progress(Progress::Working, Traits::USUAL), "");
+        check(progress(Progress::Working, bar), "\x1b]9;4;3;0\x1b\\");
+        check(progress(Progress::Asking, bar), "\x1b]9;4;4;100\x1b\\");
+        check(progress(Progress::Failed, bar), "\x1b]9;4;2;100\x1b\\");
+        check(progress(Progress::Idle, bar), "\x1b]9;4;0;0\x1b\\");
+        let tmux = Traits { tmux: true, ..bar };
+        check(progress(Progress::Idle, tmux), "\x1bPtmux;\x1b\x1b]9;4;0;0\x1b\x1b\\\x1b\\");
+        let both = Traits { status: true, ..bar };
+        let want = "\x1b]9;4;3;0\x1b\\\x1b]7501;state=working:app=cocode\x1b\\";
+        check(progress(Progress::Working, both), want);
+        let want = "\x1b]7501;state=blocked:kind=question:app=cocode\x1b\\";
+        check(progress(Progress::Asking, Traits { status: true, ..Traits::USUAL }), want);
     }
 
     #[test]

@@ -353,6 +353,7 @@ fn string(bytes: &[u8]) -> Token {
 fn string_report(kind: u8, body: &[u8]) -> Option<Input> {
     let body = std::str::from_utf8(body).ok()?;
     let report = match kind {
+        b']' if body == "7501;?" => Report::Status,
         b']' => background(body.strip_prefix("11;")?)?,
         b'P' => Report::Version(body.strip_prefix(">|")?.chars().filter(|c| !c.is_control()).collect()),
         _ => return None,

@@ -20,6 +20,10 @@ pub(super) const OTHER_KEYS: u8 = 4;
 /// The alternate screen is shown.
 pub(super) const OVERLAY: u8 = 8;
 
+/// A bar of progress may be shown, and a status be known.
+pub(super) const PROGRESS: u8 = 16;
+pub(super) const STATUS: u8 = 32;
+
 /// How long a terminal may take to read what brings it back.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The same when the program has to end now.
@@ -65,6 +69,12 @@ pub(super) fn modes_off(out: &mut impl Extend<u8>, modes: u8) {
     }
     if modes & OTHER_KEYS != 0 {
         out.extend(*b"\x1b[>4m");
+    }
+    if modes & PROGRESS != 0 {
+        out.extend(*b"\x1b]9;4;0;0\x1b\\");
+    }
+    if modes & STATUS != 0 {
+        out.extend(*b"\x1b]7501;state=clear\x1b\\");
     }
 }
 
@@ -247,11 +257,11 @@ mod tests {
     #[test]
     fn what_brings_it_back_fits_without_memory() {
         let mut bytes = Few::default();
-        modes_off(&mut bytes, ACTIVE | KITTY | OTHER_KEYS | OVERLAY);
+        modes_off(&mut bytes, ACTIVE | KITTY | OTHER_KEYS | OVERLAY | PROGRESS | STATUS);
         bytes.down(0);
         bytes.down(60_205);
         bytes.down(7);
-        let want = b"\x1b[<u\x1b[?1049l\x1b[?2004l\x1b[?1004l\x1b[<u\x1b[>4m\x1b[60205B\x1b[7B";
+        let want = b"\x1b[<u\x1b[?1049l\x1b[?2004l\x1b[?1004l\x1b[<u\x1b[>4m\x1b]9;4;0;0\x1b\\\x1b]7501;state=clear\x1b\\\x1b[60205B\x1b[7B";
         assert_eq!(String::from_utf8_lossy(bytes.all()), String::from_utf8_lossy(want));
     }
 }

@@ -24,15 +24,17 @@ use super::ansi::{
 };
 use super::input::{Queries, Report};
 use super::live::{At, Before, Top, draw, rows_above};
+use super::message;
 use super::overlay::Overlay;
-use super::restore::{self, ACTIVE, KITTY, OTHER_KEYS, OVERLAY};
+use super::restore::{self, ACTIVE, KITTY, OTHER_KEYS, OVERLAY, PROGRESS, STATUS};
 use super::traits::Traits;
 use super::tty::Output;
+use crate::tui::msg::Progress;
 use crate::tui::render::Row;
 
 /// Asked once, with the first frame: cursor, keyboard protocol, background, name, and last the question that every
 /// terminal answers.
-const QUESTIONS: &[u8] = b"\x1b[6n\x1b[?u\x1b]11;?\x1b\\\x1b[>q\x1b[c";
+const QUESTIONS: &[u8] = b"\x1b[6n\x1b[?u\x1b]11;?\x1b\\\x1b]7501;?\x1b\\\x1b[>q\x1b[c";
 const ASK_CURSOR: &[u8] = b"\x1b[6n";
 
 /// The inline surface over one terminal.
@@ -57,6 +59,7 @@ pub struct Surface<O: Output> {
     /// What the next frame does with what is on the screen.
     wipe: Wipe,
     modes: u8,
+    progress: Progress,
     asked: bool,
     /// Answers about the cursor that have not come to `report`: the keyboard has read some of them already.
     unreported: u32,
@@ -95,6 +98,7 @@ impl<O: Output> Surface<O> {
             stray: 0,
             wipe: Wipe::No,
             modes: 0,
+            progress: Progress::Idle,
             asked: false,
             unreported: 0,
             overlay: None,
@@ -145,8 +149,30 @@ impl<O: Output> Surface<O> {
                     self.add_mode(OTHER_KEYS)?;
                 }
             }
+            Report::Status => {
+                self.traits.status = true;
+                self.progress(self.progress)?;
+            }
             Report::Kitty(_) | Report::Background(..) | Report::Attributes => {}
         }
+        Ok(())
+    }
+
+    /// Says what the program is at. What ends it, or breaks it off, takes that back.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn progress(&mut self, progress: Progress) -> io::Result<()> {
+        self.progress = progress;
+        let bytes = message::progress(progress, self.traits);
+        if bytes.is_empty() || self.traits.plain {
+            return Ok(());
+        }
+        for (on, mode) in [(self.traits.progress, PROGRESS), (self.traits.status, STATUS)] {
+            self.modes |= if on { mode } else { 0 };
+        }
+        self.out.write_all(&bytes)?;
+        self.note();
         Ok(())
     }
 

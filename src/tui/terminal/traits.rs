@@ -12,11 +12,16 @@ pub struct Traits {
     pub reflows: bool,
     /// Sequences for the outer terminal go through tmux.
     pub tmux: bool,
+    /// Shows progress that is sent as OSC 9;4; elsewhere that may be a notification.
+    pub progress: bool,
+    /// Has answered that it takes the status of programs (OSC 7501).
+    pub status: bool,
 }
 
 impl Traits {
     /// A terminal as most are.
-    pub const USUAL: Traits = Traits { plain: false, regions: true, reflows: true, tmux: false };
+    pub const USUAL: Traits =
+        Traits { plain: false, regions: true, reflows: true, tmux: false, progress: false, status: false };
 
     /// Reads the variables that terminals and multiplexers set; `var` looks one up.
     pub fn detect(var: impl Fn(&str) -> Option<String>) -> Traits {
@@ -25,7 +30,11 @@ impl Traits {
         let tmux = set("TMUX");
         let screen = !tmux && (set("STY") || term.starts_with("screen"));
         let cuts = screen || set("XTERM_VERSION") || term == "linux";
-        Traits { plain: term.is_empty() || term == "dumb", regions: !screen, reflows: !cuts, tmux }
+        let program = var("TERM_PROGRAM").unwrap_or_default();
+        let known = set("WT_SESSION") || var("ConEmuANSI").as_deref() == Some("ON");
+        let progress = known || matches!(program.as_str(), "ghostty" | "WezTerm") || term == "xterm-ghostty";
+        let plain = term.is_empty() || term == "dumb";
+        Traits { plain, regions: !screen, reflows: !cuts, tmux, progress: progress && !plain, status: false }
     }
 
     /// Takes in what the terminal says of itself (XTVERSION), which holds also where the environment does not
@@ -55,6 +64,10 @@ mod tests {
         check(&[("TERM", "screen-256color"), ("TMUX", "/tmp/x,1,0")], Traits { tmux: true, ..usual });
         check(&[("TERM", "screen")], Traits { regions: false, reflows: false, ..usual });
         check(&[("TERM", "xterm"), ("XTERM_VERSION", "XTerm(390)")], Traits { reflows: false, ..usual });
+        let bar = Traits { progress: true, ..usual };
+        check(&[("TERM", "xterm-256color"), ("WT_SESSION", "x")], bar);
+        check(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "WezTerm")], bar);
+        check(&[("TERM", "xterm-ghostty")], bar);
         check(&[("TERM", "linux")], Traits { reflows: false, ..usual });
     }
 }

@@ -178,7 +178,7 @@ fn the_pager_shows_keys_and_says_that_a_question_waits() {
     assert_snapshot!(draw(&run), @r"
     Keys
     Enter          send; while the agent
-    11/114 · ↑↓ PgUp PgDn g G scroll · / se…
+    11/116 · ↑↓ PgUp PgDn g G scroll · / se…
     ");
     run.event(ask(1, "ls", &[]));
     assert_snapshot!(draw(&run), @r"
