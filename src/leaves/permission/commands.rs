@@ -13,7 +13,7 @@ mod script;
 mod special;
 
 use super::shell::{Piece, Word};
-pub(super) use places::{Places, places};
+pub(super) use places::{Places, names_option, names_options, places};
 pub(super) use reach::Reach;
 
 /// What a command that only reads looks at.
@@ -47,6 +47,9 @@ impl Reads {
 pub(super) fn reads(words: &[Word]) -> Result<Reads, String> {
     let Some((name, arguments)) = words.split_first() else { return Ok(Reads::default()) };
     let Some(name) = name.literal() else { return Err("the command's name is not literal".into()) };
+    if let Some(all) = (name == "git").then(|| super::dynamic::with_hashes(arguments)).flatten() {
+        return either(&words[0], all);
+    }
     let arguments = &arguments.iter().map(super::dynamic::told).collect::<Vec<_>>();
     if let Some(word) = arguments.iter().find(|word| word.is_dynamic()) {
         return Err(format!("{} is only known when it runs", word.source));
@@ -69,6 +72,20 @@ pub(super) fn reads(words: &[Word]) -> Result<Reads, String> {
             None => Err(format!("{name} is not on the read-only list")),
         },
     }
+}
+
+/// What the command reads, whichever of these are its arguments.
+fn either(name: &Word, all: Vec<Vec<Word>>) -> Result<Reads, String> {
+    let mut either = Reads::default();
+    for arguments in all {
+        let reads = reads(&[std::slice::from_ref(name), &arguments].concat())?;
+        either.paths.extend(reads.paths);
+        either.from_top.extend(reads.from_top);
+        either.reach = either.reach.max(reads.reach);
+        either.follows |= reads.follows;
+        either.git = reads.git;
+    }
+    Ok(either)
 }
 
 /// What a search or a copy may show at most, with options that are not known; None for another command.

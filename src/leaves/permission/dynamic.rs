@@ -65,11 +65,11 @@ pub(super) fn unsettled(words: &[Word], globbed: impl Fn(&Word) -> bool) -> Opti
         let plain = |word: &Word| matches!(word.literal().as_deref(), Some("-n" | "-E" | "-r"));
         let first = rest.iter().position(|word| name != "sed" || !plain(word)).unwrap_or(rest.len());
         let option = |word: &Word| word.prefix().starts_with('-') || word.pieces.is_empty();
+        let open = |word: &Word| word.is_dynamic() || globbed(word);
         let script = rest.get(first).is_some_and(|word| word.literal().is_some() && !option(word));
         let behind = rest.get(first + 1..).unwrap_or_default();
-        let settled =
-            script && !behind.iter().any(option) && behind.iter().all(|word| !word.is_dynamic() || is_settled(word));
-        return rest.iter().find(|word| word.is_dynamic()).filter(|_| !settled);
+        let settled = script && !behind.iter().any(option) && behind.iter().all(|word| !open(word) || is_settled(word));
+        return rest.iter().find(|word| open(word)).filter(|_| !settled);
     }
     let mut valued = "";
     if let Some((_, options)) = VALUED.iter().find(|(known, _)| *known == name) {
@@ -131,16 +131,42 @@ pub(super) fn as_data(words: &[Word], shown: impl Fn(&Word) -> bool) -> Option<V
     (!known.iter().any(Word::is_dynamic)).then_some(known)
 }
 
-/// The word with what is known of its substitutions: the pipe of `<(…)`, as whose name stands the input's, and the hash that
-/// git prints.
+/// The word with what is known of its substitution: of the pipe of `<(…)`, as whose name stands the input's.
 pub(super) fn told(word: &Word) -> Word {
-    let text = |piece: &Piece| match piece {
-        Piece::Dynamic(one) if word.pieces.len() == 1 && one.source.starts_with("<(") => Some("-"),
-        Piece::Dynamic(one) if prints_hash(&one.source) => Some("0"),
-        _ => None,
+    match word.pieces.as_slice() {
+        [Piece::Dynamic(one)] if one.source.starts_with("<(") => word.with_pieces(vec![Piece::Text("-".into())]),
+        _ => word.clone(),
+    }
+}
+
+/// Most hashes among the arguments of one command.
+const MAX_HASHES: usize = 2;
+
+/// The arguments of a command of git's that takes revisions, with each hash that a substitution prints, and without it: one
+/// that fails prints nothing. None when there is none, or something else may be in its place.
+pub(super) fn with_hashes(arguments: &[Word]) -> Option<Vec<Vec<Word>>> {
+    let subcommand = arguments.first()?.literal()?;
+    let is_hash = |piece: &Piece| matches!(piece, Piece::Dynamic(one) if prints_hash(&one.source));
+    let count = arguments.iter().flat_map(|word| &word.pieces).filter(|piece| is_hash(piece)).count();
+    if !matches!(subcommand.as_str(), "log" | "diff" | "show") || !(1..=MAX_HASHES).contains(&count) {
+        return None;
+    }
+    let with = |printed: usize| {
+        let mut at = 0;
+        let mut tell = |piece: &Piece| {
+            let hash = is_hash(piece);
+            let text = if hash && printed & 1 << at != 0 { "0" } else { "" };
+            at += usize::from(hash);
+            if hash { Piece::Text(text.into()) } else { piece.clone() }
+        };
+        let told = |word: &Word| word.with_pieces(word.pieces.iter().map(&mut tell).collect());
+        let words = arguments.iter().map(told).collect::<Vec<_>>().into_iter();
+        // Of a word without quotes that is empty, nothing is left.
+        let stays =
+            |word: &Word| word.source.contains(['"', '\'']) || word.literal().is_none_or(|text| !text.is_empty());
+        words.filter(stays).collect()
     };
-    let tell = |piece: &Piece| text(piece).map_or_else(|| piece.clone(), |text| Piece::Text(text.to_owned()));
-    word.with_pieces(word.pieces.iter().map(tell).collect())
+    Some((0..1 << count).map(with).collect())
 }
 
 /// Whether a substitution prints one hash or nothing: what git cannot resolve, it may print as it is given.
@@ -178,7 +204,7 @@ fn is_settled(word: &Word) -> bool {
     let start = match word.pieces.first() {
         Some(Piece::Text(text)) => text.as_str(),
         Some(Piece::Tilde) => "~",
-        Some(Piece::Dynamic(expansion)) if expansion.is_number() => "0",
+        Some(Piece::Dynamic(expansion)) if expansion.starts_with_digit() => "0",
         _ => return false,
     };
     (!start.starts_with('-') || start.contains('=')) && !splits(word)

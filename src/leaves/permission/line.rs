@@ -32,6 +32,8 @@ struct Part {
     edit: bool,
     /// It is a redirection that writes a file.
     writes: bool,
+    /// It may make names that look like options.
+    names: bool,
     /// It passes because of what the files that it reads are, or the repository: by no rule.
     looks: bool,
     /// The command, for suggestions.
@@ -45,7 +47,8 @@ impl Part {
     /// A part that is no command.
     fn new(text: String, verdict: Verdict, read_only: bool) -> Part {
         let (words, git, starts) = (Vec::new(), Git::No, Cwd(None));
-        Part { text, verdict, read_only, edit: false, writes: false, looks: false, words, git, starts }
+        let (edit, writes, names, looks) = (false, false, false, false);
+        Part { text, verdict, read_only, edit, writes, names, looks, words, git, starts }
     }
 }
 
@@ -130,8 +133,15 @@ fn held(query: &Query, line: &shell::Line, files: &dyn Files) -> Option<Part> {
 }
 
 fn all_parts(query: &Query, text: &str, line: &shell::Line, cwd: &Path, files: &dyn Files) -> Vec<Part> {
-    let mut judge = Judge::new(query, files, cwd.to_owned(), Values::of(&line.node, text));
+    let start = || Judge::new(query, files, cwd.to_owned(), Values::of(&line.node, text));
+    let mut judge = start();
     judge.walk(&line.node, Cwd(Some(vec![cwd.to_owned()])));
+    // What stands behind a glob may run before it.
+    if judge.unordered && judge.names_options() && text.contains(['*', '?', '[']) {
+        judge = start();
+        judge.stirred = true;
+        judge.walk(&line.node, Cwd(Some(vec![cwd.to_owned()])));
+    }
     held(query, line, files).into_iter().chain(judge.finish()).collect()
 }
 
@@ -297,6 +307,8 @@ mod tests {
         ("/p/passwd-link", "/etc/passwd"),
         ("/p/passwd-link2", "/etc/passwd"),
         ("/p/env-link", "/p/.env"),
+        ("/p/{to,etc}", "/etc"),
+        ("/p/[a]", "/etc/passwd"),
         ("/p/a", "/p/a"),
         ("/p/.env", "/p/.env"),
         ("/p/nest/sub", "/p/nest/sub"),

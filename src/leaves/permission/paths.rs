@@ -302,14 +302,13 @@ fn may_be_ruled(query: &Query, paths: &[PathBuf], files: &dyn Files) -> Option<V
     })
 }
 
-/// Whether bash may make an option of one of the words: then nobody knows that the command only reads.
-pub(super) fn may_be_options(reads: &Reads, cwd: &Cwd, places: &Places, files: &dyn Files) -> bool {
-    reads.paths.iter().any(|word| may_become_option(word, cwd, places, files))
+pub(super) fn starts_with_glob(word: &Word) -> bool {
+    matches!(word.pieces.first(), Some(Piece::Glob(_)))
 }
 
 /// Whether a word that starts with a glob may stand for a name that starts with a dash.
 pub(super) fn may_become_option(word: &Word, cwd: &Cwd, places: &Places, files: &dyn Files) -> bool {
-    matches!(word.pieces.first(), Some(Piece::Glob(_)))
+    starts_with_glob(word)
         && paths(word, cwd, places, files).is_none_or(|paths| paths.iter().any(|path| like_option(path, cwd)))
 }
 

@@ -1,5 +1,8 @@
 //! A shell line as a small tree of our own: only what can be judged, everything else is an error that asks.
 
+#[cfg(test)]
+mod against_bash;
+mod braces;
 mod command;
 mod compound;
 pub(super) mod guard;

@@ -222,7 +222,7 @@ impl Values {
     fn says(&self, expansion: &Expansion) -> bool {
         let source = expansion.source.as_str();
         // The commands of a substitution were judged.
-        if expansion.is_number() || source.starts_with("$(") || source.starts_with('~') {
+        if expansion.shows_number() || source.starts_with("$(") || source.starts_with('~') {
             return true;
         }
         // A range, unless a variable is a part of it.
@@ -248,7 +248,7 @@ impl Values {
         word.expansions().all(|expansion| {
             // Unquoted, what it says is expanded once more.
             let common = |name: &str| COMMON.split_ascii_whitespace().any(|known| known == name);
-            let whole = expansion.is_one() || expansion.variable().is_some_and(common);
+            let whole = expansion.is_one() || expansion.shows_number() || expansion.variable().is_some_and(common);
             whole && self.says(expansion) || self.pieces(expansion, set).is_some() || self.is_name(expansion, set)
         })
     }

@@ -3,10 +3,12 @@
 use super::super::shell::Word;
 use super::{git, readers};
 
-/// Commands that make neither links nor repositories of what they are given, or that run the folder's own code anyway: who
-/// allowed these allowed more than a link can do.
-const PLACES_NOTHING: &str = "cargo rustc go npm npx pnpm yarn bun deno node make just pytest python python3 ruff black mypy \
-    eslint prettier tsc jest vitest gradle mvn dotnet bundle rake rspec swift zig mkdir touch rm rmdir chmod kill";
+/// Commands that run the folder's own code: who allowed these allowed more than a link or an odd name can do.
+const RUNNERS: &str = "cargo rustc go npm npx pnpm yarn bun deno node make just pytest python python3 ruff black mypy eslint \
+    prettier tsc jest vitest gradle mvn dotnet bundle rake rspec swift zig";
+
+/// Commands that make neither links nor repositories of what they are given, nor names that they are not given.
+const PLACES_NOTHING: &str = "mkdir touch rm rmdir chmod kill";
 
 /// Subcommands of git's that change neither the index nor a file of the work tree.
 const GIT_PLACES_NOTHING: &str = "commit push tag branch fetch remote notes gc";
@@ -53,8 +55,29 @@ pub(in crate::permission) fn places(words: &[Word]) -> Places {
         |word: &&Word| matches!(word.literal().as_deref(), Some("-0" | "--null" | "-r" | "--no-run-if-empty" | "-t"));
     let program = words[1..].iter().find(|word| !plain(word)).and_then(Word::literal);
     let passed_on = name == "xargs" && program.is_some_and(|program| looks(&program));
-    match listed(PLACES_NOTHING, &name) || name.starts_with("./") || looks(&name) || passed_on {
+    match listed(RUNNERS, &name) || listed(PLACES_NOTHING, &name) || name.starts_with("./") || looks(&name) || passed_on
+    {
         true => Places::Nothing,
         false => Places::Repositories,
     }
+}
+
+/// Whether the command, which is not known to only read, may make a name that starts with a dash, so that a glob behind it
+/// becomes an option.
+pub(in crate::permission) fn names_options(words: &[Word]) -> bool {
+    let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
+    let listed = |list: &str, name: &str| list.split_whitespace().any(|known| known == name);
+    match text(0) {
+        name if listed(PLACES_NOTHING, &name) => words[1..].iter().any(names_option),
+        name if name == "git" => {
+            let subcommand = text(if text(1) == "-C" { 3 } else { 1 });
+            subcommand != "add" && !listed(GIT_PLACES_NOTHING, &subcommand)
+        }
+        name => !listed(RUNNERS, &name) && !name.starts_with("./") && !super::super::dynamic::is_inert(&name),
+    }
+}
+
+/// Whether a part of the path starts with a dash, or may do so; a word that starts with one is an option.
+pub(in crate::permission) fn names_option(word: &Word) -> bool {
+    word.literal().is_none_or(|text| text == "--" || text.contains("/-"))
 }

@@ -1,6 +1,6 @@
-//! `cd`: where a line continues.
+//! Folders of a line: where `cd` leads, which git may take for a repository, and what their names may become.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::super::Behavior;
 use super::super::decide::Verdict;
@@ -42,5 +42,27 @@ impl Judge<'_> {
         }
         self.parts.push(Part { words: words.to_vec(), ..Part::new(text, worst, true) });
         (Cwd(Some(to)), cwd)
+    }
+
+    /// Whether git may take the word for a repository of the project, which brings hooks of its own.
+    pub(super) fn may_be_folder(&self, word: &Word, cwd: &Cwd) -> bool {
+        let Some(name) = word.literal() else { return true };
+        let stands = |path: &Path| self.files.is_file(path) || !self.files.names(path).is_empty();
+        let below =
+            |folder: &Path| ["", ".git", ".bundle"].iter().any(|end| stands(&folder.join(format!("{name}{end}"))));
+        // Git starts at the top of the work tree.
+        let inside = |folder: &&Path| folder.starts_with(&self.query.places.project);
+        cwd.0.as_ref().is_none_or(|all| all.iter().any(|cwd| cwd.ancestors().take_while(inside).any(below)))
+    }
+
+    /// Whether a command up to here may make names that look like options: a glob is then no more than what it says.
+    pub(super) fn names_options(&self) -> bool {
+        self.stirred || self.parts.iter().any(|part| part.names)
+    }
+
+    /// Whether the word is a glob that may stand for an option.
+    pub(super) fn may_become_option(&self, word: &Word, cwd: &Cwd) -> bool {
+        self.names_options() && paths::starts_with_glob(word)
+            || paths::may_become_option(word, cwd, self.query.places, self.files)
     }
 }

@@ -1,6 +1,6 @@
 //! Walks the constructs of a line and judges every command and redirection in them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::super::commands;
 use super::super::decide::{Query, Verdict, because, read, write};
@@ -35,7 +35,9 @@ pub(super) struct Judge<'a> {
     values: Values,
     edits: Edits,
     /// Whether the order of its commands is not the one in which they stand.
-    unordered: bool,
+    pub(super) unordered: bool,
+    /// Names that look like options may lie in the folders when it starts.
+    pub(super) stirred: bool,
     /// Variables that surely have one of these values by now.
     set: Vec<String>,
     /// What the pipe brings that the next command reads.
@@ -49,9 +51,23 @@ impl<'a> Judge<'a> {
     /// Starts with the line's first construct in `start`.
     pub(super) fn new(query: &'a Query<'a>, files: &'a dyn Files, start: PathBuf, values: Values) -> Judge<'a> {
         let (functions, set, parts) = (Vec::new(), Vec::new(), Vec::new());
-        let (edits, unordered) = (Edits::default(), false);
-        let (fed, redirected) = (None, false);
-        Judge { query, files, start, functions, wrappers: 0, values, edits, unordered, set, fed, redirected, parts }
+        let (edits, unordered, stirred) = (Edits::default(), false, false);
+        let (fed, redirected, wrappers) = (None, false, 0);
+        Judge {
+            query,
+            files,
+            start,
+            functions,
+            wrappers,
+            values,
+            edits,
+            unordered,
+            stirred,
+            set,
+            fed,
+            redirected,
+            parts,
+        }
     }
 
     /// The parts in their order. What a rule lets run may have changed where a file's name leads and what a repository
@@ -287,7 +303,8 @@ impl<'a> Judge<'a> {
             }
         }
         let read_only = !writes || worst.behavior == Behavior::Allow;
-        self.parts.push(Part { writes: file, looks: opened, ..Part::new(text, worst, read_only) });
+        let names = file && commands::names_option(target);
+        self.parts.push(Part { writes: file, names, looks: opened, ..Part::new(text, worst, read_only) });
     }
 
     fn command(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
@@ -376,13 +393,14 @@ impl<'a> Judge<'a> {
             git != Git::No || known[0] == "xargs" || fed::executes(words) || shows() && !self.is_allowed(words, &cwd);
         let looks = looks && read_only && verdict.behavior == Behavior::Allow;
         let starts = git::starts(self.query, words, &cwd, self.files);
+        let names = !read_only && commands::names_options(words);
         let part = Part::new(text, verdict, read_only);
-        self.parts.push(Part { edit, looks, words: words.to_vec(), git, starts, ..part });
+        self.parts.push(Part { edit, names, looks, words: words.to_vec(), git, starts, ..part });
         if moved { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
     }
 
     fn allow_rule(&self, words: &[Word], cwd: &Cwd) -> Option<String> {
-        let globbed = |word: &Word| paths::may_become_option(word, cwd, self.query.places, self.files);
+        let globbed = |word: &Word| self.may_become_option(word, cwd);
         let settled = evaluates(words).is_none() && dynamic::unsettled(words, globbed).is_none();
         // A relative program is another one in another folder, and so is a script that the rule names.
         let name = words.first()?.literal()?;
@@ -401,23 +419,12 @@ impl<'a> Judge<'a> {
             .map(because)
     }
 
-    /// Whether git may take the word for a repository of the project, which brings hooks of its own.
-    fn may_be_folder(&self, word: &Word, cwd: &Cwd) -> bool {
-        let Some(name) = word.literal() else { return true };
-        let stands = |path: &Path| self.files.is_file(path) || !self.files.names(path).is_empty();
-        let below =
-            |folder: &Path| ["", ".git", ".bundle"].iter().any(|end| stands(&folder.join(format!("{name}{end}"))));
-        // Git starts at the top of the work tree.
-        let inside = |folder: &&Path| folder.starts_with(&self.query.places.project);
-        cwd.0.as_ref().is_none_or(|all| all.iter().any(|cwd| cwd.ancestors().take_while(inside).any(below)))
-    }
-
     fn is_allowed(&self, words: &[Word], cwd: &Cwd) -> bool {
         self.allow_rule(words, cwd).is_some()
     }
 
     fn only_reads(&self, reads: &Result<commands::Reads, String>, cwd: &Cwd) -> bool {
-        reads.as_ref().is_ok_and(|reads| !paths::may_be_options(reads, cwd, self.query.places, self.files))
+        reads.as_ref().is_ok_and(|reads| !reads.paths.iter().any(|word| self.may_become_option(word, cwd)))
     }
 
     /// The verdict, whether the command only reads, and whether acceptEdits let it pass.
@@ -431,7 +438,11 @@ impl<'a> Judge<'a> {
         let only_reads = self.only_reads(&reads, cwd);
         let reason = match &reads {
             Ok(reads) => {
-                let verdict = paths::judge_reads(self.query, reads, cwd, self.files);
+                let mut verdict = paths::judge_reads(self.query, reads, cwd, self.files);
+                if self.names_options() && !only_reads {
+                    let reason = "a command of the line may have made a name that looks like an option";
+                    paths::worse(&mut verdict, Verdict::new(Behavior::Ask, reason));
+                }
                 if verdict.behavior != Behavior::Ask || verdict.firm {
                     return (verdict, only_reads, false);
                 }

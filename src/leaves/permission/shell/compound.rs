@@ -6,7 +6,7 @@ use tree_sitter::Node as Tree;
 
 use super::parse::{Reader, children, is_name};
 use super::second::Kind;
-use super::word::{Piece, Word, scan};
+use super::word::{Piece, Word, scan, scan_one};
 use super::{Node, Redirect, RedirectKind, Simple};
 
 impl Reader<'_> {
@@ -113,14 +113,14 @@ impl Reader<'_> {
                     for pattern in &inner[..close] {
                         if !matches!(pattern.kind(), "(" | "|") {
                             self.token(*pattern, Kind::Item);
-                            words.extend(self.words(*pattern, depth)?);
+                            words.push(self.one_word(*pattern, depth)?);
                         }
                     }
                     parts.extend(self.sequence(&inner[close + 1..], &[";&", ";;&"], depth)?);
                 }
                 _ => {
                     self.token(part, Kind::Item);
-                    words.extend(self.words(part, depth)?);
+                    words.push(self.one_word(part, depth)?);
                 }
             }
         }
@@ -190,7 +190,10 @@ impl Reader<'_> {
                             let range = tree.start_byte() + start..tree.start_byte() + at;
                             let first = spans.partition_point(|span| span.range.end <= range.start);
                             let last = spans.partition_point(|span| span.range.start < range.end);
-                            words.extend(scan(word, range.start, &spans[first..last])?);
+                            match source.starts_with("[[") {
+                                true => words.push(scan_one(word, range.start, &spans[first..last])?),
+                                false => words.extend(scan(word, range.start, &spans[first..last])?),
+                            }
                         }
                     }
                     start = at + 1;

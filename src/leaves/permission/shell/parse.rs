@@ -6,7 +6,7 @@ use std::ops::Range;
 use tree_sitter::{Node as Tree, Parser, Point};
 
 use super::second::{self, Kind, Token};
-use super::word::{Expansion, Piece, Span, Word, scan};
+use super::word::{Expansion, Piece, Span, Word, scan, scan_one};
 use super::{Assignment, Node, Redirect, RedirectKind, Simple, guard};
 
 /// Deepest nesting that is judged.
@@ -276,13 +276,8 @@ impl<'a> Reader<'a> {
             return Err("an assignment to something else than a variable".into());
         }
         let spans = self.spans(tree, depth)?;
-        let mut words = scan(value, tree.end_byte() - value.len(), &spans)?;
-        if words.len() > 1 {
-            // Braces are not expanded in an assignment; as an expansion it is at least not literal.
-            words.truncate(1);
-        }
+        let mut value = scan_one(value, tree.end_byte() - value.len(), &spans)?.without_globs();
         // What it adds to is not told.
-        let mut value = words.pop().unwrap_or(Word { source: String::new(), pieces: Vec::new() });
         if adds {
             value.pieces.insert(0, Piece::Dynamic(Expansion::of(&format!("${name}"))));
         }
@@ -292,6 +287,12 @@ impl<'a> Reader<'a> {
     pub(super) fn words(&mut self, tree: Tree, depth: usize) -> Result<Vec<Word>, String> {
         let spans = self.spans(tree, depth)?;
         scan(self.source(tree), tree.start_byte(), &spans)
+    }
+
+    /// A word in which bash expands no braces.
+    pub(super) fn one_word(&mut self, tree: Tree, depth: usize) -> Result<Word, String> {
+        let spans = self.spans(tree, depth)?;
+        scan_one(self.source(tree), tree.start_byte(), &spans)
     }
 
     /// The outermost expansions in a word, each judged to be a plain one; the commands in them go to `nested`.
@@ -366,7 +367,10 @@ impl<'a> Reader<'a> {
                 if !operator.kind().ends_with('&') || self.source(*target) != "-" {
                     self.token(*target, Kind::Target);
                 }
-                self.words(*target, depth)?
+                match kind {
+                    RedirectKind::Data => vec![self.one_word(*target, depth)?],
+                    _ => self.words(*target, depth)?,
+                }
             }
             // The parser takes arguments that follow for further targets.
             _ => return Err("arguments after a redirection".into()),

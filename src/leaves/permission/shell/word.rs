@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::braces;
+
 /// A word after quote removal and brace expansion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::permission) struct Word {
@@ -79,11 +81,26 @@ impl Expansion {
         self.quoted && !list || self.is_number()
     }
 
-    /// `$?`, `$#`, `$$`, `$!`, `${#x}`, `$((1 + 1))`.
+    /// `$?`, `$#`, `$$`, `${#x}`, `$((1 + 1))`: one word that is never empty. `$!` is, until something runs beside us.
     pub(in crate::permission) fn is_number(&self) -> bool {
-        matches!(self.source.as_str(), "$?" | "$#" | "$$" | "$!")
-            || self.source.starts_with("${#")
+        let length = self.source.strip_prefix("${#").and_then(|rest| rest.strip_suffix('}'));
+        let parameter = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '@' | '*'));
+        matches!(self.source.as_str(), "$?" | "$#" | "$$")
+            || length.is_some_and(|name| parameter(name.strip_suffix("[@]").unwrap_or(name)))
             || self.source.starts_with("$((")
+    }
+
+    /// Whether it starts with a digit: arithmetic may go below zero, also by growing too large.
+    pub(in crate::permission) fn starts_with_digit(&self) -> bool {
+        let digits = self.source.bytes().filter(u8::is_ascii_digit).count();
+        let counts =
+            |inner: &str| !inner.contains("**") && inner.chars().all(|c| c.is_ascii_digit() || " +*/%()".contains(c));
+        self.is_number() && self.source.strip_prefix("$((").is_none_or(|inner| digits <= 18 && counts(inner))
+    }
+
+    /// Whether it shows digits or nothing.
+    pub(in crate::permission) fn shows_number(&self) -> bool {
+        self.is_number() || self.source == "$!"
     }
 }
 
@@ -93,11 +110,9 @@ pub(super) struct Span {
     pub(super) range: Range<usize>,
 }
 
-/// Most words that the braces of one word may stand for.
-const MAX_BRACES: usize = 64;
-
+/// A part of a word that bash sees at once.
 #[derive(Debug, Clone)]
-enum Unit {
+pub(super) enum Unit {
     Char {
         c: char,
         quoted: bool,
@@ -108,16 +123,27 @@ enum Unit {
 }
 
 impl Word {
-    /// The same word made of other pieces; text beside text is one.
+    /// The same word made of other pieces; text beside text is one, and no text is none.
     pub(in crate::permission) fn with_pieces(&self, pieces: Vec<Piece>) -> Word {
         let mut joined: Vec<Piece> = Vec::with_capacity(pieces.len());
+        let alone = pieces.len() == 1;
         for piece in pieces {
             match (joined.last_mut(), piece) {
+                (_, Piece::Text(text)) if text.is_empty() && !alone => {}
                 (Some(Piece::Text(before)), Piece::Text(text)) => before.push_str(&text),
                 (_, piece) => joined.push(piece),
             }
         }
         Word { source: self.source.clone(), pieces: joined }
+    }
+
+    /// The same word where bash takes stars as they are.
+    pub(super) fn without_globs(&self) -> Word {
+        let plain = |piece: &Piece| match piece {
+            Piece::Glob(c) => Piece::Text(c.to_string()),
+            piece => piece.clone(),
+        };
+        self.with_pieces(self.pieces.iter().map(plain).collect())
     }
 
     /// The value, where nothing in it is left to bash.
@@ -208,15 +234,23 @@ impl Word {
     }
 }
 
-/// Reads one whole word. `base` is where `text` starts in the line; `spans` are the expansions in it.
+/// Reads one whole word and expands its braces. `base` is where `text` starts in the line; `spans` are the expansions in it.
 ///
 /// # Errors
 /// When the text is not exactly one word, or holds what the parser is known to misread.
 pub(super) fn scan(text: &str, base: usize, spans: &[Span]) -> Result<Vec<Word>, String> {
-    let units = units(text, base, spans)?;
-    let mut words = Vec::new();
-    braces(units, &mut words, 0)?;
+    let mut words = braces::expand(&units(text, base, spans)?)?;
+    // `{,}` alone leaves no word at all.
+    words.retain(|units| !units.is_empty());
     Ok(words.into_iter().map(|units| Word { source: text.to_owned(), pieces: pieces(units) }).collect())
+}
+
+/// The same where bash leaves braces as they are: in assignments, between `[[` and `]]`, in the words of `case`.
+///
+/// # Errors
+/// As above.
+pub(super) fn scan_one(text: &str, base: usize, spans: &[Span]) -> Result<Word, String> {
+    Ok(Word { source: text.to_owned(), pieces: pieces(units(text, base, spans)?) })
 }
 
 fn units(text: &str, base: usize, spans: &[Span]) -> Result<Vec<Unit>, String> {
@@ -256,7 +290,7 @@ fn units(text: &str, base: usize, spans: &[Span]) -> Result<Vec<Unit>, String> {
                 if next.is_some_and(|c| c.is_alphanumeric() || "({[_@*#?$!-".contains(c)) {
                     return Err("an expansion that the parser did not see".into());
                 }
-                units.push(Unit::Char { c, quoted: true });
+                units.push(Unit::Char { c, quoted: double });
             }
             '$' => return Err("a $'…' or $\"…\" string".into()),
             c if double => units.push(Unit::Char { c, quoted: true }),
@@ -269,6 +303,7 @@ fn units(text: &str, base: usize, spans: &[Span]) -> Result<Vec<Unit>, String> {
                         None => return Err("a quote without an end".into()),
                     }
                 }
+                units.push(Unit::Nothing);
             }
             c if c.is_whitespace() || "|&;()<>".contains(c) => return Err(format!("{c:?} within a word")),
             '#' if at == 0 => return Err("a comment where a word was expected".into()),
@@ -281,79 +316,8 @@ fn units(text: &str, base: usize, spans: &[Span]) -> Result<Vec<Unit>, String> {
     Ok(units)
 }
 
-fn is_open(unit: &Unit, want: char) -> bool {
+pub(super) fn is_open(unit: &Unit, want: char) -> bool {
     matches!(unit, Unit::Char { c, quoted: false } if *c == want)
-}
-
-/// An open brace, the one that closes it, the commas between them that belong to no inner one, and whether it holds `..`.
-struct Pair {
-    open: usize,
-    close: usize,
-    commas: Vec<usize>,
-    range: bool,
-}
-
-/// All pairs of braces, in the order in which they open; one pass.
-fn pairs(units: &[Unit]) -> Vec<Pair> {
-    let mut waiting: Vec<(usize, Vec<usize>)> = Vec::new();
-    let mut pairs = Vec::new();
-    let mut dots = None;
-    for (at, unit) in units.iter().enumerate() {
-        let dot = |unit: &Unit| matches!(unit, Unit::Char { c: '.', .. });
-        if at > 0 && dot(unit) && dot(&units[at - 1]) {
-            dots = Some(at - 1);
-        } else if is_open(unit, '{') {
-            waiting.push((at, Vec::new()));
-        } else if is_open(unit, ',') {
-            waiting.iter_mut().last().into_iter().for_each(|(_, commas)| commas.push(at));
-        } else if is_open(unit, '}')
-            && let Some((open, commas)) = waiting.pop()
-        {
-            pairs.push(Pair { open, close: at, commas, range: dots.is_some_and(|dots| dots > open) });
-        }
-    }
-    pairs.sort_by_key(|pair| pair.open);
-    pairs
-}
-
-/// Expands `{a,b}` as bash does, before everything else.
-fn braces(units: Vec<Unit>, words: &mut Vec<Vec<Unit>>, depth: usize) -> Result<(), String> {
-    if depth > 16 || words.len() > MAX_BRACES {
-        return Err("braces that stand for too many words".into());
-    }
-    let pairs = pairs(&units);
-    for Pair { open, close, commas, range } in pairs {
-        if commas.is_empty() {
-            if !range {
-                continue;
-            }
-            let inner: String = units[open + 1..close]
-                .iter()
-                .map(|unit| match unit {
-                    Unit::Char { c, .. } => *c,
-                    _ => '$',
-                })
-                .collect();
-            let mut whole = units[..open].to_vec();
-            whole.push(Unit::Dynamic(Expansion::of(&format!("{{{inner}}}"))));
-            whole.extend_from_slice(&units[close + 1..]);
-            return braces(whole, words, depth + 1);
-        }
-        let mut start = open + 1;
-        for end in commas.into_iter().chain([close]) {
-            let mut whole = units[..open].to_vec();
-            whole.extend_from_slice(&units[start..end]);
-            whole.extend_from_slice(&units[close + 1..]);
-            braces(whole, words, depth + 1)?;
-            start = end + 1;
-        }
-        return Ok(());
-    }
-    // `{,}` alone leaves no word at all.
-    if !units.is_empty() {
-        words.push(units);
-    }
-    Ok(())
 }
 
 fn pieces(units: Vec<Unit>) -> Vec<Piece> {
@@ -370,15 +334,31 @@ fn pieces(units: Vec<Unit>) -> Vec<Piece> {
     let closes = |unit: &Unit| matches!(unit, Unit::Char { c: ']', .. } | Unit::Dynamic(_));
     let last = units.iter().rposition(closes).unwrap_or_default();
     let mut before = None;
+    // Up to where a tilde's word goes: a user's name, or the `+` and `-` of folders.
+    let mut behind = 0;
+    let named = |from: usize| {
+        let name =
+            |unit: &Unit| matches!(unit, Unit::Char { c, quoted: false } if c.is_alphanumeric() || "+-_.".contains(*c));
+        from + units[from..].iter().take_while(|unit| name(unit)).count()
+    };
     for (at, unit) in units.iter().enumerate() {
+        if at < behind {
+            continue;
+        }
         let single = match unit {
             Unit::Char { c: '~', quoted: false } if at == 0 && tilde => match units.get(1) {
                 None => Some(Piece::Tilde),
                 Some(Unit::Char { c: '/', quoted: false }) => Some(Piece::Tilde),
-                _ => Some(home()),
+                _ => {
+                    behind = named(at + 1);
+                    Some(home())
+                }
             },
             // Bash expands it in what looks like an assignment.
-            Unit::Char { c: '~', quoted: false } if matches!(before, Some('=' | ':')) => Some(home()),
+            Unit::Char { c: '~', quoted: false } if matches!(before, Some('=' | ':')) => {
+                behind = named(at + 1);
+                Some(home())
+            }
             // A bracket that nothing closes is itself: the command `[`.
             Unit::Char { c: '[', quoted: false } if at >= last => {
                 text.push('[');
@@ -429,6 +409,32 @@ mod tests {
         for text in ["a b", "`x`", "a\\\nb", "$'x'", "$x", "a;b", "\"x", "'x", "#x", "$\"x\"", "$[1]", "$(x)"] {
             assert!(scan(text, 0, &[]).is_err(), "{text}");
         }
-        assert!(scan(&"{a,b}".repeat(8), 0, &[]).is_err());
+        for (text, want) in [
+            // A pair without a comma or dots closes nothing.
+            ("{a},b}", vec!["a}", "b"]),
+            ("{-o}.x,}", vec!["-o}.x", ""]),
+            ("{x{a,b}..y}", vec!["xa..y", "xb..y"]),
+            ("{{a,b},c}d", vec!["ad", "bd", "cd"]),
+            ("{a,b}{},c}", vec!["a{},c}", "b{},c}"]),
+            ("x{},c}", vec!["x}", "xc"]),
+            ("{},c}", vec!["{},c}"]),
+            ("\\ {},c}", vec![" {},c}"]),
+            ("' '{},c}", vec![" }", " c"]),
+            ("{{a,b}", vec!["{a", "{b"]),
+            ("{a,b", vec!["{a,b"]),
+            ("{a..}", vec!["{a..}"]),
+            ("{a,\",\",'}'}", vec!["a", ",", "}"]),
+        ] {
+            let want: Vec<&str> = want.into_iter().filter(|word| !word.is_empty()).collect();
+            check(text, &want);
+        }
+        assert_eq!(scan_one("{a,b}", 0, &[]).unwrap().literal().unwrap(), "{a,b}");
+        for text in ["{\"a,b\"..c}", &"{a,b}".repeat(8), &"{".repeat(5_000)] {
+            assert!(scan(text, 0, &[]).is_err(), "{text}");
+        }
+        // What it is, only bash knows.
+        for text in ["{1..3}", "{a..9}", "x{1..3}y", "{x{1..2}..y}"] {
+            assert!(scan(text, 0, &[]).unwrap().iter().all(Word::is_dynamic), "{text}");
+        }
     }
 }
