@@ -9,8 +9,8 @@ use super::mark::{self, Mark};
 
 /// How long a process may take after SIGTERM.
 const GRACE: Duration = Duration::from_millis(50);
-/// Time for an editor to save what it holds.
-const SAVING: Duration = Duration::from_millis(500);
+/// Time for an editor to save what it holds: with it, the whole end stays below a second.
+const SAVING: Duration = Duration::from_millis(250);
 static ENDING: Mutex<()> = Mutex::new(());
 /// How often what is still found is killed: a process may fork while the list of all is made.
 const ROUNDS: usize = 20;
