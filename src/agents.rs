@@ -7,6 +7,7 @@ mod files;
 pub(crate) use definition::{Definition, Source, Tools};
 pub(crate) use files::{Folders, load};
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,9 @@ pub struct Definitions {
     diagnostics: Vec<Diagnostic>,
     /// What of the project's needs the user's word.
     uses: Vec<Use>,
+    /// Where the first of each name is: as it is written, and in lower case.
+    exact: HashMap<String, usize>,
+    folded: HashMap<String, usize>,
 }
 
 /// Characters of one definition's description that the model is told.
@@ -60,13 +64,22 @@ const LIST: usize = 6_000;
 impl Definitions {
     /// Those that are part of the program.
     pub fn builtin() -> Definitions {
-        Definitions { all: files::builtin(), ..Definitions::default() }
+        Definitions { all: files::builtin(), ..Definitions::default() }.indexed()
+    }
+
+    /// The same, once all are there.
+    fn indexed(mut self) -> Definitions {
+        for (at, definition) in self.all.iter().enumerate() {
+            self.exact.entry(definition.name.clone()).or_insert(at);
+            self.folded.entry(definition.name.to_ascii_lowercase()).or_insert(at);
+        }
+        self
     }
 
     /// The definition that counts for a name; case is ignored where no name fits exactly.
     pub fn get(&self, name: &str) -> Option<&Definition> {
-        let exact = self.all.iter().find(|definition| definition.name == name);
-        exact.or_else(|| self.all.iter().find(|definition| definition.name.eq_ignore_ascii_case(name)))
+        let at = self.exact.get(name).or_else(|| self.folded.get(&name.to_ascii_lowercase()))?;
+        self.all.get(*at)
     }
 
     /// Those that can be launched, in the order in which they are listed.
@@ -76,7 +89,7 @@ impl Definitions {
 
     /// The definition of the same name that counts instead.
     pub fn shadowed_by(&self, definition: &Definition) -> Option<&Definition> {
-        let first = self.all.iter().find(|other| other.name == definition.name)?;
+        let first = &self.all[*self.exact.get(&definition.name)?];
         (!std::ptr::eq(first, definition)).then_some(first)
     }
 

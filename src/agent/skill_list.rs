@@ -1,6 +1,7 @@
 //! The list of skills that the model is given: once, before the first prompt; later only what changed.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use super::skill_runs::Runs;
 use crate::commands::{Command, Registry};
@@ -93,8 +94,8 @@ fn message(lines: BTreeMap<String, String>, gone: Vec<String>, text: &str) -> Me
 impl Runs {
     /// What the model is to be told of skills before a prompt: all of them at first, then what changed.
     pub(super) fn news(&self, context: &Context) -> Option<Message> {
-        let mut lines = self.lines();
-        let Some(known) = told(effects(context)) else { return (!lines.is_empty()).then(|| whole(lines)) };
+        let List { mut lines, left_out, .. } = self.list();
+        let Some(known) = told(effects(context)) else { return (!lines.is_empty()).then(|| whole(lines, left_out)) };
         let gone = known.keys().filter(|name| !lines.contains_key(**name)).map(|name| (*name).to_owned());
         let gone: Vec<String> = gone.collect();
         // Use changes what is shortened; that alone is not news.
@@ -112,13 +113,13 @@ impl Runs {
     /// The list as a boundary brings it along, where the model was told of skills.
     pub(super) fn list_again(&self, context: &Context) -> Option<Message> {
         told(effects(context))?;
-        let lines = self.lines();
-        (!lines.is_empty()).then(|| whole(lines))
+        let List { lines, left_out, .. } = self.list();
+        (!lines.is_empty()).then(|| whole(lines, left_out))
     }
 
-    fn lines(&self) -> BTreeMap<String, String> {
+    fn list(&self) -> List {
         let (now, _) = self.settings.catalog.refresh();
-        list(&now.registry, self.settings.list_budget).lines
+        list(&now.registry, self.settings.list_budget)
     }
 }
 
@@ -126,8 +127,11 @@ fn effects(context: &Context) -> impl Iterator<Item = &Effect> {
     context.entries().flat_map(|(_, message)| &message.effects)
 }
 
-fn whole(lines: BTreeMap<String, String>) -> Message {
-    let text = format!("{OPENING}\n{}", rows(&lines));
+fn whole(lines: BTreeMap<String, String>, left_out: usize) -> Message {
+    let mut text = format!("{OPENING}\n{}", rows(&lines));
+    if left_out > 0 {
+        let _ = write!(text, "\n- … and {left_out} more that did not fit here: `/skills` lists them for the user.");
+    }
     message(lines, Vec::new(), &text)
 }
 
@@ -182,9 +186,15 @@ mod tests {
         let lines = |rows: &[(&str, &str)]| -> BTreeMap<String, String> {
             rows.iter().map(|(name, line)| ((*name).to_owned(), (*line).to_owned())).collect()
         };
-        let first = whole(lines(&[("a", "- a: one"), ("b", "- b")]));
+        let first = whole(lines(&[("a", "- a: one"), ("b", "- b")]), 0);
         let later = message(lines(&[("c", "- c: three: 3")]), vec!["a".into(), "b".into()], "in any words");
         assert_eq!(told([].iter()), None);
+        assert!(!first.text().contains("… and"), "{}", first.text());
+        let part = whole(lines(&[("a", "- a")]), 1_234).text();
+        assert!(
+            part.contains("\n- a\n- … and 1234 more that did not fit here: `/skills` lists them for the user."),
+            "{part}"
+        );
         let known = told(first.effects.iter().chain(&later.effects)).unwrap();
         assert_eq!(known, BTreeMap::from([("c", "- c: three: 3")]));
         assert!(same("- a: one…", "- a: one two") && same("- a", "- a: one") && !same("- a: one", "- a: two"));

@@ -1,5 +1,6 @@
 //! Finds and reads the files that define sub-agents.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,8 +19,8 @@ use crate::stdx::sealed::Sealed;
 const LARGEST: u64 = 256 << 10;
 /// How deep folders are searched.
 const DEPTH: usize = 4;
-/// Most files of one folder.
-const FILES: usize = 500;
+/// Most files of one folder, as for skills.
+const FILES: usize = 20_000;
 
 /// Where definitions are looked for.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +38,7 @@ pub(crate) struct Folders<'a> {
 /// that cannot be read costs nothing but itself.
 pub(crate) fn load(folders: Folders) -> Definitions {
     let (mut project, mut found) = (Definitions::default(), Definitions::default());
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     let user = folders.home.join("agents");
     let user_real = user.canonicalize().ok();
     let top = up_to_root(folders.project).last().and_then(|top| top.canonicalize().ok());
@@ -50,6 +51,7 @@ pub(crate) fn load(folders: Folders) -> Definitions {
     }
     found.add(&user, Source::User, None, &mut seen);
     found.all.extend(builtin());
+    let found = found.indexed();
     let mut all = Definitions { diagnostics: project.diagnostics, ..Definitions::default() };
     let mut last = Vec::new();
     for mut definition in project.all {
@@ -65,7 +67,7 @@ pub(crate) fn load(folders: Folders) -> Definitions {
     }
     all.all.extend(found.all.into_iter().chain(last));
     all.diagnostics.extend(found.diagnostics);
-    all
+    all.indexed()
 }
 
 /// What of a project's definition needs the user's word: all that runs, that sends elsewhere, or that takes another's place.
@@ -115,17 +117,24 @@ pub(super) fn builtin() -> Vec<Definition> {
 }
 
 impl Definitions {
-    fn add(&mut self, folder: &Path, source: fn(PathBuf) -> Source, within: Option<&Path>, seen: &mut Vec<PathBuf>) {
+    fn add(
+        &mut self,
+        folder: &Path,
+        source: fn(PathBuf) -> Source,
+        within: Option<&Path>,
+        seen: &mut HashSet<PathBuf>,
+    ) {
         let out = |real: &Path| within.is_some_and(|within| !real.starts_with(within));
-        let mut files = Vec::new();
-        markdown(folder, DEPTH, &mut files);
-        files.sort();
-        for file in files {
+        let mut walk = Walk { within, ..Walk::default() };
+        walk.folder(folder, DEPTH);
+        let left_out = walk.keep(FILES);
+        self.diagnostics.extend(walk.problems);
+        self.diagnostics.extend(left_out.map(|problem| Diagnostic { file: folder.to_owned(), problem }));
+        for file in walk.files {
             let real = file.canonicalize().unwrap_or_else(|_| file.clone());
-            if seen.contains(&real) {
+            if !seen.insert(real.clone()) {
                 continue;
             }
-            seen.push(real.clone());
             // As with skills: out of the repository, a link of its leads to a file of the same name only.
             if out(&real) && real.file_name() != file.file_name() {
                 let problem = format!("is a link to {}, which is not an agent; it is ignored", real.display());
@@ -161,17 +170,59 @@ fn definition(stem: &str, source: Source, text: &str, say: &mut dyn FnMut(String
     Some(fields::definition(stem, source, &given, &body, say)).filter(|definition| !definition.prompt.is_empty())
 }
 
-fn markdown(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if files.len() >= FILES {
+/// The Markdown files of a folder and those below it.
+#[derive(Default)]
+struct Walk<'a> {
+    /// The repository, for what comes with it: folders are not entered out of there.
+    within: Option<&'a Path>,
+    files: Vec<PathBuf>,
+    problems: Vec<Diagnostic>,
+    /// Folders that were entered, by what they really are: a link back ends there.
+    entered: HashSet<PathBuf>,
+}
+
+impl Walk<'_> {
+    /// Leaves the first so many by name, and says how many there were.
+    fn keep(&mut self, most: usize) -> Option<String> {
+        self.files.sort();
+        self.problems.sort_by(|a, b| a.file.cmp(&b.file));
+        let all = self.files.len();
+        self.files.truncate(most);
+        let left_out = all.saturating_sub(most);
+        (left_out > 0)
+            .then(|| format!("has {all} agents: only the first {most} by name are loaded, {left_out} ignored"))
+    }
+
+    fn folder(&mut self, folder: &Path, depth: usize) {
+        // Most projects have none.
+        let Ok(real) = folder.canonicalize() else { return };
+        let mut say = |problem| self.problems.push(Diagnostic { file: folder.to_owned(), problem });
+        if self.within.is_some_and(|within| !real.starts_with(within)) {
+            return say(format!("is a link to {}, outside the project: agents in it are not loaded", real.display()));
+        }
+        if !self.entered.insert(real) {
             return;
         }
-        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md")) && path.is_file() {
-            files.push(path);
-        } else if depth > 1 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            markdown(&path, depth - 1, files);
+        if depth == 0 {
+            return say(format!("is more than {DEPTH} folders deep: agents in it are not loaded; move them up"));
+        }
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) => return say(format!("cannot be listed, so its agents are not loaded: {error}")),
+        };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                self.folder(&path, depth - 1);
+            } else if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("md")) {
+                match path.is_file() {
+                    true => self.files.push(path),
+                    false if path.exists() => {}
+                    false => {
+                        let problem = "is a link that leads nowhere: fix or remove it".into();
+                        self.problems.push(Diagnostic { file: path, problem });
+                    }
+                }
+            }
         }
     }
 }
@@ -276,6 +327,53 @@ mod tests {
         }
         assert_eq!(tree.trusted("repo/deep").get("other").unwrap().max_turns, Some(3));
         assert_eq!(tree.trusted("elsewhere").all.len(), 4);
+    }
+
+    #[test]
+    fn a_folder_of_many_loses_none_in_silence() {
+        let files: Vec<(String, String)> = (0..1_308)
+            .map(|n| (format!("p/.claude/agents/a{n}.md"), format!("---\nname: A{n}\ndescription: d\n---\nYou.")))
+            .collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let found = Tree::new(&files).trusted("p");
+        assert_eq!((found.active().count(), found.diagnostics()), (1_308 + 3, [].as_slice()));
+        assert_eq!(
+            (found.get("A1307").unwrap().name.as_str(), found.get("a7").unwrap().name.as_str()),
+            ("A1307", "A7")
+        );
+        let names = ["c", "a", "d", "b"].map(PathBuf::from).to_vec();
+        let mut walk = Walk { files: names, ..Walk::default() };
+        assert_eq!(walk.keep(4), None);
+        let told = walk.keep(3);
+        assert_eq!(walk.files, ["a", "b", "c"].map(PathBuf::from));
+        assert_eq!(told.unwrap(), "has 4 agents: only the first 3 by name are loaded, 1 ignored");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn linked_folders_count_once_and_lost_ones_are_named() {
+        let agent = |name: &str| format!("---\nname: {name}\ndescription: d\n---\nYou.\n");
+        let tree = Tree::new(&[
+            ("team/linked.md", &agent("linked")),
+            ("home/agents/own.md", &agent("own")),
+            ("home/agents/1/2/3/here.md", &agent("here")),
+            ("home/agents/1/2/3/4/lost.md", &agent("lost")),
+            ("p/.claude/agents/mine.md", &agent("mine")),
+        ]);
+        let agents = tree.0.path().join("home/agents");
+        std::os::unix::fs::symlink("../../../team", tree.0.path().join("p/.claude/agents/theirs")).unwrap();
+        for (target, link) in [("../../team", "team"), ("..", "loop"), ("nowhere.md", "gone.md")] {
+            std::os::unix::fs::symlink(target, agents.join(link)).unwrap();
+        }
+        insta::assert_snapshot!(tree.told("p").replace(&*tree.0.path().to_string_lossy(), ""), @"
+        mine: d [project p/.claude/agents/mine.md]
+        here: d [user home/agents/1/2/3/here.md]
+        own: d [user home/agents/own.md]
+        linked: d [user home/agents/team/linked.md]
+        ! p/.claude/agents/theirs: is a link to /team, outside the project: agents in it are not loaded
+        ! home/agents/1/2/3/4: is more than 4 folders deep: agents in it are not loaded; move them up
+        ! home/agents/gone.md: is a link that leads nowhere: fix or remove it
+        ");
     }
 
     #[cfg(unix)]

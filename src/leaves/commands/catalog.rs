@@ -1,5 +1,6 @@
 //! The commands of a session, kept up to date: loaded once, looked at again before they are used, counted when they run.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -69,6 +70,8 @@ pub struct Snapshot {
     pub problems: Vec<Diagnostic>,
     /// Files of `.claude/commands` that were not loaded.
     pub legacy: Vec<PathBuf>,
+    /// Where in `skills` the first of each source and name is, by `source:name`.
+    places: HashMap<String, usize>,
 }
 
 impl Default for Snapshot {
@@ -79,6 +82,7 @@ impl Default for Snapshot {
             dropped: Vec::new(),
             problems: Vec::new(),
             legacy: Vec::new(),
+            places: HashMap::new(),
         }
     }
 }
@@ -88,8 +92,13 @@ impl Snapshot {
     pub fn load(folders: &Folders, usage: &Usage, now: SystemTime) -> (Snapshot, Stamps) {
         let found = discover(folders, BUNDLED);
         let (registry, standings) = Registry::with_skills(&found.skills, |name| usage.score(name, now));
+        let mut places = HashMap::with_capacity(found.skills.len());
+        for (at, skill) in found.skills.iter().enumerate() {
+            places.entry(format!("{}:{}", skill.source.tag(), skill.name)).or_insert(at);
+        }
         let snapshot = Snapshot {
             registry,
+            places,
             skills: found.skills.into_iter().map(Arc::new).zip(standings).collect(),
             dropped: found.dropped,
             problems: found.problems,
@@ -100,11 +109,7 @@ impl Snapshot {
 
     /// The skill behind a command; none for built-ins.
     pub fn skill(&self, command: &Command) -> Option<&Arc<Skill>> {
-        let full = command.qualified.as_deref()?;
-        let same = |skill: &Skill| {
-            full.strip_suffix(skill.name.as_str()).and_then(|tag| tag.strip_suffix(':')) == Some(skill.source.tag())
-        };
-        self.skills.iter().map(|(skill, _)| skill).find(|skill| same(skill))
+        self.places.get(command.qualified.as_deref()?).map(|at| &self.skills[*at].0)
     }
 
     /// Looks a skill up as it would be typed.

@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -188,9 +189,23 @@ pub enum Parsed<'a> {
 
 /// All commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(from = "Vec<Command>", into = "Vec<Command>")]
 pub struct Registry {
     commands: Vec<Command>,
+    /// Where a name leads, in lower case: names win over aliases, aliases over the longer forms.
+    places: Arc<HashMap<String, usize>>,
+}
+
+impl From<Vec<Command>> for Registry {
+    fn from(commands: Vec<Command>) -> Registry {
+        Registry::of(commands)
+    }
+}
+
+impl From<Registry> for Vec<Command> {
+    fn from(registry: Registry) -> Vec<Command> {
+        registry.commands
+    }
 }
 
 /// Why a skill is not what its name means.
@@ -207,7 +222,23 @@ pub enum Standing {
 impl Registry {
     /// The commands that are part of the program.
     pub fn builtin() -> Registry {
-        Registry { commands: Builtin::rows().iter().map(Command::of_row).collect() }
+        Registry::of(Builtin::rows().iter().map(Command::of_row).collect())
+    }
+
+    /// A list of one's own.
+    pub fn of(commands: Vec<Command>) -> Registry {
+        let mut places = HashMap::with_capacity(2 * commands.len());
+        let mut note = |at: usize, name: &str| {
+            places.entry(name.to_lowercase()).or_insert(at);
+        };
+        commands.iter().enumerate().for_each(|(at, command)| note(at, &command.name));
+        for (at, command) in commands.iter().enumerate() {
+            command.aliases.iter().for_each(|alias| note(at, alias));
+        }
+        for (at, command) in commands.iter().enumerate() {
+            command.qualified.iter().for_each(|full| note(at, full));
+        }
+        Registry { commands, places: Arc::new(places) }
     }
 
     /// Lists and completion leave these built-ins out, and no others.
@@ -219,16 +250,11 @@ impl Registry {
         }
     }
 
-    /// A list of one's own.
-    pub fn of(commands: Vec<Command>) -> Registry {
-        Registry { commands }
-    }
-
     /// The built-ins and these skills, highest priority first, and the standing of each skill. `score` is how much one was used.
     pub fn with_skills(skills: &[Skill], score: impl Fn(&str) -> f64) -> (Registry, Vec<Standing>) {
-        let mut registry = Registry::builtin();
+        let mut commands = Registry::builtin().commands;
         let mut taken: HashMap<String, Option<String>> = HashMap::new();
-        for command in &registry.commands {
+        for command in &commands {
             for name in command.aliases.iter().chain([&command.name]) {
                 taken.insert(name.to_lowercase(), None);
             }
@@ -249,21 +275,21 @@ impl Registry {
             match &standing {
                 Standing::Reached => {
                     taken.insert(skill.name.to_lowercase(), Some(skill.place()));
-                    registry.commands.push(command);
+                    commands.push(command);
                 }
                 Standing::BehindBuiltin | Standing::Shadowed(_) if first => {
                     command.name = full;
                     command.aliases.clear();
                     command.hidden |= standing != Standing::BehindBuiltin;
                     command.for_model &= standing == Standing::BehindBuiltin;
-                    registry.commands.push(command);
+                    commands.push(command);
                 }
                 Standing::BehindBuiltin | Standing::Shadowed(_) => {}
             }
             standings.push(standing);
         }
         // An alias never takes a name, and the stronger skill has it.
-        for command in registry.commands.iter_mut().filter(|command| command.source().is_some()) {
+        for command in commands.iter_mut().filter(|command| command.source().is_some()) {
             command.aliases.retain(|alias| match taken.entry(alias.to_lowercase()) {
                 Entry::Occupied(_) => false,
                 Entry::Vacant(free) => {
@@ -272,7 +298,7 @@ impl Registry {
                 }
             });
         }
-        (registry, standings)
+        (Registry::of(commands), standings)
     }
 
     /// Commands that the model may call: with a description of the author's, and not kept from it.
@@ -297,12 +323,7 @@ impl Registry {
 
     /// Looks a command up by name or alias, without slash; letter case does not count.
     pub fn find(&self, name: &str) -> Option<&Command> {
-        let lower = name.to_lowercase();
-        let named = |own: &str| own.eq_ignore_ascii_case(name) || own.to_lowercase() == lower;
-        let exact = self.all().find(|command| named(&command.name));
-        let alias = || self.all().find(|command| command.aliases.iter().any(|alias| named(alias)));
-        let full = || self.all().find(|command| command.qualified.as_deref().is_some_and(named));
-        exact.or_else(alias).or_else(full)
+        self.places.get(&name.to_lowercase()).map(|at| &self.commands[*at])
     }
 
     /// What is said of a name that means nothing.
