@@ -8,6 +8,7 @@ mod claude;
 pub mod docs;
 pub mod edit;
 pub mod grant;
+mod json;
 mod layer;
 pub mod logging;
 mod models;
@@ -152,7 +153,8 @@ pub fn load(paths: &Paths, env: &Env, flags: Table) -> Result<Loaded, Broken> {
 
 impl Loaded {
     /// Adds the settings that lie in `project`, as far as the user agreed to them: every file is read once, and what was read
-    /// is compared with what was agreed to. What is broken there is reported and left out, whole files at a time.
+    /// is compared with what was agreed to. What is broken there is reported and left out: single settings, and whole files
+    /// where what is wrong could have denied something.
     pub fn with_project(&self, project: &Path, trust: &Trust) -> Loaded {
         let own: Vec<Layer> = self.layers.iter().filter(|layer| !layer.source.of_project()).cloned().collect();
         let mut diagnostics = self.diagnostics.clone();
@@ -348,6 +350,10 @@ impl Loaded {
         for provider in config.providers.values_mut() {
             provider.base_url.truncate(provider.base_url.trim_end_matches('/').len());
         }
+        // Whoever forbids it is not overruled by a nearer file.
+        let forbids =
+            |layer: &Layer| find(&layer.table, &path_of("permissions.disable_bypass")) == Some(&Value::Boolean(true));
+        config.permissions.disable_bypass = layers.iter().any(forbids);
         for folder in &mut config.permissions.additional_directories {
             if let (Ok(rest), Some(home)) = (folder.strip_prefix("~"), &user_home) {
                 *folder = home.join(rest);
@@ -381,9 +387,11 @@ fn read_project(source: Source, project: &Path, file: &Path) -> Result<Option<(L
         return claude::read(source, file).map_err(one);
     }
     let read = if file.ends_with(models::FILE) { models::read(source, file) } else { Layer::read(source, file) };
-    let Some(layer) = read.map_err(one)? else { return Ok(None) };
-    let problems = layer.check(&Shape::new());
-    if problems.is_empty() { Ok(Some((layer, Vec::new()))) } else { Err(problems) }
+    let Some(mut layer) = read.map_err(one)? else { return Ok(None) };
+    let shape = Shape::new();
+    let left_out = layer.without_faults(&shape);
+    let problems = layer.check(&shape);
+    if problems.is_empty() { Ok(Some((layer, left_out))) } else { Err(problems) }
 }
 
 /// Whether it says where requests go or with which key, and not only which models are meant.

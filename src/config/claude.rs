@@ -5,14 +5,32 @@ use std::path::Path;
 use serde_json::{Map, Value as Json};
 use toml::{Table, Value};
 
+use super::json::object;
 use super::layer::{Layer, Problem, Source, read_text};
 use crate::hooks::Definitions;
 use crate::stdx::nearest::nearest;
 
+/// Keys of `permissions` that mean something here.
+const PERMISSIONS: [&str; 6] =
+    ["allow", "ask", "deny", "additionalDirectories", "defaultMode", "disableBypassPermissionsMode"];
+/// What restricts elsewhere and does not here, with what holds instead: nobody must rely on it.
+const WITHOUT_EFFECT: [(&str, &str); 8] = [
+    ("sandbox", "commands run without a sandbox; permission rules are all that limits them"),
+    ("permissions.blockReadsOutsideWorkingDirectories", "reading outside of the working folders asks"),
+    ("permissions.blockWritesOutsideWorkingDirectories", "writing outside of the working folders asks"),
+    ("permissions.denyInsteadOfPrompting", "calls ask as usual; `defaultMode` dontAsk denies instead"),
+    ("availableModels", "every model can be chosen"),
+    ("deniedModels", "every model can be chosen"),
+    ("disableSkillShellExecution", "commands in skills run under the permission rules"),
+    ("claudeMdExcludes", "every memory file is read"),
+];
+/// Keys that restrict nothing here since there is nothing to restrict.
+const NOTHING_TO_DO: [&str; 1] = ["disableAutoMode"];
+
 /// Reads a `settings.json`; `None` if it does not exist. The list is of values that are left out, with the reason.
 ///
 /// # Errors
-/// The file cannot be read, is not a JSON object, or holds rules of a wrong type.
+/// The file cannot be read, or is not a JSON object.
 pub(crate) fn read(source: Source, file: &Path) -> Result<Option<(Layer, Vec<Problem>)>, Problem> {
     match read_text(file)? {
         Some(text) => parse(source, file, &text).map(Some),
@@ -21,171 +39,278 @@ pub(crate) fn read(source: Source, file: &Path) -> Result<Option<(Layer, Vec<Pro
 }
 
 fn parse(source: Source, file: &Path, text: &str) -> Result<(Layer, Vec<Problem>), Problem> {
-    let settings = object(file, text)?;
-    let problem = |message: String| Problem { place: file.display().to_string(), message };
-    let (mut root, mut permissions, mut left_out) = (Table::new(), Table::new(), Vec::new());
-    if let Some(given) = settings.get("permissions") {
-        let given = given.as_object().ok_or_else(|| problem("`permissions` must be an object".into()))?;
-        for (theirs, ours) in
-            [("allow", "allow"), ("ask", "ask"), ("deny", "deny"), ("additionalDirectories", "additional_directories")]
-        {
-            if let Some(list) = given.get(theirs) {
-                let list = strings(list)
-                    .ok_or_else(|| problem(format!("`permissions.{theirs}` must be a list of strings")))?;
-                permissions.insert(ours.into(), Value::Array(list));
-            }
-        }
-        let known = ["allow", "ask", "deny", "additionalDirectories", "defaultMode", "disableBypassPermissionsMode"];
-        for key in given.keys().filter(|key| !known.contains(&key.as_str())) {
-            if let Some(near) = nearest(key, known) {
-                left_out.push(problem(format!("`permissions.{key}` is ignored; did you mean `permissions.{near}`?")));
-            }
-        }
-        match given.get("defaultMode").map(|mode| mode.as_str().unwrap_or_default()) {
-            Some(mode @ ("default" | "acceptEdits" | "plan" | "dontAsk")) => {
-                permissions.insert("default_mode".into(), Value::String(mode.into()));
-            }
-            Some("bypassPermissions") => left_out.push(problem(
-                "`permissions.defaultMode` bypassPermissions is ignored: it can only be set by flag".into(),
-            )),
-            Some(_) => left_out.push(problem(
-                "`permissions.defaultMode` is ignored: it must be one of default, acceptEdits, plan, dontAsk".into(),
-            )),
-            None => {}
+    let object = object(file, text)?;
+    let mut reading = Reading { place: file.display().to_string(), left_out: Vec::new(), root: Table::new() };
+    for key in &object.twice {
+        reading.say(format!("`{key}` is in the file more than once: only the last one counts"));
+    }
+    let settings = object.map;
+    reading.without_effect(&settings);
+    reading.permissions(&settings);
+    if let Some(model) = reading.string(&settings, "model", "a string").filter(|model| model != "default") {
+        reading.put("model", Value::String(model));
+    }
+    if let Some(given) = settings.get("cleanupPeriodDays").filter(|given| !given.is_null()) {
+        match given.as_i64().filter(|days| (0..=i64::from(u32::MAX)).contains(days)) {
+            Some(days) => reading.put("sessions", table("cleanup_period_days", Value::Integer(days))),
+            None => reading.wrong("cleanupPeriodDays", "a number of days"),
         }
     }
-    if !permissions.is_empty() {
-        root.insert("permissions".into(), Value::Table(permissions));
+    if let Some(on) = reading.flag(&settings, "autoCompactEnabled") {
+        reading.put("compact", table("auto", Value::Boolean(on)));
     }
-    match settings.get("model") {
-        Some(Json::String(model)) if !model.is_empty() && model != "default" => {
-            root.insert("model".into(), Value::String(model.clone()));
-        }
-        None | Some(Json::Null | Json::String(_)) => {}
-        Some(_) => left_out.push(problem("`model` is ignored: it must be a string".into())),
-    }
-    if let Some(days) = settings.get("cleanupPeriodDays") {
-        match days.as_i64().filter(|days| (0..=i64::from(u32::MAX)).contains(days)) {
-            Some(days) => {
-                root.insert(
-                    "sessions".into(),
-                    Value::Table([("cleanup_period_days".into(), Value::Integer(days))].into_iter().collect()),
-                );
-            }
-            None => left_out.push(problem("`cleanupPeriodDays` is ignored: it must be a number of days".into())),
-        }
-    }
-    match settings.get("autoCompactEnabled") {
-        Some(Json::Bool(on)) => {
-            let compact = Table::from_iter([("auto".to_owned(), Value::Boolean(*on))]);
-            root.insert("compact".into(), Value::Table(compact));
-        }
-        None | Some(Json::Null) => {}
-        Some(_) => left_out.push(problem("`autoCompactEnabled` is ignored: it must be true or false".into())),
+    if let Some(off) = reading.flag(&settings, "disableAllHooks") {
+        reading.put("disable_all_hooks", Value::Boolean(off));
     }
     if let Some(given) = settings.get("hooks") {
         let (hooks, ignored) = Definitions::read(given);
-        left_out.extend(ignored.into_iter().map(problem));
+        ignored.into_iter().for_each(|why| reading.say(why));
         if let Ok(hooks) = Value::try_from(&hooks)
             && hooks.as_table().is_some_and(|table| !table.is_empty())
         {
-            root.insert("hooks".into(), hooks);
+            reading.put("hooks", hooks);
         }
     }
-    match settings.get("disableAllHooks") {
-        Some(Json::Bool(off)) => {
-            root.insert("disable_all_hooks".into(), Value::Boolean(*off));
-        }
-        None | Some(Json::Null) => {}
-        Some(_) => left_out.push(problem("`disableAllHooks` is ignored: it must be true or false".into())),
-    }
-    match settings.get("editorMode").map(|mode| mode.as_str().unwrap_or_default()) {
+    match settings.get("editorMode") {
         // `emacs` is what an earlier version called its own way.
-        Some(mode @ ("normal" | "vim" | "emacs")) => {
+        Some(Json::String(mode)) if matches!(mode.as_str(), "normal" | "vim" | "emacs") => {
             let mode = if mode == "vim" { "vim" } else { "normal" };
-            let tui = Table::from_iter([("editor_mode".to_owned(), Value::String(mode.to_owned()))]);
-            root.insert("tui".into(), Value::Table(tui));
-        }
-        None => {}
-        Some(_) => left_out.push(problem("`editorMode` is ignored: it must be normal or vim".into())),
-    }
-    match settings.get("statusLine") {
-        Some(Json::Object(given)) => {
-            let mut line = Table::new();
-            if let Some(command) = given.get("command").and_then(Json::as_str) {
-                line.insert("command".into(), Value::String(command.to_owned()));
-            }
-            for (theirs, ours) in [("padding", "padding"), ("refreshInterval", "refresh_s")] {
-                if let Some(count) = given.get(theirs).and_then(Json::as_i64).filter(|count| (0..1000).contains(count))
-                {
-                    line.insert(ours.into(), Value::Integer(count));
-                }
-            }
-            if line.contains_key("command") {
-                root.insert("status_line".into(), Value::Table(line));
-            } else {
-                left_out.push(problem("`statusLine` is ignored: it has no `command`".into()));
-            }
+            reading.put("tui", table("editor_mode", Value::String(mode.to_owned())));
         }
         None | Some(Json::Null) => {}
-        Some(_) => left_out.push(problem("`statusLine` is ignored: it must be an object".into())),
+        Some(_) => reading.wrong("editorMode", "normal or vim"),
     }
-    match settings.get("apiKeyHelper") {
+    reading.status_line(&settings);
+    if let Some(command) = reading.string(&settings, "apiKeyHelper", "a shell command") {
         // The key that it prints may be one of a gateway: both headers carry it, as wherever else this setting is read.
-        Some(Json::String(command)) if !command.trim().is_empty() => {
-            let provider = Table::from_iter([
-                ("api_key_command".to_owned(), Value::String(command.clone())),
-                ("key_header".to_owned(), Value::String("both".into())),
-            ]);
-            let providers = Table::from_iter([("anthropic".to_owned(), Value::Table(provider))]);
-            root.insert("providers".into(), Value::Table(providers));
-        }
-        None | Some(Json::Null | Json::String(_)) => {}
-        Some(_) => left_out.push(problem("`apiKeyHelper` is ignored: it must be a shell command".into())),
+        let provider = Table::from_iter([
+            ("api_key_command".to_owned(), Value::String(command)),
+            ("key_header".to_owned(), Value::String("both".into())),
+        ]);
+        reading.put("providers", table("anthropic", Value::Table(provider)));
     }
-    let mut variables = Table::new();
-    match settings.get("env") {
-        Some(Json::Object(given)) => {
-            variables = given.iter().filter_map(variable).collect();
-            root.insert("env".into(), Value::Table(variables.clone()));
-        }
-        None | Some(Json::Null) => {}
-        Some(_) => left_out.push(problem("`env` is ignored: it must be an object".into())),
-    }
+    let variables = reading.variables(&settings);
+    let Reading { root, mut left_out, .. } = reading;
+    let problem = |message: String| Problem { place: file.display().to_string(), message };
     let mut layer = Layer::of_file(source, file, root);
     let unread = layer.take_variables(&|name| variables.get(name)?.as_str().map(str::to_owned));
     left_out.extend(unread.into_iter().map(|odd| problem(format!("{odd}"))));
     Ok((layer, left_out))
 }
 
-/// Parses the file's one JSON object; an empty file is an empty object.
-pub(crate) fn object(file: &Path, text: &str) -> Result<Map<String, Json>, Problem> {
-    let place = file.display().to_string();
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if text.trim().is_empty() {
-        return Ok(Map::new());
+/// One file while it is read: what counts of it, and what was left out. Nothing in it keeps the rest from counting.
+struct Reading {
+    place: String,
+    root: Table,
+    left_out: Vec<Problem>,
+}
+
+impl Reading {
+    fn say(&mut self, message: String) {
+        self.left_out.push(Problem { place: self.place.clone(), message });
     }
-    match serde_json::from_str(text) {
-        Ok(Json::Object(object)) => Ok(object),
-        Ok(_) => Err(Problem { place, message: "must hold a JSON object".into() }),
-        Err(error) => {
-            Err(Problem { place: format!("{place}:{}", error.line()), message: format!("not valid JSON: {error}") })
+
+    fn wrong(&mut self, key: &str, want: &str) {
+        self.say(format!("`{key}` is ignored: it must be {want}"));
+    }
+
+    fn put(&mut self, key: &str, value: Value) {
+        self.root.insert(key.to_owned(), value);
+    }
+
+    /// A text that is not empty.
+    fn string(&mut self, settings: &Map<String, Json>, key: &str, want: &str) -> Option<String> {
+        match settings.get(key)? {
+            Json::String(text) => return Some(text.clone()).filter(|text| !text.trim().is_empty()),
+            Json::Null => {}
+            _ => self.wrong(key, want),
+        }
+        None
+    }
+
+    fn flag(&mut self, settings: &Map<String, Json>, key: &str) -> Option<bool> {
+        match settings.get(key)? {
+            Json::Bool(flag) => return Some(*flag),
+            Json::Null => {}
+            _ => self.wrong(key, "true or false"),
+        }
+        None
+    }
+
+    fn status_line(&mut self, settings: &Map<String, Json>) {
+        match settings.get("statusLine") {
+            Some(Json::Object(given)) => {
+                let mut line = Table::new();
+                if let Some(command) = given.get("command").and_then(Json::as_str) {
+                    line.insert("command".into(), Value::String(command.to_owned()));
+                }
+                for (theirs, ours) in [("padding", "padding"), ("refreshInterval", "refresh_s")] {
+                    let count = given.get(theirs).and_then(Json::as_i64).filter(|count| (0..1000).contains(count));
+                    line.extend(count.map(|count| (ours.to_owned(), Value::Integer(count))));
+                }
+                if line.contains_key("command") {
+                    self.put("status_line", Value::Table(line));
+                } else {
+                    self.say("`statusLine` is ignored: it has no `command`".into());
+                }
+            }
+            None | Some(Json::Null) => {}
+            Some(_) => self.wrong("statusLine", "an object"),
         }
     }
+
+    fn without_effect(&mut self, settings: &Map<String, Json>) {
+        for (key, instead) in WITHOUT_EFFECT {
+            let value = match key.strip_prefix("permissions.") {
+                Some(key) => settings.get("permissions").and_then(|given| given.get(key)),
+                None => settings.get(key),
+            };
+            if value.is_some_and(restricts) {
+                self.say(format!("`{key}` has no effect: {instead}"));
+            }
+        }
+        for key in settings.keys() {
+            match key.as_str() {
+                "allow" | "ask" | "deny" => {
+                    self.say(format!("`{key}` is ignored; did you mean `permissions.{key}`?"));
+                }
+                "permissions" | "hooks" | "disableAllHooks" => {}
+                _ => {
+                    if let Some(near) = nearest(key, ["permissions", "hooks", "disableAllHooks"]) {
+                        self.say(format!("`{key}` is ignored; did you mean `{near}`?"));
+                    }
+                }
+            }
+        }
+    }
+
+    fn permissions(&mut self, settings: &Map<String, Json>) {
+        let mut permissions = Table::new();
+        match settings.get("permissions") {
+            None | Some(Json::Null) => {}
+            Some(Json::Object(given)) => self.rules(given, &mut permissions),
+            Some(other) => {
+                self.wrong("permissions", "an object");
+                // It may have been meant to deny something.
+                permissions.insert("deny".into(), Value::Array(vec![Value::String(other.to_string())]));
+            }
+        }
+        if !permissions.is_empty() {
+            self.put("permissions", Value::Table(permissions));
+        }
+    }
+
+    fn rules(&mut self, given: &Map<String, Json>, permissions: &mut Table) {
+        for (theirs, ours) in
+            [("allow", "allow"), ("ask", "ask"), ("deny", "deny"), ("additionalDirectories", "additional_directories")]
+        {
+            let list = self.list(given.get(theirs), theirs);
+            if given.get(theirs).is_some_and(Json::is_array) || !list.is_empty() {
+                permissions.insert(ours.into(), Value::Array(list));
+            }
+        }
+        let told = |key: &str| {
+            NOTHING_TO_DO.contains(&key) || WITHOUT_EFFECT.iter().any(|(known, _)| known.ends_with(&format!(".{key}")))
+        };
+        for key in given.keys().filter(|key| !PERMISSIONS.contains(&key.as_str()) && !told(key)) {
+            self.say(match nearest(key, PERMISSIONS) {
+                Some(near) => format!("`permissions.{key}` is ignored; did you mean `permissions.{near}`?"),
+                None => format!("`permissions.{key}` is ignored: cocode does not know it"),
+            });
+        }
+        match given.get("defaultMode") {
+            None | Some(Json::Null) => {}
+            Some(Json::String(mode)) if matches!(mode.as_str(), "default" | "acceptEdits" | "plan" | "dontAsk") => {
+                permissions.insert("default_mode".into(), Value::String(mode.clone()));
+            }
+            Some(Json::String(mode)) if mode == "manual" => {
+                permissions.insert("default_mode".into(), Value::String("default".into()));
+            }
+            Some(Json::String(mode)) if mode == "bypassPermissions" => {
+                self.say("`permissions.defaultMode` bypassPermissions is ignored: it can only be set by flag".into());
+            }
+            Some(_) => self.wrong("permissions.defaultMode", "one of default, acceptEdits, plan, dontAsk"),
+        }
+        match given.get("disableBypassPermissionsMode") {
+            None | Some(Json::Null | Json::Bool(false)) => {}
+            Some(other) => {
+                if *other != "disable" {
+                    self.say(
+                        "`permissions.disableBypassPermissionsMode` is read as \"disable\", its only value".into(),
+                    );
+                }
+                permissions.insert("disable_bypass".into(), Value::Boolean(true));
+            }
+        }
+    }
+
+    /// The strings of a list. What else it holds is left out, unless it may have been meant to forbid something: then it stays
+    /// as a rule that nobody can read.
+    fn list(&mut self, given: Option<&Json>, key: &str) -> Vec<Value> {
+        let forbids = matches!(key, "ask" | "deny");
+        let one = |item: &Json| Value::String(item.as_str().map_or_else(|| item.to_string(), str::to_owned));
+        match given {
+            None | Some(Json::Null) => Vec::new(),
+            Some(Json::Array(items)) => {
+                let mut list = Vec::new();
+                for (at, item) in items.iter().enumerate() {
+                    if !item.is_string() {
+                        self.wrong(&format!("permissions.{key}[{at}]"), "a string");
+                    }
+                    if item.is_string() || (forbids && !item.is_null()) {
+                        list.push(one(item));
+                    }
+                }
+                list
+            }
+            Some(text @ Json::String(_)) => {
+                self.say(format!("`permissions.{key}` should be a list of strings: it is read as a list of one"));
+                vec![one(text)]
+            }
+            Some(other) => {
+                self.wrong(&format!("permissions.{key}"), "a list of strings");
+                if forbids { vec![one(other)] } else { Vec::new() }
+            }
+        }
+    }
+
+    fn variables(&mut self, settings: &Map<String, Json>) -> Table {
+        let mut variables = Table::new();
+        match settings.get("env") {
+            Some(Json::Object(given)) => {
+                for (name, value) in given {
+                    match value {
+                        Json::String(text) => variables.insert(name.clone(), Value::String(text.clone())),
+                        Json::Number(_) | Json::Bool(_) => {
+                            variables.insert(name.clone(), Value::String(value.to_string()))
+                        }
+                        Json::Null | Json::Array(_) | Json::Object(_) => {
+                            self.wrong(&format!("env.{name}"), "a string");
+                            None
+                        }
+                    };
+                }
+                self.put("env", Value::Table(variables.clone()));
+            }
+            None | Some(Json::Null) => {}
+            Some(_) => self.wrong("env", "an object"),
+        }
+        variables
+    }
 }
 
-fn strings(list: &Json) -> Option<Vec<Value>> {
-    list.as_array()?.iter().map(|item| item.as_str().map(|text| Value::String(text.into()))).collect()
+/// Whether a value asks for something: it is not off or empty, and not switched off inside.
+fn restricts(value: &Json) -> bool {
+    match value {
+        Json::Null | Json::Bool(false) => false,
+        Json::Array(items) => !items.is_empty(),
+        Json::Object(given) => !given.is_empty() && given.get("enabled") != Some(&Json::Bool(false)),
+        Json::Bool(true) | Json::Number(_) | Json::String(_) => true,
+    }
 }
 
-fn variable((name, value): (&String, &Json)) -> Option<(String, Value)> {
-    let text = match value {
-        Json::String(text) => text.clone(),
-        Json::Number(number) => number.to_string(),
-        Json::Bool(flag) => flag.to_string(),
-        Json::Null | Json::Array(_) | Json::Object(_) => return None,
-    };
-    Some((name.clone(), Value::String(text)))
+fn table(key: &str, value: Value) -> Value {
+    Value::Table(Table::from_iter([(key.to_owned(), value)]))
 }
 
 #[cfg(test)]
@@ -220,7 +345,8 @@ mod tests {
                 "model": "opus", "env": {"CI": 1, "X": {}}, "cleanupPeriodDays": 7}"#,
             "env.CI = \"1\"\nmodel = \"opus\"\npermissions.additional_directories = [\"../docs\"]\n\
              permissions.allow = [\"Bash(ls:*)\"]\npermissions.default_mode = \"plan\"\n\
-             permissions.deny = [\"Read(.env)\"]\nsessions.cleanup_period_days = 7",
+             permissions.deny = [\"Read(.env)\"]\nsessions.cleanup_period_days = 7\n\
+             s.json: `env.X` is ignored: it must be a string",
         );
         check(r#"{"editorMode": "vim", "model": null}"#, "tui.editor_mode = \"vim\"");
         check(r#"{"editorMode": 1}"#, "s.json: `editorMode` is ignored: it must be normal or vim");
@@ -257,14 +383,61 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_cannot_be_read_break_the_file() {
+    fn one_wrong_thing_costs_that_thing() {
         check("[]", "broken: s.json: must hold a JSON object");
-        check(r#"{"permissions": {"deny": "Bash"}}"#, "broken: s.json: `permissions.deny` must be a list of strings");
+        check("null", "");
+        check(r#"{"permissions": null, "hooks": null, "env": null, "model": null, "cleanupPeriodDays": null}"#, "");
+        check(r#"{"permissions": {"allow": null, "deny": null, "defaultMode": null}}"#, "");
+        check("{\n// mine\n\"model\": \"opus\", /* for now */\n}", "model = \"opus\"");
+        check("{\n\"a\": 1\n\"b\": 2}", "broken: s.json:3: not valid JSON: expected `,` or `}` at line 3 column 1");
         check(
-            r#"{"permissions": {"denny": ["Bash"], "elsewhere": 1}}"#,
-            "s.json: `permissions.denny` is ignored; did you mean `permissions.deny`?",
+            r#"{"permissions": {"allow": ["Read", 1, null], "deny": ["Bash(rm:*)", {"a": 1}, null], "ask": {"b": 2}}}"#,
+            "permissions.allow = [\"Read\"]\npermissions.ask = ['{\"b\":2}']\n\
+             permissions.deny = [\"Bash(rm:*)\", '{\"a\":1}']\n\
+             s.json: `permissions.allow[1]` is ignored: it must be a string\n\
+             s.json: `permissions.allow[2]` is ignored: it must be a string\n\
+             s.json: `permissions.ask` is ignored: it must be a list of strings\n\
+             s.json: `permissions.deny[1]` is ignored: it must be a string\n\
+             s.json: `permissions.deny[2]` is ignored: it must be a string",
         );
-        check(r#"{"permissions": {"deny": [1]}}"#, "broken: s.json: `permissions.deny` must be a list of strings");
-        check("{\n\"a\": 1,\n}", "broken: s.json:3: not valid JSON: trailing comma at line 3 column 1");
+        check(
+            r#"{"permissions": {"allow": 3, "deny": "Bash"}}"#,
+            "permissions.deny = [\"Bash\"]\n\
+             s.json: `permissions.allow` is ignored: it must be a list of strings\n\
+             s.json: `permissions.deny` should be a list of strings: it is read as a list of one",
+        );
+        check(
+            r#"{"permissions": ["Bash"]}"#,
+            "permissions.deny = ['[\"Bash\"]']\ns.json: `permissions` is ignored: it must be an object",
+        );
+        check(
+            r#"{"permissions": {"denny": ["Bash"], "elsewhere": 1, "disableAutoMode": "disable"}}"#,
+            "s.json: `permissions.denny` is ignored; did you mean `permissions.deny`?\n\
+             s.json: `permissions.elsewhere` is ignored: cocode does not know it",
+        );
+        check(
+            r#"{"permission": {}, "deny": ["Bash"], "hook": {}, "theme": "dark", "permissions": {}, "permissions": {}}"#,
+            "s.json: `permissions` is in the file more than once: only the last one counts\n\
+             s.json: `permission` is ignored; did you mean `permissions`?\n\
+             s.json: `deny` is ignored; did you mean `permissions.deny`?\n\
+             s.json: `hook` is ignored; did you mean `hooks`?",
+        );
+    }
+
+    #[test]
+    fn a_restriction_holds_or_is_said_not_to() {
+        check(r#"{"permissions": {"disableBypassPermissionsMode": "disable"}}"#, "permissions.disable_bypass = true");
+        check(
+            r#"{"permissions": {"disableBypassPermissionsMode": true}}"#,
+            "permissions.disable_bypass = true\n\
+             s.json: `permissions.disableBypassPermissionsMode` is read as \"disable\", its only value",
+        );
+        check(r#"{"sandbox": {"enabled": false, "network": {}}, "availableModels": [], "deniedModels": null}"#, "");
+        check(
+            r#"{"sandbox": {"enabled": true}, "availableModels": ["sonnet"], "permissions": {"denyInsteadOfPrompting": true}}"#,
+            "s.json: `sandbox` has no effect: commands run without a sandbox; permission rules are all that limits them\n\
+             s.json: `permissions.denyInsteadOfPrompting` has no effect: calls ask as usual; `defaultMode` dontAsk denies instead\n\
+             s.json: `availableModels` has no effect: every model can be chosen",
+        );
     }
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json};
 
-use super::claude::object;
 use super::edit::replace;
+use super::json::{Object, object};
 use super::layer::{Problem, read_text};
 use super::paths::Paths;
 use super::uses;
@@ -71,11 +71,16 @@ fn change(file: &Path, edit: impl FnOnce(&mut Map<String, Json>) -> Result<(), S
         ));
     }
     let before = read_text(file)?.unwrap_or_default();
-    let mut settings = object(file, &before)?;
+    let Object { map: mut settings, twice, strict } = object(file, &before)?;
     let original = settings.clone();
     edit(&mut settings).map_err(problem)?;
     if settings == original {
         return Ok(());
+    }
+    if !strict || !twice.is_empty() {
+        return Err(problem(
+            "has comments, trailing commas or keys twice, which cocode would lose: change the rule by hand".into(),
+        ));
     }
     let mut text = serde_json::to_string_pretty(&settings).map_err(|error| problem(error.to_string()))?;
     text.push('\n');
@@ -101,9 +106,15 @@ fn list(settings: &mut Map<String, Json>, behavior: Behavior) -> Result<&mut Vec
         Behavior::Ask => "ask",
         Behavior::Deny => "deny",
     };
-    let permissions = settings.entry("permissions").or_insert_with(|| Json::Object(Map::new()));
+    let permissions = settings.entry("permissions").or_insert(Json::Null);
+    if permissions.is_null() {
+        *permissions = Json::Object(Map::new());
+    }
     let permissions = permissions.as_object_mut().ok_or("`permissions` must be an object")?;
-    let list = permissions.entry(name).or_insert_with(|| Json::Array(Vec::new()));
+    let list = permissions.entry(name).or_insert(Json::Null);
+    if list.is_null() {
+        *list = Json::Array(Vec::new());
+    }
     list.as_array_mut().ok_or_else(|| format!("`permissions.{name}` must be a list"))
 }
 
@@ -130,6 +141,9 @@ mod tests {
         let fresh = "{\n  \"permissions\": {\n    \"allow\": [\n      \"Bash(ls:*)\"\n    ]\n  }\n}\n";
         check(None, "Bash(ls:*)", Ok(fresh));
         check(Some(""), "Bash(ls:*)", Ok(fresh));
+        check(Some("null"), "Bash(ls:*)", Ok(fresh));
+        check(Some(r#"{"permissions":{"allow":null}}"#), "Bash(ls:*)", Ok(fresh));
+        check(Some(r#"{"permissions":null}"#), "Bash(ls:*)", Ok(fresh));
         check(Some(r#"{"permissions":{"allow":["Read"]}}"#), "Read", Ok(r#"{"permissions":{"allow":["Read"]}}"#));
         check(
             Some(r#"{"z": 1, "permissions": {"deny": ["X"], "allow": ["A"]}, "a": null}"#),
@@ -143,6 +157,11 @@ mod tests {
     #[test]
     fn a_broken_file_is_refused_and_kept() {
         check(Some("{"), "Read", Err("not valid JSON: EOF while parsing an object at line 1 column 1"));
+        let lost = "has comments, trailing commas or keys twice, which cocode would lose: change the rule by hand";
+        check(Some("{\n// mine\n}"), "Read", Err(lost));
+        check(Some(r#"{"permissions": {"allow": ["A",]}}"#), "Read", Err(lost));
+        check(Some(r#"{"a": 1, "a": 2}"#), "Read", Err(lost));
+        check(Some(r#"{"permissions": {"allow": ["Read"],}}"#), "Read", Ok(r#"{"permissions": {"allow": ["Read"],}}"#));
         check(Some("[]"), "Read", Err("must hold a JSON object"));
         check(Some(r#"{"permissions": []}"#), "Read", Err("`permissions` must be an object"));
         check(Some(r#"{"permissions": {"allow": {}}}"#), "Read", Err("`permissions.allow` must be a list"));

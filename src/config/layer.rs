@@ -189,6 +189,22 @@ impl Layer {
         faults.into_iter().map(|message| Problem { place: self.place("hooks"), message }).collect()
     }
 
+    /// Takes out single settings that the schema does not allow, as a newer version of the program may have written them. What
+    /// could have denied something stays, for `check` to find.
+    pub(crate) fn without_faults(&mut self, shape: &Shape) -> Vec<Problem> {
+        let mut left_out = Vec::new();
+        for fault in shape.faults(&self.table) {
+            let path = path_of(fault.key.split('[').next().unwrap_or_default());
+            // Also where it is misspelt.
+            let guards = path.first().is_none_or(|first| nearest(first, ["permissions", "hooks"]).is_some());
+            if !guards && take(&mut self.table, &path) {
+                let message = format!("{} (ignored)", aliases::clash(&fault.key).unwrap_or(fault.message));
+                left_out.push(Problem { place: self.place(&fault.key), message });
+            }
+        }
+        left_out
+    }
+
     /// The hooks that it defines.
     ///
     /// # Errors
@@ -332,6 +348,15 @@ pub(crate) fn leaves(table: &Table, prefix: &str, visit: &mut dyn FnMut(&str, &V
             Value::Table(inner) => leaves(inner, &key, visit),
             value => visit(&key, value),
         }
+    }
+}
+
+/// Removes a value. False if it is not there.
+fn take(table: &mut Table, path: &[String]) -> bool {
+    match path {
+        [] => false,
+        [last] => table.remove(last).is_some(),
+        [first, rest @ ..] => table.get_mut(first).and_then(Value::as_table_mut).is_some_and(|inner| take(inner, rest)),
     }
 }
 

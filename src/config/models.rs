@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value as Json};
 use toml::{Table, Value};
 
-use super::claude;
+use super::json;
 use super::layer::{Layer, Problem, Source, read_text};
 
 /// Name of the file.
@@ -17,7 +17,7 @@ pub(super) const FILE: &str = "models.json";
 /// The file cannot be read, or is not a JSON object of objects.
 pub(super) fn read(source: Source, file: &Path) -> Result<Option<Layer>, Problem> {
     let Some(text) = read_text(file)? else { return Ok(None) };
-    let mut object = claude::object(file, &text)?;
+    let mut object = json::object(file, &text)?.map;
     let problem = |message: String| Problem { place: file.display().to_string(), message };
     let rows = match object.remove("models") {
         Some(Json::Object(rows)) if object.is_empty() => rows,

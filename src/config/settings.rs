@@ -104,6 +104,7 @@ pub struct Permissions {
     pub ask: Vec<String>,
     pub deny: Vec<String>,
     pub additional_directories: Vec<PathBuf>,
+    pub disable_bypass: bool,
 }
 
 // Bypass is left out: it can only be set by flag, and flags are not checked against the schema.

@@ -140,6 +140,12 @@ fn start_mode(setup: &Setup, loaded: &Loaded, session: &Session) -> Result<Mode,
     // A session that was left in bypass does not come back in it: that takes the flag, each time.
     let fallback = if fallback == Mode::Bypass { Mode::Default } else { fallback };
     let mode = setup.mode.unwrap_or(fallback);
+    if mode == Mode::Bypass && loaded.config.permissions.disable_bypass {
+        const KEY: &str = "permissions.disable_bypass";
+        let given = loaded.explain(KEY)?.into_iter().flat_map(|setting| setting.given);
+        let place = given.filter(|given| given.value == "true").map(|given| given.place).next().unwrap_or_default();
+        return Err(format!("bypassPermissions is turned off by `{KEY}` ({place}): start in another mode"));
+    }
     match mode.refused(root(), setup.sandbox) {
         Some(why) => Err(why.to_owned()),
         None => Ok(mode),

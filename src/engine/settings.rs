@@ -55,7 +55,11 @@ impl Settings {
                 thinking: loaded.thinking(&setup.env, setup.thinking),
                 compact: config.compact.clone(),
                 features: config.features,
-                bypass: if setup.mode == Some(Mode::Bypass) { Bypass::Allowed } else { Bypass::Never },
+                bypass: if setup.mode == Some(Mode::Bypass) && !config.permissions.disable_bypass {
+                    Bypass::Allowed
+                } else {
+                    Bypass::Never
+                },
                 plan: agent::plan::Settings {
                     explore_agents: config.plan.explore_agents,
                     plan_agents: config.plan.plan_agents,

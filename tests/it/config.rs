@@ -168,10 +168,48 @@ fn a_broken_project_file_is_left_out_whole_and_named() {
         "project/.claude/settings.json:1: not valid JSON: expected ident at line 1 column 2",
     );
     check(
+        ".cocode/config.toml",
+        "tui.theme = 'dark'\npermission.deny = ['Bash']\n",
+        "project/.cocode/config.toml:2: unknown key `permission`; did you mean `permissions`?",
+    );
+    check(
         ".cocode/config.local.toml",
         "tui.theme = 'dark'\nproviders.mine.wire = 'openai-chat'\n",
         "project/.cocode/config.local.toml:2: `providers.mine` needs `base_url`",
     );
+}
+
+#[test]
+fn one_wrong_setting_of_a_project_costs_that_setting() {
+    let user = User::new().file(
+        ".cocode/config.toml",
+        "max_turns = 3\nof_tomorrow = true\n[tui]\ntheme = 'dark'\nhighlight = 'yes'\n[permissions]\ndeny = ['Write']\n",
+    );
+    let loaded = user.in_project(Agreed::Everything);
+    let problems: Vec<String> = loaded.diagnostics.iter().map(|problem| user.plain(problem)).collect();
+    assert_eq!(
+        problems,
+        [
+            "project/.cocode/config.toml:5: `tui.highlight` must be true or false, not \"yes\" (ignored)",
+            "project/.cocode/config.toml:2: unknown key `of_tomorrow`; `cocode config schema` lists them all (ignored)",
+        ]
+    );
+    assert_eq!((loaded.broken.len(), loaded.config.max_turns, loaded.rules.len()), (0, Some(3), 1));
+}
+
+#[test]
+fn nobody_overrules_who_turns_bypass_off() {
+    let check = |file: &str, text: &str, want: bool| {
+        let user = User::new().file(file, text).file(".cocode/config.local.toml", "permissions.disable_bypass = false");
+        assert_eq!(user.in_project(Agreed::Everything).config.permissions.disable_bypass, want, "{file}");
+        assert_eq!(user.in_project(Agreed::Nothing).config.permissions.disable_bypass, want, "{file}");
+    };
+    let off = r#"{"permissions": {"disableBypassPermissionsMode": "disable"}}"#;
+    check(USER, "", false);
+    check("/etc/policy.toml", "permissions.disable_bypass = true", true);
+    check(USER, "permissions.disable_bypass = true", true);
+    check(".claude/settings.json", off, true);
+    check("~/.claude/settings.json", off, true);
 }
 
 #[test]
@@ -480,6 +518,6 @@ fn models_may_stand_in_a_json_file_beside_the_toml() {
     );
     check(
         User::new().file(".cocode/models.json", r#"{"m": {"windo": 1}}"#),
-        "project/.cocode/models.json: unknown key `models.m.windo`; did you mean `models.m.window`?",
+        "[m]\nproject/.cocode/models.json: unknown key `models.m.windo`; did you mean `models.m.window`? (ignored)",
     );
 }

@@ -54,6 +54,39 @@ fn exit_codes_tell_how_it_ended() {
 }
 
 #[test]
+fn what_a_settings_file_loses_or_forbids_is_said() {
+    let settings = r#"{
+        // As people write them.
+        "permissions": {
+            "allow": ["Bash(touch:*)", 7, "Bash(ls"],
+            "disableBypassPermissionsMode": "disable",
+        },
+        "sandbox": {"enabled": true},
+        "hooks": {"Stop": [{"hooks": [{"type": "prompt", "prompt": "Is it done?"}]}]},
+    }"#;
+    let program = Program::new().home_file(".claude/settings.json", settings);
+    let script = program.script("script.yaml", WRITE);
+    let done = program.run(&["-p", "go", "--offline-script", &script]);
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "Done.\n"), "{done:#?}");
+    for said in [
+        "`permissions.allow[1]` is ignored: it must be a string",
+        "permission rule \"Bash(ls\": the closing parenthesis is missing",
+        "`sandbox` has no effect: commands run without a sandbox",
+        "`hooks.Stop[0].hooks[0]` is ignored: type \"prompt\" is not supported",
+    ] {
+        assert_eq!(done.err.matches(said).count(), 1, "{said}: {}", done.err);
+    }
+    let program = program.env("COCODE_SANDBOXED", "1");
+    let refused = program.run(&["-p", "go", "--offline-script", &script, "--permission-mode", "bypassPermissions"]);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{refused:#?}");
+    assert!(
+        refused.err.contains("bypassPermissions is turned off by `permissions.disable_bypass` (user settings.json"),
+        "{}",
+        refused.err
+    );
+}
+
+#[test]
 fn what_is_piped_is_never_a_command() {
     let check = |typed: Option<&str>, piped: &str, code: i32, want: &str| {
         let program = Program::new().stdin(piped).file("a.txt", "the file's own text");
