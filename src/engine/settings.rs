@@ -55,11 +55,7 @@ impl Settings {
                 thinking: loaded.thinking(&setup.env, setup.thinking),
                 compact: config.compact.clone(),
                 features: config.features,
-                bypass: if setup.mode == Some(Mode::Bypass) && !config.permissions.disable_bypass {
-                    Bypass::Allowed
-                } else {
-                    Bypass::Never
-                },
+                bypass: if setup.mode == Some(Mode::Bypass) { Bypass::Allowed } else { Bypass::Never },
                 plan: agent::plan::Settings {
                     explore_agents: config.plan.explore_agents,
                     plan_agents: config.plan.plan_agents,
@@ -81,7 +77,7 @@ fn holds(key: &str) -> Holds {
     let table = key.split('.').next().unwrap_or_default();
     match (table, key) {
         ("tui" | "status_line" | "keys" | "log" | "sessions", _)
-        | (_, "model" | "probe_local" | "permissions.default_mode") => Holds::NextStart,
+        | (_, "model" | "probe_local" | "permissions.default_mode" | "permissions.disable_bypass") => Holds::NextStart,
         ("memory", _) => Holds::NextSession,
         _ => Holds::Now,
     }
