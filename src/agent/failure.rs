@@ -32,9 +32,9 @@ impl Failure {
             Failure::Provider(provider::Error::ContextTooLong { .. }) => {
                 Some("`/rewind` goes back to an earlier message, `/clear` starts a new session")
             }
-            Failure::Provider(provider::Error::NoKey { .. } | provider::Error::Auth { .. }) => {
-                Some("`/model` switches to another model; `offline` needs no key")
-            }
+            Failure::Provider(
+                provider::Error::NoKey { .. } | provider::Error::Auth { .. } | provider::Error::Quota { .. },
+            ) => Some("`/model` switches to another model; `offline` needs no key"),
             Failure::Provider(provider::Error::Connect { .. }) => {
                 Some("check the network, proxy and base URL, or use the offline model")
             }

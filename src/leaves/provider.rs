@@ -148,16 +148,24 @@ pub enum Error {
     /// Wait and ask again: 408, 409, 5xx, 529, an overload reported in the stream.
     #[error("the provider failed ({status}): {message}")]
     Server { status: u16, message: String, retry_after: Option<Duration> },
-    /// No connection, or it broke.
+    /// No connection.
     #[error("cannot reach {url}: {message}; check the network and base_url of this provider")]
     Connect { url: String, message: String },
     #[error("the provider sent nothing for {0:?}")]
     Idle(Duration),
     #[error("the stream ended before the reply was complete")]
     EndedEarly,
+    /// The connection stood, and failed on the way: it was closed before an answer, or an event of a good stream is damaged.
+    #[error("the connection to the provider broke: {message}")]
+    Broken { message: String },
     /// 401, 403. `hint` names the variable or setting that holds the key; never the key.
-    #[error("the provider refused the key ({status}): {message}; {hint}")]
+    #[error("the provider refused {} ({status}): {message}; {hint}", if *status == 403 { "access" } else { "the key" })]
     Auth { status: u16, message: String, hint: String },
+    /// The key is right, and the account has nothing left.
+    #[error(
+        "the account has no quota or credit left ({status}): {message}; check its plan and balance with the provider"
+    )]
+    Quota { status: u16, message: String },
     #[error("the provider does not know the model or address ({status}): {message}; {hint}")]
     NotFound { status: u16, message: String, hint: String },
     #[error("the provider rejected the request ({status}): {message}")]
@@ -192,8 +200,10 @@ impl Error {
             | Error::Server { .. }
             | Error::Connect { .. }
             | Error::Idle(_)
-            | Error::EndedEarly => true,
+            | Error::EndedEarly
+            | Error::Broken { .. } => true,
             Error::Auth { .. }
+            | Error::Quota { .. }
             | Error::NotFound { .. }
             | Error::BadRequest { .. }
             | Error::ContextTooLong { .. }

@@ -187,6 +187,76 @@ async fn refusals_say_who_must_act() {
 }
 
 #[tokio::test]
+async fn a_damaged_event_of_a_good_stream_is_asked_again() {
+    for wire in WIRES {
+        let text = match wire {
+            WireName::Anthropic => {
+                r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hel"}}"#
+            }
+            WireName::Openai => r#"{"type":"response.output_text.delta","output_index":0,"delta":"Hel"}"#,
+            WireName::OpenaiChat => r#"{"choices":[{"delta":{"content":"Hel"}}]}"#,
+            WireName::Gemini => r#"{"candidates":[{"content":{"parts":[{"text":"Hel"}]}}]}"#,
+        };
+        let body = format!("data: {text}\n\ndata: {}\n\n", &text[..text.len() / 2]);
+        let api = FakeApi::start([Reply::raw(200, "text/event-stream", &body)]);
+        let error = fail(&patient(wire, &api), wire).await;
+        assert!(matches!(&error, Error::Broken { .. }) && error.retryable(), "{wire:?}: {error:?}");
+        assert!(!error.to_string().contains("base_url"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_closed_is_not_a_wrong_address() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut bytes = [0; 1024];
+            let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut bytes).await;
+        }
+    });
+    for wire in WIRES {
+        let error = fail(&provider(wire, base.clone(), Some(SECRET), Duration::from_secs(60)), wire).await;
+        assert!(matches!(&error, Error::Broken { .. }) && error.retryable(), "{wire:?}: {error:?}");
+    }
+    server.abort();
+}
+
+#[tokio::test]
+async fn another_api_is_named() {
+    let check = async |wire: WireName, kind: &str, body: &str, want: &str| {
+        let api = FakeApi::start([Reply::raw(200, kind, body)]);
+        let error = fail(&patient(wire, &api), wire).await;
+        assert!(
+            matches!(&error, Error::Malformed { message, .. } if message.contains(want)),
+            "{wire:?} {body}: {error:?}"
+        );
+    };
+    let (stream, chat) = ("text/event-stream", WireName::OpenaiChat);
+    let legacy =
+        r#"{"id":"cmpl-1","object":"text_completion","choices":[{"text":"Hel","index":0,"finish_reason":null}]}"#;
+    for wire in [WireName::OpenaiChat, WireName::Openai, WireName::Anthropic] {
+        check(wire, stream, &format!("data: {legacy}\n\ndata: [DONE]\n\n"), "chunks of legacy completions").await;
+    }
+    check(chat, "application/json", legacy, "chunks of legacy completions").await;
+    let delta = r#"{"object":"chat.completion.chunk","choices":[{"delta":{"content":"x"}}]}"#;
+    check(WireName::Openai, stream, &format!("data: {delta}\n\n"), "set wire = \"openai-chat\"").await;
+    let created = r#"{"type":"response.created","response":{}}"#;
+    check(chat, stream, &format!("data: {created}\n\n"), "set wire = \"openai\"").await;
+    let start = r#"{"type":"message_start","message":{}}"#;
+    check(chat, stream, &format!("event: message_start\ndata: {start}\n\n"), "set wire = \"anthropic\"").await;
+    check(chat, stream, "data: {\"candidates\":[]}\n\n", "set wire = \"gemini\"").await;
+    let ollama = "{\"model\":\"m\",\"message\":{\"content\":\"x\"},\"done\":false}\n{\"model\":\"m\",\"done\":true}\n";
+    check(chat, "application/x-ndjson", ollama, "Ollama's own API").await;
+    // Some label their chunks wrongly.
+    let odd = r#"{"object":"text_completion","choices":[{"delta":{"content":"Fine."},"finish_reason":"stop"}]}"#;
+    let api = FakeApi::start([Reply::raw(200, stream, &format!("data: {odd}\n\ndata: [DONE]\n\n"))]);
+    let reply = ask(&patient(chat, &api), request(chat, &[Message::prompt("hi")]), 0).await.unwrap();
+    assert_eq!(reply.text(), "Fine.");
+}
+
+#[tokio::test]
 async fn a_silent_server_is_given_up() {
     let idle = Duration::from_millis(200);
     for wire in WIRES {

@@ -142,6 +142,34 @@ pub(super) fn parse<'a, T: serde::Deserialize<'a>>(wire: &'static str, data: &'a
     }
 }
 
+/// What an event is that belongs to another wire, with how to reach it; none where it may be one of `wire`'s own.
+pub(super) fn of_another(wire: &'static str, event: &Value) -> Option<String> {
+    let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (object, kind) = (text("object"), text("type"));
+    let chunk =
+        event.pointer("/choices/0").is_some_and(|choice| choice["delta"].is_object() || choice["message"].is_object());
+    let legacy = object == "text_completion" || event.pointer("/choices/0/text").is_some();
+    let (name, theirs) = match () {
+        () if legacy && !chunk => {
+            return Some("it sends chunks of legacy completions, which know neither chats nor tools: use an address that offers /chat/completions".into());
+        }
+        () if chunk || object.starts_with("chat.completion") => ("Chat Completions", WireName::OpenaiChat),
+        () if kind.starts_with("response.") || object == "response" => ("Responses", WireName::Openai),
+        () if kind == "message_start" || kind.starts_with("content_block_") => {
+            ("Anthropic Messages", WireName::Anthropic)
+        }
+        () if event.get("candidates").is_some_and(Value::is_array) => ("Gemini", WireName::Gemini),
+        () if event.get("done").is_some_and(Value::is_boolean) && event.get("model").is_some() => {
+            return Some(
+                "it speaks Ollama's own API: use the address that ends in /v1, with wire = \"openai-chat\"".into(),
+            );
+        }
+        () => return None,
+    };
+    let own = codec(theirs).name();
+    (own != wire).then(|| format!("it speaks {name}: set wire = \"{own}\""))
+}
+
 pub(super) fn malformed(wire: &'static str, message: impl Into<String>) -> Error {
     // The address is filled in by the one who knows it.
     Error::Malformed { url: String::new(), wire, message: message.into() }

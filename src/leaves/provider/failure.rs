@@ -93,6 +93,12 @@ impl Failure {
                 if let Some(reason) = detail.get("reason").and_then(Value::as_str) {
                     failure.kinds.push(reason.to_string());
                 }
+                // Gemini says `RESOURCE_EXHAUSTED` of a minute and of a day.
+                let violations = detail.get("violations").and_then(Value::as_array).into_iter().flatten();
+                let mut ids = violations.filter_map(|violation| violation.get("quotaId")?.as_str());
+                if ids.any(|id| id.contains("PerDay")) {
+                    failure.kinds.push("insufficient_quota".to_string());
+                }
             }
         }
         // OpenRouter hides the vendor's own report in a string.
@@ -118,9 +124,8 @@ impl Failure {
             let (tokens, limit) = figures(&text);
             return Error::ContextTooLong { tokens: self.tokens.or(tokens), limit: self.limit.or(limit) };
         }
-        if kind("insufficient_quota") || kind("billing_error") || status == 402 {
-            let hint = "check the plan and balance of this account".to_string();
-            return Error::Auth { status, message, hint };
+        if status == 402 || SPENT.iter().any(|word| kind(word)) || says_spent(&text) {
+            return Error::Quota { status, message };
         }
         if kind("api_key_invalid") || kind("invalid_api_key") || text.contains("api key not valid") {
             return Error::Auth { status, message, hint: String::new() };
@@ -189,6 +194,32 @@ fn implied_status(kind: &impl Fn(&str) -> bool) -> u16 {
         ("timeout_error", 504),
     ];
     KINDS.iter().find(|(word, _)| kind(word)).map_or(500, |(_, status)| *status)
+}
+
+/// Vendors' words for an account that has nothing left.
+const SPENT: [&str; 7] = [
+    "insufficient_quota",
+    "billing_error",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "exceeded_current_quota_error",
+    "insufficient_credits",
+    "Arrearage",
+];
+
+/// The same as a sentence, in lower case.
+fn says_spent(text: &str) -> bool {
+    const PHRASES: &[&str] = &[
+        "credit balance is too low",
+        "insufficient credits",
+        "insufficient balance",
+        "insufficient funds",
+        "used all available credits",
+        "doesn't have any credits",
+        "monthly spending limit",
+        "billing hard limit",
+    ];
+    PHRASES.iter().any(|phrase| text.contains(phrase))
 }
 
 /// Whether the text, in lower case, says in some vendor's words that the conversation does not fit.
@@ -509,12 +540,28 @@ mod tests {
             limited("m", Some(ms(33_000))),
         );
         check(429, &[("retry-after", "-1")], &error("x"), limited("m", None));
-        check(
-            429,
-            &[],
-            &error("insufficient_quota"),
-            Error::Auth { status: 429, message: "m".into(), hint: "check the plan and balance of this account".into() },
-        );
+        check(429, &[], &error("insufficient_quota"), Error::Quota { status: 429, message: "m".into() });
+        for (status, body) in [
+            (402, r#"{"error":{"message":"m"}}"#),
+            (
+                403,
+                r#"{"code":"permission denied","error":"Your team has used all available credits or reached its monthly spending limit."}"#,
+            ),
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}"#,
+            ),
+            (
+                429,
+                r#"{"error":{"code":429,"message":"You exceeded your current quota","status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"retryDelay":"40s"}]}}"#,
+            ),
+        ] {
+            let error = classify("openai", status, &[], body.as_bytes());
+            assert!(matches!(error, Error::Quota { .. }) && !error.retryable(), "{body}: {error:?}");
+            assert!(!error.to_string().contains("key"), "{error}");
+        }
+        let refused = classify("openai", 403, &[], error("permission_error").as_bytes()).to_string();
+        assert!(refused.starts_with("the provider refused access (403): m"), "{refused}");
         check(401, &[], &error("authentication_error"), Error::Auth { status: 401, message: "m".into(), hint: hint() });
         check(
             400,

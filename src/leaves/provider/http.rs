@@ -13,7 +13,7 @@ use url::Url;
 
 use super::bounds::bounded;
 use super::catalog::Catalog;
-use super::codec::{Codec, CodecSettings, Decoder, Encoded, bearer, codec, malformed};
+use super::codec::{Codec, CodecSettings, Decoder, Encoded, bearer, codec, malformed, of_another};
 use super::failure::clip;
 use super::key::{Key, Secret};
 use super::settings::{KeyHeader, ProviderSettings};
@@ -224,6 +224,7 @@ impl Shared {
                 failure: None,
                 head: Vec::new(),
                 seen: false,
+                began: false,
                 ended: false,
                 bytes: 0,
             }),
@@ -284,7 +285,9 @@ impl Shared {
         let idle = self.client.timeouts.idle;
         match tokio::time::timeout(idle, sent).await {
             Err(_) => Err(Error::Idle(idle)),
-            Ok(Err(error)) => Err(Error::Connect { url: String::new(), message: chain(&error) }),
+            Ok(Err(error)) if error.is_connect() => Err(Error::Connect { url: String::new(), message: chain(&error) }),
+            // There was a connection, so the address is right.
+            Ok(Err(error)) => Err(Error::Broken { message: chain(&error) }),
             Ok(Ok(response)) => Ok(response),
         }
     }
@@ -308,11 +311,18 @@ impl Shared {
         }
         match serde_json::from_slice::<serde_json::Value>(body) {
             Ok(value) if super::failure::Failure::find(&value).is_some() => self.codec.classify(status, headers, body),
-            Ok(_) => malformed(self.codec.name(), "it answered with one JSON document instead of an event stream"),
-            Err(_) => malformed(
-                self.codec.name(),
-                format!("it answered with {}", if kind.is_empty() { "text" } else { kind }),
-            ),
+            Ok(value) => {
+                let other = of_another(self.codec.name(), &value);
+                let usual = || "it answered with one JSON document instead of an event stream".to_owned();
+                malformed(self.codec.name(), other.unwrap_or_else(usual))
+            }
+            Err(_) => {
+                // A document on every line, as Ollama has it.
+                let mut lines = serde_json::Deserializer::from_slice(body).into_iter::<serde_json::Value>();
+                let other = lines.next().and_then(Result::ok).and_then(|value| of_another(self.codec.name(), &value));
+                let usual = || format!("it answered with {}", if kind.is_empty() { "text" } else { kind });
+                malformed(self.codec.name(), other.unwrap_or_else(usual))
+            }
         }
     }
 
@@ -345,6 +355,8 @@ impl Shared {
                 Error::NotFound { status, message: clean(message), hint: hinted(hint, own) }
             }
             Error::BadRequest { status, message } => Error::BadRequest { status, message: clean(message) },
+            Error::Quota { status, message } => Error::Quota { status, message: clean(message) },
+            Error::Broken { message } => Error::Broken { message: clean(message) },
             Error::Malformed { wire, message, .. } => {
                 Error::Malformed { url: shown(&self.settings.base_url), wire, message: clean(message) }
             }
@@ -374,6 +386,8 @@ struct Answer {
     /// The beginning of the body, until its first event: it may not be a stream at all.
     head: Vec<u8>,
     seen: bool,
+    /// An event meant something: what follows is of this wire, or damaged.
+    began: bool,
     ended: bool,
     /// How many came.
     bytes: u64,
@@ -419,9 +433,19 @@ impl Answer {
         self.parser.push(bytes, &mut self.events).map_err(|error| malformed(wire, error.to_string()))?;
         for event in self.events.drain(..) {
             self.seen = true;
+            if !self.began
+                && let Ok(value) = serde_json::from_str(&event.data)
+                && let Some(problem) = of_another(wire, &value)
+            {
+                return Err(malformed(wire, problem));
+            }
             let decoded = self.decoder.event(&event, &mut self.ready);
+            self.began |= !self.ready.is_empty();
             self.waiting.extend(self.ready.drain(..));
-            decoded?;
+            decoded.map_err(|error| match error {
+                Error::Malformed { message, .. } if self.began => Error::Broken { message },
+                error => error,
+            })?;
         }
         if self.seen {
             self.head = Vec::new();

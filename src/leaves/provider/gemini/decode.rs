@@ -10,6 +10,21 @@ use crate::provider::codec::{Decoder, note_source, parse, sources};
 use crate::provider::failure::Failure;
 use crate::provider::{BlockStart, Error, StreamEvent, sse};
 
+/// Finish reasons by which the model or the server would not answer.
+const REFUSALS: [&str; 11] = [
+    "SAFETY",
+    "RECITATION",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+    "MODEL_ARMOR",
+    "CONTENT_FILTER",
+];
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Chunk<'a> {
@@ -230,8 +245,8 @@ impl Decoder for Decode {
                     let message = format!("{reason} {message}").trim_end().to_string();
                     return Err(Error::Server { status: 500, message, retry_after: None });
                 }
-                Some("OTHER") => Some(StopReason::Other("OTHER".to_string())),
-                Some(reason) => Some(StopReason::Refusal(reason.to_string())),
+                Some(reason) if REFUSALS.contains(&reason) => Some(StopReason::Refusal(reason.to_string())),
+                Some(reason) => Some(StopReason::Other(reason.to_string())),
             };
         }
         if let Some(counts) = chunk.usage_metadata {

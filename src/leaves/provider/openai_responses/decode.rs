@@ -196,7 +196,7 @@ impl Decode {
         note_source(&mut self.sources, text("title"), text("url"));
     }
 
-    fn finish(&mut self, response: &Value, out: &mut Vec<StreamEvent>) {
+    fn finish(&mut self, kind: &str, response: &Value, out: &mut Vec<StreamEvent>) {
         self.ended = true;
         self.start(Some(response), out);
         // A server that streams nothing but the end.
@@ -224,6 +224,7 @@ impl Decode {
             Some(other) => StopReason::Other(other.to_string()),
             None if !self.refusal.is_empty() => StopReason::Refusal(std::mem::take(&mut self.refusal)),
             None if self.items.iter().any(|item| item.kind == Kind::Call) => StopReason::ToolUse,
+            None if kind == "response.incomplete" => StopReason::Other("incomplete".to_string()),
             None => StopReason::EndTurn,
         };
         out.push(StreamEvent::End(stop));
@@ -307,7 +308,7 @@ impl Decoder for Decode {
                 self.end_item(index, &value(parsed.item), out);
             }
             "response.completed" | "response.incomplete" | "response.done" => {
-                self.finish(&value(parsed.response), out);
+                self.finish(kind, &value(parsed.response), out);
             }
             "response.failed" | "response.cancelled" => return Err(failed(&value(parsed.response)["error"])),
             _ if kind == "error" || parsed.error.is_some() => {
