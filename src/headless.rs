@@ -2,27 +2,30 @@
 //!
 //! The lines follow the schema that wrappers of Claude Code read: `system/init`, `assistant`, `user`, `result`.
 
+mod input;
 mod lines;
 mod nobody;
+mod prompts;
 mod result;
 mod stop;
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead, Write};
 use std::pin::Pin;
 
 use serde_json::Value;
+use tempfile::TempPath;
 use tokio::sync::mpsc;
 
-use crate::commands::{Parsed, Registry};
+use crate::commands::Registry;
 use crate::engine::{self, Handle};
 use crate::hooks;
-use crate::message::{Kind, Usage};
+use crate::message::{CallId, Usage};
 use crate::permission::Mode;
 use crate::protocol::report::Report;
-use crate::protocol::{Answer, Delivery, Event, Item, ModeChange, Op, SessionInfo, Turn, TurnEnd};
+use crate::protocol::{Answer, Event, ModeChange, Op, SessionInfo, Turn, TurnEnd};
 use crate::report;
-use crate::session::entry::not_undone;
-use lines::Typed;
+use input::{Line, Lines, Steering, Typed};
 
 /// What goes to standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,12 +68,23 @@ pub enum Exit {
     /// Done, but something was denied because nobody could be asked.
     Refused = 3,
     MaxTurns = 4,
+    /// The model never gave an answer that fits the schema.
+    NoAnswer = 5,
     HungUp = 129,
     Interrupted = 130,
     Terminated = 143,
 }
 
-/// Runs to the end of the input. `named`: the model was chosen, and is not just what was left. Nothing but the result goes to `out`; diagnostics go to `err`.
+/// What a run is asked to be.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// The model was chosen, and is not just what was left.
+    pub named: bool,
+    /// The answer has to be an object that fits a schema.
+    pub schema: bool,
+}
+
+/// Runs to the end of the input. Nothing but the result goes to `out`; diagnostics go to `err`.
 ///
 /// # Errors
 /// `out` cannot be written, for example since its reader is gone.
@@ -81,27 +95,31 @@ pub async fn run(
     stops: mpsc::UnboundedReceiver<Exit>,
     out: &mut dyn Write,
     err: &mut dyn Write,
-    named: bool,
+    manner: Manner,
 ) -> io::Result<Exit> {
-    let (prompts, mut next) = mpsc::channel(1);
+    let (prompts, next) = mpsc::channel(64);
+    let stream = matches!(input, Input::StreamJson(_));
     let reader = match input {
         Input::Prompt(Prompt { typed, piped }) => {
-            let typed = Typed { text: typed.unwrap_or_default(), piped: piped.is_some(), thinking: None };
-            // The channel holds one; it cannot be full or closed here.
-            let _ = prompts.try_send(Ok(typed));
+            let typed = Typed { text: typed.unwrap_or_default(), piped: piped.is_some(), ..Typed::default() };
+            // The channel cannot be full or closed here.
+            let _ = prompts.try_send(Line::Prompt(typed));
             drop(prompts);
             None
         }
-        Input::StreamJson(lines) => Some(std::thread::spawn(move || lines::read_prompts(lines, &prompts))),
+        Input::StreamJson(lines) => Some(std::thread::spawn(move || input::read_lines(lines, &prompts))),
     };
     let mut run = Run {
         output,
         out,
         err,
         registry: Registry::builtin(),
-        named,
+        manner,
+        stream,
         session: None,
         answer: String::new(),
+        turn: false,
+        answers: Vec::new(),
         structured: None,
         report: None,
         plan: None,
@@ -112,8 +130,12 @@ pub async fn run(
         rounds: 0,
         failed: None,
         exit: Exit::Done,
+        all: Exit::Done,
+        steering: Steering::default(),
+        again: VecDeque::new(),
+        pictures: Vec::new(),
     };
-    let ended = run.all(&mut handle, &mut next, stops).await;
+    let ended = run.all(&mut handle, Lines::new(next), stops).await;
     // A reader blocked on standard input ends with the process.
     drop(reader);
     // The engine writes what is pending even if nobody reads our output anymore.
@@ -129,7 +151,8 @@ pub async fn run(
     let _ = run.err.flush();
     let crashed = handle.task.await.is_err();
     ended?;
-    Ok(if crashed && run.exit == Exit::Done { Exit::Error } else { run.exit })
+    let exit = if stream { run.all } else { run.exit };
+    Ok(if crashed && exit == Exit::Done { Exit::Error } else { exit })
 }
 
 struct Run<'a> {
@@ -137,10 +160,16 @@ struct Run<'a> {
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
     registry: Registry,
-    /// Somebody said which model answers, or it was told that nobody did.
-    named: bool,
+    manner: Manner,
+    /// Prompts come as lines: one that fails is not the end.
+    stream: bool,
     session: Option<SessionInfo>,
     answer: String,
+    /// A turn is under way, and not a command that only tells something.
+    turn: bool,
+    /// Calls with an answer that nobody has accepted yet.
+    answers: Vec<(CallId, Value)>,
+    /// The answer that was accepted.
     structured: Option<Value>,
     /// What a command has found.
     report: Option<Report>,
@@ -153,40 +182,20 @@ struct Run<'a> {
     cost: Option<f64>,
     rounds: u32,
     failed: Option<String>,
+    /// How the prompt ended.
     exit: Exit,
+    /// How a run of lines ends: well, unless the program failed.
+    all: Exit,
+    steering: Steering,
+    /// Prompts that a turn dropped when it failed.
+    again: VecDeque<Op>,
+    /// What came with prompts, as files for as long as the run lasts.
+    pictures: Vec<TempPath>,
 }
 
 impl Run<'_> {
-    async fn all(
-        &mut self,
-        handle: &mut Handle,
-        prompts: &mut mpsc::Receiver<Result<Typed, String>>,
-        stops: mpsc::UnboundedReceiver<Exit>,
-    ) -> io::Result<()> {
-        // One listener for the whole run: a signal between two events is not lost.
-        let stopped = stop::signal(stops);
-        tokio::pin!(stopped);
-        if !self.begin(handle).await? {
-            return Ok(());
-        }
-        while let Some(prompt) = prompts.recv().await {
-            let prompt = match prompt {
-                Ok(prompt) => prompt,
-                Err(problem) => {
-                    writeln!(self.err, "error: {problem}")?;
-                    self.exit = Exit::Usage;
-                    return Ok(());
-                }
-            };
-            if !self.one(handle, prompt, stopped.as_mut()).await? {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
     /// Waits until the session is there. False when the engine could not start.
-    async fn begin(&mut self, handle: &mut Handle) -> io::Result<bool> {
+    pub(super) async fn begin(&mut self, handle: &mut Handle) -> io::Result<bool> {
         let (mut settled, mut known) = (false, false);
         while let Some(event) = handle.events.recv().await {
             match event {
@@ -234,44 +243,24 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Runs one prompt or command to its end. False if the run cannot continue.
-    async fn one(
+    /// Follows what the engine does to its end. False if the run cannot continue.
+    pub(super) async fn work(
         &mut self,
         handle: &mut Handle,
-        typed: Typed,
+        op: Op,
+        lines: &mut Lines,
         mut stopped: Pin<&mut impl Future<Output = Exit>>,
     ) -> io::Result<bool> {
-        let Typed { text, piped, thinking } = typed;
-        (self.answer, self.failed, self.rounds, self.report) = (String::new(), None, 0, None);
+        self.begin_prompt();
         // What a skill has to say, or a task to plan, is the answer of its turn.
-        let mut reports = false;
-        let op = match self.registry.parse_line(&text) {
-            Parsed::Command { command, args } if piped && !command.makes_turn(args) => {
-                return self.wrong(&format!("/{} does not read standard input: add `< /dev/null`", command.name));
-            }
-            Parsed::Message => {
-                Op::Prompt { text: text.clone(), attachments: Vec::new(), delivery: Delivery::AfterTurn, thinking }
-            }
-            Parsed::Command { command, .. } if thinking.is_some() => {
-                let text = format!("`thinking` only applies to messages, not to /{}: use --thinking", command.name);
-                return self.wrong(&text);
-            }
-            Parsed::Command { command, .. } if command.needs_terminal() => {
-                return self.wrong(&format!("/{} needs a terminal", command.name));
-            }
-            Parsed::Command { command, args } => {
-                reports = !command.makes_turn(args);
-                Op::Command { name: command.name.clone(), args: args.to_owned() }
-            }
-            Parsed::Unknown { name } => return self.wrong(&self.registry.unknown(name)),
+        self.turn = match &op {
+            Op::Command { name, args } => self.registry.find(name).is_none_or(|command| command.makes_turn(args)),
+            _ => true,
         };
-        let turn = matches!(op, Op::Prompt { .. }) || !reports;
+        let reports = !self.turn;
         let offline = self.session.as_ref().is_some_and(|session| session.model.provider == engine::OFFLINE);
-        if turn && offline && !std::mem::replace(&mut self.named, true) {
+        if self.turn && offline && !std::mem::replace(&mut self.manner.named, true) {
             writeln!(self.err, "{BY_CHANCE}")?;
-        }
-        if handle.ops.send(op.clone()).await.is_err() {
-            return self.wrong("the engine stopped unexpectedly");
         }
         let (mut millis, mut ended) = (0, None);
         let mut told = Vec::new();
@@ -279,7 +268,7 @@ impl Run<'_> {
             let event = tokio::select! {
                 biased;
                 stopped = stopped.as_mut() => {
-                    self.exit = stopped;
+                    (self.exit, self.all) = (stopped, stopped);
                     // Otherwise a running command would continue to its end.
                     let _ = handle.ops.send(Op::Interrupt).await;
                     // Not only this turn: a prompt that still waits for the start must not be sent either.
@@ -289,10 +278,15 @@ impl Run<'_> {
                     return Ok(false);
                 }
                 event = handle.events.recv() => event,
+                line = lines.beside(), if self.stream => {
+                    self.beside(handle, line, lines).await?;
+                    continue;
+                }
             };
             match event {
                 None | Some(Event::Closed) => {
                     self.answer = told.join("\n\n");
+                    self.all = Exit::Error;
                     self.finish(0)?;
                     return Ok(false);
                 }
@@ -301,10 +295,7 @@ impl Run<'_> {
                         self.answer = told.join("\n\n");
                     }
                     self.finish(millis)?;
-                    return Ok(match ended {
-                        Some(end) => matches!(end, TurnEnd::Done | TurnEnd::Stopped | TurnEnd::Refused),
-                        None => self.failed.is_none(),
-                    });
+                    return Ok(true);
                 }
                 Some(Event::Notice { text }) if reports => told.push(text),
                 Some(Event::Report(report)) => {
@@ -319,6 +310,11 @@ impl Run<'_> {
                         delay_ms as f64 / 1000.0
                     )?;
                 }
+                Some(Event::Queue { items }) => {
+                    self.again.extend(self.steering.queue(&items, ended == Some(TurnEnd::Failed)));
+                }
+                // What is said of a queue that is dropped is not why.
+                Some(Event::Error { .. }) if ended == Some(TurnEnd::Failed) => {}
                 Some(Event::Error { text, .. }) => {
                     self.failed = Some(text);
                     self.exit = Exit::Error;
@@ -370,7 +366,13 @@ impl Run<'_> {
                             Exit::Error
                         }
                         TurnEnd::Interrupted => Exit::Interrupted,
+                        TurnEnd::NoAnswer => Exit::NoAnswer,
                     };
+                    let owed = self.manner.schema && self.structured.is_none();
+                    if owed && matches!(self.exit, Exit::Done | Exit::Refused | Exit::NoAnswer) {
+                        self.exit = Exit::NoAnswer;
+                        self.failed = Some("the model gave no answer that fits the schema of --json-schema".into());
+                    }
                 }
                 Some(_) => {}
             }
@@ -389,55 +391,7 @@ impl Run<'_> {
         }
     }
 
-    fn item(&mut self, item: Item, told: &mut Vec<String>) -> io::Result<()> {
-        match item {
-            Item::Message { message, .. } => {
-                if message.kind == Kind::Reply && message.agent_visible {
-                    self.rounds += 1;
-                    let text = message.text();
-                    if !text.is_empty() {
-                        self.answer = text;
-                    }
-                    if let Some(call) = message.calls().find(|call| call.name == crate::tools::answer::NAME) {
-                        self.structured = Some(call.input.clone());
-                    }
-                }
-                if self.output == Output::StreamJson
-                    && let Some(line) = lines::message(&message, self.session_id())
-                {
-                    self.line(&line)?;
-                }
-            }
-            Item::FilesRestored { how, turn, restored, merged, refused, unseen } => {
-                let refused_any = !refused.is_empty();
-                let mut lines: Vec<String> =
-                    restored.iter().map(|path| format!("restored {}", path.display())).collect();
-                let of = turn.map(|turn| format!(" from turn “{turn}”")).unwrap_or_default();
-                match lines.is_empty() {
-                    true => lines.push(format!("{}{of}", how.nothing())),
-                    false => lines.iter_mut().for_each(|line| line.push_str(&of)),
-                }
-                lines.extend(merged.iter().map(|path| format!("kept changes by others in {}", path.display())));
-                lines.extend(refused.into_iter().map(|text| format!("left alone: {text}")));
-                if refused_any {
-                    self.exit = Exit::Error;
-                }
-                lines.extend(unseen.into_iter().map(|text| not_undone(&text)));
-                told.push(lines.join("\n"));
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn wrong(&mut self, text: &str) -> io::Result<bool> {
-        self.failed = Some(text.to_owned());
-        self.exit = Exit::Usage;
-        self.finish(0)?;
-        Ok(false)
-    }
-
-    fn line(&mut self, value: &Value) -> io::Result<()> {
+    pub(super) fn line(&mut self, value: &Value) -> io::Result<()> {
         writeln!(self.out, "{value}")?;
         self.out.flush()
     }
@@ -460,8 +414,9 @@ pub async fn start(
 ) -> io::Result<Exit> {
     let stops = stop::listen()?;
     let named = setup.offline || setup.script.is_some() || setup.loaded.config.model.is_some();
+    let manner = Manner { named, schema: setup.output_schema.is_some() };
     if let Input::Prompt(prompt) = &input {
         setup.piped = prompt.piped.clone();
     }
-    run(engine::start(setup), input, output, stops, out, err, named).await
+    run(engine::start(setup), input, output, stops, out, err, manner).await
 }

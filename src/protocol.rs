@@ -315,6 +315,8 @@ pub enum TurnEnd {
     Refused,
     /// A hook said that everything is to stop.
     Stopped,
+    /// An answer of a given shape was asked for, and none came that fits.
+    NoAnswer,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::dispatch::Prepared;
 use super::hooking::{Submitted, Worker, told};
 use super::mailbox::{Mailbox, Prompt};
 use super::sample::Sampled;
@@ -14,7 +15,7 @@ use super::{Agent, Failure, Model, Reminders, hooking, reminder, thinking};
 use crate::commands::Skill;
 use crate::compact::memory::Pause;
 use crate::hooks::{self, Occasion};
-use crate::message::{Attachment, Block, Content, Kind, Message, Outcome, StopReason, ToolResult};
+use crate::message::{Attachment, Block, CallId, Content, Kind, Message, Outcome, StopReason, ToolResult};
 use crate::protocol::{self, Event, Item, TurnEnd};
 use crate::provider::{Request, Thinking};
 use crate::session;
@@ -24,6 +25,10 @@ use crate::tools;
 
 /// What the model reads in place of an answer that ran out of room.
 const GO_ON: &str = "Your reply was cut off at the output limit. Continue exactly where it ended; split large writes into smaller calls.";
+/// What the model reads that ends its work without the answer in the shape that was asked for.
+const ANSWER: &str = "The final answer is still missing. Call the StructuredOutput tool now, with an object that fits its schema. Nothing else you write counts as the answer.";
+/// How often an answer of a given shape may be rejected or missing before the turn ends, as in Claude Code.
+const MOST_ANSWERS: usize = 5;
 /// How often in a row a reply that was cut, paused or empty is asked to continue before the turn ends.
 const MOST_NUDGES: usize = 3;
 
@@ -132,6 +137,7 @@ impl Turn<'_> {
             Expansion { agent: self.agent, mailbox: self.mailbox, cancel: self.cancel }.push(&skill, &args).await?;
         }
         let (mut rounds, mut nudges, mut continued) = (0u32, 0usize, 0u32);
+        let mut owed = self.agent.toolbox.get(tools::answer::NAME).map(|_| 0);
         self.agent.repeats.clear();
         loop {
             process::may_begin().await;
@@ -202,6 +208,14 @@ impl Turn<'_> {
                 }
                 let steers = self.mailbox.take_steers();
                 if steers.is_empty() {
+                    if let Some(missed) = &mut owed {
+                        *missed += 1;
+                        if *missed >= MOST_ANSWERS {
+                            return Ok(TurnEnd::NoAnswer);
+                        }
+                        self.agent.conversation.push(Message::reminder(ANSWER), self.mailbox).await?;
+                        continue;
+                    }
                     if self.stop_hooks_continue(&mut continued).await? {
                         continue;
                     }
@@ -212,12 +226,28 @@ impl Turn<'_> {
                 continue;
             }
             nudges = 0;
+            let answers: Vec<CallId> = calls.iter().filter_map(Prepared::answer).collect();
             if let Some(end) = Box::pin(self.agent.dispatch_all(calls, self.mailbox, self.cancel)).await? {
                 return Ok(end);
+            }
+            if self.answered(&answers) {
+                owed = None;
+            } else if let Some(missed) = owed.as_mut().filter(|_| !answers.is_empty()) {
+                *missed += 1;
+                if *missed >= MOST_ANSWERS {
+                    return Ok(TurnEnd::NoAnswer);
+                }
             }
             self.digest_results().await?;
             self.consider_notes(Pause::Round)?;
         }
+    }
+
+    /// Whether one of these calls brought an answer that was accepted.
+    fn answered(&self, calls: &[CallId]) -> bool {
+        let messages = self.agent.conversation.context().messages();
+        let accepted = |result: &ToolResult| result.outcome == Outcome::Ok && calls.contains(&result.id);
+        !calls.is_empty() && messages.iter().rev().flat_map(|message| message.results()).any(accepted)
     }
 
     /// What happens between two requests: steered prompts, mode changes, reminders.

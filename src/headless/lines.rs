@@ -1,29 +1,12 @@
 //! What single lines of `stream-json` hold: the schema that wrappers of Claude Code read.
 
-use std::io::{self, BufRead, Read};
-
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
 use crate::commands::Registry;
 use crate::hooks::{Ended, Report};
 use crate::message::{Block, Content, Message, Outcome, Role, StopReason, ToolResult, Usage};
 use crate::protocol::task::Step;
 use crate::protocol::{Compaction, SessionInfo, Task};
-use crate::thinking::Override;
-
-/// Most bytes of an input line.
-const MOST: u64 = 32 << 20;
-
-/// A prompt as it comes in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Typed {
-    pub(super) text: String,
-    /// The engine has data to add to it.
-    pub(super) piped: bool,
-    /// For this turn alone.
-    pub(super) thinking: Option<Override>,
-}
 
 /// The first line: what the session is, and what may be typed in it.
 pub(super) fn init(session: Option<&SessionInfo>, registry: &Registry) -> Value {
@@ -42,66 +25,13 @@ pub(super) fn init(session: Option<&SessionInfo>, registry: &Registry) -> Value 
     })
 }
 
-/// Reads one input line.
-///
-/// # Errors
-/// What the line lacks, for the user.
-fn typed(line: &str) -> Result<Typed, String> {
-    let value: Value = serde_json::from_str(line).map_err(|error| format!("an input line is not JSON: {error}"))?;
-    if value["type"] != "user" {
-        return Err(format!("an input line has type {}, not \"user\"", value["type"]));
-    }
-    let thinking = match value.get("thinking") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(flag)) => {
-            Some(Override::parse(flag).map_err(|problem| format!("`thinking` of an input line: {problem}"))?)
-        }
-        Some(other) => {
-            return Err(format!("`thinking` of an input line is {other}, not a level such as \"deep:12000\""));
-        }
+/// The answer to a request, or why there is none.
+pub(super) fn control(id: &str, problem: Option<String>) -> Value {
+    let response = match problem {
+        None => json!({ "subtype": "success", "request_id": id, "response": {} }),
+        Some(problem) => json!({ "subtype": "error", "request_id": id, "error": problem }),
     };
-    Ok(Typed { text: user_text(&value)?, piped: false, thinking })
-}
-
-fn user_text(value: &Value) -> Result<String, String> {
-    match &value["message"]["content"] {
-        Value::String(text) => Ok(text.clone()),
-        Value::Array(parts) => {
-            let texts: Vec<&str> =
-                parts.iter().filter(|part| part["type"] == "text").filter_map(|part| part["text"].as_str()).collect();
-            if texts.is_empty() { Err("an input line has no text".into()) } else { Ok(texts.join("\n")) }
-        }
-        _ => Err("an input line has no message.content".into()),
-    }
-}
-
-/// The next line, without its end. None at the end of the input.
-fn line_of(lines: &mut dyn BufRead) -> io::Result<Option<String>> {
-    let mut bytes = Vec::new();
-    if lines.take(MOST + 1).read_until(b'\n', &mut bytes)? == 0 {
-        return Ok(None);
-    }
-    if bytes.len() as u64 > MOST {
-        return Err(io::Error::other(format!("a line is longer than {} MiB", MOST >> 20)));
-    }
-    String::from_utf8(bytes).map(Some).map_err(|_| io::Error::other("a line is not UTF-8"))
-}
-
-/// Passes on the prompts of an input stream until it ends or a line is not a prompt.
-pub(super) fn read_prompts(lines: Box<dyn BufRead + Send>, prompts: &mpsc::Sender<Result<Typed, String>>) {
-    let mut lines = lines;
-    loop {
-        let line = match line_of(&mut lines) {
-            Ok(None) => return,
-            Ok(Some(line)) if line.trim().is_empty() => continue,
-            Ok(Some(line)) => typed(&line),
-            Err(error) => Err(format!("cannot read standard input: {error}")),
-        };
-        let stop = line.is_err();
-        if prompts.blocking_send(line).is_err() || stop {
-            return;
-        }
-    }
+    json!({ "type": "control_response", "response": response })
 }
 
 /// What a sub-agent said as a line, tied to the call that launched it. Sub-agents count their calls from 1, too, so their

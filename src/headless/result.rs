@@ -1,16 +1,20 @@
-//! What is written at the end of a prompt.
+//! What is kept of a prompt while it runs, and written at its end.
 
 use std::io;
 
 use serde_json::json;
 
 use super::{Exit, Output, Run, lines};
+use crate::engine::Handle;
+use crate::message::{Kind, Outcome};
+use crate::protocol::{Event, Item, Turn};
+use crate::session::entry::not_undone;
+use crate::tools::answer;
 
 impl Run<'_> {
     /// Writes what the format says about the end of a prompt.
     pub(super) fn finish(&mut self, millis: u64) -> io::Result<()> {
-        let failed =
-            matches!(self.exit, Exit::Error | Exit::Usage | Exit::HungUp | Exit::Interrupted | Exit::Terminated);
+        let failed = !matches!(self.exit, Exit::Done | Exit::Refused | Exit::MaxTurns);
         if let Some(text) = &self.failed {
             writeln!(self.err, "error: {text}")?;
         }
@@ -24,6 +28,8 @@ impl Run<'_> {
         if self.output == Output::Text {
             let answer = match &self.structured {
                 Some(value) => value.to_string(),
+                // Whoever asked for an object does not get prose.
+                None if self.turn && self.manner.schema => String::new(),
                 None => self.answer.trim_end().to_owned(),
             };
             if !answer.is_empty() {
@@ -33,6 +39,7 @@ impl Run<'_> {
         }
         let subtype = match self.exit {
             Exit::MaxTurns => "error_max_turns",
+            Exit::NoAnswer => "error_max_structured_output_retries",
             _ if failed => "error_during_execution",
             _ => "success",
         };
@@ -56,5 +63,68 @@ impl Run<'_> {
             result["report"] = json!(report);
         }
         self.line(&result)
+    }
+
+    pub(super) fn item(&mut self, item: Item, told: &mut Vec<String>) -> io::Result<()> {
+        match item {
+            Item::Message { message, .. } => {
+                if message.kind == Kind::Reply && message.agent_visible {
+                    self.rounds += 1;
+                    let text = message.text();
+                    if !text.is_empty() {
+                        self.answer = text;
+                    }
+                    let answers = message.calls().filter(|call| call.name == answer::NAME);
+                    self.answers.extend(answers.map(|call| (call.id.clone(), call.input.clone())));
+                }
+                for result in message.results() {
+                    let accepted = self.answers.extract_if(.., |(id, _)| *id == result.id).last();
+                    if let Some((_, value)) = accepted.filter(|_| result.outcome == Outcome::Ok) {
+                        self.structured = Some(value);
+                    }
+                }
+                if self.output == Output::StreamJson
+                    && let Some(line) = lines::message(&message, self.session_id())
+                {
+                    self.line(&line)?;
+                }
+            }
+            Item::FilesRestored { how, turn, restored, merged, refused, unseen } => {
+                let refused_any = !refused.is_empty();
+                let mut lines: Vec<String> =
+                    restored.iter().map(|path| format!("restored {}", path.display())).collect();
+                let of = turn.map(|turn| format!(" from turn “{turn}”")).unwrap_or_default();
+                match lines.is_empty() {
+                    true => lines.push(format!("{}{of}", how.nothing())),
+                    false => lines.iter_mut().for_each(|line| line.push_str(&of)),
+                }
+                lines.extend(merged.iter().map(|path| format!("kept changes by others in {}", path.display())));
+                lines.extend(refused.into_iter().map(|text| format!("left alone: {text}")));
+                if refused_any {
+                    self.exit = Exit::Error;
+                }
+                lines.extend(unseen.into_iter().map(|text| not_undone(&text)));
+                told.push(lines.join("\n"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes what the interrupted turn still says: the part of the answer that had arrived is its result. Returns how long
+    /// the turn took, in milliseconds.
+    pub(super) async fn drain(&mut self, handle: &mut Handle) -> io::Result<u64> {
+        while let Some(event) = handle.events.recv().await {
+            match event {
+                Event::Item(item) => self.item(item, &mut Vec::new())?,
+                Event::Turn(Turn::Ended { usage, cost_usd, millis, .. }) => {
+                    (self.usage, self.cost) = (usage, cost_usd);
+                    return Ok(millis);
+                }
+                Event::Closed => break,
+                _ => {}
+            }
+        }
+        Ok(0)
     }
 }

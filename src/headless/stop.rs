@@ -1,12 +1,10 @@
-//! The signals that end a run without a screen, and what is still taken in then.
+//! The signals that end a run without a screen.
 
 use std::io;
 
 use tokio::sync::mpsc;
 
-use super::{Exit, Run};
-use crate::engine::Handle;
-use crate::protocol::{Event, Turn};
+use super::Exit;
 
 /// Listens to the signals that end a run. It ends within a second of one, also when nobody reads what it writes.
 ///
@@ -41,24 +39,5 @@ pub(super) async fn signal(mut stops: mpsc::UnboundedReceiver<Exit>) -> Exit {
     match stops.recv().await {
         Some(exit) => exit,
         None => std::future::pending().await,
-    }
-}
-
-impl Run<'_> {
-    /// Takes what the interrupted turn still says: the part of the answer that had arrived is its result. Returns how long
-    /// the turn took, in milliseconds.
-    pub(super) async fn drain(&mut self, handle: &mut Handle) -> io::Result<u64> {
-        while let Some(event) = handle.events.recv().await {
-            match event {
-                Event::Item(item) => self.item(item, &mut Vec::new())?,
-                Event::Turn(Turn::Ended { usage, cost_usd, millis, .. }) => {
-                    (self.usage, self.cost) = (usage, cost_usd);
-                    return Ok(millis);
-                }
-                Event::Closed => break,
-                _ => {}
-            }
-        }
-        Ok(0)
     }
 }

@@ -159,7 +159,7 @@ pub enum Error {
     #[error("the connection to the provider broke: {message}")]
     Broken { message: String },
     /// 401, 403. `hint` names the variable or setting that holds the key; never the key.
-    #[error("the provider refused {} ({status}): {message}; {hint}", if *status == 403 { "access" } else { "the key" })]
+    #[error("{} ({status}): {message}; {hint}", refused(*status))]
     Auth { status: u16, message: String, hint: String },
     /// The key is right, and the account has nothing left.
     #[error(
@@ -181,6 +181,11 @@ pub enum Error {
     NoKey { provider: String, hint: String },
     #[error("{0}")]
     Other(String),
+}
+
+fn refused(status: u16) -> &'static str {
+    // A key that is known may still not be allowed to do something, or not from there.
+    if status == 403 { "the provider refused access" } else { "the provider refused the key" }
 }
 
 fn figures(tokens: Option<u64>, limit: Option<u64>) -> String {

@@ -221,6 +221,7 @@ impl Transcript {
             TurnEnd::MaxTurns => Note::Aside("stopped: reached the limit of model calls".into()),
             TurnEnd::Repeated => Note::Aside("stopped: the same call kept returning the same result".into()),
             TurnEnd::Stopped => Note::Aside("stopped by a hook".into()),
+            TurnEnd::NoAnswer => Note::Aside("stopped: no answer fits the schema".into()),
             TurnEnd::Refused => Note::Aside("Denied. Tell the agent what to do instead.".into()),
         });
     }

@@ -68,7 +68,9 @@ fn settings_and_homes() {
     let done = Program::new().home_file(".config/cocode/config.toml", typo).run(&args);
     check(&done, 2, &["config.toml:1", "`permisions`", "did you mean `permissions`?"]);
     let done = Program::new().file(".cocode/config.toml", "modle = \"x\"\n").run(&args);
-    check(&done, 2, &[".cocode/config.toml:1", "did you mean `model`?"]);
+    check(&done, 0, &[".cocode/config.toml:1", "did you mean `model`? (ignored)"]);
+    let done = Program::new().file(".cocode/config.toml", "permisions = 1\n").run(&args);
+    check(&done, 2, &[".cocode/config.toml:1", "did you mean `permissions`?"]);
     let file = program.script("a-file", "");
     check(&Program::new().env("HOME", &file).run(&args), 1, &["is a file, not a folder", "COCODE_HOME"]);
     // For root every folder can be written, so a folder that no one can make takes its place.

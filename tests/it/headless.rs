@@ -53,6 +53,118 @@ fn exit_codes_tell_how_it_ended() {
     check(ASK, &[], 0, "Decided.\n");
 }
 
+const SCHEMA: &str = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+
+#[test]
+fn only_an_accepted_answer_counts() {
+    let bad = |n: usize| format!("- reply: [text: Try {n}., tool: {{name: StructuredOutput, input: {{n: no{n}}}}}]\n");
+    let good = "- reply: [tool: {name: StructuredOutput, input: {n: 7}}]\n- reply: [text: Done.]\n";
+    let missing = "- reply: [text: \"{}\"]\n";
+    let asked = "- expect: {contains: \"The final answer is still missing\"}\n  reply: [tool: {name: StructuredOutput, input: {n: 7}}]\n- reply: [text: Done.]\n";
+    let many: String = (1..=5).map(bad).collect();
+    let check = |yaml: &str, code: i32, out: &str| {
+        let done = run(yaml, &["--json-schema", SCHEMA]);
+        assert_eq!((done.code, done.out.as_str()), (Some(code), out), "{yaml}: {}", done.err);
+        let done = run(yaml, &["--json-schema", SCHEMA, "--output-format", "json"]);
+        let result = &done.lines()[0];
+        let want = if code == 0 { "success" } else { "error_max_structured_output_retries" };
+        assert_eq!((done.code, &result["subtype"], &result["is_error"]), (Some(code), &json!(want), &json!(code != 0)));
+        assert_eq!(result.get("structured_output").map(Value::to_string).unwrap_or_default(), out.trim_end());
+        assert_eq!(done.err.contains("gave no answer that fits the schema"), code != 0, "{}", done.err);
+    };
+    let seven = "{\"n\":7}\n";
+    check(good, 0, seven);
+    check(&format!("{}{good}", bad(1)), 0, seven);
+    check(&format!("{missing}{asked}"), 0, seven);
+    // What is rejected later does not take back what was accepted.
+    check(
+        &format!("- reply: [tool: {{name: StructuredOutput, input: {{n: 7}}}}]\n{}- reply: [text: Done.]\n", bad(1)),
+        0,
+        seven,
+    );
+    check(&many, 5, "");
+    check(&missing.repeat(5), 5, "");
+    check(&format!("{}{}", bad(1), missing.repeat(4)), 5, "");
+}
+
+#[test]
+fn lines_go_on_after_a_failure_and_bring_pictures() {
+    let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let image = json!([{"type": "text", "text": "see"}, {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": png}}]);
+    let line = |content: Value| json!({"type": "user", "message": {"role": "user", "content": content}}).to_string();
+    let unknown =
+        json!({"type": "control_request", "request_id": "7", "request": {"subtype": "set_color"}}).to_string();
+    let input = [line(json!("one")), unknown, line(json!("two")), line(json!("/nonsense")), line(image)].join("\n");
+    let program = Program::new().stdin(&format!("{input}\n"));
+    let script = "- reply: [error: {kind: auth, message: no}]\n\
+                  - expect: {contains: two}\n  reply: [tool: {name: Bash, input: {command: touch made}}]\n\
+                  - reply: [text: Second.]\n\
+                  - expect: {contains: \"(image/png)\"}\n  reply: [text: Seen.]\n";
+    let script = program.script("script.yaml", script);
+    let flags = ["--input-format", "stream-json", "--output-format", "stream-json", "--offline-script", &script];
+    let done = program.run(&[&["-p"], &flags[..]].concat());
+    let told = |line: &Value| match line["type"].as_str().unwrap() {
+        "result" => Some(format!(
+            "{} {} {}",
+            line["subtype"],
+            line["permission_denials"].as_array().unwrap().len(),
+            line["result"]
+        )),
+        "control_response" => Some(line["response"].to_string()),
+        _ => None,
+    };
+    let told: Vec<String> = done.lines().iter().filter_map(told).collect();
+    assert_eq!(done.code, Some(0), "{done:#?}");
+    assert_eq!(told.len(), 5, "{told:#?}");
+    assert!(told.iter().any(|line| line.contains("\"set_color\\\" is not supported")), "{told:#?}");
+    let results: Vec<&String> = told.iter().filter(|line| !line.contains("request_id")).collect();
+    assert!(results[0].starts_with("\"error_during_execution\" 0 \"the provider refused the key"), "{results:#?}");
+    assert_eq!(results[1], "\"success\" 1 \"Second.\"");
+    assert!(results[2].starts_with("\"error_during_execution\" 0 \"unknown command /nonsense"), "{results:#?}");
+    assert_eq!(results[3], "\"success\" 0 \"Seen.\"");
+    let log = std::fs::read_to_string(program.logs().pop().unwrap()).unwrap();
+    assert!(log.contains("image/png") && log.contains("see\\n[Image 1]"), "{log}");
+    // A line that nobody can use is said, and the rest is done.
+    let program = Program::new().stdin(&format!("nonsense\n{}\n", line(json!("hi"))));
+    let script = program.script("script.yaml", ANSWER);
+    let flags = ["--input-format", "stream-json", "--output-format", "json", "--offline-script", &script];
+    let done = program.run(&[&["-p"], &flags[..]].concat());
+    let results: Vec<Value> = done.lines().iter().map(|line| line["is_error"].clone()).collect();
+    assert_eq!((done.code, results), (Some(2), vec![json!(true), json!(false)]), "{done:#?}");
+}
+
+#[test]
+fn lines_are_read_while_a_turn_runs() {
+    let program = Program::new();
+    let script = "- reply: [text: Busy., tool: {name: Bash, input: {command: sleep 7000}}]\n\
+                  - expect: {contains: after}\n  reply: [text: Next.]\n";
+    let script = program.script("script.yaml", script);
+    let flags = ["--input-format", "stream-json", "--output-format", "stream-json", "--allowed-tools", "Bash"];
+    let args = [&["-p", "--offline-script", &script], &flags[..]].concat();
+    let mut command = program.command(Program::binary(), &args);
+    let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut say = |line: Value| std::io::Write::write_all(&mut input, format!("{line}\n").as_bytes()).unwrap();
+    let mut until = |want: &str| {
+        let mut line = String::new();
+        while !line.contains(want) {
+            line.clear();
+            assert!(std::io::BufRead::read_line(&mut out, &mut line).unwrap() > 0, "no {want}");
+        }
+        line
+    };
+    say(json!({"type": "user", "message": {"content": "go"}}));
+    until("Busy.");
+    say(json!({"type": "user", "message": {"content": "after"}}));
+    say(json!({"type": "control_request", "request_id": "r1", "request": {"subtype": "interrupt"}}));
+    assert!(until("control_response").contains("\"request_id\":\"r1\""));
+    assert!(until("\"type\":\"result\"").contains("error_during_execution"));
+    assert!(until("\"type\":\"result\"").contains("Next."));
+    drop(input);
+    assert_eq!(end(child).code, Some(0));
+}
+
 #[test]
 fn what_a_settings_file_loses_or_forbids_is_said() {
     let settings = r#"{

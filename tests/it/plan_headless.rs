@@ -75,11 +75,12 @@ fn a_line_says_how_hard_its_turn_is_thought_about() {
     let efforts: Vec<String> = api.received().iter().map(|request| effort(&request.body)).collect();
     assert_eq!(efforts, ["xhigh", "high", "xhigh", "high", "none"]);
 
-    let wrong = |line: String, want: &str| {
+    let wrong = |line: String, code: i32, want: &str| {
         let done = Program::new().stdin(&line).run(&[&["-p"], &flags[..4]].concat());
-        assert!(done.code == Some(2) && done.err.contains(want), "{done:#?}");
+        assert!(done.code == Some(code) && done.err.contains(want), "{done:#?}");
+        assert_eq!(done.lines().last().unwrap()["is_error"], true, "{done:#?}");
     };
-    wrong(line("x", json!("hard")), "`thinking` of an input line: no thinking level \"hard\"");
-    wrong(line("x", json!(9000)), "`thinking` of an input line is 9000, not a level such as \"deep:12000\"");
-    wrong(line("/cost", json!("deep")), "`thinking` only applies to messages, not to /cost: use --thinking");
+    wrong(line("x", json!("hard")), 2, "`thinking` of an input line: no thinking level \"hard\"");
+    wrong(line("x", json!(9000)), 2, "`thinking` of an input line is 9000, not a level such as \"deep:12000\"");
+    wrong(line("/cost", json!("deep")), 0, "`thinking` only applies to messages, not to /cost: use --thinking");
 }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::message::ToolCall;
-use crate::tools::{Call, Dirs, Manners, Toolbox};
+use crate::message::{CallId, ToolCall};
+use crate::tools::{Call, Dirs, Manners, Toolbox, answer};
 
 /// A call that was read, and not decided about yet.
 #[derive(Debug)]
@@ -15,6 +15,13 @@ pub(in crate::agent) struct Prepared {
     pub(super) read: Result<Call, String>,
     /// The folder that its paths start from.
     pub(super) cwd: PathBuf,
+}
+
+impl Prepared {
+    /// The id of a call that brings the answer in the shape that was asked for.
+    pub(in crate::agent) fn answer(&self) -> Option<CallId> {
+        (self.call.name == answer::NAME).then(|| self.call.id.clone())
+    }
 }
 
 impl Prepared {

@@ -305,27 +305,6 @@ impl Shared {
         Err(self.refused(status, &kind, &headers, &body))
     }
 
-    fn refusal(&self, status: u16, kind: &str, headers: &[(&str, &str)], body: &[u8]) -> Error {
-        if status >= 300 {
-            return self.codec.classify(status, headers, body);
-        }
-        match serde_json::from_slice::<serde_json::Value>(body) {
-            Ok(value) if super::failure::Failure::find(&value).is_some() => self.codec.classify(status, headers, body),
-            Ok(value) => {
-                let other = of_another(self.codec.name(), &value);
-                let usual = || "it answered with one JSON document instead of an event stream".to_owned();
-                malformed(self.codec.name(), other.unwrap_or_else(usual))
-            }
-            Err(_) => {
-                // A document on every line, as Ollama has it.
-                let mut lines = serde_json::Deserializer::from_slice(body).into_iter::<serde_json::Value>();
-                let other = lines.next().and_then(Result::ok).and_then(|value| of_another(self.codec.name(), &value));
-                let usual = || format!("it answered with {}", if kind.is_empty() { "text" } else { kind });
-                malformed(self.codec.name(), other.unwrap_or_else(usual))
-            }
-        }
-    }
-
     /// Adds what only the sender knows, and takes out what nobody may see.
     fn complete(&self, error: Error, secret: Option<&Secret>) -> Error {
         let clean = |text: String| {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::Shared;
-use crate::provider::codec::Compaction;
+use crate::provider::codec::{Compaction, malformed, of_another};
+use crate::provider::failure::Failure;
 use crate::provider::key::Secret;
 use crate::provider::{Compacted, Error, Request};
 
@@ -65,6 +66,28 @@ impl Shared {
     pub(super) fn refused(&self, status: u16, kind: &str, headers: &[(String, String)], body: &[u8]) -> Error {
         let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         self.refusal(status, kind, &headers, body)
+    }
+
+    /// What an answer means that is not a stream.
+    pub(super) fn refusal(&self, status: u16, kind: &str, headers: &[(&str, &str)], body: &[u8]) -> Error {
+        if status >= 300 {
+            return self.codec.classify(status, headers, body);
+        }
+        match serde_json::from_slice::<serde_json::Value>(body) {
+            Ok(value) if Failure::find(&value).is_some() => self.codec.classify(status, headers, body),
+            Ok(value) => {
+                let other = of_another(self.codec.name(), &value);
+                let usual = || "it answered with one JSON document instead of an event stream".to_owned();
+                malformed(self.codec.name(), other.unwrap_or_else(usual))
+            }
+            Err(_) => {
+                // A document on every line, as Ollama has it.
+                let mut lines = serde_json::Deserializer::from_slice(body).into_iter::<serde_json::Value>();
+                let other = lines.next().and_then(Result::ok).and_then(|value| of_another(self.codec.name(), &value));
+                let usual = || format!("it answered with {}", if kind.is_empty() { "text" } else { kind });
+                malformed(self.codec.name(), other.unwrap_or_else(usual))
+            }
+        }
     }
 }
 
