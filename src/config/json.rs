@@ -199,6 +199,6 @@ mod tests {
         check("[]", "s.json: must hold a JSON object", true);
         check("{\n\"a\": 1,,\n}", "s.json:3: not valid JSON: trailing comma at line 3 column 1", false);
         check("{\n\n\"a\" 1}", "s.json:3: not valid JSON: expected `:` at line 3 column 5", true);
-        check("{\"a\": /* open", "s.json:1: not valid JSON: EOF while parsing a value at line 1 column 15", true);
+        check("{\"a\": /* open", "s.json:1: not valid JSON: EOF while parsing a value at line 1 column 13", true);
     }
 }
