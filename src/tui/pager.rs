@@ -181,6 +181,13 @@ impl Pager {
         Outcome::Open
     }
 
+    /// Takes pasted text into what is being typed.
+    pub fn paste(&mut self, text: &str) {
+        if let Some(field) = &mut self.typing {
+            field.insert(text);
+        }
+    }
+
     /// Draws the rows and a last line with keys, or with `alert` when something waits outside.
     pub fn draw(&self, mut area: Rect, buf: &mut Buffer, alert: Option<&str>, theme: &Theme) -> Option<Position> {
         let room = area.height.saturating_sub(1);

@@ -322,7 +322,8 @@ fn react(app: &mut App, reaction: Reaction, now: Instant) -> Vec<Effect> {
 }
 
 fn paste(app: &mut App, text: &str, image: Option<Picture>, now: Instant) -> Vec<Effect> {
-    if app.pager.is_some() {
+    if let Some(pager) = &mut app.pager {
+        pager.paste(text);
         return Vec::new();
     }
     app.asks.pressed(now);

@@ -132,6 +132,9 @@ fn nothing_decided_sends_nothing_and_the_hunk_stays_in_view() {
     9 + new
     space keep/revert · c comment · q
     ");
+    run.keys("c").paste("pasted").keys("<enter>");
+    assert!(screen(&run).contains("“pasted”"));
+    run.keys("c<ctrl+u><enter>");
     // A comment that is given up, and one that is taken back.
     run.keys("cno<esc>cx<enter>c<bs><enter><enter>");
     assert_eq!(run.sent(), "");
