@@ -119,7 +119,8 @@ const OPERANDS: &[&str] = &[
     "'b.txt'", "{a,b}.txt", "{-i,a.txt}", "$x", "\"$x\"", "${x}", "$(echo a.txt)", "$(echo -i)", "`echo a.txt`",
     "<(cat a.txt)", ">(cat)", "[ab].txt", "-*", "src", ".", "$((1+1))", "$((a[$(touch new.txt)0]))", "${x@P}",
     "${!x}", "a\\.txt", "$'a.txt'", "$'\\x2di'", "--", "[-]*", "[!a]*", "link", "x=1", "~+/a.txt", "!(a.txt)",
-    "@(a.txt)", "{1..3}", "../project/a.txt",
+    "@(a.txt)", "{1..3}", "../project/a.txt", "{x},-onew.txt}", "{-i}.x,}", "{a},b.txt}", "{x},-delete}", "x{},-i}", "$!-i",
+    "$!-onew.txt", "$(git merge-base HEAD nosuch)-onew.txt", "$(git merge-base HEAD nosuch)-delete", "$?", "{a,$}x", "$x{a,b}", "[-]i",
 ];
 
 /// What stands after a command.
@@ -359,6 +360,8 @@ const FRAGMENTS: &[&str] = &[
     "2>&1", "&>", ">&", "<>", "{fd}>", "#", " # ", "#\n", "~", "*", "?", "*(mark)", "@(a|b)", "!(a)", "{a,b}", "{mark,}", "{mark,a}",
     "--", " -- ", "-", "=", ",", "-exec mark {} \\;", "-exec mark {} +", "-ok mark \\;", "--pre=mark", "--compress-program=mark",
     "-c core.pager=mark ", "--ext-diff", "-O mark", "'BEGIN{system(\"mark\")}'", "'1e mark'", "s/o/mark/e", "a.txt", "src",
+    "{x},", ",-e'1e mark'}", "{x},-e'1e mark'}", "{x},-exec\\ mark}", "{a,$}", "$!", "$!-e'1e mark'", "$(git merge-base HEAD nosuch)",
+    "$(git merge-base HEAD nosuch)-e'1e mark'", "x={a,mark}; ", "touch ./-x; ", "?x ",
 ];
 
 fn torn(dice: &mut Dice, seeds: &[String]) -> String {
