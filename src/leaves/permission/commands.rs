@@ -13,7 +13,7 @@ mod script;
 mod special;
 
 use super::shell::{Piece, Word};
-pub(super) use places::{Places, names_option, names_options, places};
+pub(super) use places::{Places, brings_links, leads_through, names_option, names_options, places};
 pub(super) use reach::Reach;
 
 /// What a command that only reads looks at.
@@ -148,7 +148,9 @@ const ELSEWHERE: [&str; 4] = ["-L", "-H", "-follow", "-samefile"];
 /// or of which too little is known.
 fn unlisted(name: &str, arguments: &[String]) -> Option<Vec<String>> {
     let subcommand = arguments.first().filter(|_| name == "git").map(String::as_str);
-    let acts = matches!(name, "find" | "sed" | "date" | "xxd")
+    // What one awk knows beside the others is not listed.
+    let name = if matches!(name, "gawk" | "mawk" | "nawk") { "awk" } else { name };
+    let acts = matches!(name, "find" | "sed" | "awk" | "date" | "xxd")
         || subcommand.is_some_and(git::is_listed)
         || readers::READERS.iter().any(|reader| reader.name == name && reader.acts);
     if !acts {

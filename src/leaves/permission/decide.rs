@@ -80,8 +80,13 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
         decision.behavior = Behavior::Deny;
         decision.reasons.insert(0, "mode dontAsk denies what is not allowed".into());
     }
-    if decision.behavior == Behavior::Ask {
+    if decision.behavior != Behavior::Ask {
+        decision.suggestions = Vec::new();
+    } else if decision.suggestions.is_empty() {
         decision.suggestions = suggest::rules(query, files);
+    }
+    if !query.rules.broken().is_empty() {
+        decision.suggestions = Vec::new();
     }
     decision
 }

@@ -4,15 +4,18 @@ mod fed;
 mod folder;
 mod git;
 mod judge;
+mod placed;
+mod ruled;
 mod scripts;
 
+use std::cell::OnceCell;
 use std::path::Path;
 
 use self::git::Git;
 use self::judge::Judge;
 use super::decide::{Decision, Query, Verdict, because};
 use super::files::{Files, Remembered};
-use super::matching::{self, Text};
+use super::matching::{self, Held, Text};
 use super::paths::{self, Cwd};
 use super::places::in_real_folder;
 use super::rule::{Entry, Rule, RuleSet};
@@ -34,6 +37,10 @@ struct Part {
     writes: bool,
     /// It may make names that look like options.
     names: bool,
+    /// It may put links where the line then writes.
+    links: bool,
+    /// A rule covers it because of where its paths lead.
+    held: bool,
     /// It passes because of what the files that it reads are, or the repository: by no rule.
     looks: bool,
     /// The command, for suggestions.
@@ -47,8 +54,8 @@ impl Part {
     /// A part that is no command.
     fn new(text: String, verdict: Verdict, read_only: bool) -> Part {
         let (words, git, starts) = (Vec::new(), Git::No, Cwd(None));
-        let (edit, writes, names, looks) = (false, false, false, false);
-        Part { text, verdict, read_only, edit, writes, names, looks, words, git, starts }
+        let (edit, writes, names, links, held, looks) = Default::default();
+        Part { text, verdict, read_only, edit, writes, names, links, held, looks, words, git, starts }
     }
 }
 
@@ -67,8 +74,11 @@ pub(super) fn decide(query: &Query, command: &CommandLine, cwd: &Path, files: &d
         Ok(line) => {
             let parts = all_parts(query, command, line, cwd, files);
             let quiet_git = git::quiet(&parts);
-            let decision = ruled(query, &raw, &parts, files).unwrap_or_else(|| conclude(query, parts, command));
-            Decision { quiet_git, ..decision }
+            let text = Text::new(&raw);
+            let offered = suggestions(query, &text, &raw, &parts, files);
+            let decision = ruled(query, &text, &raw, &parts, files).unwrap_or_else(|| conclude(query, parts, command));
+            let asks = decision.behavior == Behavior::Ask;
+            Decision { quiet_git, suggestions: if asks { offered } else { Vec::new() }, ..decision }
         }
         Err(reason) => unparsable(query, command, reason, cwd, files),
     });
@@ -100,10 +110,9 @@ pub(super) fn reads(query: &Query, command: &CommandLine, cwd: &Path, files: &dy
 }
 
 /// What a rule about the text of the line says.
-fn ruled(query: &Query, raw: &str, parts: &[Part], files: &dyn Files) -> Option<Decision> {
-    let text = Text::new(raw);
+fn ruled(query: &Query, text: &Text, raw: &str, parts: &[Part], files: &dyn Files) -> Option<Decision> {
     [Behavior::Deny, Behavior::Ask].into_iter().find_map(|behavior| {
-        let touches = |rule: &Rule| !spent(&text, raw, files) && matching::touches_raw(rule, &text);
+        let touches = |rule: &Rule| !spent(text, raw, files) && matching::touches_raw(rule, text);
         let entry = query.entries(behavior).find(|entry| touches(&entry.rule))?;
         // In plan mode an ask rule is not a way in for what is refused anyway.
         if behavior == Behavior::Ask && query.mode == Mode::Plan {
@@ -124,7 +133,10 @@ fn spent(text: &Text, raw: &str, files: &dyn Files) -> bool {
 
 /// What a rule that forbids says about text that one command of the line gives another, which may run it.
 fn held(query: &Query, line: &shell::Line, files: &dyn Files) -> Option<Part> {
-    let found = |behavior| query.entries(behavior).find(|entry| matching::runs_held(&entry.rule, &line.node, files));
+    let held = OnceCell::new();
+    let found = |behavior| {
+        query.entries(behavior).find(|entry| held.get_or_init(|| Held::of(&line.node, files)).runs(&entry.rule))
+    };
     let entry = [Behavior::Deny, Behavior::Ask].into_iter().find_map(|behavior| Some((behavior, found(behavior)?)));
     entry.map(|(behavior, entry)| {
         let verdict = Verdict { behavior, reason: because(entry), firm: true };
@@ -145,24 +157,16 @@ fn all_parts(query: &Query, text: &str, line: &shell::Line, cwd: &Path, files: &
     held(query, line, files).into_iter().chain(judge.finish()).collect()
 }
 
-/// Rules that a dialog may offer for the line, as text: one for each command that asks, none when a question would stay.
-pub(super) fn suggestions(query: &Query, command: &CommandLine, cwd: &Path, files: &dyn Files) -> Vec<String> {
-    let Ok(line) = command.parsed() else { return Vec::new() };
-    let raw = blanked(command, line);
-    let text = Text::new(&raw);
-    let asks = |entry: &Entry| spent(&text, &raw, files) || matching::touches_raw(&entry.rule, &text);
-    if vast::is_vast(&raw) || query.entries(Behavior::Ask).any(asks) {
+/// Rules that a dialog may offer for the line: one for each command that asks, none when a question would stay.
+fn suggestions(query: &Query, text: &Text, raw: &str, parts: &[Part], files: &dyn Files) -> Vec<Rule> {
+    let mut asking = parts.iter().filter(|part| part.verdict.behavior != Behavior::Allow).peekable();
+    let asks = |entry: &Entry| spent(text, raw, files) || matching::touches_raw(&entry.rule, text);
+    if asking.peek().is_none() || query.entries(Behavior::Ask).any(asks) || files.spend(0) {
         return Vec::new();
     }
     let mut rules: Vec<String> = Vec::new();
-    for part in all_parts(query, command, line, cwd, files) {
-        if part.verdict.behavior == Behavior::Allow {
-            continue;
-        }
-        if part.verdict.firm || files.spend(0) {
-            return Vec::new();
-        }
-        match suggest::command(query.tool, &part.words) {
+    for part in asking {
+        match suggest::command(query.tool, &part.words).filter(|_| !part.verdict.firm) {
             Some(rule) if !rules.contains(&rule) => {
                 // Nobody reads so many.
                 if rules.len() == MAX_SUGGESTIONS {
@@ -174,7 +178,7 @@ pub(super) fn suggestions(query: &Query, command: &CommandLine, cwd: &Path, file
             None => return Vec::new(),
         }
     }
-    rules
+    rules.iter().filter_map(|text| query.vocabulary.rule(text).ok()).collect()
 }
 
 fn answer(behavior: Behavior, reasons: Vec<String>) -> Decision {
@@ -465,7 +469,8 @@ mod tests {
             assert_eq!(decision.behavior, want, "{folders} {secret} {line}: {decision:?}");
         }
         // A line that has looked at all it may look at is not told that there is nothing.
-        let access = Access::Shell { command: "grep -r x d1 d2 .; ".repeat(20).into(), cwd: "/p".into() };
+        let searches: String = (0..20).map(|at| format!("grep -r x{at} d1 d{at} .; ")).collect();
+        let access = Access::Shell { command: searches.into(), cwd: "/p".into() };
         let places = Places::for_tests();
         let query = Query {
             tool: "Bash",

@@ -1,23 +1,23 @@
 //! How Bash rules meet commands: strictly for allowing, and in every way that could be meant for forbidding.
 
 mod held;
+mod seen;
 
-use std::cell::OnceCell;
-use std::path::Path;
-
-use self::held::{Folders, Tokens};
+use self::seen::Segment;
 use super::commands::{self, danger};
 use super::dynamic;
 use super::glob::{self, Case};
 use super::rule::{Rule, ShellPattern, Specifier};
-use super::shell::loose::{all_segments, may_hold_line, open_segments, segments};
+use super::shell::loose::segments;
 use super::shell::{MANY, ONE, Simple, Word};
 use super::vocabulary::Matches;
 use super::wrapper;
-pub(super) use held::{interprets, runs_held, touches_held};
+pub(super) use held::{Held, interprets, touches_held};
+pub(super) use seen::{Seen, Text};
 
-/// Whether the rule allows a command with these words in the project; `settled` is whether bash can make no options of them.
-pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool, project: &Path) -> bool {
+/// Whether the rule allows a command with these words; `settled` is whether bash can make no options of them, `placed` the
+/// words with the paths in them as they lead from the top of the project.
+pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool, placed: impl Fn() -> Vec<String>) -> bool {
     if !rule.is_about(Matches::Command) || words.first().and_then(Word::literal).is_none() {
         return false;
     }
@@ -63,9 +63,10 @@ pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool, project: &Path)
     }
     // The program behind a wrapper is judged as if it stood alone, with what the rule says from there on.
     let mut at = 0;
+    let placed = placed();
     loop {
         let (named, words) = (named.get(at..).unwrap_or_default(), &words[at..]);
-        if goes_beyond(named, words, project) || fed_with_options(words) {
+        if goes_beyond(named, words, &placed[at..]) || fed_with_options(words) {
             return false;
         }
         match wrapper::carried(words) {
@@ -76,9 +77,9 @@ pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool, project: &Path)
 }
 
 /// Whether the command does more than an allowing rule that begins with `named` says.
-fn goes_beyond(named: &[String], words: &[Word], project: &Path) -> bool {
+fn goes_beyond(named: &[String], words: &[Word], placed: &[String]) -> bool {
     let possible: Vec<String> = words.iter().map(Word::possible).collect();
-    let dangers = danger::dangers(&possible.iter().map(|word| below(word, project)).collect::<Vec<_>>());
+    let dangers = danger::dangers(placed);
     let is_named = |option: &String| {
         // Of a cluster of letters a rule that names the first one says nothing about the others.
         let value = |word: &str| word.starts_with("--") && option.starts_with(&format!("{word}="));
@@ -97,113 +98,8 @@ fn fed_with_options(words: &[Word]) -> bool {
     fed && !closed && !program.is_some_and(|name| dynamic::is_inert(&name))
 }
 
-/// The word, and for a path of the project the same from its top: where that is does not matter.
-fn below(word: &str, project: &Path) -> String {
-    let rest = project.to_str().filter(|top| top.len() > 1).and_then(|top| word.strip_prefix(top));
-    rest.and_then(|rest| rest.strip_prefix('/')).map_or_else(|| word.to_owned(), |rest| format!("./{rest}"))
-}
-
-/// The words of a command as rules that forbid see them: read once, whatever the number of rules.
-#[derive(Debug)]
-pub(super) struct Seen {
-    pub(super) words: Vec<String>,
-    /// The segments of lines in its words.
-    lines: OnceCell<Vec<Vec<String>>>,
-    tokens: OnceCell<Tokens>,
-}
-
-impl Seen {
-    pub(super) fn new(words: Vec<String>) -> Seen {
-        Seen { words, lines: OnceCell::new(), tokens: OnceCell::new() }
-    }
-
-    fn lines(&self) -> &[Vec<String>] {
-        self.lines.get_or_init(|| {
-            let of = |word: &String| {
-                let value = word.split_once('=').map_or("", |(_, value)| value);
-                // `--checkpoint-action=exec=…`
-                let last = word.rsplit_once('=').map_or("", |(_, value)| value);
-                let mut lines =
-                    vec![word.as_str(), value, last, value.trim_start_matches('!'), word.trim_start_matches('!')];
-                // What nothing is known of is looked at where a command is.
-                lines.retain(|line| !line.trim_matches([ONE, MANY]).is_empty());
-                lines.dedup();
-                lines.into_iter().flat_map(all_segments).collect::<Vec<_>>()
-            };
-            self.words.iter().filter(|word| may_hold_line(word)).flat_map(of).collect()
-        })
-    }
-}
-
-/// A line as rules that forbid see it without a grammar: read once, whatever the number of rules.
-#[derive(Debug)]
-pub(super) struct Text<'a> {
-    text: &'a str,
-    segments: OnceCell<Vec<Seen>>,
-    open: OnceCell<Vec<Seen>>,
-    all: OnceCell<Vec<Vec<String>>>,
-    tokens: OnceCell<Tokens>,
-}
-
-impl<'a> Text<'a> {
-    pub(super) fn new(text: &'a str) -> Text<'a> {
-        let (segments, open, all, tokens) = Default::default();
-        Text { text, segments, open, all, tokens }
-    }
-
-    pub(super) fn segments(&self) -> &[Seen] {
-        self.segments.get_or_init(|| segments(self.text).into_iter().map(Seen::new).collect())
-    }
-
-    fn open(&self) -> &[Seen] {
-        self.open.get_or_init(|| open_segments(self.text).into_iter().map(Seen::new).collect())
-    }
-
-    fn all(&self) -> &[Vec<String>] {
-        self.all.get_or_init(|| all_segments(self.text))
-    }
-
-    fn tokens(&self) -> &Tokens {
-        self.tokens.get_or_init(|| Tokens::of(self.text, Folders::Kept))
-    }
-
-    /// Whether the line sets a variable that may keep a hook of git's from running.
-    fn changes_hooks(&self) -> bool {
-        let keeps = |word: &str| commands::commit::leaves_hooks(word.split_once('=').map_or(word, |(name, _)| name));
-        // One that is not exported reaches no program, unless the shell had it from its own start.
-        let own = |word: &String| {
-            let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
-            let inherited = ["GIT_", "XDG_", "LD_", "DYLD_", "BASH", "HOME", "PATH", "ENV", "SHELLOPTS"];
-            let used = self.text.contains(&format!("${name}")) || self.text.contains(&format!("${{{name}"));
-            keeps(word) || used && !inherited.iter().any(|start| name.starts_with(start))
-        };
-        self.all().iter().any(|words| {
-            let before = words.iter().take_while(|word| is_assignment(word)).count();
-            let (set, rest) = words.split_at(before);
-            let Some((name, given)) = rest.split_first() else { return !set.iter().all(own) };
-            let mut options = given.iter().filter(|word| word.starts_with(['-', '+']));
-            let mut values = given.iter().filter(|word| !word.starts_with(['-', '+']));
-            !set.iter().all(|word| keeps(word))
-                || match base(name) {
-                    "env" => {
-                        options.next().is_some()
-                            || !values.take_while(|word| is_assignment(word)).all(|word| keeps(word))
-                    }
-                    "unset" => !values.all(|word| keeps(word)),
-                    "read" | "mapfile" | "readarray" | "getopts" | "printf" | "let" => {
-                        options.next().is_some() && !values.all(own)
-                    }
-                    "set" => options.any(|word| word.contains('a')) || given.iter().any(|word| word == "allexport"),
-                    name if SETTERS.contains(&name) => !values.all(|word| keeps(word)),
-                    _ => false,
-                }
-        })
-    }
-}
-
 /// Whether the rule speaks about a command with these words, or about one that they may start.
 pub(super) fn touches(rule: &Rule, seen: &Seen) -> bool {
-    let words = seen.words.as_slice();
     if !rule.is_about(Matches::Command) {
         return false;
     }
@@ -212,34 +108,15 @@ pub(super) fn touches(rule: &Rule, seen: &Seen) -> bool {
         Specifier::Shell(pattern) => pattern,
         _ => return false,
     };
-    let (starts, holds_lines) = reach(words);
-    // Of a word that only bash knows, few programs make a command.
-    let name = starts.iter().copied().find(|at| !is_assignment(&words[*at])).unwrap_or_default();
-    let commands = opened_commands(&words[name..]);
-    let mut starts: Vec<usize> = starts;
-    starts.retain(|at| *at <= name || !is_open(&words[*at]) || commands.contains(&(at - name)));
+    let started = seen.started();
     // A pattern that begins with `*` finds from the first word what it could find from a later one.
     let open = matches!(pattern, ShellPattern::Wildcard(text) if text.starts_with('*'));
-    let starts = if open { &starts[..starts.len().min(1)] } else { &starts[..] };
-    // Xargs adds words of its own, and a shell splits what it is given as a line.
-    let mut given = words.to_vec();
-    for at in commands {
-        given[name + at] = given[name + at].replace(ONE, &MANY.to_string());
-    }
-    if words.iter().any(|word| base(word) == "xargs") {
-        given.push(MANY.to_string());
-    }
-    // A program runs what some of its variables say.
-    let before = words.iter().take_while(|word| is_assignment(word)).count();
-    let sets = words.get(before).is_some_and(|name| SETTERS.contains(&base(name)));
-    let set = words[..if sets { words.len() } else { before }].iter().filter_map(|word| word.split_once('='));
-    let mut set = set.filter(|(name, value)| !wrapper::is_local(name) && may_hold_line(value));
-    if set.any(|(_, value)| all_segments(value).iter().any(|words| matches_from(pattern, words, &reach(words).0))) {
-        return true;
-    }
-    matches_from(pattern, &given, starts)
-        || held::runs(words) && held::touches_words(rule, seen)
-        || holds_lines && seen.lines().iter().any(|words| matches_from(pattern, words, &reach(words).0))
+    let starts = if open { &started.starts[..started.starts.len().min(1)] } else { &started.starts[..] };
+    let matches = |(words, starts): &Segment| matches_from(pattern, words, starts);
+    started.set.iter().any(matches)
+        || matches_from(pattern, &started.given, starts)
+        || started.runs && held::touches_words(rule, seen)
+        || started.holds_lines && seen.lines().iter().any(matches)
 }
 
 /// Whether the rule speaks about anything in a line, read without a grammar.
@@ -409,7 +286,16 @@ fn takes_text(name: &str, words: &[String]) -> bool {
     (commands::takes_data(name) || SUBCOMMANDS.contains(&name) || name == "find")
         && !runs
         && !finds
-        && danger::dangers(&words.iter().map(|word| word.replace([ONE, MANY], "")).collect::<Vec<_>>()).is_empty()
+        && danger::dangers(&words.iter().map(|word| at_home(name, word)).collect::<Vec<_>>()).is_empty()
+}
+
+/// The word without what only bash knows and what leads elsewhere: where it is makes it no command.
+fn at_home(name: &str, word: &str) -> String {
+    let known = word.replace([ONE, MANY], "");
+    if !commands::covered::writes_inside(name) {
+        return known;
+    }
+    known.replace("..", "").trim_start_matches(['/', '~']).to_owned()
 }
 
 fn is_assignment(word: &str) -> bool {

@@ -18,7 +18,7 @@ use super::{Behavior, Mode};
 pub(super) use named::{judge_raw, judge_words};
 
 /// Where the shell may be by now; None when nobody knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Cwd(pub(super) Option<Vec<PathBuf>>);
 
 impl Cwd {
@@ -174,8 +174,9 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
         reach => reach,
     };
     let deep = reach > Reach::Paths;
+    let rules = query.rules.entries().iter().filter(|entry| entry.rule.is_about(Matches::Reading)).count();
     for path in &all {
-        if files.spend(4) {
+        if files.spend(6 + rules) {
             return too_much();
         }
         if matches!(path.to_str(), Some("/dev/null" | "/dev/stdin")) {

@@ -292,11 +292,15 @@ impl Places {
     /// Whether a glob in one part of a path could stand for a protected name.
     pub(super) fn glob_may_be_protected(part: &str) -> bool {
         // Without dotglob, a star at the start does not match a leading dot.
-        FOLDERS
-            .iter()
-            .chain(PROFILES.iter())
-            .chain([".ssh", ".config"].iter())
-            .any(|name| glob::may_fit(part, name, Case::Ignored) && !part.starts_with(['*', '?']))
+        if part.starts_with(['*', '?']) {
+            return false;
+        }
+        let begins = |name: &str| match part.bytes().next() {
+            Some(b'[' | b'\\') | None => true,
+            Some(first) => name.bytes().next().is_some_and(|byte| byte.eq_ignore_ascii_case(&first)),
+        };
+        let names = FOLDERS.iter().chain(PROFILES).chain([".ssh", ".config"].iter());
+        names.filter(|name| begins(name)).any(|name| glob::may_fit(part, name, Case::Ignored))
     }
 
     #[cfg(test)]

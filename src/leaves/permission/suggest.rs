@@ -6,7 +6,7 @@ use super::files::Files;
 use super::rule::{Entry, Rule, Strictness};
 use super::shell::{Simple, Word};
 use super::vocabulary::Matches;
-use super::{Access, Behavior, line};
+use super::{Access, Behavior};
 
 /// One rule for each simple command that asks; for files the folder; for fetches the host. Empty when none is narrow
 /// enough.
@@ -15,7 +15,6 @@ pub(super) fn rules(query: &Query, files: &dyn Files) -> Vec<Rule> {
         return Vec::new();
     }
     let texts = match query.access {
-        Access::Shell { command, cwd } => line::suggestions(query, command, cwd, files),
         Access::Write { path } if query.places.protected(path, files).is_none() => {
             folder(query, Matches::Editing, path, files)
         }
@@ -28,6 +27,8 @@ pub(super) fn rules(query: &Query, files: &dyn Files) -> Vec<Rule> {
         },
         Access::WebSearch | Access::Foreign { .. } => vec![query.tool.to_owned()],
         Access::Agent { kind: name, .. } | Access::Skill { name } => vec![format!("{}({name})", query.tool)],
+        // Those of a line come with the decision about it.
+        Access::Shell { .. } => Vec::new(),
         Access::Free | Access::Read { .. } | Access::Search { .. } | Access::Write { .. } => Vec::new(),
     };
     texts.iter().filter_map(|text| query.vocabulary.rule(text).ok()).collect()

@@ -1,5 +1,6 @@
 //! Commands and variables that stand before a command and change nothing about what it does.
 
+use super::commands::covered::remote_line;
 use super::shell::{Assignment, Word};
 
 /// Whether setting the variable to the value, for a command or for the rest of the line, can run or redirect nothing.
@@ -152,11 +153,22 @@ pub(super) fn carried(words: &[Word]) -> Option<usize> {
         None if name == "command" => return None,
         None => {}
     }
+    if name == "ssh" {
+        return Some(remote(words).unwrap_or(usize::MAX));
+    }
     let plain = |word: &Word| word.literal().is_some_and(|text| !text.starts_with('-') && !text.contains('='));
     // The others take words of their own first, or read what they are given as a line.
     let direct = matches!(name, "sudo" | "doas" | "xargs" | "setsid" | "busybox" | "exec" | "builtin" | "source" | ".")
-        || name.ends_with("sh") && name != "ssh";
+        || name.ends_with("sh");
     Some(if direct && words.get(1).is_some_and(plain) { 1 } else { usize::MAX })
+}
+
+/// Where the line of ssh's for the other machine starts; None without one, or where its shell may make more of it.
+fn remote(words: &[Word]) -> Option<usize> {
+    let texts: Vec<String> = words.iter().map(Word::literal).collect::<Option<_>>()?;
+    let at = 1 + remote_line(&texts[1..]);
+    let plain = |text: &String| text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c));
+    (at < texts.len() && texts[at..].iter().all(plain)).then_some(at)
 }
 
 /// The first assignment that could make a command do something else.

@@ -202,6 +202,23 @@ impl Subcommand {
         self.choices().any(|choice| choice.short == Some(letter) && choice.value == Value::Next)
     }
 
+    /// Where the first operand stands, past the last argument where there is none. Behind what is not known it is the next word.
+    pub(super) fn first_operand(&self, arguments: &[String]) -> usize {
+        let mut at = 0;
+        while let Some(word) = arguments.get(at) {
+            let valued = match word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
+                None => break,
+                Some("-") => return (at + 1).min(arguments.len()),
+                Some(rest) => match rest.strip_prefix('-') {
+                    Some(name) => self.choices().any(|choice| choice.name == name && choice.value == Value::Next),
+                    None => rest.chars().position(|letter| self.is_valued(letter)) == Some(rest.chars().count() - 1),
+                },
+            };
+            at += if valued { 2 } else { 1 };
+        }
+        at.min(arguments.len())
+    }
+
     /// The options and operands, with what only bash knows of them marked, and the words of which nobody knows what they are.
     pub(super) fn found(&self, mut arguments: Vec<Argument>) -> (Vec<Found>, Vec<String>) {
         let mut unknown = Vec::new();

@@ -63,7 +63,7 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
 }
 
 fn stays(path: &str) -> bool {
-    !path.contains([ONE, MANY]) && (!leads_out(path) || path == "/dev/null")
+    !path.contains([ONE, MANY]) && !leads_out(path)
 }
 
 /// Whether the word is an operand, or an option that only says how the same is compiled.

@@ -1,54 +1,9 @@
-//! Options that make a command execute or write. A rule covers them only when it names them.
+//! The words by which a command may execute or write what a rule for its program did not mean. A rule covers them only when
+//! it names them.
 
 use super::super::shell::{MANY, ONE};
 use super::script::sed_only_prints;
 use super::{commit, compiler, covered};
-
-struct Danger {
-    name: &'static str,
-    /// Letters that are dangerous in a cluster of short options.
-    short: &'static str,
-    /// Long options; what they may be abbreviated to counts as well.
-    long: &'static str,
-    /// Whole words: subcommands, and options with one dash.
-    words: &'static str,
-}
-
-const fn danger(name: &'static str, short: &'static str, long: &'static str, words: &'static str) -> Danger {
-    Danger { name, short, long, words }
-}
-
-const TABLE: &[Danger] = &[
-    danger("fd", "xX", "exec exec-batch", ""),
-    danger(
-        "git",
-        "",
-        "config-env exec-path upload-pack receive-pack exec output output-directory ext-diff textconv open-files-in-pager \
-         extcmd git-dir work-tree template upload-archive index-output separate-git-dir",
-        "-c -O -x -u foreach run",
-    ),
-    danger("man", "PH", "pager html", ""),
-    danger("less", "oO", "log-file LOG-FILE", ""),
-    danger(
-        "wget",
-        "OoaeiP",
-        "output-document output-file append-output execute input-file directory-prefix use-askpass post-file body-file config",
-        "",
-    ),
-    danger("rsync", "e", "rsh rsync-path", ""),
-    danger("ssh", "oF", "", ""),
-    danger("scp", "oSF", "", ""),
-    danger("zip", "T", "unzip-command test", "-TT"),
-    danger("split", "", "filter", ""),
-    danger("yq", "i", "inplace in-place", ""),
-    danger("perl", "ieE", "", ""),
-    danger("awk", "filE", "file include load exec", ""),
-    danger("gawk", "filE", "file include load exec", ""),
-    danger("env", "S", "split-string", ""),
-    danger("vim", "cS", "cmd", ""),
-    danger("node", "", "require import loader experimental-loader eval print run env-file", "-r -e -p -pe -i"),
-    danger("ps", "", "", ""),
-];
 
 /// Options of git's before the subcommand that choose nothing but the folder and how the output looks.
 const GLOBAL: [&str; 6] =
@@ -77,10 +32,9 @@ fn of_git(mut arguments: &[String]) -> Vec<String> {
     if let Some(acting) = super::unlisted("git", arguments) {
         return acting;
     }
-    let table = TABLE.iter().find(|danger| danger.name == "git");
     // A subcommand without a table may run what it is given, read commands or write where it is told.
-    let other = arguments.iter().filter(|word| table.is_some_and(|danger| danger.holds(word)));
-    std::iter::once(first).chain(other).cloned().collect()
+    let acts = |word: &&String| word.starts_with('-') || word.contains([ONE, MANY]) || covered::leads_out(word);
+    std::iter::once(first).chain(arguments[1..].iter().filter(acts)).cloned().collect()
 }
 
 /// The options by which the command may execute or write; empty if it has none, or none are known.
@@ -91,27 +45,24 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
     if name == "sed" && !sed_is_plain(arguments) {
         return one("a script that may write or execute");
     }
-    if matches!(name, "awk" | "gawk" | "mawk" | "nawk") && arguments.iter().any(|word| awk_may_act(word)) {
-        return one("a program that may write or execute");
+    if name == "ssh" {
+        let (own, line) = arguments.split_at(covered::remote_line(arguments));
+        return [covered::acts(name, own).unwrap_or_default(), dangers(line)].concat();
     }
     if name == "git" {
         return of_git(arguments);
     }
+    let edited = if name == "sed" { edited(arguments) } else { Vec::new() };
+    let elsewhere: Vec<String> = edited.into_iter().filter(|word| covered::is_elsewhere(word)).collect();
     // What is known of these programs is what is harmless: a rule covers nothing else of them that it does not name.
     let listed = covered::acts(name, arguments).or_else(|| compiler::acts(name, arguments));
     if let Some(acting) = listed.or_else(|| super::unlisted(name, arguments)) {
-        return acting;
+        return [acting, elsewhere].concat();
     }
     if let Some(subcommand) = keeps_setting(name, arguments) {
         return one(subcommand);
     }
-    // Programs that show something and take commands by the way.
-    let shows = matches!(name, "less" | "more" | "vim" | "vi" | "view" | "nvim" | "man");
-    if shows && arguments.iter().any(|word| word.starts_with('+')) {
-        return one("a command behind +");
-    }
-    let table = TABLE.iter().find(|danger| danger.name == name);
-    arguments.iter().filter(|word| table.is_some_and(|danger| danger.holds(word))).cloned().collect()
+    Vec::new()
 }
 
 /// Programs with settings of their own that later lines obey.
@@ -139,32 +90,18 @@ fn keeps_setting<'a>(name: &str, arguments: &'a [String]) -> Option<&'a str> {
     None
 }
 
-impl Danger {
-    fn holds(&self, word: &str) -> bool {
-        if self.words.split(' ').any(|known| {
-            !known.is_empty()
-                && (known == word
-                    || (known.starts_with('-')
-                        && known.len() > 2
-                        && word.strip_prefix(known).is_some_and(|rest| rest.starts_with('='))))
-        }) {
-            return true;
-        }
-        if let Some(long) = word.strip_prefix("--") {
-            let name = long.split('=').next().unwrap_or_default();
-            return !name.is_empty() && self.long.split(' ').any(|known| known.starts_with(name));
-        }
-        let Some(cluster) = word.strip_prefix('-') else { return false };
-        // git's short options with their value in the same word.
-        if self.name == "git"
-            && (cluster.starts_with('c') && cluster.contains(['=', '.'])
-                || cluster.starts_with('O')
-                || cluster.starts_with('x'))
-        {
-            return true;
-        }
-        cluster.chars().any(|letter| self.short.contains(letter))
+/// The files that sed changes in their place.
+pub(super) fn edited(arguments: &[String]) -> Vec<String> {
+    let short = |word: &str, letter| word.starts_with('-') && !word.starts_with("--") && word.contains(letter);
+    if !arguments.iter().any(|word| short(word, 'i') || word.starts_with("--i")) {
+        return Vec::new();
     }
+    let valued =
+        |word: &str| word == "--expression" || word.starts_with('-') && !word.starts_with("--") && word.ends_with('e');
+    let given = arguments.iter().any(|word| valued(word) || word.starts_with("--e") || short(word, 'e'));
+    let operand = |at: &usize| !arguments[*at].starts_with('-') && (*at == 0 || !valued(&arguments[at - 1]));
+    let operands = (0..arguments.len()).filter(operand).skip(usize::from(!given));
+    operands.map(|at| arguments[at].clone()).collect()
 }
 
 /// Whether every word that may be sed's script only prints.
@@ -190,10 +127,6 @@ fn sed_is_plain(arguments: &[String]) -> bool {
         }
     }
     given || operands.first().is_none_or(|script| sed_only_prints(script))
-}
-
-fn awk_may_act(word: &str) -> bool {
-    word.contains(['|', '>', '@']) || word.contains("system") || word.contains("getline") || word.contains("close")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a command that a rule lets run may put where the same line reads later.
 
-use super::super::shell::Word;
-use super::{git, readers};
+use super::super::shell::{MANY, ONE, Word};
+use super::{covered, danger, git, readers};
 
 /// Commands that run the folder's own code: who allowed these allowed more than a link or an odd name can do.
 const RUNNERS: &str = "cargo rustc go npm npx pnpm yarn bun deno node make just pytest python python3 ruff black mypy eslint \
@@ -9,6 +9,9 @@ const RUNNERS: &str = "cargo rustc go npm npx pnpm yarn bun deno node make just 
 
 /// Commands that make neither links nor repositories of what they are given, nor names that they are not given.
 const PLACES_NOTHING: &str = "mkdir touch rm rmdir chmod kill";
+
+/// Commands that make plain files, whatever they call them.
+const PLACES_FILES: &str = "tee dd truncate gzip gunzip zip split wget curl gcc cc g++ c++ clang clang++ sed awk";
 
 /// Subcommands of git's that change neither the index nor a file of the work tree.
 const GIT_PLACES_NOTHING: &str = "commit push tag branch fetch remote notes gc";
@@ -55,8 +58,8 @@ pub(in crate::permission) fn places(words: &[Word]) -> Places {
         |word: &&Word| matches!(word.literal().as_deref(), Some("-0" | "--null" | "-r" | "--no-run-if-empty" | "-t"));
     let program = words[1..].iter().find(|word| !plain(word)).and_then(Word::literal);
     let passed_on = name == "xargs" && program.is_some_and(|program| looks(&program));
-    match listed(RUNNERS, &name) || listed(PLACES_NOTHING, &name) || name.starts_with("./") || looks(&name) || passed_on
-    {
+    let known = [RUNNERS, PLACES_NOTHING, PLACES_FILES].iter().any(|list| listed(list, &name));
+    match known || name.starts_with("./") || looks(&name) || passed_on {
         true => Places::Nothing,
         false => Places::Repositories,
     }
@@ -80,4 +83,47 @@ pub(in crate::permission) fn names_options(words: &[Word]) -> bool {
 /// Whether a part of the path starts with a dash, or may do so; a word that starts with one is an option.
 pub(in crate::permission) fn names_option(word: &Word) -> bool {
     word.literal().is_none_or(|text| text == "--" || text.contains("/-"))
+}
+
+/// Whether the command may put links where the line then writes. Of what is not listed nobody knows more than that a rule
+/// lets it run: it would not need them. `plain` tells whether a word names nothing but files.
+pub(in crate::permission) fn brings_links(words: &[Word], plain: impl Fn(&Word) -> bool) -> bool {
+    let Some((name, arguments)) = words.split_first() else { return false };
+    let options = || arguments.iter().filter(|word| word.prefix().starts_with('-') || word.literal().is_none());
+    let lettered = |letters: &'static str| {
+        move |word: &Word| {
+            let text = word.known();
+            text.starts_with("--")
+                || word.is_dynamic()
+                || text.starts_with('-') && text.contains(|c| letters.contains(c))
+        }
+    };
+    match name.literal().as_deref().map(|name| name.rsplit('/').next().unwrap_or_default()) {
+        Some("tar") => {
+            let bundle = arguments.first().is_some_and(|word| word.known().contains('x'));
+            let long =
+                |text: &str| text == "--extract" || text == "--get" || !text.starts_with("--") && text.contains('x');
+            bundle || options().any(|word| word.is_dynamic() || long(&word.known()))
+        }
+        Some("unzip" | "bsdtar" | "cpio" | "7z" | "ln" | "rsync" | "patch") => true,
+        Some("git") => matches!(places(words), Places::Links | Places::Repositories),
+        Some("cp") => options().any(lettered("rRadPls")),
+        Some("mv") => {
+            let named = options().any(lettered("t"));
+            let operands = arguments.iter().filter(|word| !word.prefix().starts_with('-')).rev();
+            !operands.skip(usize::from(!named)).all(plain)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a command that a rule covers because of where its paths lead may reach something else through a link that is
+/// there by then. What removes or makes a name, or replaces the file, does so in the folder that the name is in.
+pub(in crate::permission) fn leads_through(name: &str, arguments: &[Word]) -> bool {
+    let words = || arguments.iter().map(Word::possible);
+    match name {
+        "sed" => danger::edited(&words().collect::<Vec<_>>()).iter().any(|file| file.contains(['/', ONE, MANY])),
+        "rm" | "rmdir" | "mkdir" => words().any(|word| word.contains(['/', ONE, MANY])),
+        _ => covered::writes_inside(name),
+    }
 }

@@ -1,5 +1,6 @@
 //! Walks the constructs of a line and judges every command and redirection in them.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::super::commands;
@@ -11,7 +12,7 @@ use super::super::files::{Files, lexical};
 use super::super::found::{self, Found};
 use super::super::matching::{self, Seen};
 use super::super::paths::{self, Cwd};
-use super::super::rule::{Entry, Rule, Specifier};
+use super::super::rule::{Entry, Rule};
 use super::super::shell::{Node, Redirect, RedirectKind, Simple, Word};
 use super::super::values::{Values, set_by};
 use super::super::vocabulary::Matches;
@@ -23,11 +24,15 @@ use super::{fed, scripts};
 
 /// Most wrappers around one command that are looked behind, as in `nice timeout 5 env A=1 ls`.
 const MAX_WRAPPERS: usize = 16;
+
+/// The verdict about what a command reads, or why it does more than that; and whether it only reads.
+type Looked = (Result<Verdict, String>, bool);
+
 pub(super) struct Judge<'a> {
     pub(super) query: &'a Query<'a>,
     pub(super) files: &'a dyn Files,
     /// Where the line starts.
-    start: PathBuf,
+    pub(super) start: PathBuf,
     /// Functions that surely exist by now in this very shell. What they run was judged where they are defined.
     functions: Vec<String>,
     /// Wrappers around the command that is being judged.
@@ -42,6 +47,8 @@ pub(super) struct Judge<'a> {
     set: Vec<String>,
     /// What the pipe brings that the next command reads.
     pub(super) fed: Option<Found>,
+    /// What was found of commands, before and after names like options may have come: a line may hold one hundreds of times.
+    looked: HashMap<(Vec<Word>, Cwd, bool), Looked>,
     /// Something else than a pipe may be what the commands read.
     redirected: bool,
     pub(super) parts: Vec<Part>,
@@ -52,7 +59,7 @@ impl<'a> Judge<'a> {
     pub(super) fn new(query: &'a Query<'a>, files: &'a dyn Files, start: PathBuf, values: Values) -> Judge<'a> {
         let (functions, set, parts) = (Vec::new(), Vec::new(), Vec::new());
         let (edits, unordered, stirred) = (Edits::default(), false, false);
-        let (fed, redirected, wrappers) = (None, false, 0);
+        let (fed, looked, redirected, wrappers) = (None, HashMap::new(), false, 0);
         Judge {
             query,
             files,
@@ -65,6 +72,7 @@ impl<'a> Judge<'a> {
             stirred,
             set,
             fed,
+            looked,
             redirected,
             parts,
         }
@@ -80,8 +88,10 @@ impl<'a> Judge<'a> {
             let part = &self.parts[at];
             let (writes, looks) = (part.writes, part.looks && passes(part));
             let before = &self.parts[..until];
+            let leads = |other: (usize, &Part)| other.0 != at && passes(other.1) && other.1.links;
             let least = if part.git == Git::No { commands::Places::Links } else { commands::Places::Repositories };
             if writes && before.iter().any(acts)
+                || part.held && passes(part) && before.iter().enumerate().any(leads)
                 || looks
                     && before.iter().any(|part| acts(part) && passes(part) && commands::places(&part.words) >= least)
             {
@@ -394,55 +404,52 @@ impl<'a> Judge<'a> {
         let looks = looks && read_only && verdict.behavior == Behavior::Allow;
         let starts = git::starts(self.query, words, &cwd, self.files);
         let names = !read_only && commands::names_options(words);
+        let (links, held) = (self.brings_links(words, &cwd), self.is_held(words, &cwd));
         let part = Part::new(text, verdict, read_only);
-        self.parts.push(Part { edit, names, looks, words: words.to_vec(), git, starts, ..part });
+        self.parts.push(Part { edit, names, looks, links, held, words: words.to_vec(), git, starts, ..part });
         if moved { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
-    }
-
-    fn allow_rule(&self, words: &[Word], cwd: &Cwd) -> Option<String> {
-        let globbed = |word: &Word| self.may_become_option(word, cwd);
-        let settled = evaluates(words).is_none() && dynamic::unsettled(words, globbed).is_none();
-        // A relative program is another one in another folder, and so is a script that the rule names.
-        let name = words.first()?.literal()?;
-        let is_relative = |name: &str| name.contains('/') && !name.starts_with(['/', '-', '~']);
-        let relative = |rule: &Rule| is_relative(&name) || rule.words().any(is_relative);
-        let here = cwd.0.as_deref() == Some(std::slice::from_ref(&self.start));
-        if commands::covered::repositories(words).iter().any(|word| self.may_be_folder(word, cwd)) {
-            return None;
-        }
-        self.query
-            .entries(Behavior::Allow)
-            .find(|entry| {
-                matching::allows(&entry.rule, words, settled, &self.query.places.project)
-                    && (here || *entry.rule.specifier() == Specifier::Any || !relative(&entry.rule))
-            })
-            .map(because)
-    }
-
-    fn is_allowed(&self, words: &[Word], cwd: &Cwd) -> bool {
-        self.allow_rule(words, cwd).is_some()
     }
 
     fn only_reads(&self, reads: &Result<commands::Reads, String>, cwd: &Cwd) -> bool {
         reads.as_ref().is_ok_and(|reads| !reads.paths.iter().any(|word| self.may_become_option(word, cwd)))
     }
 
-    /// The verdict, whether the command only reads, and whether acceptEdits let it pass.
-    fn judge(&mut self, words: &[Word], cwd: &Cwd, unlooked: Option<String>) -> (Verdict, bool, bool) {
-        let reads = match unlooked {
-            Some(reason) => Err(reason),
-            None if words[0].literal().as_deref() == Some("xargs") => self.reads_found(words, cwd),
-            None if fed::executes(words) => self.reads_executed(words, cwd),
-            None => evaluates(words).map_or_else(|| commands::reads(words), Err),
+    /// What is said of the files that the command reads, or why it does more; and whether it only reads.
+    fn look(&self, words: &[Word], cwd: &Cwd, piped: bool) -> Looked {
+        let reads = match words {
+            _ if piped => self.reads_found(words, cwd),
+            _ if fed::executes(words) => self.reads_executed(words, cwd),
+            _ => evaluates(words).map_or_else(|| commands::reads(words), Err),
         };
         let only_reads = self.only_reads(&reads, cwd);
-        let reason = match &reads {
-            Ok(reads) => {
-                let mut verdict = paths::judge_reads(self.query, reads, cwd, self.files);
-                if self.names_options() && !only_reads {
-                    let reason = "a command of the line may have made a name that looks like an option";
-                    paths::worse(&mut verdict, Verdict::new(Behavior::Ask, reason));
+        let verdict = reads.map(|reads| {
+            let mut verdict = paths::judge_reads(self.query, &reads, cwd, self.files);
+            if self.names_options() && !only_reads {
+                let reason = "a command of the line may have made a name that looks like an option";
+                paths::worse(&mut verdict, Verdict::new(Behavior::Ask, reason));
+            }
+            verdict
+        });
+        (verdict, only_reads)
+    }
+
+    /// The verdict, whether the command only reads, and whether acceptEdits let it pass.
+    fn judge(&mut self, words: &[Word], cwd: &Cwd, unlooked: Option<String>) -> (Verdict, bool, bool) {
+        let known = (words.to_vec(), cwd.clone(), self.names_options());
+        let piped = words[0].literal().as_deref() == Some("xargs");
+        let (reads, only_reads) = match unlooked {
+            Some(reason) => (Err(reason), false),
+            None => match self.looked.get(&known).filter(|_| !piped) {
+                Some(looked) => looked.clone(),
+                None => {
+                    let looked = self.look(words, cwd, piped);
+                    self.looked.insert(known, looked.clone());
+                    looked
                 }
+            },
+        };
+        let reason = match reads {
+            Ok(verdict) => {
                 if verdict.behavior != Behavior::Ask || verdict.firm {
                     return (verdict, only_reads, false);
                 }
@@ -465,14 +472,14 @@ impl<'a> Judge<'a> {
                 if let Some(reason) = unfit.filter(|_| self.query.mode != Mode::Bypass) {
                     return (Verdict::firm(reason), false, false);
                 }
-                reason.clone()
+                reason
             }
         };
         if words[0].literal().is_none() {
             return (Verdict::new(Behavior::Ask, "the command's name is only known when it runs"), false, false);
         }
         if let Some(rule) = self.allow_rule(words, cwd) {
-            return (Verdict::new(Behavior::Allow, rule), only_reads, false);
+            return (Verdict::new(Behavior::Allow, because(rule)), only_reads, false);
         }
         if self.query.mode == Mode::AcceptEdits && self.edits.admit(self.query, words, cwd, self.files) {
             return (Verdict::new(Behavior::Allow, "mode acceptEdits"), false, true);

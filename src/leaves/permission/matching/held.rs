@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::super::files::Files;
 use super::super::rule::{Rule, ShellPattern, Specifier};
-use super::super::shell::loose::may_hold_line;
-use super::super::shell::{Node, RedirectKind, Simple, Word};
+use super::super::shell::loose::{all_segments, may_hold_line};
+use super::super::shell::{Node, Redirect, RedirectKind, Simple, Word};
 use super::super::vocabulary::Matches;
 use super::super::{commands, wrapper};
 use super::{SUBCOMMANDS, Seen, Text, base, is_assignment, matches_from, takes_text, touches};
@@ -169,10 +169,133 @@ fn is_program(joined: &str, token: &str) -> bool {
     joined.eq_ignore_ascii_case(token) || token.starts_with(['/', '.']) && joined.eq_ignore_ascii_case(base(token))
 }
 
-/// Whether the rule speaks about text that one command of the construct gives another, or about a program to which the
-/// line gives another name.
-pub(in crate::permission) fn runs_held(rule: &Rule, node: &Node, files: &dyn Files) -> bool {
-    rule.is_about(Matches::Command) && !wanted(rule).is_empty() && (fed(rule, node, files) || renamed(rule, node))
+/// What the commands of a line give each other: read once, whatever the number of rules.
+#[derive(Debug, Default)]
+pub(in crate::permission) struct Held {
+    /// Texts that reach a program which may run them.
+    texts: Vec<Fed>,
+    /// The tokens of commands that give a program another name, and what that may be.
+    names: Vec<(HashSet<String>, Vec<String>)>,
+    /// The words of the others, where there are such.
+    others: Vec<Vec<String>>,
+}
+
+/// A text that a program may run.
+#[derive(Debug)]
+struct Fed {
+    /// Its tokens: alone, and behind the words of each that reads it.
+    tokens: Vec<Tokens>,
+    segments: Vec<Vec<String>>,
+}
+
+impl Held {
+    pub(in crate::permission) fn of(node: &Node, files: &dyn Files) -> Held {
+        let mut held = Held::default();
+        held.feed(node, files);
+        let commands = commands_of(node);
+        let renames = |command: &Simple| command.words.iter().take(3).any(|word| listed(NAMES, base(&word.source)));
+        for command in commands.iter().filter(|command| renames(command)) {
+            let words = || command.words.iter().skip(1);
+            let tokens = words().flat_map(|word| readings(&word.source, Folders::Kept)).flatten();
+            let tokens = tokens.flat_map(|token| [token.to_ascii_lowercase(), base(&token).to_ascii_lowercase()]);
+            let names =
+                words().map(Word::known).map(|word| base(word.split('=').next().unwrap_or_default()).to_owned());
+            held.names.push((tokens.collect(), names.filter(|name| !name.is_empty()).collect()));
+        }
+        if !held.names.is_empty() {
+            let words = commands.iter().map(|command| known(&command.words));
+            held.others = words.filter(|words| !words.iter().take(3).any(|word| listed(NAMES, base(word)))).collect();
+        }
+        held
+    }
+
+    /// Whether the rule speaks about text that one command gives another, or about a program to which the line gives another
+    /// name.
+    pub(in crate::permission) fn runs(&self, rule: &Rule) -> bool {
+        rule.is_about(Matches::Command)
+            && !wanted(rule).is_empty()
+            && (self.texts.iter().any(|text| text.holds(rule)) || self.renamed(rule))
+    }
+
+    /// Whether a command by the name that the line itself gives the rule's program is one that the rule speaks about.
+    fn renamed(&self, rule: &Rule) -> bool {
+        let want = wanted(rule)[0];
+        let given = self.names.iter().filter(|(tokens, _)| tokens.contains(&want.to_ascii_lowercase()));
+        let names: Vec<&String> = given.flat_map(|(_, names)| names).filter(|name| *name != want).collect();
+        !names.is_empty()
+            && self.others.iter().any(|words| {
+                let own = |word: &String| names.iter().any(|name| *name == base(word));
+                let replaced: Vec<String> =
+                    words.iter().map(|word| if own(word) { want.to_owned() } else { word.clone() }).collect();
+                replaced != *words && touches(rule, &Seen::new(replaced))
+            })
+    }
+
+    /// Collects what a pipe, a substitution or a here-document brings, where something reads it that may run it.
+    fn feed(&mut self, node: &Node, files: &dyn Files) {
+        match node {
+            Node::Simple(command) => self.give(&[], node, &data_of(&command.redirects), files),
+            Node::Not(inner) | Node::Function { body: inner, .. } => self.feed(inner, files),
+            Node::And(left, right) | Node::Or(left, right) => {
+                self.feed(left, files);
+                self.feed(right, files);
+            }
+            // The substitutions of a statement are before it.
+            Node::Sequence(nodes) => {
+                if let [before @ Node::Apart(_), after] = nodes.as_slice() {
+                    self.give(std::slice::from_ref(before), after, &[], files);
+                }
+                nodes.iter().for_each(|node| self.feed(node, files));
+            }
+            Node::Apart(nodes) => {
+                (1..nodes.len()).for_each(|at| self.give(&nodes[..at], &nodes[at], &[], files));
+                nodes.iter().for_each(|node| self.feed(node, files));
+            }
+            Node::Block { parts, .. } => parts.iter().for_each(|node| self.feed(node, files)),
+            Node::Redirected { body, redirects } => {
+                if let Some(body) = body {
+                    self.give(&[], body, &data_of(redirects), files);
+                    self.feed(body, files);
+                }
+            }
+        }
+    }
+
+    fn give(&mut self, producers: &[Node], consumers: &Node, data: &[String], files: &dyn Files) {
+        if producers.is_empty() && data.is_empty() {
+            return;
+        }
+        let consumers: Vec<_> = commands_of(consumers).iter().map(|command| known(&command.words)).collect();
+        let consumers: Vec<_> = consumers.into_iter().filter(|words| runs_input(words)).collect();
+        let cost = producers.len() * (1 + 4 * consumers.len()) + data.iter().map(|text| text.len() / 8).sum::<usize>();
+        if files.spend(4 * cost) || consumers.is_empty() {
+            return;
+        }
+        let produced = producers.iter().flat_map(commands_of).map(|command| {
+            [known(command.words.get(1..).unwrap_or_default()), data_of(&command.redirects)].concat().join("\n")
+        });
+        for text in produced.chain(data.iter().cloned()).filter(|text| !text.is_empty()) {
+            let behind = consumers.iter().map(|words| format!("{}\n{text}", words.join("\n")));
+            let behind = behind.map(|text| Tokens::of(&text, Folders::Split));
+            let alone = [Folders::Split, Folders::Kept].map(|folders| Tokens::of(&text, folders));
+            self.texts.push(Fed { tokens: alone.into_iter().chain(behind).collect(), segments: all_segments(&text) });
+        }
+    }
+}
+
+impl Fed {
+    fn holds(&self, rule: &Rule) -> bool {
+        self.tokens.iter().any(|tokens| tokens.hold(rule))
+            || match rule.specifier() {
+                Specifier::Shell(pattern) => self.segments.iter().any(|words| matches_from(pattern, words, &[0])),
+                _ => false,
+            }
+    }
+}
+
+fn data_of(redirects: &[Redirect]) -> Vec<String> {
+    let data = redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Data);
+    data.map(|redirect| redirect.target.known()).collect()
 }
 
 fn known(words: &[Word]) -> Vec<String> {
@@ -183,80 +306,4 @@ fn commands_of(node: &Node) -> Vec<Simple> {
     let mut all = Vec::new();
     node.for_each_simple(&mut |command| all.push(command.clone()));
     all
-}
-
-/// Whether what a pipe, a substitution or a here-document brings is matched, where something reads it that may run it.
-fn fed(rule: &Rule, node: &Node, files: &dyn Files) -> bool {
-    let given = |producers: &[&Node], consumers: &Node, data: &[String]| {
-        let consumers: Vec<_> = commands_of(consumers).iter().map(|command| known(&command.words)).collect();
-        let consumers: Vec<_> = consumers.into_iter().filter(|words| runs_input(words)).collect();
-        let cost = producers.len() * (1 + 4 * consumers.len()) + data.iter().map(|text| text.len() / 8).sum::<usize>();
-        if files.spend(cost) || consumers.is_empty() {
-            return false;
-        }
-        let produced = producers.iter().flat_map(|node| commands_of(node)).map(|command| {
-            let data = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Data);
-            let data: Vec<String> = data.map(|redirect| redirect.target.known()).collect();
-            [known(command.words.get(1..).unwrap_or_default()), data].concat().join("\n")
-        });
-        produced.chain(data.iter().cloned()).filter(|text| !text.is_empty()).any(|text| {
-            Tokens::of(&text, Folders::Split).hold(rule)
-                || touches_held(rule, &Text::new(&text))
-                || consumers
-                    .iter()
-                    .any(|words| Tokens::of(&format!("{}\n{text}", words.join("\n")), Folders::Split).hold(rule))
-        })
-    };
-    let data_of = |redirects: &[super::super::shell::Redirect]| {
-        let data = redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Data);
-        data.map(|redirect| redirect.target.known()).collect::<Vec<_>>()
-    };
-    match node {
-        Node::Simple(command) => {
-            let data = data_of(&command.redirects);
-            !data.is_empty() && given(&[], node, &data)
-        }
-        Node::Not(inner) | Node::Function { body: inner, .. } => fed(rule, inner, files),
-        Node::And(left, right) | Node::Or(left, right) => fed(rule, left, files) || fed(rule, right, files),
-        // The substitutions of a statement are before it.
-        Node::Sequence(nodes) => {
-            matches!(nodes.as_slice(), [before @ Node::Apart(_), after] if given(&[before], after, &[]))
-                || nodes.iter().any(|node| fed(rule, node, files))
-        }
-        Node::Apart(nodes) => {
-            (1..nodes.len()).any(|at| given(&nodes[..at].iter().collect::<Vec<_>>(), &nodes[at], &[]))
-                || nodes.iter().any(|node| fed(rule, node, files))
-        }
-        Node::Block { parts, .. } => parts.iter().any(|node| fed(rule, node, files)),
-        Node::Redirected { body, redirects } => body.as_deref().is_some_and(|body| {
-            let data = data_of(redirects);
-            !data.is_empty() && given(&[], body, &data) || fed(rule, body, files)
-        }),
-    }
-}
-
-/// Whether a command by the name that the line itself gives the rule's program is one that the rule speaks about.
-fn renamed(rule: &Rule, node: &Node) -> bool {
-    let want = wanted(rule)[0];
-    let commands = commands_of(node);
-    let mut names: Vec<String> = Vec::new();
-    for command in &commands {
-        let words: Vec<&str> = command.words.iter().map(|word| word.source.as_str()).collect();
-        let names_it = |word: &&str| readings(word, Folders::Kept).iter().flatten().any(|token| is_word(want, token));
-        if words.iter().take(3).any(|word| listed(NAMES, base(word))) && words.iter().skip(1).any(names_it) {
-            let last = command.words.iter().skip(1).map(|word| word.known());
-            names.extend(last.map(|word| base(word.split('=').next().unwrap_or_default()).to_owned()));
-        }
-    }
-    names.retain(|name| !name.is_empty() && name.as_str() != want);
-    !names.is_empty()
-        && commands.iter().any(|command| {
-            let words = known(&command.words);
-            let own = |word: &String| names.iter().any(|name| name == base(word));
-            let replaced: Vec<String> =
-                words.iter().map(|word| if own(word) { want.to_owned() } else { word.clone() }).collect();
-            replaced != words
-                && !words.iter().take(3).any(|word| listed(NAMES, base(word)))
-                && touches(rule, &Seen::new(replaced))
-        })
 }

@@ -11,7 +11,7 @@ use super::super::shell::Word;
 use super::super::shell::loose::{all_segments, may_hold_line};
 use super::super::vocabulary::Matches;
 use super::super::{Behavior, Mode};
-use super::{Cwd, path_text, paths, too_much, worse};
+use super::{Cwd, MAX_PATH, path_text, paths, too_much, worse};
 
 /// Commands that change what their operands name.
 const WRITERS: [&str; 28] = [
@@ -43,7 +43,14 @@ pub(in crate::permission) fn judge_words(
             return Some(too_much());
         }
         let text = path_text(word, query.places).unwrap_or_else(|| word.known());
-        if word.has_glob() && text.split('/').any(Places::glob_may_be_protected) {
+        let mut parts = HashSet::new();
+        // No path is longer: bash would pass it on as it is.
+        if word.has_glob()
+            && (text.len() > MAX_PATH
+                || text
+                    .split('/')
+                    .any(|part| parts.insert(part) && (files.spend(8) || Places::glob_may_be_protected(part))))
+        {
             worse(&mut worst, Verdict::firm(format!("{} may reach a protected file", word.source)));
         }
         // What it names now. Where nobody can look, the mode and the rules decide by the text.

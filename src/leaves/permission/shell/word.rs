@@ -5,14 +5,14 @@ use std::ops::Range;
 use super::braces;
 
 /// A word after quote removal and brace expansion.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::permission) struct Word {
     /// As it is in the line, quotes and all.
     pub(in crate::permission) source: String,
     pub(in crate::permission) pieces: Vec<Piece>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::permission) enum Piece {
     Text(String),
     /// Unquoted `*`, `?` or the `[` of a class.
@@ -23,7 +23,7 @@ pub(in crate::permission) enum Piece {
 }
 
 /// What only bash will know: `$x`, `$( … )`, `~user`, `{1..9}`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::permission) struct Expansion {
     /// As it is in the line.
     pub(in crate::permission) source: String,

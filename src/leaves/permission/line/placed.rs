@@ -1,0 +1,58 @@
+//! Where the paths in a command's words lead: a rule that covers what stays in the folder goes by that, not by their names.
+
+use super::super::commands::covered;
+use super::super::files::Files;
+use super::super::paths::{self, Cwd};
+use super::super::places::Places;
+use super::super::shell::{MANY, Word};
+
+/// The words as rules that allow see them, with [`ONE`](super::super::shell::ONE) and [`MANY`] for what is not known. A path
+/// of the workspace is one from its top, and one that leads out through a link is the one where it leads.
+pub(super) fn placed(words: &[Word], cwd: &Cwd, places: &Places, files: &dyn Files) -> Vec<String> {
+    let name = words.first().and_then(Word::literal).unwrap_or_default();
+    // Their paths start in no other folder, whatever their options say.
+    let plain = covered::starts_here(name.rsplit('/').next().unwrap_or_default());
+    let place = |text: &str| -> Option<String> {
+        let up = plain && text.split('/').any(|part| part == "..");
+        let absolute = text.starts_with('/');
+        let starts = if absolute { vec!["/".into()] } else { cwd.0.clone()? };
+        let outside = starts.iter().map(|start| start.join(text)).find(|path| !places.inside(path, files));
+        match outside {
+            Some(path) => Some(files.resolve(&path).to_str()?.to_owned()).filter(|real| real.starts_with('/')),
+            None if absolute || up => {
+                let path = files.resolve(&starts[0].join(text));
+                let root = places.workspace().find_map(|root| path.strip_prefix(files.resolve(root)).ok())?;
+                Some(format!("./{}", root.to_str()?))
+            }
+            None => None,
+        }
+    };
+    let of = |word: &Word| {
+        let text = word.possible();
+        if files.spend(4) || text.len() > 4096 {
+            return MANY.to_string();
+        }
+        if word.has_glob() {
+            let Some(paths) = paths::paths(word, cwd, places, files) else { return text };
+            // What matches nothing is passed on as it is, and is the last.
+            let out = paths.iter().any(|path| !places.inside(path, files));
+            return if out { format!("/{text}") } else { text };
+        }
+        if word.is_dynamic() || text.contains("://") || covered::is_device(&text) {
+            return text;
+        }
+        // What an option names, in the same word.
+        let behind = text.split_once('=').map(|(option, _)| option.len() + 1);
+        let glued = text.starts_with('-') && !text.starts_with("--");
+        let cuts = (2..text.len().min(if glued { 32 } else { 0 })).filter(|at| text.is_char_boundary(*at));
+        let starts = if text.starts_with('-') { None } else { Some(0) }.into_iter().chain(behind).chain(cuts);
+        for at in starts {
+            if let Some(path) = place(&text[at..]).filter(|_| at < text.len()) {
+                return format!("{}{path}", &text[..at]);
+            }
+        }
+        text
+    };
+    let rest = words.iter().skip(1).map(of);
+    words.first().map(Word::possible).into_iter().chain(rest).collect()
+}
