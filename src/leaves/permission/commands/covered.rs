@@ -181,7 +181,7 @@ impl Covered {
             Operands::Host => open || word.starts_with('-'),
             // A command behind `+`.
             Operands::Any if SHOWING.contains(&self.command) => word.starts_with('+'),
-            Operands::Targets => open || leads() || word.contains('='),
+            Operands::Targets => open || leads() || word.contains('=') && !tells_more(word),
             Operands::Any if self.command == "curl" => open || is_odd_address(word),
             // The file of another machine's, which tar starts a shell to reach.
             Operands::Any if self.command == "tar" => {
@@ -230,6 +230,12 @@ impl Covered {
                 let remote = value.split('/').next().is_some_and(|start| start.contains(':'));
                 open || remote || !all.iter().any(reads) && leads_out(value)
             }
+            // Its value may be left out, and what follows is an option.
+            ("cargo", "invert") => value.starts_with('-'),
+            ("go", "o" | "coverprofile") => is_elsewhere(value),
+            // Where a report is written stands behind its kind.
+            ("pytest", "cov-report") => open || value.split_once(':').is_some_and(|(_, path)| leads_out(path)),
+            ("pytest", "cov") => is_elsewhere(value),
             ("unzip", "d") => open || leads_out(value),
             (_, "target-directory" | "directory-prefix") => open || leads_out(value),
             ("patch", "directory" | "output" | "reject-file") => open || leads_out(value),
@@ -270,6 +276,12 @@ fn sends(option: &str, value: &str) -> bool {
 
 /// Programs that show something, and take commands by the way.
 const SHOWING: [&str; 7] = ["less", "more", "man", "vim", "vi", "view", "nvim"];
+
+/// Whether a variable of make's does no more than that its recipes tell more.
+fn tells_more(word: &str) -> bool {
+    word.split_once('=')
+        .is_some_and(|(name, value)| matches!(name, "V" | "VERBOSE") && matches!(value, "0" | "1" | "2"))
+}
 
 /// Whether a path is outside of the folder, or only bash knows.
 pub(super) fn is_elsewhere(path: &str) -> bool {

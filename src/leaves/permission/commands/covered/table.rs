@@ -55,10 +55,10 @@ const fn leading(command: &'static str, first: &'static str, options: &'static s
 const CARGO: &str = "quiet/q verbose/v color= locked offline frozen jobs=/j keep-going release/r profile= features=/F \
     all-features no-default-features package=/p workspace all exclude= lib bin= bins example= examples test= tests bench= \
     benches all-targets message-format= no-run no-fail-fast doc target= ignore-rust-version future-incompat-report help/h \
-    no-deps document-private-items check";
+    no-deps document-private-items check invert=/i depth= duplicates/d edges=/e no-dedupe";
 
 const GO: &str = "v race cover short json failfast benchmem x n a run= skip= count= timeout= tags= p= bench= benchtime= \
-    parallel= list= cpu= vet= trimpath buildvcs= coverpkg= covermode= shuffle=";
+    parallel= list= cpu= vet= trimpath buildvcs= coverpkg= covermode= shuffle= o= coverprofile=";
 
 /// Subcommands of cargo's own, and of tools that everybody has. Not `rustc`: it passes on what it is given.
 const CARGO_FIRST: &str = "build b check c test t bench run r doc d clippy fmt clean update fetch add remove rm tree metadata \
@@ -297,7 +297,7 @@ pub(super) const TABLE: &[Covered] = &[
         "pytest",
         "verbose/v quiet/q exitfirst/x keyword=/k markers=/m stdout/s tb= maxfail= last-failed lf failed-first ff durations= \
          collect-only co no-header no-summary showlocals/l color= numprocesses=/n disable-warnings strict-markers report=/r \
-         stepwise sw new-first nf",
+         stepwise sw new-first nf cov? cov-report= cov-branch cov-append cov-fail-under= no-cov",
     ),
     within(
         "ruff",
