@@ -164,7 +164,7 @@ impl Agent {
         }
         let accesses: Vec<(CallId, Access)> =
             permitted.iter().map(|call| (call.ready.call.id.clone(), call.ready.access.clone())).collect();
-        let mut watched = Watched::of(&permitted, &self.hooking.hooks);
+        let mut watched = Watched::of(&permitted, &self.hooking.hooks, &self.policy.grounds(&self.conversation));
         done.extend(self.run_all(permitted, mailbox, cancel).await?);
         for (id, name, input) in order {
             let Some(at) = done.iter().position(|done| done.result.id == id) else { continue };
@@ -261,7 +261,8 @@ impl Agent {
             Admission::Run(permitted) => {
                 self.conversation.announce(permitted.change()).await?;
                 let permitted = vec![permitted];
-                let mut watched = Watched::of(&permitted, &self.hooking.hooks);
+                let mut watched =
+                    Watched::of(&permitted, &self.hooking.hooks, &self.policy.grounds(&self.conversation));
                 let done = self.run_all(permitted, mailbox, cancel).await?;
                 let none = || ToolResult::of_text(id, Outcome::Interrupted, "It did not run.");
                 let result = done.into_iter().next().map_or_else(none, |done| done.result);

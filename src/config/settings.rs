@@ -140,6 +140,7 @@ fn hooks_schema(_: &mut SchemaGenerator) -> Schema {
         "command": { "type": "string" },
         "timeout": { "type": "number" },
         "once": { "type": "boolean" },
+        "if": { "type": "string" },
         "async": { "type": "boolean" },
     }});
     let group = json!({ "type": "object", "additionalProperties": false, "properties": {

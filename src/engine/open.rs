@@ -212,6 +212,14 @@ pub(super) fn rules(loaded: &Loaded) -> (RuleSet, Vec<String>) {
             }
         }
     }
+    for given in loaded.hooks().0 {
+        for condition in given.definitions.all().filter_map(|(_, _, hook)| hook.condition.as_ref()) {
+            let error = RULES.rule(condition).err();
+            problems.extend(
+                error.map(|error| format!("{}: `if` of a hook: {error}; the hook runs for every call", given.origin)),
+            );
+        }
+    }
     if !loaded.broken.is_empty() {
         rules.mark_broken(Source::Project);
     }

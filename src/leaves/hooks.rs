@@ -59,6 +59,8 @@ struct Hook {
     command: String,
     timeout: Option<Duration>,
     once: bool,
+    /// The rule that its call has to meet.
+    condition: Option<String>,
     /// Nobody waits for it.
     beside: bool,
     origin: Origin,
@@ -161,6 +163,11 @@ impl Hooks {
         self.active().any(|hook| hook.event == event)
     }
 
+    /// The conditions of the hooks that listen to an event: the caller knows which of them hold.
+    pub fn conditions(&self, event: Event) -> BTreeSet<String> {
+        self.active().filter(|hook| hook.event == event).filter_map(|hook| hook.condition.clone()).collect()
+    }
+
     /// Runs every hook that the occasion is for, in parallel, and combines what they say. A command that is in
     /// several places runs once. Dropping the future ends what runs.
     pub async fn run(&self, occasion: &Occasion, place: &Place, settings: &Settings) -> Outcome {
@@ -189,7 +196,10 @@ impl Hooks {
         let memory = self.memory();
         let row = |hook: &Arc<Hook>| Row {
             event: hook.event,
-            matcher: hook.matcher_text.clone(),
+            matcher: match (&hook.matcher_text, &hook.condition) {
+                (matcher, None) => matcher.clone(),
+                (matcher, Some(rule)) => Some(format!("{} if {rule}", matcher.as_deref().unwrap_or("*"))),
+            },
             command: hook.command.clone(),
             origin: hook.origin.clone(),
             once: hook.once,
@@ -225,6 +235,7 @@ impl Hooks {
         for hook in self.active() {
             let meant = hook.event == occasion.event
                 && hook.beside == (waited == Waited::Not)
+                && hook.condition.as_ref().is_none_or(|rule| occasion.meets.contains(rule))
                 && occasion.subject.as_ref().is_none_or(|subject| hook.matcher.matches(subject));
             let same = |other: &Arc<Hook>| other.command == hook.command && other.root == hook.root;
             if !meant || chosen.iter().any(same) || hook.once && !memory.done.insert(hook.id.clone()) {
@@ -297,7 +308,8 @@ async fn run_all(
 fn hooks_of(given: Given) -> Vec<Arc<Hook>> {
     let Given { origin, root, definitions, sealed } = given;
     let hook = |(event, matcher, definition): (Event, Option<&str>, &Definition)| {
-        let identity = format!("{event}\0{}\0{}\0{origin}", matcher.unwrap_or_default(), definition.command);
+        let condition = definition.condition.as_ref().map(|rule| format!("\0{rule}")).unwrap_or_default();
+        let identity = format!("{event}\0{}\0{}\0{origin}{condition}", matcher.unwrap_or_default(), definition.command);
         Some(Arc::new(Hook {
             id: sha256_hex(identity.as_bytes())[..16].to_owned(),
             event,
@@ -306,6 +318,7 @@ fn hooks_of(given: Given) -> Vec<Arc<Hook>> {
             command: definition.command.clone(),
             timeout: definition.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
             once: definition.once,
+            condition: definition.condition.clone(),
             beside: definition.beside,
             origin: origin.clone(),
             root: root.clone(),

@@ -149,7 +149,7 @@ pub enum Error {
     #[error("the provider failed ({status}): {message}")]
     Server { status: u16, message: String, retry_after: Option<Duration> },
     /// No connection.
-    #[error("cannot reach {url}: {message}; check the network and base_url of this provider")]
+    #[error("cannot reach {url}: {message}")]
     Connect { url: String, message: String },
     #[error("the provider sent nothing for {0:?}")]
     Idle(Duration),
@@ -174,7 +174,7 @@ pub enum Error {
     #[error("the conversation is too long for the model{}", figures(*tokens, *limit))]
     ContextTooLong { tokens: Option<u64>, limit: Option<u64> },
     /// Not what the wire promises: HTML, a wrong content type, broken JSON.
-    #[error("{url} did not answer as a {wire} server: {message}; check base_url and wire of this provider")]
+    #[error("{url} did not answer as a server of wire {wire:?}: {message}; check base_url and wire of this provider")]
     Malformed { url: String, wire: &'static str, message: String },
     /// No key where one is needed; nothing was sent.
     #[error("no key for provider {provider}: {hint}")]

@@ -120,6 +120,30 @@ async fn pre_tool_use_denies_asks_and_allows() {
 }
 
 #[tokio::test]
+async fn a_hook_with_a_condition_runs_for_what_it_is_about() {
+    async fn check(event: &str, condition: &str, command: &str, want: bool) {
+        let hook = json!({ "type": "command", "command": "echo no >&2; exit 2", "if": condition });
+        let hooks = toml_of(&json!({ event: [{ "matcher": "Bash", "hooks": [hook] }] }));
+        let script =
+            format!("- reply: [tool: {{name: Bash, input: {{command: {command:?}}}}}]\n- reply: [text: Done.]\n");
+        let ran = Harness::new().set(&hooks).mode(Mode::Bypass).script(&script).prompt("go").run().await;
+        let trace = ran.trace();
+        assert_eq!(trace.contains(&format!("hook {event}:Bash")), want, "{condition} of {command}\n{trace}");
+    }
+    for event in ["PreToolUse", "PostToolUse"] {
+        check(event, "Bash(touch:*)", "touch a", true).await;
+        check(event, "Bash(rm:*)", "touch a", false).await;
+        check(event, "Bash", "touch a", true).await;
+        check(event, "Edit", "touch a", false).await;
+    }
+    check("PreToolUse", "Bash(touch:*)", "echo x && touch a", true).await;
+    check("PreToolUse", "Bash(touch:*)", "echo $(touch a)", true).await;
+    // What nobody can read, rule or line, is no reason to skip a guard.
+    check("PreToolUse", "Bash(touch", "ls", true).await;
+    check("PreToolUse", "Bash(touch:*)", "$(cat line)", true).await;
+}
+
+#[tokio::test]
 async fn an_allow_lifts_neither_plan_mode_nor_protected_files() {
     let script = "
 - reply: [tool: {name: Write, input: {file_path: made.txt, content: x}}]

@@ -1,5 +1,6 @@
 //! Whether a call may run: the rules decide, and a person is asked where they say so.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -169,6 +170,12 @@ impl Agent {
         }
     }
 
+    /// The conditions of an event's hooks that a call meets.
+    fn met(&self, ready: &Ready, event: Hook) -> BTreeSet<String> {
+        let conditions = self.hooking.hooks.conditions(event);
+        self.policy.grounds(&self.conversation).met(&ready.call.name, &ready.access, conditions)
+    }
+
     /// Lets PreToolUse hooks see a call, which goes on or is settled. What they rewrite is checked like what the model wrote.
     async fn before_call(
         &mut self,
@@ -178,7 +185,8 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<ControlFlow<Admission, Ready>, session::Error> {
         let Ready { call, .. } = &ready;
-        let occasion = Occasion::pre_tool_use(&call.name, &call.input, call.id.as_str());
+        let meets = self.met(&ready, Hook::PreToolUse);
+        let occasion = Occasion::pre_tool_use(&call.name, &call.input, call.id.as_str()).meeting(meets);
         let Some(outcome) = self.fire(occasion, mailbox, cancel).await? else { return Ok(interrupted(&ready)) };
         if asks == Asks::Person {
             self.hooking.beside_calls.extend(outcome.context.iter().map(|text| told(Hook::PreToolUse, text)));
@@ -205,7 +213,8 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<ControlFlow<Admission, (Ready, Decision)>, session::Error> {
         let Ready { call, .. } = &ready;
-        let occasion = Occasion::permission_request(&call.name, &call.input, call.id.as_str());
+        let meets = self.met(&ready, Hook::PermissionRequest);
+        let occasion = Occasion::permission_request(&call.name, &call.input, call.id.as_str()).meeting(meets);
         let Some(outcome) = self.fire(occasion, mailbox, cancel).await? else { return Ok(interrupted(&ready)) };
         let what = ready.subject();
         match outcome.verdict {

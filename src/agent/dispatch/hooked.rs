@@ -1,6 +1,7 @@
 //! What hooks have to say about a call: what it means for the decision, and what follows once the call has run.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -29,16 +30,21 @@ struct Call {
     access: Access,
     /// What it touched, links followed.
     target: Option<PathBuf>,
+    /// The conditions of hooks that it meets.
+    meets: BTreeSet<String>,
     result: Option<ToolResult>,
 }
 
 impl Watched {
     /// Keeps the calls whose results hooks want to see.
-    pub(super) fn of(permitted: &[Permitted], hooks: &Hooks) -> Watched {
+    pub(super) fn of(permitted: &[Permitted], hooks: &Hooks, grounds: &Grounds<'_>) -> Watched {
         if !hooks.listens(Hook::PostToolUse) && !hooks.listens(Hook::PostToolUseFailure) {
             return Watched(Vec::new());
         }
+        let mut conditions = hooks.conditions(Hook::PostToolUse);
+        conditions.extend(hooks.conditions(Hook::PostToolUseFailure));
         let call = |permitted: &Permitted| Call {
+            meets: grounds.met(&permitted.ready.call.name, &permitted.ready.access, conditions.clone()),
             call: permitted.ready.call.clone(),
             access: permitted.ready.access.clone(),
             target: permitted.permit.target().map(Path::to_owned),
@@ -56,6 +62,24 @@ impl Watched {
 }
 
 impl Grounds<'_> {
+    /// Those of some conditions of hooks that a call meets. A condition is a rule: it holds where it would deny the call, in
+    /// part or as a whole, and where nobody can say, since a hook that runs in vain harms less than one that does not.
+    pub(super) fn met(&self, tool: &str, access: &Access, mut conditions: BTreeSet<String>) -> BTreeSet<String> {
+        let under = |rules: RuleSet| {
+            let grounds = Grounds { mode: Mode::Bypass, rules: Cow::Owned(rules), places: self.places.clone() };
+            grounds.decide(tool, access).behavior
+        };
+        conditions.retain(|condition| {
+            let Ok(rule) = RULES.rule(condition) else { return true };
+            let own = rule.tool() == tool;
+            let mut rules = RuleSet::default();
+            rules.add(Behavior::Deny, rule, Source::Session);
+            let behavior = under(rules);
+            behavior == Behavior::Deny || (behavior == Behavior::Ask && own) || behavior != under(RuleSet::default())
+        });
+        conditions
+    }
+
     /// The decision about a call. What was judged must be what the call will touch: a link in the path may have come or gone
     /// since the call was made.
     pub(super) fn judge(&self, ready: &Ready) -> Decision {
@@ -185,9 +209,11 @@ fn occasion(call: &Call) -> Option<Occasion> {
                 }
                 _ => {}
             }
-            Some(Occasion::post_tool_use(name, input, id.as_str(), response))
+            Some(Occasion::post_tool_use(name, input, id.as_str(), response).meeting(call.meets.clone()))
         }
-        Ended::Error => Some(Occasion::post_tool_use_failure(name, input, id.as_str(), &text)),
+        Ended::Error => {
+            Some(Occasion::post_tool_use_failure(name, input, id.as_str(), &text).meeting(call.meets.clone()))
+        }
         Ended::Denied | Ended::Interrupted => None,
     }
 }

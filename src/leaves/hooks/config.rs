@@ -43,13 +43,16 @@ pub struct Definition {
     /// Runs at most once in a session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
+    /// A permission rule: it only runs for the calls that the rule is about.
+    #[serde(rename = "if", default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
     /// Nobody waits for it: it has no say, and what it adds joins the conversation later.
     #[serde(rename = "async", default, skip_serializing_if = "std::ops::Not::not")]
     pub beside: bool,
 }
 
 /// Keys of a hook that need no word when they are not used: they only say how it looks.
-const SILENT: [&str; 8] = ["type", "command", "timeout", "once", "async", "statusMessage", "name", "description"];
+const SILENT: [&str; 9] = ["type", "command", "timeout", "once", "if", "async", "statusMessage", "name", "description"];
 
 /// What a hook is. There is one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,7 +127,7 @@ impl Definitions {
                 continue;
             };
             for (at, group) in groups.iter().enumerate() {
-                if let Some(group) = read_group(group, &format!("hooks.{name}[{at}]"), &mut problems) {
+                if let Some(group) = read_group(event, group, &format!("hooks.{name}[{at}]"), &mut problems) {
                     definitions.0.entry(event).or_default().push(group);
                 }
             }
@@ -140,7 +143,9 @@ impl Definitions {
                 let key = format!("hooks.{event}[{at}]");
                 problems.extend(matcher_fault(group.matcher.as_deref(), &key));
                 for (at, hook) in group.hooks.iter().enumerate() {
-                    problems.extend(fault(&hook.command, hook.timeout).map(|why| format!("`{key}.hooks[{at}]` {why}")));
+                    let why = fault(&hook.command, hook.timeout)
+                        .or_else(|| condition_fault(*event, hook.condition.as_deref()));
+                    problems.extend(why.map(|why| format!("`{key}.hooks[{at}]` {why}")));
                 }
             }
         }
@@ -161,13 +166,14 @@ impl Definitions {
         let line = |(event, matcher, hook): (Event, Option<&str>, &Definition)| {
             let matcher = matcher.filter(|text| !matches!(*text, "" | "*"));
             let matcher = matcher.map(|text| format!(" ({text})")).unwrap_or_default();
-            format!("hook {event}{matcher}: {}", hook.command)
+            let condition = hook.condition.as_ref().map(|rule| format!(" if {rule}")).unwrap_or_default();
+            format!("hook {event}{matcher}{condition}: {}", hook.command)
         };
         self.all().map(line).collect()
     }
 }
 
-fn read_group(group: &Value, key: &str, problems: &mut Vec<String>) -> Option<Group> {
+fn read_group(event: Event, group: &Value, key: &str, problems: &mut Vec<String>) -> Option<Group> {
     let mut ignored = |why: &str| problems.push(format!("`{key}` is ignored: {why}"));
     let Some(object) = group.as_object() else {
         ignored("it must be an object with `hooks`");
@@ -191,7 +197,7 @@ fn read_group(group: &Value, key: &str, problems: &mut Vec<String>) -> Option<Gr
     }
     let mut hooks = Vec::new();
     for (at, hook) in list.iter().enumerate() {
-        match read_hook(hook) {
+        match read_hook(event, hook) {
             Ok(definition) => {
                 hooks.push(definition);
                 let unknown = hook.as_object().into_iter().flat_map(Map::keys).filter(|key| !SILENT.contains(&&***key));
@@ -205,7 +211,7 @@ fn read_group(group: &Value, key: &str, problems: &mut Vec<String>) -> Option<Gr
     (!hooks.is_empty()).then_some(Group { matcher, hooks })
 }
 
-fn read_hook(hook: &Value) -> Result<Definition, String> {
+fn read_hook(event: Event, hook: &Value) -> Result<Definition, String> {
     let object = hook.as_object().ok_or("it must be an object with `type` and `command`")?;
     match object.get("type").and_then(Value::as_str) {
         Some("command") => {}
@@ -224,10 +230,22 @@ fn read_hook(hook: &Value) -> Result<Definition, String> {
         Some(value) => value.as_bool().ok_or(format!("`{key}` must be true or false")),
     };
     let (once, beside) = (flag("once")?, flag("async")?);
-    match fault(&command, timeout) {
+    let condition = match object.get("if") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(rule)) => Some(rule.clone()).filter(|rule| !rule.trim().is_empty()),
+        Some(_) => return Err("`if` must be a permission rule, such as \"Bash(git:*)\"".into()),
+    };
+    match fault(&command, timeout).or_else(|| condition_fault(event, condition.as_deref())) {
         Some(why) => Err(why),
-        None => Ok(Definition { kind: Kind::Command, command, timeout, once, beside }),
+        None => Ok(Definition { kind: Kind::Command, command, timeout, once, condition, beside }),
     }
+}
+
+/// Only what happens to a call can be about one.
+fn condition_fault(event: Event, condition: Option<&str>) -> Option<String> {
+    condition
+        .filter(|_| !event.of_a_call())
+        .map(|_| format!("`if` has no meaning for {event}: it is about a tool call"))
 }
 
 fn matcher_fault(matcher: Option<&str>, key: &str) -> Option<String> {
@@ -291,7 +309,8 @@ mod tests {
                 "x", {}, {"type": "prompt", "prompt": "x"}, {"type": "command"}, {"type": "command", "command": " "},
                 {"type": "command", "command": "a", "timeout": "1"}, {"type": "command", "command": "a", "timeout": 0},
                 {"type": "command", "command": "a", "timeout": 1e9}, {"type": "command", "command": "a", "once": 1},
-                {"type": "command", "command": "good"}, {"type": "command", "command": "fine", "if": "Bash(git:*)"}]}]}"#,
+                {"type": "command", "command": "good"}, {"type": "command", "command": "fine", "onFailure": "block"},
+                {"type": "command", "command": "a", "if": "Bash(git:*)"}]}]}"#,
             "Stop None good None false\n\
              Stop None fine None false\n\
              `hooks.Stop[0].hooks[0]` is ignored: it must be an object with `type` and `command`\n\
@@ -303,15 +322,16 @@ mod tests {
              `hooks.Stop[0].hooks[6]` is ignored: `timeout` must be more than 0 and at most 86400 seconds\n\
              `hooks.Stop[0].hooks[7]` is ignored: `timeout` must be more than 0 and at most 86400 seconds\n\
              `hooks.Stop[0].hooks[8]` is ignored: `once` must be true or false\n\
-             `hooks.Stop[0].hooks[10].if` is ignored: cocode does not know it; the hook runs without it",
+             `hooks.Stop[0].hooks[10].onFailure` is ignored: cocode does not know it; the hook runs without it\n\
+             `hooks.Stop[0].hooks[11]` is ignored: `if` has no meaning for Stop: it is about a tool call",
         );
     }
 
     #[test]
     fn a_line_for_each_hook() {
         let json = r#"{"Stop": [{"hooks": [{"type": "command", "command": "c"}]}],
-            "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "d"}]}]}"#;
+            "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "d", "if": "Bash(rm:*)"}]}]}"#;
         let (definitions, _) = Definitions::read(&serde_json::from_str(json).unwrap());
-        assert_eq!(definitions.lines(), ["hook PreToolUse (Bash): d", "hook Stop: c"]);
+        assert_eq!(definitions.lines(), ["hook PreToolUse (Bash) if Bash(rm:*): d", "hook Stop: c"]);
     }
 }

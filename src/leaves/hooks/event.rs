@@ -1,5 +1,6 @@
 //! What can happen, and what hooks are told of it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +42,12 @@ impl Event {
         Event::SubagentStop,
         Event::Notification,
     ];
+
+    /// Whether it is something that happens to one call of a tool.
+    pub(super) fn of_a_call(self) -> bool {
+        use Event::{PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse};
+        matches!(self, PreToolUse | PostToolUse | PostToolUseFailure | PermissionRequest)
+    }
 
     pub fn name(self) -> &'static str {
         match self {
@@ -114,13 +121,20 @@ pub struct Occasion {
     pub event: Event,
     /// What matchers look at; none where every hook of the event runs.
     pub(super) subject: Option<String>,
+    /// The conditions of hooks that hold for it.
+    pub(super) meets: BTreeSet<String>,
     fields: Map<String, Value>,
 }
 
 impl Occasion {
     fn new(event: Event, subject: Option<&str>, fields: Value) -> Occasion {
         let fields = if let Value::Object(fields) = fields { fields } else { Map::new() };
-        Occasion { event, subject: subject.map(str::to_owned), fields }
+        Occasion { event, subject: subject.map(str::to_owned), meets: BTreeSet::new(), fields }
+    }
+
+    /// The same, with the conditions of hooks that hold for it.
+    pub fn meeting(self, meets: BTreeSet<String>) -> Occasion {
+        Occasion { meets, ..self }
     }
 
     /// A tool is about to be called.

@@ -7,14 +7,13 @@ use regex::Regex;
 pub(super) enum Matcher {
     /// Empty or `*`.
     All,
-    /// `Edit|Write`: exactly these.
+    /// `Edit|Write` or `Edit, Write`: exactly these.
     Names(Vec<String>),
     Pattern(Regex),
 }
 
 impl Matcher {
-    /// Reads a matcher. A pattern without an anchor has to fit the whole subject; one that says where it is anchored is
-    /// searched as it is, so that `^mcp__` is a prefix.
+    /// Reads a matcher as Claude Code does: names, where there is nothing else in it, and a pattern that is searched for.
     ///
     /// # Errors
     /// A sentence that says what is wrong with the regular expression.
@@ -23,13 +22,10 @@ impl Matcher {
         if matches!(text, "" | "*") {
             return Ok(Matcher::All);
         }
-        if text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ' ' | '|')) {
-            return Ok(Matcher::Names(text.split('|').map(|name| name.trim().to_owned()).collect()));
+        if text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ' ' | '|' | ',')) {
+            return Ok(Matcher::Names(text.split(['|', ',']).map(|name| name.trim().to_owned()).collect()));
         }
-        let anchored = text.starts_with('^') || text.ends_with('$');
-        let pattern = if anchored { text.to_owned() } else { format!("^(?:{text})$") };
-        // Said of what the user wrote, not of what we put around it.
-        Regex::new(text).and_then(|_| Regex::new(&pattern)).map(Matcher::Pattern).map_err(|error| {
+        Regex::new(text).map(Matcher::Pattern).map_err(|error| {
             let why = error.to_string();
             let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
             format!("matcher {text:?} is not a valid regular expression: {why}")
@@ -67,14 +63,17 @@ mod tests {
         check("Edit|Write", &["Edit", "Write"], &["TodoWrite", "NotebookEdit", "Edit|Write"]);
         check("Edit | Write", &["Edit", "Write"], &["TodoWrite"]);
         check("general-purpose", &["general-purpose"], &["general"]);
-        check("mcp__mem__.*", &["mcp__mem__get"], &["x_mcp__mem__get"]);
+        check("Edit, Write,Bash", &["Edit", "Write", "Bash"], &["TodoWrite", "Edit, Write"]);
+        check("mcp__mem__.*", &["mcp__mem__get"], &["mcp__memo"]);
+        check("Edit.*", &["Edit", "NotebookEdit"], &["Write"]);
+        check("mcp__mem", &["mcp__mem"], &["mcp__mem__get"]);
         check("mcp__.*__write.*", &["mcp__fs__write_file"], &["mcp__fs__read"]);
         check(".*", &["Bash", ""], &[]);
-        check("Notebook.*|Edit", &["NotebookEdit", "Edit"], &["MultiEdit", "Editor"]);
+        check("Notebook.*|Edit", &["NotebookEdit", "Edit", "MultiEdit"], &["Write"]);
         check("^mcp__", &["mcp__a__b"], &["x_mcp__"]);
         check("Write$", &["TodoWrite", "Write"], &["Writer"]);
         check("^(Edit|Write)$", &["Edit", "Write"], &["TodoWrite"]);
-        check("(?i)bash", &["Bash", "BASH"], &["BashOutput"]);
+        check("(?i)bash", &["Bash", "BASH", "BashOutput"], &["Sh"]);
         check("Bäsh", &["Bäsh"], &["Bash"]);
     }
 
@@ -82,7 +81,6 @@ mod tests {
     fn a_broken_pattern_says_why() {
         let error = Matcher::parse("mcp__(").unwrap_err();
         assert_eq!(error, "matcher \"mcp__(\" is not a valid regular expression: unclosed group");
-        // What closes our own brackets is as wrong as anything else.
         assert!(Matcher::parse("a)|(b.").is_err());
         assert!(Matcher::parse(&"(a{100}){100}{100}".repeat(9)).is_err());
     }

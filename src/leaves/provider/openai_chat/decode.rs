@@ -30,7 +30,9 @@ struct Choice<'a> {
     /// Some servers answer, or close, with the whole of it.
     #[serde(borrow)]
     message: Option<Delta<'a>>,
-    finish_reason: Option<String>,
+    // Parsed apart: an odd one must not cost the text beside it.
+    #[serde(borrow)]
+    finish_reason: Option<&'a RawValue>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
 }
@@ -345,7 +347,8 @@ impl Decoder for Decode {
                     self.tool_call(call, out);
                 }
             }
-            if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
+            let reason = choice.finish_reason.map(|raw| string(raw).unwrap_or_else(|| raw.get().to_owned()));
+            if let Some(reason) = reason.filter(|reason| !reason.is_empty()) {
                 if reason == "error" {
                     return Err(Failure::default().into_error(NAME));
                 }
