@@ -29,7 +29,7 @@ mod turn;
 
 pub use compaction::extraction::Presence;
 pub use conversation::Conversation;
-pub use dispatch::Grounds;
+pub use dispatch::{Beside, Grounds};
 pub use failure::Failure;
 pub use policy::Policy;
 pub use snapshot::Snapshot;

@@ -11,6 +11,7 @@ mod models;
 mod open;
 mod reports;
 mod settings;
+mod shell;
 mod skills;
 
 use std::collections::VecDeque;
@@ -30,10 +31,8 @@ use crate::commands::Catalog;
 use crate::config::Loaded;
 use crate::config::paths::{Env, Paths};
 use crate::hooks::{EndReason, Event as Hook, StartSource};
-use crate::message::{Attachment, Content, Display, Message, Outcome};
 use crate::permission::{Mode, Sandbox};
-use crate::protocol::{Event, Item, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
-use crate::session::entry::EntryKind;
+use crate::protocol::{Event, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
 use crate::session::{History, Session};
 use crate::stdx::clock::Clocks;
 use crate::stdx::schema::Schema;
@@ -43,6 +42,7 @@ use models::Models;
 pub(crate) use models::OFFLINE;
 pub use open::{places, root};
 use reports::{Look, Reading};
+use shell::Told;
 pub use skills::snapshot as skills;
 
 /// Ops that wait while the engine is busy.
@@ -149,6 +149,7 @@ async fn work(setup: Setup, ops: mpsc::Receiver<Op>, mailbox: Arc<Mailbox>) {
         history,
         catalog,
         transcripts: None,
+        ran: Vec::new(),
     };
     match Box::pin(open::open(setup, &mut inbox)).await {
         Ok(mut engine) => {
@@ -266,10 +267,14 @@ impl Engine {
         let mailbox = self.mailbox.clone();
         let cancel = mailbox.begin_with(&prompt.text);
         inbox.transcripts = Some(self.agent.conversation.session.transcripts());
-        let look = Look::beside(&self.setup, &self.loaded, &self.models, &self.catalog, &mut self.agent);
+        let look = Look::beside(&self.setup, &self.loaded, &self.models, &self.catalog, (&mut self.agent, &mailbox));
         let end = inbox.attend_with(Some(&look), self.agent.turn(prompt, &mailbox, &cancel)).await;
+        drop(look);
         inbox.transcripts = None;
         mailbox.end();
+        for ran in std::mem::take(&mut inbox.ran) {
+            self.ran(ran, Told::Before).await;
+        }
         // What was asked for in the last moment of the turn must not wait until it undoes a later wish.
         if let Err(error) = self.agent.take_mode(&mailbox).await {
             self.fail(error).await;
@@ -365,54 +370,8 @@ impl Engine {
             catalog: &self.catalog,
             agent,
             session: Reading::Own(&self.agent.conversation.session),
+            beside: None,
         }
-    }
-
-    async fn shell(&mut self, command: String, inbox: &mut Inbox) {
-        if self.agent.conversation.session.read_only() {
-            let text = "This session is open read-only; the command was not run.".into();
-            self.mailbox.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
-            return;
-        }
-        let mailbox = self.mailbox.clone();
-        mailbox.emit(Event::Item(Item::ShellStarted { command: command.clone() })).await;
-        let cancel = mailbox.begin();
-        let look = Look::beside(&self.setup, &self.loaded, &self.models, &self.catalog, &mut self.agent);
-        let output = inbox.attend_with(Some(&look), self.agent.user_command(&command, &cancel, &mailbox)).await;
-        mailbox.end();
-        let output = match output {
-            Ok(output) => output,
-            Err(error) => {
-                let restore = Some(format!("!{command}"));
-                mailbox.emit(Event::Item(Item::ShellDone { command, output: String::new(), code: None })).await;
-                return mailbox.emit(Event::Error { text: error.to_string(), restore }).await;
-            }
-        };
-        let text = output.content.iter().filter_map(|part| match part {
-            Content::Text { text } => Some(text.as_str()),
-            Content::Media(_) => None,
-        });
-        let text: String = text.collect();
-        let code = match output.display {
-            Some(Display::Command { code, .. }) => code,
-            _ => None,
-        };
-        let how = match output.outcome {
-            Outcome::Interrupted => "and interrupted it",
-            Outcome::Ok => "and it succeeded",
-            Outcome::Error | Outcome::Denied => "and it failed",
-        };
-        // Logged before it is shown, once for the model and once for the screen.
-        let told = format!("The user ran a command of their own, {how}:\n$ {command}\n{text}");
-        let ran = EntryKind::ShellRan { command: command.clone(), output: text.clone(), code };
-        let logged = match self.agent.conversation.push(Message::attachment(Attachment::Shell, &told), &mailbox).await {
-            Ok(()) => self.agent.conversation.append(ran).map(drop),
-            failed => failed,
-        };
-        if let Err(error) = logged {
-            mailbox.emit(Event::Error { text: error.to_string(), restore: None }).await;
-        }
-        mailbox.emit(Event::Item(Item::ShellDone { command, output: text, code })).await;
     }
 
     fn model_info(&self) -> ModelInfo {

@@ -14,6 +14,7 @@ mod keys;
 pub mod msg;
 pub mod pager;
 pub mod paint;
+pub mod panel;
 pub mod popup;
 pub mod render;
 pub mod review;

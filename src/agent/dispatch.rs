@@ -1,6 +1,7 @@
 //! One pipeline for every tool call: read, decide, ask, run, log. Nothing else decides about a call or runs it.
 
 mod admit;
+mod beside;
 mod call;
 mod confined;
 mod grounds;
@@ -19,6 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::admit::Admission;
+pub use self::beside::Beside;
 use self::call::{Asks, Done, Heard, Permitted, Ready};
 pub(super) use self::confined::{Confined, Nobody};
 pub use self::grounds::Grounds;

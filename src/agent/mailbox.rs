@@ -21,8 +21,10 @@ use crate::thinking::{Level, Override};
 pub struct Prompt {
     pub text: String,
     pub attachments: Vec<PathBuf>,
-    /// What to run in its place: `text` is how it was typed.
+    /// The command or skill to run in its place: `text` is how it was typed.
     pub skill: Option<Invocation>,
+    /// The line of a shell to run in its place, after a `!`: `text` is how it was typed.
+    pub shell: Option<String>,
     /// How hard its turn is thought about, where the caller says so.
     pub thinking: Option<Override>,
     /// How many bytes of the text somebody typed; the rest is data. None: all of it.
@@ -32,7 +34,7 @@ pub struct Prompt {
 impl Prompt {
     /// A prompt that is nothing but its text.
     pub fn new(text: impl Into<String>) -> Prompt {
-        Prompt { text: text.into(), attachments: Vec::new(), skill: None, thinking: None, typed: None }
+        Prompt { text: text.into(), attachments: Vec::new(), skill: None, shell: None, thinking: None, typed: None }
     }
 
     /// Adds what nobody typed: the model reads it, and nothing in it is a word to us.
@@ -283,9 +285,10 @@ impl Mailbox {
     pub fn take_next(&self) -> Option<Op> {
         let mut state = self.state();
         let (_, prompt, delivery) = (!state.queue.is_empty()).then(|| state.queue.remove(0))?;
-        Some(match prompt.skill {
-            Some(Invocation { name, args }) => Op::Command { name, args },
-            None => {
+        Some(match (prompt.skill, prompt.shell) {
+            (Some(Invocation { name, args }), _) => Op::Command { name, args },
+            (None, Some(command)) => Op::Shell { command },
+            (None, None) => {
                 let Prompt { text, attachments, thinking, .. } = prompt;
                 Op::Prompt { text, attachments, delivery, thinking }
             }

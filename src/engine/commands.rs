@@ -290,7 +290,7 @@ impl Engine {
         let mailbox = self.mailbox.clone();
         let cancel = mailbox.begin();
         let instructions = Some(instructions.trim().to_owned()).filter(|text| !text.is_empty());
-        let look = Look::beside(&self.setup, &self.loaded, &self.models, &self.catalog, &mut self.agent);
+        let look = Look::beside(&self.setup, &self.loaded, &self.models, &self.catalog, (&mut self.agent, &mailbox));
         let compacting = Box::pin(self.agent.compact(instructions, &mailbox, &cancel));
         let done = inbox.attend_with(Some(&look), compacting).await;
         mailbox.end();

@@ -9,8 +9,10 @@ use tokio::sync::mpsc;
 
 use super::lists;
 use super::reports::Look;
+use super::shell::Ran;
 use super::skills::{self, Called};
 use crate::agent::mailbox::{Mailbox, Prompt};
+use crate::agent::skill_runs::Invocation;
 use crate::commands::Catalog;
 use crate::protocol::{Delivery, Event, ListKind, Listed, Op};
 use crate::session::{History, Transcripts};
@@ -29,6 +31,8 @@ pub(super) struct Inbox {
     pub(super) catalog: Arc<Catalog>,
     /// The logs of sub-agents, while a turn has the session.
     pub(super) transcripts: Option<Transcripts>,
+    /// `!` lines that ran beside the turn and are in no log yet.
+    pub(super) ran: Vec<Ran>,
 }
 
 impl Inbox {
@@ -114,7 +118,13 @@ impl Inbox {
                         None
                     }
                     Some(Err(problem)) => Some(problem),
-                    None => Some(format!("`/{name}` is not available during a turn; Esc interrupts the turn.")),
+                    // It changes the session: it is its turn once this one is over.
+                    None => {
+                        let line = format!("/{name} {args}").trim_end().to_owned();
+                        let skill = Some(Invocation { name, args });
+                        mailbox.enqueue(Prompt { skill, ..Prompt::new(line) }, Delivery::AfterTurn);
+                        return mailbox.emit(mailbox.queue()).await;
+                    }
                 }
             }
             Err(unknown) => Some(unknown),
@@ -124,6 +134,25 @@ impl Inbox {
             mailbox.emit(Event::Error { text, restore }).await;
         }
         mailbox.emit(Event::Done { op: Op::Command { name, args } }).await;
+    }
+
+    /// Runs a `!` line that only reads beside what runs; any other waits.
+    async fn shell(&mut self, command: String, look: Option<&Look<'_>>) {
+        let mailbox = self.mailbox.clone();
+        let ran = match look.and_then(|look| look.beside.as_ref()) {
+            Some(beside) => beside.run(&command).await,
+            None => None,
+        };
+        let Some(result) = ran else {
+            let shell = Some(command.clone());
+            mailbox.enqueue(Prompt { shell, ..Prompt::new(format!("! {command}")) }, Delivery::AfterTurn);
+            return mailbox.emit(mailbox.queue()).await;
+        };
+        let ran = Ran::of(command.clone(), result);
+        // The turn has the log: it learns of this line when it ends.
+        mailbox.emit(ran.shown()).await;
+        self.ran.push(ran);
+        mailbox.emit(Event::Done { op: Op::Shell { command } }).await;
     }
 
     async fn busy(&mut self, op: Op, look: Option<&Look<'_>>) {
@@ -149,11 +178,7 @@ impl Inbox {
             }
             Op::SetMode { mode } => mailbox.set_mode(mode),
             Op::SetThinking { level } => mailbox.set_thinking(level),
-            Op::Shell { command } => {
-                let text = format!("! {command}\nCommands of your own run when the turn has ended; Esc interrupts it.");
-                mailbox.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
-                mailbox.emit(Event::Done { op: Op::Shell { command } }).await;
-            }
+            Op::Shell { command } => self.shell(command, look).await,
             Op::Commands => skills::publish(&self.catalog, &mailbox).await,
             Op::Command { name, args } => self.command(name, args, look).await,
             Op::List { what } => {
@@ -167,12 +192,8 @@ impl Inbox {
                 }
             }
             Op::Rewind { .. } => {
-                mailbox
-                    .emit(Event::Notice {
-                        text: "A turn is still running. Wait for it, or press Esc to interrupt.".into(),
-                    })
-                    .await;
-                mailbox.emit(Event::Done { op }).await;
+                self.held.push_back(op);
+                mailbox.emit(Event::Notice { text: "Queued: the rewind runs when the turn has ended.".into() }).await;
             }
             // The files are the agent's until then.
             Op::Review { .. } => {

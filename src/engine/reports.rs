@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use super::models::Models;
 use super::{Setup, bug_report, changes, doctor, lists};
-use crate::agent::{Agent, Snapshot};
+use crate::agent::mailbox::Mailbox;
+use crate::agent::{Agent, Beside, Snapshot};
 use crate::commands::report as skills;
 use crate::commands::{Builtin, Catalog, ListKind};
 use crate::config::Loaded;
@@ -22,6 +25,8 @@ pub(super) struct Look<'a> {
     pub(super) catalog: &'a Arc<Catalog>,
     pub(super) agent: Snapshot,
     pub(super) session: Reading<'a>,
+    /// For `!` lines while a turn has the agent.
+    pub(super) beside: Option<Beside>,
 }
 
 /// Where the session is.
@@ -38,10 +43,11 @@ impl<'a> Look<'a> {
         loaded: &'a Loaded,
         models: &'a Models,
         catalog: &'a Arc<Catalog>,
-        agent: &mut Agent,
+        (agent, mailbox): (&mut Agent, &Mailbox),
     ) -> Look<'a> {
         let session = Reading::Log(agent.conversation.session.id().to_owned());
-        Look { setup, loaded, models, catalog, agent: agent.snapshot(), session }
+        let beside = Some(agent.beside(mailbox, &CancellationToken::new()));
+        Look { setup, loaded, models, catalog, agent: agent.snapshot(), session, beside }
     }
 
     /// What a command that only looks has found, or why it cannot; none for any other command.

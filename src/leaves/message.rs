@@ -251,7 +251,7 @@ pub enum Display {
     Diff(FileDiff),
     /// A command that ran. No `code` if it was killed.
     Command { code: Option<i32>, millis: u64 },
-    /// A one-line summary such as `Read 120 lines` or `12 files`.
+    /// A one-line summary such as `120 lines` or `12 files`.
     Line { text: String },
     /// The todo list after the call.
     Todos { items: Vec<Todo> },

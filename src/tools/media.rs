@@ -90,7 +90,7 @@ pub(super) fn read(kind: Kind, path: &Path, file: File, start: Vec<u8>, store: &
     let blob = store.put_blob(&bytes).map_err(|error| format!("Cannot store {shown} for the model: {error}."))?;
     let media = Media { media_type: media_type.into(), blob, bytes: length };
     let content = vec![Content::text(format!("{shown} ({media_type}{note})")), Content::Media(media)];
-    let line = format!("Read {media_type}, {} kB", length.div_ceil(1000));
+    let line = format!("{media_type}, {} kB", length.div_ceil(1000));
     Ok(Output { content, display: Some(Display::Line { text: line }), ..Output::ok("") })
 }
 

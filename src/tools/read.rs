@@ -104,7 +104,7 @@ impl Job {
             if let Some(text) = notebook::render(&bytes) {
                 let sha256 = crate::stdx::hash::sha256_hex(&bytes);
                 let effects = vec![Effect::Seen { path: self.path.clone(), sha256 }];
-                let display = Some(Display::Line { text: "Read a notebook".into() });
+                let display = Some(Display::Line { text: "a notebook".into() });
                 return Ok(Output { effects, display, ..Output::ok(text) });
             }
             return self.text(io::Cursor::new(bytes), Vec::new(), false);
@@ -145,8 +145,8 @@ impl Job {
         let sha256 = hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         let effects = if known { vec![Effect::Seen { path: self.path.clone(), sha256 }] } else { Vec::new() };
         let summary = match page.shown {
-            1 => "Read 1 line".into(),
-            shown => format!("Read {shown} lines"),
+            1 => "1 line".into(),
+            shown => format!("{shown} lines"),
         };
         let text = page.finish(total, known);
         Ok(Output { effects, display: Some(Display::Line { text: summary }), ..Output::ok(text) })

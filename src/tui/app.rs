@@ -11,13 +11,14 @@ use super::dialog::picker::Picker;
 use super::keymap::Keymap;
 use super::msg::{Effect, Progress};
 use super::pager::Pager;
+use super::panel::Panel;
 use super::spinner::Spinner;
 use super::status::{Status, own};
 use super::theme::Theme;
 use super::transcript::Transcript;
 use crate::commands::Registry;
 use crate::message::Todo;
-use crate::protocol::{Op, Queued};
+use crate::protocol::{Delivery, Op, Queued};
 use crate::session::entry::Seq;
 
 /// How long a hint stays.
@@ -66,6 +67,8 @@ pub struct App {
     /// The memory file that was asked for by its number, while the list is gathered.
     pub(super) wanted: Option<usize>,
     pub(super) pager: Option<Pager>,
+    /// What was looked at while the agent works.
+    pub(super) panel: Option<Panel>,
     pub(super) transcript: Transcript,
     pub(super) spinner: Spinner,
     pub(super) status: Status,
@@ -81,6 +84,8 @@ pub struct App {
     pub(super) linear: bool,
     /// Shutdown was asked for.
     pub(super) closing: bool,
+    /// A command that was typed behind the program's name, until all commands are known.
+    pub(super) first: Option<String>,
     pub(super) cwd: PathBuf,
     /// The folder that the program began in.
     project: PathBuf,
@@ -104,6 +109,7 @@ impl App {
             picker: None,
             wanted: None,
             pager: None,
+            panel: None,
             transcript: Transcript::default(),
             spinner: Spinner::default(),
             status: Status::default(),
@@ -116,6 +122,7 @@ impl App {
             focused: true,
             linear: false,
             closing: false,
+            first: None,
             cwd: PathBuf::new(),
             project: PathBuf::new(),
             failed: false,
@@ -157,6 +164,25 @@ impl App {
         let own = self.status.own.as_mut()?;
         own.heed(facts, now);
         own.take(now).map(|told| Effect::StatusLine { command: own.command().to_owned(), told })
+    }
+
+    /// Begins with what was typed behind the program's name. A command waits until the engine has told of all of them; what
+    /// is to be done at once comes back.
+    pub fn begin_with(&mut self, line: String) -> Vec<Op> {
+        let line = line.trim();
+        let remembered = Op::Remember { text: line.to_owned() };
+        if line.starts_with('/') {
+            self.first = Some(line.to_owned());
+            return Vec::new();
+        }
+        let op = match line.strip_prefix('!').map(str::trim).filter(|command| !command.is_empty()) {
+            Some(command) => Op::Shell { command: command.to_owned() },
+            None => {
+                let delivery = Delivery::AfterTurn;
+                Op::Prompt { text: line.to_owned(), attachments: Vec::new(), delivery, thinking: None }
+            }
+        };
+        vec![remembered, op]
     }
 
     /// What is being written, for the draft file.

@@ -8,6 +8,7 @@ pub mod prompt;
 pub mod skill;
 mod task;
 pub mod thinking;
+pub mod words;
 
 use std::time::Instant;
 
@@ -117,6 +118,16 @@ impl Cell {
             Cell::Call(call) => call.is_done(),
             Cell::Shell(shell) => shell.done.is_some(),
             Cell::Retry(retry) => retry.over,
+        }
+    }
+
+    /// It shows nothing, or nothing yet.
+    pub fn is_silent(&self) -> bool {
+        match self {
+            Cell::Reply(reply) => reply.source.trim().is_empty(),
+            Cell::Thinking(thinking) => thinking.source.trim().is_empty(),
+            Cell::Call(call) => call.is_decision(),
+            _ => false,
         }
     }
 

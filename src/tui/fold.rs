@@ -6,14 +6,16 @@ use std::time::{Duration, Instant};
 use super::app::App;
 use super::cell::compaction;
 use super::cell::note::{Note, Retry};
+use super::cell::words;
 use super::dialog::Dialog;
 use super::dialog::picker::Picker;
 use super::msg::Effect;
 use super::pager::Page;
+use super::panel::Panel;
 use super::review::Review;
 use super::transcript::GrowKind;
 use super::update;
-use crate::message::{Block, Display, Kind, Message};
+use crate::message::{Block, Display, Kind, Message, TodoStatus};
 use crate::protocol::report::{Freed, Report};
 use crate::protocol::{
     Ask, Compaction, Delta, Event, HistoryItem, Item, ListKind, Listed, ModeChange, Question, SessionInfo, Thinking,
@@ -27,7 +29,10 @@ impl App {
     pub(super) fn apply(&mut self, event: Event, now: Instant) -> Vec<Effect> {
         match event {
             Event::Session(info) => return self.begin(info, now),
-            Event::Turn(Turn::Started) => self.spinner.turn_started(now),
+            Event::Turn(Turn::Started) => {
+                self.spinner.turn_started(now);
+                self.transcript.turn_started();
+            }
             Event::Turn(Turn::Ended { end, millis, .. }) => {
                 return self.turn_ended(end, Duration::from_millis(millis), now);
             }
@@ -46,12 +51,20 @@ impl App {
                 self.spinner.retrying(attempt, of, due);
                 self.transcript.retrying(Retry { attempt, of, reason, due, over: false }, now);
             }
-            Event::Todos { items } => self.todos = items,
+            // A list that is done has nothing more to say.
+            Event::Todos { items } => {
+                let open = items.iter().any(|item| item.status != TodoStatus::Completed);
+                self.todos = if open { items } else { Vec::new() };
+            }
             Event::Queue { items } => self.queue = items,
             Event::Notice { text } => self.transcript.tell(Note::Notice(text)),
             // Its receipt is drawn.
             Event::Report(Report::Freed(Freed::Summarized { .. })) => {
                 self.transcript.tell(Note::Notice(report::compaction::SUMMARIZED.to_owned()));
+            }
+            // While the agent writes, what comes between would be far up by the time that it is read.
+            Event::Report(found) if self.spinner.in_turn() && Panel::of(&found).is_some() => {
+                self.panel = Panel::of(&found);
             }
             Event::Report(report) => self.transcript.tell(Note::Notice(report::markdown(&report))),
             Event::Error { text, restore } => {
@@ -66,6 +79,7 @@ impl App {
             Event::Commands { registry } => {
                 self.options.commands = registry;
                 self.composer.renew(&self.options.commands);
+                return update::first(self, now);
             }
             Event::Task(task) => self.transcript.history.task(task, now),
             Event::Listed(listed) => return self.listed(listed, now),
@@ -88,7 +102,7 @@ impl App {
         self.queue.clear();
         self.todos.clear();
         self.prompts.clear();
-        self.picker = None;
+        (self.picker, self.panel) = (None, None);
         for item in info.history {
             if let HistoryItem::Message { seq, message } = item {
                 self.note_prompt(seq, &message);
@@ -120,7 +134,7 @@ impl App {
                 self.transcript.grow(&text, GrowKind::Thinking, now);
             }
             Delta::ToolArgs { name, bytes } => {
-                self.spinner.received(bytes, format!("Preparing {name}"));
+                self.spinner.received(bytes, words::preparing(&name));
                 self.transcript.answered();
             }
             Delta::ToolOutput { call, text } => self.transcript.output(&call, &text),
@@ -144,7 +158,7 @@ impl App {
                 self.transcript.message(seq, &message, now);
             }
             Item::CallStarted { call, tool, title } => {
-                self.spinner.say(format!("Running {tool}"));
+                self.spinner.say(words::doing(&tool));
                 self.transcript.call_started(call, tool, &title, now);
             }
             Item::ShellStarted { command } => {

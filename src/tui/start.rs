@@ -20,7 +20,7 @@ use crate::commands::Registry;
 use crate::config::paths::Env;
 use crate::config::settings::EditorMode;
 use crate::engine::{self, Setup};
-use crate::protocol::{Delivery, Op};
+use crate::protocol::{ListKind, Op};
 use crate::stdx::process::Guest;
 
 /// What the terminal front end starts with.
@@ -57,6 +57,10 @@ pub fn start(start: Start) -> io::Result<u8> {
     if let Some(draft) = home.draft() {
         app.set_draft(&draft);
     }
+    let list = |what| Op::List { what };
+    let mut first = vec![list(ListKind::History)];
+    first.extend(choose.then(|| list(ListKind::Sessions)));
+    first.extend(prompt.map(|prompt| app.begin_with(prompt)).unwrap_or_default());
     // Two workers: one for the engine, one for what it waits for. The loop has the main thread. Threads for blocking calls
     // outlive a round of them, not the work.
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -74,7 +78,7 @@ pub fn start(start: Start) -> io::Result<u8> {
         let keyboard = Keyboard::start(input.into(), queries, sender.clone())?;
         let watch = signals(move || measure.as_ref().and_then(Output::size), sender)?;
         let handle = engine::start(setup);
-        for op in first_ops(prompt, choose) {
+        for op in first {
             // The channel holds more than these; the engine cannot have ended yet.
             let _ = handle.ops.try_send(op);
         }
@@ -98,21 +102,6 @@ pub fn start(start: Start) -> io::Result<u8> {
         Left::Signal(Signal::Interrupt) => 130,
         Left::Signal(_) => 143,
     })
-}
-
-fn first_ops(prompt: Option<String>, choose: bool) -> Vec<Op> {
-    let list = |what| Op::List { what };
-    let mut ops = vec![list(crate::protocol::ListKind::History)];
-    if choose {
-        ops.push(list(crate::protocol::ListKind::Sessions));
-    }
-    ops.extend(prompt.map(|text| Op::Prompt {
-        text,
-        attachments: Vec::new(),
-        delivery: Delivery::AfterTurn,
-        thinking: None,
-    }));
-    ops
 }
 
 fn options(setup: &Setup) -> Result<Options, String> {

@@ -328,7 +328,7 @@ fn steers_and_queues_and_takes_back() {
     assert_snapshot!(run.screen(), @r"
     ● Waiting for the model (0 s · esc to interrupt)
     ↳ next step: now
-    ↳ after turn: later
+    ↳ when done: later
     ───
     > ▏Ask anything   / commands   @ files   ! shell   ? keys
     ───
@@ -469,6 +469,73 @@ fn commands_pop_up() {
     ───
     unknown command /czz: /help lists all commands
     ");
+}
+
+#[test]
+fn what_is_looked_at_while_the_agent_works_stands_above_the_composer() {
+    let mut run = Run::new(40, 16);
+    let todos = (1..=9).map(|n| Todo {
+        content: format!("step {n}"),
+        active_form: format!("doing {n}"),
+        status: TodoStatus::Pending,
+    });
+    let found = Event::Report(report::Report::Todos(todos.collect()));
+    run.busy().event(found.clone());
+    assert_snapshot!(run.screen(), @r"
+
+
+    ● Waiting for … (0 s · esc to interrupt)
+    ┌ /todos ────────── 0↑ 5↓ · Esc closes ┐
+    │ • ☐ step 1                           │
+    │ • ☐ step 2                           │
+    │ • ☐ step 3                           │
+    │ • ☐ step 4                           │
+    └──────────────────────────────────────┘
+    ───
+    > ▏Ask anything   / commands   @ files  …
+    ───
+    default · … · ? keys
+    ");
+    run.keys("<pgdn><pgdn>");
+    assert!(run.screen().contains("step 9"), "{}", run.screen());
+    // The first Esc is the panel's, the second the agent's.
+    run.keys("<esc>");
+    assert_eq!((run.sent().as_str(), run.screen().contains("/todos")), ("", false));
+    run.keys("<esc>");
+    assert_eq!(run.sent(), r#"{"op":"interrupt"}"#);
+    // Between two turns it is an answer like any other.
+    let mut run = Run::new(40, 16);
+    run.event(found);
+    assert!(run.app.panel.is_none());
+}
+
+#[test]
+fn what_is_typed_behind_the_name_does_what_it_says() {
+    for (line, at_once, later) in [
+        ("fix it", vec!["fix it"], ""),
+        ("!ls", vec!["shell ls"], ""),
+        ("!", vec!["!"], ""),
+        ("/cost", vec![], r#"{"op":"command","name":"cost","args":""}"#),
+        ("/usr/bin is what?", vec![], r#"{"op":"prompt","text":"/usr/bin is what?""#),
+        ("/nosuch thing", vec![], ""),
+    ] {
+        let mut run = Run::new(60, 24);
+        let ops = run.app.begin_with(line.to_owned());
+        let shown = |op: &Op| match op {
+            Op::Prompt { text, .. } => Some(text.clone()),
+            Op::Shell { command } => Some(format!("shell {command}")),
+            _ => None,
+        };
+        assert_eq!(ops.iter().filter_map(shown).collect::<Vec<_>>(), at_once, "{line}");
+        // Skills are known by then, too.
+        let registry = run.app.options.commands.clone();
+        run.event(Event::Commands { registry: registry.clone() });
+        let sent = run.sent();
+        assert!(sent.contains(later) && (!later.is_empty() || sent.is_empty()), "{line}: {sent}");
+        assert_eq!(run.screen().contains("> /nosuch thing"), line.starts_with("/nosuch"), "{line}");
+        run.event(Event::Commands { registry });
+        assert_eq!(run.sent(), "", "once: {line}");
+    }
 }
 
 #[test]

@@ -211,6 +211,11 @@ impl Transcript {
         self.aside(lines.join("\n"));
     }
 
+    /// What only looks may be followed by more of it: one line for all waits until something else comes.
+    pub fn turn_started(&mut self) {
+        self.scrollback.gather();
+    }
+
     pub fn turn_ended(&mut self, end: TurnEnd, took: Duration, now: Instant) {
         self.end_calls(now);
         self.growing.first = None;
@@ -230,6 +235,7 @@ impl Transcript {
     fn end_calls(&mut self, now: Instant) {
         self.growing.close(&mut self.history.cells, now);
         self.history.calls.abandon(&mut self.history.cells);
+        self.scrollback.settle();
     }
 
     /// Sub-agents whose work is not known here, each once.

@@ -272,7 +272,7 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
         Some(Action::Todos) => {
             app.show_todos = !app.show_todos;
             if app.todos.is_empty() {
-                app.tell("the agent has no todo list", now);
+                app.tell("no open todos", now);
             }
             return Vec::new();
         }
@@ -280,6 +280,13 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
         Some(Action::Editor) => return vec![Effect::OpenEditor(app.composer.editor.draft().expanded())],
         Some(Action::Help) if empty => {
             open_page(app, Page::Keys);
+            return Vec::new();
+        }
+        Some(Action::PageUp | Action::PageDown) if app.panel.is_some() => {
+            let by = if action == Some(Action::PageUp) { -1 } else { 1 };
+            if let Some(panel) = &mut app.panel {
+                panel.page(by, app.size, &app.options.theme);
+            }
             return Vec::new();
         }
         Some(Action::SendAfter) if app.spinner.in_turn() => return submit(app, Delivery::AfterTurn, now),
@@ -342,6 +349,9 @@ fn paste(app: &mut App, text: &str, image: Option<Picture>, now: Instant) -> Vec
 
 /// Esc with nothing open: interrupts, or opens the rewind list when pressed twice on an empty prompt.
 fn cancel(app: &mut App, now: Instant) -> Vec<Effect> {
+    if app.panel.take().is_some() {
+        return Vec::new();
+    }
     if app.spinner.busy() {
         return vec![Effect::Send(Op::Interrupt)];
     }
@@ -388,27 +398,21 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
     if text.is_empty() {
         return Vec::new();
     }
+    app.panel = None;
     if app.composer.mode == composer::Mode::Shell {
         let command = app.composer.take().0.expanded();
         let mut effects = remember(app, &format!("!{command}"));
         effects.push(Effect::Send(Op::Shell { command }));
         return effects;
     }
-    let known = match app.options.commands.parse_line(text) {
-        Parsed::Message => None,
-        Parsed::Unknown { name } => {
-            let text = app.options.commands.unknown(name);
-            app.tell(text, now);
+    let known = match known(app, text) {
+        Ok(known) => known,
+        Err(unknown) => {
+            app.tell(unknown, now);
             return Vec::new();
         }
-        Parsed::Command { command, args } => Some((command.name.clone(), command.builtin(), args.to_owned())),
     };
-    if let Some((name, builtin, args)) = known {
-        if app.spinner.in_turn() && builtin.is_some_and(|builtin| opens_list(builtin, &args)) {
-            let key = app.options.keymap.hint(Action::Cancel);
-            app.tell(format!("/{name} is not available during a turn; {key} interrupts the turn"), now);
-            return Vec::new();
-        }
+    if let Some((name, builtin, _)) = known {
         let sent = app.composer.take().0.expanded();
         let mut effects = remember(app, sent.trim());
         // What was pasted replaces its chip now.
@@ -423,9 +427,39 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
     effects
 }
 
-/// Whether a screen answers with a list that only an idle agent can give.
-fn opens_list(builtin: Builtin, args: &str) -> bool {
-    matches!(builtin.row().server, Server::List(_)) && !builtin.runs_while_busy(args)
+/// The command that a line names, with what follows it; none for a message.
+///
+/// # Errors
+/// What to say of a name that no command has.
+fn known(app: &App, line: &str) -> Result<Option<(String, Option<Builtin>, String)>, String> {
+    match app.options.commands.parse_line(line) {
+        Parsed::Message => Ok(None),
+        Parsed::Unknown { name } => Err(app.options.commands.unknown(name)),
+        Parsed::Command { command, args } => Ok(Some((command.name.clone(), command.builtin(), args.to_owned()))),
+    }
+}
+
+/// Does what was typed behind the program's name, now that all commands are known.
+pub(super) fn first(app: &mut App, now: Instant) -> Vec<Effect> {
+    let Some(line) = app.first.take() else { return Vec::new() };
+    match known(app, &line) {
+        Ok(Some((name, builtin, args))) => {
+            let mut effects = remember(app, &line);
+            effects.extend(command(app, name, builtin, args, now));
+            effects
+        }
+        Ok(None) => {
+            let mut effects = remember(app, &line);
+            let delivery = Delivery::AfterTurn;
+            effects.push(Effect::Send(Op::Prompt { text: line, attachments: Vec::new(), delivery, thinking: None }));
+            effects
+        }
+        Err(unknown) => {
+            app.composer.restore(&line);
+            app.tell(unknown, now);
+            Vec::new()
+        }
+    }
 }
 
 /// Commands that open something run here, the rest in the engine.

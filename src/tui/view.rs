@@ -25,6 +25,8 @@ const QUEUE: usize = 4;
 struct Parts {
     todos: u16,
     spinner: u16,
+    /// What was looked at meanwhile.
+    panel: u16,
     queue: u16,
     /// The line of a question that waits.
     ask: u16,
@@ -38,7 +40,7 @@ struct Parts {
 
 impl Parts {
     fn sum(self) -> u16 {
-        self.todos + self.spinner + self.queue + self.ask + self.input + self.popup + self.own + self.status
+        self.todos + self.spinner + self.panel + self.queue + self.ask + self.input + self.popup + self.own + self.status
     }
 }
 
@@ -73,6 +75,9 @@ pub fn draw(app: &App, live: &[Row], area: Rect, buf: &mut Buffer, now: Instant)
     paint::lines(buf, paint::take(&mut rest, parts.todos), &todos(app, area.width as usize));
     let spinner = app.spinner.line(now, app.options.reduced_motion, area.width, theme);
     paint::lines(buf, paint::take(&mut rest, parts.spinner), spinner.as_slice());
+    if let Some(panel) = &app.panel {
+        panel.draw(paint::take(&mut rest, parts.panel), buf, &app.options.keymap.hint(Action::Cancel), theme);
+    }
     paint::lines(buf, paint::take(&mut rest, parts.queue), &queue(app, area.width as usize));
     paint::lines(buf, paint::take(&mut rest, parts.ask), asks::line(app, area.width as usize).as_slice());
 
@@ -143,8 +148,10 @@ fn parts(app: &App, width: u16, screen: u16) -> Parts {
     let popup = share(if open { 0 } else { app.composer.popup().map_or(0, |popup| popup.height()) });
     let own = share(own(app, width, open).len() as u16);
     let queue = share(queue(app, width as usize).len() as u16);
+    let panel = app.panel.as_ref().filter(|_| !open).map_or(0, |panel| panel.height(width, screen, app.theme()));
+    let panel = share(panel);
     let todos = share(if dialog.is_some() { 0 } else { todos(app, width as usize).len() as u16 });
-    Parts { todos, spinner, queue, ask, input, popup, own, status }
+    Parts { todos, spinner, panel, queue, ask, input, popup, own, status }
 }
 
 fn dialog_open(app: &App) -> bool {
@@ -188,7 +195,7 @@ fn queue(app: &App, width: usize) -> Vec<Line<'static>> {
     for queued in &app.queue[hidden..] {
         let mark = match queued.delivery {
             Delivery::Steer => "↳ next step: ",
-            Delivery::AfterTurn => "↳ after turn: ",
+            Delivery::AfterTurn => "↳ when done: ",
         };
         let text = paint::cut(&queued.text, width.saturating_sub(paint::width(mark)));
         lines.push(Line::from(vec![Span::styled(mark, theme.accent), Span::styled(text, theme.dim)]));

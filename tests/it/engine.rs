@@ -3,7 +3,7 @@
 use cocode::commands::{Builtin, Server};
 use cocode::engine::Begin;
 use cocode::permission::Mode;
-use cocode::protocol::{Answer, Event, GrantScope, ListKind, Listed, Op, RewindWhat, Turn};
+use cocode::protocol::{Answer, Event, GrantScope, Item, ListKind, Listed, Op, RewindWhat, Turn};
 
 use super::support::harness::{Harness, Ran};
 
@@ -77,12 +77,39 @@ async fn what_only_looks_runs_while_the_agent_works() {
         let run = Harness::new().script(script).prompt("go").at("ask", op.clone()).run().await;
         let at = |wanted: &dyn Fn(&Event) -> bool| run.events.iter().position(wanted);
         let answered = at(&|event| matches!(event, Event::Report(_)));
+        let line = format!("/{} {args}", builtin.name());
         let waits =
-            at(&|event| matches!(event, Event::Error { text, .. } if text.contains("is not available during a turn")));
+            at(&|event| matches!(event, Event::Queue { items } if items.iter().any(|item| item.text == line.trim())));
         let looks = builtin.runs_while_busy(args);
-        assert_eq!((answered.is_some(), waits.is_some()), (looks, !looks), "{builtin:?} {args}:\n{}", run.trace());
+        let waits = waits.filter(|_| !looks);
+        assert!(if looks { answered.is_some() } else { waits.is_some() }, "{builtin:?} {args}:\n{}", run.trace());
         let done = at(&|event| matches!(event, Event::Done { op: done } if *done == op));
-        assert!(answered.or(waits) < done && done < at(&|event| matches!(event, Event::Turn(Turn::Ended { .. }))));
+        let ended = at(&|event| matches!(event, Event::Turn(Turn::Ended { .. })));
+        assert!(waits.or(answered) < done, "{builtin:?} {args}");
+        assert_eq!(done < ended, looks, "what changes the session comes after the turn: {builtin:?} {args}");
+    }
+}
+
+/// A `!` line that only reads answers at once, any other when the turn has ended; the model learns of both.
+#[tokio::test]
+async fn lines_of_the_user_run_beside_a_turn_or_behind_it() {
+    let script = "- reply: [tool: {name: Bash, input: {command: touch a.txt}}]\n- reply: [text: Done.]\n";
+    for (command, beside) in
+        [("ls", true), ("git status || cat x.txt", true), ("touch b.txt", false), ("ls > c.txt", false)]
+    {
+        let op = Op::Shell { command: command.into() };
+        let run = Harness::new().file("x.txt", "here").script(script).prompt("go").at("ask", op.clone()).run().await;
+        let at = |wanted: &dyn Fn(&Event) -> bool| run.events.iter().position(wanted);
+        let done = at(&|event| matches!(event, Event::Item(Item::ShellDone { .. })));
+        let ended = at(&|event| matches!(event, Event::Turn(Turn::Ended { .. })));
+        assert!(done.is_some() && ended.is_some(), "{command}: {}", run.trace());
+        assert_eq!(done < ended, beside, "{command}: {}", run.trace());
+        let queued = at(
+            &|event| matches!(event, Event::Queue { items } if items.iter().any(|item| item.text == format!("! {command}"))),
+        );
+        assert_eq!(queued.is_none(), beside, "{command}");
+        let told = std::fs::read_to_string(run.log()).unwrap().contains(&format!("$ {command}"));
+        assert!(told, "{command}: {}", run.trace());
     }
 }
 

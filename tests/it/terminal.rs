@@ -126,11 +126,11 @@ fn esc_interrupts_and_prompts_are_steered_and_queued() {
     screen.wait_text("next step: second prompt");
     screen.send("third prompt");
     screen.send(ALT_ENTER);
-    screen.wait_text("after turn: third prompt");
+    screen.wait_text("when done: third prompt");
     screen.send(UP);
     screen.wait_for("the prompt back in the composer", |screen| !screen.contains("after turn:"));
     screen.send(ALT_ENTER);
-    screen.wait_text("after turn: third prompt");
+    screen.wait_text("when done: third prompt");
     screen.send(ESC);
     screen.wait_text("Answer to the second.");
     screen.wait_text("Answer to the third.");
@@ -454,7 +454,7 @@ fn a_plan_is_reviewed_with_each_choice() {
         ("2", "default", "Something came of it."),
         ("3", "default", "Something came of it."),
         ("4", "plan", "Something came of it."),
-        (ESC, "plan", "ExitPlanMode"),
+        (ESC, "plan", "✗ you kept planning"),
     ] {
         let program = Program::new();
         let mut screen = scripted(&program, (80, 24), yaml);

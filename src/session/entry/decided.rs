@@ -97,6 +97,8 @@ impl fmt::Display for Decided {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = if self.yes { '✓' } else { '✗' };
         match self.by {
+            // The event that everybody waits for, in the words that they know it by.
+            Decider::User if self.matter == Matter::Plan && self.yes => write!(f, "{mark} Plan approved by you")?,
             Decider::User => write!(f, "{mark} you {}", self.did())?,
             Decider::Hook => write!(f, "{mark} a hook {}", self.did())?,
             Decider::Change => write!(f, "{mark} no longer allowed")?,

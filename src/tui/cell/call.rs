@@ -7,7 +7,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::Detail;
-use super::task;
+use super::{task, words};
 use crate::message::{CallId, Content, Display, FileDiff, Outcome, Todo, TodoStatus, ToolResult};
 use crate::protocol::Task;
 use crate::stdx::text;
@@ -70,7 +70,11 @@ impl Call {
         keep_tail(&mut self.output, text);
     }
 
-    pub(super) fn rows(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
+    /// Rows of at most `width` columns.
+    pub fn rows(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
+        if self.is_decision() && detail != Detail::Whole {
+            return Vec::new();
+        }
         let (mark, style) = match self.result.as_ref().map(|result| result.outcome) {
             Some(Outcome::Ok) => ("●", theme.success),
             Some(Outcome::Error) => ("✗", theme.error),
@@ -94,17 +98,17 @@ impl Call {
     }
 
     fn head(&self, mark: &'static str, style: Style, width: usize, theme: &Theme, detail: Detail) -> Row {
-        let tool = text::clean_line(&self.tool);
-        let title = text::clean_line(&self.title);
-        let said = if self.told_below(width) { String::new() } else { self.summary(detail) };
-        let mut room = width.saturating_sub(2 + text::width(&tool) + 2);
+        let label = self.label(detail);
+        let said = if self.told_below(width, detail) { String::new() } else { self.summary(detail) };
+        let mut room = width.saturating_sub(2 + label.columns());
         let said = if said.is_empty() { said } else { format!("  {said}") };
-        let said = if text::width(&said) + 8 > room && !title.is_empty() { String::new() } else { said };
+        let said = if text::width(&said) + 8 > room && !label.title.is_empty() { String::new() } else { said };
         room = room.saturating_sub(text::width(&said));
-        let mut spans =
-            vec![Span::styled(format!("{mark} "), style), Span::styled(tool, theme.text.add_modifier(Modifier::BOLD))];
-        if !title.is_empty() {
-            spans.push(Span::styled(format!("({})", text::truncate(&title, room)), theme.text));
+        let mut spans = vec![Span::styled(format!("{mark} "), style)];
+        spans.push(Span::styled(label.name, theme.text.add_modifier(Modifier::BOLD)));
+        if !label.title.is_empty() {
+            let [open, close] = label.around;
+            spans.push(Span::styled(format!("{open}{}{close}", text::truncate(&label.title, room)), theme.text));
         }
         if !said.is_empty() {
             spans.push(Span::styled(said, theme.dim));
@@ -112,14 +116,25 @@ impl Call {
         Row::from(Line::from(wrap::clip(spans, width)))
     }
 
+    /// In words on the screen, with the tool's name in the transcript view.
+    fn label(&self, detail: Detail) -> Label {
+        match self.words().filter(|_| detail != Detail::Whole) {
+            Some((words, title)) => Label { name: words, title: text::clean_line(title), around: [" ", ""] },
+            None => {
+                Label { name: text::clean_line(&self.tool), title: text::clean_line(&self.title), around: ["(", ")"] }
+            }
+        }
+    }
+
     /// Its one line is a sentence that does not fit behind the title, such as what the user answered.
-    fn told_below(&self, width: usize) -> bool {
+    fn told_below(&self, width: usize, detail: Detail) -> bool {
         const SENTENCE: usize = 24;
         let Some(Display::Line { text }) = self.result.as_ref().and_then(|result| result.display.as_ref()) else {
             return false;
         };
         let told = text::width(text);
-        let head = 2 + text::width(&self.tool) + 2 + text::width(&self.title);
+        let label = self.label(detail);
+        let head = 2 + label.columns() + text::width(&label.title);
         told > SENTENCE && head + 2 + told > width
     }
 
@@ -149,11 +164,18 @@ impl Call {
                 let took = if took > NOTABLE { text::duration(took) } else { String::new() };
                 [status, took].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
             }
+            (Outcome::Ok, Some(Display::Diff(diff))) if diff.created && detail != Detail::Whole => {
+                diff::summary(diff).trim_start_matches("new, ").to_owned()
+            }
             (_, Some(Display::Diff(diff))) => diff::summary(diff),
             (_, Some(Display::Line { text })) => text::clean_line(text),
-            (_, Some(Display::Todos { items })) => {
-                let done = items.iter().filter(|item| item.status == TodoStatus::Completed).count();
-                format!("{done} of {} done", items.len())
+            (_, Some(Display::Todos { items })) if detail == Detail::Whole => {
+                format!("{} done", words::progress(items))
+            }
+            // What is worked at, where the list itself was shown before.
+            (_, Some(Display::Todos { items })) if begun(items) => {
+                let active = items.iter().find(|item| item.status == TodoStatus::InProgress);
+                active.map(|item| text::clean_line(&item.active_form)).unwrap_or_default()
             }
             _ => String::new(),
         }
@@ -179,8 +201,11 @@ impl Call {
                 rows
             }
             (Outcome::Ok, Some(Display::Diff(change))) => diff_rows(change, width, theme, detail),
+            (Outcome::Ok, Some(Display::Todos { items })) if begun(items) && detail != Detail::Whole => Vec::new(),
             (Outcome::Ok, Some(Display::Todos { items })) => todo_rows(items, width, theme),
-            (Outcome::Ok, Some(Display::Line { text })) if detail != Detail::Whole && self.told_below(width) => {
+            (Outcome::Ok, Some(Display::Line { text }))
+                if detail != Detail::Whole && self.told_below(width, detail) =>
+            {
                 wrap::plain(&text::clean_line(text), theme.dim, width, &Prefix::hanging("  └ ", theme.dim))
             }
             (Outcome::Ok, Some(Display::Line { .. })) if detail != Detail::Whole => Vec::new(),
@@ -189,12 +214,33 @@ impl Call {
             }
             (Outcome::Interrupted, None) if detail != Detail::Whole => Vec::new(),
             (_, Some(Display::Command { code: Some(code), .. })) if detail != Detail::Whole => {
-                output_rows(without_code(&whole_text(result), *code), theme.dim, width, theme, detail)
+                output_rows(without_asides(&whole_text(result), *code), theme.dim, width, theme, detail)
             }
             (Outcome::Error, None) => output_rows(&whole_text(result), theme.error, width, theme, detail),
             _ => output_rows(&whole_text(result), theme.dim, width, theme, detail),
         }
     }
+}
+
+/// What stands at the head of a call, clean.
+struct Label {
+    name: String,
+    title: String,
+    /// Before and after the title.
+    around: [&'static str; 2],
+}
+
+impl Label {
+    /// Columns of all but the title.
+    fn columns(&self) -> usize {
+        let around: usize = self.around.iter().map(|part| text::width(part)).sum();
+        text::width(&self.name) + around
+    }
+}
+
+/// Something on the list is done: the list was shown when it was made.
+fn begun(items: &[Todo]) -> bool {
+    items.iter().any(|item| item.status == TodoStatus::Completed)
 }
 
 impl Shell {
@@ -213,16 +259,17 @@ impl Shell {
         spans.push(Span::styled(said, theme.dim));
         let mut rows = wrap::cut(spans, width, &[]);
         if let Some((output, code)) = &self.done {
-            let output = code.map_or(output.as_str(), |code| without_code(output, code));
+            let output = code.map_or(output.as_str(), |code| without_asides(output, code));
             rows.extend(output_rows(output, theme.dim, width, theme, detail));
         }
         rows
     }
 }
 
-/// Output without the last line that tells the model the exit code: it follows the title.
-fn without_code(output: &str, code: i32) -> &str {
-    output.trim_end().strip_suffix(&format!("[Exit code {code}]")).unwrap_or(output)
+/// Output without what only the model is told: the exit code, which follows the title, and that there is none.
+fn without_asides(output: &str, code: i32) -> &str {
+    let said = output.trim_end().strip_suffix(&format!("[Exit code {code}]")).unwrap_or(output);
+    if said.trim() == "(no output)" { "" } else { said }
 }
 
 /// Text of a result, with a line for each part that is not text.

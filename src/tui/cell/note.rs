@@ -91,6 +91,11 @@ pub enum Note {
 }
 
 impl Note {
+    /// What the user, or a hook for them, decided; what it was about follows.
+    pub fn is_decision(&self) -> bool {
+        matches!(self, Note::Aside(text) if text.starts_with(['✓', '✗']))
+    }
+
     pub(super) fn rows(&self, width: usize, theme: &Theme) -> Vec<Row> {
         match self {
             Note::Notice(source) => {
@@ -110,7 +115,12 @@ impl Note {
                 wrap::plain(&text::clean(text.trim()), theme.error, width, &Prefix::hanging("✗ ", theme.error))
             }
             Note::Aside(text) => {
-                wrap::plain(&text::clean(text.trim()), theme.dim, width, &Prefix::hanging("· ", theme.dim))
+                let (mark, style, text) = match (text.strip_prefix("✓ "), text.strip_prefix("✗ ")) {
+                    (Some(yes), _) => ("✓ ", theme.success, yes),
+                    (_, Some(no)) => ("✗ ", theme.warning, no),
+                    _ => ("· ", theme.dim, text.as_str()),
+                };
+                wrap::plain(&text::clean(text.trim()), theme.dim, width, &Prefix::hanging(mark, style))
             }
             Note::Worked(time) => {
                 let words = format!("worked for {}", text::duration(*time));

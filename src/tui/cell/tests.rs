@@ -105,20 +105,19 @@ fn a_receipt_and_its_summary() {
 #[test]
 fn an_answer_that_does_not_fit_stands_below() {
     let text = "Store: Redis · Tests: unit tests; a fuzzer · Name: something of my own";
-    let cell =
-        call("AskUserQuestion", "Which store?", Some((Outcome::Ok, "x", Some(Display::Line { text: text.into() }))));
+    let cell = call("WebSearch", "a store", Some((Outcome::Ok, "x", Some(Display::Line { text: text.into() }))));
     insta::assert_snapshot!(drawn(&cell), @r#"
     Folded 80
-    ● AskUserQuestion(Which store?)
+    ● Searched the web for a store
       └ Store: Redis · Tests: unit tests; a fuzzer · Name: something of my own
 
     Folded 40
-    ● AskUserQuestion(Which store?)
+    ● Searched the web for a store
       └ Store: Redis · Tests: unit tests; a
         fuzzer · Name: something of my own
 
     Whole 40
-    ● AskUserQuestion(Which store?)
+    ● WebSearch(a store)
       x
     "#);
 }

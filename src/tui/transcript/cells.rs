@@ -198,6 +198,8 @@ pub(super) enum Above {
     Nothing,
     /// A call of one row: another one follows without space.
     Call,
+    /// A decision: the call that it is about follows without space.
+    Decision,
     Cell,
 }
 
@@ -208,10 +210,21 @@ impl Above {
             return;
         }
         let line = matches!(cell, Cell::Call(_)) && drawn.len() == 1;
-        if *self == Above::Cell || (*self == Above::Call && !line) {
+        let decision = matches!(cell, Cell::Note(note) if note.is_decision());
+        let close = match self {
+            Above::Nothing => true,
+            Above::Call => line,
+            Above::Decision => decision || matches!(cell, Cell::Call(_)),
+            Above::Cell => false,
+        };
+        if !close {
             rows.push(Row::default());
         }
-        *self = if line { Above::Call } else { Above::Cell };
+        *self = match cell {
+            _ if line => Above::Call,
+            _ if decision => Above::Decision,
+            _ => Above::Cell,
+        };
         rows.extend(drawn);
     }
 }

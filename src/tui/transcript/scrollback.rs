@@ -1,10 +1,12 @@
 //! What was handed out to the scrollback, and what is drawn in the live region because it may still change.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::time::Instant;
 
 use super::cells::{Above, Cells};
-use crate::tui::cell::{Cell, Detail};
+use crate::tui::cell::call::Call;
+use crate::tui::cell::{Cell, Detail, words};
 use crate::tui::render::Row;
 use crate::tui::render::highlight::beside::{Coloured, Job};
 use crate::tui::render::markdown::{Share, Stream};
@@ -24,6 +26,60 @@ pub struct Scrollback {
     streams: u64,
     /// What the scrollback ends in.
     above: Above,
+    /// A turn is under way: what only looked at the end of the cells may be followed by more of it.
+    gathering: bool,
+}
+
+/// Most calls on one line: they wait in memory for what follows.
+const LOOKED: usize = 100;
+
+/// Cells that are one line: calls that only looked, without a word in between.
+struct Looked<'a> {
+    calls: Vec<&'a Call>,
+    /// The first cell behind them.
+    end: usize,
+    /// Something follows that is not of them.
+    over: bool,
+}
+
+/// The calls from a cell on that only looked; none when it is something else.
+fn looked(cells: &Cells, from: usize) -> Option<Looked<'_>> {
+    let mut looked = Looked { calls: Vec::new(), end: from, over: false };
+    let mut at = from;
+    while let Some(cell) = cells.get(at) {
+        match cell {
+            Cell::Call(call) if call.only_looks() && call.is_done() => {
+                looked.calls.push(call);
+                looked.end = at + 1;
+                looked.over = looked.calls.len() == LOOKED;
+                if looked.over {
+                    break;
+                }
+            }
+            // It may yet look, or say something.
+            Cell::Call(call) if call.only_looks() => return looked.some(),
+            cell if cell.is_silent() => {}
+            _ => {
+                looked.over = true;
+                break;
+            }
+        }
+        at += 1;
+    }
+    looked.some()
+}
+
+impl<'a> Looked<'a> {
+    fn some(self) -> Option<Looked<'a>> {
+        (!self.calls.is_empty()).then_some(self)
+    }
+
+    fn rows(&self, width: usize, theme: &Theme) -> Vec<Row> {
+        match self.calls.as_slice() {
+            [call] => call.rows(width, theme, Detail::Folded),
+            calls => words::looked(calls.iter().copied(), width, theme),
+        }
+    }
 }
 
 impl Scrollback {
@@ -36,6 +92,16 @@ impl Scrollback {
             if share.is_spent() {
                 self.behind = true;
                 break;
+            }
+            if let Some(looked) = looked(cells, self.next) {
+                if self.gathering && !looked.over {
+                    break;
+                }
+                let drawn = looked.rows(width, theme);
+                share.count(drawn.len());
+                self.above.add(cell, drawn, &mut rows);
+                self.next = looked.end;
+                continue;
             }
             if let Cell::Reply(reply) = cell {
                 let began = self.stream.started();
@@ -71,6 +137,16 @@ impl Scrollback {
             self.stream = self.fresh_stream();
         }
         rows
+    }
+
+    /// From now on what only looked waits for more of it.
+    pub(super) fn gather(&mut self) {
+        self.gathering = true;
+    }
+
+    /// Nothing more comes.
+    pub(super) fn settle(&mut self) {
+        self.gathering = false;
     }
 
     /// Other cells begin; what of the old ones was not handed out is the first of them.
@@ -146,6 +222,23 @@ impl Scrollback {
         rows
     }
 
+    /// What is one line of the cells up to `end`, in their order.
+    fn folded<'a>(&self, cells: &'a Cells, end: usize) -> Vec<(Range<usize>, Looked<'a>)> {
+        let mut folded = Vec::new();
+        let mut at = self.next;
+        while at < end {
+            match looked(cells, at) {
+                Some(looked) => {
+                    let range = at..looked.end;
+                    at = looked.end;
+                    folded.push((range, looked));
+                }
+                None => at += 1,
+            }
+        }
+        folded
+    }
+
     /// Only the last cells are drawn, as far as they show; what follows a reply that is not read yet comes after it.
     fn live_rows(
         &self,
@@ -157,13 +250,25 @@ impl Scrollback {
         detail: Detail,
     ) -> Vec<Row> {
         let most = if self.behind { 1 } else { usize::MAX };
-        let mut shown = Vec::new();
+        let mut shown: Vec<(usize, &Cell, Vec<Row>)> = Vec::new();
         let mut count = 0;
-        for (index, cell) in cells.iter().enumerate().skip(self.next).take(most).rev() {
-            let drawn = match cell {
-                Cell::Reply(_) if index == self.next => tail.to_vec(),
-                cell => cell.rows(width, theme, detail),
+        let end = cells.len().min(self.next.saturating_add(most));
+        let mut folded = self.folded(cells, end);
+        let mut index = end;
+        while index > self.next {
+            index -= 1;
+            let drawn = match (folded.last(), &cells.get(index)) {
+                (_, None) => continue,
+                (Some((range, looked)), _) if range.contains(&index) => {
+                    index = range.start;
+                    let drawn = looked.rows(width, theme);
+                    folded.pop();
+                    drawn
+                }
+                (_, Some(Cell::Reply(_))) if index == self.next => tail.to_vec(),
+                (_, Some(cell)) => cell.rows(width, theme, detail),
             };
+            let Some(cell) = cells.get(index) else { continue };
             count += drawn.len();
             shown.push((index, cell, drawn));
             if count > height {

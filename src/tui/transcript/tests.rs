@@ -149,15 +149,13 @@ fn a_turn_from_prompt_to_end() {
     ];
     screen.apply([text("."), message(Message::reply(blocks))]);
     screen.apply([started(1, "Read", "/code/a.rs"), started(2, "Grep", "x"), output(2, "one\ntwo\n")]);
-    assert_eq!(screen.live(9), "\n○ Read(a.rs)\n\n○ Grep(x)\n  └ one\n    two");
+    assert_eq!(screen.live(9), "\n○ Reading a.rs\n\n○ Searching for x\n  └ one\n    two");
     screen.apply([told(2, "2 lines"), told(1, "1 line"), done(3, Outcome::Denied, "No.")]);
     let results = [1, 2, 3].map(|n| ToolResult::of_text(CallId::nth(n), Outcome::Ok, "again"));
     screen.apply([message(Message::tool_results(results.into())), text("Done."), reply("Done.")]);
     screen.apply([ended(TurnEnd::Done, 12_000)]);
     assert_eq!(screen.live(9), "");
     insta::assert_snapshot!("a_turn", screen.given());
-    let all = shown(&screen.app.transcript.history.rows(60, &Theme::dark(), Detail::Folded));
-    assert_eq!(all, screen.given());
     assert_eq!(screen.app.transcript.last_answer(), Some("Done."));
 }
 
@@ -228,13 +226,57 @@ fn retries_count_down_and_become_one_row() {
 }
 
 #[test]
+fn what_only_looks_is_one_line() {
+    let looks = |n: u64, tool: &str, title: &str| [started(n, tool, title), told(n, "1 line")];
+    let mut screen = Screen::new();
+    screen.apply([Event::Turn(Turn::Started), prompt("look")]);
+    screen.apply(looks(1, "Read", "a.rs"));
+    // More may follow, also in the next reply.
+    assert_eq!((screen.given().as_str(), screen.live(9).as_str()), ("> look", "\n● Read a.rs  1 line"));
+    screen.apply([reply("")]).apply(looks(2, "Read", "a.rs")).apply(looks(3, "Read", "b.rs"));
+    screen.apply([started(4, "LS", "src")]);
+    assert_eq!(screen.live(9), "\n● Read 2 files (ctrl+o)\n○ Listing src");
+    screen.apply([told(4, "2 entries")]).apply(looks(5, "Grep", "x")).apply(looks(6, "Glob", "*"));
+    assert_eq!(screen.given(), "> look");
+    let all = "Read 2 files, listed 1 folder, searched twice (ctrl+o)";
+    assert_eq!(screen.live(9), format!("\n● {all}"));
+    screen.apply([started(7, "Bash", "make")]);
+    assert_eq!(screen.given(), format!("> look\n\n● {all}"));
+    screen.apply([done(7, Outcome::Ok, "")]);
+    // What failed, or was said in between, is a line of its own.
+    screen.apply(looks(8, "Read", "c.rs"));
+    screen.apply([started(9, "Read", "no.rs"), done(9, Outcome::Error, "no.rs does not exist")]);
+    screen.apply([text("Well.\n\n"), reply("Well.")]).apply(looks(10, "Read", "d.rs")).apply(looks(11, "Read", "e.rs"));
+    assert_eq!(screen.live(9), "\n● Read 2 files (ctrl+o)");
+    screen.apply([ended(TurnEnd::Done, 10)]);
+    assert_eq!(screen.live(9), "");
+    let want = format!(
+        "> look\n\n● {all}\n● Ran make\n● Read c.rs  1 line\n\n✗ Read no.rs\n  └ no.rs does not exist\n\nWell.\n\n● Read 2 files (ctrl+o)"
+    );
+    assert_eq!(screen.given(), want);
+    // A long row of them does not wait in memory for its end.
+    screen.given.clear();
+    screen.apply([Event::Turn(Turn::Started)]);
+    for n in 100..250 {
+        screen.apply(looks(n, "Grep", "x"));
+    }
+    assert_eq!(
+        (screen.given().trim(), screen.live(9).as_str()),
+        ("● Searched 100 times (ctrl+o)", "● Searched 50 times (ctrl+o)")
+    );
+    // The viewer has each of them, under its name.
+    let whole = shown(&screen.app.transcript.history.rows(60, &Theme::dark(), Detail::Whole));
+    assert!(whole.contains("● Read(a.rs)  1 line") && whole.contains("● Glob(*)  1 line"), "{whole}");
+}
+
+#[test]
 fn calls_without_a_result_do_not_hold_up_the_rest() {
     let mut screen = Screen::new();
     screen.apply([started(1, "Bash", "sleep 100"), output(1, "half\n")]);
     screen.apply([Event::Notice { text: "news".into() }]);
     assert_eq!(screen.given(), "");
     screen.apply([ended(TurnEnd::Interrupted, 100)]);
-    assert_eq!(screen.given(), "■ Bash(sleep 100)  interrupted\n  └ half\n\n· news\n\n· interrupted");
+    assert_eq!(screen.given(), "■ Run sleep 100  interrupted\n  └ half\n\n· news\n\n· interrupted");
 }
 
 #[test]
@@ -294,8 +336,8 @@ fn the_live_region_keeps_to_its_height() {
     screen.apply((1..=3).flat_map(|n| [started(n, "Bash", "make"), output(n, &lines)]));
     assert_eq!(screen.live(40).lines().count(), 3 * 6 + 2);
     assert_eq!(screen.live(14).lines().count(), 3 * 4 + 2);
-    assert_eq!(screen.live(4), "○ Bash(make)\n○ Bash(make)\n○ Bash(make)");
-    assert_eq!(screen.live(2), "○ Bash(make)\n○ Bash(make)");
+    assert_eq!(screen.live(4), "○ Running make\n○ Running make\n○ Running make");
+    assert_eq!(screen.live(2), "○ Running make\n○ Running make");
     assert_eq!(screen.live(0), "");
     let mut screen = Screen::new();
     screen.apply([text(&"word ".repeat(100))]);
@@ -456,7 +498,7 @@ fn a_long_turn_is_let_go_between_its_calls_and_never_while_one_runs() {
         screen.app.transcript.history.cells.held()
     );
     screen.apply([done(5_000, Outcome::Ok, "x")]);
-    assert_eq!(screen.given().matches("Bash(ls)").count(), 2_001);
+    assert_eq!(screen.given().matches("Ran ls").count(), 2_001);
 }
 
 /// Texts that a frame must not be read whole in: what a line or an item of them is, and how often it comes.

@@ -1,0 +1,172 @@
+//! What people read of a call: what it does, in place of the tool's name. The transcript view has the names.
+
+use std::collections::HashSet;
+
+use super::call::Call;
+use crate::message::{Display, Outcome, Todo, TodoStatus};
+use crate::tui::render::Row;
+use crate::tui::render::wrap::{self, Piece, Prefix};
+use crate::tui::theme::Theme;
+
+/// What only looks: several in a row are one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Read,
+    Listed,
+    Searched,
+}
+
+/// A tool, what it is asked to do, does and did, and whether that only looks.
+struct Words {
+    tool: &'static str,
+    verbs: [&'static str; 3],
+    look: Option<Look>,
+}
+
+const fn words(tool: &'static str, verbs: [&'static str; 3], look: Option<Look>) -> Words {
+    Words { tool, verbs, look }
+}
+
+const WORDS: [Words; 16] = [
+    words("Read", ["Read", "Reading", "Read"], Some(Look::Read)),
+    words("LS", ["List", "Listing", "Listed"], Some(Look::Listed)),
+    words("Grep", ["Search for", "Searching for", "Searched for"], Some(Look::Searched)),
+    words("Glob", ["Look for", "Looking for", "Looked for"], Some(Look::Searched)),
+    words("Edit", ["Edit", "Editing", "Edited"], None),
+    words("NotebookEdit", ["Edit", "Editing", "Edited"], None),
+    words("Write", ["Write", "Writing", "Wrote"], None),
+    words("Bash", ["Run", "Running", "Ran"], None),
+    words("WebFetch", ["Fetch", "Fetching", "Fetched"], None),
+    words("WebSearch", ["Search the web for", "Searching the web for", "Searched the web for"], None),
+    words("Task", ["Agent", "Agent", "Agent"], None),
+    words("Skill", ["Skill", "Skill", "Skill"], None),
+    words("TodoWrite", ["Todos", "Todos", "Todos"], None),
+    words("AskUserQuestion", ["Question", "Question", "Question"], None),
+    words("EnterPlanMode", ["Plan first", "Plan first", "Plan first"], None),
+    words("ExitPlanMode", ["Plan", "Plan", "Plan"], None),
+];
+
+fn of(tool: &str) -> Option<&'static Words> {
+    WORDS.iter().find(|words| words.tool == tool)
+}
+
+/// What a tool does while it works, for the spinner.
+pub fn doing(tool: &str) -> String {
+    match of(tool).map(|words| (words.tool, words.verbs[1])) {
+        Some(("Bash", _)) => "Running a command".to_owned(),
+        Some(("TodoWrite", _)) => "Updating the todos".to_owned(),
+        Some(("AskUserQuestion" | "EnterPlanMode" | "ExitPlanMode", _)) => "Waiting for you".to_owned(),
+        Some(("Task", _)) => "Waiting for an agent".to_owned(),
+        Some(("Skill", _)) => "Running a skill".to_owned(),
+        Some((_, verb)) => verb.trim_end_matches(" for").to_owned(),
+        None => format!("Running {tool}"),
+    }
+}
+
+/// What the model writes while it asks for a tool, for the spinner.
+pub fn preparing(tool: &str) -> String {
+    match tool {
+        "Edit" | "NotebookEdit" => "Preparing an edit".to_owned(),
+        "Write" => "Writing a file".to_owned(),
+        "Bash" => "Preparing a command".to_owned(),
+        "TodoWrite" => "Updating the todos".to_owned(),
+        "ExitPlanMode" | "EnterPlanMode" => "Preparing a plan".to_owned(),
+        "AskUserQuestion" => "Preparing a question".to_owned(),
+        "Task" => "Briefing an agent".to_owned(),
+        _ => match of(tool) {
+            Some(Words { look: Some(Look::Searched), .. }) => "Preparing a search".to_owned(),
+            Some(Words { look: Some(_), .. }) => "Looking for what to read".to_owned(),
+            _ => format!("Preparing {tool}"),
+        },
+    }
+}
+
+/// How many are done: `1 of 5`.
+pub(super) fn progress(items: &[Todo]) -> String {
+    let done = items.iter().filter(|item| item.status == TodoStatus::Completed).count();
+    format!("{done} of {}", items.len())
+}
+
+impl Call {
+    fn exit_code(&self) -> Option<i32> {
+        match self.result.as_ref()?.display {
+            Some(Display::Command { code, .. }) => code,
+            _ => None,
+        }
+    }
+
+    fn outcome(&self) -> Option<Outcome> {
+        self.result.as_ref().map(|result| result.outcome)
+    }
+
+    /// What it does in words, and what follows them; none for a tool that has none.
+    pub(super) fn words(&self) -> Option<(String, &str)> {
+        let words = of(&self.tool)?;
+        let [wants, runs, ran] = words.verbs;
+        let verb = match self.outcome() {
+            Some(Outcome::Ok) => ran,
+            // It ran to its end, whatever it said there.
+            Some(Outcome::Error) if self.exit_code().is_some() => ran,
+            None if !self.abandoned => runs,
+            _ => wants,
+        };
+        Some(match self.result.as_ref().and_then(|result| result.display.as_ref()) {
+            Some(Display::Todos { items }) => (format!("{verb}: {}", progress(items)), ""),
+            Some(Display::Diff(diff)) if diff.created && self.outcome() == Some(Outcome::Ok) => {
+                ("Created".to_owned(), &self.title)
+            }
+            _ => (verb.to_owned(), &self.title),
+        })
+    }
+
+    /// The line of the user's decision tells all of it: the answer to a question, or a no without a word.
+    pub(super) fn is_decision(&self) -> bool {
+        let asks = matches!(self.tool.as_str(), "AskUserQuestion" | "EnterPlanMode" | "ExitPlanMode");
+        match self.result.as_ref().map(|result| (result.outcome, &result.display)) {
+            Some((Outcome::Ok, _)) => asks,
+            Some((Outcome::Denied, Some(Display::Line { text }))) => text.is_empty(),
+            _ => false,
+        }
+    }
+
+    fn look(&self) -> Option<Look> {
+        of(&self.tool)?.look
+    }
+
+    /// It only looks, or looked, and nothing is to be said of how it went.
+    pub fn only_looks(&self) -> bool {
+        self.look().is_some() && matches!(self.outcome(), None | Some(Outcome::Ok)) && !self.abandoned
+    }
+}
+
+/// One line for several calls that only looked: `Read 2 files, listed 1 folder, searched twice`.
+pub fn looked<'a>(calls: impl Iterator<Item = &'a Call> + Clone, width: usize, theme: &Theme) -> Vec<Row> {
+    let different = |look: Look| {
+        let titles = calls.clone().filter(|call| call.look() == Some(look)).map(|call| call.title.as_str());
+        titles.collect::<HashSet<_>>().len()
+    };
+    let counted = |verb: &str, count: usize, one: &str, more: &str| match count {
+        0 => None,
+        1 => Some(format!("{verb} 1 {one}")),
+        _ => Some(format!("{verb} {count} {more}")),
+    };
+    let searched = match calls.clone().filter(|call| call.look() == Some(Look::Searched)).count() {
+        0 => None,
+        1 => Some("searched once".to_owned()),
+        2 => Some("searched twice".to_owned()),
+        times => Some(format!("searched {times} times")),
+    };
+    let parts = [
+        counted("read", different(Look::Read), "file", "files"),
+        counted("listed", different(Look::Listed), "folder", "folders"),
+        searched,
+    ];
+    let mut said = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    if let Some(first) = said.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    let mark = Prefix::hanging("● ", theme.success);
+    let rows = wrap::wrap(&[Piece::new(said, theme.text), Piece::new(" (ctrl+o)", theme.dim)], width, &mark);
+    debug_assert!(!rows.is_empty(), "there are calls");
+    rows
+}
