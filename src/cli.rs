@@ -142,6 +142,11 @@ pub enum Sub {
     /// Test permission rules
     #[command(subcommand)]
     Permissions(PermissionsCommand),
+    /// Put all files back as they were before a session changed them
+    Undo {
+        /// Id of the session, or search words
+        session: String,
+    },
     /// Export a session as Markdown or JSON
     Export {
         /// Id of the session, or search words

@@ -31,8 +31,10 @@ use crate::commands::Catalog;
 use crate::config::Loaded;
 use crate::config::paths::{Env, Paths};
 use crate::hooks::{EndReason, Event as Hook, StartSource};
+use crate::message::Usage;
 use crate::permission::{Mode, Sandbox};
-use crate::protocol::{Event, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
+use crate::protocol::report::{Ended, Report};
+use crate::protocol::{Event, Item, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
 use crate::session::{History, Session};
 use crate::stdx::clock::Clocks;
 use crate::stdx::schema::Schema;
@@ -42,7 +44,7 @@ use models::Models;
 pub(crate) use models::OFFLINE;
 pub use open::{places, root};
 use reports::{Look, Reading};
-use shell::Told;
+use shell::{Ran, Told};
 pub use skills::snapshot as skills;
 
 /// Ops that wait while the engine is busy.
@@ -198,6 +200,7 @@ impl Engine {
             worked = matches!(op, Op::Prompt { .. });
             Box::pin(self.serve(op, inbox)).await;
         }
+        self.tell_receipt().await;
         self.session_ended(EndReason::Exit).await;
         if let Err(error) = self.agent.compaction.notes.end(&mut self.agent.conversation.session) {
             tracing::warn!(%error, "the cost of the session notes");
@@ -290,6 +293,33 @@ impl Engine {
         }
     }
 
+    /// Tells the person who worked in the session what came of it.
+    async fn tell_receipt(&self) {
+        let session = &self.agent.conversation.session;
+        let prompts = session.prompts().map_or(0, |prompts| prompts.len() as u64);
+        if self.setup.presence != Presence::Attended || prompts == 0 {
+            return;
+        }
+        let (firsts, project) = (session.files().first_versions(), self.setup.project.clone());
+        let changed = tokio::task::spawn_blocking(move || changes::of_session(firsts, &project));
+        let changed = changed.await.unwrap_or_default();
+        let usage = self.agent.usage_info();
+        let Usage { input, output, cache_read, cache_write, .. } = usage.total;
+        let ended = Ended {
+            session: session.id().to_owned(),
+            title: session.title().unwrap_or_default().to_owned(),
+            prompts,
+            // Front ends have seen them.
+            commands: 0,
+            files: changed.len() as u64,
+            added: changed.iter().map(|file| u64::from(file.added)).sum(),
+            removed: changed.iter().map(|file| u64::from(file.removed)).sum(),
+            tokens: input + output + cache_read + cache_write,
+            cost_usd: usage.cost_usd,
+        };
+        self.mailbox.emit(Event::Report(Report::Ended(ended))).await;
+    }
+
     /// Tells the front ends what the session is now.
     async fn announce(&mut self) {
         let info = self.session_info();
@@ -371,6 +401,44 @@ impl Engine {
             agent,
             session: Reading::Own(&self.agent.conversation.session),
             beside: None,
+        }
+    }
+
+    /// Runs a line of the user's own.
+    async fn shell(&mut self, command: String, inbox: &mut Inbox) {
+        if self.agent.conversation.session.read_only() {
+            let text = "This session is open read-only; the command was not run.".into();
+            self.mailbox.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
+            return;
+        }
+        let mailbox = self.mailbox.clone();
+        mailbox.emit(Event::Item(Item::ShellStarted { command: command.clone() })).await;
+        let cancel = mailbox.begin();
+        let look = Look::beside(&self.setup, &self.loaded, &self.models, &self.catalog, (&mut self.agent, &mailbox));
+        let output = inbox.attend_with(Some(&look), self.agent.user_command(&command, &cancel, &mailbox)).await;
+        mailbox.end();
+        match output {
+            Ok(result) => self.ran(Ran::of(command, result), Told::Now).await,
+            Err(error) => {
+                let restore = Some(format!("!{command}"));
+                mailbox.emit(Event::Item(Item::ShellDone { command, output: String::new(), code: None })).await;
+                mailbox.emit(Event::Error { text: error.to_string(), restore }).await;
+            }
+        }
+    }
+
+    /// Logs a line that ran, once for the model and once for the screen, and then shows it where that was not done before.
+    async fn ran(&mut self, ran: Ran, screen: Told) {
+        let mailbox = self.mailbox.clone();
+        let logged = match self.agent.conversation.push(ran.told(), &mailbox).await {
+            Ok(()) => self.agent.conversation.append(ran.entry()).map(drop),
+            failed => failed,
+        };
+        if let Err(error) = logged {
+            mailbox.emit(Event::Error { text: error.to_string(), restore: None }).await;
+        }
+        if screen == Told::Now {
+            mailbox.emit(ran.shown()).await;
         }
     }
 

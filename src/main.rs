@@ -84,6 +84,7 @@ fn run(cli: &Cli) -> Result<u8, Stop> {
             let overwrite = if *force { Overwrite::Forced } else { Overwrite::Never };
             return export(&paths, session, *format, file.as_deref().map(|file| (file, overwrite)));
         }
+        Some(Sub::Undo { session }) => return undo(&paths, session),
         None => {}
     }
     let start = cli.start().unwrap_or_else(|error| error.exit());
@@ -163,7 +164,17 @@ fn terminal(
         let text = "standard input is not a terminal: use `cocode -p \"prompt\"`";
         return Err(stop(USAGE)(text.to_owned()));
     }
-    let choose = start.earlier == Earlier::Choose;
+    let (mut start, mut choose) = (start, None);
+    // Words that several sessions have lead to the list of those.
+    let several = |words: &str| matches!(index::resolve(&paths.home, words), Err(session::Error::Ambiguous { .. }));
+    match &start.earlier {
+        Earlier::Choose => choose = Some(String::new()),
+        Earlier::Search(words) if several(words) => {
+            choose = Some(words.clone());
+            start.earlier = Earlier::Choose;
+        }
+        _ => {}
+    }
     let prompt = start.prompt.clone();
     Ok(cocode::tui::Start { setup: setup(&start, loaded, paths, env, cwd, mode), prompt, choose })
 }
@@ -241,6 +252,17 @@ fn check_permissions(mut check: Check<'_>) -> io::Result<u8> {
         }
     }
     Ok(code)
+}
+
+fn undo(paths: &Paths, query: &str) -> Result<u8, Stop> {
+    let failed = |error: cocode::session::Error| stop(1)(error.to_string());
+    let id = index::resolve(&paths.home, query).map_err(failed)?;
+    let done = Session::open(&paths.home, &id, std::time::SystemTime::now).and_then(|mut session| session.undo_all());
+    let done = done.map_err(failed)?;
+    let mut out = Shown::new(io::stdout());
+    let written = done.lines().iter().try_for_each(|line| writeln!(out, "{line}")).and_then(|()| out.flush());
+    written.map_err(|error| stop(1)(format!("cannot write: {error}")))?;
+    Ok(u8::from(!done.refused.is_empty()))
 }
 
 fn export(paths: &Paths, query: &str, format: cli::ExportFormat, file: Option<(&Path, Overwrite)>) -> Result<u8, Stop> {

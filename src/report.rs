@@ -11,10 +11,11 @@ use crate::commands::report::SkillList;
 use crate::hooks;
 use crate::message::{FileDiff, Todo};
 use crate::protocol::report::{
-    Agents, Cost, Finding, Holds, PlanMode, Report, Setting, SettingChanged, Settings, State, Status, Verdict,
+    Agents, Cost, Ended, Finding, Holds, PlanMode, Report, Setting, SettingChanged, Settings, State, Status, Verdict,
 };
 use crate::protocol::{Changes, MemoryRow, ModelRow, RuleRow, SessionRow, ThinkingInfo};
 use crate::stdx::ansi::{shown, visible};
+use crate::stdx::text::{self, short};
 use crate::thinking::Source;
 
 /// Sessions that are listed, the newest ones.
@@ -44,6 +45,7 @@ pub fn markdown(report: &Report) -> String {
         Report::Memory(rows) => memory(rows),
         Report::Plan(plan) => self::plan(plan),
         Report::Freed(freed) => compaction::freed(freed),
+        Report::Ended(ended) => self::ended(ended),
     }
 }
 
@@ -127,6 +129,29 @@ fn sessions(rows: &[SessionRow]) -> String {
         "Earlier sessions in this folder, newest first; `/resume <id or words>` continues one:\n\n{}",
         list(&rows[..rows.len().min(SESSIONS)], |row| format!("- `{}` {}", row.id, row.title))
     )
+}
+
+/// The receipt of a session: what was done, what it cost, and how to go on.
+fn ended(ended: &Ended) -> String {
+    let plural = |count: u64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let mut done = vec![plural(ended.prompts, "prompt")];
+    if ended.files > 0 {
+        let lines = format!("(+{} −{})", ended.added, ended.removed);
+        done.push(format!("{} changed {lines}", plural(ended.files, "file")));
+    }
+    if ended.commands > 0 {
+        done.push(plural(ended.commands, "command"));
+    }
+    done.push(match ended.cost_usd {
+        Some(cost) if cost > 0.0 => format!("${cost:.2}"),
+        _ => format!("{} tokens", short(ended.tokens)),
+    });
+    let title = text::truncate(&text::clean_line(&ended.title), 60).into_owned();
+    let mut lines = format!("Session \"{title}\": {}\ngo on: cocode -c", done.join(" · "));
+    if ended.files > 0 {
+        let _ = write!(lines, "     undo all: cocode undo {}", ended.session.get(..8).unwrap_or(&ended.session));
+    }
+    lines
 }
 
 fn cost(cost: &Cost) -> String {

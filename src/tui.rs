@@ -8,6 +8,7 @@ mod clipboard;
 pub mod composer;
 pub mod dialog;
 pub mod files;
+mod first;
 mod fold;
 pub mod keymap;
 mod keys;

@@ -299,6 +299,12 @@ impl Agent {
         Ok(self.runner(mailbox, cancel).run(permitted, Heard::Output(mailbox)).await.result)
     }
 
+    /// What lines of the user run with beside the turn that is about to begin, until `cancel` ends them.
+    pub fn beside(&self, mailbox: &Mailbox, cancel: &CancellationToken) -> Beside {
+        let (places, dirs) = (self.policy.places_of(&self.conversation), self.policy.dirs(&self.conversation));
+        Beside::new(places, self.toolbox.clone(), dirs, self.runner(mailbox, cancel))
+    }
+
     /// Reads a file through the Read tool, so that its limits hold, where reading it needs no question in these places. An
     /// error is the decision that forbids it.
     pub(in crate::agent) async fn attach(

@@ -141,7 +141,8 @@ fn cut(unified: &str) -> String {
     }
 }
 
-fn of_session(firsts: Vec<First>, project: &Path) -> Vec<FileDiff> {
+/// The changes that are in effect since `firsts`.
+pub(super) fn of_session(firsts: Vec<First>, project: &Path) -> Vec<FileDiff> {
     firsts.into_iter().filter_map(|first| compare(first, project)).collect()
 }
 

@@ -40,6 +40,24 @@ pub enum Report {
     Memory(Vec<MemoryRow>),
     Plan(PlanMode),
     Freed(Freed),
+    /// The session that a person worked in has ended.
+    Ended(Ended),
+}
+
+/// What a session came to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    pub session: String,
+    pub title: String,
+    pub prompts: u64,
+    /// Commands that ran, as far as a front end has seen them.
+    pub commands: u64,
+    /// Files that are not as they were before, and lines of them.
+    pub files: u64,
+    pub added: u64,
+    pub removed: u64,
+    pub tokens: u64,
+    pub cost_usd: Option<f64>,
 }
 
 /// What fills the window.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::changes::{AGAIN, Plan, Step};
-use super::entry::{EntryKind, Restore, Seq};
+use super::entry::{EntryKind, Restore, Seq, not_undone};
 use super::error::Error;
 use super::files::{Ready, in_effect};
 use super::review::{Changed, Sides, take_back};
@@ -56,6 +56,20 @@ pub struct Rewound {
     pub files: Option<Restored>,
     /// True when the conversation went back.
     pub conversation: bool,
+}
+
+impl Restored {
+    /// What was done: a line for each file, and for each command that no undo reaches.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.restored.iter().map(|path| format!("restored {}", path.display())).collect();
+        if lines.is_empty() {
+            lines.push(self.how.nothing().to_owned());
+        }
+        lines.extend(self.merged.iter().map(|path| format!("kept changes by others in {}", path.display())));
+        lines.extend(self.refused.iter().map(|refused| format!("left alone: {refused}")));
+        lines.extend(self.unseen.iter().map(|command| not_undone(command)));
+        lines
+    }
 }
 
 impl Session {
@@ -121,6 +135,21 @@ impl Session {
     pub fn redo(&mut self) -> Result<Restored, Error> {
         let plan = self.files().changes.unfinished(true, in_effect).or_else(|| self.files().changes.redo());
         self.carry_out(Restore::Redo, plan.ok_or(Error::Nothing("redo"))?)
+    }
+
+    /// Puts every file back as it was before the session changed it.
+    ///
+    /// # Errors
+    /// `Nothing` where no change is in effect; otherwise what the log says, and no file was touched.
+    pub fn undo_all(&mut self) -> Result<Restored, Error> {
+        if self.read_only() {
+            return Err(Error::ReadOnly);
+        }
+        let plan = self.files().changes.rewind(0);
+        if plan.steps.is_empty() {
+            return Err(Error::Nothing("undo"));
+        }
+        self.carry_out(Restore::Rewind, plan)
     }
 
     /// The last commands that ran where there is nothing left to undo.

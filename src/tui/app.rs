@@ -82,6 +82,12 @@ pub struct App {
     pub(super) focused: bool,
     /// The terminal prints what changes below what was there: the less changes, the better.
     pub(super) linear: bool,
+    /// Commands that ran in the session, as far as they were shown.
+    pub(super) commands: u64,
+    /// What the session came to, for the shell that comes back.
+    pub(super) receipt: Option<String>,
+    /// Words that the list of sessions begins with.
+    pub(super) searched: Option<String>,
     /// Shutdown was asked for.
     pub(super) closing: bool,
     /// A command that was typed behind the program's name, until all commands are known.
@@ -121,6 +127,9 @@ impl App {
             pressed: Pressed::default(),
             focused: true,
             linear: false,
+            commands: 0,
+            receipt: None,
+            searched: None,
             closing: false,
             first: None,
             cwd: PathBuf::new(),
@@ -183,6 +192,11 @@ impl App {
             }
         };
         vec![remembered, op]
+    }
+
+    /// The list of sessions opens with these words in its filter.
+    pub fn search_sessions(&mut self, words: String) {
+        self.searched = Some(words);
     }
 
     /// What is being written, for the draft file.

@@ -23,6 +23,9 @@ use crate::commands::Registry;
 /// Cells that the mark before the text takes.
 pub const MARGIN: u16 = 2;
 
+/// Prompts that are kept as they were written.
+const SENT: usize = 64;
+
 /// What the composer is written for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -78,7 +81,7 @@ impl Composer {
 
     /// Nothing is being completed here, nor could be.
     pub fn completes_nothing(&self) -> bool {
-        self.mode == Mode::Prompt && self.popup.is_none() && !self.editor.text().starts_with('/')
+        self.is_empty() && self.popup.is_none()
     }
 
     pub fn has_stash(&self) -> bool {
@@ -239,7 +242,7 @@ impl Composer {
         self.dismissed = None;
         self.vim.iter_mut().for_each(Vim::begin);
         self.sent.push((draft.expanded().trim().to_owned(), draft.clone()));
-        if self.sent.len() > 16 {
+        if self.sent.len() > SENT {
             self.sent.remove(0);
         }
         (draft, mode)
@@ -287,7 +290,7 @@ impl Composer {
                 let found = search.found(&self.history).map(Draft::plain);
                 self.search = None;
                 if let Some(found) = found {
-                    self.put(&found);
+                    self.put(&self.as_written(found));
                 }
             }
             Action::Cancel | Action::Interrupt => self.search = None,
@@ -406,9 +409,22 @@ impl Composer {
         let now = Draft { text: with_mark(self.mode, self.editor.text().to_owned()), ..self.editor.draft().clone() };
         let found = if way == Way::Back { self.history.older(&now) } else { self.history.newer() };
         if let Some(draft) = found {
-            self.put(&draft);
+            self.put(&self.as_written(draft));
         }
         self.popup = None;
+    }
+
+    /// An earlier prompt with its chips: pastes and images as they were, where they are still known.
+    fn as_written(&self, draft: Draft) -> Draft {
+        let sent = self.sent.iter().rev().find(|(sent, _)| draft.chips.is_empty() && *sent == draft.text.trim());
+        sent.map_or_else(|| draft.clone(), |(_, written)| written.clone())
+    }
+
+    /// How a prompt that was sent lately looked, where a paste of it was folded.
+    pub fn folded(&self, sent: &str) -> Option<String> {
+        let (_, draft) = self.sent.iter().rev().find(|(text, _)| text == sent.trim())?;
+        let pasted = draft.chips.iter().any(|chip| matches!(chip, Chip::Paste { .. }));
+        pasted.then(|| draft.folded())
     }
 
     /// Replaces the text; a `!` in front makes it a shell line.

@@ -16,7 +16,7 @@ use super::review::Review;
 use super::transcript::GrowKind;
 use super::update;
 use crate::message::{Block, Display, Kind, Message, TodoStatus};
-use crate::protocol::report::{Freed, Report};
+use crate::protocol::report::{Ended, Freed, Report};
 use crate::protocol::{
     Ask, Compaction, Delta, Event, HistoryItem, Item, ListKind, Listed, ModeChange, Question, SessionInfo, Thinking,
     Turn, TurnEnd,
@@ -58,6 +58,10 @@ impl App {
             }
             Event::Queue { items } => self.queue = items,
             Event::Notice { text } => self.transcript.tell(Note::Notice(text)),
+            Event::Report(Report::Ended(ended)) => {
+                let ended = Ended { commands: self.commands, ..ended };
+                self.receipt = Some(report::markdown(&Report::Ended(ended)));
+            }
             // Its receipt is drawn.
             Event::Report(Report::Freed(Freed::Summarized { .. })) => {
                 self.transcript.tell(Note::Notice(report::compaction::SUMMARIZED.to_owned()));
@@ -79,7 +83,7 @@ impl App {
             Event::Commands { registry } => {
                 self.options.commands = registry;
                 self.composer.renew(&self.options.commands);
-                return update::first(self, now);
+                return super::first::first(self, now);
             }
             Event::Task(task) => self.transcript.history.task(task, now),
             Event::Listed(listed) => return self.listed(listed, now),
@@ -103,9 +107,15 @@ impl App {
         self.todos.clear();
         self.prompts.clear();
         (self.picker, self.panel) = (None, None);
+        self.commands = 0;
         for item in info.history {
-            if let HistoryItem::Message { seq, message } = item {
-                self.note_prompt(seq, &message);
+            match item {
+                HistoryItem::Message { seq, message } => {
+                    self.commands += commands(&message);
+                    self.note_prompt(seq, &message);
+                }
+                HistoryItem::Shell { .. } => self.commands += 1,
+                _ => {}
             }
         }
         vec![Effect::FindBranch]
@@ -156,6 +166,12 @@ impl App {
                     }
                 }
                 self.transcript.message(seq, &message, now);
+                self.commands += commands(&message);
+                if message.kind == Kind::Prompt
+                    && let Some(folded) = self.composer.folded(&message.text())
+                {
+                    self.transcript.fold_prompt(folded);
+                }
             }
             Item::CallStarted { call, tool, title } => {
                 self.spinner.say(words::doing(&tool));
@@ -166,6 +182,7 @@ impl App {
                 self.transcript.shell_started(command, now);
             }
             Item::ShellDone { command, output, code } => {
+                self.commands += 1;
                 self.spinner.shell_done();
                 self.transcript.shell_done(command, (output, code), now);
             }
@@ -211,9 +228,11 @@ impl App {
                 if matches!(listed, Listed::Sessions(_)) && self.picker.is_none() {
                     self.picker = Some(Picker::waiting(ListKind::Sessions));
                 }
+                let searched = self.searched.take_if(|_| matches!(listed, Listed::Sessions(_)));
                 let wanted = self.wanted.take();
                 let choice = self.picker.as_mut().and_then(|picker| {
                     picker.listed(listed);
+                    searched.into_iter().for_each(|words| picker.paste(&words));
                     picker.row(wanted?)
                 });
                 return choice.map_or_else(Vec::new, |choice| update::chosen(self, choice));
@@ -246,4 +265,9 @@ impl App {
             self.prompts.push((seq, super::paint::cut(&message.text(), 300)));
         }
     }
+}
+
+/// Commands that a message has results of.
+fn commands(message: &Message) -> u64 {
+    message.results().filter(|result| matches!(result.display, Some(Display::Command { .. }))).count() as u64
 }

@@ -3,6 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use super::app::App;
+use super::keymap::Action;
 use super::paint;
 use super::render::Row;
 use super::theme::Theme;
@@ -40,12 +41,29 @@ const FIXED: &[(&str, &[(&str, &str)])] = &[
     ("In a list", &[("letters", "filter"), ("Up Down Enter", "choose"), ("Esc", "close")]),
 ];
 
+/// What the keys that can be bound are for, in the order of the page.
+const GROUPS: [&str; 4] = ["Compose", "While the agent works", "Session", "Edit the prompt"];
+
+fn group(action: Action) -> &'static str {
+    use Action::*;
+    match action {
+        Send | Newline | Complete | SearchHistory | Editor | Stash | Up | Down => GROUPS[0],
+        SendAfter | Cancel | Interrupt | Transcript | Todos => GROUPS[1],
+        Exit | Suspend | Redraw | CycleMode | ThinkMore | ThinkLess | Help | PageUp | PageDown => GROUPS[2],
+        _ => GROUPS[3],
+    }
+}
+
 /// The page, for the screen as it is.
 pub(super) fn rows(app: &App) -> Vec<Row> {
     let (theme, width) = (&app.options.theme, app.size.0 as usize);
     let bound = app.options.keymap.rows();
-    let bound: Vec<(&str, &str)> = bound.iter().map(|(_, keys, help)| (keys.as_str(), *help)).collect();
-    let tables = || std::iter::once(("Keys", bound.as_slice())).chain(FIXED.iter().copied());
+    let of = |group: &str| -> Vec<(&str, &str)> {
+        let of_group = Action::ALL.iter().zip(&bound).filter(|(action, _)| self::group(**action) == group);
+        of_group.map(|(_, (_, keys, help))| (keys.as_str(), *help)).collect()
+    };
+    let groups: Vec<(&str, Vec<(&str, &str)>)> = GROUPS.iter().map(|group| (*group, of(group))).collect();
+    let tables = || groups.iter().map(|(name, rows)| (*name, rows.as_slice())).chain(FIXED.iter().copied());
     let widest = tables().flat_map(|(_, rows)| rows.iter().map(|(keys, _)| paint::width(keys))).max();
     let column = widest.unwrap_or(0).min(width / 3);
     let mut lines = Vec::new();

@@ -46,6 +46,7 @@ impl Panel {
             | Report::SettingChanged(_)
             | Report::BugReport(_)
             | Report::Plan(_)
+            | Report::Ended(_)
             | Report::Freed(_) => return None,
         };
         Some(Panel { title: format!("/{}", command.name()), source: report::markdown(found), top: 0 })
@@ -64,7 +65,8 @@ impl Panel {
     /// Goes on by a page in a panel as high as on this screen.
     pub fn page(&mut self, by: isize, (width, screen): (u16, u16), theme: &Theme) {
         let room = usize::from(self.height(width, screen, theme).saturating_sub(2)).max(1);
-        let last = self.rows(width, theme).len().saturating_sub(room);
+        // It may have got less room than it wants.
+        let last = self.rows(width, theme).len().saturating_sub(room.min(4));
         self.top = self.top.saturating_add_signed(by * room as isize).min(last);
     }
 

@@ -31,6 +31,8 @@ pub struct Item {
     /// What is put into the text, without `@` or `/`.
     pub name: String,
     pub detail: String,
+    /// What may follow a command.
+    pub hint: String,
     /// Where a command is from; empty for built-ins and files.
     pub tag: String,
     /// The color that a skill gives itself.
@@ -41,7 +43,7 @@ pub struct Item {
 
 impl Item {
     pub fn file(name: String) -> Item {
-        Item { name, detail: String::new(), tag: String::new(), colour: None, placeholder: None }
+        Item { name, detail: String::new(), hint: String::new(), tag: String::new(), colour: None, placeholder: None }
     }
 }
 
@@ -81,9 +83,22 @@ impl Popup {
         let names = shown.iter().map(|item| paint::width(&item.name) + mark.len()).max().unwrap_or(0);
         let room = (area.width as usize).saturating_sub(2);
         let column = if shown.iter().all(|item| item.detail.is_empty()) { room } else { names.min(room * 2 / 3) };
-        let tags = shown.iter().map(|item| paint::width(&item.tag)).max().unwrap_or(0);
-        // On a narrow screen the description needs the room.
-        let tags = if room >= column + tags + 30 { tags } else { 0 };
+        let of = if self.items.len() < MOST { self.items.len().to_string() } else { format!("{MOST}+") };
+        let place = format!("{}/{of}", self.selected + 1);
+        // The description needs the room first.
+        let aside = |item: &Item, chosen: bool| -> String {
+            let wide = |word: &str| {
+                let described = paint::width(&item.detail).min(30);
+                room >= column + 2 + described + 2 + paint::width(word)
+            };
+            let hint = if item.hint.is_empty() { String::new() } else { format!("[{}]", item.hint) };
+            let words = match chosen && self.items.len() > 1 {
+                true => [place.clone(), String::new()],
+                false if item.tag.is_empty() => [hint, String::new()],
+                false => [item.tag.clone(), String::new()],
+            };
+            words.into_iter().find(|word| wide(word)).unwrap_or_default()
+        };
         let lines: Vec<Line> = shown
             .iter()
             .enumerate()
@@ -96,13 +111,13 @@ impl Popup {
                 };
                 let name = paint::cut(&format!("{mark}{}", item.name), column);
                 let gap = " ".repeat(column.saturating_sub(paint::width(&name)) + 2);
-                let tagged = tags > 0 && !item.tag.is_empty();
-                let kept = if tagged { tags + 2 } else { 0 };
+                let aside = aside(item, chosen);
+                let kept = if aside.is_empty() { 0 } else { paint::width(&aside) + 2 };
                 let mut detail = paint::cut(&item.detail, room.saturating_sub(column + 2 + kept));
-                if tagged {
-                    let filled = column + 2 + paint::width(&detail) + paint::width(&item.tag);
+                if !aside.is_empty() {
+                    let filled = column + 2 + paint::width(&detail) + paint::width(&aside);
                     detail.push_str(&" ".repeat(room.saturating_sub(filled)));
-                    detail.push_str(&item.tag);
+                    detail.push_str(&aside);
                 }
                 Line::from(vec![
                     Span::styled(if chosen { "› " } else { "  " }, theme.accent),
@@ -140,13 +155,14 @@ pub fn commands(query: &str, registry: &Registry, kind: Kind) -> Vec<Item> {
         let interface = command.interface.as_ref();
         let title = interface.and_then(|interface| interface.display_name.as_deref());
         let summary = [title, Some(command.summary())].into_iter().flatten().collect::<Vec<_>>().join(": ");
-        let detail = match command.argument_hint.as_deref() {
-            None | Some("") => summary,
-            Some(hint) => format!("{hint}  {summary}"),
-        };
+        // Brackets of its own are not doubled.
+        let hint = command.argument_hint.as_deref().unwrap_or_default().trim();
+        let bare =
+            hint.strip_prefix('[').and_then(|hint| hint.strip_suffix(']')).filter(|hint| !hint.contains(['[', ']']));
         Item {
             name: command.name.clone(),
-            detail,
+            detail: summary,
+            hint: bare.unwrap_or(hint).to_owned(),
             tag: command.source().map(|source| source.tag().to_owned()).unwrap_or_default(),
             colour: interface.and_then(|interface| interface.brand_color),
             placeholder: interface.and_then(|interface| interface.default_prompt.clone()),
@@ -190,6 +206,7 @@ mod tests {
         check("new", &["clear"]);
         check("zzz", &[]);
         assert_eq!(commands("", &some(), Kind::Skills), [], "built-ins are not skills");
-        assert_eq!(commands("mod", &some(), Kind::Commands)[0].detail, "[provider/]id  about model");
+        let model = &commands("mod", &some(), Kind::Commands)[0];
+        assert_eq!((model.detail.as_str(), model.hint.as_str()), ("about model", "[provider/]id"));
     }
 }

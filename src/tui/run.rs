@@ -172,6 +172,11 @@ pub async fn run<O: Output>(
             front.draw()?;
         }
         front.surface.release()?;
+        if front.left == Left::Done
+            && let Some(receipt) = &front.app.receipt
+        {
+            receipt.lines().try_for_each(|line| front.surface.print_after(line))?;
+        }
     }
     Ok(front.left)
 }

@@ -28,8 +28,8 @@ pub struct Start {
     pub setup: Setup,
     /// What to do first.
     pub prompt: Option<String>,
-    /// Begin with the list of sessions.
-    pub choose: bool,
+    /// Begin with the list of sessions that these words find; no words, all of them.
+    pub choose: Option<String>,
 }
 
 /// Runs until the user leaves. Returns the exit code.
@@ -59,7 +59,10 @@ pub fn start(start: Start) -> io::Result<u8> {
     }
     let list = |what| Op::List { what };
     let mut first = vec![list(ListKind::History)];
-    first.extend(choose.then(|| list(ListKind::Sessions)));
+    if let Some(words) = choose {
+        first.push(list(ListKind::Sessions));
+        app.search_sessions(words);
+    }
     first.extend(prompt.map(|prompt| app.begin_with(prompt)).unwrap_or_default());
     // Two workers: one for the engine, one for what it waits for. The loop has the main thread. Threads for blocking calls
     // outlive a round of them, not the work.

@@ -458,7 +458,7 @@ fn commands_pop_up() {
     ───
     > /c▏
     ───
-    › /clear  Start over with an empty conversation
+    › /clear  Start over with an empty conversation          1/2
       /cost   What this session has cost
     default · … · ? keys
     ");
@@ -485,18 +485,20 @@ fn what_is_looked_at_while_the_agent_works_stands_above_the_composer() {
 
 
     ● Waiting for … (0 s · esc to interrupt)
-    ┌ /todos ────────── 0↑ 5↓ · Esc closes ┐
+    ┌ /todos ────────── 0↑ 3↓ · Esc closes ┐
     │ • ☐ step 1                           │
     │ • ☐ step 2                           │
     │ • ☐ step 3                           │
     │ • ☐ step 4                           │
+    │ • ☐ step 5                           │
+    │ • ☐ step 6                           │
     └──────────────────────────────────────┘
     ───
     > ▏Ask anything   / commands   @ files  …
     ───
     default · … · ? keys
     ");
-    run.keys("<pgdn><pgdn>");
+    run.keys("<pgdn>");
     assert!(run.screen().contains("step 9"), "{}", run.screen());
     // The first Esc is the panel's, the second the agent's.
     run.keys("<esc>");
@@ -507,6 +509,40 @@ fn what_is_looked_at_while_the_agent_works_stands_above_the_composer() {
     let mut run = Run::new(40, 16);
     run.event(found);
     assert!(run.app.panel.is_none());
+}
+
+#[test]
+fn a_line_that_comes_in_one_go_is_a_shell_line_all_the_same() {
+    let mut run = Run::new(60, 24);
+    run.msg(Msg::Paste { text: "!git status".into(), image: None }).keys("<enter>");
+    assert!(run.sent().ends_with(r#"{"op":"shell","command":"git status"}"#));
+    run.msg(Msg::Paste { text: "!".into(), image: None }).keys("<enter>");
+    assert!(!run.sent().contains("shell"));
+}
+
+#[test]
+fn a_prompt_comes_back_with_its_pastes_and_images() {
+    let mut run = Run::new(60, 24);
+    let lines: String = (1..=20).map(|n| format!("row {n}\n")).collect();
+    run.msg(Msg::Paste { text: lines.clone(), image: None });
+    run.msg(Msg::Paste {
+        text: "/tmp/a.png".into(),
+        image: Some(super::composer::chip::Picture { path: "/tmp/a.png".into(), bytes: 12_000 }),
+    })
+    .keys(" and?<enter>");
+    let sent = run.sent();
+    assert!(sent.contains("/tmp/a.png") && sent.contains("row 20"), "{sent}");
+    for keys in ["<up>", "<ctrl+r>and<enter>"] {
+        run.keys("<ctrl+c>").keys(keys);
+        assert!(
+            run.screen().contains("[Pasted 20 lines]") && run.screen().contains("[Image 1: a.png, 12 kB]"),
+            "{}",
+            run.screen()
+        );
+    }
+    run.keys("<enter>");
+    let again = run.sent();
+    assert!(again.contains("/tmp/a.png") && again.contains("row 20"), "{again}");
 }
 
 #[test]

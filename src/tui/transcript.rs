@@ -150,6 +150,16 @@ impl Transcript {
         }
     }
 
+    /// How the last prompt was written, with its pastes folded.
+    pub fn fold_prompt(&mut self, folded: String) {
+        let cells = &mut self.history.cells;
+        if let Some(index) = cells.last_of(|cell| matches!(cell, Cell::Prompt(_)))
+            && let Cell::Prompt(prompt) = cells.change(index)
+        {
+            prompt.folded = Some(folded);
+        }
+    }
+
     pub fn call_started(&mut self, id: CallId, tool: String, title: &str, now: Instant) {
         let history = &mut self.history;
         self.growing.close(&mut history.cells, now);

@@ -399,8 +399,11 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
         return Vec::new();
     }
     app.panel = None;
-    if app.composer.mode == composer::Mode::Shell {
-        let command = app.composer.take().0.expanded();
+    // Where the text came in one go the composer did not see the `!` alone.
+    let marked = text.strip_prefix('!').is_some_and(|line| !line.trim().is_empty());
+    if app.composer.mode == composer::Mode::Shell || marked {
+        let sent = app.composer.take().0.expanded();
+        let command = if marked { sent.trim().trim_start_matches('!').trim().to_owned() } else { sent };
         let mut effects = remember(app, &format!("!{command}"));
         effects.push(Effect::Send(Op::Shell { command }));
         return effects;
@@ -431,7 +434,7 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
 ///
 /// # Errors
 /// What to say of a name that no command has.
-fn known(app: &App, line: &str) -> Result<Option<(String, Option<Builtin>, String)>, String> {
+pub(super) fn known(app: &App, line: &str) -> Result<Option<(String, Option<Builtin>, String)>, String> {
     match app.options.commands.parse_line(line) {
         Parsed::Message => Ok(None),
         Parsed::Unknown { name } => Err(app.options.commands.unknown(name)),
@@ -439,31 +442,14 @@ fn known(app: &App, line: &str) -> Result<Option<(String, Option<Builtin>, Strin
     }
 }
 
-/// Does what was typed behind the program's name, now that all commands are known.
-pub(super) fn first(app: &mut App, now: Instant) -> Vec<Effect> {
-    let Some(line) = app.first.take() else { return Vec::new() };
-    match known(app, &line) {
-        Ok(Some((name, builtin, args))) => {
-            let mut effects = remember(app, &line);
-            effects.extend(command(app, name, builtin, args, now));
-            effects
-        }
-        Ok(None) => {
-            let mut effects = remember(app, &line);
-            let delivery = Delivery::AfterTurn;
-            effects.push(Effect::Send(Op::Prompt { text: line, attachments: Vec::new(), delivery, thinking: None }));
-            effects
-        }
-        Err(unknown) => {
-            app.composer.restore(&line);
-            app.tell(unknown, now);
-            Vec::new()
-        }
-    }
-}
-
 /// Commands that open something run here, the rest in the engine.
-fn command(app: &mut App, name: String, builtin: Option<Builtin>, args: String, now: Instant) -> Vec<Effect> {
+pub(super) fn command(
+    app: &mut App,
+    name: String,
+    builtin: Option<Builtin>,
+    args: String,
+    now: Instant,
+) -> Vec<Effect> {
     if let (Some(Builtin::Thinking), true, Some(effects)) =
         (builtin, app.spinner.in_turn(), thinking::chosen(app, &args))
     {
@@ -514,7 +500,7 @@ fn copy(app: &mut App, which: &str, now: Instant) -> Vec<Effect> {
     text.map(Effect::Copy).into_iter().collect()
 }
 
-fn remember(app: &mut App, text: &str) -> Vec<Effect> {
+pub(super) fn remember(app: &mut App, text: &str) -> Vec<Effect> {
     if app.composer.history.push(text) {
         vec![Effect::Send(Op::Remember { text: text.to_owned() })]
     } else {

@@ -40,7 +40,15 @@ struct Parts {
 
 impl Parts {
     fn sum(self) -> u16 {
-        self.todos + self.spinner + self.panel + self.queue + self.ask + self.input + self.popup + self.own + self.status
+        self.todos
+            + self.spinner
+            + self.panel
+            + self.queue
+            + self.ask
+            + self.input
+            + self.popup
+            + self.own
+            + self.status
     }
 }
 
@@ -148,7 +156,7 @@ fn parts(app: &App, width: u16, screen: u16) -> Parts {
     let popup = share(if open { 0 } else { app.composer.popup().map_or(0, |popup| popup.height()) });
     let own = share(own(app, width, open).len() as u16);
     let queue = share(queue(app, width as usize).len() as u16);
-    let panel = app.panel.as_ref().filter(|_| !open).map_or(0, |panel| panel.height(width, screen, app.theme()));
+    let panel = app.panel.as_ref().filter(|_| !open).map_or(0, |panel| panel.height(width, app.size.1, app.theme()));
     let panel = share(panel);
     let todos = share(if dialog.is_some() { 0 } else { todos(app, width as usize).len() as u16 });
     Parts { todos, spinner, panel, queue, ask, input, popup, own, status }

@@ -47,6 +47,8 @@ mod earlier;
 mod engine;
 /// Hostile output does not make the program slow or large.
 mod floods;
+/// A first day: what is given on the command line, and what the last screen says.
+mod flows;
 /// A full disk costs no file.
 mod full_disk;
 /// cocode -p: output formats, exit codes, flags, --json-schema.

@@ -121,6 +121,40 @@ fn missing() -> bool {
     Command::new("tmux").arg("-V").stdout(Stdio::null()).status().is_err()
 }
 
+/// tmux tells of a new size late: what is written meanwhile is for another screen, and is there all the same.
+#[test]
+fn what_comes_while_the_window_is_dragged_is_all_there() {
+    if missing() {
+        return;
+    }
+    const PARTS: usize = 16;
+    let part = |n: usize| {
+        let code = if n % 4 == 0 { format!("\n\n```\n{}\n```", "code and ".repeat(12)) } else { String::new() };
+        format!(
+            "Part {n} explains at some length, and in one line that wraps on any screen here, how pages are counted.{code}\n\n"
+        )
+    };
+    let text: String = (1..=PARTS).map(part).collect();
+    let script = format!("- chunk: 5\n  reply: [text: {}]\n", serde_json::to_string(&text).unwrap());
+    let program = Program::new();
+    let tmux = Tmux::start(&program, (80, 24), 30, &script);
+    tmux.keys(&["go", "Enter"]);
+    for _ in 0..3 {
+        for (columns, rows) in [(40, 12), (80, 24), (60, 12), (100, 30)] {
+            tmux.tell(&["resize-window", "-x", &columns.to_string(), "-y", &rows.to_string()]);
+            // Shorter and longer than tmux takes to tell of it.
+            std::thread::sleep(Duration::from_millis(if rows == 12 { 120 } else { 320 }));
+        }
+    }
+    tmux.resize((80, 24));
+    tmux.wait_for("Ask anything");
+    let all = tmux.tell(&["capture-pane", "-p", "-J", "-S", "-"]);
+    let found = (1..=PARTS).filter(|n| all.contains(&format!("Part {n} explains at some length")));
+    assert_eq!(found.count(), PARTS, "{all}");
+    let rows: Vec<_> = all.lines().filter(|row| row.starts_with("shell row ")).collect();
+    assert_eq!(rows, (1..=30).map(|n| format!("shell row {n}")).collect::<Vec<_>>(), "{all}");
+}
+
 #[test]
 fn a_resize_leaves_no_copy_and_takes_nothing() {
     if missing() {

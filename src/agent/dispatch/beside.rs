@@ -4,14 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use super::call::{Heard, Ready};
 use super::{Grounds, Prepared, Runner};
-use crate::agent::Agent;
-use crate::agent::mailbox::Mailbox;
 use crate::message::{CallId, ToolCall, ToolResult};
-use crate::permission::{Consent, Mode, RuleSet};
+use crate::permission::{Consent, Mode, Places, RuleSet};
 use crate::tools::{self, Dirs, Toolbox};
 
 /// What such a line runs with: all as it was when the turn began.
@@ -22,21 +19,13 @@ pub struct Beside {
     runner: Runner,
 }
 
-impl Agent {
-    /// What runs beside the turn that is about to begin, until `cancel` ends it.
-    pub fn beside(&self, mailbox: &Mailbox, cancel: &CancellationToken) -> Beside {
-        let places = self.policy.places_of(&self.conversation);
-        Beside {
-            // What a rule allows may change something: only what nobody has to be asked for reads for sure.
-            grounds: Grounds { mode: Mode::Default, rules: Cow::Owned(RuleSet::default()), places },
-            toolbox: self.toolbox.clone(),
-            dirs: self.policy.dirs(&self.conversation),
-            runner: self.runner(mailbox, cancel),
-        }
-    }
-}
-
 impl Beside {
+    pub(super) fn new(places: Places, toolbox: Arc<Toolbox>, dirs: Dirs, runner: Runner) -> Beside {
+        // What a rule allows may change something: only what nobody has to be asked for reads for sure.
+        let grounds = Grounds { mode: Mode::Default, rules: Cow::Owned(RuleSet::default()), places };
+        Beside { grounds, toolbox, dirs, runner }
+    }
+
     /// Runs a line that only reads; none where it may do more.
     pub async fn run(&self, command: &str) -> Option<ToolResult> {
         let call = ToolCall::new(CallId("user_beside".into()), tools::BASH, json!({ "command": command }));

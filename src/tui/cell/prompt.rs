@@ -18,6 +18,8 @@ const TAIL: usize = 8;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
     pub text: String,
+    /// The same with its pastes folded, where that is known.
+    pub folded: Option<String>,
     /// One short line each, such as `image/png, 12 kB`.
     pub media: Vec<String>,
 }
@@ -26,7 +28,7 @@ impl Prompt {
     pub(super) fn rows(&self, width: usize, theme: &Theme, detail: Detail) -> Vec<Row> {
         let (part, left_out) = match detail {
             Detail::Whole => super::whole(self.text.trim_end(), width, theme),
-            Detail::Folded | Detail::Live { .. } => (self.text.trim_end(), None),
+            Detail::Folded | Detail::Live { .. } => (self.folded.as_ref().unwrap_or(&self.text).trim_end(), None),
         };
         let prefix = Prefix::hanging("> ", theme.accent);
         let mut rows = wrap::plain(&text::clean(part), theme.prompt, width, &prefix);

@@ -186,7 +186,7 @@ fn everything_else() {
     let retry = Retry { attempt: 2, of: 10, reason: "overloaded".into(), due: at(68), over: false };
     let shell =
         |done: Option<(String, Option<i32>)>| Cell::Shell(Shell { command: "git status".into(), since: at(60), done });
-    let prompt = |text: String| Cell::Prompt(Prompt { text, media: vec!["image/png, 12 kB".into()] });
+    let prompt = |text: String| Cell::Prompt(Prompt { text, folded: None, media: vec!["image/png, 12 kB".into()] });
     let rows = [
         ("welcome", Cell::Welcome(Welcome { model: model.clone(), cwd: cwd.clone(), title: None })),
         ("welcome_resumed", Cell::Welcome(Welcome { model, cwd, title: Some("Fix the parser".into()) })),
@@ -223,7 +223,7 @@ fn the_view_lays_out_the_end_of_what_is_long() {
         let thinking = Thinking { source: text.clone(), since: None, took: None, tokens: None, closed: true };
         for cell in [
             Cell::Reply(Reply { source: text.clone(), closed: true }),
-            Cell::Prompt(Prompt { text: text.clone(), media: Vec::new() }),
+            Cell::Prompt(Prompt { text: text.clone(), folded: None, media: Vec::new() }),
             Cell::Thinking(thinking),
         ] {
             let rows = cell.rows(80, &Theme::dark(), Detail::Whole);

@@ -156,6 +156,18 @@ impl Draft {
         out
     }
 
+    /// The text as it is shown once it is sent: pastes, too, by their label.
+    pub fn folded(&self) -> String {
+        let mut out = String::with_capacity(self.text.len());
+        for c in self.text.chars() {
+            match self.chip(c) {
+                Some(chip) => out.push_str(&chip.label()),
+                None => out.push(c),
+            }
+        }
+        out
+    }
+
     /// Files to send along: images, then what the text names as `@path` or `@"path with spaces"`. Whether they exist is
     /// for the caller to check.
     pub fn attachments(&self) -> Vec<PathBuf> {

@@ -399,7 +399,8 @@ impl<O: Output> Surface<O> {
         out.extend_from_slice(b"\r\n");
         write_rows(out, pen, rows, self.size.width, 0);
         // `write_rows` ends with a line feed too many; it is undone so that no blank row scrolls in.
-        out.truncate(out.len() - 2);
+        out.truncate(out.len() - WRAP_OFF.len() - b"\r\n".len());
+        out.extend_from_slice(WRAP_OFF);
         out.extend_from_slice(b"\x1b[r");
         let column = if self.at.column == u16::MAX { 0 } else { self.at.column };
         self.at.column = column;
@@ -475,6 +476,17 @@ impl<O: Output> Surface<O> {
     /// When the terminal is gone.
     pub fn send(&mut self, sequence: &[u8]) -> io::Result<()> {
         if self.traits.plain { Ok(()) } else { self.out.write_all(sequence) }
+    }
+
+    /// Writes a line for the shell to come, once the terminal is released.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn print_after(&mut self, line: &str) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        ansi::clipped(&mut bytes, line, usize::MAX);
+        bytes.extend_from_slice(b"\r\n");
+        self.out.write_all(&bytes)
     }
 
     /// Erases the live region, switches all modes off and leaves the cursor where the region began: at exit, and

@@ -6,7 +6,8 @@ pub struct Traits {
     /// No control sequences at all: rows are printed one after the other and nothing is drawn again.
     pub plain: bool,
     /// Line feeds inside a scroll region move rows into the scrollback. Where not, the live region is written again
-    /// with every insertion.
+    /// with every insertion. In tmux a region is where it was before a resize that nobody has heard of yet: rows would come
+    /// in among older ones, and those be lost.
     pub regions: bool,
     /// A change of width wraps the rows on screen again; otherwise they are cut.
     pub reflows: bool,
@@ -34,7 +35,7 @@ impl Traits {
         let known = set("WT_SESSION") || var("ConEmuANSI").as_deref() == Some("ON");
         let progress = known || matches!(program.as_str(), "ghostty" | "WezTerm") || term == "xterm-ghostty";
         let plain = term.is_empty() || term == "dumb";
-        Traits { plain, regions: !screen, reflows: !cuts, tmux, progress: progress && !plain, status: false }
+        Traits { plain, regions: !screen && !tmux, reflows: !cuts, tmux, progress: progress && !plain, status: false }
     }
 
     /// Takes in what the terminal says of itself (XTVERSION), which holds also where the environment does not
@@ -61,7 +62,7 @@ mod tests {
         check(&[("TERM", "xterm-256color")], usual);
         check(&[], Traits { plain: true, ..usual });
         check(&[("TERM", "dumb")], Traits { plain: true, ..usual });
-        check(&[("TERM", "screen-256color"), ("TMUX", "/tmp/x,1,0")], Traits { tmux: true, ..usual });
+        check(&[("TERM", "screen-256color"), ("TMUX", "/tmp/x,1,0")], Traits { regions: false, tmux: true, ..usual });
         check(&[("TERM", "screen")], Traits { regions: false, reflows: false, ..usual });
         check(&[("TERM", "xterm"), ("XTERM_VERSION", "XTerm(390)")], Traits { reflows: false, ..usual });
         let bar = Traits { progress: true, ..usual };

@@ -166,13 +166,13 @@ fn the_pager_shows_keys_and_says_that_a_question_waits() {
         [row(0), row(1), row(11)].join("\n")
     };
     assert_snapshot!(draw(&run), @r"
-    Keys
+    Compose
     Enter          send; while the agent
-    11/116 · ↑↓ PgUp PgDn g G scroll · / se…
+    11/122 · ↑↓ PgUp PgDn g G scroll · / se…
     ");
     run.event(ask(1, "ls", &[]));
     assert_snapshot!(draw(&run), @r"
-    Keys
+    Compose
     Enter          send; while the agent
     A question is waiting · q back
     ");

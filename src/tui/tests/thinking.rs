@@ -78,9 +78,9 @@ fn what_the_engine_says_of_an_earlier_press_is_old() {
 #[test]
 fn tab_belongs_to_what_can_be_completed() {
     let sent = |keys: &str| begun(info()).keys(keys).sent();
-    assert!(sent("a text<tab>").contains("set_thinking"));
-    // A popup, one that is still being filled, one that was closed, a search, a shell line.
-    for keys in ["/the<tab>", "@src<tab>", "/the<esc><tab>", "<ctrl+r>x<tab>", "!ls<tab>"] {
+    assert!(sent("<tab>").contains("set_thinking"));
+    // A text, a popup, one that is still being filled, one that was closed, a search, a shell line.
+    for keys in ["a text<tab>", "/the<tab>", "@src<tab>", "/the<esc><tab>", "<ctrl+r>x<tab>", "!ls<tab>"] {
         assert!(!sent(keys).contains("set_thinking"), "{keys}");
     }
 }

@@ -67,7 +67,7 @@ impl History {
                     Block::Media(media) => Some(line_of(media)),
                     _ => None,
                 });
-                self.cells.push(Cell::Prompt(Prompt { text: message.text(), media: media.collect() }));
+                self.cells.push(Cell::Prompt(Prompt { text: message.text(), folded: None, media: media.collect() }));
             }
             Kind::Reply => {
                 growing::whole(&mut self.cells, message);

@@ -9,6 +9,7 @@ use cocode::config::paths::{Env, Paths};
 use cocode::engine::{self, Begin, Handle, Setup};
 use cocode::message::{Attachment, Block, Effect, Kind};
 use cocode::permission::{Mode, Sandbox};
+use cocode::protocol::report::Report;
 use cocode::protocol::task::Step;
 use cocode::protocol::{Answer, Compaction, Delivery, Delta, Event, Item, ModeChange, Op, Question, Turn};
 use cocode::report;
@@ -227,6 +228,10 @@ impl Harness {
             let event =
                 event.unwrap_or_else(|_| panic!("nothing happens any more after\n{}", trace(&seen, &self.project())));
             let Some(event) = event else { break };
+            // The receipt at the end costs what the machine makes of it; `flows` reads it.
+            if matches!(event, Event::Report(Report::Ended(_))) {
+                continue;
+            }
             let row = line(&event, &self.project());
             // What was queued meanwhile makes a turn of its own, before the next prompt.
             let ready = match &event {

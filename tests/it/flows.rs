@@ -1,0 +1,103 @@
+//! Flows of a first day, on the binary: what was given on the command line, and what the last screen says.
+
+use super::support::program::Program;
+use super::terminal::{answer, launch, leave, scripted};
+
+const READY: &str = "Ask anything";
+const UP: &str = "\x1b[A";
+
+#[test]
+fn the_last_screen_is_a_receipt_and_undo_takes_everything_back() {
+    let yaml = "
+- reply: [tool: {name: Read, input: {file_path: a.txt}}]
+- reply: [tool: {name: Edit, input: {file_path: a.txt, old_string: one, new_string: two}}]
+- reply: [tool: {name: Bash, input: {command: ls}}]
+- reply: [text: Done.]
+";
+    let program = Program::new().file("a.txt", "one\n");
+    let mut screen = scripted(&program, (80, 24), yaml);
+    screen.send("make it two\r");
+    answer(&screen, "wants to change a.txt", "1");
+    screen.wait_text("Done.");
+    screen.wait_text(READY);
+    leave(&mut screen);
+    let text = screen.text();
+    let line = |start: &str| text.lines().find(|line| line.starts_with(start)).map(str::to_owned).unwrap_or_default();
+    let done = line("Session ");
+    assert!(
+        done.starts_with(r#"Session "make it two": 1 prompt · 1 file changed (+1 −1) · 1 command · "#)
+            && done.ends_with(" tokens"),
+        "{text}"
+    );
+    let next = line("go on: cocode -c     undo all: cocode undo ");
+    let id = next.rsplit(' ').next().unwrap();
+    assert_eq!(id.len(), 8, "{text}");
+    let undone = program.run(&["undo", id]);
+    assert_eq!(
+        (undone.code, std::fs::read_to_string(program.project().join("a.txt")).unwrap().as_str()),
+        (Some(0), "one\n")
+    );
+    assert!(undone.out.contains("restored ") && undone.out.contains("a.txt"), "{}", undone.out);
+    let again = program.run(&["undo", id]);
+    assert!(again.code == Some(1) && again.err.contains("nothing to undo"), "{}", again.err);
+}
+
+#[test]
+fn nothing_was_done_nothing_is_told() {
+    let program = Program::new();
+    let mut screen = launch(&program, (80, 24), &["--offline"]);
+    screen.wait_text(READY);
+    leave(&mut screen);
+    assert!(!screen.text().contains("go on:"), "{}", screen.text());
+}
+
+#[test]
+fn a_command_behind_the_name_is_a_command() {
+    for (line, shown) in [
+        ("/cost", "No model has been used yet."),
+        ("!echo hello from here", "└ hello from here"),
+        ("/nosuch", "unknown command /nosuch"),
+    ] {
+        let program = Program::new();
+        let mut screen = launch(&program, (80, 24), &["--offline", line]);
+        screen.wait_text(shown);
+        screen.send("\x15");
+        screen.wait_text(READY);
+        leave(&mut screen);
+    }
+}
+
+#[test]
+fn words_that_several_sessions_have_open_the_list_of_them() {
+    let program = Program::new();
+    for prompt in ["alpha one", "alpha two", "beta"] {
+        let script = program.script("one.yaml", "- reply: [text: Ok.]\n");
+        assert_eq!(program.run(&["-p", prompt, "--offline-script", &script]).code, Some(0));
+    }
+    let mut screen = launch(&program, (80, 24), &["--offline", "-r", "alpha"]);
+    screen.wait_text("Resume which session?");
+    screen.wait_text("alpha two");
+    assert!(screen.text().contains("alpha one") && !screen.text().contains("beta"), "{}", screen.text());
+    screen.send("\x1b");
+    screen.wait_text(READY);
+    leave(&mut screen);
+}
+
+#[test]
+fn a_paste_stays_folded_where_it_was_sent_and_when_it_comes_back() {
+    let program = Program::new();
+    let mut screen = scripted(&program, (80, 24), "- reply: [text: Read it.]\n");
+    let lines: String = (1..=30).map(|n| format!("pasted {n}\n")).collect();
+    screen.send(&format!("\x1b[200~{lines}\x1b[201~"));
+    screen.wait_text("[Pasted 30 lines]");
+    screen.send(" what is it?\r");
+    screen.wait_text("Read it.");
+    screen.wait_text("> [Pasted 30 lines] what is it?");
+    assert!(!screen.text().contains("pasted 2"), "{}", screen.text());
+    screen.wait_text(READY);
+    screen.send(UP);
+    screen.wait_for("the prompt comes back", |text| text.matches("[Pasted 30 lines] what is it?").count() == 2);
+    screen.send("\x15");
+    screen.wait_text(READY);
+    leave(&mut screen);
+}
