@@ -206,7 +206,7 @@ fn what_arrives_under_the_finger_is_not_answered() {
     let mut run = Run::new(80, 24);
     run.event(edit(1, "a.rs")).event(edit(2, "b.rs")).live().event(edit(3, "c.rs")).keys("5");
     assert_eq!((run.sent().as_str(), run.app.draft().as_str()), ("", "5"));
-    run.live().event(edit(4, "d.rs")).frame().wait(499).keys("<enter>").wait(1).keys("a");
+    run.live().event(edit(4, "d.rs")).frame().wait(499).keys("<enter>").wait(500).keys("a");
     assert_eq!(run.sent().lines().count(), 4);
     // One that is withdrawn meanwhile is not answered either.
     run.event(edit(5, "a.rs")).event(edit(6, "b.rs")).event(edit(7, "c.rs")).live();

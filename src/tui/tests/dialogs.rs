@@ -183,7 +183,7 @@ fn the_pager_shows_keys_and_says_that_a_question_waits() {
     assert!(run.app.pager().is_some_and(Pager::live));
     run.keys("<ctrl+o>").frame().wait(499).keys("<enter>");
     assert_eq!(run.sent(), "");
-    run.wait(1).keys("1");
+    run.wait(500).keys("1");
     assert_eq!(run.sent(), r#"{"op":"answer","id":1,"answer":{"type":"yes"}}"#);
 }
 
