@@ -220,6 +220,8 @@ pub struct Skills {
     pub verbosity: ReminderVerbosity,
     pub include_name: bool,
     pub list_budget: usize,
+    #[schemars(range(min = 1))]
+    pub usage_half_life_days: u32,
 }
 
 /// How much of themselves skills repeat in reminders.

@@ -35,7 +35,8 @@ fn folders(env: &Env, paths: &Paths, project: &std::path::Path, config: &Config)
 /// All commands and skills of a folder, read now.
 pub fn snapshot(here: Here<'_>, config: &Config) -> Snapshot {
     let folders = folders(here.env, here.paths, here.cwd, config);
-    let usage = if config.skill_usage_tracking { Usage::open(&here.paths.home).0 } else { Usage::off() };
+    let half_life = config.skills.usage_half_life_days;
+    let usage = if config.skill_usage_tracking { Usage::open(&here.paths.home, half_life).0 } else { Usage::off() };
     Snapshot::load(&folders, &usage, SystemTime::now()).0
 }
 
@@ -79,7 +80,8 @@ pub(super) fn catalog(setup: &Setup) -> Arc<Catalog> {
 /// Whether old commands count as skills, and whether the use of skills is counted.
 pub(super) fn switches(config: &Config) -> (Legacy, Tracking) {
     let legacy = if config.load_legacy_commands { Legacy::Load } else { Legacy::Name };
-    (legacy, if config.skill_usage_tracking { Tracking::On } else { Tracking::Off })
+    let on = Tracking::On { half_life_days: config.skills.usage_half_life_days };
+    (legacy, if config.skill_usage_tracking { on } else { Tracking::Off })
 }
 
 /// Begins to load beside everything else.

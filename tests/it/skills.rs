@@ -49,7 +49,7 @@ async fn a_typed_skill_is_a_turn_with_its_text() {
 
 #[tokio::test]
 async fn the_model_calls_a_skill_and_reads_its_text() {
-    let run = own("fix", "", "Fix $1.")
+    let run = own("fix", "argument-hint: [what]", "Fix $1.")
         .script(
             r#"
 - reply: [tool: {name: Skill, input: {skill: fix, args: "'a b' c"}}]
@@ -73,11 +73,13 @@ async fn what_a_skill_may_not_is_said() {
     let run = Harness::new()
         .home("skills/auto/SKILL.md", &skill("user-invocable: false", "x"))
         .home("skills/mine/SKILL.md", &skill("disable-model-invocation: true", "x"))
+        .home("skills/bare/SKILL.md", "# No frontmatter\n")
         .script(
             r#"
 - reply:
   - tool: {name: Skill, input: {skill: mine}}
   - tool: {name: Skill, input: {skill: mien}}
+  - tool: {name: Skill, input: {skill: bare}}
 - reply: [text: Done.]
 "#,
         )
@@ -92,10 +94,37 @@ async fn what_a_skill_may_not_is_said() {
         "error unknown command /mien: did you mean /mine?",
         "toolresult Error: Only the user can start the skill `mine`",
         "toolresult Error: No skill `mien`. Did you mean `mine`?",
+        "toolresult Error: Only the user can start the skill `bare`, as `/bare`: its file has no description.",
     ] {
         assert!(trace.contains(want), "{want}\n{trace}");
     }
     assert_eq!(told(&run), [] as [String; 0]);
+}
+
+#[tokio::test]
+async fn what_a_skill_does_not_name_asks_during_its_run_in_every_mode() {
+    let calls = "- reply: [tool: {name: Bash, input: {command: \"touch a.txt\"}}, tool: {name: Write, input: {file_path: b.txt, content: b}}, tool: {name: Read, input: {file_path: c.txt}}]\n- reply: [text: Done.]\n";
+    for (mode, head, want) in [
+        (Mode::AcceptEdits, "allowed-tools: Bash(touch:*)", ["Write"].as_slice()),
+        (Mode::Bypass, "allowed-tools: Bash(touch:*)", &["Write"]),
+        (Mode::Bypass, "allowed-tools: Write", &["Bash"]),
+        (Mode::AcceptEdits, "allowed-tools: Bash(touch:*), Write", &[]),
+        // One that names nothing narrows nothing.
+        (Mode::Bypass, "", &[]),
+    ] {
+        let run = own("make", head, "Make it.").mode(mode).file("c.txt", "c").script(&calls.repeat(2));
+        let run = run.prompt("/make").prompt("again").run().await;
+        let trace = run.trace();
+        let during = trace.split("prompt again").next().unwrap_or_default();
+        let asked = |trace: &str| -> Vec<String> {
+            let asks = trace.lines().filter_map(|line| line.strip_prefix("ask "));
+            asks.map(|ask| ask.split_whitespace().next().unwrap_or_default().to_owned()).collect()
+        };
+        assert_eq!(asked(during), want, "{mode} {head}: {trace}");
+        if mode == Mode::Bypass {
+            assert_eq!(asked(&trace).len(), want.len(), "{head}: {trace}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -297,7 +326,7 @@ async fn a_model_of_its_own_is_asked_for_the_run() {
 #[tokio::test]
 async fn a_skill_typed_while_busy_waits_for_the_end_of_the_turn() {
     let op = Op::Command { name: "fix".into(), args: "it".into() };
-    let run = own("fix", "", "Fix $1.")
+    let run = own("fix", "argument-hint: [what]", "Fix $1.")
         .script("- reply: [text: Working., delay_ms: 50, text: Ready.]\n- reply: [text: Fixed.]\n  expect: {contains: Fix it.}\n")
         .prompt("go")
         .at("text Working", op)
@@ -415,7 +444,7 @@ async fn use_is_counted_unless_switched_off() {
 #[tokio::test]
 async fn old_commands_load_on_request() {
     let run = Harness::new()
-        .file(".claude/commands/deep/old.md", "Do $1")
+        .file(".claude/commands/deep/old.md", "---\nargument-hint: what\n---\nDo $1")
         .set("load_legacy_commands = true")
         .script(DONE)
         .prompt("/old it")

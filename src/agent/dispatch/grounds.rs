@@ -5,7 +5,9 @@ use std::path::Path;
 
 use super::call::Ready;
 use crate::agent::memory::Whose;
-use crate::permission::{self, Access, Behavior, Consent, Decision, Disk, Mode, Permit, Places, Query, RuleSet};
+use crate::permission::{
+    self, Access, Behavior, Consent, Decision, Disk, Entry, Mode, Permit, Places, Query, RuleSet, Source,
+};
 use crate::tools;
 
 /// What decisions are made on.
@@ -69,7 +71,20 @@ impl Grounds<'_> {
         }
     }
 
+    /// While a skill runs that says what it needs, a laxer mode allows nothing more that changes something.
+    fn narrowed(&self, access: &Access) -> bool {
+        let lax = matches!(self.mode, Mode::AcceptEdits | Mode::Edits | Mode::Bypass);
+        let changes = match access {
+            Access::Write { .. } | Access::Shell { .. } => true,
+            Access::Foreign { read_only } => !read_only,
+            _ => false,
+        };
+        let named = |entry: &Entry| entry.source == Source::Skill && entry.behavior == Behavior::Allow;
+        lax && changes && self.rules.entries().iter().any(named)
+    }
+
     fn query<'a>(&'a self, tool: &'a str, access: &'a Access) -> Query<'a> {
-        Query { tool, access, mode: self.mode, rules: &self.rules, places: &self.places, vocabulary: tools::RULES }
+        let mode = if self.narrowed(access) { Mode::Default } else { self.mode };
+        Query { tool, access, mode, rules: &self.rules, places: &self.places, vocabulary: tools::RULES }
     }
 }

@@ -63,7 +63,13 @@ impl Expansion<'_> {
         args: &str,
     ) -> Result<(String, Vec<Message>), session::Error> {
         let session = self.agent.conversation.session.id().to_owned();
-        let values = Values { args, skill_dir: skill.base(), plugin_root: None, session_id: &session };
+        let values = Values {
+            args,
+            expected: skill.takes_arguments,
+            skill_dir: skill.base(),
+            plugin_root: None,
+            session_id: &session,
+        };
         let expanded = expand::expand(body, &values);
         let mut text = match skill.base() {
             Some(base) => format!(

@@ -38,6 +38,12 @@ impl View {
             Caller::Model if skill.disable_model_invocation => {
                 return Err(format!("Only the user can start the skill `{name}`, as `/{name}`."));
             }
+            // What stands in no list of its own was not offered to it.
+            Caller::Model if !command.offered() => {
+                return Err(format!(
+                    "Only the user can start the skill `{name}`, as `/{name}`: its file has no description."
+                ));
+            }
             Caller::User | Caller::Model => {}
         }
         if self.running.contains(&skill.name) {

@@ -31,7 +31,10 @@ pub enum Legacy {
 /// Whether the use of skills is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tracking {
-    On,
+    On {
+        /// Days after which a use counts half.
+        half_life_days: u32,
+    },
     Off,
 }
 
@@ -149,8 +152,8 @@ impl Catalog {
         }
         state.folders.legacy = legacy == Legacy::Load;
         state.stamps = None;
-        if tracking == Tracking::On {
-            let (usage, notice) = Usage::open(&state.folders.home);
+        if let Tracking::On { half_life_days } = tracking {
+            let (usage, notice) = Usage::open(&state.folders.home, half_life_days);
             state.usage = usage;
             state.notices.extend(notice);
         } else {
@@ -256,7 +259,7 @@ mod tests {
             ..Folders::default()
         };
         let catalog = Catalog::new(folders, || SystemTime::UNIX_EPOCH);
-        catalog.configure(Legacy::Name, Tracking::On);
+        catalog.configure(Legacy::Name, Tracking::On { half_life_days: 7 });
         catalog
     }
 

@@ -13,6 +13,8 @@ use super::skill::BODY;
 pub struct Values<'a> {
     /// As they were typed; may be empty.
     pub args: &'a str,
+    /// The skill's file says that arguments may follow its name.
+    pub expected: bool,
     /// The folder that relative paths start from.
     pub skill_dir: Option<&'a Path>,
     pub plugin_root: Option<&'a Path>,
@@ -27,7 +29,7 @@ pub enum Piece {
     Shell {
         command: String,
     },
-    /// `@path` as written in the body; attach the file if it exists.
+    /// `@path` in the body, its placeholders filled in; attach the file if it exists.
     File {
         path: String,
     },
@@ -57,7 +59,9 @@ pub fn expand(body: &str, values: &Values<'_>) -> Expanded {
     }
     // `$0` and `[n]` count from 0; then `$1` is the second.
     let zero = marks.iter().any(|(_, mark)| matches!(mark, Mark::Index(_) | Mark::Digit(0)));
-    let mut out = Out { pieces: Vec::new(), used: false, values, args: &args, first: usize::from(!zero) };
+    // Elsewhere `$1` is a price, SQL or awk.
+    let numbered = values.expected || body.contains("$ARGUMENTS");
+    let mut out = Out { pieces: Vec::new(), used: false, values, args: &args, numbered, first: usize::from(!zero) };
     let mut from = 0;
     for (range, mark) in marks {
         if range.start < from {
@@ -71,7 +75,10 @@ pub fn expand(body: &str, values: &Values<'_>) -> Expanded {
                 let command = out.command(command);
                 out.pieces.push(Piece::Shell { command });
             }
-            Mark::File => out.pieces.push(Piece::File { path: body[range.start + 1..range.end].to_owned() }),
+            Mark::File => {
+                let path = out.path(&body[range.start + 1..range.end]);
+                out.pieces.push(Piece::File { path });
+            }
             mark => match out.value(mark) {
                 Some(value) => out.text(&value),
                 None => out.text(&body[range]),
@@ -90,7 +97,7 @@ pub fn expand(body: &str, values: &Values<'_>) -> Expanded {
 
 /// The shell lines that the body runs, before arguments are put in.
 pub fn commands(body: &str) -> Vec<String> {
-    let values = Values { args: "", skill_dir: None, plugin_root: None, session_id: "" };
+    let values = Values { args: "", expected: false, skill_dir: None, plugin_root: None, session_id: "" };
     let command = |piece| match piece {
         Piece::Shell { command } => Some(command),
         Piece::Text(_) | Piece::File { .. } => None,
@@ -208,13 +215,15 @@ fn placeholder(rest: &str, before: Option<char>, fenced: bool) -> Option<(usize,
         return None;
     }
     let word = |c: char| c.is_alphanumeric() || c == '_';
+    // `US$1` is a price, too.
+    let glued = before.is_some_and(word);
     if let Some(after) = rest.strip_prefix("$ARGUMENTS") {
         let length = rest.len() - after.len();
         if let Some((digits, tail)) = after.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
             let _ = tail;
             if !digits.is_empty() && digits.len() <= 3 && digits.bytes().all(|byte| byte.is_ascii_digit()) {
                 let index = digits.parse().ok()?;
-                return (!fenced).then_some((length + digits.len() + 2, Mark::Index(index)));
+                return (!fenced && !glued).then_some((length + digits.len() + 2, Mark::Index(index)));
             }
         }
         return (!after.starts_with(word)).then_some((length, Mark::All));
@@ -224,7 +233,7 @@ fn placeholder(rest: &str, before: Option<char>, fenced: bool) -> Option<(usize,
     // `$10`, `$1.50` and `$1,000` are prices, `$1st` is something else.
     let price = after.strip_prefix(['.', ',']).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let index = usize::try_from(digit.to_digit(10)?).ok()?;
-    (!fenced && !price && !after.starts_with(word)).then_some((2, Mark::Digit(index)))
+    (!fenced && !glued && !price && !after.starts_with(word)).then_some((2, Mark::Digit(index)))
 }
 
 /// `` !`command` ``, closed on the same line.
@@ -247,6 +256,8 @@ struct Out<'a> {
     used: bool,
     values: &'a Values<'a>,
     args: &'a Arguments<'a>,
+    /// `$1` stands for an argument.
+    numbered: bool,
     /// What `$1` counts from.
     first: usize,
 }
@@ -263,7 +274,7 @@ impl Out<'_> {
     fn word(&self, mark: Mark) -> Option<&str> {
         let at = match mark {
             Mark::Index(at) => at,
-            Mark::Digit(at) => at.checked_sub(self.first)?,
+            Mark::Digit(at) if self.numbered => at.checked_sub(self.first)?,
             _ => return None,
         };
         self.args.words.get(at).map(String::as_str)
@@ -287,6 +298,28 @@ impl Out<'_> {
             Mark::SessionId => Some(self.values.session_id.to_owned()),
             Mark::Shell | Mark::File => None,
         }
+    }
+
+    /// A path with its placeholders filled in. What is filled in stays as it is.
+    fn path(&mut self, written: &str) -> String {
+        let (mut path, mut at) = (String::new(), 0);
+        while let Some(next) = written[at..].find('$') {
+            path.push_str(&written[at..at + next]);
+            at += next;
+            let before = written[..at].chars().next_back();
+            let found = placeholder(&written[at..], before, false);
+            match found.and_then(|(length, mark)| Some((length, self.value(mark)?))) {
+                Some((length, value)) => {
+                    path.push_str(&value);
+                    at += length;
+                }
+                None => {
+                    path.push('$');
+                    at += 1;
+                }
+            }
+        }
+        path + &written[at..]
     }
 
     /// A command with its placeholders filled in as words of the shell: what is typed as an argument can never become
@@ -388,8 +421,8 @@ mod tests {
 
     use super::*;
 
-    fn shown(body: &str, args: &str) -> String {
-        let values = Values { args, skill_dir: Some(Path::new("/s")), plugin_root: None, session_id: "id" };
+    fn shown(body: &str, args: &str, expected: bool) -> String {
+        let values = Values { args, expected, skill_dir: Some(Path::new("/s")), plugin_root: None, session_id: "id" };
         let pieces = expand(body, &values).pieces.into_iter().map(|piece| match piece {
             Piece::Text(text) => text,
             Piece::Shell { command } => format!("<run {command}>"),
@@ -399,7 +432,22 @@ mod tests {
     }
 
     fn check(body: &str, args: &str, want: &str) {
-        assert_eq!(shown(body, args), want, "{body:?} with {args:?}");
+        assert_eq!(shown(body, args, true), want, "{body:?} with {args:?}");
+    }
+
+    #[test]
+    fn numbers_count_where_arguments_are_meant() {
+        fn check(expected: bool, body: &str, want: &str) {
+            assert_eq!(shown(body, "x y", expected), want, "{body:?}");
+        }
+        let prose = "It costs $1 a month. `awk '{print $2}'` and WHERE id = $1";
+        check(false, prose, &format!("{prose}\n\nARGUMENTS: x y"));
+        check(true, "Review $1 for $2", "Review x for y");
+        check(false, "Review $1: $ARGUMENTS", "Review x: x y");
+        check(false, "Review $ARGUMENTS[1] of $0", "Review y of x");
+        check(false, "!`git show $1`", "<run git show $1>\n\nARGUMENTS: x y");
+        // Never behind a word: US$1.
+        check(true, "US$1 and A$ARGUMENTS[0], but #$2", "US$1 and A$ARGUMENTS[0], but #y");
     }
 
     #[test]
@@ -461,13 +509,17 @@ mod tests {
         check("See @docs/a.md, (@b.md) and a@b.c", "", "See <file docs/a.md>, (<file b.md>) and a@b.c");
         check("`@a.md` and\n```\n@b.md\n```", "", "`@a.md` and\n```\n@b.md\n```");
         check("@ alone", "", "@ alone");
+        check("Read @${CLAUDE_SKILL_DIR}/role.md, then @$1.", "a.md", "Read <file /s/role.md>, then <file a.md>.");
+        check("@docs/$1/$2.md (@$ARGUMENTS)", "a b", "<file docs/a/b.md> (<file a b>)");
+        // What is filled in is data, and a missing one stays.
+        check("@$1 @$3", "'$2 @x' y", "<file $2 @x> <file $3>");
     }
 
     #[test]
     fn only_the_body_is_cut() {
         let body = format!("$ARGUMENTS {}", "é".repeat(BODY));
         let args = "x".repeat(BODY * 2);
-        let values = Values { args: &args, skill_dir: None, plugin_root: None, session_id: "" };
+        let values = Values { args: &args, expected: true, skill_dir: None, plugin_root: None, session_id: "" };
         let Expanded { pieces, cut } = expand(&body, &values);
         assert_eq!((pieces.len(), cut), (1, 11));
         let Piece::Text(text) = &pieces[0] else { panic!() };
@@ -481,7 +533,7 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics_and_never_runs_an_argument(body in "[ \n!`$@1é\\[\\]{}'\"A-Z]{0,40}", args in "[ !`$@1é'\"\\\\a-z]{0,20}") {
-            let values = Values { args: &args, skill_dir: None, plugin_root: None, session_id: "" };
+            let values = Values { args: &args, expected: true, skill_dir: None, plugin_root: None, session_id: "" };
             let none = expand(&body, &Values { args: "", ..values });
             let with = expand(&body, &values);
             let count = |expanded: &Expanded| expanded.pieces.iter().filter(|piece| matches!(piece, Piece::Shell { .. })).count();

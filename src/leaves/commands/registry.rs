@@ -139,6 +139,11 @@ impl Command {
         self.has_description || self.when_to_use.is_some()
     }
 
+    /// Whether the model is told of it, and may call it.
+    pub fn offered(&self) -> bool {
+        self.source().is_some() && self.for_model && self.described()
+    }
+
     /// What lists say of it.
     pub fn summary(&self) -> &str {
         let short = self.interface.as_ref().and_then(|interface| interface.short_description.as_deref());
@@ -303,7 +308,7 @@ impl Registry {
 
     /// Commands that the model may call: with a description of the author's, and not kept from it.
     pub fn model_invocable(&self) -> impl Iterator<Item = &Command> {
-        self.all().filter(|command| command.source().is_some() && command.for_model && command.described())
+        self.all().filter(|command| command.offered())
     }
 
     /// Skills that `/help` lists: with a description of the author's, and not hidden.

@@ -38,6 +38,8 @@ pub struct Skill {
     pub user_invocable: bool,
     pub disable_model_invocation: bool,
     pub argument_hint: Option<String>,
+    /// The frontmatter says that arguments may follow: `$1` in the text is one of them.
+    pub takes_arguments: bool,
     /// Rules as they are written, granted for a run.
     pub allowed_tools: Vec<String>,
     /// Rules that refuse for a run.
@@ -207,6 +209,7 @@ impl Skill {
             user_invocable: reader.flag("user_invocable", true),
             disable_model_invocation: reader.flag("disable_model_invocation", false),
             argument_hint: reader.hint(),
+            takes_arguments: reader.takes_arguments(),
             allowed_tools: reader.tools("allowed_tools"),
             disallowed_tools: reader.tools("disallowed_tools"),
             model: reader.text("model").filter(|model| !matches!(model.as_str(), "" | "inherit" | "default")),

@@ -180,6 +180,11 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether arguments may follow the name, in whatever way the file says so.
+    pub(super) fn takes_arguments(&mut self) -> bool {
+        ["argument_hint", "arguments"].iter().any(|key| self.head.get(key).is_some())
+    }
+
     pub(super) fn hint(&mut self) -> Option<String> {
         let field = self.head.get("argument_hint")?;
         let text = match &field.value {
