@@ -396,7 +396,7 @@ impl Agent {
         if let Some(why) = self.compaction.refuses(self.conversation.context()) {
             return Ok(Freed::Refused { why: why.into() });
         }
-        let wish = compaction::Wish { trigger: Trigger::Manual, instructions };
+        let wish = compaction::Wish::new(Trigger::Manual, instructions);
         compaction::Attempt { agent: self, wish, mailbox, cancel }.asked().await
     }
 

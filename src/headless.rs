@@ -23,7 +23,7 @@ use crate::hooks;
 use crate::message::{CallId, Usage};
 use crate::permission::Mode;
 use crate::protocol::report::Report;
-use crate::protocol::{Answer, Event, ModeChange, Op, SessionInfo, Turn, TurnEnd};
+use crate::protocol::{Answer, Compaction, Event, ModeChange, Op, SessionInfo, Turn, TurnEnd};
 use crate::report;
 use input::{Line, Lines, Steering, Typed};
 
@@ -334,6 +334,9 @@ impl Run<'_> {
                     let _ = handle.ops.send(Op::Answer { id: ask.id, answer }).await;
                 }
                 Some(Event::Compaction(step)) => {
+                    if let (true, Compaction::Completed { receipt, .. }) = (reports, &step) {
+                        (self.usage, self.cost, millis) = (receipt.usage, receipt.cost_usd, receipt.millis);
+                    }
                     let session = self.session.as_ref().map(|session| session.id.clone());
                     for line in lines::compaction(&step, session.as_deref()) {
                         if self.output == Output::StreamJson {

@@ -289,6 +289,8 @@ pub enum Offered {
     Reading,
     /// Any agent.
     Below,
+    /// A sub-agent whose definition names it.
+    Named,
     /// Only the agent that the user talks to.
     Main,
 }

@@ -149,7 +149,7 @@ struct Sim<'a> {
 }
 
 fn is_cleared(result: &ToolResult) -> bool {
-    result.text().starts_with("[old result cleared")
+    result.text().starts_with("[Old tool result content cleared]")
 }
 
 fn clearable(tool: &str) -> bool {

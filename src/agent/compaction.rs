@@ -15,11 +15,11 @@ use super::mailbox::Mailbox;
 use super::skill_runs::Runs;
 use super::{Conversation, Model, Settings};
 use crate::compact::{self, Driver, Window, apply};
-use crate::message::{Kind, Message, Usage, tokens};
+use crate::message::{Attachment, Kind, Message, Usage, tokens};
 use crate::protocol::report::Freed;
-use crate::protocol::{self, Event, Fullness};
+use crate::protocol::{self, Event, Fullness, Trigger};
 use crate::provider::{self, ToolSpec};
-use crate::session::context::Count;
+use crate::session::context::{CLEARED, Count, Held};
 use crate::session::entry::EntryKind;
 use crate::session::{self, Context};
 use crate::stdx::text::short;
@@ -52,6 +52,19 @@ impl Compaction {
             _ => Fullness::Fine,
         };
         (marks.percent_left(used), fullness)
+    }
+
+    /// What the user should know of the settings at the start.
+    pub fn warning(&self) -> Option<String> {
+        let (marks, settings) = (self.driver.marks(), self.driver.settings());
+        let early = settings.enabled && settings.auto && marks.blocking < marks.tiers;
+        early.then(|| {
+            format!(
+                "`compact.blocking_limit` ({} tokens) is below the compaction threshold ({}): old content is trimmed there instead of summarized.",
+                short(marks.blocking),
+                short(marks.tiers)
+            )
+        })
     }
 
     /// Takes over what the settings say of compaction now.
@@ -146,7 +159,7 @@ impl Compaction {
 
     /// Why nothing is summarized when the user asks for it.
     pub(super) fn refuses(&self, context: &Context) -> Option<&'static str> {
-        let (settings, count) = (self.driver.settings(), context.len() as u64);
+        let (settings, count) = (self.driver.settings(), compact::rounds::spoken(context));
         match count {
             _ if !settings.enabled => Some(OFF),
             0 => Some("No messages to compact."),
@@ -176,7 +189,7 @@ impl Compaction {
             return Ok(Err("There are no old tool results to clear.".into()));
         };
         let cleared = apply::clear(&mut conversation.session, &plan)?;
-        tell_cleared(cleared, conversation, mailbox).await?;
+        tell_cleared(cleared, Trigger::Manual, conversation, mailbox).await?;
         let [results, kept] = [cleared.results, cleared.kept].map(|count| count as u64);
         Ok(Ok(Freed::Cleared { results, tokens: cleared.tokens, kept }))
     }
@@ -214,20 +227,25 @@ pub(super) fn window_of(settings: &Settings, model: &Model) -> Window {
 /// Tells the model and the front ends that old results were cleared.
 async fn tell_cleared(
     cleared: apply::Cleared,
+    trigger: Trigger,
     conversation: &mut Conversation,
     mailbox: &Mailbox,
 ) -> Result<(), session::Error> {
     if cleared.results == 0 {
         return Ok(());
     }
-    let text = format!(
-        "{} older tool results were cleared to free space. Each one says where its content was saved; read the \
-         file, or run the call again, if you still need it.",
-        cleared.results
-    );
-    conversation.push(Message::reminder(&text), mailbox).await?;
+    // One reminder stands for all clearings: the projection drops the one before it.
+    let whole = |held: &Held<'_>| held.result.text().starts_with(CLEARED);
+    let (were, file) = match conversation.context().results().filter(whole).count() {
+        1 => ("1 older tool result was".to_owned(), "It says where its content was saved"),
+        count => (format!("{count} older tool results were"), "Each one says where its content was saved"),
+    };
+    let text =
+        format!("{were} cleared to free space. {file}; read the file, or run the call again, if you still need it.");
+    conversation.push(Message::attachment(Attachment::Cleared, &text), mailbox).await?;
     mailbox
         .emit(Event::Compaction(protocol::Compaction::MicroApplied {
+            trigger,
             removed_results: cleared.results as u64,
             saved_tokens: cleared.tokens,
         }))

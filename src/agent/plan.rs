@@ -39,7 +39,7 @@ impl Conversation {
     async fn remind_below(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
         let told = self.context().messages().iter().any(|message| reminders::note(message).is_some());
         match self.open_plan().filter(|_| !told) {
-            Some(file) => self.push(reminders::sub_agent(&file), mailbox).await,
+            Some(file) => self.push(reminders::sub_agent(&file, written(&file)), mailbox).await,
             None => Ok(()),
         }
     }

@@ -195,7 +195,11 @@ impl Launcher {
             seats: 1,
             ..self.settings.clone()
         };
-        let offered = |tool: &dyn Tool| tool.manners().offered < Offered::Main && definition.offers(&tool.spec().name);
+        let offered = |tool: &dyn Tool| match tool.manners().offered {
+            Offered::Reading | Offered::Below => definition.offers(&tool.spec().name),
+            Offered::Named => definition.names(&tool.spec().name),
+            Offered::Main => false,
+        };
         let mut child = Agent::new(
             session,
             Parts {

@@ -71,6 +71,11 @@ impl Definition {
         listed && !self.disallowed.iter().any(|name| name == tool)
     }
 
+    /// Whether it names a tool among those that it is offered.
+    pub fn names(&self, tool: &str) -> bool {
+        matches!(self.tools, Tools::Only(_)) && self.offers(tool)
+    }
+
     /// Rules among `disallowed`: what is in parentheses is denied, the tool itself is offered.
     pub fn denied(&self) -> impl Iterator<Item = &str> {
         self.disallowed.iter().map(String::as_str).filter(|text| text.contains('('))

@@ -80,14 +80,33 @@ impl Candidate {
 }
 
 /// From which entry on a tier keeps everything that brings an opening and a summary of so many tokens along, and how many
-/// tokens of the user's earlier words fit beside them. At most half of what there is stays, or nothing would be gained.
+/// tokens of the user's earlier words fit beside them. At most half of what there is stays, or nothing would be gained; of
+/// the messages that the settings keep in any case as many as leave room for that.
 pub fn cut(context: &Context, driver: &Driver, brought: u64) -> (Seq, u64) {
-    let (limits, settings) = (driver.limits(), driver.settings());
-    let messages = usize::try_from(settings.keep_recent_messages).unwrap_or(usize::MAX).min(context.len() / 2);
+    let limits = driver.limits();
     let all: Load = context.shown().map(|shown| shown.load).sum();
     let budget = limits.keep_recent.min(all.total() / 2).min(room(driver, brought) * 2 / 3);
-    let keep_from = rounds::keep_from(context, rounds::recent(context, budget, messages));
+    let keep_from = rounds::keep_from(context, rounds::recent(context, budget, floor(context, driver, brought)));
     (keep_from, words(context, driver, brought, keep_from))
+}
+
+/// How many of the newest messages stay whatever they weigh: as the settings say, as long as the context still shrinks.
+fn floor(context: &Context, driver: &Driver, brought: u64) -> usize {
+    let wanted = usize::try_from(driver.settings().keep_recent_messages).unwrap_or(usize::MAX).min(context.len());
+    if wanted == 0 {
+        return 0;
+    }
+    // A summary of nothing would be no gain: the oldest words leave in any case.
+    let oldest = context.shown().position(|shown| rounds::speaks(&shown)).unwrap_or(0);
+    let least = rounds::recent(context, 0, wanted).max(oldest + 1);
+    let (meter, used) = (&driver.meter, driver.used(context));
+    let shrinks = |cut: &usize| {
+        let stays: Load = context.shown_from(*cut).map(|shown| shown.load).sum();
+        let after = meter.request(stays + Load { text: brought, images: 0 });
+        is_progress(used, after, driver.marks(), driver.settings())
+    };
+    let cut = rounds::cuts(context).into_iter().filter(|cut| *cut >= least).find(shrinks);
+    cut.map_or(0, |cut| context.len() - cut)
 }
 
 /// How many tokens of the user's earlier words fit beside what stays and what is brought along.
@@ -100,4 +119,26 @@ pub fn words(context: &Context, driver: &Driver, brought: u64, keep_from: Seq) -
 fn room(driver: &Driver, brought: u64) -> u64 {
     let goal = (driver.marks().available as f64 * driver.settings().guards.max_share) as u64;
     driver.meter.room(goal).saturating_sub(brought)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compact::fixture::{Talk, driver};
+
+    #[test]
+    fn the_newest_messages_stay_as_long_as_the_context_shrinks() {
+        let mut talk = Talk::new();
+        (0..20).for_each(|_| _ = talk.prompt(100).reply(100));
+        let kept = |window, messages| {
+            let driver = driver(window, |settings| {
+                (settings.keep_recent_tokens, settings.keep_recent_messages) = (0, messages);
+            });
+            let (from, _) = cut(talk.context(), &driver, 0);
+            kept(talk.context(), from).count()
+        };
+        assert_eq!([kept(200_000, 0), kept(200_000, 6), kept(200_000, 30)], [0, 6, 30]);
+        // Thirty of forty messages would be too much for a small window: as many stay as shrink it by 30%.
+        assert_eq!(kept(8_192, 30), 27);
+    }
 }

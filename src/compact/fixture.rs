@@ -110,7 +110,9 @@ impl Talk {
             let block = |block: &Block| match block {
                 Block::ToolCall(call) => format!("c{}", &call.id.as_str()[5..]),
                 Block::ToolResult(result) => match result.text() {
-                    text if text.starts_with("[old result cleared") => format!("x{}", &result.id.as_str()[5..]),
+                    text if text.starts_with("[Old tool result content cleared]") => {
+                        format!("x{}", &result.id.as_str()[5..])
+                    }
                     text if text.contains(" left out") => format!("~{}", &result.id.as_str()[5..]),
                     _ => format!("r{}", &result.id.as_str()[5..]),
                 },

@@ -225,8 +225,8 @@ pub fn due(used: u64, since: Option<Since>, pause: Pause, marks: &Thresholds, se
     let memory = &settings.session_memory;
     match since {
         None => {
-            let start = (marks.target as f64 * memory.extraction_start_fraction.clamp(0.0, 1.0)) as u64;
-            used >= share(memory.first_tokens, marks).max(start)
+            let part = (marks.target as f64 * memory.extraction_start_fraction.clamp(0.0, 1.0)) as u64;
+            used >= share(memory.first_tokens, marks).max(part.min(memory.start_tokens))
         }
         Some(Since { tokens, calls }) => {
             tokens >= share(memory.update_tokens, marks) && (pause == Pause::Reply || calls >= memory.update_tool_calls)
@@ -291,9 +291,11 @@ mod tests {
             assert_eq!(due(used, since, pause, driver.marks(), driver.settings()), want, "{window} {used} {since:?}");
         }
         use Pause::{Reply, Round};
-        // A quarter of 167,000.
-        check(200_000, 41_749, None, Reply, false);
-        check(200_000, 41_750, None, Round, true);
+        // The smaller of 20,000 and a quarter of the target.
+        check(200_000, 19_999, None, Reply, false);
+        check(200_000, 20_000, None, Round, true);
+        check(60_000, 8_436, None, Reply, false);
+        check(60_000, 8_437, None, Reply, true);
         // The windows of small models: a quarter of all that is available is enough.
         check(8_192, 1_500, None, Reply, false);
         check(8_192, 1_600, None, Reply, true);

@@ -76,8 +76,8 @@ pub fn reads(context: &Context, keep_from: Seq, archived: &[CallId]) -> Vec<Path
 }
 
 /// Whether a file is never restored: it comes back in another way, or does not belong to the project. `memory` names the
-/// memory files.
-pub fn excluded(path: &Path, memory: &[String]) -> bool {
+/// memory files; what is below the folder of an invoked skill comes and goes with it.
+pub fn excluded(path: &Path, memory: &[String], skills: &[Invoked]) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let below = |folder: &str| path.parent().is_some_and(|parent| parent.components().any(|part| is(part, folder)));
     let own = ["transcript.jsonl", "session-memory"];
@@ -86,6 +86,7 @@ pub fn excluded(path: &Path, memory: &[String]) -> bool {
         || path.components().any(|part| own.iter().any(|own| is(part, own)))
         || in_agent_folder(path)
         || memory.iter().any(|memory| memory == name)
+        || skills.iter().filter_map(|skill| skill.path.as_deref()?.parent()).any(|folder| path.starts_with(folder))
         || name == "SKILL.md"
         || name.ends_with(".agent.json")
         || name.ends_with(".agent.toml")
@@ -190,10 +191,14 @@ fn todos_message(todos: &[Todo], most: u64) -> Message {
 
 fn skill_message(skill: &Invoked, most: u64) -> Message {
     let text = shortened(&skill.content, most.saturating_sub(40));
+    let path = skill.path.as_ref().map(|path| format!("Path: {}\n", path.display())).unwrap_or_default();
     let cut = if text.len() < skill.content.len() { " It is truncated." } else { "" };
     Message::attachment(
         Attachment::Restored,
-        &format!("# Skill {}\nIt was invoked earlier; follow it where it still applies.{cut}\n\n{text}", skill.name),
+        &format!(
+            "# Skill {}\n{path}It was invoked earlier; follow it where it still applies.{cut}\n\n{text}",
+            skill.name
+        ),
     )
 }
 
@@ -206,6 +211,8 @@ mod tests {
     #[test]
     fn what_is_never_restored() {
         let memory = ["AGENTS.md".to_owned()];
+        let path = Some("/p/.claude/skills/a/SKILL.md".into());
+        let skills = [Invoked { name: "a".into(), path, opened: None, content: String::new() }];
         for (path, want) in [
             ("/p/src/main.rs", false),
             ("/p/plans.md", false),
@@ -223,11 +230,13 @@ mod tests {
             ("/p/sub/AGENTS.md", true),
             ("/p/NOTAGENTS.md", false),
             ("/p/x/SKILL.md", true),
+            ("/p/.claude/skills/a/scripts/run.py", true),
+            ("/p/.claude/skills/ab/scripts/run.py", false),
             ("/p/r.agent.json", true),
             ("/p/r.agent.toml", true),
             ("/p/agent.toml", false),
         ] {
-            assert_eq!(excluded(Path::new(path), &memory), want, "{path}");
+            assert_eq!(excluded(Path::new(path), &memory, &skills), want, "{path}");
         }
     }
 

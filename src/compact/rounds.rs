@@ -1,8 +1,9 @@
 //! Where the context can be cut: never between a call and its result.
 
-use crate::message::Role;
 use crate::message::tokens::Load;
+use crate::message::{Kind, Role};
 use crate::session::Context;
+use crate::session::context::Shown;
 use crate::session::entry::Seq;
 
 /// Positions among `Context::shown` before which everything may leave, oldest first. What came with the last boundary has
@@ -26,6 +27,15 @@ pub fn cuts(context: &Context) -> Vec<usize> {
         cuts.push(context.len());
     }
     cuts
+}
+
+/// Prompts and replies: what is attached to them does not make a conversation longer.
+pub fn spoken(context: &Context) -> u64 {
+    context.shown().filter(speaks).count() as u64
+}
+
+pub(super) fn speaks(shown: &Shown<'_>) -> bool {
+    matches!(shown.message.kind, Kind::Prompt | Kind::Skill | Kind::Reply)
 }
 
 /// The entry from which on a boundary keeps everything behind a cut.

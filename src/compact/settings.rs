@@ -97,6 +97,7 @@ pub struct Memory {
     pub first_tokens: u64,
     #[schemars(range(min = 0, max = 1))]
     pub extraction_start_fraction: f64,
+    pub start_tokens: u64,
     pub update_tokens: u64,
     pub update_tool_calls: u64,
     pub cooldown_s: u64,

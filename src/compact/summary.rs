@@ -11,9 +11,9 @@ use crate::session::entry::Seq;
 /// The instruction that asks for a summary.
 pub const INSTRUCTION: &str = include_str!("../../assets/prompts/compact.md");
 
-/// How every summary begins, so that the model knows what it is.
-const PREFIX: &str = "This session continues an earlier conversation that no longer fits into the context window. Its \
-                      summary follows.";
+/// How every summary begins: the words that models know it by.
+const PREFIX: &str = "This session is being continued from a previous conversation that ran out of context. The summary \
+                      below covers the earlier portion of the conversation.\n\nSummary:";
 
 /// What the model reads after an automatic summary.
 const GO_ON: &str = "Carry on with the last task where it stopped, without asking the user anything and without \
@@ -91,7 +91,7 @@ fn tidied(text: &str) -> String {
 /// The message that stands for what was summarized.
 pub fn message(summary: &str, trigger: Trigger) -> Message {
     let go_on = if trigger == Trigger::Auto { format!("\n\n{GO_ON}") } else { String::new() };
-    let text = format!("{PREFIX}\n\n{summary}{go_on}");
+    let text = format!("{PREFIX}\n{summary}{go_on}");
     Message { kind: Kind::CompactSummary, user_visible: false, ..Message::prompt(text) }
 }
 

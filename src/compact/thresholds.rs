@@ -26,8 +26,10 @@ impl Window {
 pub struct Thresholds {
     /// The window without what is reserved for the answer.
     pub available: u64,
-    /// Where automatic compaction starts, and what every compaction has to come under.
+    /// What every compaction has to come under.
     pub target: u64,
+    /// Where the model tiers start: the target, unless requests are blocked before.
+    pub tiers: u64,
     /// What counts as full when the user is told how much is left.
     pub effective: u64,
     pub warning: u64,
@@ -51,6 +53,7 @@ impl Thresholds {
             return Thresholds {
                 available: endless,
                 target: endless,
+                tiers: endless,
                 effective: endless,
                 warning: endless,
                 error: endless,
@@ -63,18 +66,19 @@ impl Thresholds {
         let limits = Limits::new(settings, available);
         let highest = available - limits.free_space;
         let asked = settings.blocking_limit.filter(|limit| *limit > 0);
-        let blocking = asked.unwrap_or(available - limits.remaining);
-        let (target, blocking) = if settings.auto {
-            let target = lowered(settings, available).map_or(highest, |lower| lower.min(highest));
-            (target, blocking.clamp(target, available))
-        } else {
-            let blocking = blocking.min(available);
-            (highest.min(blocking), blocking)
+        let tiers = match settings.auto {
+            true => lowered(settings, available).map_or(highest, |lower| lower.min(highest)),
+            false => highest,
         };
+        // Below the tiers only where that was asked for: then the trim comes before them.
+        let usual = available - limits.remaining;
+        let blocking = asked.unwrap_or(if settings.auto { usual.max(tiers) } else { usual }).min(available);
+        let target = tiers.min(blocking);
         let effective = if settings.auto { target } else { available };
         Thresholds {
             available,
             target,
+            tiers,
             effective,
             warning: effective.saturating_sub(limits.warning).min(target),
             error: effective.saturating_sub(limits.error).min(target),
@@ -148,7 +152,11 @@ mod tests {
             of(200_000, |settings| settings.auto_compact_pct_override = Some(101.0)),
             [180_000, 167_000, 167_000, 147_000, 177_000],
         );
-        check(of(200_000, |settings| settings.blocking_limit = Some(1)), [180_000, 167_000, 167_000, 147_000, 167_000]);
+        // Any positive limit counts; one below the target makes room there.
+        check(of(200_000, |settings| settings.blocking_limit = Some(1)), [180_000, 1, 1, 0, 1]);
+        let early = of(200_000, |settings| settings.blocking_limit = Some(50_000));
+        check(early, [180_000, 50_000, 50_000, 30_000, 50_000]);
+        assert_eq!(early.tiers, 167_000);
         check(
             of(200_000, |settings| (settings.reserved_output, settings.blocking_limit) = (Some(0), Some(0))),
             [200_000, 187_000, 187_000, 167_000, 197_000],

@@ -80,7 +80,8 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     // A panic in there leaves the built-ins.
     let _ = loading.await;
     skills::publish(&engine.catalog, &engine.mailbox).await;
-    engine.tell_problems(settings.problems).await;
+    let warning = engine.agent.compaction.warning();
+    engine.tell_problems(settings.problems.into_iter().chain(warning).collect()).await;
     engine.settle_trust(inbox).await;
     let source = if engine.setup.begin.earlier() { StartSource::Resume } else { StartSource::Startup };
     engine.session_started(source, inbox).await;

@@ -101,25 +101,51 @@ pub(super) fn hook(report: &Report, session: Option<&str>) -> Value {
     })
 }
 
-/// What is reported of compaction: that it runs, that it no longer does, and where the conversation was cut.
+/// What is reported of compaction: that it runs, how it ended, where the conversation was cut, and what was cleared.
 pub(super) fn compaction(step: &Compaction, session: Option<&str>) -> Vec<Value> {
     let status =
         |status: Value| json!({ "type": "system", "subtype": "status", "status": status, "session_id": session });
     match step {
         Compaction::Started { .. } => vec![status("compacting".into())],
-        Compaction::Failed { .. } => vec![status(Value::Null)],
+        Compaction::Failed { trigger, reason, text } => {
+            let mut ended = status(Value::Null);
+            ended["compact_result"] = "failed".into();
+            ended["compact_error"] = text.as_str().into();
+            ended["compact_metadata"] = json!({ "trigger": trigger, "reason": reason });
+            vec![ended]
+        }
         Compaction::Completed { receipt, .. } => {
-            let metadata = json!({ "trigger": receipt.trigger, "pre_tokens": receipt.before });
+            let metadata = json!({
+                "trigger": receipt.trigger,
+                "tier": receipt.tier,
+                "pre_tokens": receipt.before,
+                "post_tokens": receipt.after,
+                "saved_tokens": receipt.before.saturating_sub(receipt.after),
+                "duration_ms": receipt.millis,
+                "total_cost_usd": receipt.cost_usd.unwrap_or(0.0),
+                "usage": usage(&receipt.usage),
+            });
             let boundary = json!({
                 "type": "system",
                 "subtype": "compact_boundary",
                 "compact_metadata": metadata,
                 "session_id": session,
             });
-            vec![status(Value::Null), boundary]
+            let mut ended = status(Value::Null);
+            ended["compact_result"] = "success".into();
+            vec![ended, boundary]
         }
+        Compaction::MicroApplied { trigger, removed_results, saved_tokens } => vec![json!({
+            "type": "system",
+            "subtype": "microcompact_boundary",
+            "microcompact_metadata": {
+                "trigger": trigger,
+                "removed_results": removed_results,
+                "saved_tokens": saved_tokens,
+            },
+            "session_id": session,
+        })],
         Compaction::Progress { .. }
-        | Compaction::MicroApplied { .. }
         | Compaction::SessionMemoryApplied { .. }
         | Compaction::ThresholdExceeded { .. } => Vec::new(),
     }

@@ -33,6 +33,7 @@ pub enum Compaction {
         text: String,
     },
     MicroApplied {
+        trigger: Trigger,
         removed_results: u64,
         saved_tokens: u64,
     },

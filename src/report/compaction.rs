@@ -2,10 +2,17 @@
 
 use crate::protocol::Receipt;
 use crate::protocol::report::Freed;
-use crate::stdx::text::short;
+use crate::stdx::text::{short, truncate};
 
 /// What a screen adds to a receipt that it has drawn.
 pub const SUMMARIZED: &str = "The transcript (Ctrl+O) shows the summary; `/compact undo` reverts it.";
+
+/// Characters of a hook's words in a receipt.
+const MOST_HOOK: usize = 200;
+
+fn one_line(text: &str, most: usize) -> String {
+    truncate(&text.split_whitespace().collect::<Vec<_>>().join(" "), most).into_owned()
+}
 
 pub(super) fn freed(freed: &Freed) -> String {
     match freed {
@@ -17,7 +24,8 @@ pub(super) fn freed(freed: &Freed) -> String {
                 0 => String::new(),
                 kept => format!(" {kept} were kept because their files could not be written."),
             };
-            format!("Cleared {results} tool results, about {} tokens.{kept}", short(*tokens))
+            let results = if *results == 1 { "1 tool result".to_owned() } else { format!("{results} tool results") };
+            format!("Cleared {results}, about {} tokens.{kept}", short(*tokens))
         }
         Freed::Undone { tokens } => {
             format!("Compaction undone. The conversation is back to about {} tokens.", short(*tokens))
@@ -70,5 +78,6 @@ pub fn lines(receipt: &Receipt) -> Vec<String> {
     if !took.is_empty() {
         lines.push(format!("took: {}", took.join(", ")));
     }
+    lines.extend(receipt.hooks.iter().map(|said| format!("PreCompact hook: {}", one_line(said, MOST_HOOK))));
     lines
 }

@@ -14,14 +14,15 @@ mod items;
 mod reads;
 mod view;
 
-use items::{Change, Items, Tally};
+use items::{Change, Items};
 use reads::{Reader, Reads};
 
+pub use clip::CLEARED;
 pub use view::{Count, Held, Shown};
 
 use super::entry::{Boundary, EntryKind, Seq};
 use crate::message::tokens::{self, Load};
-use crate::message::{Block, CallId, Effect, Message, Role, StopReason, Todo};
+use crate::message::{Attachment, Block, CallId, Effect, Kind, Message, Role, StopReason, Todo};
 
 /// The projection of a log.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,10 +167,10 @@ impl Context {
                     self.archive(seq, &archived.calls, &archived.digest);
                 }
                 // Older usage counted what is no longer there.
-                self.items.tally = Tally::default();
+                self.items.uncount();
             }
             // What was counted since the boundary was without what comes back.
-            EntryKind::BoundaryUndone { .. } => self.items.tally = Tally::default(),
+            EntryKind::BoundaryUndone { seq } => self.items.recount(*seq),
             EntryKind::Header(_)
             | EntryKind::FileBefore { .. }
             | EntryKind::FileAfter { .. }
@@ -208,6 +209,12 @@ impl Context {
     fn message(&mut self, seq: Seq, message: &Arc<Message>) {
         if !message.agent_visible {
             return;
+        }
+        if message.kind == Kind::Attachment(Attachment::Cleared) {
+            let same = |item: &items::Item| item.shown.kind == message.kind && !item.shown.blocks.is_empty();
+            if let Some(earlier) = self.items.list.iter().rposition(same) {
+                self.items.empty(earlier);
+            }
         }
         let index = self.items.list.len();
         let shown = self.items.add(seq, message);
@@ -301,7 +308,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::message::{Kind, Outcome, ToolCall, ToolResult, Usage};
+    use crate::message::{Outcome, ToolCall, ToolResult, Usage};
     use crate::session::entry::ClippedBlock;
 
     fn message(message: Message) -> EntryKind {
@@ -414,8 +421,11 @@ mod tests {
         };
         let start = [calls(&[1, 2]), results(&[1, 2]), prompt("b")];
         let with = |entries: &[EntryKind]| start.iter().chain(entries).cloned().collect::<Vec<_>>();
-        check(&with(&[cleared(&[2, 9])]), &["a: c1 c2", "u: r1 [old result cleared: 2 bytes]", "u: b"]);
-        check(&with(&[cleared(&[2]), cleared(&[2])]), &["a: c1 c2", "u: r1 [old result cleared: 2 bytes]", "u: b"]);
+        check(&with(&[cleared(&[2, 9])]), &["a: c1 c2", "u: r1 [Old tool result content cleared] 2 bytes", "u: b"]);
+        check(
+            &with(&[cleared(&[2]), cleared(&[2])]),
+            &["a: c1 c2", "u: r1 [Old tool result content cleared] 2 bytes", "u: b"],
+        );
         check(
             &with(&[archived(&[1])]),
             &["a: c1 c2", "u: [result archived: 2 bytes; a digest follows] r2", "u: digest", "u: b"],
@@ -432,8 +442,15 @@ mod tests {
         check(&[prompt("short"), clip(0, 0)], &["u: short"]);
         check(
             &[prompt("a"), calls(&[1]), results(&[1]), cleared(&[1]), clip(2, 0)],
-            &["u: a", "a: c1", "u: [old result cleared: 2 bytes]"],
+            &["u: a", "a: c1", "u: [Old tool result content cleared] 2 bytes"],
         );
+    }
+
+    #[test]
+    fn one_reminder_stands_for_all_clearings() {
+        let told = |text: &str| message(Message::attachment(Attachment::Cleared, text));
+        let last = "u: <system-reminder>\n3 were\n</system-reminder>";
+        check(&[prompt("a"), told("1 was"), prompt("b"), told("3 were")], &["u: a", "u: b", last]);
     }
 
     #[test]
@@ -468,7 +485,7 @@ mod tests {
         let result = ToolResult::of_text(CallId::nth(1), Outcome::Ok, text);
         let entries = [calls(&[1]), message(Message::tool_results(vec![result])), reply(1000)];
         let mut context = context(&entries);
-        let marker = tokens::text("[old result cleared: 401 bytes]");
+        let marker = tokens::text("[Old tool result content cleared] 401 bytes");
         context.apply(9, &cleared(&[1]));
         assert_eq!(size(&context), (Some(1000 - 287 + marker), 0));
     }

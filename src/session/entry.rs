@@ -336,6 +336,9 @@ pub struct Receipt {
     pub usage: Usage,
     pub cost_usd: Option<f64>,
     pub millis: u64,
+    /// What PreCompact hooks added to the instructions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<String>,
 }
 
 /// What stays in the context.

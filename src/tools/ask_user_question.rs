@@ -8,7 +8,7 @@ use crate::permission::Access;
 use crate::protocol::{Answer, ChoiceOption, Choices, Question};
 
 use super::call::Typed;
-use super::{Call, Context, Dirs, Manners, Output, file};
+use super::{Call, Context, Dirs, Manners, Offered, Output, file};
 
 pub(super) struct AskUserQuestion;
 
@@ -42,7 +42,7 @@ impl Typed for AskUserQuestion {
 
     const NAME: &'static str = "AskUserQuestion";
     const ABOUT: &'static str = include_str!("../../assets/tools/ask_user_question.md");
-    const MANNERS: Manners = Manners::ASKS;
+    const MANNERS: Manners = Manners { offered: Offered::Named, ..Manners::ASKS };
 
     fn call(&self, input: Input, _dirs: &Dirs) -> Result<Call, String> {
         let questions = choices(input)?;

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use cocode::permission::Mode;
-use cocode::protocol::{Answer, GrantScope, Op};
+use cocode::protocol::{Answer, Event, GrantScope, Op};
 
 use crate::support::harness::{Harness, Ran};
 
@@ -390,6 +390,31 @@ async fn definitions_decide_on_tools_prompt_and_calls() {
 }
 
 #[tokio::test]
+async fn a_planning_agent_may_ask_and_knows_its_plan_file() {
+    let question = "tool: { name: AskUserQuestion, input: { questions: [{ header: H, question: Which?, options: [{ label: a, description: b }, { label: c, description: d }] }] } }";
+    for kind in ["Explore", "Plan"] {
+        let ran = Harness::new()
+            .mode(Mode::Plan)
+            .script(&format!(
+                "{}{}- for: agent:{kind}\n  expect: {{ contains: \"→ a\" }}\n  reply: [text: It is a.]\n",
+                launching(&[(kind, "Look.")]),
+                step(kind, question),
+            ))
+            .answer(Answer::Chosen { answers: vec![vec!["a".into()]] })
+            .prompt("go")
+            .run()
+            .await;
+        assert!(ran.trace().contains("It is a."), "{}", ran.trace());
+        assert!(log_of(&ran, "a1").contains("It does not exist yet: create it with Write."), "{}", log_of(&ran, "a1"));
+        let asker = ran.events.iter().find_map(|event| match event {
+            Event::Ask(ask) => Some(ask.asker.as_ref()?.agent.clone()),
+            _ => None,
+        });
+        assert_eq!(asker.as_deref(), Some(kind), "{}", ran.trace());
+    }
+}
+
+#[tokio::test]
 async fn definitions_are_listed() {
     let ran = Harness::new()
         .file(".claude/agents/one.md", "---\nname: Explore\ndescription: Mine.\nmodel: haiku\n---\nYou are one.\n")
@@ -405,9 +430,9 @@ async fn definitions_are_listed() {
         - **general-purpose** — Works on a multi-step task on its own: searching when you do not know where to look, changing code, checking it.
           built in · tools: all · model: the session's
         - **Explore** — Explores a code base and reports, with paths and lines. Changes nothing. Say how thorough to be: quick, medium or very thorough.
-          built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite · model: the session's · read-only
+          built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite, AskUserQuestion · model: the session's · read-only
         - **Plan** — Designs a change: steps, critical files, trade-offs. Changes nothing.
-          built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite · model: the session's · read-only
+          built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite, AskUserQuestion · model: the session's · read-only
         - **Explore** — Mine.
           `$P/.claude/agents/one.md` · tools: all · model: the session's · **shadowed** by the built-in one
 

@@ -148,7 +148,7 @@ async fn a_second_compaction_with_nothing_to_gain_changes_nothing() {
 - reply: [text: three]
 ",
         )
-        .set("compact = { keep_recent_tokens = 0, min_messages_before_compact = 1 }")
+        .set("compact = { keep_recent_tokens = 0, keep_recent_messages = 2, min_messages_before_compact = 1 }")
         .prompt("first")
         .prompt("second")
         .prompt("/compact x")
@@ -174,7 +174,7 @@ async fn a_sub_agent_compacts_its_own_conversation() {
 - {expect: {contains: found}, reply: [text: done]}
 ",
         )
-        .set("features = { session_memory = false }\ncompact = { keep_recent_tokens = 0 }")
+        .set("features = { session_memory = false }\ncompact = { keep_recent_tokens = 0, min_messages_before_compact = 2 }")
         .prompt("go")
         .run()
         .await;
@@ -198,7 +198,7 @@ fn worth(summary: &str, hooks: &str) -> Harness {
 - reply: [text: three]
 "
         ))
-        .set(&format!("features = {{ session_memory = false }}\ncompact = {{ keep_recent_tokens = 0 }}\n{hooks}"))
+        .set(&format!("features = {{ session_memory = false }}\ncompact = {{ keep_recent_tokens = 0, min_messages_before_compact = 2 }}\n{hooks}"))
         .prompt("first")
 }
 

@@ -29,10 +29,12 @@ fn mark(line: &str) -> Option<String> {
     let word = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
     match (word("type").as_str(), word("subtype").as_str()) {
         ("result", _) => Some(format!("result {}", word("result").lines().next().unwrap_or_default())),
-        ("system", "status") => Some(format!("status {}", line["status"])),
+        ("system", "status") => Some(format!("status {} {}", line["status"], line["compact_result"])),
         ("system", "compact_boundary") => {
             let metadata = &line["compact_metadata"];
             assert_eq!(metadata["pre_tokens"], json!(60_005));
+            let after = metadata["post_tokens"].as_u64().unwrap();
+            assert_eq!((after > 0, metadata["saved_tokens"].as_u64()), (true, Some(60_005 - after)), "{metadata}");
             Some(format!("boundary {}", metadata["trigger"]))
         }
         _ => None,
@@ -69,8 +71,8 @@ fn a_stream_goes_on_after_it() {
         [
             "result One.",
             "result Two.",
-            "status \"compacting\"",
-            "status null",
+            "status \"compacting\" null",
+            "status null \"success\"",
             "boundary \"manual\"",
             "result Compacted 6 messages",
             "result | Model | Input | Cached | Output | Cost |",
@@ -79,6 +81,49 @@ fn a_stream_goes_on_after_it() {
         "{out}"
     );
     assert_eq!(done.status.code(), Some(0));
+}
+
+#[test]
+fn a_stream_tells_failures_clearing_and_cost() {
+    let settings = "features = { session_memory = false }\ncompact = { keep_recent_tokens = 0, min_messages_before_compact = 2, micro = { keep_last = 0 } }\n";
+    let hook = "[[hooks.PreCompact]]\nhooks = [{ type = \"command\", command = \"cat a.txt\" }]\n";
+    let program = Program::new()
+        .file(".cocode/config.toml", &format!("{settings}{hook}"))
+        .file("a.txt", &"mind the parser\n".repeat(400));
+    let script = program.script(
+        "script.yaml",
+        "
+- reply: [tool: {name: Read, input: {file_path: a.txt}}]
+- reply: [text: Two., usage: {input: 60000, output: 5}]
+- {for: summary, repeat: 2, reply: [text: '']}
+- {for: summary, reply: [text: '<summary>S</summary>', usage: {input: 700, output: 5}]}
+",
+    );
+    let lines: Vec<String> = ["first", "/compact micro 1", "/compact x", "/compact x"]
+        .iter()
+        .map(|text| json!({"type": "user", "message": {"role": "user", "content": text}}).to_string())
+        .collect();
+    let args = ["-p", "--trust", "--input-format", "stream-json", "--output-format", "stream-json"];
+    let out = program.stdin(&lines.join("\n")).run(&[&args[..], &["--offline-script", &script]].concat()).out;
+    let found = |subtype: &str| -> Vec<Value> {
+        let lines = out.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.filter(|line| line["subtype"] == subtype).collect()
+    };
+    let cleared = &found("microcompact_boundary")[0]["microcompact_metadata"];
+    assert_eq!((&cleared["trigger"], &cleared["removed_results"]), (&json!("manual"), &json!(1)), "{out}");
+    let failed = &found("status")[1];
+    assert_eq!(
+        (&failed["compact_result"], &failed["compact_metadata"]["reason"]),
+        (&json!("failed"), &json!("no_summary"))
+    );
+    assert!(failed["compact_error"].as_str().is_some_and(|text| text.contains("empty answer")), "{failed}");
+    let done = &found("success").pop().unwrap();
+    assert_eq!(done["usage"]["input_tokens"], json!(700), "{done}");
+    // What hooks added is told, cut to a line.
+    assert!(
+        done["result"].as_str().is_some_and(|text| text.contains("PreCompact hook: mind the parser mind")),
+        "{done}"
+    );
 }
 
 #[test]

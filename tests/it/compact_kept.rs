@@ -177,7 +177,7 @@ async fn the_receipt_is_shown_again() {
     let (receipt, summary) = shown.expect("a receipt");
     assert_eq!((receipt.tier.as_str(), receipt.before), ("full", 60_005));
     assert!(
-        receipt.after < 30_000 && receipt.dropped.messages() > 0 && summary.ends_with("\n\nS"),
+        receipt.after < 30_000 && receipt.dropped.messages() > 0 && summary.ends_with("\n\nSummary:\nS"),
         "{receipt:?} {summary}"
     );
 }
@@ -197,7 +197,7 @@ async fn a_rewind_across_two_boundaries_brings_everything_back() {
         .file("a.txt", "alpha\n")
         .mode(Mode::AcceptEdits)
         .script(script)
-        .set("compact = { keep_recent_tokens = 0 }\nskills = { list_budget = 0 }")
+        .set("compact = { keep_recent_tokens = 0, min_messages_before_compact = 2 }\nskills = { list_budget = 0 }")
         .prompt("first")
         .prompt("/compact x")
         .prompt("second")

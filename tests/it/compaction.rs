@@ -208,7 +208,8 @@ async fn files_todos_and_the_words_of_hooks_come_back() {
         .await;
     let texts: Vec<String> = run.session().context().messages().iter().map(|message| message.text()).collect();
     let at = |words: &str| texts.iter().position(|text| text.contains(words));
-    let order = ["no longer fits", "too large to restore", "whole of a small file", "- [~] write it", "build is green"];
+    let order =
+        ["ran out of context", "too large to restore", "whole of a small file", "- [~] write it", "build is green"];
     let places: Vec<_> = order.iter().map(|words| at(words)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {texts:#?}");
     assert_eq!(at("soon gone"), None);

@@ -33,7 +33,11 @@ fn noting(text: &str) -> String {
 }
 
 fn talk(script: &str) -> Harness {
-    Harness::new().script(script).set("compact = { keep_recent_tokens = 0 }").prompt("first").prompt("second")
+    Harness::new()
+        .script(script)
+        .set("compact = { keep_recent_tokens = 0, session_memory = { start_tokens = 60000 } }")
+        .prompt("first")
+        .prompt("second")
 }
 
 /// The session's folder of notes.
@@ -260,7 +264,7 @@ async fn only_edits_of_the_notes_pass() {
 async fn the_offline_model_keeps_notes() {
     let run = Harness::new()
         .file("big.rs", &"fn some_words() {}\n".repeat(1_500))
-        .set("compact = { keep_recent_tokens = 0, session_memory = { extraction_start_fraction = 0.0, first_tokens = 100, min_net_saving = 0 } }")
+        .set("compact = { keep_recent_tokens = 0, min_messages_before_compact = 2, session_memory = { extraction_start_fraction = 0.0, first_tokens = 100, min_net_saving = 0 } }")
         .prompt("explain big.rs")
         .prompt("/compact")
         .run()

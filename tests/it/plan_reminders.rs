@@ -69,7 +69,7 @@ async fn out_and_in_again() {
 #[tokio::test]
 async fn a_boundary_begins_anew() {
     let summary = "- {for: summary, repeat: 3, reply: [text: '<summary>All is well.</summary>']}\n";
-    let settings = "compact = { keep_recent_tokens = 0 }";
+    let settings = "compact = { keep_recent_tokens = 0, min_messages_before_compact = 2 }";
     // Enough to be worth a summary.
     let long = format!("- reply: [text: {}]\n", "many words ".repeat(4_000));
     let script = format!("{}{long}", replies(1, 7));

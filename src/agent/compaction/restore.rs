@@ -33,18 +33,15 @@ impl Compaction {
         let budget = all.total().max(counted) / 3;
         let plan = conversation.plan_file();
         let most_bytes = driver.limits().file.saturating_mul(BYTES_PER_TOKEN);
+        let skills = &conversation.facts().invoked;
         let files = restore::reads(context, keep_from, archived)
             .into_iter()
-            .filter(|path| !restore::excluded(path, &settings.memory_names) && plan.as_ref() != Some(path))
+            .filter(|path| !restore::excluded(path, &settings.memory_names, skills) && plan.as_ref() != Some(path))
             .filter_map(|path| found(path, &policy.grounds(conversation), most_bytes))
             .take(driver.settings().restore.max_files)
             .collect();
-        let sources = Sources {
-            files,
-            todos: context.todos(),
-            plan: conversation.restored_plan(driver.limits().plan),
-            skills: &conversation.facts().invoked,
-        };
+        let sources =
+            Sources { files, todos: context.todos(), plan: conversation.restored_plan(driver.limits().plan), skills };
         restore::choose(sources, context, keep_from, driver.settings(), driver.limits(), budget)
     }
 }

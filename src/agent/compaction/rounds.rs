@@ -50,10 +50,10 @@ impl Turn<'_> {
                 }
                 Step::Clear(plan) => {
                     let cleared = apply::clear(&mut conversation.session, &plan)?;
-                    tell_cleared(cleared, conversation, self.mailbox).await?;
+                    tell_cleared(cleared, Trigger::Auto, conversation, self.mailbox).await?;
                 }
                 Step::Summarize => {
-                    let wish = Wish { trigger: Trigger::Auto, instructions: None };
+                    let wish = Wish::new(Trigger::Auto, None);
                     let mut attempt = Attempt { agent: self.agent, wish, mailbox: self.mailbox, cancel: self.cancel };
                     let what = match Box::pin(attempt.summarize()).await? {
                         Ok(_) => Summarized::Committed,

@@ -24,6 +24,14 @@ use crate::session::entry::{Boundary, EntryKind, Kept, Seq};
 pub(in crate::agent) struct Wish {
     pub(in crate::agent) trigger: Trigger,
     pub(in crate::agent) instructions: Option<String>,
+    /// What hooks added to them.
+    pub(in crate::agent) hooks: Vec<String>,
+}
+
+impl Wish {
+    pub(in crate::agent) fn new(trigger: Trigger, instructions: Option<String>) -> Wish {
+        Wish { trigger, instructions, hooks: Vec::new() }
+    }
 }
 
 /// What the tiers came to.
@@ -96,6 +104,7 @@ impl Attempt<'_> {
         receipt.kept = Kept { messages: receipt.kept.messages, ..restored };
         receipt.usage = spent;
         receipt.cost_usd = boundary.receipt.cost_usd.or_else(|| self.agent.model.spec.cost(&spent));
+        receipt.hooks = std::mem::take(&mut self.wish.hooks);
         receipt.millis = millis((self.agent.clock)().duration_since(started));
         let summary = boundary.summary.as_ref().map(|summary| summary.text()).unwrap_or_default();
         self.agent
@@ -155,6 +164,7 @@ impl Attempt<'_> {
             let text = format!("a PreCompact hook forbids compaction: {reason}");
             return Ok(Err((FailureReason::Blocked, text)));
         }
+        self.wish.hooks.clone_from(&outcome.context);
         let all: Vec<String> = self.wish.instructions.take().into_iter().chain(outcome.context).collect();
         self.wish.instructions = (!all.is_empty()).then(|| all.join("\n\n"));
         Ok(Ok(()))

@@ -39,6 +39,15 @@ pub(super) enum Written {
     No,
 }
 
+impl Written {
+    fn told(self) -> &'static str {
+        match self {
+            Written::Yes => "It exists already: read it and change it with Edit.",
+            Written::No => "It does not exist yet: create it with Write.",
+        }
+    }
+}
+
 /// What a message says of plan mode, and of which plan file.
 fn said(message: &Message) -> Option<(PlanNote, &Path)> {
     message.effects.iter().find_map(|effect| match effect {
@@ -110,12 +119,9 @@ pub(super) fn message(note: PlanNote, file: &Path, written: Written, settings: S
         PlanNote::Reentry => REENTRY,
         PlanNote::Exit => EXIT,
     };
-    let (state, left) = match written {
-        Written::Yes => ("It exists already: read it and change it with Edit.", "It exists"),
-        Written::No => ("It does not exist yet: create it with Write.", "It was not written"),
-    };
+    let left = if written == Written::Yes { "It exists" } else { "It was not written" };
     let text = text
-        .replace("{state}", state)
+        .replace("{state}", written.told())
         .replace("{left}", left)
         .replace("{explore}", &settings.explore_agents.to_string())
         .replace("{plan}", &settings.plan_agents.to_string());
@@ -123,8 +129,8 @@ pub(super) fn message(note: PlanNote, file: &Path, written: Written, settings: S
 }
 
 /// What a sub-agent is told whose parent plans; it has a plan file of its own.
-pub fn sub_agent(file: &Path) -> Message {
-    noted(PlanNote::Full, file, &fill(SUB_AGENT, file))
+pub(super) fn sub_agent(file: &Path, written: Written) -> Message {
+    noted(PlanNote::Full, file, &fill(&SUB_AGENT.replace("{state}", written.told()), file))
 }
 
 /// A reminder that counts as this note about this plan file.
@@ -238,7 +244,18 @@ mod tests {
             (
                 PlanNote::Full,
                 Written::No,
-                &["create it with Write", "at most 4 in parallel", "at most 2)", "ExitPlanMode"][..],
+                &[
+                    "create it with Write",
+                    "at most 4 in parallel",
+                    "at most 2)",
+                    "ExitPlanMode",
+                    "# Plan\n",
+                    "## Summary\n",
+                    "## Approach",
+                    "## Files to Modify",
+                    "## Considerations",
+                    "## Verification",
+                ][..],
             ),
             (PlanNote::Full, Written::Yes, &["exists already"]),
             (PlanNote::Sparse, Written::Yes, &["still on", "ExitPlanMode", "AskUserQuestion"]),
@@ -250,9 +267,12 @@ mod tests {
             for want in wants.iter().chain(&["/h/plans/a-b-c.md"]) {
                 assert!(text.contains(want), "{note:?}: no {want:?} in {text}");
             }
-            assert!(!text.contains('{') && text.len() < 2_800, "{note:?}: {} bytes: {text}", text.len());
+            assert!(!text.contains('{') && text.len() < 2_900, "{note:?}: {} bytes: {text}", text.len());
         }
-        let text = sub_agent(file).text();
-        assert!(text.contains("/h/plans/a-b-c.md") && text.contains("comprehensive"), "{text}");
+        for (written, want) in [(Written::No, "does not exist yet"), (Written::Yes, "exists already")] {
+            let text = sub_agent(file, written).text();
+            assert!(["/h/plans/a-b-c.md", "comprehensive", want].iter().all(|want| text.contains(want)), "{text}");
+            assert!(!text.contains('{'), "{text}");
+        }
     }
 }

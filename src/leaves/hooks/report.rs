@@ -57,7 +57,11 @@ impl Report {
                 _ => format!("{name} hook `{command}`: {note}"),
             });
         }
-        let told = matches!(self.event, Event::PreToolUse | Event::PermissionRequest | Event::UserPromptSubmit);
+        // Whoever was kept from something hears why.
+        let told = matches!(
+            self.event,
+            Event::PreToolUse | Event::PermissionRequest | Event::UserPromptSubmit | Event::PreCompact
+        );
         (self.ended == Ended::Blocked && !told).then(|| {
             let first = self.stderr.lines().next().unwrap_or_default();
             format!("{name} hook `{command}` objects{}{first}", if first.is_empty() { "" } else { ": " })

@@ -33,6 +33,8 @@ pub enum Attachment {
     Restored,
     /// Earlier prompts that a compaction kept, from byte `quotes` of its text.
     Prompts { quotes: usize },
+    /// How many old results were cleared; a newer one takes its place.
+    Cleared,
     /// Asks for something beside the conversation, in a request that the log never holds.
     Instruction,
     /// Any other note for the model.

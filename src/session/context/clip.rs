@@ -6,6 +6,9 @@ use super::items::{Estimate, Items};
 use crate::message::{Block, Content, Media, tokens};
 use crate::session::entry::ClippedBlock;
 
+/// How the marker of a cleared result begins.
+pub const CLEARED: &str = "[Old tool result content cleared]";
+
 /// A block as it reads when it is clipped, and where it goes.
 pub(super) struct Cut {
     item: usize,
@@ -70,11 +73,11 @@ impl Items {
     }
 }
 
-/// What a cleared result reads as.
+/// What a cleared result reads as: the words that models and scripts know, then where it is and how long it was.
 pub(super) fn cleared_marker(bytes: usize, saved: Option<&Path>) -> String {
     match saved {
-        Some(path) => format!("[old result cleared: {bytes} bytes, saved in {}]", path.display()),
-        None => format!("[old result cleared: {bytes} bytes]"),
+        Some(path) => format!("{CLEARED} {bytes} bytes, saved in {}", path.display()),
+        None => format!("{CLEARED} {bytes} bytes"),
     }
 }
 

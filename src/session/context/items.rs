@@ -18,6 +18,28 @@ pub(super) struct Items {
     pub(super) tally: Tally,
     /// Number of items that a boundary put at the start.
     pub(super) lead: usize,
+    /// Every count since the last boundary, oldest first: one that is undone brings an earlier one back.
+    counts: Vec<Counted>,
+    /// What changed in items since they came.
+    edits: Vec<Edited>,
+}
+
+/// What a provider counted with a reply.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Counted {
+    seq: Seq,
+    tokens: u64,
+    covers: usize,
+}
+
+/// An item that weighs something else than it did when it came.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Edited {
+    /// Number of counts until then.
+    counts: usize,
+    index: usize,
+    before: u64,
+    after: u64,
 }
 
 /// One message that the model sees.
@@ -147,6 +169,7 @@ impl Items {
             tokens: Estimate::default(),
         });
         if counted > 0 {
+            self.counts.push(Counted { seq, tokens: counted, covers: index + 1 });
             self.tally = Tally { counted: Some(counted), covers: index + 1, later: Load::default(), summed: index + 1 };
         }
         shown
@@ -193,6 +216,21 @@ impl Items {
         });
     }
 
+    /// What was counted no longer stands.
+    pub(super) fn uncount(&mut self) {
+        (self.tally, self.counts, self.edits) = (Tally::default(), Vec::new(), Vec::new());
+    }
+
+    /// Goes back to what was counted before this boundary, less what has left the items since.
+    pub(super) fn recount(&mut self, boundary: Seq) {
+        let known = self.counts.iter().rposition(|counted| counted.seq < boundary).map_or(0, |last| last + 1);
+        self.counts.truncate(known);
+        let Some(Counted { tokens, covers, .. }) = self.counts.last().copied() else { return self.uncount() };
+        let since = self.edits.iter().filter(|edited| edited.counts >= known && edited.index < covers);
+        let counted = since.fold(tokens, |sum, edited| (sum + edited.after).saturating_sub(edited.before));
+        self.tally = Tally { counted: Some(counted), covers, later: Load::default(), summed: covers };
+    }
+
     /// Estimate of what came after the last count.
     pub(super) fn later(&self) -> Load {
         let rest: Load = self.list[self.tally.summed.min(self.list.len())..].iter().map(Item::load).sum();
@@ -206,6 +244,10 @@ impl Items {
         let Change { gone, come } = change(item);
         let after = before + come - gone;
         item.tokens = Estimate(OnceLock::from(after));
+        let (total, counts) = ((before.total(), after.total()), self.counts.len());
+        if counts > 0 {
+            self.edits.push(Edited { counts, index, before: total.0, after: total.1 });
+        }
         let tally = &mut self.tally;
         if index < tally.covers {
             if let Some(counted) = &mut tally.counted {

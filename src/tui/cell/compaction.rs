@@ -43,15 +43,15 @@ pub fn note(step: &Compaction) -> Option<Note> {
     Some(Note::Aside(match step {
         Compaction::Started { .. } | Compaction::Progress { .. } | Compaction::Completed { .. } => return None,
         // Who asked for it by a command is told by the command.
-        Compaction::Failed { trigger: Trigger::Manual, .. } => return None,
+        Compaction::Failed { trigger: Trigger::Manual, .. }
+        | Compaction::MicroApplied { trigger: Trigger::Manual, .. } => return None,
+        // Its receipt names the tier and what was saved.
+        Compaction::SessionMemoryApplied { .. } => return None,
         Compaction::Failed { reason: FailureReason::Interrupted, .. } => "Compaction canceled.".into(),
         Compaction::Failed { text, .. } => format!("Compaction failed: {text}"),
-        Compaction::MicroApplied { removed_results, saved_tokens } => {
-            format!("{removed_results} old tool results cleared · about {} tokens saved", short(*saved_tokens))
-        }
-        Compaction::SessionMemoryApplied { saved_tokens, summary_tokens } => {
-            let (summary, saved) = (short(*summary_tokens), short(*saved_tokens));
-            format!("used the session notes as the summary · {summary} tokens, {saved} saved")
+        Compaction::MicroApplied { removed_results, saved_tokens, .. } => {
+            let results = if *removed_results == 1 { "result" } else { "results" };
+            format!("{removed_results} old tool {results} cleared · about {} tokens saved", short(*saved_tokens))
         }
         Compaction::ThresholdExceeded { tokens, target } => {
             format!("the conversation is still large: {} tokens, the target is {}", short(*tokens), short(*target))
