@@ -293,6 +293,8 @@ pub struct Network {
     pub connect_timeout_s: u64,
     #[schemars(range(min = 1))]
     pub idle_timeout_s: u64,
+    #[schemars(range(min = 1))]
+    pub local_idle_timeout_s: u64,
     #[schemars(range(max = 10))]
     pub max_retries: u32,
 }
@@ -300,6 +302,10 @@ pub struct Network {
 impl Network {
     pub fn connect_timeout(&self) -> Duration {
         Duration::from_secs(self.connect_timeout_s)
+    }
+
+    pub fn local_idle_timeout(&self) -> Duration {
+        Duration::from_secs(self.local_idle_timeout_s)
     }
 
     pub fn idle_timeout(&self) -> Duration {

@@ -46,7 +46,9 @@ fn catalog(config: &Config) -> Catalog {
 }
 
 fn timeouts(config: &Config) -> Timeouts {
-    Timeouts { connect: config.network.connect_timeout(), idle: config.network.idle_timeout(), ..Timeouts::default() }
+    let network = &config.network;
+    let (connect, idle, local_idle) = (network.connect_timeout(), network.idle_timeout(), network.local_idle_timeout());
+    Timeouts { connect, idle, local_idle, ..Timeouts::default() }
 }
 
 impl Models {

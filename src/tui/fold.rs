@@ -155,7 +155,7 @@ impl App {
     fn item(&mut self, item: Item, now: Instant) {
         match item {
             Item::Message { seq, message } => {
-                self.spinner.say("Waiting for the model");
+                self.spinner.say(self.status.waits());
                 self.note_prompt(seq, &message);
                 for block in &message.blocks {
                     if let Block::ToolResult(result) = block

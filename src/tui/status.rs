@@ -2,6 +2,7 @@
 
 pub mod own;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use ratatui::style::Style;
@@ -66,6 +67,15 @@ impl Status {
             lines: self.lines,
             vim: mode.unwrap_or_default().to_owned(),
             turns: self.turns,
+        }
+    }
+
+    /// What the model is waited for with: one on this machine reads its prompt for a while before it answers.
+    pub(super) fn waits(&self) -> Cow<'static, str> {
+        let local = self.model.as_ref().is_some_and(|model| model.provider == "local");
+        match self.usage.filter(|usage| local && usage.context > 0) {
+            Some(usage) => format!("Waiting for the model to read {} tokens", short(usage.context)).into(),
+            None => "Waiting for the model".into(),
         }
     }
 
@@ -174,6 +184,26 @@ fn bar(left: u8, fullness: Fullness, theme: &Theme) -> Vec<Span<'static>> {
 mod tests {
     use super::*;
     use crate::message::Usage;
+
+    #[test]
+    fn a_local_model_is_waited_for_with_what_it_reads() {
+        let usage = UsageInfo {
+            total: Usage::default(),
+            cost_usd: None,
+            context: 12_300,
+            window: 32_000,
+            left: 60,
+            fullness: Fullness::Fine,
+        };
+        for (provider, want) in
+            [("local", "Waiting for the model to read 12k tokens"), ("openai", "Waiting for the model")]
+        {
+            let (provider, model) = (provider.into(), "m".into());
+            let model = ModelInfo { provider, model, window: 32_000, known: true, probing: false };
+            let status = Status { model: Some(model), usage: Some(usage), ..Status::default() };
+            assert_eq!(status.waits(), want);
+        }
+    }
 
     #[test]
     fn leaves_out_what_does_not_fit() {

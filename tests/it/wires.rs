@@ -39,7 +39,7 @@ fn settings(wire: WireName, base_url: String) -> ProviderSettings {
 fn provider(wire: WireName, base_url: String, key: Option<&str>, idle: Duration) -> HttpProvider {
     let settings = settings(wire, base_url);
     let key = Key::new("test", &settings, key, None);
-    HttpProvider::new("test", settings, key, Client::new(Timeouts { idle, ..Timeouts::default() }))
+    HttpProvider::new("test", settings, key, Client::new(Timeouts { idle, local_idle: idle, ..Timeouts::default() }))
 }
 
 fn patient(wire: WireName, api: &FakeApi) -> HttpProvider {

@@ -33,13 +33,16 @@ pub struct Timeouts {
     pub connect: Duration,
     /// Without a single byte, before the answer and within it.
     pub idle: Duration,
+    /// The same, of a server on this machine: it may read a long prompt for minutes before its first word.
+    pub local_idle: Duration,
     /// For each question to a server that may be on this machine.
     pub probe: Duration,
 }
 
 impl Default for Timeouts {
     fn default() -> Timeouts {
-        Timeouts { connect: Duration::from_secs(30), idle: Duration::from_secs(300), probe: Duration::from_millis(300) }
+        let [connect, idle, local_idle] = [30, 300, 1_800].map(Duration::from_secs);
+        Timeouts { connect, idle, local_idle, probe: Duration::from_millis(300) }
     }
 }
 
@@ -68,6 +71,10 @@ impl Client {
 
     pub fn timeouts(&self) -> Timeouts {
         self.timeouts
+    }
+
+    fn idle_at(&self, url: &Url) -> Duration {
+        if is_loopback(url) { self.timeouts.local_idle } else { self.timeouts.idle }
     }
 
     /// The connections for an address: past the system's proxy when it is this machine's own.
@@ -252,6 +259,7 @@ impl Shared {
             return Err(Error::NoKey { provider: self.name.clone(), hint: self.key.hint() });
         }
         let client = self.client.reach(&url, self.settings.ca_file.as_deref())?;
+        let idle = self.client.idle_at(&url);
         let mut post = client.post(url).header("content-type", "application/json").header("accept", accept);
         for (name, value) in &encoded.headers {
             post = post.header(*name, value);
@@ -281,9 +289,7 @@ impl Shared {
         }
         process::may_begin().await;
         // The user's own headers replace ours.
-        let sent = post.headers(headers).body(encoded.body).send();
-        let idle = self.client.timeouts.idle;
-        match tokio::time::timeout(idle, sent).await {
+        match tokio::time::timeout(idle, post.headers(headers).body(encoded.body).send()).await {
             Err(_) => Err(Error::Idle(idle)),
             Ok(Err(error)) if error.is_connect() => Err(Error::Connect { url: String::new(), message: chain(&error) }),
             // There was a connection, so the address is right.
@@ -375,7 +381,7 @@ struct Answer {
 impl Answer {
     /// The next event; none after the last.
     async fn next(&mut self) -> Result<Option<StreamEvent>, Error> {
-        let idle = self.shared.client.timeouts.idle;
+        let idle = self.shared.client.idle_at(self.body.url());
         loop {
             if let Some(event) = self.waiting.pop_front() {
                 if matches!(event, StreamEvent::End(_)) {
