@@ -63,6 +63,8 @@ mod licences;
 mod nested_memory;
 /// Session notes, and compaction from them.
 mod notes;
+/// The offline model: first questions, small repairs, the examples of the documentation.
+mod offline;
 /// Options on the read-only list, tried for real against the programs.
 #[cfg(target_os = "linux")]
 mod option_fuzz;

@@ -3,14 +3,18 @@
 //! It keeps no state. What it does next follows from the prompt and from the calls and results after it, so a resumed
 //! session continues like any other.
 
+mod declarations;
 mod edit;
 mod explain;
+mod facts;
+mod git;
 mod intent;
 mod lookup;
 mod notes;
 mod plan;
 mod repair;
 mod skills;
+mod suspects;
 
 use serde_json::{Value, json};
 
@@ -41,6 +45,14 @@ pub fn reply(request: &Request) -> Vec<Part> {
             "I handle one prompt at a time and keep no plan. Tell me what to do, such as `explain this repository` or `run the tests`.",
         )],
         Intent::Abilities => vec![Part::Text(abilities(""))],
+        Intent::Program { answer } => vec![say(answer)],
+        Intent::About { topics } => facts::about(&situation, &topics),
+        Intent::Size => facts::size(&situation),
+        Intent::Past(what) => git::past(&situation, what),
+        Intent::List(things) => declarations::list(&situation, things),
+        Intent::Symbol { name } => declarations::symbol(&situation, &name),
+        Intent::Message => git::message(&situation),
+        Intent::Folder { path } => explain::folder(&situation, &path),
         Intent::Explain => explain::repository(&situation),
         Intent::Show { path } => explain::file(&situation, &path),
         Intent::Find { terms } => lookup::find(&situation, &terms),
@@ -56,6 +68,9 @@ pub fn reply(request: &Request) -> Vec<Part> {
         Intent::Unknown { words } => lookup::guess(&situation, &words),
     };
     let ends = !parts.iter().any(|part| matches!(part, Part::Tool { .. }));
+    if ends && let Some(schema) = shape(request) {
+        return shaped(&situation, schema, &parts);
+    }
     if ends
         && situation.first_turn
         && let Some(Part::Text(text)) = parts.last_mut()
@@ -64,6 +79,29 @@ pub fn reply(request: &Request) -> Vec<Part> {
         text.push_str(NOTE);
     }
     parts
+}
+
+/// What the final answer has to be, where the caller wants one of a shape.
+fn shape(request: &Request) -> Option<&Value> {
+    request.tools.iter().find(|tool| tool.name == FINAL).map(|tool| &tool.schema)
+}
+
+/// The tool that takes an answer of a shape.
+const FINAL: &str = "StructuredOutput";
+
+/// Submits the answer as its schema wants it, once.
+fn shaped(situation: &Situation, schema: &Value, parts: &[Part]) -> Vec<Part> {
+    if let Some(step) = situation.of_tool(FINAL).next() {
+        return vec![say(if step.ok() { "Submitted.".into() } else { step.text() })];
+    }
+    let text: Vec<&str> =
+        parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(text.as_str()) } else { None }).collect();
+    match facts::shaped(situation, schema, &text.join("\n\n")) {
+        Some(answer) => vec![tool(FINAL, answer)],
+        None => vec![say(
+            "I cannot fill that schema: I only know what a manifest says of a project, such as `name` and `version`.",
+        )],
+    }
 }
 
 /// Follows the first answer of a session.
@@ -77,7 +115,9 @@ fn abilities(opening: &str) -> String {
          - `explain this repository`\n\
          - `explain src/main.rs`, or any other file\n\
          - `where is <name>?` — searches the code\n\
-         - `what changed?` — git status and diff\n\
+         - `list the public functions`, `what does <name> do?`\n\
+         - `how do I run the tests?`, `which license?`, `how many lines?`\n\
+         - `what changed?`, `show the last commits`, `write a commit message`\n\
          - `run the tests`, or `fix the failing test`\n\
          - ``replace `old` with `new` in <file>``\n\
          - ``create notes.md with `text` ``, ``append `text` to <file>``, `delete <file>`\n\
@@ -149,8 +189,27 @@ impl<'a> Situation<'a> {
     fn refused(&self) -> Option<String> {
         let last = self.steps.last()?;
         (last.result.outcome == Outcome::Denied).then(|| {
-            format!("`{}` was denied, so I stopped. Nothing was changed. What should I do instead?", last.call.name)
+            let changed: Vec<String> = self
+                .steps
+                .iter()
+                .filter(|step| step.ok() && matches!(step.call.name.as_str(), "Edit" | "Write"))
+                .map(|step| format!("`{}`", self.short(step.input("file_path"))))
+                .collect();
+            let state = match changed.first() {
+                None => "Nothing was changed.".to_owned(),
+                Some(file) => format!("What I changed before that in {file} is still there; `/undo` reverts it."),
+            };
+            let what = match last.input("command") {
+                "" => String::new(),
+                command => format!(" (`{}`)", command.lines().next().unwrap_or_default()),
+            };
+            format!("`{}`{what} was denied, so I stopped. {state} What should I do instead?", last.call.name)
         })
+    }
+
+    /// The name of the working directory.
+    fn folder(&self) -> &str {
+        self.cwd.rsplit('/').next().unwrap_or("this folder")
     }
 
     /// A path as the user would write it.
@@ -263,6 +322,7 @@ mod tests {
             "Fix the failing test",
             &[
                 ("/w/\n  src/\n  Cargo.toml\n", Ok),
+                ("No files match.", Ok),
                 (failing, Error),
                 (source, Ok),
                 ("edited", Ok),
@@ -270,9 +330,9 @@ mod tests {
             ],
         );
         assert_eq!(trace[1], r#"LS {"path":"."}"#);
-        assert_eq!(trace[3], r#"Bash {"command":"cargo test","description":"Run the tests"}"#);
-        assert!(trace[5].starts_with("Read"), "{trace:#?}");
-        assert!(trace[7].starts_with("Edit"), "{trace:#?}");
+        assert_eq!(trace[4], r#"Bash {"command":"cargo test","description":"Run the tests"}"#);
+        assert!(trace[6].starts_with("Read"), "{trace:#?}");
+        assert!(trace[8].starts_with("Edit"), "{trace:#?}");
         assert!(trace.iter().any(|line| line.starts_with("The tests pass now")), "{trace:#?}");
     }
 
@@ -291,7 +351,7 @@ mod tests {
     #[test]
     fn a_refusal_ends_the_recipe() {
         let trace = play("delete notes.md", &[("no", Outcome::Denied)]);
-        assert!(trace[2].starts_with("`Bash` was denied"), "{trace:#?}");
+        assert!(trace[2].starts_with("`Bash` (`rm -- 'notes.md'`) was denied"), "{trace:#?}");
     }
 
     #[test]

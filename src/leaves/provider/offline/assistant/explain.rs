@@ -60,7 +60,7 @@ fn compose(situation: &Situation, names: &[String]) -> String {
         }
     }
     let mut text = String::new();
-    let folder = situation.cwd.rsplit('/').next().unwrap_or("this folder");
+    let folder = situation.folder();
     text.push_str(&format!("**{}**", title.as_deref().unwrap_or(folder)));
     if let Some(about) = about {
         text.push_str(&format!(" — {about}"));
@@ -203,13 +203,48 @@ fn role(name: &str) -> Option<&'static str> {
     })
 }
 
-pub(super) fn file(situation: &Situation, path: &str) -> Vec<Part> {
-    let Some(step) = situation.of_tool("Read").next() else {
-        return vec![say(format!("Reading `{path}`.")), read(path)];
-    };
-    if !step.ok() {
-        return vec![say(format!("I cannot read it: {}", step.text()))];
+/// What is in a folder.
+pub(super) fn folder(situation: &Situation, path: &str) -> Vec<Part> {
+    match situation.of_tool("LS").next() {
+        None => vec![say(format!("Looking into `{path}`.")), tool("LS", json!({ "path": path }))],
+        Some(step) if !step.ok() => vec![say(format!("I cannot look into it: {}", step.text()))],
+        Some(step) => {
+            let names = listed(&step.text());
+            let rows: Vec<String> = names
+                .iter()
+                .take(40)
+                .map(|name| match role(name) {
+                    Some(role) => format!("- `{name}` — {role}\n"),
+                    None => format!("- `{name}`\n"),
+                })
+                .collect();
+            let more = if names.len() > 40 { format!("- … and {} more\n", names.len() - 40) } else { String::new() };
+            vec![say(format!("`{path}` contains:\n\n{}{more}", rows.concat()))]
+        }
     }
+}
+
+pub(super) fn file(situation: &Situation, path: &str) -> Vec<Part> {
+    let reads: Vec<_> = situation.of_tool("Read").collect();
+    let step = match (reads.as_slice(), situation.of_tool("Glob").next()) {
+        ([], _) => return vec![say(format!("Reading `{path}`.")), read(path)],
+        ([.., step], _) if step.ok() => step,
+        // It may be somewhere else.
+        ([_], None) => {
+            let name = path.trim_start_matches(['.', '/']);
+            return vec![tool("Glob", json!({ "pattern": format!("**/{name}") }))];
+        }
+        ([step], Some(found)) => {
+            let text = found.text();
+            let other = text.lines().map(str::trim).find(|line| line.ends_with(path.trim_start_matches("./")));
+            match other.filter(|_| found.ok()) {
+                Some(other) => return vec![read(situation.short(other))],
+                None => return vec![say(format!("I cannot read it: {}", step.text()))],
+            }
+        }
+        ([.., step], _) => return vec![say(format!("I cannot read it: {}", step.text()))],
+    };
+    let path = situation.short(step.input("file_path"));
     let lines = unnumbered(&step.text());
     let language = path.rsplit_once('.').map(|(_, extension)| extension).unwrap_or("text");
     let doc: Vec<&str> = lines

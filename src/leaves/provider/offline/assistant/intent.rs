@@ -1,5 +1,12 @@
 //! Reads what the user wants from a prompt, by words alone.
 
+mod questions;
+
+use super::declarations::Things;
+use super::facts::Topic;
+use super::git::Past;
+use questions::{folder, name, program, question};
+
 /// What the recipes can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Intent {
@@ -8,7 +15,27 @@ pub(super) enum Intent {
     /// An answer to a question that no recipe asks.
     GoOn,
     Abilities,
+    /// Something that cocode does, not a model.
+    Program {
+        answer: &'static str,
+    },
     Explain,
+    /// What the project says of itself.
+    About {
+        topics: Vec<Topic>,
+    },
+    Size,
+    Past(Past),
+    List(Things),
+    /// Where something is declared, and how it reads.
+    Symbol {
+        name: String,
+    },
+    /// A commit message, and no commit.
+    Message,
+    Folder {
+        path: String,
+    },
     Show {
         path: String,
     },
@@ -48,6 +75,7 @@ pub(super) enum Intent {
 
 impl Intent {
     pub(super) fn of(prompt: &str) -> Intent {
+        let prompt = typed(prompt);
         let lower = prompt.to_lowercase();
         let words: Vec<&str> =
             lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).collect();
@@ -62,6 +90,9 @@ impl Intent {
         {
             return Intent::Fetch { url: url.trim_end_matches(['.', ',', ')', '?']).to_owned() };
         }
+        if has(&["message", "subject"]) && has(&["commit"]) {
+            return Intent::Message;
+        }
         if has(&["replace", "change", "rename", "swap"]) && quoted.len() >= 2 {
             let (old, new) = (quoted[0].clone(), quoted[1].clone());
             return Intent::Replace { path: paths.into_iter().find(|path| *path != old && *path != new), old, new };
@@ -70,6 +101,9 @@ impl Intent {
             && let Some(path) = paths.iter().find(|path| **path != old && **path != new)
         {
             return Intent::Replace { path: Some(path.clone()), old, new };
+        }
+        if let Some((old, new)) = swapped(prompt).filter(|(old, _)| spelled(old)) {
+            return Intent::Replace { path: None, old, new };
         }
         if has(&["append", "add"])
             && let (Some(text), Some(path)) =
@@ -93,8 +127,21 @@ impl Intent {
         {
             return Intent::Delete { path };
         }
-        if has(&["fix", "repair", "debug"]) && has(&["test", "tests", "build", "failing", "failure", "bug"]) {
+        let failing = ["test", "tests", "build", "failing", "failure", "bug", "compile", "error"];
+        let asked = words.first().is_some_and(|word| ["how", "why", "what", "where"].contains(word));
+        if has(&["fix", "repair", "debug", "solve"]) && has(&failing) && !asked
+            || has(&["make", "get"]) && has(&["test", "tests"]) && has(&["pass", "green", "work"])
+        {
             return Intent::Fix;
+        }
+        if says(&["who are you", "what are you", "what can you", "what can i ask", "what do you do", "was kannst du"]) {
+            return Intent::Abilities;
+        }
+        if let Some(answer) = program(&lower, &words) {
+            return Intent::Program { answer };
+        }
+        if let Some(intent) = question(&lower, &words) {
+            return intent;
         }
         if has(&["run", "execute", "start"]) {
             if let Some(command) = quoted.first() {
@@ -116,6 +163,17 @@ impl Intent {
         if says(&["what changed", "git status", "git diff", "uncommitted", "changes since", "my changes", "the diff"]) {
             return Intent::Changes;
         }
+        let reads = has(&["explain", "describe", "show", "what", "how", "does", "understand", "read"]);
+        if let Some(name) = name(prompt, &paths).filter(|_| reads && !has(&["where", "find", "used", "uses", "calls"]))
+        {
+            return Intent::Symbol { name };
+        }
+        if let Some(path) = folder(&words).filter(|_| has(&["what", "list", "show", "look", "explain", "describe"])) {
+            return Intent::Folder { path };
+        }
+        if has(&["readme"]) {
+            return Intent::Show { path: "README.md".into() };
+        }
         if has(&["explain", "describe", "summarise", "summarize", "overview", "understand", "erkläre", "erklär"])
             || says(&[
                 "was ist das",
@@ -124,6 +182,12 @@ impl Intent {
                 "what does this",
                 "tell me about",
                 "walk me through",
+                "in here",
+                "do i start",
+                "get started",
+                "start reading",
+                "entry point",
+                "documentation",
                 "how does this",
             ])
         {
@@ -175,6 +239,15 @@ impl Intent {
         words.dedup();
         words.truncate(3);
         Intent::Unknown { words }
+    }
+}
+
+/// The prompt without what was piped in behind it: a diff, or more than anybody types.
+fn typed(prompt: &str) -> &str {
+    const LONG: usize = 600;
+    match prompt.split_once("\n\n") {
+        Some((typed, data)) if data.starts_with("diff --git ") || data.len() > LONG => typed,
+        _ => prompt,
     }
 }
 
@@ -238,7 +311,7 @@ fn terms(words: &[&str]) -> Vec<String> {
 }
 
 fn significant(word: &str) -> bool {
-    const COMMON: [&str; 62] = [
+    const COMMON: [&str; 70] = [
         "the",
         "and",
         "for",
@@ -301,6 +374,14 @@ fn significant(word: &str) -> bool {
         "it",
         "do",
         "me",
+        "function",
+        "method",
+        "struct",
+        "class",
+        "variable",
+        "entry",
+        "point",
+        "thing",
     ];
     word.chars().count() > 2 && !COMMON.contains(&word)
 }
@@ -312,9 +393,14 @@ fn swapped(prompt: &str) -> Option<(String, String)> {
         .iter()
         .position(|word| ["replace", "change", "rename", "swap"].contains(&word.to_lowercase().as_str()))?;
     match words.get(at + 1..at + 5)? {
-        [old, "with" | "to" | "by" | "for", new, "in"] => Some(((*old).to_owned(), (*new).to_owned())),
+        [old, "with" | "to" | "by" | "for", new, "in" | "everywhere"] => Some(((*old).to_owned(), (*new).to_owned())),
         _ => None,
     }
+}
+
+/// Whether a word is spelled as only names in code are.
+fn spelled(word: &str) -> bool {
+    word.contains('_') || word.chars().skip(1).any(char::is_uppercase) && word.chars().any(char::is_lowercase)
 }
 
 /// The smallest program that prints these words, in the language of the file's name.
@@ -334,7 +420,7 @@ fn printing(path: &str, words: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Intent;
+    use super::{Intent, Past, Things, Topic};
 
     fn check(prompt: &str, want: Intent) {
         assert_eq!(Intent::of(prompt), want, "{prompt:?}");
@@ -367,6 +453,34 @@ mod tests {
         check("append \"two\" to a.txt", Intent::Append { text: s("two"), path: s("a.txt") });
         check("delete a.txt", Intent::Delete { path: s("a.txt") });
         check("what changed?", Intent::Changes);
+        let about = |topics: &[Topic]| Intent::About { topics: topics.to_vec() };
+        check("how do I run the tests?", about(&[Topic::Test]));
+        check("How can I build this?", about(&[Topic::Build]));
+        check("name and version of this package", about(&[Topic::Name, Topic::Version]));
+        check("what license is this under?", about(&[Topic::License]));
+        check("which language is this written in?", about(&[Topic::Language]));
+        check("who wrote this?", about(&[Topic::Authors]));
+        check("list the public functions", Intent::List(Things::PublicFunctions));
+        check("how many tests are there?", Intent::List(Things::Tests));
+        check("are there any TODOs?", Intent::List(Things::Todos));
+        check("how many lines of code is this?", Intent::Size);
+        check("show me the last commits", Intent::Past(Past::Log));
+        check("which branch am I on?", Intent::Past(Past::Branch));
+        check("what does parse_line do?", Intent::Symbol { name: s("parse_line") });
+        check("explain the function greet", Intent::Symbol { name: s("greet") });
+        check("where is parse_line used?", Intent::Find { terms: vec![s("parse"), s("line")] });
+        check("where is the main function?", Intent::Find { terms: vec![s("main")] });
+        check("what is in the src folder?", Intent::Folder { path: s("src") });
+        check("show me the readme", Intent::Show { path: s("README.md") });
+        check("write a commit message for this", Intent::Message);
+        check("write a commit message for this\n\ndiff --git a/x.rs b/x.rs", Intent::Message);
+        check("make the tests pass", Intent::Fix);
+        check("hello, who are you?", Intent::Abilities);
+        check("what's in here?", Intent::Explain);
+        check("does this compile?", about(&[Topic::Build]));
+        let everywhere = Intent::Replace { old: s("count_words"), new: s("words"), path: None };
+        check("rename count_words to words everywhere", everywhere);
+        check("tell me about the name resolution", Intent::Explain);
         check("fetch https://example.org/x.", Intent::Fetch { url: s("https://example.org/x") });
         check(
             "refactor dispatcher quickly",

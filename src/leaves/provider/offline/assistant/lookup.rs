@@ -8,10 +8,14 @@ use crate::provider::offline::script::Part;
 /// Searches the code: lines with all terms, else with any of them; declarations first.
 pub(super) fn find(situation: &Situation, terms: &[String]) -> Vec<Part> {
     let quoted = terms.join("`, `");
-    let grep = |pattern: String, glob: &str| {
-        let input = json!({
-            "pattern": pattern, "glob": glob, "output_mode": "content", "-n": true, "-i": true, "head_limit": 200
+    let grep = |pattern: String, glob: Option<&str>| {
+        let mut input = json!({
+            "pattern": pattern, "output_mode": "content", "-n": true, "-i": true, "head_limit": 200
         });
+        // A glob would bring in hidden files, too.
+        if let Some(glob) = glob {
+            input["glob"] = glob.into();
+        }
         tool("Grep", input)
     };
     let any = |terms: &[String]| terms.iter().map(|term| escape(term)).collect::<Vec<_>>().join("|");
@@ -26,14 +30,14 @@ pub(super) fn find(situation: &Situation, terms: &[String]) -> Vec<Part> {
             let home = plain(first);
             return vec![
                 say(format!("Searching for `{quoted}`.")),
-                grep(all(terms), "*"),
-                grep(any(others), &format!("{{**/*{home}*,**/*{home}*/**}}")),
+                grep(all(terms), None),
+                grep(any(others), Some(&format!("{{**/*{home}*,**/*{home}*/**}}"))),
                 named(terms),
             ];
         }
-        (0, _) => return vec![say(format!("Searching for `{quoted}`.")), grep(any(terms), "*"), named(terms)],
+        (0, _) => return vec![say(format!("Searching for `{quoted}`.")), grep(any(terms), None), named(terms)],
         (2, _) if found.is_empty() => {
-            return vec![say("No line contains all of them. Searching for any."), grep(any(terms), "*")];
+            return vec![say("No line contains all of them. Searching for any."), grep(any(terms), None)];
         }
         _ => {}
     }
@@ -186,7 +190,7 @@ pub(super) fn fetch(situation: &Situation, url: &str) -> Vec<Part> {
 
 /// No recipe fits: shows the places that the words of the prompt point to.
 pub(super) fn guess(situation: &Situation, words: &[String]) -> Vec<Part> {
-    const NONE: &str = "I have no recipe for that, and an offline model cannot reason about it. Ask `what can you do?` for what works.";
+    const NONE: &str = "I have no recipe for that, and an offline model cannot reason about it. What works: explaining the project or a file, finding code, facts from manifest and git, running the tests, fixing small slips, and exact edits (`what can you do?` lists them).";
     if words.is_empty() {
         return vec![say(NONE)];
     }

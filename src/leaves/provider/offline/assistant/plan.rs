@@ -64,8 +64,7 @@ fn text(situation: &Situation, words: Option<&str>) -> String {
     let files: Vec<String> = files.iter().map(|file| format!("- {file}")).collect();
     let seen = situation.of_tool("LS").last().map(|step| listed(&step.text()).join(", ")).unwrap_or_default();
     let mut text = format!(
-        "# Plan: {}\n\n## Summary\n{}\n\nThe folder contains: {seen}.\n\n## Approach\n{}\n\n## Files to modify\n{}\n\n## Considerations\n- The smallest change that does the job; nothing else is touched.\n",
-        situation.prompt.lines().next().unwrap_or_default(),
+        "# Plan\n\n## Summary\n{}\n\nThe folder contains: {seen}.\n\n## Approach\n{}\n\n## Files to Modify\n{}\n\n## Considerations\n- The smallest change that does the job; nothing else is touched.\n",
         situation.prompt,
         numbered.join("\n"),
         files.join("\n")

@@ -151,6 +151,13 @@ fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
         str::to_owned,
     );
     let commits = ran("git commit");
+    if commits.is_empty() && looks(wanted) {
+        let subject = given.map_or(subject, |_| self::subject(&state, &staged, &subjects));
+        return vec![say(format!(
+            "A message for what is staged ({}):\n\n```text\n{subject}\n```\n\nNothing was committed: `/commit` does that.",
+            counted(staged.len())
+        ))];
+    }
     let Some(made) = commits.first() else {
         let quoted = subject.replace('\'', r"'\''");
         return vec![
@@ -177,6 +184,24 @@ fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
         text.push_str(&format!("\n\nNot committed: {} with changes.", counted(left)));
     }
     vec![say(text)]
+}
+
+/// Whether the words behind `/commit` ask to look only, and are no message.
+fn looks(wanted: &str) -> bool {
+    let lower = wanted.to_lowercase();
+    let says = [
+        "dry run",
+        "dry-run",
+        "don't commit",
+        "do not commit",
+        "without committing",
+        "not yet",
+        "only show",
+        "just show",
+    ];
+    wanted.starts_with('-') && !lower.starts_with("-m")
+        || wanted.ends_with('?')
+        || says.iter().any(|words| lower.contains(words))
 }
 
 /// The subject of a merge as git itself writes it, of the short hash and the names of what was merged.
