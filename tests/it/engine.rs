@@ -249,7 +249,7 @@ async fn a_question_nobody_can_answer_any_more_does_not_hold_the_end_up() {
 #[tokio::test]
 async fn broken_settings_of_the_folder_are_told_and_make_it_ask() {
     let run = Harness::new()
-        .file(".cocode/config.toml", "modle = 'x'")
+        .file(".cocode/config.toml", "[permissions]\ndenny = ['Bash(rm:*)']")
         .script("- reply: [tool: {name: Bash, input: {command: ls}}]\n- reply: [text: Done.]")
         .prompt("go")
         .run()

@@ -199,7 +199,7 @@ fn settings_and_commands_exist() {
         {
             let of_a_table = |setting: &docs::Setting| setting.key.starts_with(&format!("{name}."));
             // Of hooks, of a list of rules shown without its table, and of credentials.toml.
-            let other = ["async", "once", "deny", "anthropic"].contains(&name.as_str());
+            let other = ["async", "once", "if", "deny", "anthropic"].contains(&name.as_str());
             let exists = settings.iter().any(|setting| setting.key == name || of_a_table(setting));
             assert!(exists || other, "{page}: no setting `{code}`");
             seen += 1;

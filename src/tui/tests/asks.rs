@@ -160,9 +160,8 @@ fn no_key_answers_what_has_just_come_up() {
 #[test]
 fn enter_works_half_a_second_after_the_frame() {
     let mut run = Run::new(80, 24);
-    run.event(ask(1, "ls", &[])).wait(1_000);
     // Somebody stopped the output: nothing can be read for as long as it takes.
-    run.wait(60_000).frame();
+    run.event(ask(1, "ls", &[])).wait(1_000).wait(60_000).frame();
     // One that is held down answers only after it was let go.
     for _ in 0..60 {
         run.wait(33).keys("<enter>");
