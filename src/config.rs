@@ -10,11 +10,13 @@ pub mod edit;
 pub mod grant;
 mod json;
 mod layer;
+mod listed;
 pub mod logging;
 mod models;
 pub mod paths;
 pub mod settings;
 mod shape;
+pub mod themes;
 pub mod thinking;
 pub mod trust;
 mod uses;
@@ -148,7 +150,15 @@ pub fn load(paths: &Paths, env: &Env, flags: Table) -> Result<Loaded, Broken> {
     if !problems.is_empty() {
         return Err(Broken(problems));
     }
-    Loaded::assemble(layers, diagnostics, paths.user_home.clone()).map_err(Broken)
+    let loaded = Loaded::assemble(layers, diagnostics, paths.user_home.clone()).map_err(Broken)?;
+    match themes::check(paths, &loaded.config.tui.theme) {
+        Ok(()) => Ok(loaded),
+        Err(message) => {
+            let layer = loaded.layers.iter().rev().find(|layer| find(&layer.table, &path_of("tui.theme")).is_some());
+            let place = layer.map_or_else(|| "configuration".to_owned(), |layer| layer.place("tui.theme"));
+            Err(Broken(vec![Problem { place, message }]))
+        }
+    }
 }
 
 impl Loaded {
@@ -328,6 +338,15 @@ impl Loaded {
             Setting { key, value: Some(value.to_string()), given, adds_up }
         };
         Ok(keys.into_iter().map(explain).collect())
+    }
+
+    /// Whose value of a key counts where a file's does not; none where it does.
+    pub fn wins_over(&self, key: &str, file: &Path) -> Option<String> {
+        let path = path_of(key);
+        let first = path.first().map(String::as_str).unwrap_or_default();
+        let layer = self.layers.iter().rev().find(|layer| find(&layer.table, &path).is_some())?;
+        let adds = adds_up(first) && find(&self.merged, &path).is_some_and(Value::is_array);
+        (layer.file.as_deref() != Some(file) && !adds).then(|| layer.place(key))
     }
 
     fn assemble(

@@ -34,7 +34,8 @@ use crate::hooks::{EndReason, Event as Hook, StartSource};
 use crate::message::Usage;
 use crate::permission::{Mode, Sandbox};
 use crate::protocol::report::{Ended, Report};
-use crate::protocol::{Event, Item, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
+use crate::protocol::{Event, Interface, Item, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
+use crate::session::entry::EntryKind;
 use crate::session::{History, Session};
 use crate::stdx::clock::Clocks;
 use crate::stdx::schema::Schema;
@@ -179,6 +180,8 @@ struct Engine {
     trust_asked: bool,
     /// How long nobody types until hooks hear of it.
     idle: Duration,
+    /// What front ends look like as they know it.
+    interface: Interface,
 }
 
 impl Engine {
@@ -242,8 +245,20 @@ impl Engine {
                 };
                 if let Some(listed) = listed {
                     self.mailbox.emit(Event::Listed(listed)).await;
+                    let mailbox = self.mailbox.clone();
+                    self.look().listed(what, &mailbox);
                 }
             }
+            Op::StoreKey { provider, key } => {
+                let mailbox = self.mailbox.clone();
+                self.look().store_key(&provider, &key, &mailbox).await;
+                if provider == self.agent.model.provider_name {
+                    // It asks with the new key from now on.
+                    self.take_settings();
+                }
+            }
+            Op::Set { key, value, place } => self.set(&key, value.as_deref(), place).await,
+            Op::FindServer => self.models.find_server(&self.agent.model, &self.mailbox),
             // Nothing runs, nothing is queued: there is nothing to stop or withdraw.
             Op::Interrupt | Op::Unqueue { .. } | Op::Shutdown => {}
         }

@@ -11,13 +11,17 @@ mod thinking;
 pub use asking::{Answer, Approval, Ask, ChoiceOption, Choices, GrantScope, Question};
 pub use compaction::{Compacted, Compaction, FailureReason, Fullness, Receipt, Trigger, UsageInfo};
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::review::{Hunk, Judged, Reviewed, Scope, Span, Verdict};
-pub use self::rows::{AgentLog, Changes, Earlier, MemoryRow, ModelRow, Part, PromptRow, Queued, RuleRow, SessionRow};
+pub use self::rows::{
+    Access, AgentLog, Changes, Earlier, MemoryRow, ModelList, ModelRow, Part, PromptRow, ProviderRow, Queued, RuleRow,
+    SessionRow, SettingKind, SettingList, SettingPlace, SettingRow, Word,
+};
 use crate::commands::report::SkillRow;
 use crate::commands::{Builtin, Registry};
 use crate::hooks::Report;
@@ -26,6 +30,7 @@ use crate::permission::Mode;
 use crate::session::entry::{Restore, Seq};
 
 pub use crate::commands::ListKind;
+use crate::provider::key::Secret;
 use crate::thinking::{Level, Override};
 pub use task::{Asker, Task};
 pub use thinking::{Thinking, ThinkingInfo};
@@ -115,6 +120,19 @@ pub enum Op {
     Earlier {
         part: Part,
     },
+    /// Keeps a key for a provider, in the credentials file; `Listed::Models` says what came of it. Nothing repeats the key.
+    StoreKey {
+        provider: String,
+        key: Secret,
+    },
+    /// Changes a setting, or takes it out of the file where `value` is none; `Listed::Settings` says what came of it.
+    Set {
+        key: String,
+        value: Option<String>,
+        place: SettingPlace,
+    },
+    /// Looks for a local model server again; `Listed::Models` comes with what was found.
+    FindServer,
     /// Looks for changed skills; `Event::Commands` comes when there are any.
     Commands,
     /// Ends the session; the engine writes what is pending and closes its side.
@@ -138,7 +156,8 @@ impl Op {
 #[serde(tag = "what", content = "rows", rename_all = "snake_case")]
 pub enum Listed {
     Sessions(Vec<SessionRow>),
-    Models(Vec<ModelRow>),
+    Models(ModelList),
+    Settings(SettingList),
     Rules(Vec<RuleRow>),
     Memory(Vec<MemoryRow>),
     Prompts(Vec<PromptRow>),
@@ -209,6 +228,8 @@ pub enum Event {
     },
     /// The provider and model that will be asked next.
     Model(ModelInfo),
+    /// What front ends look like and listen to, where it is not what they began with.
+    Interface(Interface),
     /// All commands, built-ins and skills, as they are now.
     Commands {
         registry: Registry,
@@ -279,6 +300,16 @@ pub enum HistoryItem {
     Note {
         text: String,
     },
+}
+
+/// What a terminal shows and listens to: `[tui]` and `[keys]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    pub theme: String,
+    pub notifications: bool,
+    pub highlight: bool,
+    pub reduced_motion: bool,
+    pub keys: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use crate::message::{FileDiff, Todo};
 use crate::protocol::report::{
     Agents, Cost, Ended, Finding, Holds, PlanMode, Report, Setting, SettingChanged, Settings, State, Status, Verdict,
 };
-use crate::protocol::{Changes, MemoryRow, ModelRow, RuleRow, SessionRow, ThinkingInfo};
+use crate::protocol::{Access, Changes, MemoryRow, ModelList, RuleRow, SessionRow, ThinkingInfo};
 use crate::stdx::ansi::{shown, visible};
 use crate::stdx::text::{self, short};
 use crate::thinking::Source;
@@ -74,10 +74,35 @@ fn list<T>(rows: &[T], line: impl FnMut(&T) -> String) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn models(rows: &[ModelRow]) -> String {
-    let line =
-        |row: &ModelRow| format!("- `{}` — {}{}", row.id, row.detail, if row.current { " (in use)" } else { "" });
-    format!("`/model <name>` switches:\n\n{}", list(rows, line))
+fn models(list: &ModelList) -> String {
+    let mut text = String::from("`/model <name>` switches:\n");
+    let used = |current| if current { " (in use)" } else { "" };
+    for row in &list.providers {
+        let _ = match row.access {
+            Access::Offline => write!(text, "\n- `offline`: {}{}", access(&row.access), used(row.current)),
+            _ => write!(text, "\n- {}: {}", row.title, access(&row.access)),
+        };
+        for model in &row.models {
+            let _ = write!(text, "\n  - `{}`: {}{}", model.id, model.detail, used(model.current));
+        }
+    }
+    text
+}
+
+/// Whether a provider can be asked, in words.
+pub fn access(access: &Access) -> String {
+    let ports = |ports: &[u16]| ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+    match access {
+        Access::Key { from } => format!("key from {from}"),
+        Access::Open => "no key needed".to_owned(),
+        Access::NoKey => "no key".to_owned(),
+        Access::Refused { from: Some(from), why } => format!("{why} ({from})"),
+        Access::Refused { from: None, why } => why.clone(),
+        Access::Server { url } => format!("server at {url}"),
+        Access::NoServer { ports: tried, asked: true } => format!("no server on {}", ports(tried)),
+        Access::NoServer { asked: false, .. } => "not looked for".to_owned(),
+        Access::Offline => "fixed recipes, no network".to_owned(),
+    }
 }
 
 /// What holds, why, and what else there is.

@@ -81,7 +81,11 @@ fn config_command(command: &ConfigCommand, here: Here<'_>) -> Result<String, Str
             None => Ok(String::new()),
         },
         ConfigCommand::Set { key, value } => {
-            let file = edit::set(here.paths, key, value).map_err(|problem| problem.to_string())?;
+            let file = {
+                let target = edit::Target::user(here.paths);
+                edit::change(&target, key, Some(value)).map_err(|problem| problem.to_string())?;
+                target.file
+            };
             // Say now if something overrides the file.
             let explained = load(here).and_then(|loaded| loaded.explain(key))?;
             Ok(format!("wrote {}\n{}", file.display(), report::explained(&explained)))

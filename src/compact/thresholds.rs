@@ -13,10 +13,10 @@ pub struct Window {
 }
 
 impl Window {
-    /// The window of a model; one that the catalog does not know counts as the configured fallback.
+    /// The window of a model. One that is only assumed does not count where messages are to be counted instead.
     pub fn of(tokens: u64, known: bool, max_output: u32, settings: &Settings) -> Window {
-        let fallback = settings.fallback_context_window;
-        let tokens = if known { Some(tokens) } else { Some(fallback).filter(|tokens| *tokens > 0) };
+        let counts = known || settings.fallback_context_window > 0;
+        let tokens = counts.then_some(tokens);
         Window { tokens, max_output: u64::from(max_output) }
     }
 }
@@ -173,10 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn unknown_windows_count_as_the_fallback_or_in_messages() {
+    fn assumed_windows_count_or_messages_do() {
         let mut settings = settings();
         let window = |settings: &Settings| Window::of(200_000, false, 8_000, settings);
-        assert_eq!(window(&settings).tokens, Some(32_000));
+        assert_eq!(window(&settings).tokens, Some(200_000));
         settings.fallback_context_window = 0;
         assert_eq!(Thresholds::new(window(&settings), &settings).max_messages, Some(50));
         assert_eq!(Window::of(200_000, true, 8_000, &settings).tokens, Some(200_000));

@@ -89,14 +89,15 @@ fn change(file: &Path, edit: impl FnOnce(&mut Map<String, Json>) -> Result<(), S
 
 /// Whether a project's own file lies elsewhere: a repository could bring a link to the user's settings, and a rule granted
 /// for one project would hold for all. The user's own file may be a link.
-fn leads_out(file: &Path) -> bool {
-    let project = file.parent().filter(|_| file.ends_with(LOCAL)).and_then(Path::parent);
+pub(super) fn leads_out(file: &Path) -> bool {
+    let own = file.ends_with(LOCAL) || file.ends_with(super::edit::LOCAL);
+    let project = file.parent().filter(|_| own).and_then(Path::parent);
     let real = |path: &Path| path.canonicalize().ok();
     // Of a file that is still to be made its folder counts; a dangling link is made where it points to.
     let place = if file.is_symlink() { real(file) } else { real(file).or_else(|| real(file.parent()?)) };
     match (project.and_then(real), place) {
         (Some(project), Some(place)) => !place.starts_with(project),
-        _ => file.is_symlink() && file.ends_with(LOCAL),
+        _ => file.is_symlink() && own,
     }
 }
 

@@ -111,6 +111,11 @@ impl Paths {
         self.config_dir.join("config.toml")
     }
 
+    /// The user's own color themes.
+    pub fn themes(&self) -> PathBuf {
+        self.config_dir.join("themes")
+    }
+
     /// The user's Claude Code settings.
     pub fn user_settings(&self) -> PathBuf {
         self.home.join("settings.json")

@@ -12,6 +12,7 @@ use super::thinking::Thinking;
 use crate::compact;
 use crate::hooks;
 use crate::permission::Mode;
+use crate::protocol::Interface;
 use crate::provider::catalog::ModelSpec;
 use crate::provider::settings::ProviderSettings;
 use crate::thinking::Level;
@@ -87,6 +88,14 @@ impl Config {
         let configured = self.providers.values().filter_map(|provider| provider.api_key_env.clone());
         let configured = configured.filter(|name| !name.is_empty());
         usual.into_iter().map(str::to_owned).chain(configured).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+impl Config {
+    /// What front ends look like and listen to.
+    pub fn interface(&self) -> Interface {
+        let Tui { theme, notifications, highlight, reduced_motion } = self.tui.clone();
+        Interface { theme, notifications, highlight, reduced_motion, keys: self.keys.clone() }
     }
 }
 
@@ -237,7 +246,8 @@ pub enum ReminderVerbosity {
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tui {
-    pub theme: Theme,
+    /// Checked against `themes` when it is read.
+    pub theme: String,
     pub notifications: bool,
     pub highlight: bool,
     pub reduced_motion: bool,
@@ -259,30 +269,6 @@ pub struct StatusLine {
 pub enum EditorMode {
     Normal,
     Vim,
-}
-
-/// The color theme.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Theme {
-    Auto,
-    Dark,
-    Light,
-    Ansi16,
-    Mono,
-}
-
-impl Theme {
-    /// The name of a shipped theme; `None` if the terminal's background decides.
-    pub fn name(self) -> Option<&'static str> {
-        match self {
-            Theme::Auto => None,
-            Theme::Dark => Some("dark"),
-            Theme::Light => Some("light"),
-            Theme::Ansi16 => Some("ansi16"),
-            Theme::Mono => Some("mono"),
-        }
-    }
 }
 
 /// `[network]`.

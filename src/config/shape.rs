@@ -231,8 +231,8 @@ mod tests {
         check("model = 3", "`model` must be a string, not 3");
         check("tui = 'dark'", "`tui` must be a table, not \"dark\"");
         check(
-            "tui.theme = 'lihgt'",
-            "`tui.theme` must be one of auto, dark, light, ansi16, mono (did you mean light?), not \"lihgt\"",
+            "log.level = 'debgu'",
+            "`log.level` must be one of off, error, warn, info, debug (did you mean debug?), not \"debgu\"",
         );
         check("tui.highlight = 'yes'", "`tui.highlight` must be true or false, not \"yes\"");
         check("max_turns = 0", "`max_turns` must be at least 1, not 0");

@@ -143,6 +143,9 @@ impl Engine {
     }
 
     async fn model(&mut self, name: &str) {
+        if let Some(id) = name.strip_prefix("local/") {
+            self.agree_to_server(id);
+        }
         match self.models.named(name) {
             Ok(model) => {
                 let unknown = (!model.spec.known).then(|| {
@@ -207,7 +210,13 @@ impl Engine {
                         .map_err(|error| error.to_string()),
                 };
                 match done {
-                    Ok(_) => gone.push(source.to_string()),
+                    // A file that reads as the same source has it.
+                    Ok(false) => {
+                        self.agent.policy.rules.add(behavior, rule, source);
+                        let text = format!("`{text}` is in .cocode/config.local.toml: change the list in /config");
+                        return self.fail(text).await;
+                    }
+                    Ok(true) => gone.push(source.to_string()),
                     Err(problem) => {
                         self.agent.policy.rules.add(behavior, rule, source);
                         return self.fail(problem).await;
@@ -216,9 +225,16 @@ impl Engine {
             }
         }
         if gone.is_empty() {
-            return self
-                .fail(format!("No rule `{text}` to revoke: `/permissions` lists the rules with their sources."))
-                .await;
+            let entries = self.agent.policy.rules.entries();
+            let kept = entries.iter().find(|entry| entry.rule == rule).and_then(|entry| lists::fixed(entry.source));
+            return match kept {
+                Some(why) => self.fail(format!("`{text}` cannot be revoked here: {why}.")).await,
+                None => {
+                    let text =
+                        format!("No rule `{text}` to revoke: `/permissions` lists the rules with their sources.");
+                    self.fail(text).await
+                }
+            };
         }
         self.tell(format!("Revoked `{text}` ({}).", gone.join(", "))).await;
     }

@@ -186,11 +186,29 @@ impl Inbox {
                     (None, Some(look)) => look.list(what).await,
                     (listed, _) => listed,
                 };
-                match listed {
-                    Some(listed) => mailbox.emit(Event::Listed(listed)).await,
-                    None => self.held.push_back(op),
+                match (listed, look) {
+                    (Some(listed), look) => {
+                        mailbox.emit(Event::Listed(listed)).await;
+                        look.inspect(|look| look.listed(what, &mailbox));
+                    }
+                    (None, _) => self.held.push_back(op),
                 }
             }
+            Op::StoreKey { provider, key } => match look {
+                Some(look) => look.store_key(&provider, &key, &mailbox).await,
+                None => self.held.push_back(Op::StoreKey { provider, key }),
+            },
+            // Settings are the agent's: it has them until its turn ends.
+            Op::Set { .. } => {
+                if let (Some(look), false) = (look, self.opening) {
+                    look.later(&mailbox).await;
+                }
+                self.held.push_back(op);
+            }
+            Op::FindServer => match look {
+                Some(look) => look.models.find_server(&look.agent.model, &mailbox),
+                None => self.held.push_back(op),
+            },
             Op::Rewind { .. } => {
                 self.held.push_back(op);
                 mailbox.emit(Event::Notice { text: "Queued: the rewind runs when the turn has ended.".into() }).await;

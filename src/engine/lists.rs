@@ -49,9 +49,21 @@ pub(super) fn rules(rules: &RuleSet) -> Vec<RuleRow> {
         rule: entry.rule.to_string(),
         behavior: entry.behavior,
         source: entry.source.to_string(),
-        revocable: matches!(entry.source, Source::Session | Source::ProjectLocal | Source::User),
+        fixed: fixed(entry.source).map(str::to_owned),
     };
     rules.entries().iter().map(row).collect()
+}
+
+/// Why a rule cannot be revoked; none where it can.
+pub(super) fn fixed(source: Source) -> Option<&'static str> {
+    Some(match source {
+        Source::Session | Source::ProjectLocal | Source::User => return None,
+        Source::Managed => "set by the administrator: only they can remove it",
+        Source::CommandLine => "given by a flag or a variable: start without it",
+        Source::Project => "everyone in this project shares it: edit the project's settings file",
+        Source::Config => "in your config.toml: change the list in /config",
+        Source::Skill => "comes with the skill that is running, and ends with it",
+    })
 }
 
 /// The user messages that a rewind can go back to.

@@ -1,17 +1,19 @@
 //! Which models there are, and which one is asked.
 
+mod door;
+
 use std::sync::Arc;
 
+use self::door::Doors;
 use crate::agent::Model;
 use crate::agent::skill_runs::Lookup;
 use crate::config::paths::{Env, Paths};
 use crate::config::{Config, Loaded};
 use crate::message::Usage;
-use crate::protocol::ModelRow;
 use crate::provider::Provider;
 use crate::provider::catalog::{Catalog, ModelSpec};
 use crate::provider::http::{Client, HttpProvider, Timeouts};
-use crate::provider::key::Key;
+use crate::provider::key::{self, Key};
 use crate::provider::offline::{self, Offline};
 use crate::provider::probe::{self, Found};
 use crate::provider::settings::{ProviderSettings, WireName};
@@ -20,6 +22,8 @@ use crate::provider::settings::{ProviderSettings, WireName};
 const ORDER: [&str; 3] = ["anthropic", "openai", "gemini"];
 /// Names that mean a model of each provider's own.
 const ROLES: [&str; 3] = ["haiku", "sonnet", "opus"];
+/// Name of the provider that a local server is.
+const LOCAL: &str = "local";
 /// Name of the offline model and of its provider.
 pub(crate) const OFFLINE: &str = "offline";
 
@@ -36,6 +40,22 @@ pub(super) struct Models {
     /// A local server that the user agreed to.
     local: Option<ProviderSettings>,
     script: Option<Arc<dyn Provider>>,
+    doors: Doors,
+}
+
+/// A provider for a local server.
+fn local_settings(found: &Found) -> ProviderSettings {
+    ProviderSettings {
+        key_header: Default::default(),
+        wire: found.wire,
+        base_url: found.base_url.clone(),
+        api_key_env: None,
+        api_key_command: None,
+        headers: Default::default(),
+        ca_file: None,
+        models: Default::default(),
+        default_model: Some(found.model.clone()),
+    }
 }
 
 /// The built-in models with the rows of the configuration.
@@ -55,7 +75,17 @@ impl Models {
     pub(super) fn new(loaded: &Loaded, env: Env, paths: Paths, script: Option<Arc<dyn Provider>>) -> Models {
         let config = loaded.config.clone();
         let (catalog, client) = (catalog(&config), Client::new(timeouts(&config)));
-        Models { config, set_up: loaded.own_providers(), env, paths, catalog, client, local: None, script }
+        Models {
+            config,
+            set_up: loaded.own_providers(),
+            env,
+            paths,
+            catalog,
+            client,
+            local: None,
+            script,
+            doors: Doors::default(),
+        }
     }
 
     /// The model that is asked when none is named; none when only a local server or the offline model is left.
@@ -103,7 +133,7 @@ impl Models {
     }
 
     fn key(&self, name: &str, settings: &ProviderSettings) -> Key {
-        let credentials = self.paths.config_dir.join("credentials.toml");
+        let credentials = self.paths.config_dir.join(key::FILE);
         let key = Key::new(name, settings, self.key_value(settings), Some(credentials));
         match settings.api_key_env.as_deref() {
             // A project's gateway.
@@ -130,7 +160,7 @@ impl Models {
             self.catalog.get(settings.wire, name).known && self.has_key(provider, settings)
         });
         let chosen = known.map(|(provider, settings)| (provider.as_str(), settings)).or_else(|| self.keyed());
-        let chosen = chosen.or_else(|| self.local.as_ref().map(|settings| ("local", settings)));
+        let chosen = chosen.or_else(|| self.local.as_ref().map(|settings| (LOCAL, settings)));
         match chosen {
             Some((provider, settings)) => Ok(self.of(provider, settings, &self.role(provider, settings, name))),
             None => Err(format!(
@@ -163,8 +193,8 @@ impl Models {
     }
 
     fn provider(&self, name: &str) -> Option<(&str, &ProviderSettings)> {
-        if name == "local" {
-            return self.local.as_ref().map(|settings| ("local", settings));
+        if name == LOCAL {
+            return self.local.as_ref().map(|settings| (LOCAL, settings));
         }
         self.config.providers.get_key_value(name).map(|(name, settings)| (name.as_str(), settings))
     }
@@ -175,11 +205,29 @@ impl Models {
     }
 
     fn of(&self, name: &str, settings: &ProviderSettings, id: &str) -> Model {
-        let spec = self.catalog.get(settings.wire, id);
+        let spec = self.spec(name, settings, id);
+        Model { provider: Arc::new(self.http(name, settings)), provider_name: name.to_owned(), id: id.to_owned(), spec }
+    }
+
+    fn http(&self, name: &str, settings: &ProviderSettings) -> HttpProvider {
         let key = self.key(name, settings);
-        let provider =
-            HttpProvider::with_catalog(name, settings.clone(), key, self.client.clone(), self.catalog.clone());
-        Model { provider: Arc::new(provider), provider_name: name.to_owned(), id: id.to_owned(), spec }
+        HttpProvider::with_catalog(name, settings.clone(), key, self.client.clone(), self.catalog.clone())
+    }
+
+    /// What is known of a model, wherever it is named: the catalog's row, else what the endpoint says, else the window
+    /// that is assumed. A local server decides for itself how much it loads.
+    fn spec(&self, name: &str, settings: &ProviderSettings, id: &str) -> ModelSpec {
+        let spec = self.catalog.get(settings.wire, id);
+        if spec.known && name != LOCAL {
+            return spec;
+        }
+        let spec = self.doors.told(name, id).map_or(spec.clone(), |offered| spec.told(&offered));
+        let fallback = self.config.compact.fallback_context_window;
+        let assumed = self.catalog.family(id).or_else(|| (fallback > 0).then_some(fallback));
+        match assumed.filter(|_| !spec.known) {
+            Some(window) => spec.assuming(window),
+            None => spec,
+        }
     }
 
     /// The model that needs nothing.
@@ -231,63 +279,20 @@ impl Models {
 
     /// The model of a local server that the user agreed to.
     pub(super) fn use_local(&mut self, found: &Found) -> Model {
-        let settings = ProviderSettings {
-            key_header: Default::default(),
-            wire: found.wire,
-            base_url: found.base_url.clone(),
-            api_key_env: None,
-            api_key_command: None,
-            headers: Default::default(),
-            ca_file: None,
-            models: Default::default(),
-            default_model: Some(found.model.clone()),
-        };
+        let settings = local_settings(found);
+        self.doors.looked(Some(found.clone()));
         self.local = Some(settings.clone());
-        let mut model = self.of("local", &settings, &found.model);
-        if let Some(window) = found.window {
-            model.spec = ModelSpec {
-                window,
-                known: true,
-                max_output: model.spec.max_output.min(u32::try_from(window / 4).unwrap_or(u32::MAX)),
-                ..model.spec
-            };
-        }
-        model
+        self.of(LOCAL, &settings, &found.model)
     }
 
-    /// What `/model` offers: the models of every provider that can be asked now.
-    pub(super) fn rows(&self, current: &Model) -> Vec<ModelRow> {
-        let mut rows = Vec::new();
-        let mut add = |id: String, spec: &ModelSpec, what: &str| {
-            if rows.iter().any(|row: &ModelRow| row.id == id) {
-                return;
-            }
-            let prices = spec
-                .prices
-                .as_ref()
-                .map(|prices| format!(" · ${}/${} per million tokens", prices.input, prices.output))
-                .unwrap_or_default();
-            let detail = format!("{what} · window {}k{prices}", spec.window / 1000);
-            rows.push(ModelRow { current: id == format!("{}/{}", current.provider_name, current.id), id, detail });
-        };
-        add(format!("{}/{}", current.provider_name, current.id), &current.spec, "in use");
-        let local = self.local.iter().map(|settings| ("local", settings));
-        for (name, settings) in
-            self.config.providers.iter().map(|(name, settings)| (name.as_str(), settings)).chain(local)
-        {
-            if name != "local" && !self.has_key(name, settings) {
-                continue;
-            }
-            let roles =
-                ROLES.into_iter().map(|role| (self.role(name, settings, role), role)).filter(|(id, role)| id != role);
-            let default = settings.default_model.iter().map(|id| (id.clone(), "default"));
-            for (id, what) in default.chain(roles) {
-                let spec = self.catalog.get(settings.wire, &id);
-                add(format!("{name}/{id}"), &spec, what);
-            }
-        }
-        add(format!("{OFFLINE}/{OFFLINE}"), &self.offline().spec, "fixed recipes, no network");
-        rows
+    /// What a search for a local server came to.
+    pub(super) fn looked(&self, found: Option<Found>) {
+        self.doors.looked(found);
+    }
+
+    /// The local server that was found last.
+    pub(super) fn found(&self) -> Option<Found> {
+        self.doors.found()
     }
 
     /// All that is held of the settings.

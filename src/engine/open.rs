@@ -75,7 +75,11 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
         agent.conversation.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
     }
     let idle = settings.idle;
-    let mut engine = Engine { agent, models, loaded, setup, mailbox, probing, catalog, trust_asked: false, idle };
+    // As the front end was made, before the folder was read.
+    let interface = setup.loaded.config.interface();
+    let mut engine =
+        Engine { agent, models, loaded, setup, mailbox, probing, catalog, trust_asked: false, idle, interface };
+    engine.tell_interface().await;
     engine.announce().await;
     // A panic in there leaves the built-ins.
     let _ = loading.await;
@@ -375,6 +379,7 @@ impl Engine {
         for text in self.take_settings() {
             mailbox.emit(Event::Notice { text }).await;
         }
+        self.tell_interface().await;
         match choose_model(&self.setup, &self.loaded, &self.models, &self.agent.conversation.session) {
             Ok(Some(model)) => {
                 self.probing = false;
@@ -398,6 +403,7 @@ impl Engine {
     async fn look_for_server(&mut self, inbox: &mut Inbox) {
         let mailbox = self.mailbox.clone();
         let found = inbox.attend(self.models.probe()).await;
+        self.models.looked(found.clone());
         if let Some(found) = found {
             let known = known_servers(&self.setup.paths);
             let cancel = mailbox.begin();
@@ -418,6 +424,16 @@ impl Engine {
         if self.probing {
             self.probing = false;
             mailbox.emit(Event::Model(self.model_info())).await;
+        }
+    }
+
+    /// Whoever names a model of the server that was found agrees to its address, which was shown.
+    pub(super) fn agree_to_server(&mut self, model: &str) {
+        let Some(found) = self.models.found() else { return };
+        if found.model == model || found.others.iter().any(|other| other == model) {
+            remember_server(&self.setup.paths, &known_servers(&self.setup.paths), &found.base_url);
+            self.models.use_local(&found);
+            self.agent.runs.settings = skills::settings(&self.catalog, &self.loaded, &self.models);
         }
     }
 

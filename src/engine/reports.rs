@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::models::Models;
-use super::{Setup, bug_report, changes, doctor, lists};
+use super::{Setup, bug_report, changes, doctor, lists, settings};
 use crate::agent::mailbox::Mailbox;
 use crate::agent::{Agent, Beside, Snapshot};
 use crate::commands::report as skills;
@@ -14,7 +14,8 @@ use crate::config::Loaded;
 use crate::message::Usage;
 use crate::permission::Decision;
 use crate::protocol::report::{Cost, Finding, ModelCost, Report, Settings, Status, Verdict};
-use crate::protocol::{Changes, Listed};
+use crate::protocol::{Changes, Event, Listed, ModelList, SettingList, Word};
+use crate::provider::key::Secret;
 use crate::session::Session;
 
 /// All that they look at.
@@ -58,7 +59,7 @@ impl<'a> Look<'a> {
         }
         let found = match builtin {
             Builtin::Help => Ok(Report::Commands(self.catalog.current().registry.clone())),
-            Builtin::Model => Ok(Report::Models(self.models.rows(&self.agent.model))),
+            Builtin::Model => Ok(Report::Models(self.models.list(&self.agent.model))),
             Builtin::Resume => lists::sessions(self.setup, None).map(Report::Sessions),
             Builtin::Config => self.settings(args),
             Builtin::Doctor => Ok(Report::Doctor(findings(self.setup).await)),
@@ -145,7 +146,10 @@ impl<'a> Look<'a> {
         Some(match (what, &self.session) {
             (ListKind::Sessions, Reading::Own(session)) => self.sessions(session.id()),
             (ListKind::Sessions, Reading::Log(id)) => self.sessions(id),
-            (ListKind::Models, _) => Listed::Models(self.models.rows(&self.agent.model)),
+            (ListKind::Models, _) => Listed::Models(self.models.list(&self.agent.model)),
+            (ListKind::Settings, _) => {
+                Listed::Settings(SettingList { rows: settings::rows(self.setup, self.loaded), word: None })
+            }
             (ListKind::Skills, _) => Listed::Skills(skills::rows(&self.catalog.refresh().0)),
             (ListKind::Changes, _) => match self.report(Builtin::Diff, "").await {
                 Some(Ok(Report::Changes(changes))) => Listed::Changes(changes),
@@ -156,6 +160,28 @@ impl<'a> Look<'a> {
             (ListKind::Prompts, Reading::Own(session)) => Listed::Prompts(lists::prompts(session)),
             (ListKind::Prompts | ListKind::History, _) => return None,
         })
+    }
+
+    /// Keeps a key that was pasted, and lists the models again with what came of it.
+    pub(super) async fn store_key(&self, provider: &str, key: &Secret, mailbox: &Arc<Mailbox>) {
+        let word = Some(self.models.store_key(provider, key).into());
+        let list = ModelList { word, ..self.models.list(&self.agent.model) };
+        mailbox.emit(Event::Listed(Listed::Models(list))).await;
+        self.models.ask_endpoints(&self.agent.model, mailbox);
+    }
+
+    /// A setting was changed that has to wait.
+    pub(super) async fn later(&self, mailbox: &Arc<Mailbox>) {
+        let text = "Saved when the turn ends".to_owned();
+        let list = SettingList { rows: settings::rows(self.setup, self.loaded), word: Some(Word::Done { text }) };
+        mailbox.emit(Event::Listed(Listed::Settings(list))).await;
+    }
+
+    /// What a list goes on to find out once it is shown.
+    pub(super) fn listed(&self, what: ListKind, mailbox: &Arc<Mailbox>) {
+        if what == ListKind::Models {
+            self.models.ask_endpoints(&self.agent.model, mailbox);
+        }
     }
 
     fn sessions(&self, own: &str) -> Listed {

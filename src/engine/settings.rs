@@ -8,10 +8,13 @@ use super::{Engine, Setup, skills};
 use crate::agent::{self, Bypass, Reminders, skill_runs};
 use crate::commands::catalog::{Legacy, Tracking};
 use crate::commands::{Builtin, Catalog};
-use crate::config::{self, Loaded, edit};
+use crate::config::edit::{self, Target};
+use crate::config::trust::Extent;
+use crate::config::{self, Loaded};
 use crate::hooks::{self, Switch};
 use crate::permission::{Mode, Places, RuleSet};
 use crate::protocol::report::{Holds, Report, SettingChanged};
+use crate::protocol::{Event, Listed, SettingList, SettingPlace, SettingRow};
 use crate::provider::catalog::ModelSpec;
 
 /// What a configuration says, in the slices in which the parts of the system take it.
@@ -76,32 +79,97 @@ impl Settings {
 fn holds(key: &str) -> Holds {
     let table = key.split('.').next().unwrap_or_default();
     match (table, key) {
-        ("tui" | "status_line" | "keys" | "log" | "sessions", _)
+        ("status_line" | "log" | "sessions", _)
         | (_, "model" | "probe_local" | "permissions.default_mode" | "permissions.disable_bypass") => Holds::NextStart,
         ("memory", _) => Holds::NextSession,
         _ => Holds::Now,
     }
 }
 
+/// Every setting for a list.
+pub(super) fn rows(setup: &Setup, loaded: &Loaded) -> Vec<SettingRow> {
+    loaded.listed(&config::themes::own(&setup.paths), holds)
+}
+
 impl Engine {
     /// `/config <key> <value>`; without a value it only looks.
     pub(super) async fn configure(&mut self, args: &str) {
         let (key, value) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
-        let value = value.trim();
-        let file = match edit::set(&self.setup.paths, key, value) {
-            Ok(file) => file,
-            Err(problem) => return self.fail(problem).await,
-        };
-        match self.setup.loaded.read_again(&self.setup.paths) {
-            Ok(own) => self.setup.loaded = own,
-            Err(broken) => return self.fail(broken).await,
+        let target = Target::user(&self.setup.paths);
+        let file = target.file.clone();
+        if let Err(problem) = edit::change(&target, key, Some(value.trim())) {
+            return self.fail(problem).await;
         }
-        let problems = self.take_settings();
+        let problems = match self.read_settings().await {
+            Ok(problems) => problems,
+            Err(broken) => return self.fail(broken).await,
+        };
         let settings = self.loaded.explain(key).unwrap_or_default();
         let change = SettingChanged { key: key.to_owned(), settings, file, holds: holds(key) };
         self.show(Report::SettingChanged(change)).await;
         for text in problems {
             self.tell(text).await;
+        }
+    }
+
+    /// Changes a setting from the list of them, which comes again with what came of it.
+    pub(super) async fn set(&mut self, key: &str, value: Option<&str>, place: SettingPlace) {
+        let word = Some(self.setting_changed(key, value, place).await.into());
+        let rows = rows(&self.setup, &self.loaded);
+        self.mailbox.emit(Event::Listed(Listed::Settings(SettingList { rows, word }))).await;
+    }
+
+    async fn setting_changed(&mut self, key: &str, value: Option<&str>, place: SettingPlace) -> Result<String, String> {
+        let target = Target::new(&self.setup.paths, &self.setup.project, place);
+        let before = self.setup.loaded.with_project(&self.setup.project, &self.agent.policy.trust).uses;
+        let changed = edit::change(&target, key, value).map_err(|problem| problem.to_string())?;
+        let path = target.file;
+        let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if !changed {
+            return Ok(format!("{key} is not set in {file}"));
+        }
+        if place == SettingPlace::Project {
+            // What the user has just written here needs no question.
+            let mut uses = self.setup.loaded.with_project(&self.setup.project, &self.agent.policy.trust).uses;
+            uses.retain(|used| !before.contains(used));
+            self.agent.policy.trust.agree(&uses);
+            config::trust::remember(&self.setup.paths, &self.setup.project, Extent::More, &uses)
+                .map_err(|error| format!("it will ask at the next start: {error}"))?;
+        }
+        let problems = self.read_settings().await.map_err(|broken| broken.to_string())?;
+        if let Some(problem) = problems.into_iter().next() {
+            return Err(problem);
+        }
+        // Another file, a variable or a flag may say something else.
+        let wins = self.loaded.wins_over(key, &path);
+        if let Some(place) = wins.filter(|_| value.is_some()) {
+            return Err(format!("Saved to {file}, but {place} wins"));
+        }
+        let what = if value.is_some() { "Saved to" } else { "Back to the default; removed from" };
+        Ok(match holds(key) {
+            Holds::Now => format!("{what} {file}"),
+            Holds::NextSession => format!("{what} {file}; takes effect in the next session"),
+            Holds::NextStart => format!("{what} {file}; takes effect at the next start"),
+        })
+    }
+
+    /// Takes over the files as they are now. What of the rules cannot be read is returned.
+    ///
+    /// # Errors
+    /// The user's file is broken.
+    async fn read_settings(&mut self) -> Result<Vec<String>, config::Broken> {
+        self.setup.loaded = self.setup.loaded.read_again(&self.setup.paths)?;
+        let problems = self.take_settings();
+        self.tell_interface().await;
+        Ok(problems)
+    }
+
+    /// Tells front ends what they look like, where that has changed.
+    pub(super) async fn tell_interface(&mut self) {
+        let now = self.loaded.config.interface();
+        if self.interface != now {
+            self.interface = now.clone();
+            self.mailbox.emit(Event::Interface(now)).await;
         }
     }
 
@@ -173,7 +241,8 @@ mod tests {
         let skills = (skills.verbosity, skills.named, skills.list_budget);
         format!(
             "{rules:?} {problems:?} {places:?} {agent:?} {skills:?} {hooks:?} {switches:?} {hidden:?} \
-             {idle:?} {}",
+             {idle:?} {:?} {}",
+            setup.loaded.config.interface(),
             models.held()
         )
     }
@@ -229,7 +298,6 @@ mod tests {
         let before = held(root.path(), Table::new());
         let mut keys = Vec::new();
         leaves(&config::DEFAULTS.parse().unwrap(), "", &mut keys);
-        keys.retain(|(key, _)| !key.starts_with("keys."));
         // Those without a default.
         keys.extend([
             ("model".into(), Value::String("offline/".into())),

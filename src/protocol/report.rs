@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::compaction::{Compacted, Receipt};
-use super::rows::{Changes, MemoryRow, ModelRow, RuleRow};
+use super::rows::{Changes, MemoryRow, ModelList, RuleRow};
 use super::{SessionRow, ThinkingInfo};
 use crate::agents::AgentRow;
 use crate::commands::Registry;
@@ -19,7 +19,7 @@ use crate::permission::{Behavior, Mode};
 #[serde(tag = "report", content = "found", rename_all = "snake_case")]
 pub enum Report {
     Commands(Registry),
-    Models(Vec<ModelRow>),
+    Models(ModelList),
     Thinking(ThinkingInfo),
     Rules(Vec<RuleRow>),
     Verdict(Verdict),

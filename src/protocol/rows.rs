@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::report::Holds;
 use super::{Delivery, HistoryItem, QueueId, Scope};
 use crate::message::FileDiff;
 use crate::permission::Behavior;
@@ -24,10 +25,78 @@ pub struct MemoryRow {
     pub lines: Option<u64>,
 }
 
+/// Every provider, and what came of what was last done about one.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelList {
+    pub providers: Vec<ProviderRow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub word: Option<Word>,
+}
+
+/// A short word about what was done in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Word {
+    Done { text: String },
+    Failed { text: String },
+}
+
+impl From<Result<String, String>> for Word {
+    fn from(done: Result<String, String>) -> Word {
+        match done {
+            Ok(text) => Word::Done { text },
+            Err(text) => Word::Failed { text },
+        }
+    }
+}
+
+/// A provider with its models, or with what it lacks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProviderRow {
+    /// As `/model name/id` takes it.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    pub access: Access,
+    /// The model in use is one of its own.
+    pub current: bool,
+    pub models: Vec<ModelRow>,
+}
+
+/// Whether a provider can be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Access {
+    /// With a key; where it is from: a variable, a command or the credentials file.
+    Key {
+        from: String,
+    },
+    /// It takes no key.
+    Open,
+    NoKey,
+    /// The endpoint refused the key.
+    Refused {
+        from: Option<String>,
+        why: String,
+    },
+    /// A server on this machine.
+    Server {
+        url: String,
+    },
+    /// No server answers on these ports, or nobody has looked yet.
+    NoServer {
+        ports: Vec<u16>,
+        asked: bool,
+    },
+    /// It needs nothing.
+    Offline,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelRow {
     /// As `/model` takes it.
     pub id: String,
+    /// For people: `1M · $3/$15 · default`.
     pub detail: String,
     pub current: bool,
 }
@@ -38,8 +107,9 @@ pub struct RuleRow {
     pub behavior: Behavior,
     /// The file or flag that it comes from.
     pub source: String,
-    /// `/permissions revoke` can take it back.
-    pub revocable: bool,
+    /// Why `/permissions revoke` cannot take it back; none where it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +118,83 @@ pub struct PromptRow {
     pub text: String,
     /// The turn changed files that can be put back.
     pub changed_files: bool,
+}
+
+/// Every setting, and what came of what was last done about one.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SettingList {
+    pub rows: Vec<SettingRow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub word: Option<Word>,
+}
+
+/// A setting as it is now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettingRow {
+    pub key: String,
+    /// As one types it; none where it is not set. What may be secret is left out.
+    pub value: Option<String>,
+    /// For people: `default`, `user, config.toml:4`.
+    pub source: String,
+    pub default: Option<String>,
+    pub about: String,
+    pub kind: SettingKind,
+    pub holds: Holds,
+}
+
+/// How a setting is changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SettingKind {
+    Switch,
+    Choice {
+        values: Vec<String>,
+    },
+    /// Written as text: a number, a word, a list by commas.
+    Text,
+    /// Only in a file.
+    Table,
+}
+
+/// Where a setting is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SettingPlace {
+    /// The user's configuration file.
+    User,
+    /// `.cocode/config.local.toml` of the project.
+    Project,
+}
+
+impl SettingRow {
+    /// The value for people.
+    pub fn shown(&self) -> String {
+        match (&self.kind, self.value.as_deref()) {
+            (SettingKind::Switch, Some("true")) => "‹on›".to_owned(),
+            (SettingKind::Switch, Some("false")) => "‹off›".to_owned(),
+            (SettingKind::Choice { .. }, Some(value)) => format!("‹{value}›"),
+            (_, Some("")) => "empty".to_owned(),
+            (_, Some(value)) => value.to_owned(),
+            (_, None) => "unset".to_owned(),
+        }
+    }
+
+    /// What it does, its default, and when a change counts.
+    pub fn meaning(&self) -> String {
+        let default = match (&self.default, &self.kind) {
+            (Some(default), SettingKind::Switch) => {
+                format!(" Default: {}.", if default == "true" { "on" } else { "off" })
+            }
+            (Some(default), _) if !default.is_empty() => format!(" Default: {default}."),
+            _ => String::new(),
+        };
+        let holds = match self.holds {
+            Holds::Now => "",
+            Holds::NextSession => " A change takes effect in the next session.",
+            Holds::NextStart => " A change takes effect at the next start.",
+        };
+        format!("{}{default}{holds}", self.about)
+    }
 }
 
 /// What a sub-agent did.

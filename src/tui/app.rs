@@ -30,8 +30,10 @@ pub(super) const TWICE: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct Options {
     pub theme: Theme,
-    /// Takes the place of `theme` when the terminal turns out to be light; none when the user has chosen.
-    pub on_light: Option<Theme>,
+    /// The setting: the name of a theme, or `auto` where the terminal's background decides.
+    pub theme_name: String,
+    /// Code is colored.
+    pub highlight: bool,
     pub keymap: Keymap,
     /// What `/` offers.
     pub commands: Registry,
@@ -100,6 +102,10 @@ pub struct App {
     progress: Progress,
     pub(super) name: String,
     title: String,
+    /// The terminal's background is light.
+    pub(super) light: bool,
+    /// The theme that is shown, or on its way.
+    looks: (String, bool),
     /// The composer's revision that was last given to be saved.
     saved: u64,
 }
@@ -108,6 +114,8 @@ impl App {
     /// An empty view for a screen of `size` columns and rows.
     pub fn new(options: Options, size: (u16, u16)) -> App {
         App {
+            looks: (options.theme_name.clone(), false),
+            light: false,
             options,
             size,
             composer: Composer::default(),
@@ -291,9 +299,21 @@ impl App {
         vec![Effect::Send(Op::Shutdown)]
     }
 
-    /// Effects that follow from a change: a draft to be saved, another title.
+    /// The theme is asked for again, whatever is shown.
+    pub(super) fn forget_looks(&mut self) {
+        self.looks.0.clear();
+    }
+
+    /// Effects that follow from a change: another theme, a draft to be saved, another title.
     pub(super) fn follow(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
+        // A theme is shown while a list offers it.
+        let name = self.picker.as_ref().and_then(Picker::preview).unwrap_or(&self.options.theme_name);
+        let looks = (name.to_owned(), self.light && name == "auto");
+        if looks != self.looks {
+            self.looks = looks;
+            effects.push(Effect::Theme { name: self.looks.0.clone(), light: self.looks.1 });
+        }
         let revision = self.composer.editor.revision();
         if std::mem::replace(&mut self.saved, revision) != revision {
             effects.push(Effect::SaveDraft);

@@ -240,6 +240,18 @@ impl Dialog {
     }
 }
 
+/// As many parts of a hint as fit, the first ones first.
+fn fitting(parts: &[&str], width: usize) -> String {
+    let mut hint = String::new();
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        let longer = if hint.is_empty() { (*part).to_owned() } else { format!("{hint} · {part}") };
+        if hint.is_empty() || paint::width(&longer) <= width {
+            hint = longer;
+        }
+    }
+    hint
+}
+
 /// Choices with their digits, one marked; each takes at most `rows` rows. A key is beside its choice where there is
 /// room, and ends at the column `keys` or behind the label.
 fn numbered(

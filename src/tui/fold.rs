@@ -9,6 +9,7 @@ use super::cell::note::{Note, Retry};
 use super::cell::words;
 use super::dialog::Dialog;
 use super::dialog::picker::Picker;
+use super::keymap::Keymap;
 use super::msg::Effect;
 use super::pager::Page;
 use super::panel::Panel;
@@ -18,8 +19,8 @@ use super::update;
 use crate::message::{Block, Display, Kind, Message, TodoStatus};
 use crate::protocol::report::{Ended, Freed, Report};
 use crate::protocol::{
-    Ask, Compaction, Delta, Event, HistoryItem, Item, ListKind, Listed, ModeChange, Question, SessionInfo, Thinking,
-    Turn, TurnEnd,
+    Ask, Compaction, Delta, Event, HistoryItem, Interface, Item, ListKind, Listed, ModeChange, Question, SessionInfo,
+    Thinking, Turn, TurnEnd,
 };
 use crate::report;
 use crate::session::entry::Seq;
@@ -87,6 +88,7 @@ impl App {
             }
             Event::Task(task) => self.transcript.history.task(task, now),
             Event::Listed(listed) => return self.listed(listed, now),
+            Event::Interface(interface) => self.looks_like(interface, now),
             Event::Done { .. } => {}
             Event::Closed => {
                 self.spinner.stop();
@@ -106,8 +108,10 @@ impl App {
         self.queue.clear();
         self.todos.clear();
         self.prompts.clear();
-        (self.picker, self.panel) = (None, None);
+        self.panel = None;
         self.commands = 0;
+        // A list that is still being gathered, as at the start, will be of this session.
+        self.picker = self.picker.take().filter(Picker::waits);
         for item in info.history {
             match item {
                 HistoryItem::Message { seq, message } => {
@@ -212,6 +216,25 @@ impl App {
             | Compaction::SessionMemoryApplied { .. }
             | Compaction::ThresholdExceeded { .. } => {}
         }
+    }
+
+    fn looks_like(&mut self, interface: Interface, now: Instant) {
+        let Interface { theme, notifications, highlight, reduced_motion, keys } = interface;
+        match Keymap::new(&keys) {
+            Ok(keymap) => self.options.keymap = keymap,
+            Err(errors) => {
+                let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                self.tell(format!("[keys]: {}", errors.join("; ")), now);
+            }
+        }
+        if self.options.highlight != highlight {
+            // The theme is read again with its colors for code, or without.
+            self.forget_looks();
+        }
+        self.options.theme_name = theme;
+        self.options.notifications = notifications;
+        self.options.highlight = highlight;
+        self.options.reduced_motion = reduced_motion;
     }
 
     fn listed(&mut self, listed: Listed, now: Instant) -> Vec<Effect> {

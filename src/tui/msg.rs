@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use ratatui::crossterm::event::KeyEvent;
 
 use super::composer::chip::Picture;
+use super::theme::Theme;
 use crate::protocol::{AskId, Event, Op};
 
 /// Everything that changes the view state.
@@ -33,6 +34,8 @@ pub enum Msg {
     Engine(Event),
     /// Time has passed; sent when `App::wake` asked for it.
     Tick,
+    /// Answers `Effect::Theme`: the theme, or why it cannot be shown.
+    Theme(Result<Box<Theme>, String>),
     /// Answers `Effect::ListFiles`, best first.
     Files {
         query: String,
@@ -67,6 +70,12 @@ pub enum Effect {
     Copy(String),
     /// Takes a picture out of the clipboard.
     PasteImage,
+    /// Answered by `Msg::Theme`.
+    Theme {
+        name: String,
+        /// What `auto` follows.
+        light: bool,
+    },
     Suspend,
     /// Leaves the program now.
     Exit,

@@ -20,6 +20,7 @@ use super::files::Files;
 use super::msg::{Effect, Msg};
 use super::render::highlight::beside::{Coloured, Painter};
 use super::terminal::{self, Input, Keyboard, Output, Report, Session, Signal, Surface};
+use super::theme::Theme;
 use super::update::update;
 use crate::protocol::{Event, Op};
 use crate::stdx::process::run_captured;
@@ -63,6 +64,11 @@ pub trait Host: Send + Sync + 'static {
     fn picture(&self) -> Result<Picture, String>;
     /// A line for the user's shell, in the working directory.
     fn shell(&self, line: &str) -> Command;
+    /// The theme of that name; `light` decides for `auto`.
+    ///
+    /// # Errors
+    /// A word on why there is none.
+    fn theme(&self, name: &str, light: bool) -> Result<Theme, String>;
     /// The branch of the working directory.
     fn branch(&self) -> Option<String>;
 }
@@ -342,6 +348,9 @@ impl<O: Output> Front<O> {
             }
             Effect::PasteImage => self.beside(|host| Some(Msg::Picture(host.picture()))),
             Effect::Copy(text) => return Ok(Some(Msg::Told(self.copy(&text)?))),
+            Effect::Theme { name, light } => {
+                return Ok(Some(Msg::Theme(self.host.theme(&name, light).map(Box::new))));
+            }
             Effect::Exit => self.done = true,
             Effect::Redraw => self.surface.redraw(),
             Effect::ListFiles(query) => {
@@ -434,7 +443,6 @@ mod tests {
     use crate::tui::app::Options;
     use crate::tui::keymap::Keymap;
     use crate::tui::terminal::{Queries, Traits};
-    use crate::tui::theme::Theme;
 
     /// A terminal emulator that outlives the surface.
     #[derive(Clone)]
@@ -480,6 +488,10 @@ mod tests {
             Command::new("true")
         }
 
+        fn theme(&self, name: &str, _light: bool) -> Result<Theme, String> {
+            Theme::load(name).map_err(|error| error.to_string())
+        }
+
         fn branch(&self) -> Option<String> {
             Some("main".into())
         }
@@ -495,7 +507,8 @@ mod tests {
             commands: crate::commands::Registry::builtin(),
             reduced_motion: true,
             notifications: true,
-            on_light: None,
+            theme_name: "dark".into(),
+            highlight: true,
         };
         let surface = Surface::open(emulator.clone(), Traits::detect(|_| None), Queries::default());
         let (keys, inputs) = unbounded_channel();

@@ -19,8 +19,9 @@ use super::theme::{Depth, Theme};
 use crate::commands::Registry;
 use crate::config::paths::Env;
 use crate::config::settings::EditorMode;
+use crate::config::themes;
 use crate::engine::{self, Setup};
-use crate::protocol::{ListKind, Op};
+use crate::protocol::{Interface, ListKind, Op};
 use crate::stdx::process::Guest;
 
 /// What the terminal front end starts with.
@@ -113,24 +114,51 @@ fn options(setup: &Setup) -> Result<Options, String> {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         format!("[keys]: {}", lines.join("; "))
     })?;
-    let depth = depth(&setup.env);
-    let theme = |name: &str| {
-        let mut theme = Theme::for_terminal(name, depth);
-        if !config.tui.highlight {
-            theme.syntax = None;
-        }
-        theme
-    };
-    let chosen = config.tui.theme.name();
+    let Interface { theme: theme_name, notifications, highlight, reduced_motion, .. } = config.interface();
+    let looks = Looks::new(setup);
+    // One that cannot be read is said once there is a screen, and another one is shown meanwhile.
+    let mut theme = looks.theme(&theme_name, false).or_else(|_| looks.theme("dark", false))?;
+    if !highlight {
+        theme.syntax = None;
+    }
     Ok(Options {
-        theme: theme(chosen.unwrap_or("dark")),
-        on_light: chosen.is_none().then(|| theme("light")),
+        theme,
+        theme_name,
+        highlight,
         keymap,
         // The skills come with an event, once they are loaded.
         commands: Registry::builtin(),
-        reduced_motion: config.tui.reduced_motion,
-        notifications: config.tui.notifications,
+        reduced_motion,
+        notifications,
     })
+}
+
+/// Where themes are, and how many colors they may have.
+struct Looks {
+    depth: Depth,
+    folder: PathBuf,
+}
+
+impl Looks {
+    fn new(setup: &Setup) -> Looks {
+        Looks { depth: depth(&setup.env), folder: setup.paths.themes() }
+    }
+
+    fn theme(&self, name: &str, light: bool) -> Result<Theme, String> {
+        let name = match (name, light) {
+            ("auto", true) => "light",
+            ("auto", false) => "dark",
+            (name, _) => name,
+        };
+        let file = self.folder.join(name).with_extension("toml");
+        let own = match themes::is_name(name) && !themes::SHIPPED.contains(&name) {
+            true => {
+                Some(std::fs::read_to_string(&file).map_err(|error| format!("the theme {}: {error}", file.display()))?)
+            }
+            false => None,
+        };
+        Theme::for_terminal(name, own.as_deref(), self.depth).map_err(|error| error.to_string())
+    }
 }
 
 /// How many colors the terminal says it has.
@@ -163,6 +191,7 @@ struct Home {
     env: Env,
     /// Variables that no other program gets to see.
     secrets: Vec<String>,
+    looks: Looks,
 }
 
 impl Home {
@@ -179,6 +208,7 @@ impl Home {
             pictures: OnceLock::new(),
             env: setup.env.clone(),
             secrets: setup.loaded.config.secret_env(),
+            looks: Looks::new(setup),
         }
     }
 
@@ -250,6 +280,10 @@ impl Host for Home {
             command.env_remove(name);
         }
         command
+    }
+
+    fn theme(&self, name: &str, light: bool) -> Result<Theme, String> {
+        self.looks.theme(name, light)
     }
 
     fn branch(&self) -> Option<String> {

@@ -61,7 +61,8 @@ impl Run {
             commands: Registry::of(commands),
             reduced_motion: true,
             notifications: true,
-            on_light: None,
+            theme_name: "dark".into(),
+            highlight: true,
         };
         Run { app: App::new(options, (width, height)), now: Instant::now(), effects: Vec::new() }
     }

@@ -57,8 +57,13 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Background { light } => {
-            if let (true, Some(theme)) = (light, app.options.on_light.take()) {
-                app.options.theme = theme;
+            app.light = light;
+            Vec::new()
+        }
+        Msg::Theme(Ok(theme)) => {
+            app.options.theme = *theme;
+            if !app.options.highlight {
+                app.options.theme.syntax = None;
             }
             Vec::new()
         }
@@ -79,7 +84,7 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             app.composer.edited(&text);
             Vec::new()
         }
-        Msg::Edited(Err(text)) | Msg::PlanEdited { text: Err(text), .. } | Msg::Told(text) => {
+        Msg::Theme(Err(text)) | Msg::Edited(Err(text)) | Msg::PlanEdited { text: Err(text), .. } | Msg::Told(text) => {
             app.tell(text, now);
             Vec::new()
         }
@@ -222,6 +227,9 @@ fn key_in_picker(app: &mut App, key: KeyEvent, action: Option<Action>) -> Vec<Ef
             app.picker = None;
             return vec![Effect::Send(Op::builtin(Builtin::Permissions, format!("test {line}")))];
         }
+        picker::Outcome::StoreKey { provider, key } => return vec![Effect::Send(Op::StoreKey { provider, key })],
+        picker::Outcome::FindServer => return vec![Effect::Send(Op::FindServer)],
+        picker::Outcome::Set { key, value, place } => return vec![Effect::Send(Op::Set { key, value, place })],
         picker::Outcome::Chosen(choice) => choice,
     };
     chosen(app, choice)
@@ -241,6 +249,10 @@ pub(super) fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::File(path) => vec![Effect::EditFile(path)],
         Choice::Revoke(rule) => {
             vec![Effect::Send(Op::builtin(Builtin::Permissions, format!("revoke {rule}")))]
+        }
+        // The list itself does these.
+        Choice::Key { .. } | Choice::FindServer | Choice::Setting(_) | Choice::Value { .. } | Choice::Stay(_) => {
+            Vec::new()
         }
         Choice::Prompt(_) | Choice::Rule(_) | Choice::Nothing => Vec::new(),
     }

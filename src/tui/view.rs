@@ -144,7 +144,7 @@ fn parts(app: &App, width: u16, screen: u16) -> Parts {
     let status = share(u16::from(screen > 1));
     let input = match (dialog, &app.picker) {
         (Some(dialog), _) => share(dialog.height(width, screen.saturating_sub(status), app.theme())),
-        (None, Some(picker)) => share(picker.height((app.size.1 / 3 * 2).max(6))),
+        (None, Some(picker)) => share(picker.height(width, (app.size.1 / 3 * 2).max(6), app.theme())),
         (None, None) => {
             let text = app.composer.height(width, app.composer_rows());
             share(if app.size.1 >= 6 { text + 2 } else { text })

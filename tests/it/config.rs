@@ -87,7 +87,7 @@ fn each_layer_wins_over_the_one_below() {
         .file(USER, "[tui]\ntheme = 'light'\n")
         .file(".claude/settings.json", r#"{"model": "from-project-settings"}"#)
         .file(".cocode/config.toml", "[tui]\ntheme = 'mono'\n")
-        .file(".cocode/config.local.toml", "[tui]\ntheme = 'ansi16'\n")
+        .file(".cocode/config.local.toml", "[tui]\ntheme = 'terminal'\n")
         .var("COCODE_TUI__THEME", "dark")
         .flags("tui.theme = 'light'");
     let explained =
@@ -96,7 +96,7 @@ fn each_layer_wins_over_the_one_below() {
     tui.theme = "light"
       from command line
       overrides "dark" from environment, variable COCODE_TUI__THEME
-      overrides "ansi16" from local configuration, project/.cocode/config.local.toml:2
+      overrides "terminal" from local configuration, project/.cocode/config.local.toml:2
       overrides "mono" from project configuration, project/.cocode/config.toml:2
       overrides "light" from user configuration, home/.config/cocode/config.toml:2
       overrides "dark" from managed defaults, etc/config.toml:2

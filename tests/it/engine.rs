@@ -208,12 +208,21 @@ async fn lists_are_brought() {
             Event::Listed(Listed::Sessions(rows)) => {
                 Some(rows.iter().map(|row| format!("{} {}", row.title, row.detail)).collect())
             }
-            Event::Listed(Listed::Models(rows)) => Some(rows.iter().map(|row| row.id.clone()).collect()),
+            Event::Listed(Listed::Models(list)) => {
+                Some(list.providers.iter().map(|row| format!("{}: {:?}; ", row.title, row.access)).collect())
+            }
             Event::Listed(Listed::History(rows)) => Some(rows.join(", ")),
             _ => None,
         })
         .collect();
-    assert_eq!(listed, ["change it just now · 1 prompt", "offline/offline", "typed"]);
+    assert_eq!(
+        listed,
+        [
+            "change it just now · 1 prompt",
+            "Anthropic: NoKey; OpenAI: NoKey; Gemini: NoKey; Local: NoServer { ports: [11434, 8080, 1234], asked: false }; Offline: Offline; ",
+            "typed"
+        ]
+    );
 }
 
 /// Settings that need trust.

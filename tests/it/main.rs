@@ -41,6 +41,8 @@ mod compaction;
 mod config;
 /// Old tool results archived behind a digest.
 mod digest;
+/// /model and /config as lists: a key is pasted, settings change at once.
+mod doors;
 /// The part of a resumed session that is only in the transcript viewer.
 mod earlier;
 /// Between turns: start, session commands, lists, exit.

@@ -9,6 +9,7 @@ use cocode::message::{CallId, Message, Todo, TodoStatus, Usage};
 use cocode::permission::{Behavior, Mode};
 use cocode::protocol::task::Step;
 use cocode::protocol::*;
+use cocode::provider::key::Secret;
 use cocode::session::entry::Restore;
 use cocode::thinking::{Keywords, Level, Override, Source};
 use serde::Serialize;
@@ -57,6 +58,10 @@ fn ops() {
         Op::SetThinking { level: None },
         Op::Rewind { to: 3, what: RewindWhat::Both },
         Op::Remember { text: "go".into() },
+        Op::StoreKey { provider: "p".into(), key: Secret::new("k").unwrap() },
+        Op::Set { key: "tui.theme".into(), value: Some("dark".into()), place: SettingPlace::User },
+        Op::Set { key: "tui.theme".into(), value: None, place: SettingPlace::Project },
+        Op::FindServer,
         Op::List { what: ListKind::Sessions },
         Op::Agent { id: "a1".into() },
         Op::Earlier { part: Part::Before(7) },
@@ -205,12 +210,57 @@ fn events() {
             path: Some("/s/x/SKILL.md".into()),
         }])),
         Event::Listed(Listed::Sessions(vec![SessionRow { id: "id".into(), title: "t".into(), detail: "d".into() }])),
-        Event::Listed(Listed::Models(vec![ModelRow { id: "p/m".into(), detail: "d".into(), current: true }])),
+        Event::Listed(Listed::Models(ModelList {
+            providers: [
+                Access::Key { from: "P_KEY".into() },
+                Access::Open,
+                Access::NoKey,
+                Access::Refused { from: Some("P_KEY".into()), why: "refused".into() },
+                Access::Server { url: "http://h".into() },
+                Access::NoServer { ports: vec![1], asked: true },
+                Access::Offline,
+            ]
+            .map(|access| ProviderRow {
+                name: "p".into(),
+                title: "P".into(),
+                access,
+                current: false,
+                models: vec![ModelRow { id: "p/m".into(), detail: "d".into(), current: true }],
+            })
+            .into(),
+            word: Some(Word::Done { text: "stored".into() }),
+        })),
+        Event::Listed(Listed::Settings(SettingList {
+            rows: [
+                SettingKind::Switch,
+                SettingKind::Choice { values: vec!["a".into()] },
+                SettingKind::Text,
+                SettingKind::Table,
+            ]
+            .map(|kind| SettingRow {
+                key: "k".into(),
+                value: Some("v".into()),
+                source: "default".into(),
+                default: None,
+                about: "what it does.".into(),
+                kind,
+                holds: cocode::protocol::report::Holds::Now,
+            })
+            .into(),
+            word: Some(Word::Failed { text: "no".into() }),
+        })),
+        Event::Interface(Interface {
+            theme: "dark".into(),
+            notifications: true,
+            highlight: true,
+            reduced_motion: false,
+            keys: [("send".to_owned(), vec!["enter".to_owned()])].into(),
+        }),
         Event::Listed(Listed::Rules(vec![RuleRow {
             rule: "Read".into(),
             behavior: Behavior::Deny,
             source: "user".into(),
-            revocable: true,
+            fixed: Some("shared".into()),
         }])),
         Event::Listed(Listed::Prompts(vec![PromptRow { seq: 1, text: "go".into(), changed_files: false }])),
         Event::Listed(Listed::History(vec!["go".into()])),

@@ -60,6 +60,8 @@ pub enum Screen {
 pub enum ListKind {
     Sessions,
     Models,
+    /// Every setting with its source.
+    Settings,
     Rules,
     /// Files that every session of the folder begins with.
     Memory,
@@ -241,7 +243,8 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
         Row::new(Cost, "cost", "Show tokens and cost of the session").looks(always),
         Row::new(Config, "config", "Show settings with their sources, or change one")
             .looks(no_value)
-            .hint("[key [value]]"),
+            .hint("[key [value]]")
+            .list(ListKind::Settings),
         Row::new(Diff, "diff", "Review what the session changed, hunk by hunk, and show what is not committed")
             .looks(always)
             .list(ListKind::Changes),

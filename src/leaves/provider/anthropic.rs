@@ -7,6 +7,7 @@ use super::codec::{Codec, CodecSettings, Decoder, Encoded};
 use super::{Request, Thinking};
 
 const NAME: &str = "anthropic";
+const VERSION: &str = "2023-06-01";
 
 /// See the module.
 pub struct Anthropic;
@@ -17,7 +18,7 @@ impl Codec for Anthropic {
     }
 
     fn encode(&self, request: &Request, settings: &CodecSettings) -> Encoded {
-        let mut headers = vec![("anthropic-version", "2023-06-01".to_string())];
+        let mut headers = vec![("anthropic-version", VERSION.to_string())];
         if matches!(request.thinking, Thinking::Interleaved(_)) {
             headers.push(("anthropic-beta", "interleaved-thinking-2025-05-14".to_string()));
         }
@@ -27,6 +28,16 @@ impl Codec for Anthropic {
             query: "",
             headers,
             body: encode::body(request, settings),
+        }
+    }
+
+    fn listing(&self) -> Encoded {
+        Encoded {
+            version: "/v1",
+            path: "/models".to_owned(),
+            query: "limit=1000",
+            headers: vec![("anthropic-version", VERSION.to_owned())],
+            body: Vec::new(),
         }
     }
 

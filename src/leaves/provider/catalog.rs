@@ -1,10 +1,13 @@
 //! What is known of models: windows, prices, abilities. `config/models.toml` is in the binary; settings override it.
 
+pub mod offered;
+
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
 
+use self::offered::Offered;
 use super::settings::WireName;
 use crate::message::Usage;
 use crate::thinking::Level;
@@ -149,6 +152,20 @@ impl ModelSpec {
         }
     }
 
+    /// With what the endpoint itself says of the model.
+    pub fn told(self, offered: &Offered) -> ModelSpec {
+        let Some(window) = offered.window else { return self };
+        // Some servers count the answer as part of a window that is no larger than it.
+        let most = u32::try_from(window / 4).unwrap_or(u32::MAX);
+        let max_output = offered.max_output.unwrap_or(self.max_output).min(most.max(1));
+        ModelSpec { known: true, window, max_output, ..self }
+    }
+
+    /// With the window that is assumed of a model nobody knows.
+    pub fn assuming(self, window: u64) -> ModelSpec {
+        ModelSpec { window, ..self }
+    }
+
     /// What a request cost, in dollars. None when the prices are unknown.
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         let prices = self.prices?;
@@ -215,6 +232,8 @@ impl Row {
 struct File {
     /// Provider → role → model id.
     roles: BTreeMap<String, BTreeMap<String, String>>,
+    /// The start of an id → the window of models that are newer than the file.
+    families: BTreeMap<String, u64>,
     models: BTreeMap<String, Row>,
 }
 
@@ -260,6 +279,13 @@ impl Catalog {
         // Chat completions has no server-side search, whatever the model can do elsewhere.
         spec.web_search &= wire != WireName::OpenaiChat;
         spec
+    }
+
+    /// The window that is assumed of a model by the family in its name, where the catalog lacks it.
+    pub fn family(&self, id: &str) -> Option<u64> {
+        let id = id.to_lowercase();
+        let bare = id.rsplit('/').next().unwrap_or(&id);
+        file().families.iter().find(|(name, _)| bare.starts_with(name.as_str())).map(|(_, window)| *window)
     }
 
     /// What `haiku`, `sonnet` or `opus` means at a provider of this name. None for other words and unknown providers.

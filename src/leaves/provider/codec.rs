@@ -79,6 +79,11 @@ pub trait Codec: Send + Sync {
     /// Name and value of the header that carries the key.
     fn key_header(&self, key: &str) -> (&'static str, String);
 
+    /// Asks the endpoint for its models. Without a body: it is a GET.
+    fn listing(&self) -> Encoded {
+        Encoded::v1("/models", Vec::new())
+    }
+
     /// How the server compacts a conversation; none where the wire has no such thing.
     fn compaction(&self) -> Option<&'static dyn Compaction> {
         None

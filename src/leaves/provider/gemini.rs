@@ -30,6 +30,16 @@ impl Codec for Gemini {
         }
     }
 
+    fn listing(&self) -> Encoded {
+        Encoded {
+            version: "/v1beta",
+            path: "/models".to_owned(),
+            query: "pageSize=1000",
+            headers: Vec::new(),
+            body: Vec::new(),
+        }
+    }
+
     fn decoder(&self, model: &str) -> Box<dyn Decoder> {
         Box::new(decode::Decode::new(model))
     }

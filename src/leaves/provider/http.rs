@@ -260,7 +260,11 @@ impl Shared {
         }
         let client = self.client.reach(&url, self.settings.ca_file.as_deref())?;
         let idle = self.client.idle_at(&url);
-        let mut post = client.post(url).header("content-type", "application/json").header("accept", accept);
+        let mut post = match encoded.body.is_empty() {
+            true => client.get(url),
+            false => client.post(url).header("content-type", "application/json"),
+        };
+        post = post.header("accept", accept);
         for (name, value) in &encoded.headers {
             post = post.header(*name, value);
         }
@@ -467,7 +471,9 @@ fn address(base: &str, version: &str, path: &str, query: &str) -> Option<Url> {
     let last = own.rsplit('/').next().unwrap_or_default();
     let versioned = last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     // By custom the base of the OpenAI wires includes the version, and may be any path.
-    let complete = matches!(path, "/responses" | "/responses/compact" | "/chat/completions") && !own.is_empty();
+    let of_openai = matches!(path, "/responses" | "/responses/compact" | "/chat/completions");
+    // The other wires that list their models page through them.
+    let complete = (of_openai || (path == "/models" && query.is_empty())) && !own.is_empty();
     let version = if versioned || complete { "" } else { version };
     url.set_path(&format!("{own}{version}{path}"));
     if !query.is_empty() {
@@ -517,6 +523,7 @@ mod tests {
         check("https://api.openai.com/v1", "/v1", responses, Some("https://api.openai.com/v1/responses"));
         check("http://localhost:8080", "/v1", chat, Some("http://localhost:8080/v1/chat/completions"));
         check("https://x.example/api/openai", "/v1", chat, Some("https://x.example/api/openai/chat/completions"));
+        check("https://x.example/api/openai", "/v1", "/models", Some("https://x.example/api/openai/models"));
         check("https://g.example", "/v1beta", "/models/m:s", Some("https://g.example/v1beta/models/m:s"));
         check("https://g.example/v1beta", "/v1beta", "/models/m:s", Some("https://g.example/v1beta/models/m:s"));
         check("ftp://x", "/v1", chat, None);

@@ -3,12 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
+use toml_edit::DocumentMut;
 
 use super::Error;
 use super::failure::clip;
 use super::settings::ProviderSettings;
+use crate::stdx::fs::replace_private;
 use crate::stdx::process::{command_without, run_captured};
+
+/// Name of the credentials file, in the folder of the user's configuration.
+pub const FILE: &str = "credentials.toml";
 
 /// Longest run of a command that prints a key.
 const COMMAND: Duration = Duration::from_secs(30);
@@ -22,8 +28,9 @@ const FRESH: Duration = Duration::from_mins(5);
 /// Bytes that a key has at least.
 const SHORTEST: usize = 6;
 
-/// A secret text. Shows itself to nobody.
-#[derive(Clone, PartialEq, Eq)]
+/// A secret text. Shows itself to nobody; only an op that brings a key in carries it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
@@ -158,6 +165,27 @@ impl Key {
     }
 }
 
+/// Keeps a key in the credentials file, which only its owner may read from then on.
+///
+/// # Errors
+/// The text cannot be a key, or the file is not TOML or cannot be written. Never names the key.
+pub fn store(file: &Path, provider: &str, key: &Secret) -> Result<(), String> {
+    if key.expose().chars().any(|c| !c.is_ascii_graphic()) {
+        return Err("this is not a key: it contains spaces or characters that no key has".into());
+    }
+    let before = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(format!("cannot read {}: {error}", file.display())),
+    };
+    // The parser's own message would quote a line, and with it a key.
+    let mut document: DocumentMut =
+        before.parse().map_err(|_| format!("{} is not valid TOML: fix it first", file.display()))?;
+    document[provider] = toml_edit::value(key.expose());
+    replace_private(file, document.to_string().as_bytes())
+        .map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
+
 async fn run(command: &str, hidden: &[String]) -> Result<Secret, String> {
     let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
     let mut line = command_without(shell, hidden);
@@ -244,6 +272,30 @@ mod tests {
         check(Some("V"), None, None, Some(&file), Some("filed")).await;
         check(Some("V"), None, None, None, None).await;
         check(Some("V"), None, None, Some(&home.path().join("none")), None).await;
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_stored_key_joins_the_others_and_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("new/credentials.toml");
+        let secret = |text: &str| Secret::new(text).unwrap();
+        store(&file, "p", &secret("sk-one")).unwrap();
+        std::fs::write(&file, "# mine\nother = \"kept\"\np = \"sk-one\" # old\n").unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+        store(&file, "p", &secret("sk-two")).unwrap();
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with("# mine\nother = \"kept\"\np = \"sk-two\""), "{text}");
+        let key = Key::new("p", &settings(None, None), None, Some(file.clone()));
+        assert_eq!(get(&key).await, Ok(Some("sk-two".to_string())));
+        for (text, content) in [("two words", "a = 'b'"), ("sk-é", "a = 'b'"), ("sk-three", "a = sk-old")] {
+            std::fs::write(&file, content).unwrap();
+            let error = store(&file, "p", &secret(text)).unwrap_err();
+            assert!(!error.contains(text) && !error.contains("sk-old"), "{error}");
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
+        }
     }
 
     #[cfg(unix)]

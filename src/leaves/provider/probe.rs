@@ -34,8 +34,16 @@ pub struct Found {
     pub wire: WireName,
     /// The model that it has loaded, or its first.
     pub model: String,
-    /// Tokens that fit, where the server says so.
+    /// Tokens that fit into that one, where the server says so.
     pub window: Option<u64>,
+    /// What else it has.
+    pub others: Vec<String>,
+}
+
+/// The ports that are tried.
+pub fn ports() -> Vec<u16> {
+    let port = |(address, _): &(&str, Server)| Url::parse(address).ok()?.port();
+    ADDRESSES.iter().filter_map(port).collect()
 }
 
 /// Asks all addresses at once and takes the first of the list that has a model. Takes at most twice the client's time for a
@@ -50,8 +58,8 @@ pub async fn local_server(client: &Client, addresses: &[(&str, Server)]) -> Opti
                 Server::LlamaCpp => llama_cpp(client, base).await,
                 Server::LmStudio => lm_studio(client, base).await,
             };
-            let (model, window) = model?;
-            Some(Found { base_url: format!("{base}/v1"), wire: WireName::OpenaiChat, model, window })
+            let Offer { model, window, others } = model?;
+            Some(Found { base_url: format!("{base}/v1"), wire: WireName::OpenaiChat, model, window, others })
         })
         .collect();
     while let Some(found) = asked.next().await {
@@ -62,8 +70,18 @@ pub async fn local_server(client: &Client, addresses: &[(&str, Server)]) -> Opti
     None
 }
 
-/// The model, and the window that the server says it has.
-type Offer = (String, Option<u64>);
+/// The model that is in front, the window that the server says it has, and the other models.
+struct Offer {
+    model: String,
+    window: Option<u64>,
+    others: Vec<String>,
+}
+
+impl Offer {
+    fn of(model: &str, window: Option<u64>, all: impl Iterator<Item = String>) -> Offer {
+        Offer { model: model.to_owned(), window, others: all.filter(|other| other != model).collect() }
+    }
+}
 
 async fn ollama(client: &Client, base: &str) -> Option<Offer> {
     let version = get(client, base, "/api/version").await?;
@@ -71,9 +89,10 @@ async fn ollama(client: &Client, base: &str) -> Option<Offer> {
     let tags = get(client, base, "/api/tags").await?;
     let models = tags["models"].as_array()?.iter();
     // Embedding models answer no prompt.
-    let mut names = models.filter_map(|model| model["name"].as_str()).filter(|name| !name.contains("embed"));
+    let names: Vec<&str> =
+        models.filter_map(|model| model["name"].as_str()).filter(|name| !name.contains("embed")).collect();
     // What the server will really give it depends on its own settings, which it does not tell.
-    Some((names.next()?.to_string(), None))
+    Some(Offer::of(names.first()?, None, names.iter().map(|name| (*name).to_owned())))
 }
 
 async fn llama_cpp(client: &Client, base: &str) -> Option<Offer> {
@@ -82,7 +101,8 @@ async fn llama_cpp(client: &Client, base: &str) -> Option<Offer> {
         return None;
     }
     let models = get(client, base, "/v1/models").await?;
-    Some((models["data"][0]["id"].as_str()?.to_string(), props["default_generation_settings"]["n_ctx"].as_u64()))
+    let window = props["default_generation_settings"]["n_ctx"].as_u64();
+    Some(Offer::of(models["data"][0]["id"].as_str()?, window, std::iter::empty()))
 }
 
 async fn lm_studio(client: &Client, base: &str) -> Option<Offer> {
@@ -91,7 +111,8 @@ async fn lm_studio(client: &Client, base: &str) -> Option<Offer> {
     let usable = || models.iter().filter(|model| matches!(model["type"].as_str(), Some("llm" | "vlm")));
     let loaded = usable().find(|model| model["state"] == "loaded");
     let model = loaded.or_else(|| usable().next())?;
-    Some((model["id"].as_str()?.to_string(), model["loaded_context_length"].as_u64()))
+    let all = usable().filter_map(|model| Some(model["id"].as_str()?.to_owned()));
+    Some(Offer::of(model["id"].as_str()?, model["loaded_context_length"].as_u64(), all))
 }
 
 async fn get(client: &Client, base: &str, path: &str) -> Option<Value> {

@@ -1,28 +1,43 @@
-//! A list to choose from: sessions, models, rules, prompts to go back to. Typing filters it.
+//! A list to choose from: sessions, models, settings, rules, prompts to go back to. Typing filters it.
+
+mod drawn;
+mod entry;
+mod items;
 
 use std::path::PathBuf;
 
 use nucleo_matcher::Config;
-use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::{KeyCode, KeyEvent};
-use ratatui::layout::{Position, Rect};
-use ratatui::text::{Line, Span};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::commands::report::SkillRow;
-use crate::permission::Behavior;
-use crate::protocol::RewindWhat;
-use crate::protocol::{ListKind, Listed, MemoryRow, ModelRow, RuleRow, SessionRow};
+use self::entry::Entry;
+use crate::protocol::{ListKind, Listed, RewindWhat, SettingKind, SettingPlace, SettingRow, Word};
+use crate::provider::key::Secret;
 use crate::session::entry::Seq;
 use crate::tui::composer::field::Field;
-use crate::tui::paint;
 use crate::tui::popup;
-use crate::tui::theme::Theme;
+
+/// Characters of a paste that can only be a key.
+const KEY: usize = 20;
 
 /// What a row stands for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Choice {
     Session(String),
     Model(String),
+    /// A provider that wants a key.
+    Key {
+        provider: String,
+        title: String,
+    },
+    /// Look for a local server.
+    FindServer,
+    Setting(Box<SettingRow>),
+    /// A value of a setting.
+    Value {
+        key: String,
+        value: String,
+        place: SettingPlace,
+    },
     /// A rule that can be revoked.
     Rule(String),
     /// A prompt to go back to before.
@@ -31,6 +46,8 @@ pub enum Choice {
     Revoke(String),
     /// A file to open in the editor.
     File(PathBuf),
+    /// Nothing is done, for this reason.
+    Stay(String),
     /// Only to be read, or the way out.
     Nothing,
 }
@@ -38,8 +55,29 @@ pub enum Choice {
 #[derive(Debug, Clone, PartialEq)]
 struct Item {
     label: String,
+    /// Between label and detail, in a column of its own.
+    value: String,
     detail: String,
+    /// What the filter reads; empty: label and detail.
+    words: String,
+    /// The label where the row stands without those around it.
+    alone: Option<String>,
+    current: bool,
     choice: Choice,
+}
+
+impl Item {
+    fn new(label: impl Into<String>, detail: impl Into<String>, choice: Choice) -> Item {
+        Item {
+            label: label.into(),
+            value: String::new(),
+            detail: detail.into(),
+            words: String::new(),
+            alone: None,
+            current: false,
+            choice,
+        }
+    }
 }
 
 /// What a key did.
@@ -48,6 +86,19 @@ pub enum Outcome {
     Open,
     Closed,
     Chosen(Choice),
+    /// Keep a key; the list stays open.
+    StoreKey {
+        provider: String,
+        key: Secret,
+    },
+    /// Look for a local server; the list stays open.
+    FindServer,
+    /// Change a setting, or take the change back; the list stays open.
+    Set {
+        key: String,
+        value: Option<String>,
+        place: SettingPlace,
+    },
     /// Test the line typed into the rules list.
     Test(String),
     Ignored,
@@ -65,13 +116,46 @@ pub struct Picker {
     /// Items that match the filter, best first.
     shown: Vec<usize>,
     selected: usize,
+    /// The user has moved in the list: letters are its keys until somebody writes on.
+    moved: bool,
+    /// What a row led to.
+    over: Option<Over>,
+    /// What came of what was done last.
+    word: Option<Word>,
+    /// The provider whose key was stored, until the list says so.
+    stored: Option<String>,
+    /// Settings that were changed since the list was opened.
+    changed: Vec<String>,
+    /// Where a changed setting goes.
+    place: SettingPlace,
+    /// What the selected row means is shown.
+    explains: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Over {
+    Entry(Box<Entry>),
+    Values(Box<Picker>),
 }
 
 impl Picker {
     fn new(title: impl Into<String>, wait: Option<ListKind>, items: Vec<Item>) -> Picker {
-        let shown = (0..items.len()).collect();
-        let title = title.into();
-        Picker { title, wait, kind: wait, filter: Field::default(), items, shown, selected: 0 }
+        Picker {
+            title: title.into(),
+            wait,
+            kind: wait,
+            filter: Field::default(),
+            shown: (0..items.len()).collect(),
+            items,
+            selected: 0,
+            moved: false,
+            over: None,
+            word: None,
+            stored: None,
+            changed: Vec::new(),
+            place: SettingPlace::User,
+            explains: false,
+        }
     }
 
     /// Opens a list that is still being gathered.
@@ -79,6 +163,7 @@ impl Picker {
         let title = match kind {
             ListKind::Sessions => "Resume which session?",
             ListKind::Models => "Which model?",
+            ListKind::Settings => "Settings",
             ListKind::Rules => "Permission rules",
             ListKind::Memory => "Open which memory file?",
             ListKind::Prompts => "Rewind to where?",
@@ -91,11 +176,7 @@ impl Picker {
 
     /// Opens the list of prompts, newest first.
     pub fn prompts(prompts: &[(Seq, String)]) -> Picker {
-        let item = |(seq, text): &(Seq, String)| Item {
-            label: text.clone(),
-            detail: String::new(),
-            choice: Choice::Prompt(*seq),
-        };
+        let item = |(seq, text): &(Seq, String)| Item::new(text, "", Choice::Prompt(*seq));
         let items = prompts.iter().rev().map(item).collect();
         Picker { kind: Some(ListKind::Prompts), ..Picker::new("Rewind to before which prompt?", None, items) }
     }
@@ -112,84 +193,118 @@ impl Picker {
             ("Conversation only", RewindWhat::Conversation),
             ("Code only", RewindWhat::Code),
         ];
-        let item = |(label, what): (&str, RewindWhat)| Item {
-            label: label.into(),
-            detail: String::new(),
-            choice: Choice::Rewind(seq, what),
-        };
+        let item = |(label, what): (&str, RewindWhat)| Item::new(label, "", Choice::Rewind(seq, what));
         Picker::new("Restore what?", None, rows.map(item).into())
     }
 
     /// Asks before a rule is revoked.
     pub fn revoke(rule: &str) -> Picker {
-        let row = |label: &str, choice| Item { label: label.into(), detail: String::new(), choice };
-        let rows = vec![row("Revoke it", Choice::Revoke(rule.into())), row("Keep it", Choice::Nothing)];
+        let rows =
+            vec![Item::new("Revoke it", "", Choice::Revoke(rule.into())), Item::new("Keep it", "", Choice::Nothing)];
         Picker::new(format!("Revoke {rule}?"), None, rows)
     }
 
-    /// Takes the gathered rows, when they are the ones waited for.
-    pub fn listed(&mut self, listed: Listed) {
-        let (kind, items): (ListKind, Vec<Item>) = match listed {
-            Listed::Sessions(rows) => {
-                let item =
-                    |row: SessionRow| Item { label: row.title, detail: row.detail, choice: Choice::Session(row.id) };
-                (ListKind::Sessions, rows.into_iter().map(item).collect())
-            }
-            Listed::Models(rows) => {
-                let item = |row: ModelRow| Item {
-                    label: row.id.clone(),
-                    detail: if row.current { format!("✓ {}", row.detail) } else { row.detail },
-                    choice: Choice::Model(row.id),
-                };
-                (ListKind::Models, rows.into_iter().map(item).collect())
-            }
-            Listed::Rules(rows) => {
-                let item = |row: RuleRow| Item {
-                    label: format!("{} {}", behavior(row.behavior), row.rule),
-                    detail: row.source,
-                    choice: if row.revocable { Choice::Rule(row.rule) } else { Choice::Nothing },
-                };
-                (ListKind::Rules, rows.into_iter().map(item).collect())
-            }
-            Listed::Memory(rows) => {
-                let item = |row: MemoryRow| Item {
-                    label: row.path.display().to_string(),
-                    detail: match row.lines {
-                        Some(lines) => format!("{lines} line{}", if lines == 1 { "" } else { "s" }),
-                        None => "new: instructions for the agent in this project".into(),
-                    },
-                    choice: Choice::File(row.path),
-                };
-                (ListKind::Memory, rows.into_iter().map(item).collect())
-            }
-            Listed::Skills(rows) => {
-                let item = |row: SkillRow| Item {
-                    label: row.command.unwrap_or(row.name),
-                    detail: row.detail,
-                    choice: row.path.map_or(Choice::Nothing, Choice::File),
-                };
-                (ListKind::Skills, rows.into_iter().map(item).collect())
-            }
-            // The view folds the prompts from events, and keeps the history itself.
-            Listed::Prompts(_) | Listed::History(_) | Listed::Changes(_) | Listed::Agent(_) | Listed::Earlier(_) => {
-                return;
-            }
+    /// The values of a setting, the one that holds selected.
+    fn values(row: &SettingRow, values: &[String], place: SettingPlace) -> Picker {
+        let item = |value: &String| {
+            let detail = match (row.value.as_ref() == Some(value), row.default.as_ref() == Some(value)) {
+                (true, true) => "✓ in use · default",
+                (true, false) => "✓ in use",
+                (false, true) => "default",
+                (false, false) => "",
+            };
+            let choice = Choice::Value { key: row.key.clone(), value: value.clone(), place };
+            Item::new(value, detail, choice)
         };
-        if self.wait == Some(kind) {
-            self.wait = None;
-            self.items = items;
-            self.filter();
+        let title = match place {
+            SettingPlace::User => row.key.clone(),
+            SettingPlace::Project => format!("{} for this project", row.key),
+        };
+        let selected = values.iter().position(|value| row.value.as_ref() == Some(value)).unwrap_or(0);
+        Picker { selected, ..Picker::new(title, None, values.iter().map(item).collect()) }
+    }
+
+    /// The theme that the selected row would set: it is shown while somebody looks at it.
+    pub fn preview(&self) -> Option<&str> {
+        match (&self.over, self.shown.get(self.selected).map(|at| &self.items[*at].choice)) {
+            (Some(Over::Values(values)), _) => values.preview(),
+            (None, Some(Choice::Value { key, value, .. })) if key == "tui.theme" => Some(value),
+            _ => None,
         }
     }
 
+    /// Takes the gathered rows, when they are those of this list; a list that is open already keeps its place.
+    pub fn listed(&mut self, listed: Listed) {
+        let Some((kind, items, word)) = items::of(listed).filter(|(kind, ..)| self.kind == Some(*kind)) else { return };
+        let before = self.selected_item().map(|item| (item.label.clone(), item.choice.clone()));
+        let first = self.wait.take().is_some();
+        self.items = items;
+        if let Some(Word::Failed { .. }) = word {
+            self.changed.pop();
+        }
+        for item in &mut self.items {
+            if self.changed.contains(&item.label) {
+                item.detail = "changed just now".to_owned();
+            }
+        }
+        self.rank();
+        let position = |wanted: &dyn Fn(&Item) -> bool| self.shown.iter().position(|at| wanted(&self.items[*at]));
+        let stored = match &word {
+            Some(Word::Done { .. }) => self.stored.take(),
+            _ => None,
+        };
+        let below = stored.map(|provider| format!("{provider}/"));
+        let at = match (below, before) {
+            (Some(below), _) => position(&|item: &Item| item.alone.as_ref().is_some_and(|id| id.starts_with(&below))),
+            (None, _) if first => position(&|item: &Item| item.current),
+            (None, Some((label, choice))) => position(&|item: &Item| item.label == label && item.choice == choice)
+                .or_else(|| position(&|item: &Item| item.label == label)),
+            (None, None) => None,
+        };
+        self.selected = at.unwrap_or(self.selected).min(self.shown.len().saturating_sub(1));
+        if word.is_some() || kind == ListKind::Models && !first {
+            self.word = word.or(self.word.take().filter(|word| *word != looking()));
+        }
+    }
+
+    /// Its rows are still being gathered.
+    pub fn waits(&self) -> bool {
+        self.wait.is_some()
+    }
+
+    fn selected_item(&self) -> Option<&Item> {
+        self.shown.get(self.selected).map(|at| &self.items[*at])
+    }
+
     pub fn key(&mut self, key: KeyEvent) -> Outcome {
+        match &mut self.over {
+            Some(Over::Entry(entry)) => {
+                let outcome = entry.key(key);
+                if !matches!(outcome, Some(Outcome::Open | Outcome::Ignored)) {
+                    self.over = None;
+                }
+                return outcome.map_or(Outcome::Open, |outcome| self.doing(outcome));
+            }
+            Some(Over::Values(values)) => {
+                return match values.key(key) {
+                    Outcome::Closed => {
+                        self.over = None;
+                        Outcome::Open
+                    }
+                    Outcome::Chosen(Choice::Value { key, value, place }) => {
+                        self.over = None;
+                        self.doing(Outcome::Set { key, value: Some(value), place })
+                    }
+                    outcome => outcome,
+                };
+            }
+            None => {}
+        }
         let most = self.shown.len();
+        let moved = std::mem::replace(&mut self.moved, false);
         match key.code {
             KeyCode::Esc => return Outcome::Closed,
-            KeyCode::Enter => match self.shown.get(self.selected) {
-                Some(at) => return Outcome::Chosen(self.items[*at].choice.clone()),
-                None => return Outcome::Open,
-            },
+            KeyCode::Enter => return self.choose(),
             KeyCode::Tab if self.kind == Some(ListKind::Rules) && !self.filter.is_empty() => {
                 return Outcome::Test(self.filter.text().to_owned());
             }
@@ -197,94 +312,136 @@ impl Picker {
             KeyCode::Down => self.selected = if self.selected + 1 < most { self.selected + 1 } else { 0 },
             KeyCode::PageUp => self.selected = self.selected.saturating_sub(8),
             KeyCode::PageDown => self.selected = (self.selected + 8).min(most.saturating_sub(1)),
-            _ if self.filter.key(key) => self.filter(),
-            _ => return Outcome::Ignored,
+            KeyCode::Char(c) if !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {
+                return match self.letter(c, moved) {
+                    Some(outcome) => outcome,
+                    None => self.write(key),
+                };
+            }
+            _ => return self.write(key),
+        }
+        self.moved = true;
+        self.word = None;
+        Outcome::Open
+    }
+
+    /// A key that may belong to the filter.
+    fn write(&mut self, key: KeyEvent) -> Outcome {
+        if !self.filter.key(key) {
+            return Outcome::Ignored;
+        }
+        self.word = None;
+        self.refilter();
+        Outcome::Open
+    }
+
+    /// A letter that is a key of the list; none where it is the filter's. It is one once the user has moved in the list.
+    fn letter(&mut self, c: char, moved: bool) -> Option<Outcome> {
+        let free = moved || self.filter.is_empty();
+        let outcome = match (self.kind, c) {
+            (Some(ListKind::Models), 'r') if free => self.doing(Outcome::FindServer),
+            (Some(ListKind::Settings), ' ') => self.choose(),
+            (Some(ListKind::Settings), '?') => {
+                self.explains = !self.explains;
+                Outcome::Open
+            }
+            (Some(ListKind::Settings), 'd') if moved => {
+                let Choice::Setting(row) = self.selected_item()?.choice.clone() else { return None };
+                self.doing(Outcome::Set { key: row.key, value: None, place: self.place })
+            }
+            (Some(ListKind::Settings), 'p') if moved => {
+                self.place = match self.place {
+                    SettingPlace::User => SettingPlace::Project,
+                    SettingPlace::Project => SettingPlace::User,
+                };
+                self.word = None;
+                Outcome::Open
+            }
+            (Some(ListKind::Settings | ListKind::Models), '/') if moved => Outcome::Open,
+            _ => return None,
+        };
+        self.moved = moved && c != '/';
+        Some(outcome)
+    }
+
+    /// What Enter does.
+    fn choose(&mut self) -> Outcome {
+        let Some(choice) = self.selected_item().map(|item| item.choice.clone()) else { return Outcome::Open };
+        self.moved = true;
+        match choice {
+            Choice::Key { provider, title } => {
+                self.over = Some(Over::Entry(Box::new(Entry::key_of(&provider, &title))))
+            }
+            Choice::FindServer => return self.doing(Outcome::FindServer),
+            Choice::Stay(why) => self.word = Some(Word::Failed { text: why }),
+            Choice::Setting(row) => match &row.kind {
+                SettingKind::Switch => {
+                    let value = if row.value.as_deref() == Some("true") { "false" } else { "true" };
+                    return self.doing(Outcome::Set { key: row.key, value: Some(value.to_owned()), place: self.place });
+                }
+                SettingKind::Choice { values } => {
+                    self.over = Some(Over::Values(Box::new(Picker::values(&row, values, self.place))));
+                }
+                SettingKind::Table => {
+                    self.word = Some(Word::Failed { text: format!("{} is a table: edit it in config.toml", row.key) });
+                }
+                SettingKind::Text => self.over = Some(Over::Entry(Box::new(Entry::value_of(*row, self.place)))),
+            },
+            choice => return Outcome::Chosen(choice),
         }
         Outcome::Open
     }
 
-    pub fn paste(&mut self, text: &str) {
-        self.filter.insert(text);
-        self.filter();
-    }
-
-    /// Rows that it wants, at most `most`.
-    pub fn height(&self, most: u16) -> u16 {
-        // The height does not follow the filter: a list that jumps is hard to read.
-        let rows = if self.wait.is_some() { 8 } else { self.items.len().clamp(1, 12) };
-        (rows as u16 + 4).min(most)
-    }
-
-    pub fn draw(&self, mut area: Rect, buf: &mut Buffer, theme: &Theme) -> Option<Position> {
-        let width = area.width as usize;
-        paint::rule(buf, paint::take(&mut area, 1), "", theme.border);
-        let title = paint::cut(&self.title, width);
-        paint::lines(buf, paint::take(&mut area, 1), &[Line::styled(title, theme.heading)]);
-        let rest = area.height;
-        let field = paint::take(&mut area, u16::from(rest > 2));
-        buf.set_stringn(field.x, field.y, if field.height > 0 { "filter: " } else { "" }, width, theme.dim);
-        let input = Rect { x: field.x + 8.min(field.width), width: field.width.saturating_sub(8), ..field };
-        let cursor = self.filter.draw(input, buf, theme.text);
-
-        let rest = area.height;
-        let list = paint::take(&mut area, rest.saturating_sub(1).max(1));
-        let rows = list.height as usize;
-        let first = (self.selected + 1).saturating_sub(rows);
-        let lines: Vec<Line> = match (self.wait, self.shown.is_empty()) {
-            (Some(_), _) => vec![Line::styled("  gathering…", theme.dim)],
-            (None, true) => vec![Line::styled(paint::cut(&format!("  {}", self.nothing()), width), theme.dim)],
-            (None, false) => {
-                let shown = self.shown.iter().enumerate().skip(first).take(rows);
-                shown.map(|(row, at)| self.line(row, &self.items[*at], width, theme)).collect()
+    /// Notes what is on its way, so that the list can say what came of it.
+    fn doing(&mut self, outcome: Outcome) -> Outcome {
+        match &outcome {
+            Outcome::FindServer => self.word = Some(looking()),
+            Outcome::StoreKey { provider, .. } => self.stored = Some(provider.clone()),
+            Outcome::Set { key, .. } => {
+                self.changed.retain(|changed| changed != key);
+                self.changed.push(key.clone());
             }
-        };
-        paint::lines(buf, list, &lines);
-        let hint = match self.kind {
-            Some(ListKind::Rules) => "Esc close · Enter revoke · type to filter · Tab test what you typed",
-            _ => "type to filter · ↑↓ Enter choose · Esc close",
-        };
-        paint::lines(buf, area, &[Line::styled(paint::cut(hint, width), theme.dim)]);
-        cursor
-    }
-
-    /// Why no row is shown.
-    fn nothing(&self) -> &'static str {
-        match self.kind {
-            _ if !self.items.is_empty() => "nothing matches",
-            Some(ListKind::Sessions) => "no earlier sessions in this folder",
-            Some(ListKind::Rules) => "no rules yet: anything not known to be read-only asks",
-            Some(ListKind::Prompts) => "no prompts yet",
-            Some(ListKind::Skills) => "no skills yet: `cocode skills new <name>` creates one",
-            _ => "nothing there",
+            _ => {}
         }
+        outcome
     }
 
-    fn line(&self, row: usize, item: &Item, width: usize, theme: &Theme) -> Line<'static> {
-        let chosen = row == self.selected;
-        let style = if chosen { theme.selected } else { theme.text };
-        let room = width.saturating_sub(2);
-        let detail = paint::cut(&item.detail, room / 2);
-        let label = paint::cut(&item.label, room.saturating_sub(paint::width(&detail) + 2));
-        let gap = room.saturating_sub(paint::width(&label) + paint::width(&detail));
-        Line::from(vec![
-            Span::styled(if chosen { "› " } else { "  " }, theme.accent),
-            Span::styled(label, style),
-            Span::raw(" ".repeat(gap)),
-            Span::styled(detail, theme.dim),
-        ])
+    pub fn paste(&mut self, text: &str) {
+        match &mut self.over {
+            Some(Over::Entry(entry)) => return entry.paste(text),
+            Some(Over::Values(values)) => return values.paste(text),
+            None => {}
+        }
+        // Somebody who pastes a key at a provider means to store it; in the filter all could read it.
+        let key = text.trim();
+        if key.chars().count() >= KEY
+            && key.chars().all(|c| c.is_ascii_graphic())
+            && let Some(Choice::Key { provider, title }) = self.selected_item().map(|item| &item.choice)
+        {
+            let mut entry = Entry::key_of(provider, title);
+            entry.paste(key);
+            self.over = Some(Over::Entry(Box::new(entry)));
+            return;
+        }
+        self.filter.insert(text);
+        self.refilter();
     }
 
-    fn filter(&mut self) {
-        let texts: Vec<String> = self.items.iter().map(|item| format!("{} {}", item.label, item.detail)).collect();
-        self.shown = popup::ranked(self.filter.text(), texts.iter().map(String::as_str), Config::DEFAULT, usize::MAX);
+    fn refilter(&mut self) {
+        self.rank();
         self.selected = 0;
+    }
+
+    fn rank(&mut self) {
+        let text = |item: &Item| match item.words.is_empty() {
+            true => format!("{} {}", item.label, item.detail),
+            false => item.words.clone(),
+        };
+        let texts: Vec<String> = self.items.iter().map(text).collect();
+        self.shown = popup::ranked(self.filter.text(), texts.iter().map(String::as_str), Config::DEFAULT, usize::MAX);
     }
 }
 
-fn behavior(behavior: Behavior) -> &'static str {
-    match behavior {
-        Behavior::Allow => "allow",
-        Behavior::Ask => "ask  ",
-        Behavior::Deny => "deny ",
-    }
+fn looking() -> Word {
+    Word::Done { text: "Looking for a local server…".to_owned() }
 }

@@ -8,7 +8,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::Line;
 
 use super::question::{self, Choice, Then};
-use super::{Outcome, numbered};
+use super::{Outcome, fitting, numbered};
 use crate::message::FileDiff;
 use crate::protocol::{Answer, GrantScope, Question};
 use crate::tui::composer::field::Field;
@@ -255,14 +255,7 @@ impl Plain {
             "Esc no",
             if self.diff().is_some() { "d whole diff" } else { "" },
         ];
-        let mut hint = String::new();
-        for part in parts.into_iter().filter(|part| !part.is_empty()) {
-            let longer = if hint.is_empty() { part.to_owned() } else { format!("{hint} · {part}") };
-            if hint.is_empty() || paint::width(&longer) <= width {
-                hint = longer;
-            }
-        }
-        hint
+        fitting(&parts, width)
     }
 
     /// Shares the rows out. The choices go before the body: without them nobody gets out. But some of the body has to be

@@ -10,11 +10,13 @@ use serde_json::json;
 use super::{Run, ask, prompt};
 use crate::message::{CallId, FileDiff};
 use crate::permission::Behavior;
+use crate::protocol::report::Holds;
 use crate::protocol::*;
-use crate::protocol::{Listed, ModelRow, RuleRow};
 use crate::tui::dialog::Dialog;
+use crate::tui::dialog::picker::Picker;
 use crate::tui::msg::Msg;
 use crate::tui::pager::Pager;
+use crate::tui::theme::Theme;
 use crate::tui::view;
 
 #[test]
@@ -117,36 +119,56 @@ fn a_memory_file_is_opened_by_number_or_from_the_list() {
     }
 }
 
+/// The models of three providers: one with a key, one without, and a server that nobody has found.
+fn models(word: Option<Word>) -> Msg {
+    let row = |id: &str, current| ModelRow { id: id.into(), detail: "200k".into(), current };
+    let provider = |name: &str, title: &str, access, models: Vec<ModelRow>| ProviderRow {
+        name: name.into(),
+        title: title.into(),
+        access,
+        current: models.iter().any(|row| row.current),
+        models,
+    };
+    let providers = vec![
+        provider(
+            "anthropic",
+            "Anthropic",
+            Access::Key { from: "ANTHROPIC_API_KEY".into() },
+            vec![row("anthropic/claude-opus", false), row("anthropic/claude-sonnet", true)],
+        ),
+        provider("openai", "OpenAI", Access::NoKey, Vec::new()),
+        provider("local", "Local", Access::NoServer { ports: vec![11434, 8080], asked: true }, Vec::new()),
+        provider("offline", "Offline", Access::Offline, Vec::new()),
+    ];
+    Msg::Engine(Event::Listed(Listed::Models(ModelList { providers, word })))
+}
+
 #[test]
 fn lists_filter_and_choose() {
     let mut run = Run::new(60, 24);
     run.keys("/model<enter>");
-    let row = |id: &str, current| ModelRow { id: id.into(), detail: "200k".into(), current };
-    run.msg(Msg::Engine(Event::Listed(Listed::Models(vec![
-        row("claude-opus", false),
-        row("claude-sonnet", true),
-        row("gpt-5", false),
-    ]))));
+    run.msg(models(None));
     run.keys("son");
     assert_snapshot!(run.screen(), @r"
     ───
-    Which model?
-    filter: son▏
-    › claude-sonnet                                       ✓ 200k
+    Which model?   filter: son▏                            1 of 6
+    › anthropic/claude-sonnet  200k · ✓ in use
+
+
+
 
 
     type to filter · ↑↓ Enter choose · Esc close
     default · … · ? keys
     ");
     run.keys("<enter>/permissions<enter>");
-    let rule =
-        RuleRow { rule: "Bash(ls:*)".into(), behavior: Behavior::Allow, source: "session".into(), revocable: true };
+    let rule = RuleRow { rule: "Bash(ls:*)".into(), behavior: Behavior::Allow, source: "session".into(), fixed: None };
     run.msg(Msg::Engine(Event::Listed(Listed::Rules(vec![rule])))).keys("<enter><enter>");
     run.keys("/permissions<enter>rm x<tab>");
     assert_snapshot!(run.sent(), @r#"
     {"op":"remember","text":"/model"}
     {"op":"list","what":"models"}
-    {"op":"command","name":"model","args":"claude-sonnet"}
+    {"op":"command","name":"model","args":"anthropic/claude-sonnet"}
     {"op":"remember","text":"/permissions"}
     {"op":"list","what":"rules"}
     {"op":"command","name":"permissions","args":"revoke Bash(ls:*)"}
@@ -207,8 +229,7 @@ fn going_back_puts_the_prompt_into_the_composer() {
     run.event(prompt(1, "first")).event(prompt(5, "second\nline")).keys("/rewind<enter>");
     assert_snapshot!(run.screen(), @r"
     ───
-    Rewind to before which prompt?
-    filter: ▏
+    Rewind to before which prompt?   filter: ▏
     › second⏎line
       first
     type to filter · ↑↓ Enter choose · Esc close
@@ -249,4 +270,177 @@ fn a_question_of_a_sub_agent_names_it() {
     let question = Question::Locked { session: "s".into() };
     let dialog = Dialog::new(Ask { id: AskId(1), question, asker });
     assert!(dialog.headline().starts_with("Explore (find the parser): "), "{}", dialog.headline());
+}
+
+#[test]
+fn the_list_of_models_takes_a_key_and_shows_it_nowhere() {
+    let mut run = Run::new(80, 24);
+    run.keys("/model<enter>").msg(models(None));
+    run.keys("<down>");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Which model?   filter: ▏
+      Anthropic        key from ANTHROPIC_API_KEY
+        claude-opus    200k
+        claude-sonnet  200k · ✓ in use
+    › OpenAI           no key · Enter: paste one
+      Local            no server on 11434, 8080 · r: look again
+      Offline          fixed recipes, no network
+    type to filter · ↑↓ Enter choose · Esc close
+    default · … · ? keys
+    ");
+    // What is pasted at a provider without a key is one, and never text of the filter.
+    let paste = |text: &str| Msg::Paste { text: text.into(), image: None };
+    run.msg(paste("sk-0123456789-0123456789\n"));
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Paste the key for OpenAI
+    It goes into credentials.toml, which only you can read. It is not shown, logged
+    or sent to a model.
+    > ••••••••••••••••••••••••▏   24 characters
+    Enter store · Esc back
+    default · … · ? keys
+    ");
+    run.keys("<enter>");
+    run.msg(models(Some(Word::Done { text: "Key stored in ~/.config/cocode/credentials.toml".into() })));
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Which model?   filter: ▏
+      Anthropic        key from ANTHROPIC_API_KEY
+        claude-opus    200k
+        claude-sonnet  200k · ✓ in use
+    › OpenAI           no key · Enter: paste one
+      Local            no server on 11434, 8080 · r: look again
+      Offline          fixed recipes, no network
+    Key stored in ~/.config/cocode/credentials.toml
+    default · … · ? keys
+    ");
+    // A search for a server leaves the list open.
+    run.keys("<down>r");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Which model?   filter: ▏
+      Anthropic        key from ANTHROPIC_API_KEY
+        claude-opus    200k
+        claude-sonnet  200k · ✓ in use
+      OpenAI           no key · Enter: paste one
+    › Local            no server on 11434, 8080 · r: look again
+      Offline          fixed recipes, no network
+    Looking for a local server…
+    default · … · ? keys
+    ");
+    run.keys("<esc>");
+    assert_snapshot!(run.sent(), @r#"
+    {"op":"remember","text":"/model"}
+    {"op":"list","what":"models"}
+    {"op":"store_key","provider":"openai","key":"sk-0123456789-0123456789"}
+    {"op":"find_server"}
+    "#);
+    assert!(!format!("{:?}", run.app).contains("sk-0123"), "no state keeps the key");
+}
+
+/// Three settings.
+fn settings(theme: &str, word: Option<Word>) -> Msg {
+    let row = |key: &str, value: &str, kind, holds| SettingRow {
+        key: key.into(),
+        value: Some(value.into()),
+        source: "default".into(),
+        default: Some(value.into()),
+        about: format!("What {key} means."),
+        kind,
+        holds,
+    };
+    let values = ["auto", "dark", "light", "terminal"].map(str::to_owned).into();
+    let rows = vec![
+        row("model", "opus", SettingKind::Text, Holds::NextStart),
+        row("tui.notifications", "true", SettingKind::Switch, Holds::Now),
+        row("tui.theme", theme, SettingKind::Choice { values }, Holds::Now),
+    ];
+    Msg::Engine(Event::Listed(Listed::Settings(SettingList { rows, word })))
+}
+
+#[test]
+fn settings_are_found_changed_and_explained_in_a_list() {
+    let mut run = Run::new(80, 24);
+    run.app.picker = Some(Picker::waiting(ListKind::Settings));
+    run.msg(settings("dark", None));
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Settings   filter: ▏
+    › model              opus      default
+      tui.notifications  ‹on›      default
+      tui.theme          ‹dark›    default
+    type to filter · ↑↓ move · Space change · ? what it means · Esc close
+    default · … · ? keys
+    ");
+    run.keys("not ?");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Settings   filter: not▏                                                    1 of 3
+    › tui.notifications  ‹on›      default
+
+
+      What tui.notifications means. Default: on.
+    type to filter · ↑↓ move · Space change · ? what it means · Esc close
+    default · … · ? keys
+    ");
+    run.msg(settings("dark", Some(Word::Done { text: "Saved to config.toml".into() })));
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Settings   filter: not▏                                                    1 of 3
+    › tui.notifications  ‹on›      changed just now
+
+
+      What tui.notifications means. Default: on.
+    Saved to config.toml
+    default · … · ? keys
+    ");
+    // Once somebody has moved, letters are keys of the list.
+    run.keys("?<ctrl+u><down><down>pd").msg(settings("dark", None));
+    run.keys("<up><up>p<enter><ctrl+u>haiku<enter>");
+    assert_snapshot!(run.screen(), @r"
+    ───
+    Settings   filter: ▏
+    › model              opus      default
+      tui.notifications  ‹on›      changed just now
+      tui.theme          ‹dark›    changed just now
+    Space change · d default · p for this project · ? what it means · Esc close
+    default · … · ? keys
+    ");
+    assert_snapshot!(run.sent(), @r#"
+    {"op":"set","key":"tui.notifications","value":"false","place":"user"}
+    {"op":"set","key":"tui.theme","value":null,"place":"project"}
+    {"op":"set","key":"model","value":"haiku","place":"user"}
+    "#);
+}
+
+#[test]
+fn a_theme_is_shown_while_a_list_offers_it() {
+    let mut run = Run::new(80, 24);
+    run.app.picker = Some(Picker::waiting(ListKind::Settings));
+    run.msg(settings("dark", None));
+    run.keys("theme<enter><down>");
+    let shown = |run: &mut Run| run.effects.drain(..).filter(|effect| effect.starts_with("Theme")).collect::<Vec<_>>();
+    assert_eq!(shown(&mut run), [r#"Theme { name: "light", light: false }"#]);
+    run.keys("<esc>");
+    assert_eq!(shown(&mut run), [r#"Theme { name: "dark", light: false }"#], "Esc shows the old one again");
+    run.keys("<enter><up>");
+    assert_eq!(shown(&mut run), [r#"Theme { name: "auto", light: false }"#]);
+    run.msg(Msg::Background { light: true });
+    assert_eq!(shown(&mut run), [r#"Theme { name: "auto", light: true }"#]);
+    run.keys("<ctrl+c>");
+    assert_eq!(shown(&mut run), [r#"Theme { name: "dark", light: false }"#], "the list is gone");
+    let interface = Interface {
+        theme: "light".into(),
+        notifications: false,
+        highlight: false,
+        reduced_motion: true,
+        keys: [("help".to_owned(), vec!["alt+h".to_owned()])].into(),
+    };
+    run.event(Event::Interface(interface));
+    assert_eq!(shown(&mut run), [r#"Theme { name: "light", light: false }"#]);
+    run.msg(Msg::Theme(Ok(Box::new(Theme::load("light").unwrap()))));
+    assert_eq!((run.app.options.theme.name.as_str(), run.app.options.theme.syntax.clone()), ("light", None));
+    run.keys("<alt+h>");
+    assert!(run.app.pager().is_some(), "keys change while the program runs");
 }

@@ -12,7 +12,7 @@ use super::{Depth, Theme, Tokens};
 const SHIPPED: &[(&str, &str)] = &[
     ("dark", include_str!("../../../assets/themes/dark.toml")),
     ("light", include_str!("../../../assets/themes/light.toml")),
-    ("ansi16", include_str!("../../../assets/themes/ansi16.toml")),
+    ("terminal", include_str!("../../../assets/themes/terminal.toml")),
     ("mono", include_str!("../../../assets/themes/mono.toml")),
 ];
 
@@ -81,7 +81,7 @@ struct File {
 }
 
 impl Theme {
-    /// Reads a shipped theme: `dark`, `light`, `ansi16` or `mono`.
+    /// Reads a shipped theme: `dark`, `light`, `terminal` or `mono`.
     ///
     /// # Errors
     /// `Unknown` with the names there are.
@@ -95,15 +95,19 @@ impl Theme {
         }
     }
 
-    /// The theme of that name for a terminal of that many colors: few colors have themes of their own, which say
-    /// more than reduced ones. An unknown name is `dark`.
-    pub fn for_terminal(name: &str, depth: Depth) -> Theme {
-        let theme = match depth {
-            Depth::Mono => Theme::load("mono"),
-            Depth::Ansi16 => Theme::load("ansi16"),
-            Depth::TrueColor | Depth::Indexed => Theme::load(name),
+    /// The theme of that name for a terminal of that many colors: few colors have themes of their own, which say more than
+    /// reduced ones. `own` is the text of a theme of the user's own.
+    ///
+    /// # Errors
+    /// There is no such theme, or the user's own cannot be read.
+    pub fn for_terminal(name: &str, own: Option<&str>, depth: Depth) -> Result<Theme, ThemeError> {
+        let theme = match (depth, own) {
+            (Depth::Mono, _) => Theme::load("mono")?,
+            (_, Some(text)) => Theme { name: name.to_owned(), ..Theme::parse(text)? },
+            (Depth::Ansi16, None) => Theme::load("terminal")?,
+            (Depth::TrueColor | Depth::Indexed, None) => Theme::load(name)?,
         };
-        theme.unwrap_or_else(|_| Theme::dark()).degrade(depth)
+        Ok(theme.degrade(depth))
     }
 
     /// Reads a theme from TOML.
@@ -191,6 +195,8 @@ mod tests {
             assert_eq!(Theme::load(name).map(|theme| theme.name).as_deref(), Ok(*name));
         }
         assert!(matches!(Theme::load("neon"), Err(ThemeError::Unknown { .. })));
+        let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+        assert_eq!(crate::config::themes::SHIPPED, ["auto"].into_iter().chain(names).collect::<Vec<_>>()[..]);
     }
 
     #[test]

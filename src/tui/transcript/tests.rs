@@ -32,7 +32,8 @@ impl Screen {
     fn new() -> Screen {
         let options = Options {
             theme: Theme::dark(),
-            on_light: None,
+            theme_name: "dark".into(),
+            highlight: true,
             keymap: Keymap::default(),
             commands: Registry::of(Vec::new()),
             reduced_motion: true,

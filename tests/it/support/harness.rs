@@ -358,6 +358,7 @@ fn line(event: &Event, project: &Path) -> Option<String> {
         | Event::AskClosed { .. }
         | Event::Closed
         | Event::Model(_)
+        | Event::Interface(_)
         | Event::Commands { .. }
         | Event::Listed(_)
         | Event::Done { .. } => return None,

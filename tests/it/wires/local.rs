@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::http::{StatusCode, Uri};
-use cocode::provider::http::{Client, Timeouts};
+use cocode::provider::http::{Client, HttpProvider, Timeouts};
+use cocode::provider::key::Key;
 use cocode::provider::probe::{Found, Server, local_server};
-use cocode::provider::settings::WireName;
+use cocode::provider::settings::{ProviderSettings, WireName};
 
 /// Busy machines are slow to answer.
 fn patient() -> Client {
@@ -35,6 +36,7 @@ async fn check(server: Server, paths: &[(&str, &str)], want: Option<(&str, Optio
         wire: WireName::OpenaiChat,
         model: model.to_string(),
         window,
+        others: if server == Server::LmStudio { vec!["a".to_owned()] } else { Vec::new() },
     });
     assert_eq!(found, want, "{server:?} {paths:?}");
 }
@@ -83,4 +85,34 @@ async fn the_first_address_with_a_model_wins() {
         addresses.iter().map(|(address, server)| (address.as_str(), *server)).collect();
     assert_eq!(local_server(&patient(), &addresses).await.map(|found| found.model), Some("here".to_string()));
     assert_eq!(local_server(&Client::default(), &addresses[..2]).await, None);
+}
+
+#[tokio::test]
+async fn endpoints_are_asked_for_their_models_on_every_wire() {
+    let list = r#"{"data":[{"id":"one","max_model_len":4096},{"id":"text-embedding"}]}"#;
+    let base = serve(&[("/v1/models", list), ("/v1beta/models", list)]).await;
+    for wire in [WireName::Anthropic, WireName::Openai, WireName::OpenaiChat, WireName::Gemini] {
+        let check = async |base: &str, want: Result<Vec<(String, Option<u64>)>, &str>| {
+            let settings = ProviderSettings {
+                wire,
+                base_url: base.to_owned(),
+                api_key_env: None,
+                api_key_command: None,
+                key_header: Default::default(),
+                headers: Default::default(),
+                ca_file: None,
+                models: Default::default(),
+                default_model: None,
+            };
+            let key = Key::new("p", &settings, Some("sk-secret"), None);
+            let offers = HttpProvider::new("p", settings, key, patient()).offers().await;
+            let found = offers.map(|list| list.into_iter().map(|one| (one.id, one.window)).collect());
+            match (found, want) {
+                (Err(error), Err(want)) => assert!(error.to_string().contains(want), "{error}"),
+                (found, want) => assert_eq!(found.map_err(|error| error.to_string()), want.map_err(str::to_owned)),
+            }
+        };
+        check(&base, Ok(vec![("one".to_owned(), Some(4096))])).await;
+        check(&format!("{base}/elsewhere"), Err("404")).await;
+    }
 }

@@ -1,8 +1,9 @@
-//! Answers that are one document: refusals, and conversations that the server compacts.
+//! Answers that are one document: refusals, lists of models, and conversations that the server compacts.
 
 use std::sync::Arc;
 
-use super::Shared;
+use super::{HttpProvider, Shared};
+use crate::provider::catalog::offered::{self, Offered};
 use crate::provider::codec::{Compaction, malformed, of_another};
 use crate::provider::failure::Failure;
 use crate::provider::key::Secret;
@@ -10,6 +11,18 @@ use crate::provider::{Compacted, Error, Request};
 
 /// Most bytes of an answer that are read.
 const MOST: usize = 64 << 20;
+/// Most bytes of a list of models that are read.
+const LIST: usize = 8 << 20;
+
+impl HttpProvider {
+    /// The models that the endpoint says it has.
+    ///
+    /// # Errors
+    /// It cannot be asked, refuses the key, or has no such list.
+    pub async fn offers(&self) -> Result<Vec<Offered>, Error> {
+        self.shared.offers().await
+    }
+}
 
 impl Shared {
     pub(super) async fn compact(
@@ -37,6 +50,23 @@ impl Shared {
         }
         ended?;
         compaction.decode(&request.model, &body)
+    }
+
+    pub(super) async fn offers(&self) -> Result<Vec<Offered>, Error> {
+        let secret = self.key.get().await?;
+        let asked = async {
+            let response = self.post(self.codec.listing(), "application/json", secret.as_ref()).await?;
+            let kind = kind(&response);
+            let (status, headers, body, ended) = self.whole(response, LIST).await;
+            if status >= 300 {
+                return Err(self.refused(status, &kind, &headers, &body));
+            }
+            ended?;
+            let body = serde_json::from_slice(&body)
+                .map_err(|_| malformed(self.codec.name(), "its list of models is not JSON"))?;
+            Ok(offered::read(&body))
+        };
+        asked.await.map_err(|error| self.complete(error, secret.as_ref()))
     }
 
     /// Reads an answer that is not a stream, up to about this many bytes; the last value says whether it was complete.
