@@ -10,6 +10,9 @@ use super::task::Asker;
 use crate::message::CallId;
 use crate::message::FileDiff;
 
+/// Fields of inputs that hold what an edit writes.
+const WRITTEN: [&str; 3] = ["content", "new_string", "new_source"];
+
 /// A question that waits for a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ask {
@@ -68,6 +71,14 @@ pub enum Question {
     Choices { questions: Vec<Choices> },
 }
 
+impl Question {
+    /// The one text that an edit writes, with the name of its field in the input; none where there is no such text.
+    pub fn written(&self) -> Option<(&'static str, &str)> {
+        let Question::Permission { input, diff: Some(_), .. } = self else { return None };
+        WRITTEN.into_iter().find_map(|field| Some((field, input.get(field)?.as_str()?)))
+    }
+}
+
 /// A question of the model's own: one of its options, several, or words of the user's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choices {
@@ -120,6 +131,10 @@ pub enum Answer {
     Always {
         rules: Vec<String>,
         scope: GrantScope,
+    },
+    /// For an edit: the text that it writes is to be this one. The question comes again with the change that makes.
+    Rewrite {
+        text: String,
     },
     /// No; the text, if any, tells the agent what to do instead. Without text the turn stops.
     No {

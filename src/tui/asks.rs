@@ -283,6 +283,10 @@ fn press(app: &mut App, key: KeyEvent, action: Option<Action>, now: Instant) -> 
             app.asks.hidden();
             vec![Effect::EditPlan(id, path)]
         }
+        dialog::Outcome::Rewrite(text) => {
+            app.asks.hidden();
+            vec![Effect::Rewrite(id, text)]
+        }
         dialog::Outcome::Together => {
             let ids: Vec<AskId> = app.asks.edits().map(|(id, _)| id).collect();
             let yes = |id: AskId| {

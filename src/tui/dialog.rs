@@ -32,6 +32,8 @@ pub enum Outcome {
     Copy(String),
     /// Show the whole change.
     Diff(FileDiff),
+    /// Open what an edit would write in the editor.
+    Rewrite(String),
     /// Yes to this edit, and to those beside it.
     Together,
 }

@@ -43,6 +43,11 @@ pub enum Msg {
     },
     /// Answers `Effect::OpenEditor`: what was written, or why it failed.
     Edited(Result<String, String>),
+    /// Answers `Effect::Rewrite`: the text as it is now; none where nobody changed it.
+    Rewritten {
+        id: AskId,
+        text: Result<Option<String>, String>,
+    },
     /// Answers `Effect::EditPlan`: what the file holds now, or why there is nothing new.
     PlanEdited {
         id: AskId,
@@ -65,6 +70,8 @@ pub enum Effect {
     OpenEditor(String),
     /// Opens a file in the editor.
     EditFile(PathBuf),
+    /// Opens what an edit would write in the editor.
+    Rewrite(AskId, String),
     /// Opens the file of a question in the editor.
     EditPlan(AskId, PathBuf),
     Copy(String),

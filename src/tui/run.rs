@@ -347,6 +347,18 @@ impl<O: Output> Front<O> {
                 return Ok(self.away(edit)?.map(|text| Msg::PlanEdited { id, text }));
             }
             Effect::PasteImage => self.beside(|host| Some(Msg::Picture(host.picture()))),
+            Effect::Rewrite(id, text) => {
+                let host = Arc::clone(&self.host);
+                let edit = move || {
+                    let mut edited = host.edit(&text)?;
+                    // Editors end a file with a line end, which the text may not have.
+                    if text.ends_with('\n') {
+                        edited.push('\n');
+                    }
+                    Ok((edited != text).then_some(edited))
+                };
+                return Ok(self.away(edit)?.map(|text| Msg::Rewritten { id, text }));
+            }
             Effect::Copy(text) => return Ok(Some(Msg::Told(self.copy(&text)?))),
             Effect::Theme { name, light } => {
                 return Ok(Some(Msg::Theme(self.host.theme(&name, light).map(Box::new))));

@@ -16,7 +16,7 @@ use super::pager::{self, Page, Pager};
 use super::thinking;
 use super::transcript::Want;
 use crate::commands::{Builtin, Parsed, Screen, Server};
-use crate::protocol::{Delivery, ListKind, Op};
+use crate::protocol::{Answer, Delivery, ListKind, Op};
 
 /// Takes one message and returns the effects to run, in order.
 pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
@@ -84,7 +84,11 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             app.composer.edited(&text);
             Vec::new()
         }
-        Msg::Theme(Err(text)) | Msg::Edited(Err(text)) | Msg::PlanEdited { text: Err(text), .. } | Msg::Told(text) => {
+        Msg::Theme(Err(text))
+        | Msg::Edited(Err(text))
+        | Msg::PlanEdited { text: Err(text), .. }
+        | Msg::Rewritten { text: Err(text), .. }
+        | Msg::Told(text) => {
             app.tell(text, now);
             Vec::new()
         }
@@ -105,6 +109,13 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             }
             Vec::new()
         }
+        Msg::Rewritten { id, text: Ok(text) } => match text {
+            Some(text) => {
+                app.asks.close(id, now);
+                vec![Effect::Send(Op::Answer { id, answer: Answer::Rewrite { text } })]
+            }
+            None => Vec::new(),
+        },
         Msg::Branch(branch) => {
             app.status.branch = branch;
             Vec::new()

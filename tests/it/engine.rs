@@ -239,6 +239,56 @@ async fn trust_decides_over_the_rules_of_the_folder() {
 }
 
 #[tokio::test]
+async fn a_rule_for_the_project_holds_at_once_without_trust_in_the_rest() {
+    let script = "- reply: [tool: {name: Bash, input: {command: mkdir d}}]\n\
+                  - reply: [tool: {name: Bash, input: {command: mkdir d}}]\n- reply: [text: Done.]";
+    let always = Answer::Always { rules: vec!["Bash(mkdir d)".into()], scope: GrantScope::Project };
+    let no = || Answer::No { feedback: None };
+    let run = Harness::new()
+        .file(".claude/settings.json", ALLOW)
+        .script(script)
+        .answer(no())
+        .answer(always)
+        .prompt("go")
+        .run()
+        .await;
+    assert_eq!(run.trace().matches("\nask ").count(), 2, "{}", run.trace());
+    // The next start asks about what was refused, and not about the rule that was granted.
+    let run = Harness::after(run).begin(Begin::New).script(script).answer(no()).prompt("go").run().await;
+    assert_eq!(run.trace().matches("\nask ").count(), 1, "{}", run.trace());
+    assert!(!run.trace().contains("ask Bash"), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn a_change_is_edited_before_it_is_approved() {
+    let script =
+        "- reply: [tool: {name: Write, input: {file_path: a.txt, content: \"theirs\\n\"}}]\n- reply: [text: Done.]";
+    let mine = || Answer::Rewrite { text: "mine\n".into() };
+    let run = Harness::new().script(script).answer(mine()).answer(Answer::Yes).prompt("go").run().await;
+    assert_eq!((run.read("a.txt").as_str(), run.trace().matches("\nask ").count()), ("mine\n", 2), "{}", run.trace());
+    let log = std::fs::read_to_string(run.log()).unwrap();
+    assert!(
+        log.contains("The user edited this change before approving it") && log.contains("as you edited it"),
+        "{log}"
+    );
+    // What would change nothing is not taken, and the question stays.
+    let run = Harness::new()
+        .file("a.txt", "one\n")
+        .script(
+            "- reply: [tool: {name: Read, input: {file_path: a.txt}}]\n\
+             - reply: [tool: {name: Edit, input: {file_path: a.txt, old_string: one, new_string: two}}]\n\
+             - reply: [text: Done.]",
+        )
+        .answer(Answer::Rewrite { text: "one".into() })
+        .answer(Answer::Yes)
+        .prompt("go")
+        .run()
+        .await;
+    assert_eq!((run.read("a.txt").as_str(), run.trace().matches("\nask ").count()), ("two\n", 2), "{}", run.trace());
+    assert!(run.trace().contains("Your version was not taken"), "{}", run.trace());
+}
+
+#[tokio::test]
 async fn what_is_sent_during_the_start_waits_for_it() {
     let cost = Op::Command { name: "cost".into(), args: String::new() };
     let run = Harness::new().file(".claude/settings.json", ALLOW).at("session", cost).run().await;

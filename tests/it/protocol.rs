@@ -40,6 +40,7 @@ fn ops() {
         Op::Command { name: "model".into(), args: "opus".into() },
         Op::Answer { id: AskId(1), answer: Answer::Yes },
         Op::Answer { id: AskId(1), answer: Answer::AllEdits },
+        Op::Answer { id: AskId(1), answer: Answer::Rewrite { text: "mine".into() } },
         Op::Answer {
             id: AskId(1),
             answer: Answer::Always { rules: vec!["Bash(ls:*)".into()], scope: GrantScope::Project },

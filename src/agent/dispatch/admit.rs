@@ -263,6 +263,7 @@ impl Agent {
         }
     }
 
+    /// Asks the person, and again as long as they edit what the call would write.
     async fn ask(
         &mut self,
         ready: Ready,
@@ -270,11 +271,45 @@ impl Agent {
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Admission, session::Error> {
+        let mut asked = (ready, decision);
+        loop {
+            match self.ask_once(asked, mailbox, cancel).await? {
+                ControlFlow::Break(admission) => return Ok(admission),
+                ControlFlow::Continue(again) => asked = again,
+            }
+        }
+    }
+
+    /// The call with the user's own text in the place of what it would write; as it was, where that would not work.
+    async fn reword(&self, ready: Ready, field: &str, text: String, mailbox: &Mailbox) -> Ready {
+        let mut input = ready.call.input.clone();
+        input[field] = Value::String(text.clone());
+        let reworded = self.ready(ToolCall { input, ..ready.call.clone() }).map_err(|(_, problem)| problem);
+        let reworded = reworded.and_then(|now| {
+            self.policy.grounds(&self.conversation).outlook(&now)?;
+            Ok(Ready { said: ready.said.clone(), reworded: Some(text), ..now })
+        });
+        match reworded {
+            Ok(reworded) => reworded,
+            Err(problem) => {
+                mailbox.emit(Event::Notice { text: format!("Your version was not taken: {problem}") }).await;
+                ready
+            }
+        }
+    }
+
+    async fn ask_once(
+        &mut self,
+        (ready, decision): (Ready, Decision),
+        mailbox: &Mailbox,
+        cancel: &CancellationToken,
+    ) -> Result<ControlFlow<Admission, (Ready, Decision)>, session::Error> {
         let grounds = self.policy.grounds(&self.conversation);
         let diff = match grounds.outlook(&ready) {
             Ok(diff) => diff,
             Err(problem) => {
-                return Ok(Admission::Refused(ToolResult::of_text(ready.call.id, Outcome::Error, problem)));
+                let result = ToolResult::of_text(ready.call.id, Outcome::Error, problem);
+                return Ok(ControlFlow::Break(Admission::Refused(result)));
             }
         };
         let all_edits = diff.is_some() && grounds.accepted_as_edit(&ready);
@@ -289,6 +324,7 @@ impl Agent {
             suggestions: decision.suggestions.iter().map(ToString::to_string).collect(),
             all_edits,
         };
+        let written = question.written().map(|(field, _)| field);
         let id = ready.call.id.clone();
         let result = |outcome, text: &str| ToolResult::of_text(id.clone(), outcome, text);
         // The screen shows the user's own words, if any: they know what the model is told.
@@ -301,9 +337,15 @@ impl Agent {
             Waited::Forbidden(decision) => {
                 self.conversation.decided_call((false, Decider::Change, Lasts::Once), &what, mailbox).await?;
                 let grounds = self.policy.grounds(&self.conversation);
-                return Ok(Admission::Refused(grounds.refused(&ready, &decision, &self.conversation)));
+                let result = grounds.refused(&ready, &decision, &self.conversation);
+                return Ok(ControlFlow::Break(Admission::Refused(result)));
             }
         };
+        if let (Some(Answer::Rewrite { text }), Some(field)) = (&answer, written) {
+            let ready = self.reword(ready, field, text.clone(), mailbox).await;
+            let decision = self.policy.grounds(&self.conversation).judge(&ready);
+            return Ok(ControlFlow::Continue((ready, decision)));
+        }
         // Only what was offered can be chosen.
         let answer = answer.map(|answer| match answer {
             Answer::AllEdits if !all_edits => Answer::No { feedback: None },
@@ -313,7 +355,7 @@ impl Agent {
             self.conversation.decided_call((false, Decider::User, Lasts::Once), &what, mailbox).await?;
         }
         let grounds = self.policy.grounds(&self.conversation);
-        Ok(match answer {
+        Ok(ControlFlow::Break(match answer {
             None => Admission::Stopped(result(Outcome::Interrupted, "Interrupted by the user before it ran.")),
             Some(answer) if allows(&answer) => match grounds.permit(&ready, &decision, Consent::Given) {
                 Some(permit) => {
@@ -330,7 +372,7 @@ impl Agent {
                 "The user denied this call and stopped the turn. Wait for their next message.",
                 "",
             )),
-        })
+        }))
     }
 
     /// Notes a yes, with what else it lets run from now on.

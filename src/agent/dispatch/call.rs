@@ -9,6 +9,9 @@ use crate::message::{ToolCall, ToolResult};
 use crate::permission::{Access, Consent, Permit};
 use crate::tools::{After, Call};
 
+/// Most characters of a text of the user's that the model is told of.
+const TOLD: usize = 4_000;
+
 /// Who is asked where the rules ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asks {
@@ -38,11 +41,23 @@ pub(super) struct Ready {
     pub(super) target: Option<PathBuf>,
     /// What PreToolUse hooks said of it.
     pub(super) said: Option<Verdict>,
+    /// What the user had it write in the place of the model's text.
+    pub(super) reworded: Option<String>,
 }
 
 impl Ready {
     pub(super) fn new(call: ToolCall, work: Call, access: Access) -> Ready {
-        Ready { target: access.target(), call, work, access, said: None }
+        Ready { target: access.target(), call, work, access, said: None, reworded: None }
+    }
+
+    /// What the model is told of a change that the user has edited.
+    pub(super) fn told(&self) -> Option<String> {
+        let text = self.reworded.as_ref()?;
+        let shown: String = text.chars().take(TOLD).collect();
+        let more = if shown.len() < text.len() { "\n… (read the file for the rest)" } else { "" };
+        Some(format!(
+            "The user edited this change before approving it. Keep their version. What was written:\n{shown}{more}"
+        ))
     }
 
     pub(super) fn with(self, permit: Permit, consent: Consent) -> Permitted {
@@ -53,6 +68,9 @@ impl Ready {
     pub(super) fn subject(&self) -> String {
         match &self.access {
             Access::Shell { command, .. } => command.to_string(),
+            _ if self.reworded.is_some() => {
+                format!("{} {}, as you edited it", self.call.name, self.work.title())
+            }
             _ => format!("{} {}", self.call.name, self.work.title()).trim().to_owned(),
         }
     }

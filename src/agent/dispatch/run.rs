@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::call::{Done, Heard, Permitted, Ready};
 use crate::agent::{Conversation, Policy};
-use crate::message::ToolResult;
+use crate::message::{Content, Outcome, ToolResult};
 use crate::permission::{Permit, QUIET_GIT};
 use crate::protocol::{Delta, Event, Item};
 use crate::session::store::Store;
@@ -49,11 +49,9 @@ impl Runner {
     }
 
     /// Runs a call to its end.
-    pub(super) async fn run(
-        &self,
-        Permitted { ready: Ready { call, work, .. }, permit, .. }: Permitted,
-        heard: Heard<'_>,
-    ) -> Done {
+    pub(super) async fn run(&self, Permitted { ready, permit, .. }: Permitted, heard: Heard<'_>) -> Done {
+        let told = ready.told();
+        let Ready { call, work, .. } = ready;
         if let Heard::Wholly(mailbox) = heard {
             let (tool, title) = (call.name.clone(), work.title().to_owned());
             mailbox.emit(Event::Item(Item::CallStarted { call: call.id.clone(), tool, title })).await;
@@ -87,8 +85,11 @@ impl Runner {
         let output = finished.unwrap_or_else(|_| {
             tools::Output::error("The tool crashed. This is a bug in cocode. Try another approach.")
         });
-        let tools::Output { outcome, content, display, effects, after } =
+        let tools::Output { outcome, mut content, display, effects, after } =
             tools::limit::apply(output, &settings, &self.store, call.id.as_str());
+        if outcome == Outcome::Ok {
+            content.extend(told.map(Content::text));
+        }
         Done { result: ToolResult { id: call.id, outcome, content, display, effects }, after }
     }
 

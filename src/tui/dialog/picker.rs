@@ -438,6 +438,12 @@ impl Picker {
             false => item.words.clone(),
         };
         let texts: Vec<String> = self.items.iter().map(text).collect();
+        // Of many names, those that hold the words are meant.
+        let words = self.filter.text().to_lowercase();
+        if self.kind == Some(ListKind::Settings) && texts.iter().any(|text| text.to_lowercase().contains(&words)) {
+            self.shown = (0..texts.len()).filter(|at| texts[*at].to_lowercase().contains(&words)).collect();
+            return;
+        }
         self.shown = popup::ranked(self.filter.text(), texts.iter().map(String::as_str), Config::DEFAULT, usize::MAX);
     }
 }

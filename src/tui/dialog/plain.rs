@@ -141,6 +141,9 @@ impl Plain {
             KeyCode::Char(c @ ('y' | 'n' | 'a')) if plain && at(c.encode_utf8(&mut [0; 4])).is_some() => {
                 return self.choose(at(c.encode_utf8(&mut [0; 4])), size.0);
             }
+            KeyCode::Char('e') if plain => {
+                return self.question.written().map_or(Outcome::Ignored, |(_, text)| Outcome::Rewrite(text.to_owned()));
+            }
             KeyCode::Char('d') if plain => {
                 return self.diff().map_or(Outcome::Ignored, |diff| Outcome::Diff(diff.clone()));
             }
@@ -253,6 +256,7 @@ impl Plain {
             &scroll,
             if scroll.is_empty() { "↑↓ Enter choose" } else { "Enter choose" },
             "Esc no",
+            if self.question.written().is_some() { "e edit" } else { "" },
             if self.diff().is_some() { "d whole diff" } else { "" },
         ];
         fitting(&parts, width)

@@ -16,7 +16,7 @@ fn edit(id: u64, path: &str) -> Event {
         call: CallId::nth(id),
         tool: "Edit".into(),
         title: path.into(),
-        input: json!({}),
+        input: json!({"old_string": "hello", "new_string": "good morning"}),
         diff: Some(diff),
         reasons: Vec::new(),
         suggestions: vec!["Edit(/src/**)".into()],
@@ -38,7 +38,7 @@ fn all_of_it_on_one_page() {
       3. Yes, always: Edit(/src/**)   ‹session› project  me       ←→
       4. No, and say why                                           n
       5. Both edits: this, src/lib.rs                              a
-    ↑↓ Enter choose · Esc no · d whole diff
+    ↑↓ Enter choose · Esc no · e edit · d whole diff
     default · … · 2 more questions
     "#);
     run.keys("<right>");
@@ -51,7 +51,7 @@ fn all_of_it_on_one_page() {
     › 3. Yes, always: Edit(/src/**)    session ‹project› me       ←→
       4. No, and say why                                           n
       5. Both edits: this, src/lib.rs                              a
-    project: .claude/settings.local.json · ↑↓ Enter choose · Esc no · d whole diff
+    project: .claude/settings.local.json · ↑↓ Enter choose · Esc no · e edit
     default · … · 2 more questions
     "#);
     run.msg(Msg::Resize(40, 12)).wait(1_000).live();
@@ -77,7 +77,7 @@ fn all_of_it_on_one_page() {
     › 3. Yes, always: Edit(/src/**)    session ‹project› me       ←→
       4. No, and say why                                           n
       5. Both edits: this, src/lib.rs                              a
-    project: .claude/settings.local.json · ↑↓ Enter choose · Esc no · d whole diff
+    project: .claude/settings.local.json · ↑↓ Enter choose · Esc no · e edit · d whole diff
     default · … · 2 more questions
     "#);
 }
@@ -278,4 +278,18 @@ fn nothing_is_allowed_that_has_no_room_on_the_screen() {
             }
         }
     }
+}
+
+#[test]
+fn what_an_edit_writes_can_be_edited() {
+    let mut run = Run::new(80, 24);
+    run.event(edit(1, "src/main.rs")).live().keys("e").wait(50);
+    run.msg(Msg::Rewritten { id: AskId(1), text: Ok(None) });
+    assert!(run.app.asks.front().is_some(), "nothing was changed, and the question stays");
+    run.msg(Msg::Rewritten { id: AskId(1), text: Ok(Some("good evening".into())) });
+    assert!(run.app.asks.front().is_none(), "it comes again with the new change");
+    assert_snapshot!(run.sent(), @r#"
+    Rewrite(AskId(1), "good morning")
+    {"op":"answer","id":1,"answer":{"type":"rewrite","text":"good evening"}}
+    "#);
 }

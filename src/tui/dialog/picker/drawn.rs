@@ -16,7 +16,7 @@ const FEW: u16 = 4;
 const ROWS: usize = 12;
 const MEANING: usize = 5;
 /// Columns that a filter wants beside the title.
-const FILTER: usize = 20;
+const FILTER: usize = 16;
 /// Columns below which the source of a value has no room.
 const NARROW: usize = 56;
 impl Picker {
