@@ -309,6 +309,8 @@ pub struct Interface {
     pub notifications: bool,
     pub highlight: bool,
     pub reduced_motion: bool,
+    /// The prompt is edited with vim's keys.
+    pub vim: bool,
     pub keys: BTreeMap<String, Vec<String>>,
 }
 

@@ -94,8 +94,9 @@ impl Config {
 impl Config {
     /// What front ends look like and listen to.
     pub fn interface(&self) -> Interface {
-        let Tui { theme, notifications, highlight, reduced_motion } = self.tui.clone();
-        Interface { theme, notifications, highlight, reduced_motion, keys: self.keys.clone() }
+        let Tui { theme, notifications, highlight, reduced_motion, editor_mode } = self.tui.clone();
+        let vim = editor_mode == EditorMode::Vim;
+        Interface { theme, notifications, highlight, reduced_motion, vim, keys: self.keys.clone() }
     }
 }
 

@@ -219,7 +219,8 @@ impl App {
     }
 
     fn looks_like(&mut self, interface: Interface, now: Instant) {
-        let Interface { theme, notifications, highlight, reduced_motion, keys } = interface;
+        let Interface { theme, notifications, highlight, reduced_motion, vim, keys } = interface;
+        self.use_vim(vim);
         match Keymap::new(&keys) {
             Ok(keymap) => self.options.keymap = keymap,
             Err(errors) => {

@@ -18,7 +18,6 @@ use super::terminal::{Keyboard, Output, Queries, Session, Signal, Surface, Trait
 use super::theme::{Depth, Theme};
 use crate::commands::Registry;
 use crate::config::paths::Env;
-use crate::config::settings::EditorMode;
 use crate::config::themes;
 use crate::engine::{self, Setup};
 use crate::protocol::{Interface, ListKind, Op};
@@ -54,7 +53,7 @@ pub fn start(start: Start) -> io::Result<u8> {
         let settings = Own { command: own.command.clone(), padding: own.padding, refresh };
         app.use_status_line(settings, setup.project.clone());
     }
-    app.use_vim(setup.loaded.config.tui.editor_mode == EditorMode::Vim);
+    app.use_vim(setup.loaded.config.interface().vim);
     if let Some(draft) = home.draft() {
         app.set_draft(&draft);
     }

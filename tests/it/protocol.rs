@@ -255,6 +255,7 @@ fn events() {
             notifications: true,
             highlight: true,
             reduced_motion: false,
+            vim: true,
             keys: [("send".to_owned(), vec!["enter".to_owned()])].into(),
         }),
         Event::Listed(Listed::Rules(vec![RuleRow {

@@ -435,6 +435,7 @@ fn a_theme_is_shown_while_a_list_offers_it() {
         notifications: false,
         highlight: false,
         reduced_motion: true,
+        vim: false,
         keys: [("help".to_owned(), vec!["alt+h".to_owned()])].into(),
     };
     run.event(Event::Interface(interface));
