@@ -12,6 +12,7 @@ mod first;
 mod fold;
 pub mod keymap;
 mod keys;
+mod lists;
 pub mod msg;
 pub mod pager;
 pub mod paint;

@@ -10,6 +10,7 @@ use super::cell::words;
 use super::dialog::Dialog;
 use super::dialog::picker::Picker;
 use super::keymap::Keymap;
+use super::lists;
 use super::msg::Effect;
 use super::pager::Page;
 use super::panel::Panel;
@@ -259,7 +260,7 @@ impl App {
                     searched.into_iter().for_each(|words| picker.paste(&words));
                     picker.row(wanted?)
                 });
-                return choice.map_or_else(Vec::new, |choice| update::chosen(self, choice));
+                return choice.map_or_else(Vec::new, |choice| lists::chosen(self, choice));
             }
         }
         Vec::new()

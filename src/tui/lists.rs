@@ -1,0 +1,55 @@
+//! What keys do in an open list.
+
+use ratatui::crossterm::event::KeyEvent;
+
+use super::app::App;
+use super::dialog::picker::{self, Choice, Picker};
+use super::keymap::Action;
+use super::msg::Effect;
+use crate::commands::Builtin;
+use crate::protocol::Op;
+
+/// Takes a key while a list is open.
+pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>) -> Vec<Effect> {
+    if action == Some(Action::Interrupt) {
+        app.picker = None;
+        return Vec::new();
+    }
+    let Some(picker) = &mut app.picker else { return Vec::new() };
+    let choice = match picker.key(key) {
+        picker::Outcome::Open | picker::Outcome::Ignored => return Vec::new(),
+        picker::Outcome::Closed => Choice::Nothing,
+        picker::Outcome::Test(line) => {
+            app.picker = None;
+            return vec![Effect::Send(Op::builtin(Builtin::Permissions, format!("test {line}")))];
+        }
+        picker::Outcome::StoreKey { provider, key } => return vec![Effect::Send(Op::StoreKey { provider, key })],
+        picker::Outcome::FindServer => return vec![Effect::Send(Op::FindServer)],
+        picker::Outcome::Set { key, value, place } => return vec![Effect::Send(Op::Set { key, value, place })],
+        picker::Outcome::Chosen(choice) => choice,
+    };
+    chosen(app, choice)
+}
+
+/// Does what a row of a list stands for.
+pub(super) fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
+    app.picker = match &choice {
+        Choice::Prompt(seq) => Some(Picker::rewind(*seq)),
+        Choice::Rule(rule) => Some(Picker::revoke(rule)),
+        _ => None,
+    };
+    match choice {
+        Choice::Session(session) => vec![Effect::Send(Op::builtin(Builtin::Resume, session))],
+        Choice::Model(model) => vec![Effect::Send(Op::builtin(Builtin::Model, model))],
+        Choice::Rewind(to, what) => vec![Effect::Send(Op::Rewind { to, what })],
+        Choice::File(path) => vec![Effect::EditFile(path)],
+        Choice::Revoke(rule) => {
+            vec![Effect::Send(Op::builtin(Builtin::Permissions, format!("revoke {rule}")))]
+        }
+        // The list itself does these.
+        Choice::Key { .. } | Choice::FindServer | Choice::Setting(_) | Choice::Value { .. } | Choice::Stay(_) => {
+            Vec::new()
+        }
+        Choice::Prompt(_) | Choice::Rule(_) | Choice::Nothing => Vec::new(),
+    }
+}
