@@ -58,11 +58,11 @@ pub(super) fn rules(rules: &RuleSet) -> Vec<RuleRow> {
 pub(super) fn fixed(source: Source) -> Option<&'static str> {
     Some(match source {
         Source::Session | Source::ProjectLocal | Source::User => return None,
-        Source::Managed => "set by the administrator: only they can remove it",
-        Source::CommandLine => "given by a flag or a variable: start without it",
-        Source::Project => "everyone in this project shares it: edit the project's settings file",
-        Source::Config => "in your config.toml: change the list in /config",
-        Source::Skill => "comes with the skill that is running, and ends with it",
+        Source::Managed => "the administrator set it, and only they can remove it",
+        Source::CommandLine => "it comes from a flag or a variable, so start without that",
+        Source::Project => "everyone in this project shares it, so edit the project's settings file",
+        Source::Config => "it is in your config.toml, so change the list in /config",
+        Source::Skill => "it comes with the running skill and ends with it",
     })
 }
 

@@ -175,6 +175,56 @@ async fn a_granted_rule_can_be_revoked() {
 }
 
 #[tokio::test]
+async fn a_rule_that_stays_says_why() {
+    let run = Harness::new()
+        .file(".claude/settings.json", r#"{"permissions": {"deny": ["Bash(rm:*)"]}}"#)
+        .file(".cocode/config.local.toml", "permissions.deny = ['Bash(dd:*)']\n")
+        .set("permissions.allow = ['Bash(ls:*)']")
+        .prompt("/permissions revoke Bash(rm:*)")
+        .prompt("/permissions revoke Bash(ls:*)")
+        .prompt("/permissions revoke Bash(dd:*)")
+        .prompt("/permissions")
+        .run()
+        .await;
+    for want in [
+        "everyone in this project shares it",
+        "it comes from a flag or a variable",
+        "`Bash(dd:*)` is in .cocode/config.local.toml",
+        "- deny `Bash(dd:*)`",
+    ] {
+        assert!(run.trace().contains(want), "{want}: {}", run.trace());
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_nobody_knows_has_one_window_everywhere() {
+    const SETTINGS: &str = "providers.x = { wire = 'openai-chat', base_url = 'http://127.0.0.1:9/v1' }";
+    for (settings, model, want) in [
+        (SETTINGS, "x/mine", "32000"),
+        (SETTINGS, "x/vendor/claude-next", "200000"),
+        (
+            "compact.fallback_context_window = 64000\nproviders.x = { wire = 'gemini', base_url = 'http://127.0.0.1:9' }",
+            "x/mine",
+            "64000",
+        ),
+    ] {
+        let run = Harness::new()
+            .set(settings)
+            .set(&format!("model = '{model}'"))
+            .prompt(&format!("/model {model}"))
+            .prompt("/status")
+            .prompt("/model")
+            .run()
+            .await;
+        let grouped = format!("{},000 tokens", want.trim_end_matches("000"));
+        let thousands = format!("{}k assumed", want.trim_end_matches("000"));
+        for want in [format!("a window of {want} tokens"), grouped, thousands] {
+            assert!(run.trace().contains(&want), "{model} {want}: {}", run.trace());
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_rewind_takes_files_and_words_back() {
     let seq = |run: &Ran| run.session().prompts().unwrap()[0].seq;
     for (what, text, messages) in
