@@ -260,11 +260,8 @@ impl Shared {
         }
         let client = self.client.reach(&url, self.settings.ca_file.as_deref())?;
         let idle = self.client.idle_at(&url);
-        let mut post = match encoded.body.is_empty() {
-            true => client.get(url),
-            false => client.post(url).header("content-type", "application/json"),
-        };
-        post = post.header("accept", accept);
+        let method = if encoded.body.is_empty() { reqwest::Method::GET } else { reqwest::Method::POST };
+        let mut post = client.request(method, url).header("content-type", "application/json").header("accept", accept);
         for (name, value) in &encoded.headers {
             post = post.header(*name, value);
         }
@@ -470,10 +467,9 @@ fn address(base: &str, version: &str, path: &str, query: &str) -> Option<Url> {
     let own = url.path().trim_end_matches('/').to_string();
     let last = own.rsplit('/').next().unwrap_or_default();
     let versioned = last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    // By custom the base of the OpenAI wires includes the version, and may be any path.
+    // By custom the base of the OpenAI wires includes the version, and may be any path; lists of other wires have a query.
     let of_openai = matches!(path, "/responses" | "/responses/compact" | "/chat/completions");
-    // The other wires that list their models page through them.
-    let complete = (of_openai || (path == "/models" && query.is_empty())) && !own.is_empty();
+    let complete = (of_openai || path == "/models" && query.is_empty()) && !own.is_empty();
     let version = if versioned || complete { "" } else { version };
     url.set_path(&format!("{own}{version}{path}"));
     if !query.is_empty() {
