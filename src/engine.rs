@@ -35,7 +35,6 @@ use crate::message::Usage;
 use crate::permission::{Mode, Sandbox};
 use crate::protocol::report::{Ended, Report};
 use crate::protocol::{Event, Interface, Item, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
-use crate::session::entry::EntryKind;
 use crate::session::{History, Session};
 use crate::stdx::clock::Clocks;
 use crate::stdx::schema::Schema;
