@@ -130,7 +130,8 @@ const REDIRECTS: &[&str] = &[
     "&> new.txt", "&>> new.txt", ">& new.txt", "<> new.txt", "{fd}> new.txt", "<<< x", "2>&1 > new.txt", ">&2",
     "3< a.txt", "> /dev/stderr", "> ~/new.txt", "> $x", "> \"$(echo new.txt)\"", ">&-", "<&0", "> /dev/../new.txt",
     ">/dev/fd/1", "> /dev/null/../new.txt", "<<E\n$(touch new.txt)\nE", "<<'E'\n$(touch new.txt)\nE",
-    "<<-E\n\tx\n\tE\n",
+    "<<-E\n\tx\n\tE\n", "< a.txt > /dev/stdin", "2< a.txt > /dev/stderr", "> /dev/stdin < b.txt", ">> /dev/fd/0 < a.txt",
+    "2< a.txt 1>&2 > /dev/stdout", "> src/../../dev/null",
 ];
 
 const JOINS: &[&str] = &[" | ", " | ", " | ", "; ", " && ", " || ", "\n", " & ", " |& ", ";", "|", " &&\n", " \\\n | "];
@@ -357,7 +358,7 @@ const FRAGMENTS: &[&str] = &[
     "alias ls=mark\n", "shopt -s expand_aliases\n", "f() { mark; }; f", "f()", "function f { mark; }\n", "ls() {", "}; ls",
     "for i in ", "for i in mark; do $i; done", "; do ", "; done", "while ", "until ", "if ", "; then ", "else ", "; fi", "case x in ",
     "x) mark;; esac", "esac", "x)", "in", "select ", "coproc ", "<<E\n", "<<'E'\n", "<<-E\n", "\nE\n", "\nE", "<<<", "<", ">", ">>",
-    "2>&1", "&>", ">&", "<>", "{fd}>", "#", " # ", "#\n", "~", "*", "?", "*(mark)", "@(a|b)", "!(a)", "{a,b}", "{mark,}", "{mark,a}",
+    "2>&1", "&>", ">&", "<>", "{fd}>", "2>/dev/stdout ", "> /dev/stdin ", "#", " # ", "#\n", "~", "*", "?", "*(mark)", "@(a|b)", "!(a)", "{a,b}", "{mark,}", "{mark,a}",
     "--", " -- ", "-", "=", ",", "-exec mark {} \\;", "-exec mark {} +", "-ok mark \\;", "--pre=mark", "--compress-program=mark",
     "-c core.pager=mark ", "--ext-diff", "-O mark", "'BEGIN{system(\"mark\")}'", "'1e mark'", "s/o/mark/e", "a.txt", "src",
     "{x},", ",-e'1e mark'}", "{x},-e'1e mark'}", "{x},-exec\\ mark}", "{a,$}", "$!", "$!-e'1e mark'", "$(git merge-base HEAD nosuch)",

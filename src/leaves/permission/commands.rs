@@ -25,12 +25,29 @@ pub(super) struct Reads {
     pub(super) reach: Reach,
     /// Globs of which a file's name must match one, or its contents are not shown; None where every name may.
     pub(super) only: Option<Vec<String>>,
+    /// It passes over what ignore files name.
+    pub(super) ignores: bool,
     /// It follows the links that it meets there.
     pub(super) follows: bool,
     /// The same as text, from the top of git's work tree.
     pub(super) from_top: Vec<Word>,
+    /// Whether it is git and shows the contents of files that are tracked.
+    pub(super) tracked: Tracked,
+    /// Globs that git itself matches with the names of tracked files.
+    pub(super) patterns: Vec<String>,
     /// It starts git, in the folder that these words lead to one after the other.
     pub(super) git: Option<Vec<Word>>,
+}
+
+/// Which tracked files a git command shows the contents of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Tracked {
+    #[default]
+    No,
+    /// Those of the index.
+    Index,
+    /// Those of any commit.
+    Ever,
 }
 
 impl Reads {
@@ -241,7 +258,7 @@ pub(super) enum Operands {
 impl Reader {
     /// Reads the arguments as GNU's getopt does; an option that is not listed, also an abbreviated one, is not known.
     fn reads(&self, arguments: &[Word]) -> Result<Reads, String> {
-        let mut reads = Reads::default();
+        let mut reads = Reads { ignores: self.below == Reach::Visible, ..Reads::default() };
         let mut operands: Vec<&Word> = Vec::new();
         let mut pattern_given = false;
         let (mut deep, mut wide, mut lists) = (false, false, false);
@@ -308,6 +325,7 @@ impl Reader {
                     self.either_way(rest.as_slice().first(), &text)?;
                     continue;
                 }
+                reads.ignores &= !name.starts_with("no-ignore");
                 pattern_given |= matches!(name, "regexp" | "file" | "files" | "type-list");
                 lists |= matches!(name, "files" | "type-list");
                 wide |= self.wide.1.split(' ').any(|wide| wide == known);

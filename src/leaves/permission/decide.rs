@@ -122,6 +122,13 @@ impl Query<'_> {
         self.rules.entries().iter().filter(move |entry| entry.behavior == behavior)
     }
 
+    /// Why no rule can tell which file the path means; None too where nothing but rules would count and there are none.
+    pub(super) fn hidden_from_rules(&self, path: &Path, files: &dyn Files) -> Option<String> {
+        let forbids = |entry: &Entry| entry.behavior != Behavior::Allow;
+        (self.mode != Mode::Bypass || self.rules.entries().iter().any(forbids))
+            .then(|| self.places.of_process(path, files))?
+    }
+
     fn path_rule(&self, behavior: Behavior, tool: &str, path: &Path, files: &dyn Files) -> Option<String> {
         let strictness = if behavior == Behavior::Allow { Strictness::Sure } else { Strictness::Possible };
         self.entries(behavior)
@@ -148,6 +155,9 @@ pub(super) fn read(query: &Query, tool: &str, path: &Path, files: &dyn Files) ->
     let places = query.places;
     if let Some(reason) = query.path_rule(Behavior::Deny, tool, path, files) {
         return Verdict::new(Behavior::Deny, reason);
+    }
+    if let Some(reason) = query.hidden_from_rules(path, files) {
+        return Verdict::firm(reason);
     }
     if places.free_read(path, files) {
         return Verdict::new(Behavior::Allow, "it belongs to this session");
@@ -200,10 +210,14 @@ pub(super) fn write(query: &Query, tool: &str, path: &Path, files: &dyn Files) -
     if query.mode == Mode::Plan {
         return Verdict::new(Behavior::Deny, "plan mode changes only the plan file");
     }
+    if let Some(reason) = query.hidden_from_rules(path, files) {
+        return Verdict::firm(reason);
+    }
     if let Some(reason) = query.path_rule(Behavior::Ask, tool, path, files) {
         return Verdict::firm(reason);
     }
-    if let Some(reason) = places.protected(path, files).or_else(|| places.twin(path, Twin::Any, files)) {
+    let protected = places.protected(path, files).or_else(|| places.runs_in_git(path, files));
+    if let Some(reason) = protected.or_else(|| places.twin(path, Twin::Any, files)) {
         return Verdict::firm(reason);
     }
     if query.mode == Mode::Bypass {
@@ -217,7 +231,9 @@ pub(super) fn write(query: &Query, tool: &str, path: &Path, files: &dyn Files) -
     }
     let shown = path.strip_prefix(&places.project).unwrap_or(path);
     let accepted = matches!(query.mode, Mode::AcceptEdits | Mode::Edits);
-    if accepted && places.hidden(path, files) {
+    if accepted
+        && (places.hidden(path, files) || Places::is_pipeline(path) || Places::is_pipeline(&files.resolve(path)))
+    {
         return Verdict::new(Behavior::Ask, format!("{} may configure a program", shown.display()));
     }
     if accepted {

@@ -38,6 +38,21 @@ pub trait Files {
         Vec::new()
     }
 
+    /// The names of folders that an ignore file leaves out wherever they lie.
+    fn ignored(&self, _file: &Path) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What git's index holds in the repository around the folder; None where that is not told.
+    fn tracked(&self, _folder: &Path) -> Option<Vec<PathBuf>> {
+        Some(Vec::new())
+    }
+
+    /// Where the repository around the folder, or the user, has its hooks.
+    fn hooks(&self, _folder: &Path, _home: Option<&Path>) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Whether git may be started in the folder without a question.
     ///
     /// # Errors
@@ -125,6 +140,22 @@ impl Files for Disk {
         lines.filter_map(|line| line.strip_prefix('!')).map(|line| line.trim_end().to_owned()).collect()
     }
 
+    fn ignored(&self, file: &Path) -> Vec<String> {
+        let Ok(bytes) = regular::read(file, MAX_IGNORE) else { return Vec::new() };
+        let plain =
+            |line: &&str| !line.is_empty() && line.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+        let text = String::from_utf8_lossy(&bytes);
+        text.lines().map(|line| line.trim_end_matches('/')).filter(plain).map(str::to_owned).collect()
+    }
+
+    fn tracked(&self, folder: &Path) -> Option<Vec<PathBuf>> {
+        repository::tracked(folder)
+    }
+
+    fn hooks(&self, folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+        repository::hooks(folder, home)
+    }
+
     fn repository(&self, folder: &Path) -> Result<(), String> {
         repository::judge(folder)
     }
@@ -155,6 +186,7 @@ pub(super) struct Remembered<'a> {
     real: RefCell<HashMap<PathBuf, PathBuf>>,
     names: RefCell<HashMap<PathBuf, Vec<String>>>,
     repositories: RefCell<HashMap<PathBuf, Result<(), String>>>,
+    hooks: RefCell<HashMap<PathBuf, Vec<PathBuf>>>,
     steps: Cell<usize>,
 }
 
@@ -166,6 +198,7 @@ impl Remembered<'_> {
             real: RefCell::default(),
             names: RefCell::default(),
             repositories: RefCell::default(),
+            hooks: RefCell::default(),
             steps: Cell::new(0),
         }
     }
@@ -217,6 +250,18 @@ impl Files for Remembered<'_> {
 
     fn negated(&self, file: &Path) -> Vec<String> {
         self.files.negated(file)
+    }
+
+    fn ignored(&self, file: &Path) -> Vec<String> {
+        self.files.ignored(file)
+    }
+
+    fn tracked(&self, folder: &Path) -> Option<Vec<PathBuf>> {
+        self.files.tracked(folder)
+    }
+
+    fn hooks(&self, folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+        self.hooks.borrow_mut().entry(folder.to_owned()).or_insert_with(|| self.files.hooks(folder, home)).clone()
     }
 
     fn repository(&self, folder: &Path) -> Result<(), String> {

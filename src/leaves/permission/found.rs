@@ -5,7 +5,7 @@ use super::commands::{self, Reads};
 use super::files::Files;
 use super::paths::{Cwd, below, paths};
 use super::places::Places;
-use super::shell::{Node, RedirectKind, Word};
+use super::shell::{Node, Redirect, RedirectKind, Word};
 
 /// Names that a find prints for the next command of its pipeline.
 #[derive(Debug, Clone)]
@@ -24,8 +24,13 @@ pub(super) fn is_piped(node: &Node) -> bool {
 /// What the construct finds; None when it is not a find that prints just names, which start with what it was given.
 pub(super) fn found(node: &Node) -> Option<Found> {
     let Node::Simple(command) = node else { return None };
-    // What it complains of is not a name.
-    is_piped(node).then_some(())?;
+    // What it complains of is not a name, and holds any text of its arguments.
+    let silences = |redirect: &Redirect| {
+        redirect.kind == RedirectKind::Write
+            && redirect.fd == Some(2)
+            && redirect.target.literal().as_deref() == Some("/dev/null")
+    };
+    command.redirects.iter().all(silences).then_some(())?;
     let (name, arguments) = command.words.split_first()?;
     let texts: Vec<String> = arguments.iter().map(Word::literal).collect::<Option<_>>()?;
     if name.literal()? != "find" || texts.iter().any(|text| matches!(text.as_str(), "-printf" | "-ls" | "-print")) {

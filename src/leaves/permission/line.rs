@@ -7,12 +7,14 @@ mod judge;
 mod placed;
 mod ruled;
 mod scripts;
+mod streams;
 
 use std::cell::OnceCell;
 use std::path::Path;
 
 use self::git::Git;
 use self::judge::Judge;
+use self::streams::Streams;
 use super::decide::{Decision, Query, Verdict, because};
 use super::files::{Files, Remembered};
 use super::matching::{self, Held, Text};
@@ -145,7 +147,7 @@ fn held(query: &Query, line: &shell::Line, files: &dyn Files) -> Option<Part> {
 }
 
 fn all_parts(query: &Query, text: &str, line: &shell::Line, cwd: &Path, files: &dyn Files) -> Vec<Part> {
-    let start = || Judge::new(query, files, cwd.to_owned(), Values::of(&line.node, text));
+    let start = || Judge::new(query, files, cwd.to_owned(), Values::of(&line.node, text), Streams::of(&line.node));
     let mut judge = start();
     judge.walk(&line.node, Cwd(Some(vec![cwd.to_owned()])));
     // What stands behind a glob may run before it.
@@ -447,8 +449,11 @@ mod tests {
             (10, "/p/d3/f4/sub/.env", "grep -r x .", Behavior::Ask),
             (10, "/p/d3/.hidden/.env", "rg x", Behavior::Allow),
             (1_000, "/p/.env", "grep -r x .", Behavior::Ask),
-            // Too far away in a project this large: else each search of it would ask.
-            (1_000, "/p/d999/sub/.env", "grep -r x .", Behavior::Allow),
+            // Too far away to be found in a project this large.
+            (1_000, "/p/d999/sub/.env", "grep -r x .", Behavior::Ask),
+            (1_000, "/p/d999/sub/.env", "rg -. x", Behavior::Ask),
+            (1_000, "/p/d999/sub/.env", "rg x -t rust", Behavior::Allow),
+            (1_000, "/none", "ls -R", Behavior::Allow),
             (1_000, "/p/d999/sub/.env", "grep -r x d999", Behavior::Ask),
             // Not even the nearest names are known.
             (5_000, "/p/.env", "grep -r x .", Behavior::Ask),

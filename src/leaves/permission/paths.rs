@@ -4,12 +4,12 @@ mod named;
 
 use std::path::{Path, PathBuf};
 
-use super::commands::{Reach, Reads};
+use super::commands::{Reach, Reads, Tracked};
 use super::decide::{Query, Verdict, read};
 use super::files::{Files, MAX_NAMES, Step, Walk, walk};
 use super::glob::{self, Case};
-use super::places::{Places, holds_keys};
-use super::rule::{Specifier, Strictness};
+use super::places::{Places, holds_keys, only_sources};
+use super::rule::{Entry, Specifier, Strictness};
 use super::search_filter::ShownAgain;
 use super::shell::{Node, Piece, Word};
 use super::values;
@@ -130,7 +130,11 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
         worse(&mut worst, Verdict { behavior: Behavior::Ask, reason, firm });
     }
     let mut all = Vec::new();
-    for word in &reads.paths {
+    // What git is given is meant from where it starts; the folders of `-C` come first.
+    let inner = starts(reads, cwd, query.places, files);
+    let entered = reads.git.as_ref().map_or(0, Vec::len);
+    for (at, word) in reads.paths.iter().enumerate() {
+        let cwd = if at < entered { cwd } else { &inner };
         // Standard input.
         if word.literal().as_deref() == Some("-") {
             continue;
@@ -195,6 +199,10 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
             worse(&mut worst, Verdict::firm(format!("{} contains cocode's own files or secrets", path.display())));
         }
     }
+    if reads.tracked != Tracked::No {
+        let verdicts = [judge_tracked(query, reads, &all, cwd, files), judge_patterns(query, reads, files)];
+        verdicts.into_iter().flatten().for_each(|verdict| worse(&mut worst, verdict));
+    }
     if reach > Reach::Names && worst.behavior == Behavior::Allow {
         worse(&mut worst, judge_shown(query, reads, reach, all, files));
     }
@@ -214,17 +222,21 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
 /// Most names among which files with secrets are looked for; what lies nearest comes first.
 const MAX_SHOWN: usize = 2 * MAX_NAMES;
 
-/// Judges the files with secrets below the folders as if each were read by itself. Of folders that hold too much only what
-/// lies nearest is told: else every search of a large project would ask.
+/// Judges the files with secrets below the folders as if each were read by itself. Folders that hold too much to tell ask,
+/// unless no name that may be shown is one of a secret.
 fn judge_shown(query: &Query, reads: &Reads, reach: Reach, tops: Vec<PathBuf>, files: &dyn Files) -> Verdict {
     let mut worst = Verdict::new(Behavior::Allow, "it only reads");
+    if reads.only.as_ref().is_some_and(|globs| globs.iter().all(|glob| only_sources(glob))) {
+        return worst;
+    }
     let crowded = |top: &&PathBuf| files.names(top).len() >= MAX_NAMES;
     if let Some(top) = tops.iter().find(crowded) {
         return Verdict::new(Behavior::Ask, format!("{} contains too many files to tell what is shown", top.display()));
     }
     let tops: Vec<PathBuf> = tops.iter().map(|top| files.resolve(top)).collect();
-    let mut again = (reach == Reach::Visible).then(|| ShownAgain::of(&tops, files));
-    walk(tops, MAX_SHOWN, files, |path, link| {
+    let mut again = (reach == Reach::Visible).then(|| ShownAgain::of(&tops, reads.ignores, files));
+    let first = tops.first().cloned().unwrap_or_default();
+    let end = walk(tops, MAX_SHOWN, files, |path, link| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if is_no_text(path) {
             let reason = format!("{} has a name that cannot be judged", path.display());
@@ -240,7 +252,72 @@ fn judge_shown(query: &Query, reads: &Reads, reach: Reach, tops: Vec<PathBuf>, f
         }
         if worst.behavior == Behavior::Allow { Step::Into } else { Step::Stop }
     });
+    if end == Walk::TooMany {
+        let reason = format!("{} contains too many files to tell what is shown: name a folder in it", first.display());
+        worse(&mut worst, Verdict::new(Behavior::Ask, reason));
+    }
     worst
+}
+
+/// What rules about files say to a git command that shows contents: those of the files that it names were asked already.
+fn judge_tracked(query: &Query, reads: &Reads, all: &[PathBuf], cwd: &Cwd, files: &dyn Files) -> Option<Verdict> {
+    let tool = query.vocabulary.tool(Matches::Reading);
+    let forbids = |entry: &&Entry| {
+        entry.behavior != Behavior::Allow
+            && entry.rule.is_about(Matches::Reading)
+            && *entry.rule.specifier() != Specifier::Any
+    };
+    let mut rules = query.rules.entries().iter().filter(forbids).peekable();
+    rules.peek()?;
+    let starts = starts(reads, cwd, query.places, files).0.unwrap_or_default();
+    let folder = |path: &PathBuf| !files.is_file(path) && !files.names(path).is_empty() && !starts.contains(path);
+    if all.iter().any(|path| files.is_file(path)) && !all.iter().any(folder) && reads.patterns.is_empty() {
+        return None;
+    }
+    let tracked = match reads.tracked {
+        Tracked::Index => starts.iter().map(|start| files.tracked(start)).collect::<Option<Vec<_>>>(),
+        Tracked::No | Tracked::Ever => None,
+    };
+    let unknown = || Verdict::firm("it shows what git keeps of any file, and a Read rule may forbid some of it");
+    let Some(tracked) = tracked.filter(|_| !starts.is_empty()).map(|all| all.concat()) else { return Some(unknown()) };
+    let covered = |entry: &Entry| {
+        let covers = |path: &PathBuf| entry.rule.covers_path(tool, path, Strictness::Possible, query.places, files);
+        files.spend(2 * tracked.len()) || tracked.iter().any(covers)
+    };
+    rules.any(covered).then(unknown)
+}
+
+/// Names of secrets that a pattern is tried on, whatever the folder holds now: git keeps what was removed.
+const SECRETS: [&str; 9] =
+    [".env", ".env.local", "prod.env", "id_rsa", "server.key", "server.pem", ".npmrc", ".netrc", "credentials"];
+/// Endings of data: only few of these files are secrets, so that a pattern for them is tried on what there is.
+const DATA: [&str; 7] = ["json", "yml", "yaml", "toml", "xml", "txt", "ini"];
+
+/// Whether git may find a secret by a pattern, as if it were named.
+fn judge_patterns(query: &Query, reads: &Reads, files: &dyn Files) -> Option<Verdict> {
+    let last = |pattern: &'_ String| pattern.rsplit('/').next().unwrap_or_default().to_owned();
+    let suspects: Vec<&String> = reads.patterns.iter().filter(|pattern| !only_sources(&last(pattern))).collect();
+    let verdict = |pattern: &str| Verdict::firm(format!("{pattern} may stand for a file with secrets"));
+    if query.mode == Mode::Bypass || suspects.is_empty() {
+        return None;
+    }
+    let data = |last: &str| last.rsplit_once('.').is_some_and(|(_, extension)| DATA.contains(&extension));
+    let named = |last: &str| SECRETS.iter().any(|name| glob::may_fit(last, name, Case::Ignored));
+    if let Some(pattern) = suspects.iter().find(|pattern| !data(&last(pattern)) && named(&last(pattern))) {
+        return Some(verdict(pattern));
+    }
+    let mut found = None;
+    let end = walk(query.places.workspace().map(Path::to_owned).collect(), MAX_SHOWN, files, |path, _| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let fits = |pattern: &&&String| glob::may_fit(&last(pattern), &name, Case::Ignored);
+        found = if holds_keys(path) { suspects.iter().find(fits).map(|pattern| verdict(pattern)) } else { None };
+        match &found {
+            Some(_) => Step::Stop,
+            None if path.ends_with(".git") => Step::Past,
+            None => Step::Into,
+        }
+    });
+    found.or_else(|| (end == Walk::TooMany).then(|| verdict(suspects[0])))
 }
 
 /// Whether a command that compares looks into folders. Git does outside of a repository, or where a path lies outside of it.

@@ -1,15 +1,21 @@
 //! Which paths are the workspace's, which are protected, and which are never asked for.
 
 mod names;
+mod secret;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use self::names::{FOLDERS, PLAIN_HIDDEN, PROFILE_ENDINGS, PROFILE_PATHS, PROFILES, SECRETS, SYSTEM_SECRETS};
+use self::names::{
+    FOLDERS, PIPELINES, PLAIN_HIDDEN, PROFILE_ENDINGS, PROFILE_PATHS, PROFILES, SECRETS, SYSTEM_SECRETS,
+};
+pub(super) use self::secret::{holds_keys, only_sources};
 use super::files::{Disk, Files, Remembered, Step, Walk, lexical, walk};
 use super::glob::{self, Case};
+use crate::stdx::links::resolve_with;
 
 /// The folders that a decision looks at. All absolute; links are resolved when a path is judged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -80,6 +86,17 @@ impl Places {
         self.workspace().any(|root| real.starts_with(files.resolve(root)))
     }
 
+    /// Why it is unknown which file the path means: it leads through what the kernel shows of a process, such as
+    /// `/proc/self/cwd`, and that depends on who looks.
+    pub(super) fn of_process(&self, path: &Path, files: &dyn Files) -> Option<String> {
+        let seen = Cell::new(false);
+        resolve_with(path, |part| {
+            seen.set(seen.get() || is_of_process(part));
+            files.link(part)
+        });
+        seen.get().then(|| format!("{} depends on who opens it", shown(path)))
+    }
+
     /// Why writing the path always asks; None when it is an ordinary file.
     pub(super) fn protected(&self, path: &Path, files: &dyn Files) -> Option<String> {
         let lexical = lexical(path);
@@ -113,6 +130,55 @@ impl Places {
         }
         let run = [&lexical, &real].into_iter().any(|path| self.run.holds(path));
         run.then(|| format!("{} is run by a hook or a setting of this folder", shown(path)))
+    }
+
+    /// Why writing the path may make git run something: it is in a repository's own folder, wherever that lies and whatever
+    /// it is called, or completes one, or a hook.
+    pub(super) fn runs_in_git(&self, path: &Path, files: &dyn Files) -> Option<String> {
+        let (lexical, real) = (lexical(path), files.resolve(path));
+        for path in [&lexical, &real] {
+            // Without this file no folder is a repository.
+            if path.components().next_back().is_some_and(|name| folded(name) == "head") {
+                return Some(format!("{} may make its folder a repository", shown(path)));
+            }
+            let headed = |folder: &Path| {
+                let head = folder.join("HEAD");
+                files.is_file(&head) || files.link(&head).is_some()
+            };
+            let own = |folder: &&Path| {
+                let names = if headed(folder) { files.names(folder) } else { Vec::new() };
+                let holds = |part: &str| names.iter().any(|name| name == part);
+                holds("commondir") || holds("objects") && holds("refs")
+            };
+            let part =
+                path.file_name().is_some_and(|name| ["objects", "refs", "commondir"].iter().any(|part| name == *part));
+            let completes = || path.parent().filter(|folder| part && headed(folder));
+            if let Some(folder) = path.ancestors().skip(1).find(own).or_else(completes) {
+                return Some(format!("{} is, or becomes, a repository's own folder", folder.display()));
+            }
+        }
+        let folders = [&lexical, &real].into_iter().filter_map(|path| path.parent());
+        let home = self.home.as_deref();
+        let mut hooks = folders.flat_map(|folder| files.hooks(folder, home));
+        let lies_in = |hooks: &PathBuf| {
+            let hooks = files.resolve(hooks);
+            // Of a project that has them at its top, only what has a hook's name.
+            match self.workspace().any(|root| files.resolve(root).starts_with(&hooks)) {
+                true => real.parent() == Some(&hooks) && real.extension().is_none(),
+                false => under(&real, &hooks),
+            }
+        };
+        hooks.any(|hooks| lies_in(&hooks)).then(|| format!("{} is run by git", shown(path)))
+    }
+
+    /// Whether the file tells a build server what to run.
+    pub(super) fn is_pipeline(path: &Path) -> bool {
+        let name = path.components().next_back().map(folded).unwrap_or_default();
+        let (stem, extension) = name.split_once('.').unwrap_or((&name, ""));
+        let told = |begin: &&str| stem == *begin || stem.strip_prefix(begin).is_some_and(|rest| rest.starts_with('-'));
+        stem == "jenkinsfile"
+            || extension == "jenkinsfile"
+            || extension.split('.').any(|part| matches!(part, "yml" | "yaml" | "json")) && PIPELINES.iter().any(told)
     }
 
     /// Why a file with several names asks: one of the others is protected or a secret, in the workspace, at home or among our
@@ -319,24 +385,15 @@ impl Places {
     }
 }
 
-/// Whether the file's name says that it holds keys: a private key, credentials, or an environment file with values; one that
-/// shows what belongs into it has none.
-pub(super) fn holds_keys(path: &Path) -> bool {
-    let mut names = path.components().rev().map(folded);
-    let Some(name) = names.next() else { return false };
-    if let Some(rest) = name.strip_prefix(".env") {
-        let shown = ["example", "sample", "template", "dist", "defaults", "schema"];
-        return matches!(rest, "" | "rc")
-            || rest.strip_prefix('.').is_some_and(|kind| !shown.iter().any(|shown| kind.ends_with(shown)));
+/// Whether the path is one of the kernel's links to what a process has open, or where it is.
+fn is_of_process(path: &Path) -> bool {
+    if ["/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr"].iter().any(|device| path == Path::new(device)) {
+        return true;
     }
-    let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, ""));
-    let key = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"].iter().any(|key| name.starts_with(key));
-    key && extension != "pub"
-        || matches!(extension, "pem" | "key" | "p12" | "pfx" | "kdbx" | "jks" | "keystore" | "tfstate")
-        || matches!(&*name, ".npmrc" | ".netrc" | "_netrc" | ".git-credentials" | ".pypirc" | ".pgpass" | "credentials")
-        || name == ".htpasswd"
-        || matches!(stem, "credentials" | ".credentials" | "secrets" | ".secrets")
-            && matches!(extension, "json" | "toml" | "yml" | "yaml" | "ini" | "csv")
+    let Ok(rest) = path.strip_prefix("/proc") else { return false };
+    let mut parts = rest.components().filter_map(|part| part.as_os_str().to_str());
+    let process = |part: &str| part.ends_with("self") || part.bytes().all(|b| b.is_ascii_digit());
+    parts.next().is_some_and(process) && parts.any(|part| matches!(part, "cwd" | "root" | "exe" | "fd" | "map_files"))
 }
 
 /// The folded parts of a path below somebody's home folder, by where homes are.
@@ -597,6 +654,53 @@ mod tests {
         };
         check(&Table(&[]), true);
         check(&Table(&[("/home/u/.claude/plans/plan.md", "/etc/passwd")]), false);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_git_obeys_and_keeps_is_found_wherever_it_lies() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let places = Places { project: root.join("p"), cwd: root.join("p"), ..Places::default() };
+        let script = "mkdir p && cd p && git init -q --separate-git-dir=gitdata . && mkdir secrets src && echo x > secrets/x && \
+                      echo x > src/a && git add . && git config core.hooksPath scripts/hooks && git init -q --bare sub/bare";
+        let shell = |script: &str| {
+            let mut shell = std::process::Command::new("bash");
+            shell.args(["-c", script]).current_dir(&root).env("HOME", &root);
+            assert!(shell.status().unwrap().success());
+        };
+        shell(script);
+        let behavior = |tool: &str, access: Access, deny: &[&str]| {
+            let mut rules = RuleSet::default();
+            deny.iter().for_each(|rule| rules.add(Behavior::Deny, rule.parse().unwrap(), super::super::Source::User));
+            let (mode, vocabulary) = (Mode::AcceptEdits, crate::permission::vocabulary::TOOLS);
+            let query = Query { tool, access: &access, mode, rules: &rules, places: &places, vocabulary };
+            decide(&query, &super::super::Disk).behavior
+        };
+        for (path, want) in [
+            ("gitdata/config", Behavior::Ask),
+            ("gitdata/hooks/pre-commit", Behavior::Ask),
+            ("scripts/hooks/pre-commit", Behavior::Ask),
+            ("sub/bare/config", Behavior::Ask),
+            ("sub/new/HEAD", Behavior::Ask),
+            ("Jenkinsfile", Behavior::Ask),
+            ("scripts/build.sh", Behavior::Allow),
+            ("sub/config", Behavior::Allow),
+            ("src/a", Behavior::Allow),
+        ] {
+            assert_eq!(behavior("Write", Access::Write { path: places.project.join(path) }, &[]), want, "{path}");
+        }
+        for (line, rule, want) in [
+            ("git diff", "Read(secrets/**)", Behavior::Ask),
+            ("git diff", "Read(other/**)", Behavior::Allow),
+            ("git diff", "Read(.env)", Behavior::Allow),
+            ("git diff src/a", "Read(secrets/**)", Behavior::Allow),
+            ("git diff --stat", "Read(secrets/**)", Behavior::Allow),
+            ("git diff secrets", "Read(secrets/**)", Behavior::Deny),
+        ] {
+            let access = Access::Shell { command: line.into(), cwd: places.project.clone() };
+            assert_eq!(behavior("Bash", access, &[rule]), want, "{line} {rule}");
+        }
     }
 
     #[cfg(unix)]

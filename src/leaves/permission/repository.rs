@@ -77,10 +77,8 @@ pub fn judge(folder: &Path) -> Result<(), String> {
 /// What git might obey there.
 pub fn judge_all(folder: &Path, top: bool) -> Result<(), String> {
     let folder = Disk.resolve(folder);
-    let Some(root) = folder.ancestors().find(|root| root.join(".git").symlink_metadata().is_ok()) else {
-        return Ok(());
-    };
-    if top && root != folder {
+    let Some(root) = &self::top(&folder) else { return Ok(()) };
+    if top && *root != folder {
         return Err(format!("what the line brings may make {} a repository of its own", folder.display()));
     }
     let common = git_dir(root, &root.join(".git"))?;
@@ -92,7 +90,7 @@ pub fn judge_all(folder: &Path, top: bool) -> Result<(), String> {
                 return Err(format!("{} holds too many names to find every repository in it", root.display()));
             }
             match entry.file_name() == ".git" {
-                true if folder == root => {}
+                true if folder == *root => {}
                 true => walk.repository(&folder, &entry.path(), Some(&common))?,
                 false if entry.file_type().is_ok_and(|kind| kind.is_dir()) => left.push(entry.path()),
                 false => {}
@@ -100,6 +98,41 @@ pub fn judge_all(folder: &Path, top: bool) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The paths of what git's index holds, in the repository around the folder; None where that is not told.
+pub(super) fn tracked(folder: &Path) -> Option<Vec<PathBuf>> {
+    let root = top(folder)?;
+    let own = git_dir(&root, &root.join(".git")).ok()?;
+    let common = common_dir(&own).ok()?;
+    let bytes = content(&own.join("index"), MAX_INDEX).ok()?.unwrap_or_default();
+    if bytes.is_empty() {
+        return Some(Vec::new());
+    }
+    let names = index::names(&bytes, hash_length(&settings(&own, &common).ok()?)).ok()?;
+    Some(names.into_iter().map(|name| root.join(String::from_utf8_lossy(&name).as_ref())).collect())
+}
+
+/// Where the repository around the folder, and the user's own settings, have its hooks beside `.git/hooks`.
+pub(super) fn hooks(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let Some(root) = top(folder) else { return Vec::new() };
+    let Ok(own) = git_dir(&root, &root.join(".git")) else { return Vec::new() };
+    let common = common_dir(&own).unwrap_or_else(|_| own.clone());
+    let mut files = vec![common.join("config"), own.join("config.worktree")];
+    files.extend(home.iter().flat_map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]));
+    let read = |file: PathBuf| config::parse(&content(&file, MAX_CONFIG).ok()??).ok();
+    let settings = files.into_iter().filter_map(read).flatten().filter(|setting| setting.is("core", "hookspath"));
+    let folder = |path: String| match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => root.join(path),
+    };
+    settings.filter_map(|setting| setting.value).filter(|path| !path.is_empty()).map(folder).collect()
+}
+
+/// The top of the work tree around the folder.
+fn top(folder: &Path) -> Option<PathBuf> {
+    let folder = Disk.resolve(folder);
+    folder.ancestors().find(|root| root.join(".git").symlink_metadata().is_ok()).map(Path::to_owned)
 }
 
 /// Git as we start it ourselves: only where [`judge`] lets it, with nothing of the environment that would lead it
@@ -133,10 +166,7 @@ impl Walk {
             return Err(format!("more than {MAX_REPOSITORIES} submodules"));
         }
         let own = git_dir(root, dot)?;
-        let common = match line(&own.join("commondir"))? {
-            Some(path) => Disk.resolve(&own.join(path)),
-            None => own.clone(),
-        };
+        let common = common_dir(&own)?;
         if !is_complete(&own, &common)? {
             return Err(format!("{} is not a complete repository: git may use one of a folder above", own.display()));
         }
@@ -160,13 +190,10 @@ impl Walk {
             return Err(format!("{} leads to {}", dot.display(), common.display()));
         }
         stays(&own, &common)?;
-        let sha256 = settings
-            .iter()
-            .any(|setting| setting.is("extensions", "objectformat") && setting.value.as_deref() != Some("sha1"));
         let file = own.join("index");
         let Some(bytes) = content(&file, MAX_INDEX)? else { return Ok(()) };
-        let submodules = index::submodules(&bytes, if sha256 { 32 } else { 20 })
-            .map_err(|why| format!("{} {why}", file.display()))?;
+        let submodules =
+            index::submodules(&bytes, hash_length(&settings)).map_err(|why| format!("{} {why}", file.display()))?;
         for path in submodules {
             let path = String::from_utf8(path).map_err(|_| format!("{} names a submodule oddly", file.display()))?;
             let inner = Disk.resolve(&root.join(path));
@@ -193,6 +220,22 @@ fn is_complete(own: &Path, common: &Path) -> Result<bool, String> {
     });
     let entered = |path: PathBuf| path.is_dir() && rustix::fs::access(&path, rustix::fs::Access::EXEC_OK).is_ok();
     Ok(written && entered(common.join("objects")) && entered(common.join("refs")))
+}
+
+/// The folder that a repository's work trees share.
+fn common_dir(own: &Path) -> Result<PathBuf, String> {
+    Ok(match line(&own.join("commondir"))? {
+        Some(path) => Disk.resolve(&own.join(path)),
+        None => own.to_owned(),
+    })
+}
+
+/// How many bytes an object's name has.
+fn hash_length(settings: &[config::Setting]) -> usize {
+    let other = |setting: &config::Setting| {
+        setting.is("extensions", "objectformat") && setting.value.as_deref() != Some("sha1")
+    };
+    if settings.iter().any(other) { 32 } else { 20 }
 }
 
 /// The folder that `.git` is or names, as a real path.

@@ -77,16 +77,24 @@ impl Sight {
 #[derive(Debug, Default)]
 pub(super) struct ShownAgain {
     patterns: Vec<String>,
+    /// Names of folders that nobody searches.
+    ignored: BTreeSet<String>,
     /// Hidden folders that it enters. What is hidden in them counts as shown.
     entered: Vec<PathBuf>,
 }
 
 impl ShownAgain {
     /// By the ignore files in the folders that are searched, and in all above: they count in these as well.
-    pub(super) fn of(tops: &[PathBuf], files: &dyn Files) -> ShownAgain {
+    pub(super) fn of(tops: &[PathBuf], ignores: bool, files: &dyn Files) -> ShownAgain {
         let mut again = ShownAgain::default();
         let folders: BTreeSet<&Path> = tops.iter().flat_map(|top| top.ancestors()).collect();
-        folders.into_iter().for_each(|folder| again.enter(folder, files));
+        folders.iter().for_each(|folder| again.enter(folder, files));
+        // Outside of a repository the file means nothing. One in a folder speaks of what lies below it alone.
+        let above = |folder: &&&Path| tops.iter().all(|top| top.starts_with(folder));
+        let tops_of_git = |folder: &&&Path| files.names(folder).iter().any(|name| name == ".git");
+        for folder in folders.iter().filter(|_| ignores).filter(above).filter(tops_of_git) {
+            again.ignored.extend(files.ignored(&folder.join(".gitignore")));
+        }
         again
     }
 
@@ -106,6 +114,10 @@ impl ShownAgain {
             return true;
         }
         if !link && !files.is_file(path) {
+            // What is shown again may lie in it.
+            if self.patterns.is_empty() && self.ignored.contains(&*name) {
+                return true;
+            }
             self.enter(path, files);
             self.entered.extend(hidden.then(|| path.to_owned()));
         }
@@ -198,6 +210,9 @@ mod tests {
             ("sub/.git/info/exclude", "!.env", "sub/.env", Behavior::Ask),
             ("real/info/exclude", "!.env", ".env", Behavior::Ask),
             (".ignore", "!.github", ".env", Behavior::Allow),
+            (".gitignore", "vendor/", "sub/vendor/key.pem", Behavior::Allow),
+            (".gitignore", "vendor/\n!x", "vendor/key.pem", Behavior::Ask),
+            ("sub/.gitignore", "vendor/", "vendor/key.pem", Behavior::Ask),
             (".gitignore", "!.gitkeep\n!.vscode/settings.json", ".vscode/.env", Behavior::Allow),
             (".ignore", "# !.env\n.env", ".env", Behavior::Allow),
         ] {

@@ -43,6 +43,25 @@ pub(super) enum Node {
 }
 
 impl Node {
+    /// Visits every redirection of the construct.
+    pub(super) fn for_each_redirect(&self, visit: &mut impl FnMut(&Redirect)) {
+        match self {
+            Node::Simple(command) => command.redirects.iter().for_each(visit),
+            Node::Not(inner) | Node::Function { body: inner, .. } => inner.for_each_redirect(visit),
+            Node::And(left, right) | Node::Or(left, right) => {
+                left.for_each_redirect(visit);
+                right.for_each_redirect(visit);
+            }
+            Node::Sequence(nodes) | Node::Apart(nodes) | Node::Block { parts: nodes, .. } => {
+                nodes.iter().for_each(|node| node.for_each_redirect(visit));
+            }
+            Node::Redirected { body, redirects } => {
+                redirects.iter().for_each(&mut *visit);
+                body.iter().for_each(|body| body.for_each_redirect(visit));
+            }
+        }
+    }
+
     /// Visits every simple command of the construct, in the order of the text.
     pub(super) fn for_each_simple(&self, visit: &mut impl FnMut(&Simple)) {
         match self {
@@ -78,6 +97,8 @@ pub(super) struct Assignment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Redirect {
     pub(super) kind: RedirectKind,
+    /// The descriptor that it opens; None for both outputs.
+    pub(super) fd: Option<u32>,
     pub(super) target: Word,
 }
 

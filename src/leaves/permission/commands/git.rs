@@ -1,7 +1,9 @@
 //! What is known of git: subcommands that only read, and how plan mode keeps them from writing and running programs.
 
+mod shown;
+
 use super::super::shell::Word;
-use super::{Listed, Operands, Reach, Reader, Reads, may_be_option, plain};
+use super::{Listed, Operands, Reach, Reader, Reads, Tracked, may_be_option, plain};
 
 /// Most colons in one word; behind each a path may begin.
 const MAX_COLONS: usize = 16;
@@ -23,7 +25,7 @@ pub const QUIET: &[(&str, &str)] = &[
     ("GIT_NO_LAZY_FETCH", "1"),
     (
         "GIT_CONFIG_PARAMETERS",
-        "'safe.barerepository=explicit' 'core.fsmonitor=false' 'diff.autorefreshindex=false' 'core.hookspath=/dev/null' 'core.pager=cat' 'log.showsignature=false' 'gpg.program=false' \
+        "'safe.barerepository=explicit' 'core.fsmonitor=false' 'diff.autorefreshindex=false' 'core.hookspath=/dev/null' 'core.pager=cat' 'log.showsignature=false' 'log.diffmerges=separate' 'gpg.program=false' \
          'gpg.openpgp.program=false' 'gpg.x509.program=false' 'gpg.ssh.program=false'",
     ),
     (
@@ -152,6 +154,36 @@ pub(super) fn is_listed(subcommand: &str) -> bool {
     subcommand == "grep" || SUBCOMMANDS.iter().any(|reader| reader.name == subcommand)
 }
 
+/// Subcommands whose operands are paths, too: of what they show contents, or of what is told about it.
+const PATHED: [&str; 7] = ["show", "cat-file", "diff", "blame", "log", "whatchanged", "diff-tree"];
+
+/// Adds the paths that an operand may name: as such, behind the marks of a pathspec, or in a commit.
+fn add_paths(word: &Word, reads: &mut Reads) -> Result<(), String> {
+    // Outside of a repository git diff reads any path; and rules about a file speak about its history, too.
+    let (text, option) = (word.known(), word.prefix().starts_with('-'));
+    if !option {
+        reads.paths.push(word.clone());
+        let marked = pathspec(&text)?;
+        if text.contains(['*', '?', '[']) {
+            reads.patterns.push(marked.unwrap_or(&text).to_owned());
+        }
+        let marked = marked.map(plain);
+        reads.paths.extend(marked.clone());
+        reads.from_top.extend(marked);
+    }
+    // Of a revision with colons of its own, any may stand before the path; `-L1,5:path` is the range of a file.
+    if !option || text.starts_with("-L") {
+        if text.matches(':').count() > MAX_COLONS {
+            return Err("a word holds more colons than a revision and a path have".into());
+        }
+        let paths = text.match_indices(':').map(|(at, _)| &text[at + 1..]);
+        let paths: Vec<Word> = paths.filter(|path| !path.is_empty()).map(plain).collect();
+        reads.paths.extend(paths.iter().cloned());
+        reads.from_top.extend(paths);
+    }
+    Ok(())
+}
+
 /// Whether a git command only reads.
 ///
 /// # Errors
@@ -195,30 +227,17 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
     let texts: Vec<String> = arguments.iter().map(Word::known).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     if let Some(reader) = SUBCOMMANDS.iter().find(|reader| reader.name == name) {
-        if matches!(name.as_str(), "show" | "cat-file" | "diff" | "blame" | "log") {
-            // Outside of a repository git diff reads any path; and rules about a file speak about its history, too.
+        reads.tracked = shown::shows(&name, &texts);
+        if PATHED.contains(&name.as_str()) {
             for word in arguments {
-                let (text, option) = (word.known(), word.prefix().starts_with('-'));
-                if !option {
-                    reads.paths.push(word.clone());
-                    let marked = pathspec(&text)?.map(plain);
-                    reads.paths.extend(marked.clone());
-                    reads.from_top.extend(marked);
-                }
-                // Of a revision with colons of its own, any may stand before the path; `-L1,5:path` is the range of a file.
-                if !option || text.starts_with("-L") {
-                    if text.matches(':').count() > MAX_COLONS {
-                        return Err("a word holds more colons than a revision and a path have".into());
-                    }
-                    let paths = text.match_indices(':').map(|(at, _)| &text[at + 1..]);
-                    let paths: Vec<Word> = paths.filter(|path| !path.is_empty()).map(plain).collect();
-                    reads.paths.extend(paths.iter().cloned());
-                    reads.from_top.extend(paths);
-                }
+                add_paths(word, &mut reads)?;
             }
         }
         if let Some(word) = texts.iter().find(|text| checks_signature(text)) {
             return Err(format!("{word} runs the program that checks signatures"));
+        }
+        if let Some(word) = texts.iter().find(|text| merges_again(text)) {
+            return Err(format!("{word} may merge again, which writes and runs merge drivers"));
         }
         // The only short option with a value that may be left out.
         let untracked = |word: &Word| matches!(word.literal().as_deref(), Some("-uno" | "-unormal" | "-uall"));
@@ -278,15 +297,18 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
         "submodule" => matches!(texts.as_slice(), [] | ["status"]),
         "config" => config(&texts),
         "grep" => {
-            let inner = grep(arguments)?;
-            if inner.reach == Reach::Everything && reads.paths.is_empty() {
-                reads.paths.push(super::plain("."));
+            let inner = GREP.reads(arguments)?;
+            reads.tracked = Tracked::Ever;
+            for word in &inner.paths {
+                add_paths(word, &mut reads)?;
             }
-            reads.paths.extend(inner.paths);
-            return Ok(Reads { paths: reads.paths, git: reads.git, ..inner });
+            return Ok(Reads { reach: inner.reach, follows: inner.follows, ..reads });
         }
         _ => false,
     };
+    if name == "stash" {
+        reads.tracked = shown::shows("stash", &texts);
+    }
     // Asking for a signature runs the program that checks it.
     if harmless && !texts.iter().any(|text| checks_signature(text)) {
         Ok(reads)
@@ -359,6 +381,14 @@ fn pathspec(text: &str) -> Result<Option<&str>, String> {
     }
 }
 
+/// Whether the option may show a merge by doing it anew.
+fn merges_again(text: &str) -> bool {
+    const PLAIN: [&str; 10] =
+        ["off", "none", "on", "m", "first-parent", "1", "separate", "combined", "dense-combined", "cc"];
+    text.strip_prefix("--diff-merges")
+        .is_some_and(|value| !PLAIN.iter().any(|plain| value.strip_prefix('=') == Some(plain)))
+}
+
 /// Whether a format's placeholder or an option runs the program that checks signatures.
 fn checks_signature(text: &str) -> bool {
     // A sign between says what becomes of the line's end.
@@ -395,7 +425,11 @@ const CONFIG_PLACES: &[&str] = &[
 
 const CONFIG_ASKS: &[&str] = &["--list", "-l", "list", "--get", "--get-all", "--get-regexp", "get"];
 
-/// Whether `git config` only tells values.
+/// Sections in which no value is a secret. Others may hold headers, addresses and helpers with passwords.
+const TOLD: &str = "user author committer core init branch alias color diff merge pull push rebase commit tag log status fetch gc gpg \
+    pack i18n rerere column advice feature index submodule remote";
+
+/// Whether `git config` only tells values that are no secrets.
 fn config(texts: &[&str]) -> bool {
     let mut rest = texts;
     while let [first, after @ ..] = rest {
@@ -404,9 +438,20 @@ fn config(texts: &[&str]) -> bool {
         }
         rest = after;
     }
-    let names = |names: &[&str]| names.iter().all(|name| !name.starts_with('-'));
+    let told = |name: &str| {
+        let section = name.trim_start_matches('^').split(['.', '\\']).next().unwrap_or_default().to_ascii_lowercase();
+        TOLD.split_ascii_whitespace().any(|known| known == section)
+    };
+    let names = |names: &[&str]| {
+        names.iter().all(|name| !name.starts_with('-')) && names.first().is_some_and(|name| told(name))
+    };
+    let own = |place: &&str| matches!(*place, "--local" | "--worktree" | "--name-only");
     match rest {
-        ["--list" | "-l" | "list", places @ ..] => places.iter().all(|place| CONFIG_PLACES.contains(place)),
+        // What the user's own files hold beside may be the header of an account.
+        ["--list" | "-l" | "list", places @ ..] => {
+            let before = &texts[..texts.len() - rest.len()];
+            places.iter().all(|place| CONFIG_PLACES.contains(place)) && before.iter().chain(places).any(own)
+        }
         ["--get" | "--get-all" | "--get-regexp" | "get", wanted @ ..] => matches!(wanted.len(), 1 | 2) && names(wanted),
         // Without a section it is a subcommand, like edit.
         [name] => names(&[name]) && name.contains('.'),
@@ -431,12 +476,6 @@ const GREP: Reader = Reader {
     )
 };
 
-fn grep(arguments: &[Word]) -> Result<Reads, String> {
-    let reads = GREP.reads(arguments)?;
-    let paths = reads.paths.iter().filter(|path| looks_outside(path)).cloned().collect();
-    Ok(Reads { paths, ..reads })
-}
-
 /// The subcommands that may only read, with the options of which something is known.
 pub(super) fn listed() -> Vec<Listed> {
     let words = |lists: &[&[&str]]| {
@@ -457,12 +496,6 @@ pub(super) fn listed() -> Vec<Listed> {
         ("submodule", words(&[&["status"]])),
     ]);
     all
-}
-
-/// Whether an operand may name a file outside of the repository.
-fn looks_outside(word: &Word) -> bool {
-    let text = word.known();
-    text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..")
 }
 
 #[cfg(test)]
@@ -513,7 +546,16 @@ mod tests {
             ("symbolic-ref HEAD refs/heads/x", false),
             ("symbolic-ref -d HEAD", false),
             ("config user.name", true),
-            ("config --global --list", true),
+            ("config --global --list", false),
+            ("config --list", false),
+            ("config --local --list", true),
+            ("config --list --name-only", true),
+            ("config --get http.https://github.com/.extraheader", false),
+            ("config --get-regexp .*", false),
+            ("log --diff-merges=remerge", false),
+            ("log --diff-merges=r", false),
+            ("show --diff-merges remerge", false),
+            ("log --diff-merges=first-parent", true),
             ("config --show-origin --get user.email", true),
             ("config --get-regexp alias", true),
             ("config edit", false),

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::super::commands;
-use super::super::decide::{Query, Verdict, because, read, write};
+use super::super::decide::{Query, Verdict, because};
 use super::super::dynamic;
 use super::super::edit::Edits;
 use super::super::evaluate::{evaluates, is_builtin};
-use super::super::files::{Files, lexical};
+use super::super::files::Files;
 use super::super::found::{self, Found};
 use super::super::matching::{self, Seen};
 use super::super::paths::{self, Cwd};
@@ -20,6 +20,7 @@ use super::super::wrapper;
 use super::super::{Behavior, Mode};
 use super::Part;
 use super::git::{self, Git};
+use super::streams::Streams;
 use super::{fed, scripts};
 
 /// Most wrappers around one command that are looked behind, as in `nice timeout 5 env A=1 ls`.
@@ -51,12 +52,20 @@ pub(super) struct Judge<'a> {
     looked: HashMap<(Vec<Word>, Cwd, bool), Looked>,
     /// Something else than a pipe may be what the commands read.
     redirected: bool,
+    /// What the line's redirections open.
+    streams: Streams,
     pub(super) parts: Vec<Part>,
 }
 
 impl<'a> Judge<'a> {
     /// Starts with the line's first construct in `start`.
-    pub(super) fn new(query: &'a Query<'a>, files: &'a dyn Files, start: PathBuf, values: Values) -> Judge<'a> {
+    pub(super) fn new(
+        query: &'a Query<'a>,
+        files: &'a dyn Files,
+        start: PathBuf,
+        values: Values,
+        streams: Streams,
+    ) -> Judge<'a> {
         let (functions, set, parts) = (Vec::new(), Vec::new(), Vec::new());
         let (edits, unordered, stirred) = (Edits::default(), false, false);
         let (fed, looked, redirected, wrappers) = (None, HashMap::new(), false, 0);
@@ -74,6 +83,7 @@ impl<'a> Judge<'a> {
             fed,
             looked,
             redirected,
+            streams,
             parts,
         }
     }
@@ -247,74 +257,7 @@ impl<'a> Judge<'a> {
     }
 
     fn redirect(&mut self, redirect: &Redirect, cwd: &Cwd) {
-        let target = &redirect.target;
-        let writes = match redirect.kind {
-            // Others may be open for what the shell around the line reports.
-            RedirectKind::Duplicate if !matches!(target.literal().as_deref(), Some("0" | "1" | "2" | "-" | "")) => {
-                let reason = "it writes to an open file of the shell";
-                return self.push(format!(">&{}", target.source), Verdict::new(Behavior::Ask, reason), false);
-            }
-            RedirectKind::Duplicate => return,
-            RedirectKind::Data if target.is_dynamic() => {
-                return self.push(
-                    format!("<<< {}", target.source),
-                    Verdict::new(Behavior::Ask, "its input is only known when it runs"),
-                    false,
-                );
-            }
-            RedirectKind::Data => return,
-            RedirectKind::Read => false,
-            RedirectKind::Write | RedirectKind::ReadWrite => true,
-        };
-        let text = format!("{} {}", if writes { ">" } else { "<" }, target.source);
-        let paths = if target.has_glob() { None } else { paths::paths(target, cwd, self.query.places, self.files) };
-        let Some(paths) = paths else {
-            // The name alone may already be one that is ruled or protected.
-            let words = [commands::plain("tee"), target.clone()];
-            let verdict = paths::judge_words(self.query, &words, cwd, self.files)
-                .unwrap_or_else(|| Verdict::new(Behavior::Ask, "it is unknown where it leads"));
-            return self.push(text, verdict, false);
-        };
-        let mut worst = Verdict::new(Behavior::Allow, if writes { "it may be written" } else { "it only reads" });
-        let (mut file, mut opened) = (false, false);
-        for path in paths {
-            let device = lexical(&path);
-            if device
-                .to_str()
-                .is_some_and(|path| matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/stdin"))
-            {
-                if writes && worst.behavior == Behavior::Allow {
-                    worst.reason = format!("writing to {} is harmless", device.display());
-                }
-                continue;
-            }
-            if device.starts_with("/dev/tcp") || device.starts_with("/dev/udp") {
-                paths::worse(&mut worst, Verdict::firm("it opens a network connection"));
-                continue;
-            }
-            let verdict = if writes {
-                write(self.query, self.query.vocabulary.tool(Matches::Writing), &path, self.files)
-            } else {
-                read(self.query, self.query.vocabulary.tool(Matches::Reading), &path, self.files)
-            };
-            paths::worse(&mut worst, verdict);
-            (file, opened) = (file || writes, opened || !writes);
-            if writes && self.edits.lead_through(&path, self.files) {
-                paths::worse(
-                    &mut worst,
-                    Verdict::new(Behavior::Ask, "the line changes a folder that it leads through"),
-                );
-            }
-            if redirect.kind == RedirectKind::ReadWrite {
-                paths::worse(
-                    &mut worst,
-                    read(self.query, self.query.vocabulary.tool(Matches::Reading), &path, self.files),
-                );
-            }
-        }
-        let read_only = !writes || worst.behavior == Behavior::Allow;
-        let names = file && commands::names_option(target);
-        self.parts.push(Part { writes: file, names, looks: opened, ..Part::new(text, worst, read_only) });
+        self.parts.extend(self.streams.judge(redirect, self.query, &self.edits, cwd, self.files));
     }
 
     fn command(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
@@ -362,7 +305,8 @@ impl<'a> Judge<'a> {
             return (cwd.clone(), cwd);
         }
         match known[0].as_str() {
-            "cd" if words[0].literal().is_some() => return self.change_folder(words, cwd),
+            // A wrapper starts a program of that name, which some systems have.
+            "cd" if self.wrappers == 0 && words[0].literal().is_some() => return self.change_folder(words, cwd),
             // A wrapper starts the program of that name.
             name if self.wrappers == 0
                 && words[0].literal().is_some()
@@ -385,6 +329,9 @@ impl<'a> Judge<'a> {
                 return after;
             }
             Some(Err(reason)) => Some(reason),
+            _ if self.streams.are_named(words) && (known[0] == "tee" || commands::reads(words).is_err()) => {
+                Some("it may write to a file that the line opens".into())
+            }
             // The function that keeps git from running what a repository names is the shell's own: a wrapper starts the
             // program itself.
             _ if self.wrappers > 0 && known[0] == "git" => {
@@ -394,6 +341,7 @@ impl<'a> Judge<'a> {
         };
         let (verdict, read_only, edit) = self.judge(words, &cwd, unlooked);
         let moved = words[0].literal().is_none()
+            || known[0] == "cd"
             || paths::shell_state(&known[0]) && !(read_only && matches!(known[0].as_str(), "set" | "read"));
         let git = git::kind(self.query, words, &cwd, self.files, || self.is_allowed(words, &cwd));
         let names_only =
@@ -456,7 +404,8 @@ impl<'a> Judge<'a> {
                 verdict.reason
             }
             Err(reason) => {
-                if let Some(verdict) = paths::judge_words(self.query, words, cwd, self.files) {
+                let opened = if self.streams.are_named(words) { self.streams.all() } else { &[] };
+                if let Some(verdict) = paths::judge_words(self.query, &[words, opened].concat(), cwd, self.files) {
                     return (verdict, false, false);
                 }
                 if let Some(reason) = self.may_be_forbidden(words) {

@@ -179,9 +179,13 @@ fn judge_touched(query: &Query, name: &str, path: &Path, files: &dyn Files) -> V
             }
         }
     }
+    if let Some(reason) = query.hidden_from_rules(path, files) {
+        return Verdict::firm(reason);
+    }
     // Reading what is private does not ask in this mode; writing what is protected asks in every mode.
     let private = || query.places.private(path, files).filter(|_| query.mode != Mode::Bypass);
-    if let Some(reason) = query.places.protected(path, files).or_else(private) {
+    let in_git = || query.places.runs_in_git(path, files).filter(|_| WRITERS.contains(&name));
+    if let Some(reason) = query.places.protected(path, files).or_else(in_git).or_else(private) {
         if query.places.free_read(path, files) {
             return Verdict::new(Behavior::Allow, "");
         }

@@ -183,6 +183,22 @@ pub(super) const PROFILES: &[&str] = &[
 /// Endings of names that are the same.
 pub(super) const PROFILE_ENDINGS: [&str; 1] = [".code-workspace"];
 
+/// Starts of the names of what build servers run, which is not hidden: acceptEdits asks as it does for `.gitlab-ci.yml`.
+pub(super) const PIPELINES: [&str; 12] = [
+    "azure-pipelines",
+    "bitbucket-pipelines",
+    "buildspec",
+    "cloudbuild",
+    "appveyor",
+    "wercker",
+    "codemagic",
+    "bitrise",
+    "screwdriver",
+    "buildkite",
+    "gitlab-ci",
+    "action",
+];
+
 /// Hidden files that acceptEdits changes unasked. Every other one configures some program, and it has no list of all those.
 pub(super) const PLAIN_HIDDEN: &[&str] = &[
     ".gitignore",

@@ -5,11 +5,19 @@
 /// # Errors
 /// Why the index cannot be understood.
 pub(super) fn submodules(bytes: &[u8], hash: usize) -> Result<Vec<Vec<u8>>, &'static str> {
-    walk(bytes, hash).ok_or("cannot be read reliably")?
+    walk(bytes, hash, |mode| mode & 0xf000 == 0xe000).ok_or("cannot be read reliably")?
+}
+
+/// The paths of everything in an index.
+///
+/// # Errors
+/// Why the index cannot be understood.
+pub(super) fn names(bytes: &[u8], hash: usize) -> Result<Vec<Vec<u8>>, &'static str> {
+    walk(bytes, hash, |_| true).ok_or("cannot be read reliably")?
 }
 
 /// None where the bytes end too early.
-fn walk(bytes: &[u8], hash: usize) -> Option<Result<Vec<Vec<u8>>, &'static str>> {
+fn walk(bytes: &[u8], hash: usize, keep: impl Fn(u32) -> bool) -> Option<Result<Vec<Vec<u8>>, &'static str>> {
     let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let version = number(4)?;
     if !bytes.starts_with(b"DIRC") || !(2..=4).contains(&version) {
@@ -36,15 +44,15 @@ fn walk(bytes: &[u8], hash: usize) -> Option<Result<Vec<Vec<u8>>, &'static str>>
             _ => rest.iter().position(|byte| *byte == 0)?,
         };
         let name = &rest[..length];
-        let linked = mode & 0xf000 == 0xe000;
+        let kept = keep(mode);
         if version == 4 {
             path.extend_from_slice(name);
-            if linked {
+            if kept {
                 found.push(path.clone());
             }
             at = name_at + length + 1;
         } else {
-            if linked {
+            if kept {
                 found.push(name.to_vec());
             }
             let used = name_at + length - at;

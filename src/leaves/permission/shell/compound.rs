@@ -57,6 +57,7 @@ impl Reader<'_> {
                     self.data.push(range.start.min(line_start)..part.end_byte());
                     redirects.push(Redirect {
                         kind: RedirectKind::Data,
+                        fd: Some(0),
                         target: Word { source: name.to_owned(), pieces: vec![Piece::Text(text.to_owned())] },
                     });
                 }

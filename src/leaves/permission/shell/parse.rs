@@ -192,10 +192,17 @@ impl<'a> Reader<'a> {
                 }
             }
             "pipeline" => {
-                let mut nodes = Vec::new();
+                let mut nodes: Vec<Node> = Vec::new();
                 for (at, part) in self.parts(tree)?.into_iter().enumerate() {
                     match (at % 2, part.kind()) {
-                        (1, "|" | "|&") => self.token(part, Kind::Join),
+                        (1, kind @ ("|" | "|&")) => {
+                            self.token(part, Kind::Join);
+                            if let Some(left) = nodes.pop_if(|_| kind == "|&") {
+                                let target = Word { source: "1".into(), pieces: vec![Piece::Text("1".into())] };
+                                let both = Redirect { kind: RedirectKind::Duplicate, fd: Some(2), target };
+                                nodes.push(attach(left, vec![both]));
+                            }
+                        }
                         (0, _) => nodes.push(self.statement(part, depth + 1)?),
                         _ => return Err("an odd pipeline".into()),
                     }
@@ -348,9 +355,9 @@ impl<'a> Reader<'a> {
 
     pub(super) fn redirect(&mut self, tree: Tree, depth: usize) -> Result<Redirect, String> {
         let parts = self.parts(tree)?;
-        let (parts, _) = match parts.as_slice() {
-            [fd, rest @ ..] if fd.kind() == "file_descriptor" => (rest, fd),
-            all => (all, &tree),
+        let (parts, fd) = match parts.as_slice() {
+            [fd, rest @ ..] if fd.kind() == "file_descriptor" => (rest, Some(self.source(*fd))),
+            all => (all, None),
         };
         let [operator, rest @ ..] = parts else { return Err("an odd redirection".into()) };
         let kind = match operator.kind() {
@@ -360,6 +367,11 @@ impl<'a> Reader<'a> {
             ">&" | "<&" | ">&-" | "<&-" => RedirectKind::Duplicate,
             "<<<" => RedirectKind::Data,
             kind => return Err(format!("an unknown redirection {kind}")),
+        };
+        let fd = match fd {
+            Some(fd) => Some(fd.parse().map_err(|_| "an odd file descriptor")?),
+            None if operator.kind().starts_with('&') => None,
+            None => Some(u32::from(operator.kind().starts_with('>'))),
         };
         let mut words = match rest {
             [] => Vec::new(),
@@ -382,12 +394,14 @@ impl<'a> Reader<'a> {
                     .is_some_and(|text| text == "-" || text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()));
                 match kind {
                     // `>&file` writes the file.
-                    RedirectKind::Duplicate if !number => Ok(Redirect { kind: RedirectKind::ReadWrite, target }),
-                    kind => Ok(Redirect { kind, target }),
+                    RedirectKind::Duplicate if !number => {
+                        Ok(Redirect { kind: RedirectKind::ReadWrite, fd: None, target })
+                    }
+                    kind => Ok(Redirect { kind, fd, target }),
                 }
             }
             (None, _) if operator.kind().ends_with("&-") => {
-                Ok(Redirect { kind, target: Word { source: "-".into(), pieces: Vec::new() } })
+                Ok(Redirect { kind, fd, target: Word { source: "-".into(), pieces: Vec::new() } })
             }
             _ => Err("a redirection with an odd target".into()),
         }

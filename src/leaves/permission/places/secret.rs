@@ -1,0 +1,156 @@
+//! Which files hold secrets by their names: environment files, credentials and keys, with their copies.
+
+use std::path::Path;
+
+use super::folded;
+
+/// Endings of what people write all day: sources and prose about secrets are no secrets.
+const SOURCES: &str = "rs py pyi go c h cc hh cpp hpp cxx m mm cs fs vb java kt kts scala groovy clj ex exs erl hs ml mli js mjs cjs \
+    jsx ts mts cts tsx vue svelte rb php pl pm lua r jl dart swift zig nim d v sv vhd sh bash zsh fish ps1 bat cmd sql graphql \
+    proto thrift html htm css scss sass less md mdx rst adoc tex org svg png jpg jpeg gif webp ico snap lock wasm nix cmake mk \
+    gradle patch diff po";
+/// Endings of data, which may be a secret's.
+const DATA: &str = "json json5 jsonc yml yaml toml ini cfg conf config properties xml csv tsv txt plist hcl";
+/// Endings of key material and of files that are made of secrets.
+const KEYS: &str = "env pem key p8 p12 pfx pk8 pkcs8 pkcs12 ppk kdb kdbx jks bks keystore truststore keytab jwk ovpn tfstate tfvars \
+    kubeconfig secret secrets credential credentials agekey";
+/// Names that say nothing more.
+const NAMES: &str = ".npmrc .yarnrc .yarnrc.yml .netrc _netrc .git-credentials .pypirc .pgpass .my.cnf .mylogin.cnf .htpasswd \
+    .dockercfg .dockerconfigjson .dev.vars .s3cfg .boto .terraformrc .smbcredentials .erlang.cookie .vault-token .vault_token \
+    .vault_pass .vault-pass auth.json kubeconfig";
+/// Parts of a name that say which copy it is, or for what it counts.
+const COPIES: &str = "bak backup old orig save saved copy swp swo tmp prod production dev development stage staging test testing \
+    local live ci qa preview release debug main master default enc dec auto";
+/// Parts with which a file shows what belongs into another.
+const EXAMPLES: [&str; 8] = ["example", "sample", "template", "tmpl", "tpl", "dist", "defaults", "schema"];
+/// Last words of a name that says what is in the file.
+const TOLD: [&[&str]; 16] = [
+    &["secret"],
+    &["secrets"],
+    &["credential"],
+    &["credentials"],
+    &["creds"],
+    &["password"],
+    &["passwords"],
+    &["service", "account"],
+    &["service", "account", "key"],
+    &["serviceaccount"],
+    &["serviceaccountkey"],
+    &["private", "key"],
+    &["privatekey"],
+    &["vault", "pass"],
+    &["privkey"],
+    &["kubeconfig"],
+];
+
+fn is_one_of(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == word)
+}
+
+/// Whether the file's name says that it holds secrets: an environment file with values, credentials, key material, or a copy
+/// of one. What shows what belongs into such a file holds none, and neither do sources.
+pub(in crate::permission) fn holds_keys(path: &Path) -> bool {
+    let mut parts = path.components().rev().map(folded);
+    let Some(name) = parts.next() else { return false };
+    // Nearly every name: a search looks at thousands.
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let dotenv = name.trim_start_matches(['.', '#']).starts_with("env");
+    if !dotenv && is_one_of(SOURCES, extension) {
+        return false;
+    }
+    is_secret(&name) || parts.any(|folder| matches!(&*folder, ".envs" | ".secrets"))
+}
+
+fn is_secret(name: &str) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    };
+    // `#x#` and `.#x` are an editor's copies.
+    let name = name.trim_matches('#').trim_start_matches(".#").trim_end_matches('~');
+    if words(name).last().is_some_and(|last| EXAMPLES.contains(&last.as_str())) {
+        return false;
+    }
+    // `.env`, and what goes on with anything but a longer word.
+    if let Some(rest) = name.strip_prefix(".env") {
+        return rest == "rc" || rest == "s" || !rest.starts_with(|c: char| c.is_alphabetic());
+    }
+    let copied = original(name);
+    let (stem, extension) = copied.rsplit_once('.').unwrap_or((copied, ""));
+    if is_one_of(NAMES, name) || is_one_of(NAMES, copied) || copied == "env" && copied != name {
+        return true;
+    }
+    let private = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"].iter().any(|key| name.starts_with(key));
+    if private && extension != "pub" || !stem.is_empty() && is_one_of(KEYS, extension) {
+        return true;
+    }
+    // A name that begins with a dot alone has no extension.
+    let (stem, extension) = if stem.is_empty() { (extension, "") } else { (stem, extension) };
+    if !extension.is_empty() && !is_one_of(DATA, extension) {
+        return false;
+    }
+    let inner = stem.rsplit_once('.').map_or("", |(_, inner)| inner);
+    let mut told = words(stem);
+    while told.len() > 1 && told.last().is_some_and(|last| is_copy(last)) {
+        told.pop();
+    }
+    is_one_of(KEYS, inner) && inner != "key"
+        || stem.starts_with("client_secret")
+        || told.iter().any(|word| word == "adminsdk")
+        || TOLD.iter().any(|ending| told.ends_with(&ending.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()))
+}
+
+fn is_copy(word: &str) -> bool {
+    is_one_of(COPIES, word) || word.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// The name without what says that it is a copy.
+fn original(mut name: &str) -> &str {
+    while let Some(at) = name.rfind(['.', '-', '_', '~']).filter(|at| *at > 0) {
+        if !is_copy(&name[at + 1..]) {
+            break;
+        }
+        name = &name[..at];
+    }
+    name
+}
+
+/// Whether nothing that the glob stands for holds secrets by its name.
+pub(in crate::permission) fn only_sources(glob: &str) -> bool {
+    let plain = |extension: &str| extension != "env" && is_one_of(SOURCES, extension);
+    glob.rsplit_once('.')
+        .is_some_and(|(before, extension)| plain(extension) && before.starts_with('*') && !before.contains(".env"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_what_is_in_a_file() {
+        let secrets = ".env .env~ .env.bak .env.local .env.prod .env-prod .env_local .env2 .envrc #.env# .#.env prod.env secrets.env \
+            env.local env.production .envs/x .envs/.local/.django .dev.vars .dev.vars.prod terraform.tfvars prod.auto.tfvars \
+            terraform.tfvars.json terraform.tfstate.backup kubeconfig kubeconfig.yaml dev.kubeconfig service-account.json \
+            service_account_key.json my-service-account-prod.json serviceAccountKey.json firebase-adminsdk.json \
+            x-firebase-adminsdk-1a2b.json client_secret_123.apps.json server.key server.key~ server.key.old key.pem key.pem.bak \
+            .git-credentials .git-credentials~ .pgpass~ .dockercfg auth.json secret.yaml secrets.yml secrets-prod.yaml \
+            secrets.production.json my-secret.yaml .secrets .secrets.toml credentials credentials.json credentials.csv .credentials.json \
+            .vault_pass vault-pass.txt vault_pass passwords.txt AuthKey_1.p8 putty.ppk office.ovpn app.jks app.keystore x.kdbx \
+            .yarnrc.yml .npmrc .npmrc.bak id_rsa id_rsa.old id_ed25519_work .netrc _netrc .htpasswd private-key.txt tls.keytab";
+        let ordinary = ".env.example .env.sample .env.template .env.local.example .environment env.d.ts env.ts env.py environment.ts \
+            environment.yml secrets.rs secrets.py credentials.rs credentials.md secret_service.go keyboard.key.md id_rsa.pub key.rs \
+            keys.json key.txt monkey.txt tokens.json tokenizer.json package.json package-lock.json tsconfig.json Cargo.toml \
+            config.yml docker-compose.prod.yml Makefile README README.md main.rs test.txt secretary.txt passwd password_reset.html \
+            secrets.example.yaml secrets.yaml.example auth.ts auth.yml environment.json master default env credentials-form.tsx .gitignore \
+            .prettierrc .editorconfig vault.md settings.local.json private.txt";
+        for (names, want) in [(secrets, true), (ordinary, false)] {
+            for name in names.split_whitespace() {
+                assert_eq!(holds_keys(&Path::new("/p").join(name)), want, "{name}");
+            }
+        }
+        for (glob, want) in
+            [("*.rs", true), ("*.ts", true), ("*.json", false), ("*", false), ("*.env", false), (".env.*", false)]
+        {
+            assert_eq!(only_sources(glob), want, "{glob}");
+        }
+    }
+}
