@@ -1,5 +1,6 @@
 //! Sends requests and streams answers. The only part of a provider that touches the network.
 
+mod address;
 mod document;
 
 use std::collections::{HashMap, VecDeque};
@@ -11,6 +12,7 @@ use std::time::Duration;
 use futures_util::{FutureExt, stream};
 use url::Url;
 
+use self::address::{address, shown};
 use super::bounds::bounded;
 use super::catalog::Catalog;
 use super::codec::{Codec, CodecSettings, Decoder, Encoded, bearer, codec, malformed, of_another};
@@ -458,34 +460,6 @@ impl Answer {
         self.ended = self.waiting.is_empty();
         Ok(())
     }
-}
-
-/// The address of a wire's path. A base with a version segment of its own, or any path where the wire's users write the
-/// version themselves, keeps it. None: not an http address.
-fn address(base: &str, version: &str, path: &str, query: &str) -> Option<Url> {
-    let mut url = Url::parse(base.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
-    let own = url.path().trim_end_matches('/').to_string();
-    let last = own.rsplit('/').next().unwrap_or_default();
-    let versioned = last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    // By custom the base of the OpenAI wires includes the version, and may be any path; lists of other wires have a query.
-    let of_openai = matches!(path, "/responses" | "/responses/compact" | "/chat/completions");
-    let complete = (of_openai || path == "/models" && query.is_empty()) && !own.is_empty();
-    let version = if versioned || complete { "" } else { version };
-    url.set_path(&format!("{own}{version}{path}"));
-    if !query.is_empty() {
-        url.set_query(Some(query));
-    }
-    Some(url)
-}
-
-/// An address without what may be secret in it.
-fn shown(base: &str) -> String {
-    let Ok(mut url) = Url::parse(base.trim()) else { return clip(base) };
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.set_query(None);
-    url.set_fragment(None);
-    clip(url.as_str().trim_end_matches('/'))
 }
 
 /// An error with its causes, without the address, which may hold a secret.
