@@ -210,13 +210,14 @@ enum Blanks {
 
 /// Writes rows from the first column on, each followed by a line feed, except where the next continues after it: there
 /// the terminal wraps by itself, so that it knows both for one line. The first `stale` rows stand where others were.
-///
-/// The terminal may have become narrower without a word so far (tmux says it up to 250 ms later): it wraps a row then,
-/// where else the row's end would be lost.
 pub(super) fn write_rows(out: &mut Vec<u8>, pen: &mut Pen, rows: &[Row], width: u16, stale: usize) {
-    out.extend_from_slice(WRAP_ON);
+    let mut wraps = false;
     for (index, row) in rows.iter().enumerate() {
         let goes_on = rows.get(index + 1).is_some_and(|next| next.continues);
+        if goes_on && !wraps {
+            out.extend_from_slice(WRAP_ON);
+            wraps = true;
+        }
         if index < stale {
             // Before the text, not after it: tmux forgets how long a row was only when it erases all of it.
             out.extend_from_slice(b"\x1b[K");
@@ -225,9 +226,12 @@ pub(super) fn write_rows(out: &mut Vec<u8>, pen: &mut Pen, rows: &[Row], width: 
         if goes_on && columns + 1 >= width {
             continue;
         }
+        if wraps {
+            out.extend_from_slice(WRAP_OFF);
+            wraps = false;
+        }
         out.extend_from_slice(b"\r\n");
     }
-    out.extend_from_slice(WRAP_OFF);
 }
 
 /// Writes one row of history, cut at `width` columns, and returns the columns that it fills. Control characters in

@@ -339,8 +339,7 @@ impl<O: Output> Surface<O> {
         out.extend_from_slice(b"\r\n");
         write_rows(out, pen, rows, self.size.width, 0);
         // `write_rows` ends with a line feed too many; it is undone so that no blank row scrolls in.
-        out.truncate(out.len() - WRAP_OFF.len() - b"\r\n".len());
-        out.extend_from_slice(WRAP_OFF);
+        out.truncate(out.len() - 2);
         out.extend_from_slice(b"\x1b[r");
         let column = if self.at.column == u16::MAX { 0 } else { self.at.column };
         self.at.column = column;
