@@ -42,7 +42,7 @@ fn keys_and_servers() {
     let html = Reply::raw(200, "text/html", "<html><title>Log in to the hotel</title></html>");
     check(&asked(&[html.clone(), html], &[]), 1, &["did not answer as a", "base_url"]);
     let silent = Reply::turn().text("Some words that come.").hang_after(700);
-    let settings = [("COCODE_NETWORK__IDLE_TIMEOUT_S", "1")];
+    let settings = [("COCODE_NETWORK__LOCAL_IDLE_TIMEOUT_S", "1")];
     check(&asked(&[silent.clone(), silent], &settings), 1, &["sent nothing for"]);
     let cut = Reply::turn().text("Some words that come.").cut_after(700);
     check(&asked(&[cut.clone(), cut], &[]), 1, &["attempt 1 of 2 failed"]);

@@ -126,7 +126,7 @@ const OPERANDS: &[&str] = &[
 /// What stands after a command.
 #[rustfmt::skip]
 const REDIRECTS: &[&str] = &[
-    "", "", "", "", "", "", "> /dev/null", "2>&1", "2>/dev/null", "< a.txt", "> new.txt", ">> a.txt", ">| new.txt",
+    "", "", "", "", "", "", "", "", "", "> /dev/null", "2>&1", "2>/dev/null", "< a.txt", "> new.txt", ">> a.txt", ">| new.txt",
     "&> new.txt", "&>> new.txt", ">& new.txt", "<> new.txt", "{fd}> new.txt", "<<< x", "2>&1 > new.txt", ">&2",
     "3< a.txt", "> /dev/stderr", "> ~/new.txt", "> $x", "> \"$(echo new.txt)\"", ">&-", "<&0", "> /dev/../new.txt",
     ">/dev/fd/1", "> /dev/null/../new.txt", "<<E\n$(touch new.txt)\nE", "<<'E'\n$(touch new.txt)\nE",
