@@ -88,7 +88,7 @@ fn a_paste_stays_folded_where_it_was_sent_and_when_it_comes_back() {
     let program = Program::new();
     let mut screen = scripted(&program, (80, 24), "- reply: [text: Read it.]\n");
     let lines: String = (1..=30).map(|n| format!("pasted {n}\n")).collect();
-    screen.send(&format!("\x1b[200~{lines}\x1b[201~"));
+    screen.send(format!("\x1b[200~{lines}\x1b[201~"));
     screen.wait_text("[Pasted 30 lines]");
     screen.send(" what is it?\r");
     screen.wait_text("Read it.");

@@ -129,7 +129,8 @@ fn what_comes_while_the_window_is_dragged_is_all_there() {
     }
     const PARTS: usize = 16;
     let part = |n: usize| {
-        let code = if n % 4 == 0 { format!("\n\n```\n{}\n```", "code and ".repeat(12)) } else { String::new() };
+        let code =
+            if n.is_multiple_of(4) { format!("\n\n```\n{}\n```", "code and ".repeat(12)) } else { String::new() };
         format!(
             "Part {n} explains at some length, and in one line that wraps on any screen here, how pages are counted.{code}\n\n"
         )
