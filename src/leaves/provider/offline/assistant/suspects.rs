@@ -28,7 +28,7 @@ pub(super) fn places(output: &str, cwd: &str) -> Vec<Place> {
     let mut add = |path: &str, line: usize| {
         let path = path.trim_start_matches("file://").trim_start_matches("./");
         let own = path.strip_prefix(cwd).map(|rest| rest.trim_start_matches('/'));
-        let foreign = own.is_none() && path.starts_with(['/', '<']);
+        let foreign = own.is_none() && (path.starts_with(['/', '<']) || path.contains("../"));
         let path = own.unwrap_or(path);
         let built = ["node_modules/", "site-packages/", "target/", "node:"].iter().any(|part| path.contains(part));
         let place = Place { path: path.to_owned(), line };
@@ -438,6 +438,7 @@ mod tests {
         check("  File \"/w/test_a.py\", line 5, in test_a\n  File \"/usr/lib/python3/x.py\", line 9", "test_a.py:5");
         check("    at Object.<anonymous> (file:///w/a.test.js:7:10)\n    at node:internal/x.js:1:1", "a.test.js:7");
         check("location: '/w/a.test.js:3:1' x:1", "a.test.js:3");
+        check("  12: __libc_start_main_impl\n      at ./csu/../csu/libc-start.c:360:3", "");
     }
 
     /// The first changes that a failure speaks for.
