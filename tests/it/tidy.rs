@@ -34,11 +34,11 @@ const LEVELS: &[(&str, u32)] = &[
 /// What is said in one place only: the code, and the files or folders that may say it. What decides about a tool call needs a
 /// `Query`, and what runs one a `Context` with a `Permit`, so that nothing but `agent::dispatch` does either.
 const ONLY: &[(&str, &[&str])] = &[
-    ("Query {", &["src/leaves/permission/", "src/agent/dispatch/grounds.rs"]),
-    ("permission::decide", &["src/leaves/permission/", "src/agent/dispatch/grounds.rs"]),
-    ("Permit::of(", &["src/agent/dispatch/grounds.rs"]),
-    ("Permit::by_hand(", &["src/agent/dispatch.rs"]),
-    ("tools::Context {", &["src/agent/dispatch/run.rs"]),
+    ("Query {", &["src/leaves/permission/", "src/backend/agent/dispatch/grounds.rs"]),
+    ("permission::decide", &["src/leaves/permission/", "src/backend/agent/dispatch/grounds.rs"]),
+    ("Permit::of(", &["src/backend/agent/dispatch/grounds.rs"]),
+    ("Permit::by_hand(", &["src/backend/agent/dispatch.rs"]),
+    ("tools::Context {", &["src/backend/agent/dispatch/run.rs"]),
 ];
 
 /// Longest file before its tests, in lines.
@@ -158,7 +158,7 @@ fn faults_of(name: &str, text: &str) -> Vec<String> {
     let code = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or(text);
     for (code_of_one, homes) in ONLY.iter().filter(|(_, homes)| !homes.iter().any(|home| name.starts_with(home))) {
         let names = |line: &str| line.split("//").next().is_some_and(|line| line.contains(code_of_one));
-        if let Some(index) = code.lines().position(names).filter(|_| name != "src/tools/fixture.rs") {
+        if let Some(index) = code.lines().position(names).filter(|_| name != "src/backend/tools/fixture.rs") {
             faults.push(format!("{name}:{}: `{code_of_one}` is for {} alone", index + 1, homes.join(", ")));
         }
     }
@@ -184,10 +184,10 @@ fn faults_of(name: &str, text: &str) -> Vec<String> {
     faults
 }
 
-/// `src/tools/read.rs` → `tools::read`, `src/leaves/stdx/text.rs` → `stdx::text`; none outside of src and for the roots.
+/// `src/backend/tools/read.rs` → `tools::read`, `src/leaves/stdx/text.rs` → `stdx::text`; none outside of src and for the roots.
 fn module_of(name: &str) -> Option<String> {
     let path = name.strip_prefix("src/")?.strip_suffix(".rs")?;
-    let path = path.strip_prefix("leaves/").unwrap_or(path);
+    let path = path.strip_prefix("leaves/").or_else(|| path.strip_prefix("backend/")).unwrap_or(path);
     let path = path.strip_suffix("/mod").unwrap_or(path);
     (path != "lib").then(|| path.replace('/', "::"))
 }
@@ -271,30 +271,34 @@ fn tidy_finds_what_it_looks_for() {
     fn check(name: &str, text: &str, want: &[&str]) {
         assert_eq!(faults_of(name, &format!("//! Doc.\n{text}")), want, "{name}: {text}");
     }
-    let up = "src/tools/read.rs:2: tools (level 40) uses agent (level 60)";
-    check("src/tools/read.rs", "use crate::agent::Turn;", &[up]);
-    check("src/tools/read.rs", "use super::super::agent::Turn;", &[up]);
-    check("src/tools/read.rs", "use crate::{message::{Todo, Id}, agent};", &[up]);
-    check("src/tools/read.rs", "fn f() -> crate::agent::Turn {}", &[up]);
-    check("src/tools/read.rs", "use crate::{\n    message::Todo,\n    agent::Turn,\n};", &[up]);
-    check("src/tools/read.rs", "use super::Tool; use crate::tools::write; use crate::session::store::Store;", &[]);
-    check("src/tools/read.rs", "// See crate::agent.\nuse other_crate::agent;", &[]);
-    check("src/tools/read.rs", "\n#[cfg(test)]\nmod tests { use crate::agent::Turn; }", &[]);
+    let up = "src/backend/tools/read.rs:2: tools (level 40) uses agent (level 60)";
+    check("src/backend/tools/read.rs", "use crate::agent::Turn;", &[up]);
+    check("src/backend/tools/read.rs", "use super::super::agent::Turn;", &[up]);
+    check("src/backend/tools/read.rs", "use crate::{message::{Todo, Id}, agent};", &[up]);
+    check("src/backend/tools/read.rs", "fn f() -> crate::agent::Turn {}", &[up]);
+    check("src/backend/tools/read.rs", "use crate::{\n    message::Todo,\n    agent::Turn,\n};", &[up]);
+    check(
+        "src/backend/tools/read.rs",
+        "use super::Tool; use crate::tools::write; use crate::session::store::Store;",
+        &[],
+    );
+    check("src/backend/tools/read.rs", "// See crate::agent.\nuse other_crate::agent;", &[]);
+    check("src/backend/tools/read.rs", "\n#[cfg(test)]\nmod tests { use crate::agent::Turn; }", &[]);
     check(
         "src/tui/app.rs",
         "use crate::headless::run;",
         &["src/tui/app.rs:2: tui (level 90) uses headless (level 90)"],
     );
-    check("src/protocol.rs", "use crate::session::entry::Seq;", &[]);
-    let decides = "src/agent/voice.rs:2: `Query {` is for src/leaves/permission/, src/agent/dispatch/grounds.rs alone";
-    check("src/agent/voice.rs", "let query = Query { tool: READ, ..query };", &[decides]);
-    check("src/agent/dispatch/grounds.rs", "let query = Query { tool: READ, ..query };", &[]);
-    let runs = "src/agent/mod.rs:2: `Permit::by_hand(` is for src/agent/dispatch.rs alone";
-    check("src/agent/mod.rs", "call.run(context(Permit::by_hand()))", &[runs]);
+    check("src/backend/protocol.rs", "use crate::session::entry::Seq;", &[]);
+    let decides = "src/backend/agent/voice.rs:2: `Query {` is for src/leaves/permission/, src/backend/agent/dispatch/grounds.rs alone";
+    check("src/backend/agent/voice.rs", "let query = Query { tool: READ, ..query };", &[decides]);
+    check("src/backend/agent/dispatch/grounds.rs", "let query = Query { tool: READ, ..query };", &[]);
+    let runs = "src/backend/agent/mod.rs:2: `Permit::by_hand(` is for src/backend/agent/dispatch.rs alone";
+    check("src/backend/agent/mod.rs", "call.run(context(Permit::by_hand()))", &[runs]);
     check(
-        "src/protocol.rs",
+        "src/backend/protocol.rs",
         "use crate::session::{entry::Seq, store::Store};",
-        &["src/protocol.rs:2: protocol (level 30) uses session (level 35)"],
+        &["src/backend/protocol.rs:2: protocol (level 30) uses session (level 35)"],
     );
     check("src/main.rs", "use cocode::cli;", &[]);
     check("src/tui/tests.rs", &"\n".repeat(600), &[]);

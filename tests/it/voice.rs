@@ -23,7 +23,7 @@ const PHRASES: &[(&str, &str)] = &[
 const IDIOMS: &str = r"\b[Tt]here\s+(?:is|are|was|were)\s+no\b|\bno\s+(?:longer|more|less|better|worse|different|\w+er)\b|\bstands\s+for\b";
 
 /// What earlier versions wrote into logs, word for word.
-const EARLIER: &str = "src/session/untold.rs";
+const EARLIER: &str = "src/backend/session/untold.rs";
 
 /// The phrases in a text, with their lines. A sentence may run over several lines of a comment or a string.
 fn faults(text: &str) -> Vec<(usize, String)> {

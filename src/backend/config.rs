@@ -1,0 +1,460 @@
+//! The configuration: layers from defaults to policy, merged, with the source of every value.
+//!
+//! Two phases, so that the first frame waits for nothing: `load` reads what is the user's own, `Loaded::with_project`
+//! adds what lies in the folder.
+
+mod aliases;
+mod claude;
+pub mod docs;
+pub mod edit;
+pub mod grant;
+mod json;
+mod layer;
+mod listed;
+pub mod logging;
+mod models;
+pub mod paths;
+pub mod settings;
+mod shape;
+pub mod themes;
+pub mod thinking;
+pub mod trust;
+mod uses;
+mod variables;
+
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+pub use layer::{Problem, Source};
+pub use settings::Config;
+
+use crate::hooks::{self, Origin, Switch};
+use crate::permission::{Behavior, Trust, Use};
+use crate::protocol::report::{Given, Setting};
+use crate::stdx::sealed::Sealed;
+use layer::{Known, Layer, adds_up, leaves, merge, path_of};
+use paths::{Env, Paths};
+use shape::Shape;
+use uses::Place;
+
+/// Every default, commented.
+pub const DEFAULTS: &str = include_str!("../../config/default.toml");
+
+/// A permission rule as written in its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleText {
+    pub behavior: Behavior,
+    pub text: String,
+    pub source: RuleSource,
+    /// None for flags and variables.
+    pub file: Option<PathBuf>,
+}
+
+/// Who wrote a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RuleSource {
+    /// `/etc/cocode/`.
+    Managed,
+    /// Flags and variables.
+    CommandLine,
+    /// `.claude/settings.local.json`, `.cocode/config.local.toml`.
+    ProjectLocal,
+    /// `.claude/settings.json`, `.cocode/config.toml`.
+    Project,
+    /// `<home>/settings.json`.
+    User,
+    /// The user's config.toml.
+    Config,
+}
+
+/// Sources of the user or the administrator that cannot be used: nothing may start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken(pub Vec<Problem>);
+
+impl std::error::Error for Broken {}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            write!(f, "{}{problem}", if index > 0 { "\n" } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// The configuration with its history.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub config: Config,
+    /// All permission rules, lowest source first.
+    pub rules: Vec<RuleText>,
+    /// Problems that did not stop the start.
+    pub diagnostics: Vec<Problem>,
+    /// Files of the project that could not be used. What they could have denied must ask.
+    pub broken: Vec<PathBuf>,
+    /// Everything in the folder's settings that needs the user's word: all but deny and ask rules.
+    pub uses: Vec<Use>,
+    /// What of it is not used, as `key = value (place)`.
+    pub withheld: Vec<String>,
+    merged: Table,
+    layers: Vec<Layer>,
+    user_home: Option<PathBuf>,
+}
+
+/// Loads defaults, managed and user files, environment, flags and policy. Reads at most four small files.
+///
+/// # Errors
+/// One of these sources is broken or contains an unknown setting.
+pub fn load(paths: &Paths, env: &Env, flags: Table) -> Result<Loaded, Broken> {
+    let mut problems = Vec::new();
+    let mut diagnostics = Vec::new();
+    let mut layers = vec![Layer::parse(Source::Default, None, DEFAULTS).map_err(|problem| Broken(vec![problem]))?];
+    // Before the user's config.toml, which wins over it.
+    match models::read(Source::User, &paths.config_dir.join(models::FILE)) {
+        Ok(layer) => layers.extend(layer),
+        Err(problem) => problems.push(problem),
+    }
+    for (source, file) in [
+        (Source::ManagedDefaults, paths.managed_dir.join("config.toml")),
+        (Source::User, paths.user_config()),
+        (Source::Policy, paths.managed_dir.join("policy.toml")),
+    ] {
+        match Layer::read(source, &file) {
+            Ok(layer) => layers.extend(layer),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    match claude::read(Source::UserSettings, &paths.user_settings()) {
+        Ok(Some((layer, left_out))) => {
+            layers.push(layer);
+            diagnostics.extend(left_out);
+        }
+        Ok(None) => {}
+        Err(problem) => problems.push(problem),
+    }
+    // The schema costs more than all the rest: it is made only when there is something to check.
+    if layers.len() > 1 {
+        let shape = Shape::new();
+        problems.extend(layers.iter().skip(1).flat_map(|layer| layer.check(&shape)));
+    }
+    match Layer::environment(env, &Shape::new) {
+        Ok((layer, odd)) => {
+            layers.push(layer);
+            diagnostics.extend(odd);
+        }
+        Err(wrong) => problems.extend(wrong),
+    }
+    problems.extend(thinking::environment(env).err().into_iter().flatten());
+    layers.push(Layer::new(Source::Flags, flags));
+    if !problems.is_empty() {
+        return Err(Broken(problems));
+    }
+    let loaded = Loaded::assemble(layers, diagnostics, paths.user_home.clone()).map_err(Broken)?;
+    match themes::check(paths, &loaded.config.tui.theme) {
+        Ok(()) => Ok(loaded),
+        Err(message) => {
+            let layer = loaded.layers.iter().rev().find(|layer| find(&layer.table, &path_of("tui.theme")).is_some());
+            let place = layer.map_or_else(|| "configuration".to_owned(), |layer| layer.place("tui.theme"));
+            Err(Broken(vec![Problem { place, message }]))
+        }
+    }
+}
+
+impl Loaded {
+    /// Adds the settings that lie in `project`, as far as the user agreed to them: every file is read once, and what was read
+    /// is compared with what was agreed to. What is broken there is reported and left out: single settings, and whole files
+    /// where what is wrong could have denied something.
+    pub fn with_project(&self, project: &Path, trust: &Trust) -> Loaded {
+        let own: Vec<Layer> = self.layers.iter().filter(|layer| !layer.source.of_project()).cloned().collect();
+        let mut diagnostics = self.diagnostics.clone();
+        let (mut layers, mut broken, mut uses) = (own.clone(), Vec::new(), Vec::new());
+        for (source, name) in [
+            (Source::ProjectSettings, ".claude/settings.json"),
+            (Source::Project, ".cocode/models.json"),
+            (Source::Project, ".cocode/config.toml"),
+            (Source::LocalSettings, ".claude/settings.local.json"),
+            (Source::Local, ".cocode/config.local.toml"),
+        ] {
+            let file = project.join(name);
+            // With `~` as project, its `.claude` is the user's own and is read already.
+            if own.iter().any(|layer| layer.file.as_ref() == Some(&file)) {
+                continue;
+            }
+            match read_project(source, project, &file) {
+                Ok(Some((mut layer, left_out))) => {
+                    diagnostics.extend(left_out);
+                    let known = |name: &str| {
+                        let path = ["providers".to_owned(), name.to_owned()];
+                        let mut sources =
+                            own.iter().filter(|layer| find(&layer.table, &path).is_some()).map(|layer| layer.source);
+                        let first = sources.next()?;
+                        Some(if first == Source::Default && sources.next().is_none() {
+                            Known::BuiltIn
+                        } else {
+                            Known::Own
+                        })
+                    };
+                    diagnostics.extend(layer.without_redirects(&known));
+                    uses.extend(uses::withhold(&mut layer, Place { project, name }, trust));
+                    layers.push(layer);
+                }
+                Ok(None) => {}
+                Err(problems) => {
+                    diagnostics.extend(problems);
+                    broken.push(file);
+                }
+            }
+        }
+        let merged = Loaded::assemble(layers, diagnostics.clone(), self.user_home.clone());
+        let loaded = merged.unwrap_or_else(|problems| {
+            // Each file is fine alone, but not together with the others: a provider without its address.
+            broken = [".cocode/config.toml", ".cocode/config.local.toml"].map(|name| project.join(name)).to_vec();
+            broken.retain(|file| file.exists());
+            diagnostics.extend(problems);
+            Loaded { diagnostics, ..self.clone() }
+        });
+        let withheld = uses.iter().filter(|used| !trust.covers(used)).map(|used| used.line.clone()).collect();
+        Loaded { broken, uses, withheld, ..loaded }
+    }
+
+    /// The providers that somebody has set up, the defaults aside.
+    pub fn own_providers(&self) -> Vec<String> {
+        let given = self.layers.iter().filter(|layer| layer.source != Source::Default);
+        let tables = given.filter_map(|layer| layer.table.get("providers")?.as_table());
+        let named = tables.flat_map(|providers| providers.iter().filter(|(_, provider)| leads_somewhere(provider)));
+        named.map(|(name, _)| name.to_owned()).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Files of the project that what the user agreed to runs.
+    pub fn runs(&self) -> Vec<PathBuf> {
+        let files = self.layers.iter().flat_map(|layer| layer.runs.values()).flat_map(Sealed::paths);
+        files.map(Path::to_owned).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Every key that is set, tables excluded, in the order of their names.
+    pub fn given_keys(&self) -> Vec<String> {
+        let mut keys = std::collections::BTreeSet::new();
+        for layer in self.layers.iter().filter(|layer| layer.source != Source::Default) {
+            leaves(&layer.table, "", &mut |key, _| keys.extend([key.to_owned()]));
+        }
+        keys.into_iter().collect()
+    }
+
+    /// The same sources with the user's configuration file as it is now. Without the project's.
+    ///
+    /// # Errors
+    /// The file is broken.
+    pub fn read_again(&self, paths: &Paths) -> Result<Loaded, Broken> {
+        let one = |problem| Broken(vec![problem]);
+        let mut layers: Vec<Layer> = self
+            .layers
+            .iter()
+            .filter(|layer| !layer.source.of_project() && layer.source != Source::User)
+            .cloned()
+            .collect();
+        if let Some(layer) = Layer::read(Source::User, &paths.user_config()).map_err(one)? {
+            let problems = layer.check(&Shape::new());
+            if !problems.is_empty() {
+                return Err(Broken(problems));
+            }
+            layers.push(layer);
+        }
+        Loaded::assemble(layers, self.diagnostics.clone(), self.user_home.clone()).map_err(Broken)
+    }
+
+    /// The hooks of all files, lowest source first, and which of them run.
+    pub fn hooks(&self) -> (Vec<hooks::Given>, Switch) {
+        let given = |layer: &Layer| {
+            let file = layer.file.clone();
+            let origin = match (layer.source, file) {
+                (Source::Default | Source::ManagedDefaults | Source::Policy, file) => {
+                    Origin::Managed(file.unwrap_or_default())
+                }
+                (Source::UserSettings | Source::User, Some(file)) => Origin::User(file),
+                (_, Some(file)) if layer.source.of_project() => Origin::Project(file),
+                _ => Origin::CommandLine,
+            };
+            // What cannot be read was reported, and the file was left out.
+            let definitions = layer.hooks().unwrap_or_default();
+            (!definitions.0.is_empty()).then_some(hooks::Given {
+                origin,
+                root: None,
+                definitions,
+                sealed: layer.runs.clone(),
+            })
+        };
+        let policy = self.layers.iter().filter(|layer| layer.source == Source::Policy);
+        let off = policy.into_iter().any(|layer| layer.table.get("disable_all_hooks") == Some(&Value::Boolean(true)));
+        let switch = match (off, self.config.disable_all_hooks) {
+            (true, _) => Switch::Off,
+            (false, true) => Switch::ManagedOnly,
+            (false, false) => Switch::On,
+        };
+        (self.layers.iter().filter_map(given).collect(), switch)
+    }
+
+    /// The value of a key as TOML; `None` if it is not set.
+    ///
+    /// # Errors
+    /// There is no such key; names the nearest.
+    pub fn get(&self, key: &str) -> Result<Option<Value>, String> {
+        let path = path_of(key);
+        Shape::new().node(&path)?;
+        Ok(find(&self.merged, &path).cloned())
+    }
+
+    /// A key, or every key of a table: its value, where it came from, and what it overrides.
+    ///
+    /// # Errors
+    /// There is no such key; names the nearest.
+    pub fn explain(&self, key: &str) -> Result<Vec<Setting>, String> {
+        let key = aliases::own_name(key).unwrap_or(key);
+        let path = path_of(key);
+        Shape::new().node(&path)?;
+        let mut keys = Vec::new();
+        match find(&self.merged, &path) {
+            Some(Value::Table(table)) => {
+                leaves(table, key, &mut |key, value| keys.push((key.to_owned(), value.clone())))
+            }
+            Some(value) => keys.push((key.to_owned(), value.clone())),
+            None => return Ok(vec![Setting { key: key.to_owned(), value: None, given: Vec::new(), adds_up: false }]),
+        }
+        let explain = |(key, value): (String, Value)| {
+            let path = path_of(&key);
+            let adds_up = path.first().is_some_and(|first| adds_up(first)) && value.is_array();
+            let given = |layer: &Layer| {
+                let value = find(&layer.table, &path).filter(|value| **value != Value::Array(Vec::new()))?;
+                let place = match layer.source {
+                    Source::Default => "built-in defaults".to_owned(),
+                    source => match layer.place(&key) {
+                        place if place == source.to_string() => place,
+                        place => format!("{source}, {place}"),
+                    },
+                };
+                Some(Given { value: value.to_string(), place })
+            };
+            let given = self.layers.iter().rev().filter_map(given).collect();
+            Setting { key, value: Some(value.to_string()), given, adds_up }
+        };
+        Ok(keys.into_iter().map(explain).collect())
+    }
+
+    /// Whose value of a key counts where a file's does not; none where it does.
+    pub fn wins_over(&self, key: &str, file: &Path) -> Option<String> {
+        let path = path_of(key);
+        let first = path.first().map(String::as_str).unwrap_or_default();
+        let layer = self.layers.iter().rev().find(|layer| find(&layer.table, &path).is_some())?;
+        let adds = adds_up(first) && find(&self.merged, &path).is_some_and(Value::is_array);
+        (layer.file.as_deref() != Some(file) && !adds).then(|| layer.place(key))
+    }
+
+    fn assemble(
+        mut layers: Vec<Layer>,
+        diagnostics: Vec<Problem>,
+        user_home: Option<PathBuf>,
+    ) -> Result<Loaded, Vec<Problem>> {
+        layers.sort_by_key(|layer| layer.source);
+        let mut merged = Table::new();
+        for layer in &layers {
+            merge(&mut merged, &layer.table);
+        }
+        let incomplete = incomplete_providers(&merged, &layers);
+        if !incomplete.is_empty() {
+            return Err(incomplete);
+        }
+        let mut config: Config = Value::Table(merged.clone()).try_into().map_err(|error: toml::de::Error| {
+            vec![Problem { place: "configuration".into(), message: error.message().into() }]
+        })?;
+        for provider in config.providers.values_mut() {
+            provider.base_url.truncate(provider.base_url.trim_end_matches('/').len());
+        }
+        // Whoever forbids it is not overruled by a nearer file.
+        let forbids =
+            |layer: &Layer| find(&layer.table, &path_of("permissions.disable_bypass")) == Some(&Value::Boolean(true));
+        config.permissions.disable_bypass = layers.iter().any(forbids);
+        for folder in &mut config.permissions.additional_directories {
+            if let (Ok(rest), Some(home)) = (folder.strip_prefix("~"), &user_home) {
+                *folder = home.join(rest);
+            }
+        }
+        let rules = layers.iter().flat_map(rules_of).collect();
+        Ok(Loaded {
+            config,
+            rules,
+            diagnostics,
+            broken: Vec::new(),
+            uses: Vec::new(),
+            withheld: Vec::new(),
+            merged,
+            layers,
+            user_home,
+        })
+    }
+}
+
+/// A usable layer of the project with what was left out of it, or all that is wrong with the file.
+fn read_project(source: Source, project: &Path, file: &Path) -> Result<Option<(Layer, Vec<Problem>)>, Vec<Problem>> {
+    let one = |problem| vec![problem];
+    if let (Ok(real), Ok(project)) = (file.canonicalize(), project.canonicalize())
+        && !real.starts_with(project)
+    {
+        let message = format!("is a link to {}, outside the project: put the settings into this file", real.display());
+        return Err(vec![Problem { place: file.display().to_string(), message }]);
+    }
+    if matches!(source, Source::ProjectSettings | Source::LocalSettings) {
+        return claude::read(source, file).map_err(one);
+    }
+    let read = if file.ends_with(models::FILE) { models::read(source, file) } else { Layer::read(source, file) };
+    let Some(mut layer) = read.map_err(one)? else { return Ok(None) };
+    let shape = Shape::new();
+    let left_out = layer.without_faults(&shape);
+    let problems = layer.check(&shape);
+    if problems.is_empty() { Ok(Some((layer, left_out))) } else { Err(problems) }
+}
+
+/// Whether it says where requests go or with which key, and not only which models are meant.
+fn leads_somewhere(provider: &Value) -> bool {
+    ["base_url", "api_key_env", "api_key_command"].iter().any(|key| provider.get(key).is_some())
+}
+
+fn incomplete_providers(merged: &Table, layers: &[Layer]) -> Vec<Problem> {
+    let Some(Value::Table(providers)) = merged.get("providers") else { return Vec::new() };
+    let missing = providers.iter().flat_map(|(name, provider)| {
+        let lacks = |key: &&str| provider.get(key).is_none();
+        ["wire", "base_url"].into_iter().filter(lacks).map(move |key| (name, key))
+    });
+    let problem = |(name, key): (&String, &str)| {
+        let table = format!("providers.{name}");
+        let wanted = ["providers".to_owned(), name.clone()];
+        let layer = layers.iter().rev().find(|layer| find(&layer.table, &wanted).is_some());
+        let place = layer.map_or_else(|| "configuration".to_owned(), |layer| layer.place(&table));
+        let values = if key == "wire" { ": anthropic, openai, openai-chat or gemini" } else { "" };
+        Problem { place, message: format!("`{table}` needs `{key}`{values}") }
+    };
+    missing.map(problem).collect()
+}
+
+fn rules_of(layer: &Layer) -> Vec<RuleText> {
+    let source = match layer.source {
+        Source::Default | Source::ManagedDefaults | Source::Policy => RuleSource::Managed,
+        Source::UserSettings => RuleSource::User,
+        Source::User => RuleSource::Config,
+        Source::ProjectSettings | Source::Project => RuleSource::Project,
+        Source::LocalSettings | Source::Local => RuleSource::ProjectLocal,
+        Source::Environment | Source::Flags => RuleSource::CommandLine,
+    };
+    let mut rules = Vec::new();
+    for (name, behavior) in [("allow", Behavior::Allow), ("ask", Behavior::Ask), ("deny", Behavior::Deny)] {
+        let list = find(&layer.table, &["permissions".to_owned(), name.to_owned()]).and_then(Value::as_array);
+        for text in list.into_iter().flatten().filter_map(Value::as_str) {
+            rules.push(RuleText { behavior, text: text.to_owned(), source, file: layer.file.clone() });
+        }
+    }
+    rules
+}
+
+fn find<'a>(table: &'a Table, path: &[String]) -> Option<&'a Value> {
+    let (first, rest) = path.split_first()?;
+    rest.iter().try_fold(table.get(first)?, |value, name| value.as_table()?.get(name))
+}

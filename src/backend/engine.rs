@@ -1,0 +1,481 @@
+//! Puts the system together, and runs it: ops in, events out. Front ends hold a `Handle` and nothing else.
+
+mod bug_report;
+mod changes;
+pub mod check;
+mod commands;
+pub mod doctor;
+mod inbox;
+mod lists;
+mod models;
+mod open;
+mod reports;
+mod settings;
+mod shell;
+mod skills;
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::agent::Agent;
+use crate::agent::Presence;
+use crate::agent::mailbox::{Mailbox, Prompt};
+use crate::commands::Catalog;
+use crate::config::Loaded;
+use crate::config::paths::{Env, Paths};
+use crate::hooks::{EndReason, Event as Hook, StartSource};
+use crate::message::Usage;
+use crate::permission::{Mode, Sandbox};
+use crate::protocol::report::{Ended, Report};
+use crate::protocol::{Event, Interface, Item, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
+use crate::session::{History, Session};
+use crate::stdx::clock::Clocks;
+use crate::stdx::schema::Schema;
+use crate::stdx::{panics, process};
+use inbox::Inbox;
+use models::Models;
+pub use models::OFFLINE;
+pub use open::{places, root};
+use reports::{Look, Reading};
+use shell::{Ran, Told};
+pub use skills::snapshot as skills;
+
+/// Ops that wait while the engine is busy.
+const OPS: usize = 64;
+/// Events that wait while the front end is busy.
+const EVENTS: usize = 256;
+
+/// Which session to begin with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begin {
+    New,
+    /// The newest of this folder.
+    Continue,
+    /// By id, the start of an id, or words of its title.
+    Resume(String),
+}
+
+/// All that the engine is made of.
+pub struct Setup {
+    /// Defaults, user and flags; the project's own settings are added once the engine runs.
+    pub loaded: Loaded,
+    pub paths: Paths,
+    pub env: Env,
+    /// The folder to work in: absolute.
+    pub project: PathBuf,
+    pub begin: Begin,
+    /// Copy the session that is resumed instead of going on with it.
+    pub fork: bool,
+    /// The user vouches for the folder.
+    pub trust: bool,
+    /// Use the offline model, whatever else there is.
+    pub offline: bool,
+    /// Play this script instead of asking a model.
+    pub script: Option<PathBuf>,
+    /// Permission mode by flag.
+    pub mode: Option<Mode>,
+    /// How hard to think, by flag.
+    pub thinking: Option<crate::thinking::Override>,
+    pub system: Option<String>,
+    pub append_system: Option<String>,
+    /// What the final answer has to be: offered as a tool whose input is checked against this schema.
+    pub output_schema: Option<Schema>,
+    pub sandbox: Sandbox,
+    /// What was piped in: it goes with the first prompt, and is never read as a command or as words to us.
+    pub piped: Option<String>,
+    /// Whether a person works in the session.
+    pub presence: Presence,
+    pub clocks: Clocks,
+}
+
+/// A running engine. Dropping `ops` ends it like `Op::Shutdown`.
+pub struct Handle {
+    pub ops: mpsc::Sender<Op>,
+    pub events: mpsc::Receiver<Event>,
+    /// Ends after `Event::Closed`: all that was pending is written. Panics if the engine did.
+    pub task: JoinHandle<()>,
+}
+
+/// Starts an engine on the current runtime. Returns at once; what goes wrong comes as an event.
+pub fn start(setup: Setup) -> Handle {
+    let (sender, ops) = mpsc::channel(OPS);
+    let (outbox, events) = mpsc::channel(EVENTS);
+    process::outlive_size_limits();
+    let mailbox = Arc::new(Mailbox::new(outbox));
+    let task = tokio::spawn(async move {
+        // What it worked on is gone after a panic; nothing of it is used again.
+        let ran = AssertUnwindSafe(Box::pin(work(setup, ops, mailbox.clone()))).catch_unwind().await;
+        if let Err(panic) = &ran {
+            let text = format!(
+                "cocode crashed: {}; the session is saved: `cocode --continue` resumes it",
+                panicked(panic.as_ref())
+            );
+            mailbox.emit(Event::Error { text, restore: mailbox.unanswered() }).await;
+        }
+        mailbox.emit(Event::Closed).await;
+        if let Err(panic) = ran {
+            // The caller that waits for the task learns how it ended.
+            resume_unwind(panic);
+        }
+    });
+    Handle { ops: sender, events, task }
+}
+
+/// What a panic said, with its place where the hook has kept it.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
+    let kept = panics::take();
+    if !kept.is_empty() {
+        return kept.join("; ");
+    }
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("no reason was given").to_owned()
+}
+
+async fn work(setup: Setup, ops: mpsc::Receiver<Op>, mailbox: Arc<Mailbox>) {
+    let history = History::new(&setup.paths.home);
+    let catalog = skills::catalog(&setup);
+    let mut inbox = Inbox {
+        ops,
+        opening: true,
+        held: VecDeque::new(),
+        closed: false,
+        mailbox: mailbox.clone(),
+        project: setup.project.clone(),
+        history,
+        catalog,
+        transcripts: None,
+        ran: Vec::new(),
+    };
+    match Box::pin(open::open(setup, &mut inbox)).await {
+        Ok(mut engine) => {
+            inbox.opening = false;
+            Box::pin(engine.run(&mut inbox)).await;
+        }
+        Err(text) => {
+            mailbox.emit(Event::Error { text, restore: None }).await;
+        }
+    }
+}
+
+/// The state between two turns.
+struct Engine {
+    agent: Agent,
+    models: Models,
+    /// With the project's settings.
+    loaded: Loaded,
+    setup: Setup,
+    mailbox: Arc<Mailbox>,
+    /// A local server is still looked for.
+    probing: bool,
+    catalog: Arc<Catalog>,
+    /// The user was asked whether to trust the folder.
+    trust_asked: bool,
+    /// How long nobody types until hooks hear of it.
+    idle: Duration,
+    /// What front ends look like as they know it.
+    interface: Interface,
+}
+
+impl Engine {
+    async fn run(&mut self, inbox: &mut Inbox) {
+        let mut worked = false;
+        loop {
+            // What was queued while the engine was busy comes first; when it is to end, nothing more is begun.
+            let waited = if inbox.closed { None } else { self.mailbox.take_next() };
+            let op = match waited {
+                Some(op) => {
+                    self.mailbox.emit(self.mailbox.queue()).await;
+                    op
+                }
+                None => match self.next_op(inbox, worked).await {
+                    Some(op) => op,
+                    None => break,
+                },
+            };
+            worked = matches!(op, Op::Prompt { .. });
+            Box::pin(self.serve(op, inbox)).await;
+        }
+        self.tell_receipt().await;
+        self.session_ended(EndReason::Exit).await;
+        if let Err(error) = self.agent.compaction.notes.end(&mut self.agent.conversation.session) {
+            tracing::warn!(%error, "the cost of the session notes");
+        }
+        if let Err(error) = self.agent.conversation.session.sync() {
+            tracing::error!(%error, "cannot write the end of the session");
+        }
+    }
+
+    async fn serve(&mut self, op: Op, inbox: &mut Inbox) {
+        let done = op.is_work().then(|| op.clone());
+        match op {
+            Op::Prompt { text, attachments, thinking, .. } => {
+                self.turn(Prompt { attachments, thinking, ..Prompt::new(text) }, inbox).await;
+            }
+            Op::Shell { command } => Box::pin(self.shell(command, inbox)).await,
+            Op::Command { name, args } => Box::pin(self.command(&name, &args, inbox)).await,
+            Op::Answer { id, answer } => self.mailbox.answer(id, answer),
+            Op::SetMode { mode } => {
+                if let Err(error) = self.agent.set_mode(mode, &self.mailbox).await {
+                    self.fail(error).await;
+                }
+            }
+            Op::SetThinking { level } => self.set_thinking(level).await,
+            Op::Rewind { to, what } => self.rewind(to, what).await,
+            Op::Review { turn, verdicts } => self.review(turn, verdicts).await,
+            Op::Commands => skills::publish(&self.catalog, &self.mailbox).await,
+            Op::Remember { text } => inbox.remember(&text),
+            Op::Agent { id } => {
+                lists::tell_agent(&self.agent.conversation.session.transcripts(), id, &self.mailbox).await
+            }
+            Op::Earlier { part } => {
+                lists::tell_earlier(&self.agent.conversation.session.transcripts(), part, &self.mailbox).await;
+            }
+            Op::List { what } => {
+                let listed = match inbox.list(what) {
+                    None => self.look().list(what).await,
+                    listed => listed,
+                };
+                if let Some(listed) = listed {
+                    self.mailbox.emit(Event::Listed(listed)).await;
+                    let mailbox = self.mailbox.clone();
+                    self.look().listed(what, &mailbox);
+                }
+            }
+            Op::StoreKey { provider, key } => {
+                let mailbox = self.mailbox.clone();
+                self.look().store_key(&provider, &key, &mailbox).await;
+                if provider == self.agent.model.provider_name {
+                    // It asks with the new key from now on.
+                    self.take_settings();
+                }
+            }
+            Op::Set { key, value, place } => self.set(&key, value.as_deref(), place).await,
+            Op::FindServer => self.models.find_server(&self.agent.model, &self.mailbox),
+            // Nothing runs, nothing is queued: there is nothing to stop or withdraw.
+            Op::Interrupt | Op::Unqueue { .. } | Op::Shutdown => {}
+        }
+        if let Some(op) = done {
+            self.mailbox.emit(Event::Done { op }).await;
+        }
+    }
+
+    async fn turn(&mut self, prompt: Prompt, inbox: &mut Inbox) {
+        let prompt = match self.setup.piped.take() {
+            Some(piped) => prompt.with_data(&piped),
+            None => prompt,
+        };
+        if self.agent.conversation.session.read_only() {
+            let text =
+                "This session is open read-only because another process is writing it. `/clear` starts a new one."
+                    .into();
+            self.mailbox.emit(Event::Error { text, restore: Some(prompt.text) }).await;
+            return;
+        }
+        if !self.can_run(&prompt, inbox).await {
+            return;
+        }
+        let mailbox = self.mailbox.clone();
+        let cancel = mailbox.begin_with(&prompt.text);
+        inbox.transcripts = Some(self.agent.conversation.session.transcripts());
+        let look = Look::beside(&self.setup, &self.loaded, &self.models, &self.catalog, (&mut self.agent, &mailbox));
+        let end = inbox.attend_with(Some(&look), self.agent.turn(prompt, &mailbox, &cancel)).await;
+        drop(look);
+        inbox.transcripts = None;
+        mailbox.end();
+        for ran in std::mem::take(&mut inbox.ran) {
+            self.ran(ran, Told::Before).await;
+        }
+        // What was asked for in the last moment of the turn must not wait until it undoes a later wish.
+        if let Err(error) = self.agent.take_mode(&mailbox).await {
+            self.fail(error).await;
+        }
+        if end == TurnEnd::Failed {
+            // The next prompts were written for a conversation that did not happen: they come back, too.
+            let waiting = mailbox.take_texts();
+            if !waiting.is_empty() {
+                mailbox.emit(mailbox.queue()).await;
+                let text = "Your queued messages were not sent because the turn failed.".into();
+                mailbox.emit(Event::Error { text, restore: Some(waiting.join("\n\n")) }).await;
+            }
+        }
+    }
+
+    /// Tells the person who worked in the session what came of it.
+    async fn tell_receipt(&self) {
+        let session = &self.agent.conversation.session;
+        let prompts = session.prompts().map_or(0, |prompts| prompts.len() as u64);
+        if self.setup.presence != Presence::Attended || prompts == 0 {
+            return;
+        }
+        let (firsts, project) = (session.files().first_versions(), self.setup.project.clone());
+        let changed = tokio::task::spawn_blocking(move || changes::of_session(firsts, &project));
+        let changed = changed.await.unwrap_or_default();
+        let usage = self.agent.usage_info();
+        let Usage { input, output, cache_read, cache_write, .. } = usage.total;
+        let ended = Ended {
+            session: session.id().to_owned(),
+            title: session.title().unwrap_or_default().to_owned(),
+            prompts,
+            // Front ends have seen them.
+            commands: 0,
+            files: changed.len() as u64,
+            added: changed.iter().map(|file| u64::from(file.added)).sum(),
+            removed: changed.iter().map(|file| u64::from(file.removed)).sum(),
+            tokens: input + output + cache_read + cache_write,
+            cost_usd: usage.cost_usd,
+        };
+        self.mailbox.emit(Event::Report(Report::Ended(ended))).await;
+    }
+
+    /// Tells the front ends what the session is now.
+    async fn announce(&mut self) {
+        let info = self.session_info();
+        let (mode, todos) = (info.mode, self.agent.conversation.context().todos().to_vec());
+        self.mailbox.emit(Event::Session(info)).await;
+        self.mailbox.emit(Event::Mode(ModeChange::Changed { mode })).await;
+        self.agent.tell_thinking(&self.mailbox).await;
+        let mailbox = self.mailbox.clone();
+        if let Err(error) = self.agent.conversation.tell_plan_mode(&mailbox).await {
+            self.fail(error).await;
+        }
+        self.mailbox.emit(Event::Usage(self.agent.usage_info())).await;
+        if !todos.is_empty() {
+            self.mailbox.emit(Event::Todos { items: todos }).await;
+        }
+        for notice in self.agent.conversation.session.notices() {
+            self.mailbox.emit(Event::Notice { text: notice.clone() }).await;
+        }
+    }
+
+    /// Whether the skill that a prompt asks for can run now. Asks for trust, where the skill wants what needs it.
+    async fn can_run(&mut self, prompt: &Prompt, inbox: &mut Inbox) -> bool {
+        let Some(skill) = &prompt.skill else { return true };
+        if let Some(text) = self.agent.runs.refuses(&skill.name) {
+            let restore = Some(prompt.text.clone());
+            self.mailbox.emit(Event::Error { text, restore }).await;
+            return false;
+        }
+        // One question a session: a no that was said to all of it holds.
+        if !self.agent.runs.wants_trust(&skill.name, &self.agent.policy).is_empty() && !self.trust_asked {
+            self.ask_trust(inbox).await;
+        }
+        true
+    }
+
+    /// Runs the hooks of a session that begins; prompts wait for them, Esc ends them.
+    pub(super) async fn session_started(&mut self, source: StartSource, inbox: &mut Inbox) {
+        if !self.agent.hooking.hooks.listens(Hook::SessionStart) {
+            return;
+        }
+        let mailbox = self.mailbox.clone();
+        let cancel = mailbox.begin();
+        let told = inbox.attend(self.agent.session_started(source, &mailbox, &cancel)).await;
+        mailbox.end();
+        if let Err(error) = told {
+            self.fail(error).await;
+        }
+    }
+
+    /// Runs the hooks of a session that ends.
+    pub(super) async fn session_ended(&mut self, reason: EndReason) {
+        let mailbox = self.mailbox.clone();
+        if let Err(error) = self.agent.session_ended(reason, &mailbox).await {
+            self.fail(error).await;
+        }
+    }
+
+    /// The next op; hooks hear of it when it is long in coming. `worked`: the agent has done something that is waited on.
+    pub(super) async fn next_op(&mut self, inbox: &mut Inbox, worked: bool) -> Option<Op> {
+        if worked && self.agent.hooking.hooks.listens(Hook::Notification) {
+            let idle = self.idle;
+            tokio::select! {
+                biased;
+                op = inbox.next() => return op,
+                () = tokio::time::sleep(idle) => self.agent.notify("idle_prompt", "cocode is waiting for your input"),
+            }
+        }
+        inbox.next().await
+    }
+
+    /// What commands look at between two turns.
+    fn look(&mut self) -> Look<'_> {
+        let agent = self.agent.snapshot();
+        Look {
+            setup: &self.setup,
+            loaded: &self.loaded,
+            models: &self.models,
+            catalog: &self.catalog,
+            agent,
+            session: Reading::Own(&self.agent.conversation.session),
+            beside: None,
+        }
+    }
+
+    /// Runs a line of the user's own.
+    async fn shell(&mut self, command: String, inbox: &mut Inbox) {
+        if self.agent.conversation.session.read_only() {
+            let text = "This session is open read-only; the command was not run.".into();
+            self.mailbox.emit(Event::Error { text, restore: Some(format!("!{command}")) }).await;
+            return;
+        }
+        let mailbox = self.mailbox.clone();
+        mailbox.emit(Event::Item(Item::ShellStarted { command: command.clone() })).await;
+        let cancel = mailbox.begin();
+        let look = Look::beside(&self.setup, &self.loaded, &self.models, &self.catalog, (&mut self.agent, &mailbox));
+        let output = inbox.attend_with(Some(&look), self.agent.user_command(&command, &cancel, &mailbox)).await;
+        mailbox.end();
+        match output {
+            Ok(result) => self.ran(Ran::of(command, result), Told::Now).await,
+            Err(error) => {
+                let restore = Some(format!("!{command}"));
+                mailbox.emit(Event::Item(Item::ShellDone { command, output: String::new(), code: None })).await;
+                mailbox.emit(Event::Error { text: error.to_string(), restore }).await;
+            }
+        }
+    }
+
+    /// Logs a line that ran, once for the model and once for the screen, and then shows it where that was not done before.
+    async fn ran(&mut self, ran: Ran, screen: Told) {
+        let mailbox = self.mailbox.clone();
+        let logged = match self.agent.conversation.push(ran.told(), &mailbox).await {
+            Ok(()) => self.agent.conversation.append(ran.entry()).map(drop),
+            failed => failed,
+        };
+        if let Err(error) = logged {
+            mailbox.emit(Event::Error { text: error.to_string(), restore: None }).await;
+        }
+        if screen == Told::Now {
+            mailbox.emit(ran.shown()).await;
+        }
+    }
+
+    fn model_info(&self) -> ModelInfo {
+        ModelInfo { probing: self.probing, ..self.agent.model.info() }
+    }
+
+    fn session_info(&self) -> SessionInfo {
+        let session: &Session = &self.agent.conversation.session;
+        let (history, older) = session.history(open::TURNS_SHOWN).unwrap_or_else(|error| {
+            tracing::error!(%error, "cannot read the history");
+            Default::default()
+        });
+        SessionInfo {
+            id: session.id().to_owned(),
+            cwd: self.setup.project.clone(),
+            title: session.title().map(str::to_owned),
+            mode: self.agent.conversation.mode(),
+            model: self.model_info(),
+            history,
+            older,
+            log: session.log().to_path_buf(),
+            read_only: session.read_only(),
+        }
+    }
+}

@@ -1,0 +1,523 @@
+//! Bash: one command line in a fresh shell, whose working directory carries over and whose processes end with it.
+
+use std::io::{self, PipeReader};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::net::unix::pipe;
+use tokio::process::Command;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::message::{Display, Effect, Outcome};
+use crate::permission::{Access, Matches, Ruled};
+use crate::stdx::ansi::Cleaner;
+use crate::stdx::process::{Running as Process, Streams, command_without};
+
+use super::call::Typed;
+use super::limit::Spool;
+use super::{Call, Context, Dirs, Manners, Output, Settings, file};
+
+/// Shortest time between two pieces of live output.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Most bytes of one piece of live output; the screen shows the last lines only.
+const PIECE: usize = 4 * 1024;
+
+/// Most bytes that are still read once the shell has ended: more than any pipe holds.
+const DRAIN: usize = 4 * 1024 * 1024;
+
+/// Longest command, in bytes: what the system takes as one argument.
+const COMMAND: usize = 120_000;
+
+/// Runs before the command. `$0` is the descriptor on which the shell says where it is: at its end, and after each change
+/// of folder, since `exec`, a trap of the user's or a signal may leave no end of its own.
+/// One line, so that the command's own lines count from 1 in messages.
+const PRELUDE: &str = concat!(
+    r#"{ __cocode_cwd() { [ "$BASH_SUBSHELL" != 0 ] || builtin printf '%s\0' "$PWD" >&"$__cocode_fd"; } 2>/dev/null; "#,
+    r#"cd() { { local -; set +x; } 2>/dev/null; builtin cd "$@" && { __cocode_cwd || :; }; }; "#,
+    r#"pushd() { { local -; set +x; } 2>/dev/null; builtin pushd "$@" && { __cocode_cwd || :; }; }; "#,
+    r#"popd() { { local -; set +x; } 2>/dev/null; builtin popd "$@" && { __cocode_cwd || :; }; }; "#,
+    r#"__cocode_fd=$1; __cocode_line=$2; shift 2; "#,
+    r#"trap '{ set +x; } 2>/dev/null; __cocode_cwd' EXIT; }; eval "$__cocode_line""#,
+);
+
+pub(super) struct Bash;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Input {
+    command: String,
+    /// Milliseconds
+    timeout: Option<u64>,
+    /// What it does, in a few words
+    #[expect(dead_code, reason = "for the user, who sees the input")]
+    description: Option<String>,
+}
+
+impl Typed for Bash {
+    type Input = Input;
+
+    const NAME: &'static str = "Bash";
+    const ABOUT: &'static str = include_str!("../../../assets/tools/bash.md");
+    const MANNERS: Manners = Manners {
+        rules: Ruled { matches: Matches::Command, ..Ruled::BY_NAME },
+        matched: "command",
+        ..Manners::CHANGES
+    };
+
+    fn call(&self, input: Input, dirs: &Dirs) -> Result<Call, String> {
+        let command = &input.command;
+        if command.trim().is_empty() {
+            return Err("The command is empty.".into());
+        }
+        if command.contains('\0') {
+            return Err("The command contains a NUL character.".into());
+        }
+        if command.len() > COMMAND {
+            return Err(format!(
+                "The command has {} bytes; the limit is {COMMAND}. Write a script file and run it.",
+                command.len()
+            ));
+        }
+        let access = Access::Shell { command: command.as_str().into(), cwd: dirs.cwd.clone() };
+        Ok(Call::new(access, file::one_line(command), move |context| async move { run(&input, &context).await }))
+    }
+}
+
+/// Why a call ended.
+enum End {
+    Exited(io::Result<ExitStatus>),
+    TimedOut(Duration),
+    Interrupted,
+}
+
+async fn run(input: &Input, context: &Context) -> Output {
+    let settings = &*context.settings;
+    let timeout = input.timeout.filter(|timeout| *timeout > 0).unwrap_or(settings.bash_timeout_ms);
+    let timeout = Duration::from_millis(timeout.min(settings.bash_max_timeout_ms));
+    let (start_in, mut notes) = match context.dirs.cwd.is_dir() {
+        true => (&context.dirs.cwd, Vec::new()),
+        false => {
+            let note = format!(
+                "The working directory {} no longer exists; the command ran in {}.",
+                context.dirs.cwd.display(),
+                context.dirs.project.display()
+            );
+            (&context.dirs.project, vec![note])
+        }
+    };
+    let started = Instant::now();
+    let (mut process, output, place) = match start(&input.command, start_in, settings) {
+        Ok(parts) => parts,
+        Err(error) => return Output::error(format!("Cannot start bash in {}: {error}.", start_in.display())),
+    };
+    let mut sink = Sink::new(Spool::new(&context.store, &context.call), &context.live);
+    let mut last_place = LastRecord::default();
+    let mut buffer = vec![0; 64 * 1024];
+    let end = {
+        let deadline = tokio::time::sleep(timeout);
+        tokio::pin!(deadline);
+        let (mut open, mut place_open) = (true, true);
+        loop {
+            tokio::select! {
+                biased;
+                () = context.cancel.cancelled() => break End::Interrupted,
+                () = &mut deadline => break End::TimedOut(timeout),
+                status = process.child.wait() => break End::Exited(status),
+                ready = place.readable(), if place_open => {
+                    place_open = ready.is_ok() && last_place.read(&place, pipe::Receiver::try_read);
+                }
+                ready = output.readable(), if open => {
+                    open = ready.is_ok() && sink.read(&output, pipe::Receiver::try_read, &mut buffer).is_some();
+                }
+                () = tokio::time::sleep_until(sink.due), if sink.waiting() => sink.send(),
+            }
+        }
+    };
+    process.end().await;
+    // What was written before the end is still in the pipes.
+    last_place.read(&place, left);
+    let mut drained = 0;
+    while drained < DRAIN
+        && let Some(count @ 1..) = sink.read(&output, left, &mut buffer)
+    {
+        drained += count;
+    }
+    let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let (mut text, silent) = sink.finish(settings);
+    let effect = last_place.value().and_then(|place| moved(place, &context.dirs, &mut notes));
+
+    let (outcome, code) = match &end {
+        End::Exited(Ok(status)) => match (status.code(), signal_of(*status)) {
+            (Some(0), _) => (Outcome::Ok, Some(0)),
+            (Some(code), _) => {
+                notes.push(format!("Exit code {code}"));
+                (Outcome::Error, Some(code))
+            }
+            (None, signal) => {
+                notes.push(format!("Killed by signal {}", signal.unwrap_or_default()));
+                (Outcome::Error, None)
+            }
+        },
+        End::Exited(Err(error)) => {
+            notes.push(format!("Its exit status is unknown: {error}"));
+            (Outcome::Error, None)
+        }
+        End::TimedOut(after) => {
+            notes.push(format!(
+                "Timed out after {} s and was killed with everything it started. Set a longer timeout (at most {} ms) if it needs more time.",
+                after.as_secs_f64(),
+                settings.bash_max_timeout_ms
+            ));
+            (Outcome::Error, None)
+        }
+        End::Interrupted => {
+            notes.push("Interrupted by the user; everything it started was killed".into());
+            (Outcome::Interrupted, None)
+        }
+    };
+    if silent && notes.is_empty() {
+        text.push_str("(no output)");
+    }
+    for note in notes {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[{note}]"));
+    }
+    let display = Some(Display::Command { code, millis });
+    Output { outcome, display, effects: effect.into_iter().collect(), ..Output::ok(text) }
+}
+
+/// Starts the shell. Both its outputs share one pipe, so that they stay in order; the other pipe is for where it is.
+fn start(line: &str, cwd: &Path, settings: &Settings) -> io::Result<(Process, pipe::Receiver, pipe::Receiver)> {
+    let (output, writer) = io::pipe()?;
+    let (place, place_writer) = io::pipe()?;
+    let fd: RawFd = place_writer.as_raw_fd();
+    let mut command: Command = command_without("bash", &settings.secret_env);
+    let own = settings.env.iter().filter(|(name, _)| !settings.secret_env.contains(name));
+    command
+        .envs(own)
+        .args(["--norc", "--noprofile", "-c", PRELUDE, "bash", &fd.to_string(), line])
+        .current_dir(cwd)
+        .env("PWD", cwd)
+        .env("TERM", "dumb")
+        .env("NO_COLOR", "1")
+        .env("PAGER", "cat")
+        .env("GIT_PAGER", "cat")
+        .env("GIT_EDITOR", "true")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env_remove("BASH_ENV")
+        .env_remove("CDPATH");
+    let streams = Streams {
+        stdin: None,
+        stdout: writer.try_clone()?.into(),
+        stderr: writer.into(),
+        kept: Some(place_writer.into()),
+    };
+    let process = Process::spawn(&mut command, streams)?;
+    let receiver = |reader: PipeReader| pipe::Receiver::from_owned_fd(OwnedFd::from(reader));
+    Ok((process, receiver(output)?, receiver(place)?))
+}
+
+/// Reads what a pipe holds now.
+type Take = fn(&pipe::Receiver, &mut [u8]) -> io::Result<usize>;
+
+/// Asks the pipe itself, whatever the runtime has heard of it: once the shell is gone nothing else is going to be heard.
+fn left(pipe: &pipe::Receiver, buffer: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::io::read(pipe, buffer)?)
+}
+
+/// The last of many records, each closed by a zero byte, read as they come so that the writer never waits.
+#[derive(Default)]
+struct LastRecord {
+    last: Option<Vec<u8>>,
+    open: Vec<u8>,
+}
+
+impl LastRecord {
+    /// Takes what is there; false at the end of the stream.
+    fn read(&mut self, pipe: &pipe::Receiver, take: Take) -> bool {
+        let mut buffer = [0; 4096];
+        // Bounded, since a command may write nonsense here without end.
+        for _ in 0..64 {
+            match take(pipe, &mut buffer) {
+                Ok(0) => return false,
+                Ok(count) => self.push(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if *byte == 0 {
+                self.last = Some(std::mem::take(&mut self.open));
+            } else if self.open.len() < 8192 {
+                self.open.push(*byte);
+            }
+        }
+    }
+
+    fn value(self) -> Option<PathBuf> {
+        let text = self.last?;
+        #[cfg(unix)]
+        let path = PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(text));
+        #[cfg(not(unix))]
+        let path = PathBuf::from(String::from_utf8_lossy(&text).into_owned());
+        Some(path)
+    }
+}
+
+/// The working directory of later calls, if it changed. One outside the workspace is not kept.
+fn moved(place: PathBuf, dirs: &Dirs, notes: &mut Vec<String>) -> Option<Effect> {
+    let inside = |place: &Path| {
+        let real = place.canonicalize().ok()?;
+        let folders = std::iter::once(&dirs.project).chain(&dirs.added);
+        let mut folders = folders.filter_map(|folder| folder.canonicalize().ok());
+        folders.any(|folder| real.starts_with(folder)).then_some(())
+    };
+    let path = if place.is_absolute() && place.is_dir() && inside(&place).is_some() {
+        place
+    } else {
+        notes.push(format!(
+            "The shell ended in {}, which is {}; the working directory is {} again",
+            crate::stdx::ansi::visible(&place.display().to_string()),
+            if place.is_dir() { "outside the workspace" } else { "gone" },
+            dirs.project.display()
+        ));
+        dirs.project.clone()
+    };
+    (path != dirs.cwd).then_some(Effect::Cwd { path })
+}
+
+fn signal_of(status: ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&status)
+}
+
+/// Where output goes: plain text into the spool, and now and then a piece to the screen.
+struct Sink<'a> {
+    cleaner: Cleaner,
+    spool: Spool<'a>,
+    live: &'a mpsc::UnboundedSender<String>,
+    /// What the screen has not seen yet.
+    pending: String,
+    /// When the next piece may go.
+    due: Instant,
+}
+
+impl<'a> Sink<'a> {
+    fn new(spool: Spool<'a>, live: &'a mpsc::UnboundedSender<String>) -> Sink<'a> {
+        Sink { cleaner: Cleaner::new(), spool, live, pending: String::new(), due: Instant::now() }
+    }
+
+    /// Takes what is there now; none at the end of the stream.
+    fn read(&mut self, pipe: &pipe::Receiver, take: Take, buffer: &mut [u8]) -> Option<usize> {
+        match take(pipe, buffer) {
+            Ok(0) => None,
+            Ok(count) => {
+                let mut text = String::new();
+                self.cleaner.push(&buffer[..count], &mut text);
+                self.add(&text);
+                Some(count)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(0),
+            Err(_) => None,
+        }
+    }
+
+    fn add(&mut self, text: &str) {
+        self.spool.push(text);
+        self.pending.push_str(text);
+        if self.pending.len() > PIECE {
+            let cut = self.pending.ceil_char_boundary(self.pending.len() - PIECE);
+            let cut = self.pending[cut..].find('\n').map_or(cut, |at| cut + at + 1);
+            self.pending.drain(..cut);
+        }
+        if Instant::now() >= self.due {
+            self.send();
+        }
+    }
+
+    fn waiting(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    fn send(&mut self) {
+        if !self.pending.is_empty() {
+            // Nobody listens: then nobody misses it.
+            let _ = self.live.send(std::mem::take(&mut self.pending));
+            self.due = Instant::now() + TICK;
+        }
+    }
+
+    /// What the model gets, and whether there was no output at all.
+    fn finish(mut self, settings: &super::Settings) -> (String, bool) {
+        let mut rest = String::new();
+        std::mem::take(&mut self.cleaner).finish(&mut rest);
+        self.add(&rest);
+        self.send();
+        let silent = self.spool.is_empty();
+        (self.spool.finish(settings), silent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::stdx::hash::sha256_hex;
+    use crate::tools::fixture::Fixture;
+
+    async fn check(command: &str, outcome: Outcome, want: &str) {
+        let mut fixture = Fixture::new();
+        let output = fixture.run(&Bash, json!({"command": command})).await;
+        assert_eq!((output.outcome, fixture.text(&output).as_str()), (outcome, want), "{command}");
+    }
+
+    #[tokio::test]
+    async fn settings_add_variables_but_no_secrets() {
+        check("echo \"${FROM_SETTINGS:-none} ${SECRET_KEY:-none}\"", Outcome::Ok, "set none\n").await;
+    }
+
+    #[tokio::test]
+    async fn output_and_exit() {
+        check("echo one; echo two >&2; echo three", Outcome::Ok, "one\ntwo\nthree\n").await;
+        check("true", Outcome::Ok, "(no output)").await;
+        check("echo gone; exit 3", Outcome::Error, "gone\n[Exit code 3]").await;
+        check("printf partial; false", Outcome::Error, "partial\n[Exit code 1]").await;
+        check("kill -9 $$", Outcome::Error, "[Killed by signal 9]").await;
+        check("cat; echo $#", Outcome::Ok, "0\n").await;
+        check("echo \"$0 $PAGER $TERM\"; type -t cd", Outcome::Ok, "bash cat dumb\nfunction\n").await;
+        check("printf '\\033[31mred\\033[0m\\n10%%\\r99%%\\n\\033]0;title\\007.'", Outcome::Ok, "red\n99%\n.").await;
+        check("printf 'caf\\xe9\\n'", Outcome::Ok, "caf\u{fffd}\n").await;
+        check("echo (", Outcome::Error, "bash: eval: line 1: syntax error near unexpected token `newline'\nbash: eval: line 1: `echo ('\n[Exit code 2]").await;
+        check("set -eux; cd /tmp/.. 2>/dev/null; cd - >/dev/null", Outcome::Ok, "++ cd /tmp/..\n++ cd -\n").await;
+        check("(exit 4)", Outcome::Error, "[Exit code 4]").await;
+        check(
+            "set -e; cd nowhere; echo no",
+            Outcome::Error,
+            "environment: line 1: cd: nowhere: No such file or directory\n[Exit code 1]",
+        )
+        .await;
+        check("sleep 1000 & disown; echo done", Outcome::Ok, "done\n").await;
+        check(
+            "read -t 5 x || echo 'no input'; test -t 0 || echo 'no terminal'",
+            Outcome::Ok,
+            "no input\nno terminal\n",
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn the_folder_carries_over() {
+        for line in [
+            "cd sub",
+            "cd sub; exit 0",
+            "set -e; cd sub; true",
+            "trap 'true' EXIT; cd sub",
+            "cd sub; exec true",
+            "cd sub && (cd / && true)",
+            "pushd sub",
+            "set -u; cd sub; unset nothing",
+            "builtin cd sub",
+            "cd sub; cd / & wait",
+            "for n in $(seq 3000); do cd sub; cd ..; done; cd sub",
+        ] {
+            let mut fixture = Fixture::new();
+            fixture.file("sub/file", "");
+            fixture.run(&Bash, json!({"command": line})).await;
+            assert_eq!(fixture.dirs.cwd, fixture.root.join("sub"), "{line}");
+            assert_eq!(fixture.ok(&Bash, json!({"command": "pwd"})).await, "ROOT/sub\n");
+            // A failing command moves, too.
+            fixture.run(&Bash, json!({"command": "cd ..; false"})).await;
+            assert_eq!(fixture.dirs.cwd, fixture.root, "{line}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_folder_stays_in_the_workspace() {
+        let mut fixture = Fixture::new();
+        fixture.file("sub/file", "");
+        std::os::unix::fs::symlink("/", fixture.root.join("link")).unwrap();
+        fixture.run(&Bash, json!({"command": "cd sub"})).await;
+        let got = fixture.ok(&Bash, json!({"command": "cd /usr"})).await;
+        assert_eq!(
+            got,
+            "[The shell ended in /usr, which is outside the workspace; the working directory is ROOT again]"
+        );
+        assert_eq!(fixture.dirs.cwd, fixture.root);
+        fixture.ok(&Bash, json!({"command": "cd link"})).await;
+        assert_eq!(fixture.dirs.cwd, fixture.root);
+        fixture.dirs.added.push("/usr".into());
+        fixture.ok(&Bash, json!({"command": "cd /usr/bin"})).await;
+        assert_eq!(fixture.dirs.cwd, Path::new("/usr/bin"));
+        fixture.dirs.cwd = fixture.root.join("sub");
+        let got = fixture.ok(&Bash, json!({"command": "rm -r ../sub"})).await;
+        assert_eq!(got, "[The shell ended in ROOT/sub, which is gone; the working directory is ROOT again]");
+        fixture.dirs.cwd = fixture.root.join("sub");
+        let got = fixture.ok(&Bash, json!({"command": "pwd"})).await;
+        assert_eq!(got, "ROOT\n[The working directory ROOT/sub no longer exists; the command ran in ROOT.]");
+    }
+
+    #[tokio::test]
+    async fn long_output_is_saved_and_cut() {
+        let mut fixture = Fixture::new();
+        let output = fixture.run(&Bash, json!({"command": "yes 0123456789abcde | head -c 67108864"})).await;
+        let text = fixture.text(&output);
+        assert!(text.len() < 51_200 && text.starts_with("0123") && text.ends_with("abcde\n"), "{}", text.len());
+        let limited = super::super::limit::apply(output.clone(), &fixture.settings, &fixture.store, "other");
+        assert_eq!(limited, output);
+        let saved = fixture.store.dir().join("tool-results/call_1.txt");
+        assert_eq!(std::fs::metadata(&saved).unwrap().len(), 67_108_864);
+        assert!(text.contains(&sha256_hex(&std::fs::read(saved).unwrap())));
+        assert!(fixture.live.len() < 4_000_000, "{}", fixture.live.len());
+    }
+
+    #[tokio::test]
+    async fn an_endless_command_is_stopped_with_what_it_said() {
+        let mut fixture = Fixture::new();
+        let command = "trap '' TERM; echo $$; setsid sleep 1000 & while :; do sleep 1; done";
+        let output = fixture.run(&Bash, json!({"command": command, "timeout": 1500})).await;
+        let text = fixture.text(&output);
+        assert!(text.contains("[Timed out after 1.5 s and was killed with everything it started."), "{text}");
+        let pid = text.lines().next().unwrap();
+        assert!(!Path::new("/proc").join(pid).exists(), "{pid} is gone");
+        assert_eq!(fixture.live, format!("{pid}\n"));
+        assert!(matches!(output.display, Some(Display::Command { code: None, millis: 1500.. })));
+    }
+
+    #[tokio::test]
+    async fn an_interrupt_keeps_the_output() {
+        let mut fixture = Fixture::new();
+        let cancel = fixture.cancel.clone();
+        let marker = fixture.root.join("started");
+        let wait = tokio::task::spawn_blocking(move || {
+            while !marker.exists() {
+                std::thread::yield_now();
+            }
+            cancel.cancel();
+        });
+        let output = fixture.run(&Bash, json!({"command": "echo begun; touch started; sleep 1000"})).await;
+        wait.await.unwrap();
+        let want = "begun\n[Interrupted by the user; everything it started was killed]";
+        assert_eq!((output.outcome, fixture.text(&output).as_str()), (Outcome::Interrupted, want));
+    }
+
+    #[test]
+    fn refusals() {
+        let fixture = Fixture::new();
+        let long = "x".repeat(COMMAND + 1);
+        for (command, want) in [("  ", "is empty"), ("a\0b", "NUL"), (long.as_str(), "Write a script file")] {
+            let got = fixture.call(&Bash, json!({"command": command})).unwrap_err();
+            assert!(got.contains(want), "{got}");
+        }
+    }
+}
