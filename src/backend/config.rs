@@ -30,7 +30,7 @@ pub use layer::{Problem, Source};
 pub use settings::Config;
 
 use crate::hooks::{self, Origin, Switch};
-use crate::permission::{Behavior, Trust, Use};
+use crate::permission::{self, Behavior, Trust, Use};
 use crate::protocol::report::{Given, Setting};
 use crate::stdx::sealed::Sealed;
 use layer::{Known, Layer, adds_up, leaves, merge, path_of};
@@ -46,26 +46,9 @@ pub const DEFAULTS: &str = include_str!("../../config/default.toml");
 pub struct RuleText {
     pub behavior: Behavior,
     pub text: String,
-    pub source: RuleSource,
+    pub source: permission::Source,
     /// None for flags and variables.
     pub file: Option<PathBuf>,
-}
-
-/// Who wrote a rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RuleSource {
-    /// `/etc/cocode/`.
-    Managed,
-    /// Flags and variables.
-    CommandLine,
-    /// `.claude/settings.local.json`, `.cocode/config.local.toml`.
-    ProjectLocal,
-    /// `.claude/settings.json`, `.cocode/config.toml`.
-    Project,
-    /// `<home>/settings.json`.
-    User,
-    /// The user's config.toml.
-    Config,
 }
 
 /// Sources of the user or the administrator that cannot be used: nothing may start.
@@ -437,12 +420,12 @@ fn incomplete_providers(merged: &Table, layers: &[Layer]) -> Vec<Problem> {
 
 fn rules_of(layer: &Layer) -> Vec<RuleText> {
     let source = match layer.source {
-        Source::Default | Source::ManagedDefaults | Source::Policy => RuleSource::Managed,
-        Source::UserSettings => RuleSource::User,
-        Source::User => RuleSource::Config,
-        Source::ProjectSettings | Source::Project => RuleSource::Project,
-        Source::LocalSettings | Source::Local => RuleSource::ProjectLocal,
-        Source::Environment | Source::Flags => RuleSource::CommandLine,
+        Source::Default | Source::ManagedDefaults | Source::Policy => permission::Source::Managed,
+        Source::UserSettings => permission::Source::User,
+        Source::User => permission::Source::Config,
+        Source::ProjectSettings | Source::Project => permission::Source::Project,
+        Source::LocalSettings | Source::Local => permission::Source::ProjectLocal,
+        Source::Environment | Source::Flags => permission::Source::CommandLine,
     };
     let mut rules = Vec::new();
     for (name, behavior) in [("allow", Behavior::Allow), ("ask", Behavior::Ask), ("deny", Behavior::Deny)] {

@@ -134,6 +134,15 @@ impl Content {
     pub fn text(text: impl Into<String>) -> Content {
         Content::Text { text: text.into() }
     }
+
+    /// All text parts, joined by newlines.
+    pub fn joined(parts: &[Content]) -> String {
+        let texts = parts.iter().filter_map(|part| match part {
+            Content::Text { text } => Some(text.as_str()),
+            Content::Media(_) => None,
+        });
+        Vec::from_iter(texts).join("\n")
+    }
 }
 
 /// How a call ended.
@@ -222,15 +231,7 @@ impl ToolResult {
 
     /// All text parts, joined by newlines.
     pub fn text(&self) -> String {
-        let parts: Vec<&str> = self
-            .content
-            .iter()
-            .filter_map(|part| match part {
-                Content::Text { text } => Some(text.as_str()),
-                Content::Media(_) => None,
-            })
-            .collect();
-        parts.join("\n")
+        Content::joined(&self.content)
     }
 
     /// Bytes of `text`.

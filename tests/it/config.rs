@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use cocode::config::paths::{Env, Paths};
-use cocode::config::{Broken, Loaded, RuleSource, load};
-use cocode::permission::{Behavior, Mode, Trust};
+use cocode::config::{Broken, Loaded, load};
+use cocode::permission::{Behavior, Mode, Source, Trust};
 use cocode::report;
 use cocode::thinking::Level;
 use tempfile::TempDir;
@@ -223,9 +223,9 @@ fn an_untrusted_folder_can_only_restrict() {
     assert_eq!(
         rules,
         [
-            (Behavior::Deny, "LS", RuleSource::Project),
-            (Behavior::Ask, "Read", RuleSource::Project),
-            (Behavior::Deny, "Write", RuleSource::Project),
+            (Behavior::Deny, "LS", Source::Project),
+            (Behavior::Ask, "Read", Source::Project),
+            (Behavior::Deny, "Write", Source::Project),
         ]
     );
     let mut config = loaded.config.clone();

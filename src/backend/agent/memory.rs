@@ -1,9 +1,10 @@
 //! Memory files: AGENTS.md and CLAUDE.md, with their `@path` imports, as text for the model.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::permission::Behavior;
+use crate::permission::files::lexical;
 use crate::stdx::regular;
 
 /// Most bytes of one memory file; the rest is cut, and said so.
@@ -218,18 +219,7 @@ impl Loader {
         {
             return user.join(rest);
         }
-        let joined = file.parent().unwrap_or(Path::new("/")).join(import);
-        let mut clean = PathBuf::new();
-        for part in joined.components() {
-            match part {
-                Component::CurDir => {}
-                Component::ParentDir => {
-                    clean.pop();
-                }
-                other => clean.push(other),
-            }
-        }
-        clean
+        lexical(&file.parent().unwrap_or(Path::new("/")).join(import))
     }
 }
 

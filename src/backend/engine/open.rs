@@ -11,7 +11,7 @@ use crate::agent::{self, Agent, Grants, Model, Parts, prompt::GitStatus};
 use crate::agents;
 use crate::config::paths::Paths;
 use crate::config::trust::Extent;
-use crate::config::{self, Loaded, RuleSource};
+use crate::config::{self, Loaded};
 use crate::hooks::{Hooks, StartSource};
 use crate::permission::{self, Mode, Places, Root, RuleSet, Run, Source, Trust, Use};
 use crate::protocol::{Answer, Event, GrantScope, Question};
@@ -187,18 +187,6 @@ pub fn places(paths: &Paths, project: &Path, added: &[PathBuf]) -> Places {
     }
 }
 
-/// Where a rule's text came from, as the permission engine names it.
-pub(super) fn source(source: RuleSource) -> Source {
-    match source {
-        RuleSource::Managed => Source::Managed,
-        RuleSource::CommandLine => Source::CommandLine,
-        RuleSource::ProjectLocal => Source::ProjectLocal,
-        RuleSource::Project => Source::Project,
-        RuleSource::User => Source::User,
-        RuleSource::Config => Source::Config,
-    }
-}
-
 /// Parses every rule. One that cannot be read breaks its source when it could have denied something.
 pub(super) fn rules(loaded: &Loaded) -> (RuleSet, Vec<String>) {
     let (mut rules, mut problems) = (RuleSet::default(), Vec::new());
@@ -207,11 +195,11 @@ pub(super) fn rules(loaded: &Loaded) -> (RuleSet, Vec<String>) {
         match RULES.rule(&text.text) {
             Ok(rule) => {
                 problems.extend(RULES.misspelt(&rule).map(|error| format!("{place}{error}")));
-                rules.add(text.behavior, rule, source(text.source));
+                rules.add(text.behavior, rule, text.source);
             }
             Err(error) => {
                 if text.behavior != permission::Behavior::Allow {
-                    rules.mark_broken(source(text.source));
+                    rules.mark_broken(text.source);
                 }
                 problems.push(format!("{place}{error}"));
             }

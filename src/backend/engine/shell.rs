@@ -1,6 +1,6 @@
 //! A `!` line of the user that ran: what the model, the screen and the log hear of it.
 
-use crate::message::{Attachment, Content, Display, Message, Outcome, ToolResult};
+use crate::message::{Attachment, Display, Message, Outcome, ToolResult};
 use crate::protocol::{Event, Item};
 use crate::session::entry::EntryKind;
 
@@ -24,15 +24,11 @@ pub(super) enum Told {
 
 impl Ran {
     pub(super) fn of(command: String, result: ToolResult) -> Ran {
-        let text = result.content.iter().filter_map(|part| match part {
-            Content::Text { text } => Some(text.as_str()),
-            Content::Media(_) => None,
-        });
         let code = match result.display {
             Some(Display::Command { code, .. }) => code,
             _ => None,
         };
-        Ran { output: text.collect(), command, code, outcome: result.outcome }
+        Ran { output: result.text(), command, code, outcome: result.outcome }
     }
 
     /// As the screen hears of it.

@@ -26,15 +26,7 @@ pub fn apply(mut output: Output, settings: &Settings, store: &Store, call: &str)
     if output.after.iter().any(|after| matches!(after, super::After::PlanApproved { .. })) {
         return output;
     }
-    let texts: Vec<&str> = output
-        .content
-        .iter()
-        .filter_map(|part| match part {
-            Content::Text { text } => Some(text.as_str()),
-            Content::Media(_) => None,
-        })
-        .collect();
-    let text = texts.join("\n");
+    let text = Content::joined(&output.content);
     if fits(&text, Room::of(settings)) {
         return output;
     }

@@ -369,8 +369,6 @@ pub enum Source {
     Skill,
 }
 
-impl Source {}
-
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
