@@ -37,7 +37,7 @@ pub fn markdown(report: &Report) -> String {
         Report::Settings(settings) => self::settings(settings),
         Report::SettingChanged(change) => setting_changed(change),
         Report::Skills(list) => skills(list),
-        Report::Doctor(findings) => fenced(&doctor(findings)),
+        Report::Doctor(findings) => examined(findings),
         Report::BugReport(file) => bug_report(file),
         Report::Hooks(rows) => self::hooks(rows),
         Report::Status(status) => self::status(status),
@@ -54,20 +54,31 @@ pub fn fenced(text: &str) -> String {
     format!("```\n{}\n```", text.trim_end().replace("```", "'''"))
 }
 
-/// The findings of the doctor: one line each.
+/// The findings of the doctor for a terminal: one line each.
 pub fn doctor(findings: &[Finding]) -> String {
-    let mut text = String::new();
-    for finding in findings {
-        let mark = match finding.state {
-            State::Good => "ok  ",
-            State::Limited => "note",
-            State::Bad => "FAIL",
-        };
-        // File names and variables are untrusted bytes.
-        let clean = visible(&finding.text).replace('\n', " ");
-        let _ = writeln!(text, "{mark}  {:<10} {clean}", finding.area);
-    }
-    text
+    let lines = findings.iter().map(|finding| {
+        let (mark, text) = found(finding);
+        format!("{mark:<4}  {:<10} {text}\n", finding.area)
+    });
+    lines.collect()
+}
+
+/// The same as Markdown, whose lists wrap at words.
+fn examined(findings: &[Finding]) -> String {
+    list(findings, |finding| {
+        let (mark, text) = found(finding);
+        format!("- {mark} **{}** {text}", finding.area)
+    })
+}
+
+fn found(finding: &Finding) -> (&'static str, String) {
+    let mark = match finding.state {
+        State::Good => "ok",
+        State::Limited => "note",
+        State::Bad => "FAIL",
+    };
+    // File names and variables are untrusted bytes.
+    (mark, visible(&finding.text).replace('\n', " "))
 }
 
 fn list<T>(rows: &[T], line: impl FnMut(&T) -> String) -> String {
@@ -363,7 +374,7 @@ fn hooks(rows: &[hooks::Row]) -> String {
 
 fn status(status: &Status) -> String {
     let trust = match (status.trusted, status.withheld) {
-        (_, 0) => "none of its settings is withheld".to_owned(),
+        (_, 0) => "no settings withheld".to_owned(),
         (false, _) => "not trusted: only its deny and ask rules count".to_owned(),
         (true, count) => format!("trusted, except for {count} new settings"),
     };

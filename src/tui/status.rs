@@ -89,15 +89,23 @@ impl Status {
         }
     }
 
-    /// The line; `hint` is at its right end as long as there is room, a warning before everything else.
+    /// The line; `hint` is at its right end as long as there is room. An urgent one comes before everything else but a mode
+    /// that asks less, or other things, than the default one: what Enter may do is never hidden.
     pub fn line(&self, hint: &str, urgent: bool, width: u16, theme: &Theme) -> Line<'static> {
         let width = width as usize;
+        let (mode, style) = mode(self.mode, theme);
         if urgent {
-            return Line::styled(paint::cut(hint, width), theme.warning);
+            let before = match self.mode {
+                Mode::Default => Vec::new(),
+                _ => vec![Span::styled(mode, style), Span::styled(" · ", theme.border)],
+            };
+            let left = width.saturating_sub(before.iter().map(|span| paint::width(&span.content)).sum());
+            let mut line = Line::from(before);
+            line.push_span(Span::styled(paint::cut(hint, left), theme.warning));
+            return line;
         }
         // Parts with how much they are needed: the lowest goes first.
         let mut parts: Vec<(u8, Vec<Span<'static>>)> = Vec::new();
-        let (mode, style) = mode(self.mode, theme);
         if !self.editing.is_empty() {
             parts.push((9, vec![Span::styled(self.editing.clone(), theme.dim)]));
         }
@@ -223,7 +231,7 @@ mod tests {
             left: 70,
             fullness: Default::default(),
         };
-        let status = Status {
+        let mut status = Status {
             mode: Mode::Plan,
             model: Some(model),
             usage: Some(usage),
@@ -247,7 +255,14 @@ mod tests {
             full.usage = full.usage.map(|usage| UsageInfo { left, fullness, ..usage });
             assert_eq!(full.line("? keys", false, width, &Theme::dark()).to_string(), want);
         }
-        assert_eq!(status.line("Ctrl+C again", true, 40, &Theme::dark()).to_string(), "Ctrl+C again");
+        for (mode, width, want) in [
+            (Mode::Default, 40, "Ctrl+C again"),
+            (Mode::AcceptEdits, 40, "accept edits · Ctrl+C again"),
+            (Mode::Bypass, 26, "bypass permissions · Ctrl…"),
+        ] {
+            status.mode = mode;
+            assert_eq!(status.line("Ctrl+C again", true, width, &Theme::dark()).to_string(), want);
+        }
     }
     #[test]
     fn bypass_is_in_the_cycle_only_where_the_session_began_in_it() {

@@ -244,6 +244,8 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
         Some(Action::CycleMode) => {
             let mode = app.status.next_mode();
             app.status.mode = mode;
+            // What was said before would cover the rest of the line that says what the mode is.
+            app.hint = None;
             return vec![Effect::Send(Op::SetMode { mode })];
         }
         Some(Action::ThinkMore) => return thinking::step(app, thinking::Way::More, now),

@@ -146,7 +146,7 @@ async fn what_looks_sees_what_the_turn_has_done() {
 async fn exports_are_written_once() {
     let run = check(
         &["/export out.md", "/export out.md", "/export out.json"],
-        &["Exported the session to", "error cannot write"],
+        &["Exported the session to", "exists already; choose another name"],
     )
     .await;
     assert!(run.read("out.md").contains("change it"));

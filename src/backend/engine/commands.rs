@@ -443,10 +443,12 @@ impl Engine {
             self.agent.conversation.session.to_markdown()
         };
         let written = text.map_err(|error| error.to_string()).and_then(|text| {
-            let mut file = session::export_file(&path, Overwrite::Never)
-                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-            std::io::Write::write_all(&mut file, text.as_bytes())
-                .map_err(|error| format!("cannot write {}: {error}", path.display()))
+            let failed = |error: std::io::Error| match error.kind() {
+                std::io::ErrorKind::AlreadyExists => format!("{} exists already; choose another name", path.display()),
+                _ => format!("cannot write {}: {error}", path.display()),
+            };
+            let mut file = session::export_file(&path, Overwrite::Never).map_err(failed)?;
+            std::io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)
         });
         match written {
             Ok(()) => self.tell(format!("Exported the session to `{}`.", path.display())).await,

@@ -199,11 +199,9 @@ fn providers(config: &Config, here: Here<'_>) -> Vec<Finding> {
         };
         ready |= state == State::Good;
         // An address may hold a password.
-        let address = url::Url::parse(&provider.base_url)
-            .ok()
-            .and_then(|url| Some((url.scheme().to_owned(), url.host_str()?.to_owned())));
-        let (state, address) = match address {
-            Some((scheme, host)) => (state, format!("{scheme}://{host}")),
+        let address = url::Url::parse(&provider.base_url).ok().filter(|url| url.has_host());
+        let (state, address) = match address.map(|url| url.origin().ascii_serialization()) {
+            Some(address) => (state, address),
             None => (State::Bad, format!("`providers.{name}.base_url` is not a URL")),
         };
         findings.push(Finding { area: "provider".into(), state, text: format!("{name} ({address}): {key}") });

@@ -73,7 +73,9 @@ impl Window {
         let full = (u128::from(self.used.min(window)) * WIDTH as u128).div_ceil(u128::from(window.max(1))) as usize;
         let mut cells: Vec<char> = (0..WIDTH).map(|cell| if cell < full { '█' } else { '░' }).collect();
         for (mark, _, tokens) in self.named_marks().into_iter().rev() {
-            cells[at(tokens)] = mark;
+            // Marks that fall into one cell stand side by side, in their order.
+            let free = (0..=at(tokens)).rev().find(|cell| matches!(cells[*cell], '█' | '░'));
+            cells[free.unwrap_or(0)] = mark;
         }
         cells.into_iter().collect()
     }
@@ -307,6 +309,8 @@ mod tests {
             let sum: u64 = window.fitted().iter().filter(|(part, _)| !part.inner()).map(|(_, tokens)| tokens).sum();
             assert_eq!(sum, used, "{tokens:?}");
             let text = window.draw();
+            let bar = text.lines().find(|row| row.contains(['█', '░'])).unwrap_or_default();
+            assert!(tokens.is_none() || ['w', 'c', 'f'].iter().all(|mark| bar.contains(*mark)), "{bar}");
             let rows = text.lines().skip_while(|row| *row != "```").filter(|row| row.chars().count() > WIDTH);
             assert_eq!(rows.collect::<Vec<_>>(), Vec::<&str>::new());
         }

@@ -20,7 +20,7 @@ pub enum Error {
     /// The folder holds no session, or its first entry cannot be read.
     #[error("{} is not a session: its first entry cannot be read", path.display())]
     NotASession { path: PathBuf },
-    #[error("no session matches \u{201c}{query}\u{201d}; `--resume` without a value lists all sessions")]
+    #[error("no session matches \u{201c}{query}\u{201d}; `/resume` or `cocode --resume` lists all sessions")]
     NotFound { query: String },
     #[error("\u{201c}{query}\u{201d} matches {} sessions: {}; use a longer part of the id", ids.len(), ids.join(", "))]
     Ambiguous { query: String, ids: Vec<String> },
