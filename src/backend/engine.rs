@@ -153,6 +153,9 @@ async fn work(setup: Setup, ops: mpsc::Receiver<Op>, mailbox: Arc<Mailbox>) {
         transcripts: None,
         ran: Vec::new(),
     };
+    if setup.presence == Presence::Attended {
+        inbox.tell_history().await;
+    }
     match Box::pin(open::open(setup, &mut inbox)).await {
         Ok(mut engine) => {
             inbox.opening = false;
@@ -230,7 +233,7 @@ impl Engine {
             Op::Rewind { to, what } => self.rewind(to, what).await,
             Op::Review { turn, verdicts } => self.review(turn, verdicts).await,
             Op::Commands => skills::publish(&self.catalog, &self.mailbox).await,
-            Op::Remember { text } => inbox.remember(&text),
+            Op::Remember(typed) => inbox.remember(typed),
             Op::Agent { id } => {
                 lists::tell_agent(&self.agent.conversation.session.transcripts(), id, &self.mailbox).await
             }
@@ -238,11 +241,7 @@ impl Engine {
                 lists::tell_earlier(&self.agent.conversation.session.transcripts(), part, &self.mailbox).await;
             }
             Op::List { what } => {
-                let listed = match inbox.list(what) {
-                    None => self.look().list(what).await,
-                    listed => listed,
-                };
-                if let Some(listed) = listed {
+                if let Some(listed) = self.look().list(what).await {
                     self.mailbox.emit(Event::Listed(listed)).await;
                     let mailbox = self.mailbox.clone();
                     self.look().listed(what, &mailbox);

@@ -7,6 +7,7 @@ mod review;
 mod rows;
 pub mod task;
 mod thinking;
+mod typed;
 
 pub use asking::{Answer, Approval, Ask, ChoiceOption, Choices, GrantScope, Question};
 pub use compaction::{Compacted, Compaction, FailureReason, Fullness, Receipt, Trigger, UsageInfo};
@@ -34,6 +35,7 @@ use crate::provider::key::Secret;
 use crate::thinking::{Level, Override};
 pub use task::{Asker, Task};
 pub use thinking::{Thinking, ThinkingInfo};
+pub use typed::{Fold, Picture, Typed};
 
 /// Names a question of the engine until it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -105,9 +107,7 @@ pub enum Op {
         verdicts: Vec<Verdict>,
     },
     /// Keeps what was typed for the history of the project.
-    Remember {
-        text: String,
-    },
+    Remember(Typed),
     /// Asks for a list; `Event::Listed` brings it.
     List {
         what: ListKind,
@@ -161,7 +161,7 @@ pub enum Listed {
     Rules(Vec<RuleRow>),
     Memory(Vec<MemoryRow>),
     Prompts(Vec<PromptRow>),
-    History(Vec<String>),
+    History(Vec<Typed>),
     Skills(Vec<SkillRow>),
     Changes(Changes),
     /// A sub-agent's whole log, oldest first; empty if there is no such log.

@@ -20,6 +20,7 @@ mod merge;
 mod meta;
 mod offsets;
 mod packed;
+mod pictures;
 pub mod review;
 #[expect(clippy::module_inception, reason = "the folder holds everything of a session, the file is its log")]
 mod session;
@@ -41,6 +42,7 @@ pub use history::History;
 pub use history_view::{PromptRow, read_history, read_part};
 pub use index::Summary;
 pub use log::FILE as LOG_FILE;
+pub use pictures::{LARGEST as LARGEST_PICTURE, Pictures};
 pub use session::{Clock, Session};
 pub use transcripts::Transcripts;
 pub use undo::{Restored, Rewound};

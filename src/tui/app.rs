@@ -18,7 +18,7 @@ use super::theme::Theme;
 use super::transcript::Transcript;
 use crate::commands::Registry;
 use crate::message::Todo;
-use crate::protocol::{Delivery, Op, Queued};
+use crate::protocol::{Delivery, Op, Queued, Typed};
 use crate::session::entry::Seq;
 
 /// How long a hint stays.
@@ -97,6 +97,8 @@ pub struct App {
     pub(super) cwd: PathBuf,
     /// The folder that the program began in.
     project: PathBuf,
+    /// The picture of the clipboard is being read.
+    pub(super) fetching: bool,
     /// The last turn failed.
     pub(super) failed: bool,
     progress: Progress,
@@ -142,6 +144,7 @@ impl App {
             first: None,
             cwd: PathBuf::new(),
             project: PathBuf::new(),
+            fetching: false,
             failed: false,
             progress: Progress::Idle,
             name: String::new(),
@@ -151,14 +154,14 @@ impl App {
     }
 
     /// Prompts of earlier sessions in this project, oldest first.
-    pub fn set_history(&mut self, entries: Vec<String>) {
+    pub fn set_history(&mut self, entries: Vec<Typed>) {
         self.composer.history.set(entries);
     }
 
     /// What was being written when the program last ended.
-    pub fn set_draft(&mut self, text: &str) {
+    pub fn set_draft(&mut self, draft: &Typed) {
         if self.composer.is_empty() {
-            self.composer.set_draft(text);
+            self.composer.set_draft(draft);
             self.settle();
         }
     }
@@ -187,7 +190,7 @@ impl App {
     /// is to be done at once comes back.
     pub fn begin_with(&mut self, line: String) -> Vec<Op> {
         let line = line.trim();
-        let remembered = Op::Remember { text: line.to_owned() };
+        let remembered = Op::Remember(line.into());
         if line.starts_with('/') {
             self.first = Some(line.to_owned());
             return Vec::new();
@@ -208,8 +211,8 @@ impl App {
     }
 
     /// What is being written, for the draft file.
-    pub fn draft(&self) -> String {
-        self.composer.draft_text()
+    pub fn draft(&self) -> Typed {
+        self.composer.typed()
     }
 
     pub fn theme(&self) -> &Theme {

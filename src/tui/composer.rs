@@ -19,12 +19,10 @@ use self::vim::{Outcome, Vim};
 use super::keymap::Action;
 use super::popup::{self, Item, Kind, Popup};
 use crate::commands::Registry;
+use crate::protocol::Typed;
 
 /// Cells that the mark before the text takes.
 pub const MARGIN: u16 = 2;
-
-/// Prompts that are kept as they were written.
-const SENT: usize = 64;
 
 /// What the composer is written for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -66,8 +64,6 @@ pub struct Composer {
     dismissed: Option<String>,
     /// What a picked skill offers, as long as nothing is written behind its name: the text, and the offer.
     pub(super) offer: Option<(String, String)>,
-    /// Prompts sent lately, to bring one back as it was written.
-    sent: Vec<(String, Draft)>,
 }
 
 impl Composer {
@@ -88,14 +84,15 @@ impl Composer {
         self.stash.is_some()
     }
 
-    /// The text as it would be sent, for the draft file; a shell line begins with `!`.
-    pub fn draft_text(&self) -> String {
-        with_mark(self.mode, self.editor.draft().expanded())
+    /// What would be sent, for the draft file; a shell line begins with `!`.
+    pub fn typed(&self) -> Typed {
+        let typed = self.editor.draft().typed();
+        if self.mode == Mode::Shell { typed.behind("!") } else { typed }
     }
 
     /// Puts a saved draft back at the start of a session.
-    pub fn set_draft(&mut self, text: &str) {
-        self.put(&Draft::plain(text));
+    pub fn set_draft(&mut self, typed: &Typed) {
+        self.put(&Draft::of(typed));
     }
 
     /// Gives a key to vim first, where that is switched on. Passed: it means what it always does.
@@ -234,17 +231,13 @@ impl Composer {
         self.look_around(commands)
     }
 
-    /// Takes the draft out to be sent, and remembers it.
+    /// Takes the draft out to be sent.
     pub fn take(&mut self) -> (Draft, Mode) {
         let draft = self.editor.take();
         let mode = std::mem::take(&mut self.mode);
         self.popup = None;
         self.dismissed = None;
         self.vim.iter_mut().for_each(Vim::begin);
-        self.sent.push((draft.expanded().trim().to_owned(), draft.clone()));
-        if self.sent.len() > SENT {
-            self.sent.remove(0);
-        }
         (draft, mode)
     }
 
@@ -257,8 +250,7 @@ impl Composer {
 
     /// Brings a sent text back, with its chips where it is still known, in front of what was typed since.
     pub fn restore(&mut self, text: &str) {
-        let known = self.sent.iter().rposition(|(sent, _)| sent == text.trim());
-        let draft = known.map(|at| self.sent.remove(at).1).unwrap_or_else(|| Draft::plain(text));
+        let draft = self.history.find(text.trim()).map_or_else(|| Draft::plain(text), Draft::of);
         if self.is_empty() {
             self.put(&draft);
         } else {
@@ -269,8 +261,8 @@ impl Composer {
 
     /// Replaces the text with what an external editor left.
     pub fn edited(&mut self, text: &str) {
-        let draft = Draft::plain(text.strip_suffix('\n').unwrap_or(text));
-        self.editor.set(draft);
+        let typed = self.editor.draft().typed().rewritten(text.strip_suffix('\n').unwrap_or(text));
+        self.editor.set(Draft::of(&typed));
         self.popup = None;
     }
 
@@ -287,11 +279,9 @@ impl Composer {
         match action {
             Action::SearchHistory | Action::Up => search.next(&self.history),
             Action::Send | Action::Complete | Action::Right | Action::LineEnd => {
-                let found = search.found(&self.history).map(Draft::plain);
+                let found = search.found(&self.history).map(Draft::of);
                 self.search = None;
-                if let Some(found) = found {
-                    self.put(&self.as_written(found));
-                }
+                found.iter().for_each(|draft| self.put(draft));
             }
             Action::Cancel | Action::Interrupt => self.search = None,
             action => {
@@ -406,23 +396,20 @@ impl Composer {
     }
 
     fn recall(&mut self, way: Way) {
-        let now = Draft { text: with_mark(self.mode, self.editor.text().to_owned()), ..self.editor.draft().clone() };
+        let mut now = self.editor.draft().clone();
+        if self.mode == Mode::Shell {
+            now.text.insert(0, '!');
+        }
         let found = if way == Way::Back { self.history.older(&now) } else { self.history.newer() };
         if let Some(draft) = found {
-            self.put(&self.as_written(draft));
+            self.put(&draft);
         }
         self.popup = None;
     }
 
-    /// An earlier prompt with its chips: pastes and images as they were, where they are still known.
-    fn as_written(&self, draft: Draft) -> Draft {
-        let sent = self.sent.iter().rev().find(|(sent, _)| draft.chips.is_empty() && *sent == draft.text.trim());
-        sent.map_or_else(|| draft.clone(), |(_, written)| written.clone())
-    }
-
-    /// How a prompt that was sent lately looked, where a paste of it was folded.
+    /// How a prompt of this project looked, where a paste of it was folded.
     pub fn folded(&self, sent: &str) -> Option<String> {
-        let (_, draft) = self.sent.iter().rev().find(|(text, _)| text == sent.trim())?;
+        let draft = Draft::of(self.history.find(sent.trim())?);
         let pasted = draft.chips.iter().any(|chip| matches!(chip, Chip::Paste { .. }));
         pasted.then(|| draft.folded())
     }
@@ -451,12 +438,5 @@ impl Composer {
         }
         self.stash = now;
         self.popup = None;
-    }
-}
-
-fn with_mark(mode: Mode, text: String) -> String {
-    match mode {
-        Mode::Prompt => text,
-        Mode::Shell => format!("!{text}"),
     }
 }

@@ -12,12 +12,12 @@ pub(super) fn first(app: &mut App, now: Instant) -> Vec<Effect> {
     let Some(line) = app.first.take() else { return Vec::new() };
     match known(app, &line) {
         Ok(Some((name, builtin, args))) => {
-            let mut effects = remember(app, &line);
+            let mut effects = remember(app, line.as_str().into());
             effects.extend(command(app, name, builtin, args, now));
             effects
         }
         Ok(None) => {
-            let mut effects = remember(app, &line);
+            let mut effects = remember(app, line.as_str().into());
             let delivery = Delivery::AfterTurn;
             effects.push(Effect::Send(Op::Prompt { text: line, attachments: Vec::new(), delivery, thinking: None }));
             effects

@@ -103,6 +103,7 @@ impl App {
         self.spinner.stop();
         self.status.begin(&info);
         self.transcript.begin(&info, now);
+        self.transcript.fold_prompts(|text| self.composer.folded(text));
         let folder = info.cwd.file_name().map(|name| name.to_string_lossy().into_owned());
         self.name = super::paint::cut(&info.title.or(folder).unwrap_or_default(), 60);
         self.cwd = info.cwd;

@@ -77,6 +77,8 @@ pub enum Effect {
     Copy(String),
     /// Takes a picture out of the clipboard.
     PasteImage,
+    /// Stops doing so.
+    LeaveImage,
     /// Answered by `Msg::Theme`.
     Theme {
         name: String,

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use tokio::process::Command;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::app::App;
+use super::clipboard::Clipboard;
 use super::composer::chip::{self, Picture};
 use super::files::Files;
 use super::msg::{Effect, Msg};
@@ -22,7 +23,7 @@ use super::render::highlight::beside::{Coloured, Painter};
 use super::terminal::{self, Input, Keyboard, Output, Report, Session, Signal, Surface};
 use super::theme::Theme;
 use super::update::update;
-use crate::protocol::{Event, Op};
+use crate::protocol::{Event, Op, Typed};
 use crate::stdx::process::run_captured;
 
 /// Shortest time between two frames that the model causes.
@@ -46,7 +47,7 @@ pub trait Host: Send + Sync + 'static {
     /// The working directory: `@` lists it, attachments are relative to it.
     fn cwd(&self) -> &Path;
     /// Keeps what is being written; an empty text removes it.
-    fn save_draft(&self, text: &str);
+    fn save_draft(&self, draft: &Typed);
     /// Lets the user edit a text in an editor, which has the terminal meanwhile.
     ///
     /// # Errors
@@ -57,11 +58,8 @@ pub trait Host: Send + Sync + 'static {
     /// # Errors
     /// A word on why the editor did not end well.
     fn edit_file(&self, path: &Path) -> Result<(), String>;
-    /// Takes the picture out of the clipboard, into a file.
-    ///
-    /// # Errors
-    /// A word on why there is none.
-    fn picture(&self) -> Result<Picture, String>;
+    /// Where a picture is taken from.
+    fn clipboard(&self) -> Clipboard;
     /// A line for the user's shell, in the working directory.
     fn shell(&self, line: &str) -> Command;
     /// The theme of that name; `light` decides for `auto`.
@@ -113,6 +111,7 @@ pub async fn run<O: Output>(
         files,
         results,
         commands: JoinSet::new(),
+        fetching: None,
         painter: None,
         colours,
         outbox: VecDeque::new(),
@@ -206,6 +205,8 @@ struct Front<O: Output> {
     results: UnboundedSender<Msg>,
     /// Commands of the user that run beside the loop, and end with it.
     commands: JoinSet<()>,
+    /// The one of them that reads the clipboard.
+    fetching: Option<AbortHandle>,
     /// Colors code from the first block on.
     painter: Option<Painter>,
     colours: UnboundedSender<Coloured>,
@@ -246,9 +247,9 @@ impl<O: Output> Front<O> {
         }
         if past(self.draft_due) {
             self.draft_due = None;
-            let text = self.app.draft();
+            let draft = self.app.draft();
             self.beside(move |host| {
-                host.save_draft(&text);
+                host.save_draft(&draft);
                 None
             });
         }
@@ -346,7 +347,16 @@ impl<O: Output> Front<O> {
                 };
                 return Ok(self.away(edit)?.map(|text| Msg::PlanEdited { id, text }));
             }
-            Effect::PasteImage => self.beside(|host| Some(Msg::Picture(host.picture()))),
+            Effect::PasteImage => {
+                let (clipboard, results) = (self.host.clipboard(), self.results.clone());
+                let fetch = async move {
+                    // The loop may have ended meanwhile; then nobody wants it.
+                    let _ = results.send(Msg::Picture(clipboard.picture().await));
+                };
+                self.fetching = Some(self.commands.spawn(fetch));
+            }
+            // Its programs end with it.
+            Effect::LeaveImage => self.fetching.take().iter().for_each(AbortHandle::abort),
             Effect::Rewrite(id, text) => {
                 let host = Arc::clone(&self.host);
                 let edit = move || {
@@ -450,8 +460,10 @@ mod tests {
     use tokio::sync::mpsc::channel;
 
     use super::*;
+    use crate::config::paths::Env;
     use crate::message::Message;
     use crate::protocol::{Delivery, Item};
+    use crate::session::Pictures;
     use crate::tui::app::Options;
     use crate::tui::keymap::Keymap;
     use crate::tui::terminal::{Queries, Traits};
@@ -480,8 +492,8 @@ mod tests {
             Path::new("/nowhere")
         }
 
-        fn save_draft(&self, text: &str) {
-            self.0.lock().unwrap().push(text.to_owned());
+        fn save_draft(&self, draft: &Typed) {
+            self.0.lock().unwrap().push(draft.text.clone());
         }
 
         fn edit(&self, _: &str) -> Result<String, String> {
@@ -492,8 +504,8 @@ mod tests {
             Ok(())
         }
 
-        fn picture(&self) -> Result<Picture, String> {
-            Err("there is no clipboard".into())
+        fn clipboard(&self) -> Clipboard {
+            Clipboard::new(&Env::default(), Pictures::new(Path::new("/nowhere")), Vec::new())
         }
 
         fn shell(&self, _: &str) -> Command {
@@ -536,7 +548,7 @@ mod tests {
             press(KeyCode::Enter, KeyModifiers::NONE);
             let prompt =
                 Op::Prompt { text: "hi".into(), attachments: Vec::new(), delivery: Delivery::Steer, thinking: None };
-            assert_eq!(asked.recv().await, Some(Op::Remember { text: "hi".into() }));
+            assert_eq!(asked.recv().await, Some(Op::Remember("hi".into())));
             assert_eq!(asked.recv().await, Some(prompt));
             for (seq, message) in [Message::prompt("hi"), Message::reply(vec![crate::message::Block::text("Hello.")])]
                 .into_iter()

@@ -3,14 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::app::{App, Options};
-use super::clipboard;
-use super::composer::chip::Picture;
+use super::clipboard::Clipboard;
 use super::keymap::Keymap;
 use super::run::{self, Host, Left, Terminal};
 use super::status::own::Settings as Own;
@@ -20,7 +19,8 @@ use crate::commands::Registry;
 use crate::config::paths::Env;
 use crate::config::themes;
 use crate::engine::{self, Setup};
-use crate::protocol::{Interface, ListKind, Op};
+use crate::protocol::{Interface, ListKind, Op, Typed};
+use crate::session::Pictures;
 use crate::stdx::process::Guest;
 
 /// What the terminal front end starts with.
@@ -57,10 +57,9 @@ pub fn start(start: Start) -> io::Result<u8> {
     if let Some(draft) = home.draft() {
         app.set_draft(&draft);
     }
-    let list = |what| Op::List { what };
-    let mut first = vec![list(ListKind::History)];
+    let mut first = Vec::new();
     if let Some(words) = choose {
-        first.push(list(ListKind::Sessions));
+        first.push(Op::List { what: ListKind::Sessions });
         app.search_sessions(words);
     }
     first.extend(prompt.map(|prompt| app.begin_with(prompt)).unwrap_or_default());
@@ -185,9 +184,7 @@ struct Home {
     /// Where what is being written survives a crash: one file for each folder.
     draft: PathBuf,
     editor: Option<String>,
-    /// Where pictures of the clipboard are kept until the end; the log has what was sent.
-    pictures: OnceLock<Option<tempfile::TempDir>>,
-    env: Env,
+    clipboard: Clipboard,
     /// Variables that no other program gets to see.
     secrets: Vec<String>,
     looks: Looks,
@@ -204,15 +201,16 @@ impl Home {
             cwd: setup.project.clone(),
             draft: setup.paths.own_state().join("drafts").join(&name[..16]),
             editor: editor.map(str::to_owned),
-            pictures: OnceLock::new(),
-            env: setup.env.clone(),
+            clipboard: Clipboard::new(&setup.env, Pictures::new(&setup.paths.home), setup.loaded.config.secret_env()),
             secrets: setup.loaded.config.secret_env(),
             looks: Looks::new(setup),
         }
     }
 
-    fn draft(&self) -> Option<String> {
-        std::fs::read_to_string(&self.draft).ok().filter(|text| !text.is_empty())
+    fn draft(&self) -> Option<Typed> {
+        let text = std::fs::read_to_string(&self.draft).ok().filter(|text| !text.is_empty())?;
+        let typed = serde_json::from_str(&text).unwrap_or_else(|_| Typed::from(text.as_str()));
+        Some(typed.checked(Path::is_file))
     }
 }
 
@@ -221,16 +219,18 @@ impl Host for Home {
         &self.cwd
     }
 
-    fn save_draft(&self, text: &str) {
-        let saved = if text.is_empty() {
+    fn save_draft(&self, draft: &Typed) {
+        let saved = if draft.text.is_empty() {
             match std::fs::remove_file(&self.draft) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 other => other,
             }
         } else {
             let folder = self.draft.parent().unwrap_or(Path::new("/"));
+            let json = serde_json::to_vec(draft).map_err(io::Error::from);
             std::fs::create_dir_all(folder)
-                .and_then(|()| crate::stdx::replace::replace(&self.draft, text.as_bytes(), Some(0o600)))
+                .and(json)
+                .and_then(|json| crate::stdx::replace::replace(&self.draft, &json, Some(0o600)))
         };
         if let Err(error) = saved {
             tracing::warn!(%error, "draft");
@@ -266,10 +266,8 @@ impl Host for Home {
         }
     }
 
-    fn picture(&self) -> Result<Picture, String> {
-        let folder = self.pictures.get_or_init(|| tempfile::Builder::new().prefix("cocode-").tempdir().ok());
-        let folder = folder.as_ref().ok_or("no folder for temporary files")?;
-        clipboard::picture(&self.env, folder.path(), &self.secrets)
+    fn clipboard(&self) -> Clipboard {
+        self.clipboard.clone()
     }
 
     fn shell(&self, line: &str) -> tokio::process::Command {

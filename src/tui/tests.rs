@@ -283,7 +283,7 @@ fn text_that_comes_in_one_go_runs_no_shell_line() {
             let code = if c == '\r' { KeyCode::Enter } else { KeyCode::Char(c) };
             run.msg(Msg::Written(KeyEvent::from(code)));
         }
-        assert_eq!((run.sent().as_str(), run.app.draft().as_str()), ("", draft), "{before:?} {text:?}");
+        assert_eq!((run.sent().as_str(), run.app.draft().text.as_str()), ("", draft), "{before:?} {text:?}");
     }
 }
 
@@ -297,7 +297,7 @@ fn esc_and_ctrl_c_mean_what_the_moment_says() {
             run.busy();
         }
         run.keys(keys);
-        assert_eq!((run.sent().as_str(), run.app.draft().as_str()), (want, left), "busy {busy}: {keys}");
+        assert_eq!((run.sent().as_str(), run.app.draft().text.as_str()), (want, left), "busy {busy}: {keys}");
     };
     check(true, "<esc>", interrupt, "");
     check(true, "text<esc>", interrupt, "text");
@@ -343,7 +343,7 @@ fn steers_and_queues_and_takes_back() {
     {"op":"prompt","text":"later","attachments":[],"delivery":"after_turn"}
     {"op":"unqueue","id":2}
     "#);
-    assert_eq!(run.app.draft(), "later");
+    assert_eq!(run.app.draft().text, "later");
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn nothing_typed_is_lost() {
     let sent = format!("see {}", long.trim());
     assert!(run.sent().contains("line 120"));
     run.event(Event::Error { text: "no network".into(), restore: Some(sent.clone()) });
-    assert_eq!(run.app.draft(), format!("see {long}\ntyped since"));
+    assert_eq!(run.app.draft().text, format!("{sent}\ntyped since"));
     assert_snapshot!(run.screen(), @r"
     ───
     > see [Pasted 120 lines]
@@ -370,23 +370,23 @@ fn nothing_typed_is_lost() {
     default · … · ? keys
     ");
     run.keys("<ctrl+s>");
-    assert_eq!(run.app.draft(), "");
+    assert_eq!(run.app.draft().text, "");
     run.keys("other<ctrl+s>").keys("<ctrl+c><ctrl+_>");
-    assert_eq!(run.app.draft(), format!("see {long}\ntyped since"));
+    assert_eq!(run.app.draft().text, format!("{sent}\ntyped since"));
     run.keys("<ctrl+s>");
-    assert_eq!(run.app.draft(), "other");
+    assert_eq!(run.app.draft().text, "other");
     run.msg(Msg::Edited(Err("vi is not there".into())));
-    assert_eq!(run.app.draft(), "other");
+    assert_eq!(run.app.draft().text, "other");
 }
 
 #[test]
 fn history_is_walked_and_searched() {
     let mut run = Run::new(60, 24);
-    run.app.set_history(vec!["fix the tests".into(), "!cargo test".into(), "write docs".into()]);
+    run.app.set_history(["fix the tests", "!cargo test", "write docs"].map(Into::into).into());
     run.keys("half<up><up>");
-    assert_eq!(run.app.draft(), "!cargo test");
+    assert_eq!(run.app.draft().text, "!cargo test");
     run.keys("<down><down>");
-    assert_eq!(run.app.draft(), "half");
+    assert_eq!(run.app.draft().text, "half");
     run.keys("<ctrl+r>test<ctrl+r>");
     assert_snapshot!(run.screen(), @r"
     ───
@@ -396,7 +396,7 @@ fn history_is_walked_and_searched() {
     default · … · ? keys
     ");
     run.keys("<esc>");
-    assert_eq!(run.app.draft(), "half");
+    assert_eq!(run.app.draft().text, "half");
     run.keys("<ctrl+r>cargo<enter><enter>");
     assert_eq!(run.sent().lines().last(), Some(r#"{"op":"shell","command":"cargo test"}"#));
 }
@@ -547,6 +547,29 @@ fn a_prompt_comes_back_with_its_pastes_and_images() {
 }
 
 #[test]
+fn the_clipboard_is_waited_for_and_can_be_left() {
+    let picture = || Msg::Picture(Ok(super::composer::chip::Picture { path: "/tmp/a.png".into(), bytes: 12_000 }));
+    for (keys, sent, shown) in [
+        ("look<ctrl+v>", "PasteImage", "> look[Image 1: a.png, 12 kB]"),
+        // What is typed meanwhile is no reason to forget it, but the prompt waits.
+        ("<ctrl+v>look <enter>", "PasteImage", "> look [Image 1: a.png, 12 kB]"),
+        ("look<ctrl+v><ctrl+v>", "PasteImage", "> look[Image 1: a.png, 12 kB]"),
+        ("look<ctrl+v><esc>", "PasteImage\nLeaveImage", "> look▏"),
+        ("look<ctrl+v><ctrl+c>", "PasteImage\nLeaveImage", "> look▏"),
+    ] {
+        let mut run = Run::new(60, 24);
+        run.keys(keys);
+        let effects = run.sent();
+        let effects: Vec<&str> = effects.lines().filter(|effect| effect.ends_with("Image")).collect();
+        run.msg(picture());
+        assert!(effects.join("\n") == sent && run.screen().contains(shown), "{keys}: {effects:?}\n{}", run.screen());
+        // Enter and a second picture work as ever.
+        run.keys("<ctrl+v>").msg(picture());
+        assert!(run.screen().contains("a.png, 12 kB]"), "{}", run.screen());
+    }
+}
+
+#[test]
 fn what_is_typed_behind_the_name_does_what_it_says() {
     for (line, at_once, later) in [
         ("fix it", vec!["fix it"], ""),
@@ -636,8 +659,12 @@ fn large_texts_are_no_trouble() {
     let line = "日本 word ".repeat(5_000);
     let mut run = Run::new(40, 12);
     run.paste(&line).keys("!");
-    assert_eq!(run.app.draft(), format!("{line}!"));
+    assert_eq!(run.app.draft().text, format!("{line}!"));
+    // What the editor left alone stays folded.
+    run.msg(Msg::Edited(Ok(format!("{line}\nend\n"))));
+    assert!(run.screen().contains("[Pasted 40000 characters]"), "{}", run.screen());
+    let line = line.replace("word", "text");
     run.msg(Msg::Edited(Ok(format!("{line}\nend\n")))).keys("<up>x<ctrl+_>");
-    assert_eq!(run.app.draft(), format!("{line}\nend"));
+    assert_eq!(run.app.draft().text, format!("{line}\nend"));
     assert_eq!(run.screen().lines().count(), 7);
 }

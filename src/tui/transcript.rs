@@ -150,6 +150,19 @@ impl Transcript {
         }
     }
 
+    /// Folds the pastes of prompts that were written in an earlier run.
+    pub fn fold_prompts(&mut self, folded: impl Fn(&str) -> Option<String>) {
+        let cells = &mut self.history.cells;
+        for index in 0..cells.len() {
+            if let Some(Cell::Prompt(prompt)) = cells.get(index)
+                && let Some(text) = folded(&prompt.text)
+                && let Cell::Prompt(prompt) = cells.change(index)
+            {
+                prompt.folded = Some(text);
+            }
+        }
+    }
+
     /// How the last prompt was written, with its pastes folded.
     pub fn fold_prompt(&mut self, folded: String) {
         let cells = &mut self.history.cells;

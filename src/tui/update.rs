@@ -6,6 +6,7 @@ use ratatui::crossterm::event::{KeyEvent, KeyEventKind};
 
 use super::app::{App, TWICE};
 use super::asks;
+use super::clipboard;
 use super::composer::chip::Picture;
 use super::composer::vim::Outcome;
 use super::composer::{self, Reaction};
@@ -17,7 +18,7 @@ use super::pager::{self, Page, Pager};
 use super::thinking;
 use super::transcript::Want;
 use crate::commands::{Builtin, Parsed, Screen, Server};
-use crate::protocol::{Answer, Delivery, ListKind, Op};
+use crate::protocol::{Answer, Delivery, ListKind, Op, Typed};
 
 /// Takes one message and returns the effects to run, in order.
 pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
@@ -99,7 +100,12 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Msg::Picture(Ok(picture)) => paste(app, "", Some(picture), now),
+        // Whoever cancelled it does not want it later.
+        Msg::Picture(_) if !std::mem::take(&mut app.fetching) => Vec::new(),
+        Msg::Picture(Ok(picture)) => {
+            app.hint = None;
+            paste(app, "", Some(picture), now)
+        }
         Msg::Picture(Err(why)) => {
             app.tell(why, now);
             Vec::new()
@@ -238,6 +244,10 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
         Outcome::As(action) => Some(action),
     };
     let action = match action {
+        Some(Action::Cancel | Action::Interrupt) if std::mem::take(&mut app.fetching) => {
+            app.tell_briefly("the clipboard is left alone", now);
+            return vec![Effect::LeaveImage];
+        }
         Some(Action::Interrupt) if !open => return interrupt(app, now),
         Some(Action::Interrupt) => Action::Cancel,
         Some(Action::Exit) if empty => return app.quit(),
@@ -258,7 +268,14 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
             }
             return Vec::new();
         }
-        Some(Action::PasteImage) => return vec![Effect::PasteImage],
+        // Without the picture it would be another prompt.
+        Some(Action::Send | Action::SendAfter | Action::PasteImage) if app.fetching => return Vec::new(),
+        Some(Action::PasteImage) => {
+            app.fetching = true;
+            let key = app.options.keymap.hint(Action::Cancel);
+            app.tell(format!("reading the clipboard · {key} cancels"), now);
+            return vec![Effect::PasteImage];
+        }
         Some(Action::Editor) => return vec![Effect::OpenEditor(app.composer.editor.draft().expanded())],
         Some(Action::Help) if empty => {
             open_page(app, Page::Keys);
@@ -384,9 +401,11 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
     // Where the text came in one go the composer did not see the `!` alone.
     let marked = text.strip_prefix('!').is_some_and(|line| !line.trim().is_empty());
     if app.composer.mode == composer::Mode::Shell || marked {
-        let sent = app.composer.take().0.expanded();
-        let command = if marked { sent.trim().trim_start_matches('!').trim().to_owned() } else { sent };
-        let mut effects = remember(app, &format!("!{command}"));
+        let typed = app.composer.take().0.typed();
+        let command =
+            if marked { typed.text.trim().trim_start_matches('!').trim().to_owned() } else { typed.text.clone() };
+        let line = if marked { format!("!{command}").as_str().into() } else { typed.behind("!") };
+        let mut effects = remember(app, line);
         effects.push(Effect::Send(Op::Shell { command }));
         return effects;
     }
@@ -398,16 +417,17 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
         }
     };
     if let Some((name, builtin, _)) = known {
-        let sent = app.composer.take().0.expanded();
-        let mut effects = remember(app, sent.trim());
+        let typed = app.composer.take().0.typed().trimmed();
         // What was pasted replaces its chip now.
-        let args = sent.trim().split_once(char::is_whitespace).map_or("", |(_, args)| args.trim()).to_owned();
+        let args = typed.text.split_once(char::is_whitespace).map_or("", |(_, args)| args.trim()).to_owned();
+        let mut effects = remember(app, typed);
         effects.extend(command(app, name, builtin, args, now));
         return effects;
     }
     let (draft, _) = app.composer.take();
-    let text = draft.expanded().trim().to_owned();
-    let mut effects = remember(app, &text);
+    let typed = draft.typed().trimmed();
+    let text = typed.text.clone();
+    let mut effects = remember(app, typed);
     effects.push(Effect::Send(Op::Prompt { text, attachments: draft.attachments(), delivery, thinking: None }));
     effects
 }
@@ -444,7 +464,7 @@ pub(super) fn command(
     let server = builtin.map_or(Server::Engine, |builtin| builtin.row().server);
     match (server, args.as_str()) {
         (Server::Screen(Screen::Exit), _) => app.quit(),
-        (Server::Screen(Screen::Copy), which) => copy(app, which, now),
+        (Server::Screen(Screen::Copy), which) => clipboard::copy(app, which, now),
         (Server::Screen(Screen::Vim), _) => {
             let on = app.composer.vim.is_none();
             app.use_vim(on);
@@ -466,26 +486,6 @@ pub(super) fn command(
     }
 }
 
-/// Copies the last answer, or a block of its code by its number.
-fn copy(app: &mut App, which: &str, now: Instant) -> Vec<Effect> {
-    let text = match which.parse::<usize>() {
-        Ok(n) => app.transcript.code_blocks().into_iter().nth(n.wrapping_sub(1)).map(|block| block.code),
-        Err(_) if which.is_empty() => app.transcript.last_answer().map(str::to_owned),
-        Err(_) => {
-            app.tell("/copy takes the number of a code block, or nothing to copy the whole answer", now);
-            return Vec::new();
-        }
-    };
-    if text.is_none() {
-        app.tell("nothing to copy", now);
-    }
-    text.map(Effect::Copy).into_iter().collect()
-}
-
-pub(super) fn remember(app: &mut App, text: &str) -> Vec<Effect> {
-    if app.composer.history.push(text) {
-        vec![Effect::Send(Op::Remember { text: text.to_owned() })]
-    } else {
-        Vec::new()
-    }
+pub(super) fn remember(app: &mut App, typed: Typed) -> Vec<Effect> {
+    if app.composer.history.push(&typed) { vec![Effect::Send(Op::Remember(typed))] } else { Vec::new() }
 }

@@ -242,13 +242,12 @@ async fn a_rewind_takes_files_and_words_back() {
 async fn lists_are_brought() {
     let run = changed().await;
     let list = |what| Op::List { what };
-    let remember = Op::Remember { text: "typed".into() };
+    let remember = Op::Remember("typed".into());
     let run = Harness::after(run)
         .begin(Begin::New)
         .at("session", list(ListKind::Sessions))
         .at("session", list(ListKind::Models))
         .at("mode", remember)
-        .at("mode", list(ListKind::History))
         .run()
         .await;
     let listed: Vec<String> = run
@@ -261,7 +260,6 @@ async fn lists_are_brought() {
             Event::Listed(Listed::Models(list)) => {
                 Some(list.providers.iter().map(|row| format!("{}: {:?}; ", row.title, row.access)).collect())
             }
-            Event::Listed(Listed::History(rows)) => Some(rows.join(", ")),
             _ => None,
         })
         .collect();
@@ -269,10 +267,12 @@ async fn lists_are_brought() {
         listed,
         [
             "change it just now · 1 prompt",
-            "Anthropic: NoKey; OpenAI: NoKey; Gemini: NoKey; Local: NoServer { ports: [11434, 8080, 1234], asked: false }; Offline: Offline; ",
-            "typed"
+            "Anthropic: NoKey; OpenAI: NoKey; Gemini: NoKey; Local: NoServer { ports: [11434, 8080, 1234], asked: false }; Offline: Offline; "
         ]
     );
+    // What was typed is told first of all the next time.
+    let again = Harness::after(run).begin(Begin::New).run().await;
+    assert!(matches!(&again.events[0], Event::Listed(Listed::History(typed)) if typed[..] == ["typed".into()]));
 }
 
 /// Settings that need trust.

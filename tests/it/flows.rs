@@ -101,3 +101,47 @@ fn a_paste_stays_folded_where_it_was_sent_and_when_it_comes_back() {
     screen.wait_text(READY);
     leave(&mut screen);
 }
+
+#[test]
+fn pastes_and_pictures_come_back_after_a_restart() {
+    let program = Program::new();
+    let one = "- reply: [text: Seen.]\n";
+    let mut screen = scripted(&program, (80, 24), one);
+    let lines: String = (1..=30).map(|n| format!("pasted {n}\n")).collect();
+    let shot = program.project().join("shot.png");
+    image::RgbImage::new(2, 2).save(&shot).unwrap();
+    for text in [lines.as_str(), shot.to_str().unwrap()] {
+        screen.send(format!("\x1b[200~{text}\x1b[201~"));
+    }
+    screen.wait_text("[Image 1: shot.png, 82 B]");
+    screen.send("what is it?\r");
+    screen.wait_text("Seen.");
+    screen.wait_text(READY);
+    leave(&mut screen);
+    // Its own file may go.
+    std::fs::remove_file(&shot).unwrap();
+
+    let mut screen = launch(&program, (80, 24), &["--offline-script", &program.script("two.yaml", one), "-c"]);
+    let both = "[Pasted 30 lines][Image 1: shot.png, 82 B] what is it?";
+    screen.wait_for("the resumed prompt is folded", |text| text.contains(both) && text.contains(READY));
+    screen.send("\x12");
+    screen.wait_text("search:");
+    screen.send("what");
+    screen.wait_for("the match is folded", |text| text.matches(both).count() == 2);
+    screen.send("\x1b");
+    screen.wait_text(READY);
+    screen.send(UP);
+    screen.wait_for("the prompt comes back", |text| text.matches(both).count() == 2);
+    // What is only a draft survives as well.
+    let pid = rustix::process::Pid::from_raw(screen.pid().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(screen.wait_exit().exit_code(), 143);
+    let mut screen = launch(&program, (80, 24), &["--offline-script", &program.script("three.yaml", one)]);
+    screen.wait_text(both);
+    screen.send("\r");
+    screen.wait_text("Seen.");
+    screen.wait_text("[image/png, ");
+    assert!(!screen.text().contains("not attached"), "{}", screen.text());
+    screen.wait_text(READY);
+    leave(&mut screen);
+}

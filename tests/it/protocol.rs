@@ -58,7 +58,7 @@ fn ops() {
         Op::SetThinking { level: Some(Level::DeepThink) },
         Op::SetThinking { level: None },
         Op::Rewind { to: 3, what: RewindWhat::Both },
-        Op::Remember { text: "go".into() },
+        Op::Remember("go".into()),
         Op::StoreKey { provider: "p".into(), key: Secret::new("k").unwrap() },
         Op::Set { key: "tui.theme".into(), value: Some("dark".into()), place: SettingPlace::User },
         Op::Set { key: "tui.theme".into(), value: None, place: SettingPlace::Project },

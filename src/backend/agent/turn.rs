@@ -18,8 +18,8 @@ use crate::hooks::{self, Occasion};
 use crate::message::{Attachment, Block, CallId, Content, Kind, Message, Outcome, StopReason, ToolResult};
 use crate::protocol::{self, Event, Item, TurnEnd};
 use crate::provider::{Request, Thinking};
-use crate::session;
 use crate::session::entry::{EntryKind, Seq};
+use crate::session::{self, Pictures};
 use crate::stdx::process;
 use crate::tools;
 
@@ -300,6 +300,9 @@ impl Turn<'_> {
             // which asks.
             let mut places = agent.policy.places_of(&agent.conversation);
             places.added.push(agent.policy.dirs(&agent.conversation).absolute(&path.to_string_lossy()));
+            // A picture that came back with its prompt lies in our own folder, where all else asks.
+            let kept = Pictures::new(&places.cocode_home).find(path);
+            places.free_reads.extend(kept);
             match agent.attach(path, places, self.mailbox).await {
                 Err(decision) => {
                     let reason = decision.reasons.into_iter().next().unwrap_or_default();

@@ -14,7 +14,7 @@ use super::skills::{self, Called};
 use crate::agent::mailbox::{Mailbox, Prompt};
 use crate::agent::skill_runs::Invocation;
 use crate::commands::Catalog;
-use crate::protocol::{Delivery, Event, ListKind, Listed, Op};
+use crate::protocol::{Delivery, Event, Listed, Op, Typed};
 use crate::session::{History, Transcripts};
 
 /// Receives ops, also while something runs.
@@ -87,14 +87,17 @@ impl Inbox {
         }
     }
 
-    /// What can be listed without the agent.
-    pub(super) fn list(&self, what: ListKind) -> Option<Listed> {
-        (what == ListKind::History).then(|| Listed::History(self.history.load(&self.project, lists::HISTORY)))
+    /// Tells what was typed in this project before: the session's own prompts are shown as they were typed.
+    pub(super) async fn tell_history(&self) {
+        let typed = self.history.load(&self.project, lists::HISTORY);
+        if !typed.is_empty() {
+            self.mailbox.emit(Event::Listed(Listed::History(typed))).await;
+        }
     }
 
     /// Keeps a prompt for the history of the project. Losing one is not a reason to stop.
-    pub(super) fn remember(&mut self, text: &str) {
-        if let Err(error) = self.history.append(&self.project, text) {
+    pub(super) fn remember(&mut self, typed: Typed) {
+        if let Err(error) = self.history.append(&self.project, typed) {
             tracing::warn!(%error, "prompt history");
         }
     }
@@ -158,12 +161,16 @@ impl Inbox {
     async fn busy(&mut self, op: Op, look: Option<&Look<'_>>) {
         let mailbox = self.mailbox.clone();
         match op {
-            Op::Shell { .. } | Op::Command { .. } | Op::SetMode { .. } | Op::SetThinking { .. } | Op::Rewind { .. }
+            Op::Shell { .. }
+            | Op::Command { .. }
+            | Op::SetMode { .. }
+            | Op::SetThinking { .. }
+            | Op::Rewind { .. }
+            | Op::List { .. }
                 if self.opening =>
             {
                 self.held.push_back(op);
             }
-            Op::List { what } if self.opening && what != ListKind::History => self.held.push_back(op),
             Op::Interrupt => {
                 mailbox.interrupt();
             }
@@ -182,16 +189,16 @@ impl Inbox {
             Op::Commands => skills::publish(&self.catalog, &mailbox).await,
             Op::Command { name, args } => self.command(name, args, look).await,
             Op::List { what } => {
-                let listed = match (self.list(what), look) {
-                    (None, Some(look)) => look.list(what).await,
-                    (listed, _) => listed,
+                let listed = match look {
+                    Some(look) => look.list(what).await.zip(Some(look)),
+                    None => None,
                 };
-                match (listed, look) {
-                    (Some(listed), look) => {
+                match listed {
+                    Some((listed, look)) => {
                         mailbox.emit(Event::Listed(listed)).await;
-                        look.inspect(|look| look.listed(what, &mailbox));
+                        look.listed(what, &mailbox);
                     }
-                    (None, _) => self.held.push_back(op),
+                    None => self.held.push_back(op),
                 }
             }
             Op::StoreKey { provider, key } => match look {
@@ -219,7 +226,7 @@ impl Inbox {
                 mailbox.emit(Event::Notice { text }).await;
                 self.held.push_back(op);
             }
-            Op::Remember { text } => self.remember(&text),
+            Op::Remember(typed) => self.remember(typed),
             Op::Agent { id } => match &self.transcripts {
                 Some(transcripts) => lists::tell_agent(transcripts, id, &mailbox).await,
                 None => self.held.push_back(Op::Agent { id }),

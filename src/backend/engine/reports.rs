@@ -158,7 +158,7 @@ impl<'a> Look<'a> {
             (ListKind::Rules, _) => Listed::Rules(lists::rules(&self.agent.rules())),
             (ListKind::Memory, _) => Listed::Memory(lists::memory(&self.agent, &self.setup.project)),
             (ListKind::Prompts, Reading::Own(session)) => Listed::Prompts(lists::prompts(session)),
-            (ListKind::Prompts | ListKind::History, _) => return None,
+            (ListKind::Prompts, _) => return None,
         })
     }
 

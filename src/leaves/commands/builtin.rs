@@ -68,7 +68,6 @@ pub enum ListKind {
     /// The user messages that a rewind can go back to.
     Prompts,
     /// What was typed in this project before, oldest first.
-    History,
     Skills,
     /// What the session changed in files, and what is not committed.
     Changes,

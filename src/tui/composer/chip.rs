@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use unicode_width::UnicodeWidthStr;
 
+pub use crate::protocol::Picture;
+use crate::protocol::{Fold, Typed};
 use crate::tui::paint;
 
 /// First of the private characters that stand for chips; they never come in from outside (`tidy` drops them).
@@ -24,17 +26,14 @@ pub enum Chip {
     Image { picture: Picture, number: usize },
 }
 
-/// An image file and its size.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Picture {
-    pub path: PathBuf,
-    pub bytes: u64,
-}
-
 /// Most cells of a picture's name.
 const NAME: usize = 20;
 
 impl Chip {
+    fn pasted(text: &str) -> Chip {
+        Chip::Paste { text: text.to_owned(), lines: text.trim_end_matches('\n').split('\n').count() }
+    }
+
     /// What the composer shows for it.
     pub fn label(&self) -> String {
         match self {
@@ -73,6 +72,32 @@ impl Draft {
     /// A draft of plain text.
     pub fn plain(text: &str) -> Draft {
         Draft { text: tidy(text), chips: Vec::new() }
+    }
+
+    /// A prompt as it was typed, with its pastes and pictures.
+    pub fn of(typed: &Typed) -> Draft {
+        let mut draft = Draft::default();
+        let mut from = 0;
+        for fold in &typed.folds {
+            let (Some(before), Some(part)) = (typed.text.get(from..fold.at), typed.text.get(fold.range())) else {
+                continue;
+            };
+            let chip = match &fold.picture {
+                None => Chip::pasted(&tidy(part)),
+                Some(picture) => {
+                    let number = part.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0);
+                    Chip::Image { picture: picture.clone(), number }
+                }
+            };
+            draft.text.push_str(&tidy(before));
+            match draft.add(chip) {
+                Some(c) => draft.text.push(c),
+                None => draft.text.push_str(&tidy(part)),
+            }
+            from = fold.range().end;
+        }
+        draft.text.push_str(&tidy(&typed.text[from..]));
+        draft
     }
 
     /// The chip that a character stands for.
@@ -145,15 +170,31 @@ impl Draft {
 
     /// The text as it is sent: pastes in full, images by their number.
     pub fn expanded(&self) -> String {
-        let mut out = String::with_capacity(self.text.len());
+        self.typed().text
+    }
+
+    /// The text as it is sent, and what of it is folded here.
+    pub fn typed(&self) -> Typed {
+        let mut typed = Typed::default();
         for c in self.text.chars() {
-            match self.chip(c) {
-                Some(Chip::Paste { text, .. }) => out.push_str(text),
-                Some(Chip::Image { number, .. }) => out.push_str(&format!("[Image {number}]")),
-                None => out.push(c),
-            }
+            let at = typed.text.len();
+            let picture = match self.chip(c) {
+                Some(Chip::Paste { text, .. }) => {
+                    typed.text.push_str(text);
+                    None
+                }
+                Some(Chip::Image { number, picture }) => {
+                    typed.text.push_str(&format!("[Image {number}]"));
+                    Some(picture.clone())
+                }
+                None => {
+                    typed.text.push(c);
+                    continue;
+                }
+            };
+            typed.folds.push(Fold { at, len: typed.text.len() - at, picture });
         }
-        out
+        typed
     }
 
     /// The text as it is shown once it is sent: pastes, too, by their label.
@@ -232,8 +273,8 @@ pub fn tidy(text: &str) -> String {
 
 /// The chip for a paste that is too large to show in full.
 pub fn large(text: &str) -> Option<Chip> {
-    let lines = text.trim_end_matches('\n').split('\n').count();
-    (lines > LINES || text.len() > LONG).then(|| Chip::Paste { text: text.to_owned(), lines })
+    let chip = Chip::pasted(text);
+    (text.len() > LONG || matches!(chip, Chip::Paste { lines, .. } if lines > LINES)).then_some(chip)
 }
 
 /// Reads pasted or dragged text as the path of an image: quoted, with escaped spaces, or a `file://` address. Whether
@@ -308,6 +349,10 @@ mod tests {
         let want: Vec<PathBuf> = ["/tmp/a.png", "src/main.rs", "my file.txt"].iter().map(PathBuf::from).collect();
         assert_eq!(draft.attachments(), want);
         assert_eq!(draft.chip(shot).unwrap().label(), "[Image 1: a.png, 24 kB]");
+        // What is kept of it comes back the same, whatever stood around it.
+        let again = Draft::of(&draft.typed());
+        assert_eq!((again.expanded(), again.folded()), (draft.expanded(), draft.folded()));
+        assert_eq!((again.typed(), again.attachments()), (draft.typed(), draft.attachments()));
         assert_eq!([size(999), size(1_000), size(2_340_000)], ["999 B", "1 kB", "2.3 MB"]);
     }
 }

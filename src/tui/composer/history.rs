@@ -2,11 +2,12 @@
 
 use super::chip::Draft;
 use super::field::Field;
+use crate::protocol::Typed;
 
 /// Earlier prompts, oldest first, and where the user is among them.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    entries: Vec<String>,
+    entries: Vec<Typed>,
     /// None: at the prompt that is being written.
     at: Option<usize>,
     /// What was being written when the walk began.
@@ -15,22 +16,27 @@ pub struct History {
 
 impl History {
     /// Puts entries (oldest first), as loaded from disk, before what was sent meanwhile.
-    pub fn set(&mut self, entries: Vec<String>) {
+    pub fn set(&mut self, entries: Vec<Typed>) {
         let sent = std::mem::replace(&mut self.entries, entries);
-        for text in sent {
-            self.push(&text);
+        for typed in sent {
+            self.push(&typed);
         }
         self.at = None;
     }
 
     /// Adds a sent prompt. False when it repeats the last one.
-    pub fn push(&mut self, text: &str) -> bool {
+    pub fn push(&mut self, typed: &Typed) -> bool {
         self.at = None;
-        let new = !text.trim().is_empty() && self.entries.last().is_none_or(|last| last != text);
+        let new = !typed.text.trim().is_empty() && self.entries.last().is_none_or(|last| last.text != typed.text);
         if new {
-            self.entries.push(text.to_owned());
+            self.entries.push(typed.clone());
         }
         new
+    }
+
+    /// How a text was typed when it was last sent.
+    pub fn find(&self, sent: &str) -> Option<&Typed> {
+        self.entries.iter().rev().find(|typed| typed.text == sent)
     }
 
     /// The entry before; `now` is what is in the composer.
@@ -43,7 +49,7 @@ impl History {
             self.kept = now.clone();
         }
         self.at = Some(at);
-        Some(Draft::plain(&self.entries[at]))
+        Some(Draft::of(&self.entries[at]))
     }
 
     /// The entry after, at last what was being written.
@@ -51,7 +57,7 @@ impl History {
         let at = self.at? + 1;
         if at < self.entries.len() {
             self.at = Some(at);
-            return Some(Draft::plain(&self.entries[at]));
+            return Some(Draft::of(&self.entries[at]));
         }
         self.at = None;
         Some(std::mem::take(&mut self.kept))
@@ -68,18 +74,18 @@ pub struct Search {
 
 impl Search {
     /// The match that is shown: the `skip`th newest different entry that contains the query, whatever its case.
-    pub fn found<'a>(&self, history: &'a History) -> Option<&'a str> {
+    pub fn found<'a>(&self, history: &'a History) -> Option<&'a Typed> {
         let query = self.query.text().to_lowercase();
         if query.is_empty() {
             return None;
         }
         let mut seen: Vec<&str> = Vec::new();
         for entry in history.entries.iter().rev() {
-            if entry.to_lowercase().contains(&query) && !seen.contains(&entry.as_str()) {
+            if entry.text.to_lowercase().contains(&query) && !seen.contains(&entry.text.as_str()) {
                 if seen.len() == self.skip {
                     return Some(entry);
                 }
-                seen.push(entry);
+                seen.push(&entry.text);
             }
         }
         None
@@ -106,7 +112,7 @@ mod tests {
     #[test]
     fn what_was_sent_before_the_file_was_read_stays_the_newest() {
         let mut history = History::default();
-        assert!(history.push("now"));
+        assert!(history.push(&"now".into()));
         history.set(vec!["before".into()]);
         let draft = Draft::plain("");
         let texts = [history.older(&draft), history.older(&draft)].map(|draft| draft.map(|draft| draft.text));
@@ -117,14 +123,14 @@ mod tests {
     fn walks_and_searches_without_losing_the_draft() {
         let mut history = History::default();
         history.set(vec!["fix tests".into(), "Run TESTS".into(), "docs".into(), "fix tests".into()]);
-        assert!(!history.push("fix tests"));
+        assert!(!history.push(&"fix tests".into()));
         let mut search = Search::default();
         search.query.insert("tests");
-        assert_eq!(search.found(&history), Some("fix tests"));
+        assert_eq!(search.found(&history), Some(&"fix tests".into()));
         search.next(&history);
-        assert_eq!(search.found(&history), Some("Run TESTS"));
+        assert_eq!(search.found(&history), Some(&"Run TESTS".into()));
         search.next(&history);
-        assert_eq!(search.found(&history), Some("Run TESTS"));
+        assert_eq!(search.found(&history), Some(&"Run TESTS".into()));
 
         let draft = Draft::plain("half");
         let texts: Vec<Option<String>> =

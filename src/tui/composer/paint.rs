@@ -8,6 +8,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
 
+use super::chip::Draft;
 use super::{Composer, MARGIN, Mode};
 use crate::tui::paint;
 use crate::tui::theme::Theme;
@@ -38,8 +39,12 @@ impl Composer {
             let field = Rect { x: row.x + shift, width: row.width - shift, ..row };
             let found = search.found(&self.history);
             let style = if found.is_none() && !search.query.is_empty() { theme.error } else { theme.text };
-            let text = found.unwrap_or(if search.query.is_empty() { "type to search earlier prompts" } else { "" });
-            let rows = paint::folded(text, area.width as usize, theme.dim);
+            let text = match found {
+                Some(typed) => Draft::of(typed).folded(),
+                None if search.query.is_empty() => "type to search earlier prompts".to_owned(),
+                None => String::new(),
+            };
+            let rows = paint::folded(&text, area.width as usize, theme.dim);
             paint::lines(buf, area, &rows);
             return search.query.draw(field, buf, style);
         }

@@ -167,7 +167,6 @@ impl Picker {
             ListKind::Rules => "Permission rules",
             ListKind::Memory => "Open which memory file?",
             ListKind::Prompts => "Rewind to where?",
-            ListKind::History => "Earlier prompts",
             ListKind::Skills => "Open which skill?",
             ListKind::Changes => "Changes",
         };

@@ -205,7 +205,7 @@ fn one_answer_for_all_edits_covers_no_command() {
 fn what_arrives_under_the_finger_is_not_answered() {
     let mut run = Run::new(80, 24);
     run.event(edit(1, "a.rs")).event(edit(2, "b.rs")).live().event(edit(3, "c.rs")).keys("5");
-    assert_eq!((run.sent().as_str(), run.app.draft().as_str()), ("", "5"));
+    assert_eq!((run.sent().as_str(), run.app.draft().text.as_str()), ("", "5"));
     run.live().event(edit(4, "d.rs")).frame().wait(499).keys("<enter>").wait(500).keys("a");
     assert_eq!(run.sent().lines().count(), 4);
     // One that is withdrawn meanwhile is not answered either.
@@ -233,13 +233,13 @@ fn the_whole_diff_opens_and_stays_at_every_width() {
     "#);
     // Behind it the question is to be read again.
     run.keys("q").keys("1").frame();
-    assert_eq!((run.sent().as_str(), run.app.draft().as_str()), ("", "1"));
+    assert_eq!((run.sent().as_str(), run.app.draft().text.as_str()), ("", "1"));
     run.live().keys("1");
     assert_eq!(run.sent(), r#"{"op":"answer","id":1,"answer":{"type":"yes"}}"#);
     // Where nothing changes, the letter is the prompt's.
     let mut run = Run::new(80, 24);
     run.event(ask(1, "ls", &[])).live().keys("d");
-    assert_eq!((run.app.pager().is_none(), run.app.draft().as_str()), (true, "d"));
+    assert_eq!((run.app.pager().is_none(), run.app.draft().text.as_str()), (true, "d"));
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn a_sentence_answers_nothing_and_loses_no_letter() {
                     }
                     run.keys(&after[..1]).types(&after[1..]);
                     let what = format!("{size:?} {question:?} {split} {moment:?}");
-                    assert_eq!((run.answers(), run.app.draft().as_str()), (Vec::new(), SENTENCE), "{what}");
+                    assert_eq!((run.answers(), run.app.draft().text.as_str()), (Vec::new(), SENTENCE), "{what}");
                     assert!(run.app.asks.waiting().is_some(), "{what}");
                     // What is there can be sent meanwhile, and the question is still to be answered.
                     run.keys("<enter>");
@@ -182,7 +182,7 @@ fn keys_that_were_pressed_before_are_dealt_with_before_time_goes_on() {
     run.wait(1_000).frame();
     run.now += std::time::Duration::from_secs(60);
     run.keys("<enter>1");
-    assert_eq!((run.answers(), run.app.draft().as_str()), (Vec::new(), "1"));
+    assert_eq!((run.answers(), run.app.draft().text.as_str()), (Vec::new(), "1"));
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn the_key_that_answers_one_question_answers_no_other() {
 fn the_same_question_asked_again_waits_again() {
     let mut run = Run::new(80, 24);
     run.event(ask(1, "ls", &[])).live().event(ask(1, "rm -rf /", &[])).keys("1");
-    assert_eq!((run.answers(), run.app.draft().as_str()), (Vec::new(), "1"));
+    assert_eq!((run.answers(), run.app.draft().text.as_str()), (Vec::new(), "1"));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_paste_is_the_prompts() {
             };
             run.paste("1\n2\ny").wait(60).frame();
             let what = format!("{question:?} {stage}");
-            assert_eq!((run.answers(), run.app.draft().as_str()), (Vec::new(), "a 1\n2\ny"), "{what}");
+            assert_eq!((run.answers(), run.app.draft().text.as_str()), (Vec::new(), "a 1\n2\ny"), "{what}");
             assert!(run.app.asks.waiting().is_some(), "{what}");
         }
     }
@@ -275,7 +275,7 @@ fn text_that_comes_at_once_chooses_nothing_and_loses_no_letter() {
                             "{what}: {done}"
                         );
                     } else {
-                        assert_eq!(run.app.draft(), want, "{what}");
+                        assert_eq!(run.app.draft().text, want, "{what}");
                     }
                     assert!(run.app.asks.waiting().is_some(), "{what}");
                 }
@@ -304,7 +304,7 @@ fn a_letter_chooses_when_it_stands_alone() {
     for msg in [Msg::Key(KeyEvent::from(KeyCode::Down)), Msg::Torn, Msg::Resize(80, 24)] {
         let mut run = Run::new(80, 24);
         run.event(ask(1, "ls", &[])).live().msg(y()).msg(msg).wait(60);
-        assert_eq!((run.answers(), run.app.draft().as_str()), (Vec::new(), ""));
+        assert_eq!((run.answers(), run.app.draft().text.as_str()), (Vec::new(), ""));
     }
 }
 
@@ -341,7 +341,7 @@ fn tab_looks_now_where_it_means_nothing_else() {
 fn a_resize_moves_nothing_on() {
     let mut run = Run::new(80, 24);
     run.keys("dr").event(ask(1, "ls", &[])).msg(Msg::Resize(40, 12)).keys("1");
-    assert_eq!((run.answers(), run.app.draft().as_str()), (Vec::new(), "dr1"));
+    assert_eq!((run.answers(), run.app.draft().text.as_str()), (Vec::new(), "dr1"));
     run.wait(1_000);
     // The screen was drawn for another size than the one that it has.
     run.app.drawn((80, 24), run.now);

@@ -238,7 +238,7 @@ fn going_back_puts_the_prompt_into_the_composer() {
     run.keys("<enter><enter>");
     assert_eq!(run.sent().lines().last(), Some(r#"{"op":"rewind","to":5,"what":"both"}"#));
     run.event(Event::Item(Item::Rewound { to: 5, prompt: "second\nline".into() }));
-    assert_eq!(run.app.draft(), "second\nline");
+    assert_eq!(run.app.draft().text, "second\nline");
     run.keys("<ctrl+c>/rewind<enter>").keys("<down>");
     run.keys("<enter><enter>");
     assert_eq!(run.sent().lines().last(), Some(r#"{"op":"rewind","to":1,"what":"both"}"#));
