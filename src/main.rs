@@ -15,7 +15,7 @@ use cocode::permission::{Mode, Sandbox, Trust};
 use cocode::session::{self, Overwrite, Session, index};
 use cocode::stdx::ansi::Shown;
 use cocode::stdx::clock::Clocks;
-use cocode::stdx::{panics, process, secrecy};
+use cocode::stdx::{panics, process, programs, secrecy};
 
 /// Exit code for mistakes in what was typed or configured.
 const USAGE: u8 = 2;
@@ -27,7 +27,10 @@ const PANICKED: u8 = 101;
 
 fn main() -> ExitCode {
     // SAFETY: nothing has been started yet that could read the environment meanwhile.
-    unsafe { secrecy::keep() };
+    unsafe {
+        programs::settle();
+        secrecy::keep();
+    }
     let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
         // An argument is quoted as it came, escapes and all.

@@ -254,6 +254,7 @@ impl Agent {
     pub fn set_model(&mut self, model: Model, tools: tools::Settings) {
         self.settings.tools = Arc::new(tools);
         self.hooking.add_env(&mut self.settings.tools);
+        self.policy.places.look_in(self.settings.tools.env.get("PATH"));
         self.spending.know(model.name(), &model.spec);
         self.thinking.forget();
         self.model = model;
@@ -362,6 +363,7 @@ impl Agent {
         let file = self.hooking.open_env();
         let outcome = self.fire(Occasion::session_start(source), mailbox, cancel).await;
         self.hooking.close_env(file, &mut self.settings.tools, self.conversation.context().cwd()).await;
+        self.policy.places.look_in(self.settings.tools.env.get("PATH"));
         if let Some(outcome) = outcome? {
             self.hooking.keep(Hook::SessionStart, outcome.context);
             if let Some(reason) = outcome.stop.filter(|reason| !reason.is_empty()) {

@@ -14,6 +14,7 @@ pub mod memory;
 pub mod nearest;
 pub mod panics;
 pub mod process;
+pub mod programs;
 pub mod regular;
 pub mod replace;
 pub mod schema;

@@ -22,6 +22,7 @@ use crate::engine::{self, Setup};
 use crate::protocol::{Interface, ListKind, Op, Typed};
 use crate::session::Pictures;
 use crate::stdx::process::Guest;
+use crate::stdx::programs;
 
 /// What the terminal front end starts with.
 pub struct Start {
@@ -249,8 +250,9 @@ impl Host for Home {
     fn edit_file(&self, path: &Path) -> Result<(), String> {
         let editor = self.editor.as_deref().unwrap_or("vi");
         // Through a shell, since the variable may hold arguments, too.
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(path);
+        let shell = programs::own("sh").map_err(|error| format!("cannot start {editor}: {error}"))?;
+        let mut command = Command::new(shell);
+        command.arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(path).env("PATH", programs::own_path());
         for name in &self.secrets {
             command.env_remove(name);
         }
@@ -272,7 +274,7 @@ impl Host for Home {
 
     fn shell(&self, line: &str) -> tokio::process::Command {
         let mut command = tokio::process::Command::new("sh");
-        command.arg("-c").arg(line).current_dir(&self.cwd);
+        command.arg("-c").arg(line).current_dir(&self.cwd).env("PATH", programs::own_path());
         for name in &self.secrets {
             command.env_remove(name);
         }

@@ -10,6 +10,7 @@ use cocode::permission::{
 use cocode::protocol::{ListKind, Op};
 
 use super::support::harness::Harness;
+use super::support::program::Program;
 
 /// A repository with one commit, a change and an attribute for every file, in `p`; a foreign one, with a secret, in `q`.
 const BASE: &str = "git init -q p && cd p && echo one > a && mkdir d && echo two > d/b && git add . && git commit -qm one && \
@@ -479,6 +480,35 @@ async fn a_line_that_is_spelled_oddly_runs_no_hook() {
     assert!(!project.join("ran").exists(), "{}", ran.trace());
     Fixture::bash(&project, &project, "git status", false);
     assert!(project.join("ran").exists());
+}
+
+/// Programs of the project that `PATH` finds by the names of known ones: neither the start nor a line that passes runs them.
+#[test]
+fn the_projects_own_git_is_never_started_unasked() {
+    const LINES: [&str; 4] = ["git status", "ls", "tar tzf a.tar.gz", "cat a"];
+    let calls = LINES.map(|line| format!("- reply: [tool: {{name: Bash, input: {{command: '{line}'}}}}]\n"));
+    for folder in ["bin", "."] {
+        let program = Program::new();
+        let (project, mark) = (program.project(), program.home().join("mark"));
+        std::fs::create_dir_all(project.join("bin")).unwrap();
+        std::fs::create_dir_all(program.home()).unwrap();
+        let setup = "git init -q . && echo one > a && tar czf a.tar.gz a";
+        Fixture::bash(&program.home(), &project, setup, false);
+        for name in ["git", "ls", "cat", "gzip", "bash", "sh"] {
+            let path = project.join(folder).join(name);
+            std::fs::write(&path, format!("#!/bin/bash\necho {name} >> '{}'\n", mark.display())).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let own = if folder == "." { ".".into() } else { project.join(folder).display().to_string() };
+        let program = program.env("PATH", &format!("{own}:/usr/local/bin:/usr/bin:/bin"));
+        let script = program.script("script.yaml", &format!("{}- reply: [text: Done.]\n", calls.join("")));
+        let ran = program.run(&["-p", "go", "--offline-script", &script, "--output-format", "stream-json"]);
+        let refused = ran.out.matches("Nobody can be asked").count();
+        // Relative folders are left out, so that nothing needs to be asked.
+        let want = if folder == "." { (Some(0), 0) } else { (Some(3), 3) };
+        assert_eq!((ran.code, refused), want, "{folder}: {}{}", ran.out, ran.err);
+        assert_eq!(std::fs::read_to_string(&mark).unwrap_or_default(), "", "{folder}: {}{}", ran.out, ran.err);
+    }
 }
 
 #[test]

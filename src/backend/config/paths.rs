@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::stdx::fs::private_dir;
+use crate::stdx::programs;
 
 /// Variables and base folders of this process. Everything below `main` gets them from here.
 #[derive(Debug, Clone, Default)]
@@ -63,6 +64,8 @@ pub struct Paths {
     /// `$COCODE_STATE_DIR`, else `<state base>/cocode`: logs.
     pub state_dir: PathBuf,
     pub user_home: Option<PathBuf>,
+    /// The folders of `PATH`, as it names them.
+    pub programs: Vec<PathBuf>,
     /// `/etc/cocode`: managed defaults and policy. No variable moves it, or a user could step around a policy.
     pub managed_dir: PathBuf,
 }
@@ -101,6 +104,7 @@ impl Paths {
             config_dir: named("COCODE_CONFIG_DIR")?.unwrap_or_else(|| below(&env.config_base)),
             state_dir: named("COCODE_STATE_DIR")?.unwrap_or_else(|| below(&env.state_base)),
             user_home: env.user_home.clone(),
+            programs: programs::folders(env.vars.get("PATH").map(OsString::as_os_str)),
             managed_dir: PathBuf::from("/etc/cocode"),
             home,
         })
@@ -161,6 +165,7 @@ mod tests {
                 config_dir: "/home/ada/.config/cocode".into(),
                 state_dir: "/home/ada/.local/state/cocode".into(),
                 user_home: Some(home.into()),
+                programs: vec!["/usr/local/bin".into(), "/usr/bin".into(), "/bin".into()],
                 managed_dir: "/etc/cocode".into(),
             }
         );

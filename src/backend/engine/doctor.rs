@@ -1,8 +1,9 @@
 //! `cocode doctor` and `/doctor`: looks at everything that a start needs. Asks no one outside this machine.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::config::paths::{Env, PathError, Paths};
@@ -10,6 +11,7 @@ use crate::config::{self, Config, trust};
 use crate::permission::Trust;
 use crate::protocol::report::{Finding, State};
 use crate::provider::key::Key;
+use crate::stdx::programs;
 
 /// What is looked at from where.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +32,7 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
     let screen = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     findings.extend(terminal(here.env, screen));
     findings.extend(folders(here));
-    findings.extend(programs(here.env));
+    findings.extend(programs(here));
     match config::load(here.paths, here.env, toml::Table::new()) {
         Ok(own) => {
             let trusted = trust::of(here.paths, here.cwd);
@@ -166,16 +168,19 @@ fn nearest_folder(path: &Path) -> Option<&Path> {
     path.ancestors().find(|folder| folder.is_dir())
 }
 
-fn programs(env: &Env) -> Vec<Finding> {
-    let find = |name: &str| -> Option<PathBuf> {
-        let folders = std::env::split_paths(env.vars.get("PATH")?).collect::<Vec<_>>();
-        folders.into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
-    };
-    let program = |name: &'static str, without: &str, missing| match find(name) {
-        Some(path) => {
+fn programs(here: Here<'_>) -> Vec<Finding> {
+    programs::keep_out([here.cwd], here.paths.user_home.as_deref());
+    let path = here.env.vars.get("PATH").map(OsString::as_os_str);
+    let program = |name: &'static str, without: &str, missing| match programs::find(name, path) {
+        Ok(path) => {
             Finding { area: "programs".into(), state: State::Good, text: format!("{name}: {}", path.display()) }
         }
-        None => Finding { area: "programs".into(), state: missing, text: format!("{name} is not in PATH: {without}") },
+        Err(error) if error.get_ref().is_some() => {
+            Finding { area: "programs".into(), state: missing, text: format!("{error}: {without}") }
+        }
+        Err(_) => {
+            Finding { area: "programs".into(), state: missing, text: format!("{name} is not in PATH: {without}") }
+        }
     };
     vec![
         program("bash", "the Bash tool cannot run; install bash", State::Bad),

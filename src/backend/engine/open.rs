@@ -20,6 +20,7 @@ use crate::provider::offline::{Offline, script::Script};
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session, index};
 use crate::stdx::fs::replace_private;
+use crate::stdx::programs;
 use crate::tools::answer;
 use crate::tools::{Offered, RULES, Toolbox};
 
@@ -169,18 +170,23 @@ pub fn root() -> Root {
 /// Where work may happen under these settings, and what is protected.
 pub(super) fn places_with(setup: &Setup, loaded: &Loaded) -> Places {
     let added = &loaded.config.permissions.additional_directories;
-    Places { run: Run::new(loaded.runs().iter().map(PathBuf::as_path)), ..places(&setup.paths, &setup.project, added) }
+    let mut places = places(&setup.paths, &setup.project, added);
+    places.look_in(loaded.config.env.get("PATH"));
+    Places { run: Run::new(loaded.runs().iter().map(PathBuf::as_path)), ..places }
 }
 
 /// Where work may happen, and what is protected, for a project with further folders.
 pub fn places(paths: &Paths, project: &Path, added: &[PathBuf]) -> Places {
+    let added: Vec<PathBuf> = added.iter().map(|folder| project.join(folder)).collect();
+    programs::keep_out(added.iter().map(PathBuf::as_path).chain([project]), paths.user_home.as_deref());
     Places {
         project: project.to_path_buf(),
-        added: added.iter().map(|folder| project.join(folder)).collect(),
+        added,
         cwd: project.to_path_buf(),
         home: paths.user_home.clone(),
         cocode_home: paths.home.clone(),
         own: vec![paths.config_dir.clone(), paths.state_dir.clone(), paths.managed_dir.clone()],
+        programs: paths.programs.clone(),
         run: Run::default(),
         free_reads: Vec::new(),
         free_writes: Vec::new(),

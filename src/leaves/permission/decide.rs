@@ -231,6 +231,9 @@ pub(super) fn write(query: &Query, tool: &str, path: &Path, files: &dyn Files) -
     }
     let shown = path.strip_prefix(&places.project).unwrap_or(path);
     let accepted = matches!(query.mode, Mode::AcceptEdits | Mode::Edits);
+    if accepted && places.is_named(path, files) {
+        return Verdict::new(Behavior::Ask, format!("{} is found by its name, through PATH", shown.display()));
+    }
     if accepted
         && (places.hidden(path, files) || Places::is_pipeline(path) || Places::is_pipeline(&files.resolve(path)))
     {

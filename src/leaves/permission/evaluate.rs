@@ -12,6 +12,13 @@ pub(super) fn is_builtin(name: &str) -> bool {
     ALWAYS.split_ascii_whitespace().any(|known| known == name)
 }
 
+/// Whether a shell looks for no program of that name, since it is its own.
+pub(super) fn is_shells(name: &str) -> bool {
+    const OTHERS: &str = "echo true false : cd pwd command exit return break continue kill umask type times jobs fg bg \
+        disown dirs pushd popd logout suspend caller history ulimit shift time";
+    is_builtin(name) || OTHERS.split_ascii_whitespace().any(|known| known == name)
+}
+
 /// Why the builtin may evaluate what it is given; None when it is not one of these, or surely does not.
 pub(super) fn evaluates(words: &[Word]) -> Option<String> {
     let (name, arguments) = words.split_first()?;

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::repository;
 use crate::stdx::links::resolve_with;
-use crate::stdx::regular;
+use crate::stdx::{programs, regular};
 
 /// Resolves links.
 pub trait Files {
@@ -21,6 +21,16 @@ pub trait Files {
 
     /// Whether the path itself is a plain file: no folder, no link, and not missing.
     fn is_file(&self, path: &Path) -> bool;
+
+    /// Whether a shell that comes past the file in `PATH` starts it.
+    fn runs(&self, path: &Path) -> bool {
+        self.is_file(&self.resolve(path))
+    }
+
+    /// Whether other users may change what lies there.
+    fn others_write(&self, _path: &Path) -> bool {
+        false
+    }
 
     /// Which file it is, where it has other names, too.
     fn shared(&self, _path: &Path) -> Option<(u64, u64)> {
@@ -91,6 +101,14 @@ impl Files for Disk {
 
     fn is_file(&self, path: &Path) -> bool {
         std::fs::symlink_metadata(path).is_ok_and(|data| data.is_file())
+    }
+
+    fn runs(&self, path: &Path) -> bool {
+        programs::runs(path)
+    }
+
+    fn others_write(&self, path: &Path) -> bool {
+        programs::others_write(path)
     }
 
     #[cfg(unix)]
@@ -225,6 +243,14 @@ impl Files for Remembered<'_> {
 
     fn is_file(&self, path: &Path) -> bool {
         self.files.is_file(path)
+    }
+
+    fn runs(&self, path: &Path) -> bool {
+        self.files.runs(path)
+    }
+
+    fn others_write(&self, path: &Path) -> bool {
+        self.files.others_write(path)
     }
 
     fn shared(&self, path: &Path) -> Option<(u64, u64)> {

@@ -19,7 +19,7 @@ use super::decide::{Decision, Query, Verdict, because};
 use super::files::{Files, Remembered};
 use super::matching::{self, Held, Text};
 use super::paths::{self, Cwd};
-use super::places::in_real_folder;
+use super::places::{Named, in_real_folder};
 use super::rule::{Entry, Rule, RuleSet};
 use super::shell::{self, CommandLine, Word};
 use super::values::Values;
@@ -43,6 +43,8 @@ struct Part {
     links: bool,
     /// A rule covers it because of where its paths lead.
     held: bool,
+    /// What the names of programs in it mean.
+    named: Named,
     /// It passes because of what the files that it reads are, or the repository: by no rule.
     looks: bool,
     /// The command, for suggestions.
@@ -56,8 +58,8 @@ impl Part {
     /// A part that is no command.
     fn new(text: String, verdict: Verdict, read_only: bool) -> Part {
         let (words, git, starts) = (Vec::new(), Git::No, Cwd(None));
-        let (edit, writes, names, links, held, looks) = Default::default();
-        Part { text, verdict, read_only, edit, writes, names, links, held, looks, words, git, starts }
+        let (edit, writes, names, links, held, named, looks) = Default::default();
+        Part { text, verdict, read_only, edit, writes, names, links, held, named, looks, words, git, starts }
     }
 }
 
@@ -168,7 +170,7 @@ fn suggestions(query: &Query, text: &Text, raw: &str, parts: &[Part], files: &dy
     }
     let mut rules: Vec<String> = Vec::new();
     for part in asking {
-        match suggest::command(query.tool, &part.words).filter(|_| !part.verdict.firm) {
+        match suggest::command(query.tool, &part.words).filter(|_| !part.verdict.firm && part.named.may_be_ruled()) {
             Some(rule) if !rules.contains(&rule) => {
                 // Nobody reads so many.
                 if rules.len() == MAX_SUGGESTIONS {
@@ -283,7 +285,9 @@ fn conclude(query: &Query, mut parts: Vec<Part>, command: &str) -> Decision {
                 *verdict = Verdict::new(Behavior::Allow, "mode bypassPermissions");
             }
             Mode::Plan if !part.read_only && verdict.behavior != Behavior::Deny => {
-                *verdict = Verdict::new(Behavior::Deny, "plan mode runs only what is known to read");
+                let why = part.named.brought.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+                let reason = format!("plan mode runs only what is known to read{why}");
+                *verdict = Verdict::new(Behavior::Deny, reason);
             }
             _ => {}
         }

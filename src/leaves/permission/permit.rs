@@ -1,9 +1,11 @@
 //! The right to run one call: it comes of a decision, or of the user's own hand.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::decide::{Decision, Query};
 use super::files::Files;
+use super::shell::Word;
 use super::{Access, Behavior, Sight, line};
 
 /// Whether somebody said yes where the rules ask.
@@ -22,6 +24,7 @@ pub struct Permit {
     sight: Sight,
     reads: bool,
     quiet_git: bool,
+    path: Option<OsString>,
 }
 
 impl Permit {
@@ -39,7 +42,8 @@ impl Permit {
         allowed.then(|| {
             let reads = reads();
             let sight = Sight::of(query, files);
-            Permit { target: decision.target.clone(), sight, reads, quiet_git: decision.quiet_git || reads }
+            let path = if reads { own_path(query, files) } else { None };
+            Permit { target: decision.target.clone(), sight, reads, quiet_git: decision.quiet_git || reads, path }
         })
     }
 
@@ -64,8 +68,27 @@ impl Permit {
         self.reads
     }
 
+    /// The `PATH` for a line that only reads, where it is another than the session's: what the programs of the line start in
+    /// turn is not the project's either.
+    pub fn path(&self) -> Option<&OsStr> {
+        self.path.as_deref()
+    }
+
     /// Whether git must not run what a repository names: for a line that only reads, or in which git passed because it does.
     pub fn quiet_git(&self) -> bool {
         self.quiet_git
     }
+}
+
+/// None where a line asks for the session's own, too: it runs nothing that it finds.
+fn own_path(query: &Query, files: &dyn Files) -> Option<OsString> {
+    let Access::Shell { command, .. } = query.access else { return None };
+    let mut asks = false;
+    command.parsed().ok()?.node.for_each_simple(&mut |command| {
+        let name = command.words.first().and_then(Word::literal).unwrap_or_default();
+        asks |= matches!(name.as_str(), "which" | "type" | "command" | "whereis");
+    });
+    let own: Vec<&PathBuf> = query.places.own_programs(files).collect();
+    let path = std::env::join_paths(&own).ok().filter(|path| !path.is_empty())?;
+    (!asks && own.len() < query.places.programs.len()).then_some(path)
 }

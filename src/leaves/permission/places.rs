@@ -1,6 +1,7 @@
 //! Which paths are the workspace's, which are protected, and which are never asked for.
 
 mod names;
+mod programs;
 mod secret;
 
 use std::borrow::Cow;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use self::names::{
     FOLDERS, PIPELINES, PLAIN_HIDDEN, PROFILE_ENDINGS, PROFILE_PATHS, PROFILES, SECRETS, SYSTEM_SECRETS,
 };
+pub(super) use self::programs::Named;
 pub(super) use self::secret::{holds_keys, only_sources};
 use super::files::{Disk, Files, Remembered, Step, Walk, lexical, walk};
 use super::glob::{self, Case};
@@ -32,6 +34,8 @@ pub struct Places {
     pub cocode_home: PathBuf,
     /// Our config and log folders and other files of ours: written only after a question, and read only after one.
     pub own: Vec<PathBuf>,
+    /// The folders of `PATH` as it names them.
+    pub programs: Vec<PathBuf>,
     /// Files of the project that hooks and settings run which the user agreed to.
     pub run: Run,
     /// Read without a question: this session's `tool-results/` and `blobs/`, the plan file, invoked skills' folders. Real
@@ -378,6 +382,7 @@ impl Places {
             home: Some("/home/u".into()),
             cocode_home: "/home/u/.claude".into(),
             own: vec!["/home/u/.config/cocode".into(), "/home/u/.local/state/cocode".into()],
+            programs: Vec::new(),
             run: Run::new([Path::new("/p/tools/hook.sh")]),
             free_reads: vec!["/home/u/.claude/0192f0c1-2345-7000-8000-000000000001/tool-results".into()],
             free_writes: vec!["/home/u/.claude/plans/plan.md".into()],

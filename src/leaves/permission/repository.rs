@@ -15,7 +15,7 @@ use tokio::process::Command;
 
 use super::files::{Disk, Files};
 use crate::stdx::process::command_without;
-use crate::stdx::regular;
+use crate::stdx::{programs, regular};
 
 /// Largest configuration that is looked at, in bytes.
 const MAX_CONFIG: u64 = 1 << 18;
@@ -147,6 +147,7 @@ pub fn git(folder: &Path, secrets: &[String]) -> Result<Command, String> {
     for name in VARIABLES {
         git.env_remove(name);
     }
+    git.env("PATH", programs::own_path());
     git.envs(super::QUIET_GIT.iter().copied().filter(|(name, _)| name.starts_with("GIT_")));
     Ok(git)
 }

@@ -12,6 +12,7 @@ use super::failure::clip;
 use super::settings::ProviderSettings;
 use crate::stdx::fs::replace_private;
 use crate::stdx::process::{command_without, run_captured};
+use crate::stdx::programs;
 
 /// Name of the credentials file, in the folder of the user's configuration.
 pub const FILE: &str = "credentials.toml";
@@ -189,7 +190,8 @@ pub fn store(file: &Path, provider: &str, key: &Secret) -> Result<(), String> {
 async fn run(command: &str, hidden: &[String]) -> Result<Secret, String> {
     let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
     let mut line = command_without(shell, hidden);
-    line.args([flag, command]);
+    // It runs before anybody trusts the folder.
+    line.args([flag, command]).env("PATH", programs::own_path());
     let ran = run_captured(line, &[], COMMAND, OUTPUT).await;
     let ran = ran.map_err(|error| format!("api_key_command cannot be run: {error}"))?;
     if ran.timed_out {

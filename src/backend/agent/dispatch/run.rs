@@ -1,6 +1,7 @@
 //! Runs calls that have a permit, and shows what they write meanwhile. Nothing else runs a tool.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -93,13 +94,16 @@ impl Runner {
         Done { result: ToolResult { id: call.id, outcome, content, display, effects }, after }
     }
 
-    /// With settings under which git does not run what a repository names, where the permit wants that: hooks and filters
-    /// work where the user allowed a change.
+    /// With settings under which git does not run what a repository names, nor anything a program of the project, where the
+    /// permit wants that: hooks and filters work where the user allowed a change.
     fn settings_under(&self, permit: &Permit) -> Arc<tools::Settings> {
         if !permit.quiet_git() {
             return self.settings.clone();
         }
         let mut settings = (*self.settings).clone();
+        if let Some(path) = permit.path().and_then(OsStr::to_str) {
+            settings.env.insert("PATH".to_owned(), path.to_owned());
+        }
         settings.env.extend(QUIET_GIT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         Arc::new(settings)
     }

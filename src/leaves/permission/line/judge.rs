@@ -1,5 +1,6 @@
 //! Walks the constructs of a line and judges every command and redirection in them.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use super::super::files::Files;
 use super::super::found::{self, Found};
 use super::super::matching::{self, Seen};
 use super::super::paths::{self, Cwd};
+use super::super::places::Named;
 use super::super::rule::{Entry, Rule};
 use super::super::shell::{Node, Redirect, RedirectKind, Simple, Word};
 use super::super::values::{Values, set_by};
@@ -37,7 +39,7 @@ pub(super) struct Judge<'a> {
     /// Functions that surely exist by now in this very shell. What they run was judged where they are defined.
     functions: Vec<String>,
     /// Wrappers around the command that is being judged.
-    wrappers: usize,
+    pub(super) wrappers: usize,
     values: Values,
     edits: Edits,
     /// Whether the order of its commands is not the one in which they stand.
@@ -50,6 +52,8 @@ pub(super) struct Judge<'a> {
     pub(super) fed: Option<Found>,
     /// What was found of commands, before and after names like options may have come: a line may hold one hundreds of times.
     looked: HashMap<(Vec<Word>, Cwd, bool), Looked>,
+    /// What names of programs mean, with the folders of those that depend on where the shell is.
+    pub(super) named: RefCell<HashMap<(String, Cwd), Named>>,
     /// Something else than a pipe may be what the commands read.
     redirected: bool,
     /// What the line's redirections open.
@@ -69,6 +73,7 @@ impl<'a> Judge<'a> {
         let (functions, set, parts) = (Vec::new(), Vec::new(), Vec::new());
         let (edits, unordered, stirred) = (Edits::default(), false, false);
         let (fed, looked, redirected, wrappers) = (None, HashMap::new(), false, 0);
+        let named = RefCell::default();
         Judge {
             query,
             files,
@@ -82,6 +87,7 @@ impl<'a> Judge<'a> {
             set,
             fed,
             looked,
+            named,
             redirected,
             streams,
             parts,
@@ -93,6 +99,7 @@ impl<'a> Judge<'a> {
     pub(super) fn finish(mut self) -> Vec<Part> {
         let acts = |part: &Part| !part.words.is_empty() && !part.read_only && !part.edit;
         let passes = |part: &Part| part.verdict.behavior == Behavior::Allow;
+        let brings = |part: &Part| acts(part) && commands::places(&part.words) >= commands::Places::Links;
         for at in 0..self.parts.len() {
             let until = if self.unordered { self.parts.len() } else { at };
             let part = &self.parts[at];
@@ -102,6 +109,7 @@ impl<'a> Judge<'a> {
             let least = if part.git == Git::No { commands::Places::Links } else { commands::Places::Repositories };
             if writes && before.iter().any(acts)
                 || part.held && passes(part) && before.iter().enumerate().any(leads)
+                || part.named.open && passes(part) && before.iter().any(|part| passes(part) && brings(part))
                 || looks
                     && before.iter().any(|part| acts(part) && passes(part) && commands::places(&part.words) >= least)
             {
@@ -320,7 +328,9 @@ impl<'a> Judge<'a> {
             }
             _ => {}
         }
+        let named = self.brought(words, &cwd);
         let unlooked = match wrapper::unwrap(words) {
+            _ if named.brought.is_some() => named.brought.clone(),
             Some(Ok(_)) if self.wrappers == MAX_WRAPPERS => Some("it is wrapped too deeply".into()),
             Some(Ok(inner)) if !self.is_allowed(words, &cwd) => {
                 self.wrappers += 1;
@@ -354,7 +364,7 @@ impl<'a> Judge<'a> {
         let names = !read_only && commands::names_options(words);
         let (links, held) = (self.brings_links(words, &cwd), self.is_held(words, &cwd));
         let part = Part::new(text, verdict, read_only);
-        self.parts.push(Part { edit, names, looks, links, held, words: words.to_vec(), git, starts, ..part });
+        self.parts.push(Part { edit, names, looks, links, held, named, words: words.to_vec(), git, starts, ..part });
         if moved { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
     }
 
@@ -430,7 +440,8 @@ impl<'a> Judge<'a> {
         if let Some(rule) = self.allow_rule(words, cwd) {
             return (Verdict::new(Behavior::Allow, because(rule)), only_reads, false);
         }
-        if self.query.mode == Mode::AcceptEdits && self.edits.admit(self.query, words, cwd, self.files) {
+        let named = self.brought(words, cwd).brought.is_none();
+        if named && self.query.mode == Mode::AcceptEdits && self.edits.admit(self.query, words, cwd, self.files) {
             return (Verdict::new(Behavior::Allow, "mode acceptEdits"), false, true);
         }
         (Verdict::new(Behavior::Ask, reason), only_reads, false)

@@ -111,10 +111,10 @@ mod linux {
     use std::mem::MaybeUninit;
     use std::os::fd::{AsRawFd, RawFd};
     use std::os::unix::ffi::OsStrExt;
-    use std::path::{Path, PathBuf};
     use std::ptr;
 
     use super::*;
+    use crate::stdx::programs;
 
     /// Size of the child's stack until it runs its program, in 16 bytes: some calls deep, no recursion.
     const STACK: usize = 4096;
@@ -153,7 +153,8 @@ mod linux {
         mark: &Mark,
     ) -> io::Result<Pid> {
         let environment = environment(command);
-        let program = find(command.get_program(), environment.get(OsStr::new("PATH")).map(OsString::as_os_str))?;
+        let path = environment.get(OsStr::new("PATH")).map(OsString::as_os_str);
+        let program = programs::find(command.get_program(), path)?;
         let arguments = std::iter::once(command.get_program()).chain(command.get_args()).map(OsStr::to_owned);
         let environment = environment.into_iter().map(|(mut entry, value)| {
             entry.push("=");
@@ -280,20 +281,6 @@ mod linux {
         environment
     }
 
-    /// Where the program is: the first one of that name in the child's `PATH` that may be run.
-    fn find(program: &OsStr, path: Option<&OsStr>) -> io::Result<PathBuf> {
-        if program.as_bytes().contains(&b'/') {
-            return Ok(PathBuf::from(program));
-        }
-        let runs = |file: &PathBuf| file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok();
-        let path = path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
-        let found = std::env::split_paths(path).map(|folder| match folder.as_os_str().is_empty() {
-            true => Path::new(".").join(program),
-            false => folder.join(program),
-        });
-        { found }.find(runs).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
-    }
-
     fn cstring(text: &OsStr) -> io::Result<CString> {
         let refused = || io::Error::new(io::ErrorKind::InvalidInput, "a zero byte cannot be handed to a program");
         // What the library's `Command` puts in the place of a text with a zero byte.
@@ -308,7 +295,9 @@ mod linux {
 fn start(command: &Command, streams: &[OwnedFd; 3], kept: Option<&OwnedFd>, _: &Mark) -> io::Result<Pid> {
     use std::os::unix::process::CommandExt;
 
-    let mut copy = Command::new(command.get_program());
+    let set = command.get_envs().find(|(name, _)| *name == "PATH").map(|(_, value)| value.map(ToOwned::to_owned));
+    let path = set.unwrap_or_else(|| std::env::var_os("PATH"));
+    let mut copy = Command::new(crate::stdx::programs::find(command.get_program(), path.as_deref())?);
     copy.args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
