@@ -2,7 +2,8 @@
 //! allowed is run by a real bash in a folder that is looked at before and after.
 //!
 //! Then the same from the other side: lines of the table of verdicts, torn and joined with what shells are known to be
-//! attacked with, in plan mode and under sample rules. A program that no rule names leaves a mark when it runs.
+//! attacked with, in plan mode and under sample rules. A program that no rule names leaves a mark when it runs, and a file of
+//! secrets is there to be shown.
 //!
 //! `COCODE_FUZZ="<seed> <count>" cargo test --test it permission_fuzz -- --nocapture` tries others.
 
@@ -343,6 +344,9 @@ fn what_plan_mode_allows_changes_nothing() {
     assert!(ran * 12 >= count, "only {ran} of {count} were allowed");
 }
 
+/// What the file holds that no allowed line may show.
+const SECRET: &[u8] = b"KEY=5ecret";
+
 /// What is put into a line; `mark` is the program that no rule names.
 #[rustfmt::skip]
 const FRAGMENTS: &[&str] = &[
@@ -363,6 +367,8 @@ const FRAGMENTS: &[&str] = &[
     "-c core.pager=mark ", "--ext-diff", "-O mark", "'BEGIN{system(\"mark\")}'", "'1e mark'", "s/o/mark/e", "a.txt", "src",
     "{x},", ",-e'1e mark'}", "{x},-e'1e mark'}", "{x},-exec\\ mark}", "{a,$}", "$!", "$!-e'1e mark'", "$(git merge-base HEAD nosuch)",
     "$(git merge-base HEAD nosuch)-e'1e mark'", "x={a,mark}; ", "touch ./-x; ", "?x ",
+    ".env", " .env", "\"$(echo .env)\"", "${x:-.env}", "x=.env; ", "x=$(echo .env); ", "x='a .env b'; ", ".e", "nv", "$(echo nv)",
+    "echo .env | xargs cat; ", "for x in .e*; do cat ", "for x in a .env; do cat $x; ", "HEAD:", "$x.env", "cat ", "cat \"$x\"; ",
 ];
 
 fn torn(dice: &mut Dice, seeds: &[String]) -> String {
@@ -405,6 +411,7 @@ fn what_is_allowed_runs_nothing_else() {
         std::fs::write(root.join(name), format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\n", marks.display())).unwrap();
         std::fs::set_permissions(root.join(name), PermissionsExt::from_mode(0o755)).unwrap();
     }
+    std::fs::write(root.join("project/.env"), SECRET).unwrap();
     let mut rules = RuleSet::default();
     for name in
         "git log, git diff, git status, cat, printf, test, [, [[, timeout, nice, env, nohup, command, xargs, find, \
@@ -456,9 +463,11 @@ fn what_is_allowed_runs_nothing_else() {
             .env("PATH", path)
             .envs(QUIET_GIT.iter().copied())
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
             .stderr(Stdio::null());
-        bash.status().unwrap();
+        let shown = bash.output().unwrap().stdout;
+        if shown.windows(SECRET.len()).any(|part| part == SECRET) {
+            wrong.push(format!("{} {command:?} showed a secret", if plan { "plan" } else { "rules" }));
+        }
         if let Ok(mark) = std::fs::read_to_string(&marks) {
             wrong.push(format!("{} {command:?} ran {mark}", if plan { "plan" } else { "rules" }));
             std::fs::remove_file(&marks).unwrap();

@@ -13,7 +13,9 @@ mod script;
 mod special;
 
 use super::shell::{Piece, Word};
-pub(super) use places::{Places, brings_links, leads_through, names_option, names_options, places};
+pub(super) use places::{
+    Places, Runs, brings_links, leads_through, names_option, names_options, places, runs_code, runs_of_folder,
+};
 pub(super) use reach::Reach;
 
 /// What a command that only reads looks at.
@@ -156,48 +158,6 @@ pub(super) fn takes_data(name: &str) -> bool {
             "unset", "local", "ag", "curl", "wget", "gzip", "zip", "unzip",
         ]
         .contains(&name)
-}
-
-/// Options of find that look elsewhere, but neither write nor run anything.
-const ELSEWHERE: [&str; 4] = ["-L", "-H", "-follow", "-samefile"];
-
-/// The words by which a command does what is not known to only look; None for a program that none of its options makes act,
-/// or of which too little is known.
-fn unlisted(name: &str, arguments: &[String]) -> Option<Vec<String>> {
-    let subcommand = arguments.first().filter(|_| name == "git").map(String::as_str);
-    // What one awk knows beside the others is not listed.
-    let name = if matches!(name, "gawk" | "mawk" | "nawk") { "awk" } else { name };
-    let acts = matches!(name, "find" | "sed" | "awk" | "date" | "xxd")
-        || subcommand.is_some_and(git::is_listed)
-        || readers::READERS.iter().any(|reader| reader.name == name && reader.acts);
-    if !acts {
-        return None;
-    }
-    let looks = |words: &[&str]| {
-        let words: Vec<Word> = subcommand.iter().chain(words).map(|word| plain(word)).collect();
-        match readers::READERS.iter().find(|reader| reader.name == name) {
-            Some(reader) => reader.reads(&words).is_ok(),
-            None if name == "find" => find::reads(&words).is_ok(),
-            None if name == "git" => git::reads(&words).is_ok(),
-            None => special::reads(name, &words).is_some_and(|reads| reads.is_ok()),
-        }
-    };
-    let words: Vec<&str> = arguments[usize::from(subcommand.is_some())..]
-        .iter()
-        .map(String::as_str)
-        .filter(|word| name != "find" || !ELSEWHERE.contains(word))
-        .collect();
-    if looks(&words) {
-        return Some(Vec::new());
-    }
-    let (acting, rest): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| {
-        word.starts_with('-') && !looks(&[**word]) && !looks(&[**word, "1"]) && !looks(&[**word, "p"])
-    });
-    let mut found: Vec<String> = acting.into_iter().map(str::to_owned).collect();
-    if found.is_empty() || !looks(&rest) {
-        found.push("what is not known of it".to_owned());
-    }
-    Some(found)
 }
 
 /// Whether a word could be an option once bash has expanded it.

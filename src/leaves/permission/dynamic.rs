@@ -16,7 +16,7 @@ const VALUED: &[(&str, &str)] = &[
         "find",
         "-name -iname -path -ipath -regex -iregex -type -size -mtime -mmin -maxdepth -mindepth -newer -user -perm",
     ),
-    ("git commit", "-m --message --author --date --fixup"),
+    ("git commit", "-m -am --message --author --date --fixup"),
     ("git tag", "-m --message"),
     ("git merge", "-m"),
     ("git log", "--author --since --until --after --before --grep -n -S -G"),
@@ -26,6 +26,12 @@ const VALUED: &[(&str, &str)] = &[
     ("gh issue", "-t --title -b --body"),
     ("pytest", "-k -m"),
     ("go test", "-run -timeout -count"),
+    // Where the value itself names a file, its table says so.
+    (
+        "curl",
+        "-H --header -A --user-agent -X --request -m --max-time -d --data --data-raw --data-binary --data-urlencode --json -b \
+         --cookie -F --form",
+    ),
     ("kubectl get", "-n --namespace -l --selector"),
 ];
 
@@ -35,6 +41,18 @@ const SCRIPTED: &str = "awk gawk mawk nawk sed perl python python2 python3 node 
 
 pub(super) fn is_inert(name: &str) -> bool {
     INERT.split_ascii_whitespace().any(|known| known == name) || shows_files(name)
+}
+
+/// Whether it tells of files no more than that they are there, and what they are.
+pub(super) fn shows_names(name: &str) -> bool {
+    matches!(name, "ls" | "stat" | "du" | "realpath" | "readlink" | "test" | "[" | "[[")
+}
+
+/// Whether it is git, and its words say which commits and branches are meant, or where they go: none is opened.
+pub(super) fn takes_revisions(words: &[Word]) -> bool {
+    const SUBCOMMANDS: &str = "push fetch pull tag branch switch checkout merge rebase cherry-pick revert reset stash";
+    let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
+    text(0) == "git" && SUBCOMMANDS.split(' ').any(|known| known == text(1))
 }
 
 /// Whether it neither writes nor executes anything, and shows what is in files.
@@ -96,6 +114,14 @@ pub(super) fn unsettled(words: &[Word], globbed: impl Fn(&Word) -> bool) -> Opti
         }
     }
     None
+}
+
+/// Whether the word is the value of an option that is known to take one, which names no file.
+pub(super) fn is_value(words: &[Word], at: usize) -> bool {
+    let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
+    let (name, full) = (text(0), format!("{} {}", text(0), text(1)));
+    let takes = |options: &str| options.split_ascii_whitespace().any(|option| option == text(at - 1));
+    at > 0 && VALUED.iter().any(|(known, options)| (*known == name || *known == full) && takes(options))
 }
 
 /// The words of a command that only shows or compares them, with text for what it may show, as `shown` tells. None when

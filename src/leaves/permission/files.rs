@@ -396,6 +396,10 @@ pub(super) mod fake {
             folder.ends_with("mounted")
         }
 
+        fn tracked(&self, _: &Path) -> Option<Vec<PathBuf>> {
+            Some(vec!["/p/src/main.rs".into()])
+        }
+
         fn repository(&self, _: &Path) -> Result<(), String> {
             Ok(())
         }

@@ -8,6 +8,7 @@ mod placed;
 mod ruled;
 mod scripts;
 mod streams;
+mod unknown;
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -45,6 +46,8 @@ struct Part {
     held: bool,
     /// What the names of programs in it mean.
     named: Named,
+    /// It takes the names that a glob stands for now for single words.
+    split: bool,
     /// It passes because of what the files that it reads are, or the repository: by no rule.
     looks: bool,
     /// The command, for suggestions.
@@ -58,8 +61,8 @@ impl Part {
     /// A part that is no command.
     fn new(text: String, verdict: Verdict, read_only: bool) -> Part {
         let (words, git, starts) = (Vec::new(), Git::No, Cwd(None));
-        let (edit, writes, names, links, held, named, looks) = Default::default();
-        Part { text, verdict, read_only, edit, writes, names, links, held, named, looks, words, git, starts }
+        let (edit, writes, names, links, held, split, named, looks) = Default::default();
+        Part { text, verdict, read_only, edit, writes, names, links, held, split, named, looks, words, git, starts }
     }
 }
 
@@ -149,7 +152,7 @@ fn held(query: &Query, line: &shell::Line, files: &dyn Files) -> Option<Part> {
 }
 
 fn all_parts(query: &Query, text: &str, line: &shell::Line, cwd: &Path, files: &dyn Files) -> Vec<Part> {
-    let start = || Judge::new(query, files, cwd.to_owned(), Values::of(&line.node, text), Streams::of(&line.node));
+    let start = || Judge::new(query, files, Values::of(&line.node, text), Streams::of(&line.node));
     let mut judge = start();
     judge.walk(&line.node, Cwd(Some(vec![cwd.to_owned()])));
     // What stands behind a glob may run before it.

@@ -2,8 +2,10 @@
 
 mod held;
 mod seen;
+mod text;
 
 use self::seen::Segment;
+use self::text::text_of;
 use super::commands::{self, danger};
 use super::dynamic;
 use super::glob::{self, Case};
@@ -115,7 +117,7 @@ pub(super) fn touches(rule: &Rule, seen: &Seen) -> bool {
     let matches = |(words, starts): &Segment| matches_from(pattern, words, starts);
     started.set.iter().any(matches)
         || matches_from(pattern, &started.given, starts)
-        || started.runs && held::touches_words(rule, seen)
+        || started.text < seen.words.len() && held::touches_words(rule, seen)
         || started.holds_lines && seen.lines().iter().any(matches)
 }
 
@@ -167,69 +169,8 @@ fn matches_name(pattern: &ShellPattern, words: &[String]) -> bool {
     }
 }
 
-/// Programs that take the name of another, and then act as it.
-const SUBCOMMANDS: [&str; 40] = [
-    "git",
-    "npm",
-    "pnpm",
-    "yarn",
-    "cargo",
-    "docker",
-    "podman",
-    "kubectl",
-    "gh",
-    "go",
-    "pip",
-    "pip3",
-    "uv",
-    "poetry",
-    "brew",
-    "apt",
-    "apt-get",
-    "systemctl",
-    "make",
-    "bun",
-    "deno",
-    "terraform",
-    "aws",
-    "gcloud",
-    "az",
-    "helm",
-    "svn",
-    "hg",
-    "rustup",
-    "conda",
-    "dnf",
-    "yum",
-    "pacman",
-    "apk",
-    "gem",
-    "bundle",
-    "composer",
-    "dotnet",
-    "mvn",
-    "gradle",
-];
-
 /// Commands whose words set variables that programs run.
 const SETTERS: [&str; 6] = ["export", "declare", "typeset", "readonly", "local", "env"];
-
-/// Words behind which such a program runs a command of ours.
-const RUNS: [&str; 13] = [
-    "exec",
-    "run",
-    "dlx",
-    "foreach",
-    "bisect",
-    "rebase",
-    "filter-branch",
-    "-c",
-    "-x",
-    "--exec",
-    "alias",
-    "shell",
-    "debug",
-];
 
 /// Where in the words a command may start, and whether a word may itself hold a line. Fails towards more.
 fn reach(words: &[String]) -> (Vec<usize>, bool) {
@@ -263,39 +204,15 @@ fn reach(words: &[String]) -> (Vec<usize>, bool) {
     }
     let Some(name) = words.get(at) else { return ((0..words.len()).collect(), true) };
     let name = base(name);
-    let data = takes_text(name, &words[at..]);
+    let text = at + text_of(name, &words[at..]);
     // A redirection before the name leaves its target as the first word, so an unknown first word is looked behind anyway.
     // A subscript in what such a builtin is given runs commands.
     let evaluates =
         super::evaluate::is_builtin(name) && words.iter().any(|word| word.contains("$(") || word.contains('`'));
-    if data { (vec![0, at], evaluates) } else { ((0..words.len()).collect(), true) }
-}
-
-/// Whether the words of a command are text to it, as far as its options tell: it runs none of them.
-fn takes_text(name: &str, words: &[String]) -> bool {
-    let runs = SUBCOMMANDS.contains(&name)
-        && words.iter().enumerate().any(|(place, word)| {
-            // `exec:exec` is a goal of maven's.
-            word.rsplit(':').next().is_some_and(|goal| RUNS.contains(&goal))
-                || word == "x" && place == 1
-                || word.starts_with("--exec")
-                || word.starts_with("-c")
-                || name == "make" && word.contains('=')
-        });
-    let finds = name == "find" && words.iter().any(|word| word.starts_with("-exec") || word.starts_with("-ok"));
-    (commands::takes_data(name) || SUBCOMMANDS.contains(&name) || name == "find")
-        && !runs
-        && !finds
-        && danger::dangers(&words.iter().map(|word| at_home(name, word)).collect::<Vec<_>>()).is_empty()
-}
-
-/// The word without what only bash knows and what leads elsewhere: where it is makes it no command.
-fn at_home(name: &str, word: &str) -> String {
-    let known = word.replace([ONE, MANY], "");
-    if !commands::covered::writes_inside(name) {
-        return known;
+    match text == at {
+        true => ((0..words.len()).collect(), true),
+        false => ([0, at].into_iter().chain(text..words.len()).collect(), evaluates || text < words.len()),
     }
-    known.replace("..", "").trim_start_matches(['/', '~']).to_owned()
 }
 
 fn is_assignment(word: &str) -> bool {

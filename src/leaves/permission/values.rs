@@ -122,11 +122,12 @@ impl Values {
         !self.removes && !self.breaks && self.functions.get(name) == Some(&1)
     }
 
-    /// The words with what every shell knows for `$HOME` and `$PWD`, where the line does not set them; None when there is
+    /// The words with what every shell knows for `$HOME`, `$PWD` and `$(pwd)`, where the line does not set them; None when there is
     /// nothing to tell.
     pub(super) fn told(&self, words: &[Word], cwd: &Cwd, places: &Places) -> Option<Vec<Word>> {
         let value = |expansion: &Expansion| {
-            let path = match expansion.variable().filter(|name| !self.open && !self.given.contains_key(*name))? {
+            let name = if expansion.source == "$(pwd)" { Some("PWD") } else { expansion.variable() };
+            let path = match name.filter(|name| !self.open && !self.given.contains_key(*name))? {
                 "HOME" => places.home.as_deref()?,
                 "PWD" => match cwd.0.as_deref()? {
                     [one] => one.as_path(),
@@ -155,12 +156,26 @@ impl Values {
                 !text.starts_with(['/', '~']) && !text.contains(['*', '?', '[', '\\']) && !text.contains("..")
             }
             Piece::Glob(_) => true,
-            Piece::Tilde | Piece::Dynamic(_) => false,
+            Piece::Dynamic(expansion) => expansion.counts(),
+            Piece::Tilde => false,
         };
         let named = |value: &Word| value.pieces.iter().all(plain);
         let known = |name: &&str| wrapper::is_local(name) && set.iter().any(|set| set == name);
         let values = expansion.variable().filter(known).and_then(|name| self.given.get(name));
         !self.open && !self.breaks && values.is_some_and(|values| values.iter().all(named))
+    }
+
+    /// Every value of the one variable in the words that a loop of the line gives a word or the name of a file.
+    pub(super) fn named(&self, words: &[Word], set: &[String]) -> Option<Vec<Word>> {
+        let mut open = words.iter().flat_map(Word::expansions).filter(|expansion| !expansion.counts());
+        let first = open.next()?;
+        let name = first.variable().filter(|_| self.is_name(first, set))?;
+        open.all(|other| other.variable() == Some(name)).then(|| self.given.get(name).cloned()).flatten()
+    }
+
+    /// Whether it is a variable that the line leaves as the user's environment has it: a word, as far as anybody sets them.
+    pub(super) fn leaves(&self, expansion: &Expansion) -> bool {
+        !self.open && expansion.variable().is_some_and(|name| !self.given.contains_key(name))
     }
 
     /// What the expansion may become as pieces of its word; none when the line does not say.

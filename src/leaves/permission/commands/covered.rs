@@ -34,6 +34,12 @@ fn known(name: &str, arguments: &[String]) -> Option<&'static Covered> {
     table::TABLE.iter().chain(files::TABLE).find(speaks)
 }
 
+/// Whether there is a table for the program, or for each subcommand of its that is not one for reading.
+pub(in crate::permission) fn describes(name: &str) -> bool {
+    let own = |covered: &Covered| covered.command.split(' ').next() == Some(name);
+    table::TABLE.iter().chain(files::TABLE).any(own)
+}
+
 /// Whether a rule for the program covers no more than what it writes in the folder.
 pub(in crate::permission) fn writes_inside(name: &str) -> bool {
     let written = |covered: &Covered| {

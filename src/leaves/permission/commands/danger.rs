@@ -1,9 +1,9 @@
 //! The words by which a command may execute or write what a rule for its program did not mean. A rule covers them only when
 //! it names them.
 
-use super::super::shell::{MANY, ONE};
+use super::super::shell::{MANY, ONE, Word};
 use super::script::sed_only_prints;
-use super::{commit, compiler, covered};
+use super::{commit, compiler, covered, find, git, readers, special};
 
 /// Options of git's before the subcommand that choose nothing but the folder and how the output looks.
 const GLOBAL: [&str; 6] =
@@ -29,7 +29,7 @@ fn of_git(mut arguments: &[String]) -> Vec<String> {
     if let Some(acting) = commit::acts(arguments).or_else(|| covered::acts("git", arguments)) {
         return [acting, elsewhere].concat();
     }
-    if let Some(acting) = super::unlisted("git", arguments) {
+    if let Some(acting) = unlisted("git", arguments) {
         return acting;
     }
     // A subcommand without a table may run what it is given, read commands or write where it is told.
@@ -56,13 +56,118 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
     let elsewhere: Vec<String> = edited.into_iter().filter(|word| covered::is_elsewhere(word)).collect();
     // What is known of these programs is what is harmless: a rule covers nothing else of them that it does not name.
     let listed = covered::acts(name, arguments).or_else(|| compiler::acts(name, arguments));
-    if let Some(acting) = listed.or_else(|| super::unlisted(name, arguments)) {
+    if let Some(acting) = listed.or_else(|| unlisted(name, arguments)) {
         return [acting, elsewhere].concat();
     }
-    if let Some(subcommand) = keeps_setting(name, arguments) {
-        return one(subcommand);
+    if let Some(at) = behind(name, arguments) {
+        return dangers(&arguments[at..]);
     }
-    Vec::new()
+    if super::takes_data(name) || super::super::dynamic::is_inert(name) {
+        return Vec::new();
+    }
+    let own = &arguments[..contained(name, arguments)];
+    let elsewhere = own.iter().filter(|word| names_elsewhere(word)).cloned();
+    keeps_setting(name, arguments).map(str::to_owned).into_iter().chain(elsewhere).collect()
+}
+
+/// Programs that start the one that is named behind these words, with all that follows.
+const STARTERS: [(&str, &str); 14] = [
+    ("python", "-m"),
+    ("python3", "-m"),
+    ("uv", "run"),
+    ("poetry", "run"),
+    ("pipenv", "run"),
+    ("pdm", "run"),
+    ("hatch", "run"),
+    ("rye", "run"),
+    ("bundle", "exec"),
+    ("pnpm", "exec"),
+    ("yarn", "exec"),
+    ("npx", ""),
+    ("bunx", ""),
+    ("pipx", "run"),
+];
+
+/// Where the program stands that such a command starts.
+fn behind(name: &str, arguments: &[String]) -> Option<usize> {
+    let (_, word) = STARTERS.iter().find(|(known, _)| *known == name)?;
+    let at = usize::from(!word.is_empty());
+    let named = at == 0 || arguments.first().is_some_and(|first| first == word);
+    (named && arguments.get(at).is_some_and(|program| !program.starts_with('-'))).then_some(at)
+}
+
+/// Whether a word of a program that nobody described names a place outside of the workspace: who allowed the program did so
+/// for the project. A list such as `a:b` is named by its first part.
+fn names_elsewhere(word: &str) -> bool {
+    let file = word.split('=').any(|part| part.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:")));
+    if file || word.contains("://") {
+        return file;
+    }
+    // The value of an option, or of a few letters, in one word with it.
+    let glued = word.strip_prefix('-').and_then(|rest| {
+        let at = rest.find(['/', '~']).into_iter().chain(rest.find("..")).min()?;
+        (at <= 3 && rest[..at].bytes().all(|b| b.is_ascii_alphabetic())).then(|| &rest[at..])
+    });
+    let first = |part: &str| covered::leads_out(part.split(':').next().unwrap_or_default());
+    word.split(['=', ',', ';', '@', '<']).chain(glued).any(first)
+}
+
+/// Where the words of a command start that runs in a container: its paths are those in there.
+fn contained(name: &str, arguments: &[String]) -> usize {
+    let runs = matches!(name, "docker" | "podman" | "nerdctl" | "kubectl");
+    let plain =
+        |word: &str| matches!(word, "exec" | "-it" | "-ti" | "-i" | "-t" | "-d" | "-T" | "--") || word.contains('=');
+    let exec = arguments.iter().take(2).position(|word| word == "exec").filter(|_| runs);
+    let host = exec.and_then(|exec| {
+        // Behind an option it may be the value.
+        let operand = |at: &usize| {
+            !arguments[*at].starts_with('-') && (plain(&arguments[at - 1]) || !arguments[at - 1].starts_with('-'))
+        };
+        (exec + 1..arguments.len()).find(operand)
+    });
+    host.map_or(arguments.len(), |at| at + 1)
+}
+
+/// Options of find that look elsewhere, but neither write nor run anything.
+const ELSEWHERE: [&str; 4] = ["-L", "-H", "-follow", "-samefile"];
+
+/// The words by which a command does what is not known to only look; None for a program that none of its options makes act,
+/// or of which too little is known.
+fn unlisted(name: &str, arguments: &[String]) -> Option<Vec<String>> {
+    let subcommand = arguments.first().filter(|_| name == "git").map(String::as_str);
+    // What one awk knows beside the others is not listed.
+    let name = if matches!(name, "gawk" | "mawk" | "nawk") { "awk" } else { name };
+    let acts = matches!(name, "find" | "sed" | "awk" | "date" | "xxd")
+        || subcommand.is_some_and(git::is_listed)
+        || readers::READERS.iter().any(|reader| reader.name == name && reader.acts);
+    if !acts {
+        return None;
+    }
+    let looks = |words: &[&str]| {
+        let words: Vec<Word> = subcommand.iter().chain(words).map(|word| super::plain(word)).collect();
+        match readers::READERS.iter().find(|reader| reader.name == name) {
+            Some(reader) => reader.reads(&words).is_ok(),
+            None if name == "find" => find::reads(&words).is_ok(),
+            None if name == "git" => git::reads(&words).is_ok(),
+            None => special::reads(name, &words).is_some_and(|reads| reads.is_ok()),
+        }
+    };
+    let words: Vec<&str> = arguments[usize::from(subcommand.is_some())..]
+        .iter()
+        .map(String::as_str)
+        .filter(|word| name != "find" || !ELSEWHERE.contains(word))
+        .collect();
+    if looks(&words) {
+        return Some(Vec::new());
+    }
+    let (acting, rest): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| {
+        word.starts_with('-') && !looks(&[**word]) && !looks(&[**word, "1"]) && !looks(&[**word, "p"])
+    });
+    let mut found: Vec<String> = acting.into_iter().map(str::to_owned).collect();
+    if found.is_empty() || !looks(&rest) {
+        found.push("what is not known of it".to_owned());
+    }
+    Some(found)
 }
 
 /// Programs with settings of their own that later lines obey.

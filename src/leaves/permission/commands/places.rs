@@ -1,6 +1,7 @@
 //! What a command that a rule lets run may put where the same line reads later.
 
 use super::super::shell::{MANY, ONE, Word};
+use super::super::wrapper;
 use super::{covered, danger, git, readers};
 
 /// Commands that run the folder's own code: who allowed these allowed more than a link or an odd name can do.
@@ -62,6 +63,43 @@ pub(in crate::permission) fn places(words: &[Word]) -> Places {
     match known || name.starts_with("./") || looks(&name) || passed_on {
         true => Places::Nothing,
         false => Places::Repositories,
+    }
+}
+
+/// Whether the command runs the folder's own code.
+pub(in crate::permission) fn runs_code(words: &[Word]) -> bool {
+    let name = words.first().and_then(Word::literal).unwrap_or_default();
+    name.starts_with("./") || RUNNERS.split_whitespace().any(|known| known == name)
+}
+
+/// What a command runs of the folder in which it starts, without being told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::permission) enum Runs {
+    Nothing,
+    /// The hooks of the repository around it.
+    Hooks,
+    /// The code there, or nobody described it.
+    Code,
+}
+
+/// What the command, or the one that it starts, runs of the folder.
+pub(in crate::permission) fn runs_of_folder(words: &[Word]) -> Runs {
+    let mut words = words;
+    while let Some(at) = wrapper::carried(words).filter(|at| (1..words.len()).contains(at)) {
+        words = &words[at..];
+    }
+    let name = words.first().and_then(Word::literal).unwrap_or_default();
+    let name = name.rsplit('/').next().unwrap_or_default();
+    let described = covered::describes(name)
+        || super::takes_data(name)
+        || super::super::dynamic::is_inert(name)
+        || super::compiler::acts(name, &[]).is_some()
+        || matches!(name, "find" | "sed" | "awk" | "gawk" | "mawk" | "nawk" | "date" | "xxd");
+    match name {
+        "git" if super::reads(words).is_ok() => Runs::Nothing,
+        "git" => Runs::Hooks,
+        _ if described && !runs_code(words) => Runs::Nothing,
+        _ => Runs::Code,
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::path::PathBuf;
 
 use super::super::commands;
 use super::super::decide::{Query, Verdict, because};
@@ -23,6 +22,7 @@ use super::super::{Behavior, Mode};
 use super::Part;
 use super::git::{self, Git};
 use super::streams::Streams;
+use super::unknown::Unknown;
 use super::{fed, scripts};
 
 /// Most wrappers around one command that are looked behind, as in `nice timeout 5 env A=1 ls`.
@@ -34,8 +34,6 @@ type Looked = (Result<Verdict, String>, bool);
 pub(super) struct Judge<'a> {
     pub(super) query: &'a Query<'a>,
     pub(super) files: &'a dyn Files,
-    /// Where the line starts.
-    pub(super) start: PathBuf,
     /// Functions that surely exist by now in this very shell. What they run was judged where they are defined.
     functions: Vec<String>,
     /// Wrappers around the command that is being judged.
@@ -62,14 +60,8 @@ pub(super) struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// Starts with the line's first construct in `start`.
-    pub(super) fn new(
-        query: &'a Query<'a>,
-        files: &'a dyn Files,
-        start: PathBuf,
-        values: Values,
-        streams: Streams,
-    ) -> Judge<'a> {
+    /// Starts with the line's first construct.
+    pub(super) fn new(query: &'a Query<'a>, files: &'a dyn Files, values: Values, streams: Streams) -> Judge<'a> {
         let (functions, set, parts) = (Vec::new(), Vec::new(), Vec::new());
         let (edits, unordered, stirred) = (Edits::default(), false, false);
         let (fed, looked, redirected, wrappers) = (None, HashMap::new(), false, 0);
@@ -77,7 +69,6 @@ impl<'a> Judge<'a> {
         Judge {
             query,
             files,
-            start,
             functions,
             wrappers,
             values,
@@ -106,8 +97,12 @@ impl<'a> Judge<'a> {
             let (writes, looks) = (part.writes, part.looks && passes(part));
             let before = &self.parts[..until];
             let leads = |other: (usize, &Part)| other.0 != at && passes(other.1) && other.1.links;
+            let makes = |other: (usize, &Part)| {
+                other.0 != at && acts(other.1) && passes(other.1) && !dynamic::is_inert(&other.1.words[0].known())
+            };
             let least = if part.git == Git::No { commands::Places::Links } else { commands::Places::Repositories };
             if writes && before.iter().any(acts)
+                || part.split && passes(part) && before.iter().enumerate().any(makes)
                 || part.held && passes(part) && before.iter().enumerate().any(leads)
                 || part.named.open && passes(part) && before.iter().any(|part| passes(part) && brings(part))
                 || looks
@@ -120,6 +115,10 @@ impl<'a> Judge<'a> {
         git::beside(&mut self.parts);
         git::brought(&mut self.parts, self.unordered, self.files);
         self.parts
+    }
+
+    pub(super) fn unknown(&self) -> Unknown<'_> {
+        Unknown { query: self.query, files: self.files, values: &self.values, set: &self.set }
     }
 
     fn push(&mut self, text: String, verdict: Verdict, read_only: bool) {
@@ -354,17 +353,29 @@ impl<'a> Judge<'a> {
             || known[0] == "cd"
             || paths::shell_state(&known[0]) && !(read_only && matches!(known[0].as_str(), "set" | "read"));
         let git = git::kind(self.query, words, &cwd, self.files, || self.is_allowed(words, &cwd));
-        let names_only =
-            matches!(known[0].as_str(), "ls" | "stat" | "du" | "realpath" | "readlink" | "test" | "[" | "[[");
-        let shows = || !names_only && commands::reads(words).is_ok_and(|reads| reads.shows_contents());
+        let shows =
+            || !dynamic::shows_names(&known[0]) && commands::reads(words).is_ok_and(|reads| reads.shows_contents());
         let looks =
             git != Git::No || known[0] == "xargs" || fed::executes(words) || shows() && !self.is_allowed(words, &cwd);
         let looks = looks && read_only && verdict.behavior == Behavior::Allow;
         let starts = git::starts(self.query, words, &cwd, self.files);
         let names = !read_only && commands::names_options(words);
         let (links, held) = (self.brings_links(words, &cwd), self.is_held(words, &cwd));
+        let split = self.unknown().splits_names(words);
         let part = Part::new(text, verdict, read_only);
-        self.parts.push(Part { edit, names, looks, links, held, named, words: words.to_vec(), git, starts, ..part });
+        self.parts.push(Part {
+            edit,
+            names,
+            looks,
+            links,
+            held,
+            split,
+            named,
+            words: words.to_vec(),
+            git,
+            starts,
+            ..part
+        });
         if moved { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
     }
 
@@ -444,6 +455,7 @@ impl<'a> Judge<'a> {
         if named && self.query.mode == Mode::AcceptEdits && self.edits.admit(self.query, words, cwd, self.files) {
             return (Verdict::new(Behavior::Allow, "mode acceptEdits"), false, true);
         }
+        let reason = self.elsewhere(words, cwd).unwrap_or(reason);
         (Verdict::new(Behavior::Ask, reason), only_reads, false)
     }
 

@@ -27,6 +27,12 @@ pub(super) fn placed(words: &[Word], cwd: &Cwd, places: &Places, files: &dyn Fil
             None => None,
         }
     };
+    // Of one without a table, what stands before a colon may be a path of its own.
+    let lists = !covered::describes(&name);
+    let listed = |text: &str| -> Option<String> {
+        let (first, rest) = text.split_once(':').filter(|_| lists && text.starts_with('/'))?;
+        Some(format!("{}:{rest}", place(first).filter(|path| path.starts_with('.'))?))
+    };
     let of = |word: &Word| {
         let text = word.possible();
         if files.spend(4) || text.len() > 4096 {
@@ -47,7 +53,7 @@ pub(super) fn placed(words: &[Word], cwd: &Cwd, places: &Places, files: &dyn Fil
         let cuts = (2..text.len().min(if glued { 32 } else { 0 })).filter(|at| text.is_char_boundary(*at));
         let starts = if text.starts_with('-') { None } else { Some(0) }.into_iter().chain(behind).chain(cuts);
         for at in starts {
-            if let Some(path) = place(&text[at..]).filter(|_| at < text.len()) {
+            if let Some(path) = listed(&text[at..]).or_else(|| place(&text[at..])).filter(|_| at < text.len()) {
                 return format!("{}{path}", &text[..at]);
             }
         }

@@ -1,11 +1,14 @@
 //! Which rule allows a command, and what that says of where the line leads by then.
 
 use std::cell::OnceCell;
+use std::path::Path;
 
 use super::super::Behavior;
-use super::super::commands;
+use super::super::commands::{self, Runs};
+use super::super::decide::because;
 use super::super::dynamic;
 use super::super::evaluate::{evaluates, is_shells};
+use super::super::files::lexical;
 use super::super::matching;
 use super::super::paths::{self, Cwd};
 use super::super::places::Named;
@@ -19,11 +22,15 @@ impl Judge<'_> {
     pub(super) fn allow_rule(&self, words: &[Word], cwd: &Cwd) -> Option<&Entry> {
         let globbed = |word: &Word| self.may_become_option(word, cwd);
         let settled = evaluates(words).is_none() && dynamic::unsettled(words, globbed).is_none();
+        let settled = settled && !self.unknown().may_open_secret(words, cwd);
         // A relative program is another one in another folder, and so is a script that the rule names.
         let name = words.first()?.literal()?;
         let is_relative = |name: &str| name.contains('/') && !name.starts_with(['/', '-', '~']);
         let relative = |rule: &Rule| is_relative(&name) || rule.words().any(is_relative);
-        let here = cwd.0.as_deref() == Some(std::slice::from_ref(&self.start));
+        let at_top = self.in_folder(cwd, |folder| folder == self.query.places.project);
+        let owned = OnceCell::new();
+        let owned = || *owned.get_or_init(|| self.is_owned(words, cwd));
+        let fits = |rule: &Rule| (at_top || !relative(rule)) && owned();
         if commands::covered::repositories(words).iter().any(|word| self.may_be_folder(word, cwd)) {
             return None;
         }
@@ -34,7 +41,7 @@ impl Judge<'_> {
         let placed = || known.get_or_init(|| placed(words, cwd, self.query.places, self.files)).clone();
         self.query.entries(Behavior::Allow).find(|entry| {
             matching::allows(&entry.rule, words, settled, placed)
-                && (*entry.rule.specifier() == Specifier::Any || meant(entry) && (here || !relative(&entry.rule)))
+                && (*entry.rule.specifier() == Specifier::Any || meant(entry) && fits(&entry.rule))
         })
     }
 
@@ -65,6 +72,56 @@ impl Judge<'_> {
             all.open |= named.open;
         }
         all
+    }
+
+    /// Whether what the command runs by itself, wherever it starts, is the project's.
+    fn is_owned(&self, words: &[Word], cwd: &Cwd) -> bool {
+        match commands::runs_of_folder(words) {
+            Runs::Nothing => true,
+            Runs::Hooks => self.in_folder(&self.entered(words, cwd), |folder| self.is_of_repository(folder)),
+            Runs::Code => self.in_folder(cwd, |folder| self.is_of_project(folder)),
+        }
+    }
+
+    /// Where git starts, behind its options for that.
+    fn entered(&self, words: &[Word], cwd: &Cwd) -> Cwd {
+        let is_value = |at: &usize| words[at - 1].known() == "-C";
+        let own = (1..words.len()).take_while(|at| words[*at].prefix().starts_with('-') || is_value(at));
+        own.filter(is_value)
+            .fold(cwd.clone(), |cwd, at| Cwd(paths::paths(&words[at], &cwd, self.query.places, self.files)))
+    }
+
+    /// Why a rule that covers the command in the project's folder does not cover it here.
+    pub(super) fn elsewhere(&self, words: &[Word], cwd: &Cwd) -> Option<String> {
+        let project = &self.query.places.project;
+        if self.in_folder(cwd, |folder| folder == project) {
+            return None;
+        }
+        let entry = self.allow_rule(words, &Cwd(Some(vec![project.clone()])))?;
+        Some(format!("{} is for the project's folder and what git tracks below it", because(entry)))
+    }
+
+    /// Whether the command starts in such folders, whichever of those it is.
+    fn in_folder(&self, cwd: &Cwd, fits: impl Fn(&Path) -> bool) -> bool {
+        cwd.0.as_ref().is_some_and(|all| all.iter().all(|folder| fits(&lexical(folder))))
+    }
+
+    /// Whether the folder is one for which rules are given: the project's, or one below it of which git tracks something, so
+    /// that it is neither foreign nor made meanwhile.
+    fn is_of_project(&self, folder: &Path) -> bool {
+        let (real, top) = (self.files.resolve(folder), self.files.resolve(&self.query.places.project));
+        let tracks = || self.files.tracked(&top).is_some_and(|all| all.iter().any(|path| path.starts_with(&real)));
+        real == top || self.is_of_repository(folder) && tracks()
+    }
+
+    /// Whether the folder is in the project's own repository, and not in another one below it.
+    fn is_of_repository(&self, folder: &Path) -> bool {
+        let (real, top) = (self.files.resolve(folder), self.files.resolve(&self.query.places.project));
+        let foreign = |folder: &Path| {
+            let git = folder.join(".git");
+            self.files.is_file(&git) || self.files.link(&git).is_some() || !self.files.names(&git).is_empty()
+        };
+        real.starts_with(&top) && !real.ancestors().take_while(|above| *above != top).any(foreign)
     }
 
     pub(super) fn is_allowed(&self, words: &[Word], cwd: &Cwd) -> bool {

@@ -8,7 +8,8 @@ use super::super::shell::loose::{all_segments, may_hold_line};
 use super::super::shell::{Node, Redirect, RedirectKind, Simple, Word};
 use super::super::vocabulary::Matches;
 use super::super::{commands, wrapper};
-use super::{SUBCOMMANDS, Seen, Text, base, is_assignment, matches_from, takes_text, touches};
+use super::text::{SUBCOMMANDS, text_of};
+use super::{Seen, Text, base, is_assignment, matches_from, touches};
 
 /// Programs that run what they are given as text: in an argument, or on standard input.
 const INTERPRETERS: &str = "sh bash dash ash zsh ksh fish busybox source . eval at batch crontab ssh python python3 python2 perl \
@@ -33,7 +34,7 @@ pub(in crate::permission) fn interprets(words: &[String]) -> bool {
 /// Whether the command may run text of its words: all do but those of which it is known that they do not.
 pub(super) fn runs(words: &[String]) -> bool {
     let words = &words[words.iter().take_while(|word| is_assignment(word)).count()..];
-    words.first().is_some_and(|name| !takes_text(base(name), words))
+    words.first().is_some_and(|name| text_of(base(name), words) < words.len())
 }
 
 /// Whether the command may run what it reads from its input. What a carrier starts decides, should the words tell it.
@@ -77,7 +78,8 @@ pub(super) fn touches_words(rule: &Rule, seen: &Seen) -> bool {
         behind[..view].iter().any(|word| word == "bisect").then(|| &behind[view + 1..])
     });
     let viewed = viewed.filter(|rest| !rest.is_empty()).map(|rest| [&["git".to_owned()], rest].concat());
-    seen.tokens.get_or_init(|| Tokens::of(&words.join("\n"), Folders::Split)).hold(rule)
+    let text = seen.started().text;
+    seen.tokens.get_or_init(|| Tokens::of(&words[text..].join("\n"), Folders::Split)).hold(rule)
         || viewed.is_some_and(|words| match rule.specifier() {
             Specifier::Shell(pattern) => matches_from(pattern, &words, &[0]),
             _ => false,

@@ -6,7 +6,8 @@ use super::super::commands;
 use super::super::shell::loose::{all_segments, may_hold_line, open_segments, segments};
 use super::super::shell::{MANY, ONE};
 use super::super::wrapper;
-use super::held::{self, Folders, Tokens};
+use super::held::{Folders, Tokens};
+use super::text::text_of;
 use super::{SETTERS, base, is_assignment, is_open, opened_commands, reach};
 
 /// The words of a command as rules that forbid see them: read once, whatever the number of rules.
@@ -32,8 +33,8 @@ pub(super) struct Started {
     pub(super) holds_lines: bool,
     /// What its variables say.
     pub(super) set: Vec<Segment>,
-    /// Whether it may run text of its words.
-    pub(super) runs: bool,
+    /// How many of its words are surely text to it; where these are all, it runs none.
+    pub(super) text: usize,
 }
 
 impl Seen {
@@ -158,6 +159,7 @@ impl Started {
         let set = words[..if sets { words.len() } else { before }].iter().filter_map(|word| word.split_once('='));
         let set = set.filter(|(name, value)| !wrapper::is_local(name) && may_hold_line(value));
         let set = set.flat_map(|(_, value)| segments_of(value)).collect();
-        Started { given, starts, holds_lines, set, runs: held::runs(words) }
+        let named = words.get(before).map_or(0, |name| text_of(base(name), &words[before..]));
+        Started { given, starts, holds_lines, set, text: if named > 0 { before + named } else { 0 } }
     }
 }

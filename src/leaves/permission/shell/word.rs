@@ -98,6 +98,13 @@ impl Expansion {
         self.is_number() && self.source.strip_prefix("$((").is_none_or(|inner| digits <= 18 && counts(inner))
     }
 
+    /// Whether it shows nothing but numbers: also `{1..9}`, though not `{a..z}`.
+    pub(in crate::permission) fn counts(&self) -> bool {
+        let range = self.source.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        self.is_number()
+            || range.is_some_and(|range| range.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-')))
+    }
+
     /// Whether it shows digits or nothing.
     pub(in crate::permission) fn shows_number(&self) -> bool {
         self.is_number() || self.source == "$!"

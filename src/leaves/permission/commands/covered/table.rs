@@ -75,6 +75,13 @@ const NPM_FIRST: &str = "install i add ci clean-install it install-test test t t
     ping whoami root prefix bin docs home bugs issues repo help exec x init create innit update up upgrade rebuild rb \
     uninstall remove rm r un unlink link ln cache doctor diff query get sbom";
 
+const APT_FIRST: &str = "update upgrade dist-upgrade full-upgrade install remove purge autoremove autopurge clean autoclean check \
+    search show list policy";
+
+const APT: &str = "yes/y assume-yes assume-no quiet?/q simulate/s dry-run download-only/d fix-broken/f fix-missing/m \
+    no-install-recommends install-recommends no-install-suggests reinstall only-upgrade no-upgrade no-remove autoremove purge \
+    print-uris show-progress verbose-versions/V installed upgradable all-versions/a";
+
 /// One table for all its subcommands: a letter stands here where it takes a value in each of them, or in none.
 const GH: &str = "repo=/R json= jq=/q template=/t title= body=/b comments/c state= limit=/L author=/A label=/l assignee= \
     search=/S base=/B head=/H draft fill fill-first fill-verbose name-only patch color= watch required fail-fast interval= \
@@ -304,6 +311,8 @@ pub(super) const TABLE: &[Covered] = &[
         "fix unsafe-fixes diff select= ignore= extend-select= quiet/q verbose/v silent/s statistics show-fixes \
          output-format= line-length= target-version= exit-zero/e no-cache/n preview isolated check exclude= force-exclude",
     ),
+    leading("apt-get", APT_FIRST, APT),
+    leading("apt", APT_FIRST, APT),
     leading("gh auth", "status", GH),
     leading("gh gist", "list view", GH),
     leading(
