@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use crate::commands::Registry;
 use crate::engine::{self, Handle};
 use crate::hooks;
-use crate::message::{CallId, Usage};
+use crate::message::Usage;
 use crate::permission::Mode;
 use crate::protocol::report::Report;
 use crate::protocol::{Answer, Compaction, Event, ModeChange, Op, SessionInfo, Turn, TurnEnd};
@@ -119,7 +119,6 @@ pub async fn run(
         session: None,
         answer: String::new(),
         turn: false,
-        answers: Vec::new(),
         structured: None,
         report: None,
         plan: None,
@@ -167,8 +166,6 @@ struct Run<'a> {
     answer: String,
     /// A turn is under way, and not a command that only tells something.
     turn: bool,
-    /// Calls with an answer that nobody has accepted yet.
-    answers: Vec<(CallId, Value)>,
     /// The answer that was accepted.
     structured: Option<Value>,
     /// What a command has found.

@@ -98,6 +98,19 @@ pub fn load(paths: &Paths, env: &Env, flags: Table) -> Result<Loaded, Broken> {
         Ok(layer) => layers.extend(layer),
         Err(problem) => problems.push(problem),
     }
+    // Of two policies our own counts more: it comes later.
+    for (source, file) in
+        [(Source::Policy, paths.managed_settings.clone()), (Source::UserSettings, paths.user_settings())]
+    {
+        match claude::read(source, &file) {
+            Ok(Some((layer, left_out))) => {
+                layers.push(layer);
+                diagnostics.extend(left_out);
+            }
+            Ok(None) => {}
+            Err(problem) => problems.push(problem),
+        }
+    }
     for (source, file) in [
         (Source::ManagedDefaults, paths.managed_dir.join("config.toml")),
         (Source::User, paths.user_config()),
@@ -107,14 +120,6 @@ pub fn load(paths: &Paths, env: &Env, flags: Table) -> Result<Loaded, Broken> {
             Ok(layer) => layers.extend(layer),
             Err(problem) => problems.push(problem),
         }
-    }
-    match claude::read(Source::UserSettings, &paths.user_settings()) {
-        Ok(Some((layer, left_out))) => {
-            layers.push(layer);
-            diagnostics.extend(left_out);
-        }
-        Ok(None) => {}
-        Err(problem) => problems.push(problem),
     }
     // The schema costs more than all the rest: it is made only when there is something to check.
     if layers.len() > 1 {
@@ -188,6 +193,11 @@ impl Loaded {
                     broken.push(file);
                 }
             }
+        }
+        let servers = project.join(".mcp.json");
+        if servers.is_file() {
+            let message = "not read yet: cocode starts no MCP servers, so their tools are missing".to_owned();
+            diagnostics.push(Problem { place: servers.display().to_string(), message });
         }
         let merged = Loaded::assemble(layers, diagnostics.clone(), self.user_home.clone());
         let loaded = merged.unwrap_or_else(|problems| {

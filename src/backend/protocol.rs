@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::review::{Hunk, Judged, Reviewed, Scope, Span, Verdict};
@@ -302,7 +303,7 @@ pub enum HistoryItem {
     },
 }
 
-/// What a terminal shows and listens to: `[tui]` and `[keys]`.
+/// What a terminal shows and listens to: `[tui]`, `[keys]` and `[status_line]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interface {
     pub theme: String,
@@ -312,6 +313,19 @@ pub struct Interface {
     /// The prompt is edited with vim's keys.
     pub vim: bool,
     pub keys: BTreeMap<String, Vec<String>>,
+    pub status_line: StatusLine,
+}
+
+/// The user's own status line: `[status_line]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StatusLine {
+    /// Empty: the program's own line.
+    pub command: String,
+    /// Columns left free on both sides.
+    pub padding: u16,
+    /// Runs again after so many seconds, also when nothing has changed; 0: never.
+    pub refresh_s: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

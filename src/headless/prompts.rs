@@ -94,7 +94,6 @@ impl Run<'_> {
     pub(super) fn begin_prompt(&mut self) {
         (self.answer, self.failed, self.rounds, self.report) = (String::new(), None, 0, None);
         (self.turn, self.structured) = (false, None);
-        self.answers.clear();
         if self.stream {
             (self.exit, self.usage, self.cost) = (Exit::Done, Usage::default(), None);
             self.denials.clear();

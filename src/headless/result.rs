@@ -6,10 +6,9 @@ use serde_json::json;
 
 use super::{Exit, Output, Run, lines};
 use crate::engine::Handle;
-use crate::message::{Kind, Outcome};
+use crate::message::{Display, Kind, Outcome};
 use crate::protocol::{Event, Item, Turn};
 use crate::session::entry::not_undone;
-use crate::tools::answer;
 
 impl Run<'_> {
     /// Writes what the format says about the end of a prompt.
@@ -74,13 +73,10 @@ impl Run<'_> {
                     if !text.is_empty() {
                         self.answer = text;
                     }
-                    let answers = message.calls().filter(|call| call.name == answer::NAME);
-                    self.answers.extend(answers.map(|call| (call.id.clone(), call.input.clone())));
                 }
                 for result in message.results() {
-                    let accepted = self.answers.extract_if(.., |(id, _)| *id == result.id).last();
-                    if let Some((_, value)) = accepted.filter(|_| result.outcome == Outcome::Ok) {
-                        self.structured = Some(value);
+                    if let (Outcome::Ok, Some(Display::Answer { value })) = (result.outcome, &result.display) {
+                        self.structured = Some(value.clone());
                     }
                 }
                 if self.output == Output::StreamJson

@@ -258,6 +258,8 @@ pub enum Display {
     Todos { items: Vec<Todo> },
     /// A sub-agent that ran: the name of its transcript, the calls it made, tokens in its window, its time.
     Agent { id: String, tools: u32, tokens: u64, millis: u64 },
+    /// The final answer as it was accepted: a hook may have rewritten what the model sent.
+    Answer { value: serde_json::Value },
 }
 
 /// A change to one file, as a unified diff.

@@ -18,7 +18,7 @@ use super::theme::Theme;
 use super::transcript::Transcript;
 use crate::commands::Registry;
 use crate::message::Todo;
-use crate::protocol::{Delivery, Op, Queued, Typed};
+use crate::protocol::{Delivery, Op, Queued, StatusLine, Typed};
 use crate::session::entry::Seq;
 
 /// How long a hint stays.
@@ -172,10 +172,16 @@ impl App {
         self.settle();
     }
 
-    /// Shows what a command of the user prints as the status line.
-    pub fn use_status_line(&mut self, settings: own::Settings, project: PathBuf) {
-        self.status.own = Some(own::Own::new(settings, Instant::now()));
+    /// The folder that the program begins in.
+    pub fn begin_in(&mut self, project: PathBuf) {
         self.project = project;
+    }
+
+    /// Shows what a command of the user prints as the status line; without one, our own line.
+    pub fn use_status_line(&mut self, settings: StatusLine, now: Instant) {
+        let same = self.status.own.take_if(|own| *own.settings() == settings);
+        let wanted = !settings.command.trim().is_empty();
+        self.status.own = same.or_else(|| wanted.then(|| own::Own::new(settings, now)));
     }
 
     /// Runs the user's own status line when it is time.
@@ -183,7 +189,7 @@ impl App {
         let facts = self.status.own.is_some().then(|| self.status.facts(self.cwd.clone(), self.project.clone()))?;
         let own = self.status.own.as_mut()?;
         own.heed(facts, now);
-        own.take(now).map(|told| Effect::StatusLine { command: own.command().to_owned(), told })
+        own.take(now).map(|told| Effect::StatusLine { command: own.settings().command.clone(), told })
     }
 
     /// Begins with what was typed behind the program's name. A command waits until the engine has told of all of them; what

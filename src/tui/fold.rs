@@ -33,6 +33,7 @@ impl App {
             Event::Session(info) => return self.begin(info, now),
             Event::Turn(Turn::Started) => {
                 self.spinner.turn_started(now);
+                self.status.api.asked(now);
                 self.transcript.turn_started();
             }
             Event::Turn(Turn::Ended { end, millis, .. }) => {
@@ -131,6 +132,7 @@ impl App {
         self.spinner.stop();
         self.transcript.turn_ended(end, took, now);
         self.status.turns += 1;
+        self.status.api.answered(now);
         self.failed = end == TurnEnd::Failed;
         let mut effects = vec![Effect::FindBranch];
         if self.calls_back() && end != TurnEnd::Interrupted {
@@ -170,6 +172,11 @@ impl App {
                         self.status.lines.0 += u64::from(diff.added);
                         self.status.lines.1 += u64::from(diff.removed);
                     }
+                }
+                match message.kind {
+                    Kind::Reply => self.status.api.answered(now),
+                    Kind::ToolResult => self.status.api.asked(now),
+                    _ => {}
                 }
                 self.transcript.message(seq, &message, now);
                 self.commands += commands(&message);
@@ -221,8 +228,9 @@ impl App {
     }
 
     fn looks_like(&mut self, interface: Interface, now: Instant) {
-        let Interface { theme, notifications, highlight, reduced_motion, vim, keys } = interface;
+        let Interface { theme, notifications, highlight, reduced_motion, vim, keys, status_line } = interface;
         self.use_vim(vim);
+        self.use_status_line(status_line, now);
         match Keymap::new(&keys) {
             Ok(keymap) => self.options.keymap = keymap,
             Err(errors) => {

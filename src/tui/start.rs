@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -12,7 +12,6 @@ use super::app::{App, Options};
 use super::clipboard::Clipboard;
 use super::keymap::Keymap;
 use super::run::{self, Host, Left, Terminal};
-use super::status::own::Settings as Own;
 use super::terminal::{Keyboard, Output, Queries, Session, Signal, Surface, Traits, Tty, signals};
 use super::theme::{Depth, Theme};
 use crate::commands::Registry;
@@ -48,13 +47,10 @@ pub fn start(start: Start) -> io::Result<u8> {
     let options = options(&setup).map_err(io::Error::other)?;
     let home = Home::new(&setup);
     let mut app = App::new(options, (size.width, size.height));
-    let own = &setup.loaded.config.status_line;
-    if !own.command.trim().is_empty() {
-        let refresh = Some(Duration::from_secs(own.refresh_s)).filter(|refresh| !refresh.is_zero());
-        let settings = Own { command: own.command.clone(), padding: own.padding, refresh };
-        app.use_status_line(settings, setup.project.clone());
-    }
-    app.use_vim(setup.loaded.config.interface().vim);
+    app.begin_in(setup.project.clone());
+    let interface = setup.loaded.config.interface();
+    app.use_status_line(interface.status_line, Instant::now());
+    app.use_vim(interface.vim);
     if let Some(draft) = home.draft() {
         app.set_draft(&draft);
     }

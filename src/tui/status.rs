@@ -34,6 +34,7 @@ pub struct Status {
     /// Lines that the agent has added and removed, and turns that have ended.
     pub(super) lines: (u64, u64),
     pub(super) turns: u64,
+    pub(super) api: own::Waited,
     /// What vim mode says of itself; empty: it is off.
     pub(super) editing: String,
     read_only: bool,
@@ -67,6 +68,8 @@ impl Status {
             lines: self.lines,
             vim: mode.unwrap_or_default().to_owned(),
             turns: self.turns,
+            api: self.api.total,
+            level: self.thinking.asked(),
         }
     }
 

@@ -46,6 +46,11 @@ impl Thinking {
         self.keyword = composer.keyword();
     }
 
+    /// What the next prompt is thought about with, as far as the engine has told.
+    pub(super) fn asked(&self) -> Level {
+        self.keyword.or(self.info.as_ref().map(|info| info.asked)).unwrap_or_default()
+    }
+
     /// The part of the status line; none when the model does not think, and nobody asked it to.
     pub(super) fn part(&self, theme: &Theme) -> Option<Span<'static>> {
         let info = self.info.as_ref()?;

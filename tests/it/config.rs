@@ -54,7 +54,8 @@ impl User {
 
     pub(super) fn own(&self) -> Result<Loaded, Broken> {
         let env = Env::fake(&self.dir.path().join("home"), &self.vars);
-        let paths = Paths { managed_dir: self.dir.path().join("etc"), ..Paths::new(&env).unwrap() };
+        let (managed_dir, managed_settings) = (self.dir.path().join("etc"), self.dir.path().join("etc/claude.json"));
+        let paths = Paths { managed_dir, managed_settings, ..Paths::new(&env).unwrap() };
         load(&paths, &env, self.flags.parse::<Table>().unwrap())
     }
 
@@ -210,6 +211,45 @@ fn nobody_overrules_who_turns_bypass_off() {
     check(USER, "permissions.disable_bypass = true", true);
     check(".claude/settings.json", off, true);
     check("~/.claude/settings.json", off, true);
+    check("/etc/claude.json", off, true);
+}
+
+#[test]
+fn managed_settings_of_claude_code_are_a_policy() {
+    let managed = r#"{"permissions": {"deny": ["WebFetch"], "allow": ["Bash(ls:*)"]}, "model": "opus",
+        "sandbox": {"enabled": true}, "allowManagedHooksOnly": true}"#;
+    let user = User::new()
+        .file("/etc/claude.json", managed)
+        .file(USER, "model = 'mine'\nmax_turns = 3\n")
+        .flags("model = 'flag'");
+    let loaded = user.own().unwrap();
+    let rules: Vec<_> = loaded.rules.iter().map(|rule| (rule.behavior, rule.text.as_str(), rule.source)).collect();
+    assert_eq!(
+        rules,
+        [(Behavior::Allow, "Bash(ls:*)", Source::Managed), (Behavior::Deny, "WebFetch", Source::Managed)]
+    );
+    assert_eq!((loaded.config.model.as_deref(), loaded.config.max_turns), (Some("opus"), Some(3)));
+    let problems: Vec<String> = loaded.diagnostics.iter().map(|problem| user.plain(problem)).collect();
+    assert_eq!(
+        problems,
+        [
+            "etc/claude.json: `sandbox` has no effect: commands run without a sandbox; permission rules are all that limits them",
+            "etc/claude.json: `allowManagedHooksOnly` has no effect: hooks of the user and of trusted projects run, too",
+        ]
+    );
+    // Our own policy counts more; one that does not parse stops the start.
+    let both = user.file("/etc/policy.toml", "model = 'ours'\n");
+    assert_eq!(both.own().unwrap().config.model.as_deref(), Some("ours"));
+    let broken = User::new().file("/etc/claude.json", "{").own().unwrap_err();
+    assert!(broken.to_string().contains("etc/claude.json:1: not valid JSON"), "{broken}");
+}
+
+#[test]
+fn servers_that_are_not_started_are_named() {
+    let user = User::new().file(".mcp.json", "{}");
+    let problems: Vec<String> =
+        user.in_project(Agreed::Nothing).diagnostics.iter().map(|problem| user.plain(problem)).collect();
+    assert_eq!(problems, ["project/.mcp.json: not read yet: cocode starts no MCP servers, so their tools are missing"]);
 }
 
 #[test]

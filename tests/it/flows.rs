@@ -145,3 +145,27 @@ fn pastes_and_pictures_come_back_after_a_restart() {
     screen.wait_text(READY);
     leave(&mut screen);
 }
+
+#[test]
+fn a_status_line_of_the_project_runs_once_it_is_trusted() {
+    let settings = r#"{"statusLine": {"type": "command", "command": "cat > told.json; echo line of the project"}}"#;
+    for (key, runs) in [("1", true), ("2", false)] {
+        let program = Program::new().file(".claude/settings.json", settings);
+        let mut screen = scripted(&program, (80, 24), "- reply: [text: Hello.]\n");
+        screen.wait_text("Do you trust this folder?");
+        screen.wait_text("status_line.command");
+        answer(&screen, "1. Yes", key);
+        screen.wait_text(READY);
+        screen.send("hi\r");
+        screen.wait_text("Hello.");
+        let told = program.project().join("told.json");
+        if runs {
+            screen.wait_text("line of the project");
+            let told: serde_json::Value = serde_json::from_slice(&std::fs::read(&told).unwrap()).unwrap();
+            assert_eq!(told["effort"]["level"], "low");
+            assert!(told["cost"]["total_api_duration_ms"].is_u64(), "{told}");
+        }
+        leave(&mut screen);
+        assert_eq!(told.exists(), runs);
+    }
+}

@@ -88,6 +88,18 @@ fn only_an_accepted_answer_counts() {
 }
 
 #[test]
+fn an_answer_that_a_hook_rewrote_is_printed_as_it_was_accepted() {
+    let says = r#"echo '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": {"n": 8}}}'"#;
+    let hook = json!({ "matcher": "StructuredOutput", "hooks": [{ "type": "command", "command": says }] });
+    let settings = json!({ "hooks": { "PreToolUse": [hook] } }).to_string();
+    let program = Program::new().home_file(".claude/settings.json", &settings);
+    let yaml = "- reply: [tool: {name: StructuredOutput, input: {n: 7}}]\n- reply: [text: Done.]\n";
+    let script = program.script("script.yaml", yaml);
+    let done = program.run(&["-p", "go", "--offline-script", &script, "--json-schema", SCHEMA]);
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "{\"n\":8}\n"), "{}", done.err);
+}
+
+#[test]
 fn lines_go_on_after_a_failure_and_bring_pictures() {
     let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let image = json!([{"type": "text", "text": "see"}, {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": png}}]);

@@ -257,6 +257,7 @@ fn events() {
             reduced_motion: false,
             vim: true,
             keys: [("send".to_owned(), vec!["enter".to_owned()])].into(),
+            status_line: Default::default(),
         }),
         Event::Listed(Listed::Rules(vec![RuleRow {
             rule: "Read".into(),

@@ -14,11 +14,13 @@ use crate::stdx::nearest::nearest;
 const PERMISSIONS: [&str; 6] =
     ["allow", "ask", "deny", "additionalDirectories", "defaultMode", "disableBypassPermissionsMode"];
 /// What restricts elsewhere and does not here, with what holds instead: nobody must rely on it.
-const WITHOUT_EFFECT: [(&str, &str); 8] = [
+const WITHOUT_EFFECT: [(&str, &str); 10] = [
     ("sandbox", "commands run without a sandbox; permission rules are all that limits them"),
     ("permissions.blockReadsOutsideWorkingDirectories", "reading outside of the working folders asks"),
     ("permissions.blockWritesOutsideWorkingDirectories", "writing outside of the working folders asks"),
     ("permissions.denyInsteadOfPrompting", "calls ask as usual; `defaultMode` dontAsk denies instead"),
+    ("allowManagedHooksOnly", "hooks of the user and of trusted projects run, too"),
+    ("allowManagedPermissionRulesOnly", "rules of the user and of trusted projects count, too"),
     ("availableModels", "every model can be chosen"),
     ("deniedModels", "every model can be chosen"),
     ("disableSkillShellExecution", "commands in skills run under the permission rules"),

@@ -68,6 +68,8 @@ pub struct Paths {
     pub programs: Vec<PathBuf>,
     /// `/etc/cocode`: managed defaults and policy. No variable moves it, or a user could step around a policy.
     pub managed_dir: PathBuf,
+    /// Claude Code's managed settings: a policy here, too.
+    pub managed_settings: PathBuf,
 }
 
 /// Why a folder cannot be used.
@@ -106,6 +108,11 @@ impl Paths {
             user_home: env.user_home.clone(),
             programs: programs::folders(env.vars.get("PATH").map(OsString::as_os_str)),
             managed_dir: PathBuf::from("/etc/cocode"),
+            managed_settings: PathBuf::from(if cfg!(target_os = "macos") {
+                "/Library/Application Support/ClaudeCode/managed-settings.json"
+            } else {
+                "/etc/claude-code/managed-settings.json"
+            }),
             home,
         })
     }
@@ -167,6 +174,7 @@ mod tests {
                 user_home: Some(home.into()),
                 programs: vec!["/usr/local/bin".into(), "/usr/bin".into(), "/bin".into()],
                 managed_dir: "/etc/cocode".into(),
+                managed_settings: paths.managed_settings.clone(),
             }
         );
         let moved =

@@ -12,7 +12,7 @@ use super::thinking::Thinking;
 use crate::compact;
 use crate::hooks;
 use crate::permission::Mode;
-use crate::protocol::Interface;
+use crate::protocol::{Interface, StatusLine};
 use crate::provider::catalog::ModelSpec;
 use crate::provider::settings::ProviderSettings;
 use crate::thinking::Level;
@@ -96,7 +96,8 @@ impl Config {
     pub fn interface(&self) -> Interface {
         let Tui { theme, notifications, highlight, reduced_motion, editor_mode } = self.tui.clone();
         let vim = editor_mode == EditorMode::Vim;
-        Interface { theme, notifications, highlight, reduced_motion, vim, keys: self.keys.clone() }
+        let (keys, status_line) = (self.keys.clone(), self.status_line.clone());
+        Interface { theme, notifications, highlight, reduced_motion, vim, keys, status_line }
     }
 }
 
@@ -253,15 +254,6 @@ pub struct Tui {
     pub highlight: bool,
     pub reduced_motion: bool,
     pub editor_mode: EditorMode,
-}
-
-/// `[status_line]`.
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StatusLine {
-    pub command: String,
-    pub padding: u16,
-    pub refresh_s: u64,
 }
 
 /// How the prompt is edited.

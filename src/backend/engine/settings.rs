@@ -79,7 +79,7 @@ impl Settings {
 fn holds(key: &str) -> Holds {
     let table = key.split('.').next().unwrap_or_default();
     match (table, key) {
-        ("status_line" | "log" | "sessions", _)
+        ("log" | "sessions", _)
         | (_, "model" | "probe_local" | "permissions.default_mode" | "permissions.disable_bypass") => Holds::NextStart,
         ("memory", _) => Holds::NextSession,
         _ => Holds::Now,

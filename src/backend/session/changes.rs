@@ -271,6 +271,19 @@ impl Changes {
         &self.temporaries
     }
 
+    /// The newest changes of files that were never settled, those of an undo included.
+    pub(super) fn unsettled(&self) -> Vec<Change> {
+        let mut newest: Vec<&Change> = Vec::new();
+        for change in self.units.iter().rev().flat_map(|unit| unit.files.iter().rev()) {
+            if newest.iter().all(|known| known.path != change.path) {
+                newest.push(change);
+            }
+        }
+        let undone = self.last.iter().flat_map(|(_, files)| files).filter(|file| self.open.contains(&file.path));
+        let undone = undone.flat_map(|file| self.step(file.clone(), true).chain);
+        newest.into_iter().filter(|change| change.open).cloned().chain(undone).collect()
+    }
+
     /// True if files changed between two entries and the change is in effect.
     pub(super) fn any_between(&self, from: Seq, until: Seq) -> bool {
         self.units.iter().any(|unit| (from..until).contains(&unit.start))

@@ -111,6 +111,19 @@ impl Files {
         blobs.filter(|blob| !self.store.blob_path(blob).exists()).count()
     }
 
+    /// Names files that a kill left in the middle of our writing them in place, with what restores them.
+    pub(super) fn half_written(&self) -> Vec<String> {
+        let half = |change: &Change| {
+            let found = fs::read(&change.path).ok();
+            let hash = found.as_deref().map(|bytes| BlobId(sha256_hex(bytes)));
+            !change.explains(hash.as_ref()) && self.is_half(change, found.as_deref())
+        };
+        let told = |change: Change| {
+            format!("{} is half-written: cocode was killed while writing it. /undo restores it.", change.path.display())
+        };
+        self.changes.unsettled().into_iter().filter(half).map(told).collect()
+    }
+
     /// Removes the temporary files of changes that were under way when the program was killed. One that holds what
     /// somebody else saved at that moment stays, and is named.
     pub(super) fn remove_leftovers(&self) -> Vec<String> {

@@ -121,6 +121,7 @@ impl Session {
         session.log.save_index(&session.folds);
         if !session.read_only() {
             session.notices.extend(session.folds.files.remove_leftovers());
+            session.notices.extend(session.folds.files.half_written());
         }
         Ok(session)
     }

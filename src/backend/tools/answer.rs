@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Call, Dirs, Manners, Output, Tool, input};
+use crate::message::Display;
 use crate::permission::Access;
 use crate::provider::ToolSpec;
 use crate::stdx::schema::Schema;
@@ -41,7 +42,8 @@ impl Tool for Answer {
         Ok(Call::new(Access::Free, "final answer", move |_| async move {
             let problems: Vec<String> = schema.faults(&answer).iter().take(5).map(input::sentence).collect();
             if problems.is_empty() {
-                return Output::ok("The answer was accepted. Say nothing more.");
+                let display = Some(Display::Answer { value: answer });
+                return Output { display, ..Output::ok("The answer was accepted. Say nothing more.") };
             }
             let problems = problems.join("\n");
             Output::error(format!("The answer does not fit the schema; fix this and call again:\n{problems}"))

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use ratatui::text::Line;
 use serde_json::{Value, json};
 
-use crate::protocol::{ModelInfo, UsageInfo};
+use crate::protocol::{ModelInfo, StatusLine, UsageInfo};
+use crate::thinking::Level;
 use crate::tui::paint;
 use crate::tui::render::ansi;
 use crate::tui::theme::Theme;
@@ -22,14 +23,21 @@ const SMALL: u16 = 16;
 /// Tokens above which other programs warn.
 const LONG: u64 = 200_000;
 
-/// What the user has set.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    pub command: String,
-    /// Columns left free on both sides.
-    pub padding: u16,
-    /// Runs again after this time, also when nothing has changed.
-    pub refresh: Option<Duration>,
+/// How long the model was waited for in this run, tools and questions aside.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Waited {
+    since: Option<Instant>,
+    pub total: Duration,
+}
+
+impl Waited {
+    pub fn asked(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+    }
+
+    pub fn answered(&mut self, now: Instant) {
+        self.total += self.since.take().map_or(Duration::ZERO, |since| now.duration_since(since));
+    }
 }
 
 /// What the command is told.
@@ -48,12 +56,14 @@ pub struct Facts {
     pub vim: String,
     /// So many turns have ended.
     pub turns: u64,
+    pub api: Duration,
+    pub level: Level,
 }
 
 /// The command with what it printed last.
 #[derive(Debug, Clone)]
 pub struct Own {
-    settings: Settings,
+    settings: StatusLine,
     begun: Instant,
     facts: Facts,
     due: Option<Instant>,
@@ -62,13 +72,13 @@ pub struct Own {
 }
 
 impl Own {
-    pub fn new(settings: Settings, now: Instant) -> Own {
+    pub fn new(settings: StatusLine, now: Instant) -> Own {
         let (facts, printed) = (Facts::default(), String::new());
         Own { settings, begun: now, facts, due: None, running: false, printed }
     }
 
-    pub fn command(&self) -> &str {
-        &self.settings.command
+    pub fn settings(&self) -> &StatusLine {
+        &self.settings
     }
 
     /// Takes over what there is to know. It runs soon when that is something else.
@@ -96,8 +106,8 @@ impl Own {
     /// The command has ended. One that failed or printed nothing leaves nothing.
     pub fn printed(&mut self, text: String, now: Instant) {
         (self.running, self.printed) = (false, text);
-        if let (None, Some(refresh)) = (self.due, self.settings.refresh) {
-            self.due = Some(now + refresh);
+        if let (None, 1..) = (self.due, self.settings.refresh_s) {
+            self.due = Some(now + Duration::from_secs(self.settings.refresh_s));
         }
     }
 
@@ -111,9 +121,14 @@ impl Own {
     }
 
     fn told(&self, now: Instant) -> Value {
-        let Facts { session, title, log, cwd, project, model, usage, lines, vim, .. } = &self.facts;
+        let Facts { session, title, log, cwd, project, model, usage, lines, vim, api, level, turns: _ } = &self.facts;
+        let effort = match level {
+            Level::None => "low",
+            Level::DeepThink => "medium",
+            Level::UltraThink => "high",
+        };
         let name = model.as_ref().map_or("", |model| model.model.as_str());
-        let millis = u64::try_from(now.duration_since(self.begun).as_millis()).unwrap_or(u64::MAX);
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let mut told = json!({
             "hook_event_name": "Status",
             "session_id": session,
@@ -125,11 +140,14 @@ impl Own {
             "output_style": { "name": "default" },
             "cost": {
                 "total_cost_usd": usage.and_then(|usage| usage.cost_usd).filter(|cost| *cost > 0.0).unwrap_or(0.0),
-                "total_duration_ms": millis,
+                "total_duration_ms": millis(now.duration_since(self.begun)),
+                "total_api_duration_ms": millis(*api),
                 "total_lines_added": lines.0,
                 "total_lines_removed": lines.1,
             },
             "exceeds_200k_tokens": usage.is_some_and(|usage| usage.context > LONG),
+            "effort": { "level": effort },
+            "thinking": { "enabled": *level != Level::None },
         });
         if !title.is_empty() {
             told["session_name"] = json!(title);
@@ -180,8 +198,8 @@ mod tests {
     use crate::message::Usage;
     use crate::protocol::Fullness;
 
-    fn settings(refresh: Option<Duration>) -> Settings {
-        Settings { command: "x".into(), padding: 1, refresh }
+    fn settings(refresh_s: u64) -> StatusLine {
+        StatusLine { command: "x".into(), padding: 1, refresh_s }
     }
 
     fn facts(session: &str) -> Facts {
@@ -192,7 +210,7 @@ mod tests {
     fn it_runs_once_for_changes_that_come_together() {
         let start = Instant::now();
         let at = |millis: u64| start + Duration::from_millis(millis);
-        let mut own = Own::new(settings(None), start);
+        let mut own = Own::new(settings(0), start);
         own.heed(facts(""), at(0));
         assert_eq!(own.wake(), None);
         own.heed(facts("a"), at(0));
@@ -212,7 +230,7 @@ mod tests {
     #[test]
     fn it_runs_again_by_itself_where_that_is_wanted() {
         let start = Instant::now();
-        let mut own = Own::new(settings(Some(Duration::from_secs(5))), start);
+        let mut own = Own::new(settings(5), start);
         own.heed(facts("a"), start);
         assert!(own.take(start + REST).is_some());
         own.printed(String::new(), start);
@@ -221,7 +239,7 @@ mod tests {
 
     #[test]
     fn what_it_prints_keeps_its_colors_and_fits() {
-        let mut own = Own::new(settings(None), Instant::now());
+        let mut own = Own::new(settings(0), Instant::now());
         own.printed("\x1b[31mred\x1b[0m plain 日本語\x1b]0;x\x07\nsecond\nthird\nfourth\n\n".into(), Instant::now());
         let shown =
             |size: (u16, u16)| -> Vec<String> { own.rows(size, &Theme::dark()).iter().map(Line::to_string).collect() };
@@ -233,9 +251,24 @@ mod tests {
     }
 
     #[test]
+    fn only_the_model_is_waited_for() {
+        let start = Instant::now();
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        let mut waited = Waited::default();
+        // A call that asks somebody between two replies, and a turn that ends with the last.
+        for (asked, answered) in [(0, 2), (60, 61)] {
+            waited.asked(at(asked));
+            waited.asked(at(asked + 1));
+            waited.answered(at(answered));
+        }
+        waited.answered(at(90));
+        assert_eq!(waited.total, Duration::from_secs(3));
+    }
+
+    #[test]
     fn the_command_is_told_what_claude_code_tells() {
         let start = Instant::now();
-        let mut own = Own::new(settings(None), start);
+        let mut own = Own::new(settings(0), start);
         let model = ModelInfo {
             provider: "anthropic".into(),
             model: "claude-sonnet-4-5".into(),
@@ -257,6 +290,8 @@ mod tests {
             lines: (3, 1),
             vim: "NORMAL".into(),
             turns: 1,
+            api: Duration::from_millis(700),
+            level: Level::DeepThink,
         };
         own.heed(facts, start);
         let told: Value = serde_json::from_str(&own.take(start + Duration::from_secs(1)).unwrap()).unwrap();
@@ -273,10 +308,13 @@ mod tests {
             "cost": {
                 "total_cost_usd": 0.5,
                 "total_duration_ms": 1000,
+                "total_api_duration_ms": 700,
                 "total_lines_added": 3,
                 "total_lines_removed": 1,
             },
             "exceeds_200k_tokens": false,
+            "effort": { "level": "medium" },
+            "thinking": { "enabled": true },
             "context_window": {
                 "total_input_tokens": 16,
                 "total_output_tokens": 2,

@@ -437,6 +437,7 @@ fn a_theme_is_shown_while_a_list_offers_it() {
         reduced_motion: true,
         vim: false,
         keys: [("help".to_owned(), vec!["alt+h".to_owned()])].into(),
+        status_line: Default::default(),
     };
     run.event(Event::Interface(interface));
     assert_eq!(shown(&mut run), [r#"Theme { name: "light", light: false }"#]);
