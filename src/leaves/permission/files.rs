@@ -220,6 +220,16 @@ impl Remembered<'_> {
             steps: Cell::new(0),
         }
     }
+
+    /// Where the path leads by where its folder does: a line may name thousands of one folder. None where that does not tell.
+    fn in_folder(&self, path: &Path) -> Option<PathBuf> {
+        let (folder, name) = (path.parent()?, path.file_name()?);
+        let real = self.resolve(folder);
+        let next = real.join(name);
+        // What loops leads to the root.
+        (real.parent().is_some() || folder == real).then_some(())?;
+        self.link(&next).is_none().then_some(next)
+    }
 }
 
 impl Files for Remembered<'_> {
@@ -236,7 +246,7 @@ impl Files for Remembered<'_> {
         if let Some(known) = self.real.borrow().get(path) {
             return known.clone();
         }
-        let real = resolve_with(path, |path| self.link(path));
+        let real = self.in_folder(path).unwrap_or_else(|| resolve_with(path, |path| self.link(path)));
         self.real.borrow_mut().insert(path.to_owned(), real.clone());
         real
     }

@@ -13,6 +13,8 @@ pub(super) struct Found {
     pub(super) reads: Reads,
     /// Each ends with a NUL.
     pub(super) zero: bool,
+    /// The find itself.
+    pub(super) words: Vec<Word>,
     tests: Tests,
 }
 
@@ -41,7 +43,7 @@ pub(super) fn found(node: &Node) -> Option<Found> {
         reads.paths.push(commands::plain("."));
     }
     let zero = texts.iter().any(|text| text == "-print0");
-    Some(Found { reads, zero, tests: Tests::of(&texts) })
+    Some(Found { reads, zero, words: command.words.clone(), tests: Tests::of(&texts) })
 }
 
 impl Found {

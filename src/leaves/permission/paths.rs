@@ -179,6 +179,7 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
     };
     let deep = reach > Reach::Paths;
     let rules = query.rules.entries().iter().filter(|entry| entry.rule.is_about(Matches::Reading)).count();
+    let mut cleared: Vec<PathBuf> = Vec::new();
     for path in &all {
         if files.spend(6 + rules) {
             return too_much();
@@ -189,7 +190,9 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
         let verdict = read(query, query.vocabulary.tool(Matches::Reading), path, files);
         // Outside, where a rule may let it pass, names are no secret.
         let outside = reach > Reach::Names && query.mode != Mode::Bypass && verdict.behavior == Behavior::Ask;
-        let reached = outside || deep && verdict.behavior == Behavior::Allow;
+        // What a folder reaches holds what a folder in it reaches.
+        let within = || cleared.iter().any(|top| files.resolve(path).starts_with(top));
+        let reached = (outside || deep && verdict.behavior == Behavior::Allow) && !within();
         worse(&mut worst, verdict);
         if reads.follows && deep && leads_out(path, files) {
             let reason = format!("it follows links, and those below {} may lead anywhere", path.display());
@@ -197,6 +200,8 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
         }
         if reached && query.places.reaches_private(path, files) {
             worse(&mut worst, Verdict::firm(format!("{} contains cocode's own files or secrets", path.display())));
+        } else if reached && cleared.len() < MAX_CLEARED {
+            cleared.push(files.resolve(path));
         }
     }
     if reads.tracked != Tracked::No {
@@ -218,6 +223,9 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
     }
     worst
 }
+
+/// Most folders that are kept as ones that reach nothing private.
+const MAX_CLEARED: usize = 8;
 
 /// Most names among which files with secrets are looked for; what lies nearest comes first.
 const MAX_SHOWN: usize = 2 * MAX_NAMES;
@@ -414,7 +422,7 @@ pub(super) fn below(tops: Vec<PathBuf>, files: &dyn Files) -> Option<Vec<(PathBu
 
 /// Whether the path was read with a name in it that is not text: it is not the path that was meant.
 fn is_no_text(path: &Path) -> bool {
-    path.to_string_lossy().contains(char::REPLACEMENT_CHARACTER)
+    path.to_str().is_none_or(|text| text.contains(char::REPLACEMENT_CHARACTER))
 }
 
 /// Whether a link somewhere below the folder leads out of it, or there is too much to tell.

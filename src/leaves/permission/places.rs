@@ -93,6 +93,11 @@ impl Places {
     /// Why it is unknown which file the path means: it leads through what the kernel shows of a process, such as
     /// `/proc/self/cwd`, and that depends on who looks.
     pub(super) fn of_process(&self, path: &Path, files: &dyn Files) -> Option<String> {
+        let apart = |folder: &Path| !folder.starts_with("/proc") && !folder.starts_with("/dev");
+        let plain = |folder: &Path| apart(folder) && files.resolve(folder) == *folder && files.resolve(path) == *path;
+        if path.file_name().is_some() && path.parent().is_some_and(plain) {
+            return None;
+        }
         let seen = Cell::new(false);
         resolve_with(path, |part| {
             seen.set(seen.get() || is_of_process(part));
@@ -260,7 +265,8 @@ impl Places {
             }
         };
         let own = self.own.iter().any(|folder| under(&lexical, folder) || under(&real, &files.resolve(folder)));
-        if [&lexical, &real].into_iter().any(|path| holds_keys(path) || self.well_known(path, files)) {
+        let both = [&lexical, &real].into_iter().take(if lexical == real { 1 } else { 2 });
+        if { both }.any(|path| holds_keys(path) || self.well_known(path, files)) {
             return Some(format!("{} may hold secrets", shown(path)));
         }
         (own || secret(&lexical, &self.cocode_home) || secret(&real, &home))
@@ -403,12 +409,13 @@ fn is_of_process(path: &Path) -> bool {
 
 /// The folded parts of a path below somebody's home folder, by where homes are.
 fn any_home(path: &Path) -> Option<Vec<String>> {
-    let parts: Vec<String> = path.components().skip(1).map(|part| folded(part).into_owned()).collect();
-    match parts.first().map(String::as_str) {
-        Some("root") => Some(parts[1..].to_vec()),
-        Some("home" | "users") if parts.len() > 1 => Some(parts[2..].to_vec()),
-        _ => None,
+    let mut parts = path.components().skip(1).map(folded);
+    match parts.next().as_deref() {
+        Some("root") => {}
+        Some("home" | "users") => drop(parts.next()?),
+        _ => return None,
     }
+    Some(parts.map(Cow::into_owned).collect())
 }
 
 fn folded_path(path: &Path) -> PathBuf {

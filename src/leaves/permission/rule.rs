@@ -295,6 +295,9 @@ impl PathPattern {
                 part => parts.push(part.to_owned()),
             }
         }
+        if anchor == Anchor::Anywhere {
+            parts.insert(0, "**".to_owned());
+        }
         Some(PathPattern { anchor, parts })
     }
 
@@ -306,30 +309,26 @@ impl PathPattern {
         let real = files.resolve(path);
         let fits =
             |path: &Path, base: &Path| below(path, base).is_some_and(|parts| glob::path(&self.parts, &parts, case));
-        let deep: Vec<String> = std::iter::once("**".to_owned()).chain(self.parts.iter().cloned()).collect();
-        let fits_deep =
-            |path: &Path, base: &Path| below(path, base).is_some_and(|parts| glob::path(&deep, &parts, case));
         let root = Path::new("/");
-        let bases: Vec<PathBuf> = match (self.anchor, strictness) {
-            (Anchor::Root, _) => vec![root.to_owned()],
-            (Anchor::Home, _) => places.home.iter().cloned().collect(),
-            (Anchor::Project, _) | (Anchor::Relative, Strictness::Sure) => vec![places.project.clone()],
-            (Anchor::Relative, Strictness::Possible) => vec![places.project.clone(), places.cwd.clone()],
-            (Anchor::Anywhere, Strictness::Sure) => places.workspace().map(Path::to_owned).collect(),
-            (Anchor::Anywhere, Strictness::Possible) => vec![root.to_owned()],
+        let mut bases: Vec<&Path> = match (self.anchor, strictness) {
+            (Anchor::Root, _) => vec![root],
+            (Anchor::Home, _) => places.home.iter().map(PathBuf::as_path).collect(),
+            (Anchor::Project, _) | (Anchor::Relative, Strictness::Sure) => vec![&places.project],
+            (Anchor::Relative, Strictness::Possible) => vec![&places.project, &places.cwd],
+            (Anchor::Anywhere, Strictness::Sure) => places.workspace().collect(),
+            (Anchor::Anywhere, Strictness::Possible) => vec![root],
         };
+        bases.dedup();
         bases.iter().any(|base| {
             let real_base = files.resolve(base);
-            let fits = |path: &Path, base: &Path| match self.anchor {
-                Anchor::Anywhere => fits_deep(path, base),
-                _ => fits(path, base),
-            };
-            match strictness {
-                Strictness::Sure => fits(&real, &real_base),
-                Strictness::Possible => {
-                    fits(&real, &real_base) || fits(&lexical(path), base) || fits(&lexical(path), &real_base)
-                }
+            if strictness == Strictness::Sure {
+                return fits(&real, &real_base);
             }
+            let (same_path, same_base) = (real == path, real_base == *base);
+            let written = if same_path { real.clone() } else { lexical(path) };
+            fits(&real, &real_base)
+                || !(same_path && same_base) && fits(&written, base)
+                || !same_path && !same_base && fits(&written, &real_base)
         })
     }
 }

@@ -49,7 +49,8 @@ pub(super) struct Judge<'a> {
     /// What the pipe brings that the next command reads.
     pub(super) fed: Option<Found>,
     /// What was found of commands, before and after names like options may have come: a line may hold one hundreds of times.
-    looked: HashMap<(Vec<Word>, Cwd, bool), Looked>,
+    /// With what feeds it by a pipe.
+    looked: HashMap<(Vec<Word>, Vec<Word>, Cwd, bool), Looked>,
     /// What names of programs mean, with the folders of those that depend on where the shell is.
     pub(super) named: RefCell<HashMap<(String, Cwd), Named>>,
     /// Something else than a pipe may be what the commands read.
@@ -404,11 +405,12 @@ impl<'a> Judge<'a> {
 
     /// The verdict, whether the command only reads, and whether acceptEdits let it pass.
     fn judge(&mut self, words: &[Word], cwd: &Cwd, unlooked: Option<String>) -> (Verdict, bool, bool) {
-        let known = (words.to_vec(), cwd.clone(), self.names_options());
         let piped = words[0].literal().as_deref() == Some("xargs");
+        let feeder = self.fed.as_ref().filter(|_| piped).map(|found| found.words.clone()).unwrap_or_default();
+        let known = (words.to_vec(), feeder, cwd.clone(), self.names_options());
         let (reads, only_reads) = match unlooked {
             Some(reason) => (Err(reason), false),
-            None => match self.looked.get(&known).filter(|_| !piped) {
+            None => match self.looked.get(&known) {
                 Some(looked) => looked.clone(),
                 None => {
                     let looked = self.look(words, cwd, piped);

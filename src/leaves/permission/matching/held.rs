@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use super::super::files::Files;
 use super::super::rule::{Rule, ShellPattern, Specifier};
-use super::super::shell::loose::{all_segments, may_hold_line};
+use super::super::shell::loose::may_hold_line;
 use super::super::shell::{Node, Redirect, RedirectKind, Simple, Word};
 use super::super::vocabulary::Matches;
 use super::super::{commands, wrapper};
+use super::seen::distinct_segments;
 use super::text::{SUBCOMMANDS, text_of};
 use super::{Seen, Text, base, is_assignment, matches_from, touches};
 
@@ -280,7 +281,8 @@ impl Held {
             let behind = consumers.iter().map(|words| format!("{}\n{text}", words.join("\n")));
             let behind = behind.map(|text| Tokens::of(&text, Folders::Split));
             let alone = [Folders::Split, Folders::Kept].map(|folders| Tokens::of(&text, folders));
-            self.texts.push(Fed { tokens: alone.into_iter().chain(behind).collect(), segments: all_segments(&text) });
+            self.texts
+                .push(Fed { tokens: alone.into_iter().chain(behind).collect(), segments: distinct_segments(&text) });
         }
     }
 }

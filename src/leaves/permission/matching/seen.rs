@@ -1,6 +1,7 @@
 //! What rules that forbid see of a command and of a line: read once, whatever the number of rules.
 
 use std::cell::OnceCell;
+use std::collections::HashSet;
 
 use super::super::commands;
 use super::super::shell::loose::{all_segments, may_hold_line, open_segments, segments};
@@ -90,7 +91,7 @@ impl<'a> Text<'a> {
     }
 
     pub(super) fn all(&self) -> &[Vec<String>] {
-        self.all.get_or_init(|| all_segments(self.text))
+        self.all.get_or_init(|| distinct_segments(self.text))
     }
 
     pub(super) fn tokens(&self) -> &Tokens {
@@ -129,6 +130,14 @@ impl<'a> Text<'a> {
                 }
         })
     }
+}
+
+/// Each segment of the text once: a line may hold one thousands of times.
+pub(super) fn distinct_segments(text: &str) -> Vec<Vec<String>> {
+    let mut seen = HashSet::new();
+    let mut all = all_segments(text);
+    all.retain(|words| seen.insert(words.clone()));
+    all
 }
 
 fn segments_of(text: &str) -> impl Iterator<Item = Segment> {
