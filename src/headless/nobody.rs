@@ -25,7 +25,7 @@ impl Run<'_> {
                     "{} is not trusted{}, so these settings are ignored: {}; start with --trust to use them",
                     folder.display(),
                     if kept.is_empty() { "" } else { " with its new settings" },
-                    uses.join(", ")
+                    uses.iter().filter_map(|used| used.lines().next()).collect::<Vec<_>>().join(", ")
                 );
                 Answer::No { feedback: Some("nobody can be asked".into()) }
             }

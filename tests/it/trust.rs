@@ -137,8 +137,8 @@ fn a_line_is_bound_to_what_it_runs() {
         );
         let user = user.file(file, "echo two");
         let new = trust.difference(&user.given(&trust).uses).new;
-        let want = format!(" – changed: the content of ./{file}");
-        assert!(new.len() == 1 && new[0].ends_with(&want), "{line}: {new:?}");
+        let want = format!(" – changed: the content of ./{file}\n./{file}:\n-");
+        assert!(new.len() == 1 && new[0].contains(&want) && new[0].ends_with("\n+echo two"), "{line}: {new:?}");
     }
     for (name, value) in [("PATH", "./s:/usr/bin"), ("NODE_OPTIONS", "--require=./s/h.sh"), ("BASH_ENV", "s/h.sh")] {
         let user = User::new().file(TOML, &format!("env.{name} = '{value}'")).file("s/h.sh", "one");

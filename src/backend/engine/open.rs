@@ -350,7 +350,8 @@ impl Engine {
         self.trust_asked = true;
         let uses = self.uses();
         let permission::trust::Difference { new, kept, gone } = self.agent.policy.trust.difference(&uses);
-        let refused = new.join(", ");
+        let firsts: Vec<&str> = new.iter().filter_map(|used| used.lines().next()).collect();
+        let refused = firsts.join(", ");
         let question = Question::Trust { folder: self.setup.project.clone(), uses: new, kept, gone };
         let mailbox = self.mailbox.clone();
         let cancel = mailbox.begin();

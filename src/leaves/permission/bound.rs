@@ -23,6 +23,8 @@ const MAX_NAMES: usize = 20_000;
 /// Most scripts of a project, and most bytes of all of them.
 const MAX_SCRIPTS: usize = 4_000;
 const MAX_BYTES: usize = 64 << 20;
+/// Most bytes of their texts that are kept, to show later how they changed.
+const MAX_TEXT: usize = 32 << 10;
 /// Deepest nesting of lines in lines, as in `sh -c "sh -c …"`.
 const MAX_DEPTH: usize = 4;
 
@@ -30,6 +32,8 @@ const MAX_DEPTH: usize = 4;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bound {
     files: BTreeMap<String, String>,
+    /// What the first of them hold, those before others that the lines name.
+    texts: BTreeMap<String, String>,
     /// Those of them that the commands run, all when nobody can tell which: a change takes effect at once.
     runs: Sealed,
     reach: Reach,
@@ -125,6 +129,10 @@ impl Bound {
 
     pub(super) fn files(&self) -> &BTreeMap<String, String> {
         &self.files
+    }
+
+    pub(super) fn texts(&self) -> &BTreeMap<String, String> {
+        &self.texts
     }
 
     /// The files that the commands run, to be compared again before they do.
@@ -334,6 +342,12 @@ impl Walk {
     fn bind(&mut self, path: &Path) -> Option<Content> {
         let name = format!("./{}", path.strip_prefix(&self.project).ok()?.display());
         let content = content(path)?;
+        let kept: usize = self.bound.texts.values().map(String::len).sum();
+        if kept + content.bytes.len() <= MAX_TEXT
+            && let Ok(text) = std::str::from_utf8(&content.bytes)
+        {
+            self.bound.texts.insert(name.clone(), text.to_owned());
+        }
         self.bound.files.insert(name, content.hash.clone());
         if !self.built.iter().any(|folder| path.starts_with(folder)) {
             self.seen.add(path, Some(&content));

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::Bound;
+use crate::stdx::ansi::shown;
 use crate::stdx::hash::sha256_hex;
 
 /// Most files that are remembered with what was agreed to, to say later which of them changed.
@@ -22,6 +23,9 @@ pub struct Use {
     /// Files that it runs, with a hash of each; none when there are too many to keep.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     files: BTreeMap<String, String>,
+    /// What the first of these hold.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    texts: BTreeMap<String, String>,
 }
 
 impl Use {
@@ -30,17 +34,20 @@ impl Use {
         let (key, line) = (key.into(), line.into());
         // Lengths keep two fields from passing for one.
         let all = format!("{} {key}{} {line}{bound}", key.len(), line.len());
-        Use { hash: sha256_hex(all.as_bytes()), key, line, files: BTreeMap::new() }
+        Use { hash: sha256_hex(all.as_bytes()), key, line, files: BTreeMap::new(), texts: BTreeMap::new() }
     }
 
     /// One that runs files of the project.
     pub fn running(key: impl Into<String>, line: impl Into<String>, bound: &str, runs: &Bound) -> Use {
         let line = format!("{}{}", line.into(), runs.note());
-        let files = if runs.files().len() > MAX_FILES { BTreeMap::new() } else { runs.files().clone() };
-        Use { files, ..Use::new(key, line, &format!("{bound}{}", runs.text())) }
+        let (files, texts) = match runs.files().len() > MAX_FILES {
+            true => Default::default(),
+            false => (runs.files().clone(), runs.texts().clone()),
+        };
+        Use { files, texts, ..Use::new(key, line, &format!("{bound}{}", runs.text())) }
     }
 
-    /// What became another since, though the line is the same.
+    /// What became another since, though the line is the same: files by name, then the changed lines of each.
     fn since(&self, old: &Use) -> String {
         let names: BTreeSet<&String> = self.files.keys().chain(old.files.keys()).collect();
         let changed: Vec<&str> = names
@@ -48,14 +55,38 @@ impl Use {
             .filter(|name| self.files.get(*name) != old.files.get(*name))
             .map(String::as_str)
             .collect();
-        match changed.as_slice() {
+        let mut text = match changed.as_slice() {
             [] => "changed: something this line leaves out".into(),
             [first, second, third, rest @ ..] if !rest.is_empty() => {
                 format!("changed: the content of {first}, {second}, {third} and {} more", rest.len())
             }
             all => format!("changed: the content of {}", all.join(", ")),
+        };
+        for name in changed {
+            // What is missing is empty; of what is there but was not kept, nobody can tell.
+            let held = |of: &Use| match of.files.contains_key(name) {
+                true => of.texts.get(name).cloned(),
+                false => Some(String::new()),
+            };
+            if let (Some(before), Some(after)) = (held(old), held(self)) {
+                text += &format!("\n{name}:\n{}", difference(&before, &after).join("\n"));
+            }
+        }
+        text
+    }
+}
+
+/// The lines that changed, with one around them.
+fn difference(before: &str, after: &str) -> Vec<String> {
+    let diff = similar::TextDiff::from_lines(before, after);
+    let mut lines = Vec::new();
+    for (at, group) in diff.grouped_ops(1).iter().enumerate() {
+        lines.extend((at > 0).then(|| "…".to_owned()));
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            lines.push(format!("{}{}", change.tag(), shown(change.value().trim_end_matches('\n'))));
         }
     }
+    lines
 }
 
 /// Everything that the user agreed to in one folder. Nothing by default.
@@ -69,7 +100,7 @@ pub struct Trust {
 /// How what a folder brings along differs from what the user agreed to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// Lines that were never agreed to; a changed one says what it was.
+    /// Lines that were never agreed to; a changed one says what it was, below it how the files differ that it runs.
     pub new: Vec<String>,
     /// Lines that keep working.
     pub kept: Vec<String>,
@@ -103,13 +134,15 @@ impl Trust {
     /// Takes over what was agreed to elsewhere.
     pub fn join(&mut self, other: Trust) {
         self.agreed.extend(other.agreed);
-        self.before.extend(other.before.into_iter().filter(|used| !self.before.contains(used)).collect::<Vec<_>>());
+        let known: BTreeSet<String> = self.before.iter().map(|used| used.hash.clone()).collect();
+        self.before.extend(other.before.into_iter().filter(|used| !known.contains(&used.hash)));
     }
 
     /// What a person has to be told of what there is now.
     pub fn difference(&self, now: &[Use]) -> Difference {
         let mut difference = Difference::default();
-        let mut gone: Vec<&Use> = self.before.iter().filter(|old| !now.contains(old)).collect();
+        let mut gone: Vec<&Use> =
+            self.before.iter().filter(|old| !now.iter().any(|used| used.hash == old.hash)).collect();
         for used in now {
             if self.covers(used) {
                 difference.kept.push(used.line.clone());
