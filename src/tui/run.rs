@@ -28,6 +28,8 @@ use crate::stdx::process::run_captured;
 
 /// Shortest time between two frames that the model causes.
 const FRAME: Duration = Duration::from_micros(16_600);
+/// How long a terminal may have another size than it has told after a resize: tmux tells of the next one 250 ms later.
+const SIZE: Duration = Duration::from_millis(400);
 /// How long the composer rests before its draft is saved.
 const DRAFT: Duration = Duration::from_secs(1);
 /// How long the engine may take to end.
@@ -117,6 +119,7 @@ pub async fn run<O: Output>(
         outbox: VecDeque::new(),
         frame: Frame::Now,
         framed: None,
+        resized: None,
         behind: false,
         draft_due: None,
         farewell: None,
@@ -214,6 +217,8 @@ struct Front<O: Output> {
     outbox: VecDeque<Op>,
     frame: Frame,
     framed: Option<Instant>,
+    /// The last resize, as long as the next one may be under way.
+    resized: Option<Instant>,
     /// The last frame left rows over.
     behind: bool,
     draft_due: Option<Instant>,
@@ -235,13 +240,17 @@ impl<O: Output> Front<O> {
     fn due(&self, now: Instant) -> Option<Instant> {
         let paced = self.frame == Frame::Soon && self.left != Left::Gone;
         let frame = self.framed.filter(|_| paced).map(|framed| framed + FRAME);
-        [frame, self.app.wake(now), self.draft_due, self.farewell].into_iter().flatten().min()
+        let settled = self.resized.map(|resized| resized + SIZE);
+        [frame, self.app.wake(now), settled, self.draft_due, self.farewell].into_iter().flatten().min()
     }
 
     /// Does what is due.
     fn elapsed(&mut self) -> io::Result<()> {
         let now = Instant::now();
         let past = |due: Option<Instant>| due.is_some_and(|due| due <= now);
+        if past(self.resized.map(|resized| resized + SIZE)) {
+            self.resized = None;
+        }
         if past(self.farewell) {
             self.done = true;
         }
@@ -272,6 +281,7 @@ impl<O: Output> Front<O> {
             }
             Some(Input::Resize(size)) => {
                 self.surface.resize(size);
+                self.resized = Some(Instant::now());
                 Msg::Resize(size.width, size.height)
             }
             Some(Input::Torn) => Msg::Torn,

@@ -18,7 +18,7 @@ mod tty;
 pub use input::{Input, Keyboard, Queries, Report, Signal, signals};
 pub use message::{copy, notify, progress, title};
 pub use restore::{Session, stop};
-pub use surface::Surface;
+pub use surface::{Hold, Surface};
 pub use traits::Traits;
 pub use tty::{Output, Tty};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use cocode::tui::render::Row;
-use cocode::tui::terminal::{Output, Queries, Report, Surface, Traits};
+use cocode::tui::terminal::{Hold, Output, Queries, Report, Surface, Traits};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
 use ratatui::style::{Color, Style};
@@ -14,9 +14,9 @@ use ratatui::text::Line;
 use crate::support::cargo;
 use crate::support::screen::{Launch, Screen, all_rows, lossy_scrolls};
 
-/// An emulator that a surface writes to, and the bytes that it got.
+/// An emulator that a surface writes to, and the bytes that it got; also the size that it tells where that is out of date.
 #[derive(Clone)]
-struct Memory(Arc<Mutex<(vt100::Parser, Vec<u8>, usize)>>);
+struct Memory(Arc<Mutex<(vt100::Parser, Vec<u8>, usize)>>, Option<Size>);
 
 impl Memory {
     fn lock(&self) -> MutexGuard<'_, (vt100::Parser, Vec<u8>, usize)> {
@@ -25,7 +25,7 @@ impl Memory {
 
     fn new(columns: u16, rows: u16) -> Memory {
         let parser = vt100::Parser::new(nonzero(rows), nonzero(columns), 100_000);
-        Memory(Arc::new(Mutex::new((parser, Vec::new(), 0))))
+        Memory(Arc::new(Mutex::new((parser, Vec::new(), 0))), None)
     }
 }
 
@@ -40,7 +40,7 @@ impl Output for Memory {
 
     fn size(&self) -> Option<Size> {
         let (rows, columns) = self.lock().0.screen().size();
-        Some(Size::new(columns.get(), rows.get()))
+        self.1.or(Some(Size::new(columns.get(), rows.get())))
     }
 }
 
@@ -191,6 +191,55 @@ fn widths_leave_no_copies() {
             bench.frame(&[&row], 4);
         }
     });
+}
+
+/// A terminal has another size than it tells: what is written meanwhile is all there, and nothing above it is touched.
+#[test]
+fn a_size_that_is_out_of_date_costs_no_row() {
+    for hold in [Hold::Anchored, Hold::Low] {
+        for (columns, rows) in [(20, 12), (30, 6), (80, 8), (80, 30)] {
+            let mut memory = Memory::new(40, 12);
+            memory.1 = Some(Size::new(40, 12));
+            let traits = Traits { regions: false, reflows: false, ..Traits::USUAL };
+            let mut surface = Surface::open(memory.clone(), traits, Queries::default());
+            surface.hold(hold);
+            surface.frame(&[Row::from(Line::from("before"))], 4, region).unwrap();
+            memory.lock().0.set_size(nonzero(rows), nonzero(columns));
+            let mut want = vec!["before".to_owned()];
+            for step in 0..12 {
+                // As wide as the terminal is said to be, then a short one.
+                for text in [format!("{:-<39}|", format!("wide {step} ")), format!("short {step}")] {
+                    surface.frame(&[Row::from(Line::from(text.clone()))], 4 + step % 3, region).unwrap();
+                    want.push(text);
+                }
+                surface.frame(&[], 4, region).unwrap();
+            }
+            surface.release().unwrap();
+            let all = all_rows(memory.lock().0.screen_mut()).concat();
+            assert_eq!(all, want.concat(), "{hold:?} {columns}x{rows}");
+        }
+    }
+}
+
+#[test]
+fn the_cursor_is_painted_while_it_rests_elsewhere() {
+    let mut bench = Bench::new(40, 12, 3, Traits::USUAL);
+    let look = |bench: &Bench| {
+        let memory = bench.memory.lock();
+        let screen = memory.0.screen();
+        let inverse = screen.cell(5, 2).expect("a cell").inverse();
+        (screen.hide_cursor(), screen.cursor_position(), inverse)
+    };
+    for (hold, want) in [
+        (Hold::Loose, (false, (5, 2), false)),
+        (Hold::Anchored, (true, (3, 0), true)),
+        (Hold::Low, (true, (3, 0), true)),
+        (Hold::Loose, (false, (5, 2), false)),
+    ] {
+        bench.surface.hold(hold);
+        bench.frame(&[], 4);
+        assert_eq!(look(&bench), want, "{hold:?}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::{Frame, Front};
 use crate::tui::app::App;
 use crate::tui::render::highlight::beside::{Job, Painter};
 use crate::tui::render::markdown::Share;
-use crate::tui::terminal::Output;
+use crate::tui::terminal::{Hold, Output};
 use crate::tui::view;
 
 impl<O: Output> Front<O> {
@@ -31,6 +31,12 @@ impl<O: Output> Front<O> {
             self.shown();
             return Ok(());
         }
+        self.surface.hold(match self.resized {
+            Some(_) => Hold::Low,
+            // tmux does not tell of a size at once, and a frame that nobody has asked for may come in between.
+            None if self.surface.traits().tmux && self.app.spinner.busy() => Hold::Anchored,
+            None => Hold::Loose,
+        });
         let (width, height) = (self.surface.size().width, self.surface.size().height);
         let App { transcript, options, .. } = &mut self.app;
         let rows = transcript.take_committed(width, &options.theme, Share::FRAME);

@@ -19,6 +19,9 @@ pub(super) const CURSOR_SHOW: &[u8] = b"\x1b[?25h";
 /// The row is erased apart from the rest, because tmux takes an erase from the very first cell for a clear and pushes
 /// the whole screen into its history.
 pub(super) const ERASE_DOWN: &[u8] = b"\x1b[K\x1b[C\x1b[J\r";
+/// Keeps the cursor's place, and goes back to it; true as long as nothing scrolls in between.
+pub(super) const PLACE_KEPT: &[u8] = b"\x1b7";
+pub(super) const PLACE_BACK: &[u8] = b"\x1b8";
 /// Longest link target that is written, in bytes.
 const LINK_BYTES: usize = 2048;
 
@@ -208,13 +211,22 @@ enum Blanks {
     Keep,
 }
 
+/// What becomes of a row that is wider than the screen: it was made for another width, or the terminal counts a character's
+/// columns in another way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Overlong {
+    Cut,
+    /// Nothing is lost, but nobody knows how many rows it takes.
+    Wrapped,
+}
+
 /// Writes rows from the first column on, each followed by a line feed, except where the next continues after it: there
 /// the terminal wraps by itself, so that it knows both for one line. The first `stale` rows stand where others were.
-pub(super) fn write_rows(out: &mut Vec<u8>, pen: &mut Pen, rows: &[Row], width: u16, stale: usize) {
+pub(super) fn write_rows(out: &mut Vec<u8>, pen: &mut Pen, rows: &[Row], width: u16, stale: usize, overlong: Overlong) {
     let mut wraps = false;
     for (index, row) in rows.iter().enumerate() {
         let goes_on = rows.get(index + 1).is_some_and(|next| next.continues);
-        if goes_on && !wraps {
+        if !wraps && (goes_on || overlong == Overlong::Wrapped) {
             out.extend_from_slice(WRAP_ON);
             wraps = true;
         }
@@ -226,11 +238,14 @@ pub(super) fn write_rows(out: &mut Vec<u8>, pen: &mut Pen, rows: &[Row], width: 
         if goes_on && columns + 1 >= width {
             continue;
         }
-        if wraps {
+        if wraps && overlong == Overlong::Cut {
             out.extend_from_slice(WRAP_OFF);
             wraps = false;
         }
         out.extend_from_slice(b"\r\n");
+    }
+    if wraps {
+        out.extend_from_slice(WRAP_OFF);
     }
 }
 

@@ -8,8 +8,10 @@
 //!
 //! The cursor never leaves the live region, and everything in it is reached by relative moves. So the surface can
 //! draw before the terminal has said where the cursor is, and finds its rows again after a resize, because terminals
-//! that wrap their rows again carry the cursor along with the text.
+//! that wrap their rows again carry the cursor along with the text. While a size may be out of date, the cursor rests at
+//! the region's first cell (`Hold`): then the region begins at the cursor, however often rows were made again.
 
+mod compose;
 mod modes;
 mod over;
 mod plain;
@@ -18,13 +20,12 @@ use std::io;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
+use ratatui::style::Modifier;
 
 use self::plain::Plain;
-use super::ansi::{
-    self, CURSOR_HIDE, CURSOR_SHOW, ERASE_DOWN, Pen, SYNC_BEGIN, SYNC_END, WRAP_OFF, WRAP_ON, write_rows,
-};
+use super::ansi::{self, CURSOR_HIDE, CURSOR_SHOW, Overlong, Pen, SYNC_BEGIN, SYNC_END, WRAP_OFF, WRAP_ON, write_rows};
 use super::input::{Queries, Report};
-use super::live::{At, Before, Top, draw, rows_above};
+use super::live::{At, Top};
 use super::message;
 use super::overlay::Overlay;
 use super::restore::{self, ACTIVE, KITTY, OTHER_KEYS, OVERLAY, PROGRESS, STATUS};
@@ -54,6 +55,7 @@ pub struct Surface<O: Output> {
     drawn: bool,
     at: At,
     cursor_shown: bool,
+    hold: Hold,
     top: Top,
     /// Rows of the region that a shrinking screen has pushed into the scrollback; a growing one brings them back.
     stray: u16,
@@ -69,6 +71,20 @@ pub struct Surface<O: Output> {
     queued: Vec<Row>,
     bytes: Vec<u8>,
     plain: Plain,
+}
+
+/// Where the cursor rests between two frames.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Hold {
+    /// Where the frame says.
+    Loose,
+    /// At the region's first cell, with another one painted where it belongs: the terminal may have another size than it
+    /// has told. It carries the cursor along with the text, so nothing above the region is ever erased, and nothing of the
+    /// region stays.
+    Anchored,
+    /// The same, and the region is no higher than it must be: a screen that has become lower would push it into the
+    /// scrollback.
+    Low,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -95,6 +111,7 @@ impl<O: Output> Surface<O> {
             drawn: false,
             at: At::default(),
             cursor_shown: true,
+            hold: Hold::Loose,
             top: Top::Unknown,
             stray: 0,
             wipe: Wipe::No,
@@ -123,6 +140,11 @@ impl<O: Output> Surface<O> {
         if size.width > 0 && size.height > 0 {
             self.size = size;
         }
+    }
+
+    /// Where the cursor rests from the next frame on.
+    pub fn hold(&mut self, hold: Hold) {
+        self.hold = hold;
     }
 
     /// Draws the live region, at least `height` rows high but no higher than the screen. `f` draws into the area that it
@@ -159,7 +181,12 @@ impl<O: Output> Surface<O> {
         let mut next = std::mem::take(&mut self.spare);
         next.resize(area);
         next.reset();
-        let cursor = f(area, &mut next);
+        let mut cursor = f(area, &mut next);
+        if self.hold != Hold::Loose
+            && let Some(cell) = cursor.take().and_then(|place| next.cell_mut(place))
+        {
+            cell.modifier.toggle(Modifier::REVERSED);
+        }
 
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
@@ -194,8 +221,8 @@ impl<O: Output> Surface<O> {
         let (most, rows) = (self.size.height - height, clamped(rows));
         let still = self.drawn && self.wipe == Wipe::No && self.drawn_size == self.size;
         match self.top {
-            Top::Known(top) if still => self.size.height - top.saturating_add(rows).min(most),
-            _ if self.drawn && self.wipe != Wipe::All => {
+            Top::Known(top) if still && self.hold != Hold::Low => self.size.height - top.saturating_add(rows).min(most),
+            _ if self.drawn && self.wipe != Wipe::All && self.hold != Hold::Low => {
                 self.shown.area.height.saturating_sub(rows).clamp(height, self.size.height)
             }
             _ => height,
@@ -238,139 +265,6 @@ impl<O: Output> Surface<O> {
             out.extend_from_slice(ASK_CURSOR);
         }
         out.extend_from_slice(SYNC_END);
-    }
-
-    /// Writes what leads from the screen as it is to history plus `next`.
-    fn compose(&mut self, out: &mut Vec<u8>, rows: &[Row], next: &Buffer, cursor: Option<Position>) {
-        let mut pen = Pen::new();
-        let height = next.area.height;
-        let mut old_height = if self.drawn { self.shown.area.height } else { 0 };
-        let mut before = Before::Shown;
-        if self.wipe == Wipe::All {
-            out.extend_from_slice(b"\x1b[r\x1b[H\x1b[2J\x1b[3J");
-            (self.at, self.stray, self.top) = (At::default(), 0, Top::Known(0));
-            (old_height, before) = (0, Before::Blank);
-        } else if !self.drawn || self.wipe == Wipe::Region || self.drawn_size != self.size {
-            self.leave_region(out);
-            (old_height, before) = (0, Before::Blank);
-        }
-        self.wipe = Wipe::No;
-
-        if !rows.is_empty() {
-            if let Some(top) = self.region_top(rows, old_height, height) {
-                self.scroll_in(out, &mut pen, rows, top);
-            } else if rows.len() + usize::from(height) == usize::from(old_height)
-                && rows.iter().all(|row| !row.continues)
-            {
-                self.take_over(out, &mut pen, rows);
-                old_height = height;
-            } else {
-                self.at.go(out, 0, 0);
-                if rows.iter().any(|row| row.continues) {
-                    // Where the terminal wraps by itself, rows cannot be erased one by one.
-                    out.extend_from_slice(ERASE_DOWN);
-                    old_height = 0;
-                }
-                write_rows(out, &mut pen, rows, self.size.width, usize::from(old_height));
-                let last = self.size.height.saturating_sub(1);
-                self.top = self.top.moved(|top| top.saturating_add(clamped(rows.len())).min(last));
-                self.stray = 0;
-                let left = usize::from(old_height).saturating_sub(rows.len());
-                if left > usize::from(height) {
-                    out.extend_from_slice(ERASE_DOWN);
-                }
-                // What is left of the old rows is written over, so that a terminal that shows half a frame never
-                // shows an empty one.
-                before = if left > 0 { Before::Anything } else { Before::Blank };
-                old_height = 0;
-            }
-        }
-        self.fit(out, old_height, height);
-        draw(out, &mut pen, &mut self.at, &self.shown, next, before);
-        self.drawn = true;
-        match cursor {
-            Some(cursor) => {
-                let column = cursor.x.min(next.area.width.saturating_sub(1));
-                self.at.go(out, cursor.y.min(height - 1), column);
-                if !self.cursor_shown {
-                    out.extend_from_slice(CURSOR_SHOW);
-                }
-            }
-            None => {
-                // Rows below the cursor are the first that a shrinking screen takes, and all of them are ours.
-                self.at.go(out, 0, 0);
-                if self.cursor_shown {
-                    out.extend_from_slice(CURSOR_HIDE);
-                }
-            }
-        }
-        self.cursor_shown = cursor.is_some();
-    }
-
-    /// Goes to where the region's first row is now, wherever the terminal has moved it, and erases from there on.
-    fn leave_region(&mut self, out: &mut Vec<u8>) {
-        out.push(b'\r');
-        if self.drawn {
-            let cut_or_same = !self.traits.reflows || self.size.width == self.drawn_size.width;
-            let above = if cut_or_same { self.at.row } else { rows_above(&self.shown, self.at, self.size.width) };
-            let above = above.saturating_add(self.stray);
-            ansi::csi(out, above, b'A');
-            self.stray = above.saturating_sub(self.size.height.saturating_sub(1));
-        }
-        out.extend_from_slice(ERASE_DOWN);
-        self.at = At::default();
-        self.top = Top::Unknown;
-    }
-
-    /// The region's first row when history can be scrolled in above it: both are known to fill the screen.
-    fn region_top(&self, rows: &[Row], old_height: u16, height: u16) -> Option<u16> {
-        let Top::Known(top) = self.top else { return None };
-        let fits = old_height == height && top + height == self.size.height && top >= 2;
-        (fits && self.traits.regions && rows.len() <= usize::from(top)).then_some(top)
-    }
-
-    /// Scrolls rows in above the region, by line feeds at the bottom of a scroll region: SU would lose them in
-    /// terminals built on xterm.js.
-    fn scroll_in(&mut self, out: &mut Vec<u8>, pen: &mut Pen, rows: &[Row], top: u16) {
-        out.extend_from_slice(b"\x1b[1;");
-        ansi::number(out, top);
-        out.push(b'r');
-        ansi::place(out, top - 1, 0);
-        out.extend_from_slice(b"\r\n");
-        write_rows(out, pen, rows, self.size.width, 0);
-        // `write_rows` ends with a line feed too many; it is undone so that no blank row scrolls in.
-        out.truncate(out.len() - 2);
-        out.extend_from_slice(b"\x1b[r");
-        let column = if self.at.column == u16::MAX { 0 } else { self.at.column };
-        self.at.column = column;
-        ansi::place(out, top + self.at.row, column);
-    }
-
-    /// Writes rows over the first ones of the region, which is that much smaller from now on.
-    fn take_over(&mut self, out: &mut Vec<u8>, pen: &mut Pen, rows: &[Row]) {
-        self.at.go(out, 0, 0);
-        write_rows(out, pen, rows, self.size.width, rows.len());
-        let cells = rows.len() * usize::from(self.shown.area.width);
-        self.shown.content.drain(..cells);
-        let count = clamped(rows.len());
-        self.shown.area.height -= count;
-        self.top = self.top.moved(|top| top + count);
-        (self.at, self.stray) = (At::default(), 0);
-    }
-
-    /// Makes room for `height` rows where there are `old_height`.
-    fn fit(&mut self, out: &mut Vec<u8>, old_height: u16, height: u16) {
-        if height > old_height {
-            let last = old_height.saturating_sub(1);
-            self.at.go(out, last, 0);
-            let feeds = height - 1 - last;
-            out.resize(out.len() + usize::from(feeds), b'\n');
-            self.at.row = height - 1;
-            self.top = self.top.moved(|top| top.min(self.size.height - height));
-        } else if height < old_height {
-            self.at.go(out, height, 0);
-            out.extend_from_slice(ERASE_DOWN);
-        }
     }
 
     fn print(
@@ -439,7 +333,8 @@ impl<O: Output> Surface<O> {
         let mut bytes = SYNC_BEGIN.to_vec();
         self.leave_region(&mut bytes);
         if !self.queued.is_empty() {
-            write_rows(&mut bytes, &mut Pen::new(), &std::mem::take(&mut self.queued), self.size.width, 0);
+            let queued = std::mem::take(&mut self.queued);
+            write_rows(&mut bytes, &mut Pen::new(), &queued, self.size.width, 0, Overlong::Cut);
         }
         bytes.extend_from_slice(SYNC_END);
         restore::modes_off(&mut bytes, self.modes);
