@@ -317,6 +317,21 @@ async fn over_every_wire_exactly_the_skills_commands_run_unasked() {
     }
 }
 
+/// What ships with the program grants nothing that the user did not call by its name: the model cannot give it to itself.
+#[tokio::test]
+async fn the_model_that_calls_the_skill_itself_has_to_ask() {
+    let script = r#"
+- reply: [tool: {name: Skill, input: {skill: commit}}]
+- reply: [tool: {name: Bash, input: {command: "git commit -m hello"}}]
+- reply: [text: Done.]
+"#;
+    let run = repository().file("a.txt", "two\n").script(script);
+    git(&run.project(), &["add", "a.txt"]);
+    let ran = run.prompt("look at the code").answer(Answer::No { feedback: None }).run().await;
+    assert!(asked(&ran).iter().any(|line| line.contains("git commit -m hello")), "{}", ran.trace());
+    assert_eq!(subjects(&ran), ["notes: begin"], "{}", ran.trace());
+}
+
 #[tokio::test]
 async fn the_offline_model_writes_a_first_agents_file() {
     let ran =

@@ -81,18 +81,22 @@ pub struct Runs {
 /// What a skill took for its run.
 struct Run {
     skill: Arc<Skill>,
-    /// The user's words behind its name.
-    said: String,
+    /// The user's words behind its name; none where the model called it.
+    said: Option<String>,
     hooks: Option<Registration>,
     /// The model and limits before, when the skill has others.
     before: Option<(Model, Arc<tools::Settings>)>,
 }
 
-/// Whether the user's words reach as far as a rule of a skill that ships with the program: nothing is staged unasked.
-fn asked_for(skill: &Skill, rule: &str, said: &str) -> bool {
+/// Whether the user's words reach as far as a rule of a skill that ships with the program: nothing is staged unasked, and the
+/// model cannot give itself what only `/name` of the user's gives.
+fn asked_for(skill: &Skill, rule: &str, said: Option<&str>) -> bool {
+    if skill.source != From::Bundled {
+        return true;
+    }
+    let Some(said) = said else { return false };
     let mut words = said.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase).filter(|word| !word.is_empty());
     match rule {
-        _ if skill.source != From::Bundled => true,
         "Bash(git add --all)" => words.any(|word| word == "all" || word == "everything"),
         "Bash(git add --:*)" => words.next().is_some(),
         _ => true,
@@ -132,11 +136,11 @@ impl Runs {
         call.map(|call| self.view().find(&call.name, Caller::User)).transpose()
     }
 
-    /// Takes lock, rules and hooks for a run; `said` is what the user, not the model, wants of it. Returns the model that the
-    /// skill asks for.
+    /// Takes lock, rules and hooks for a run; `said` is what the user, not the model, wants of it, where they called it. Returns the
+    /// model that the skill asks for.
     pub(super) async fn begin(
         &mut self,
-        (skill, said): (&Arc<Skill>, &str),
+        (skill, said): (&Arc<Skill>, Option<&str>),
         policy: &mut Policy,
         hooks: &mut Hooks,
         mailbox: &Mailbox,
@@ -150,7 +154,7 @@ impl Runs {
                 }
             }
         }
-        let mut run = Run { skill: skill.clone(), said: said.to_owned(), hooks: None, before: None };
+        let mut run = Run { skill: skill.clone(), said: said.map(str::to_owned), hooks: None, before: None };
         if let Some(given) = skill.hooks.clone().filter(|_| policy.trusts(skill)) {
             let origin = Origin::Skill(skill.name.clone());
             let base = skill.base().map(PathBuf::from);
@@ -213,7 +217,7 @@ impl Runs {
         }
         policy.rules.clear(Source::Skill);
         for run in &self.running {
-            for (behavior, text) in policy.rules_of(&run.skill, &run.said) {
+            for (behavior, text) in policy.rules_of(&run.skill, run.said.as_deref()) {
                 // What is not a rule was told when the run began.
                 if let Ok(rule) = RULES.rule(text) {
                     policy.rules.add(behavior, rule, Source::Skill);
@@ -256,7 +260,7 @@ impl Runs {
 
 impl Policy {
     /// What a run of the skill grants and forbids.
-    fn rules_of<'a>(&self, skill: &'a Skill, said: &str) -> Vec<(Behavior, &'a str)> {
+    fn rules_of<'a>(&self, skill: &'a Skill, said: Option<&str>) -> Vec<(Behavior, &'a str)> {
         let granted = skill.allowed_tools.iter().filter(|text| self.trusts(skill) && asked_for(skill, text, said));
         let granted = granted.map(|text| (Behavior::Allow, text.as_str()));
         granted.chain(skill.disallowed_tools.iter().map(|text| (Behavior::Deny, text.as_str()))).collect()

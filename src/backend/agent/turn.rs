@@ -118,7 +118,7 @@ impl Turn<'_> {
         let skill = self.agent.runs.next_turn(prompt.skill.as_ref()).map_err(Failure::Skill)?;
         let args = prompt.skill.as_ref().map(|call| call.args.clone()).unwrap_or_default();
         if let Some(skill) = &skill {
-            self.agent.begin_run(skill, &args, self.mailbox).await;
+            self.agent.begin_run(skill, Some(&args), self.mailbox).await;
         }
         self.agent.open_turn()?;
         let (policy, model) = (&self.agent.policy, &self.agent.model.id);
@@ -358,8 +358,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Lets a skill take what it needs for its run; `said` is what the user, not the model, wants of it.
-    async fn begin_run(&mut self, skill: &Arc<Skill>, said: &str, mailbox: &Mailbox) {
+    /// Lets a skill take what it needs for its run; `said` is what the user, not the model, wants of it, where they called it.
+    async fn begin_run(&mut self, skill: &Arc<Skill>, said: Option<&str>, mailbox: &Mailbox) {
         let Agent { runs, policy, hooking, .. } = self;
         let asked = runs.begin((skill, said), policy, &mut hooking.hooks, mailbox).await;
         if let Some((model, tools)) = asked.filter(|(model, _)| model.name() != self.model.name()) {
@@ -394,7 +394,7 @@ impl Agent {
         match self.runs.view().find(&call.name, Caller::Model) {
             Ok(skill) => {
                 let before = self.model.clone();
-                self.begin_run(&skill, "", mailbox).await;
+                self.begin_run(&skill, None, mailbox).await;
                 if self.model.name() != before.name() {
                     // What was answered until now counts for the model that did.
                     self.spending.turn.settle(&before.spec);

@@ -15,6 +15,9 @@ use crate::stdx::replace::{self, Expected, Replacement};
 
 use super::{Context, FileChange, Output, diff};
 
+/// Longest path that is looked at, in bytes: `PATH_MAX` of Linux.
+const MAX_PATH: usize = 4_096;
+
 /// Largest file that can be edited, and whose content is remembered as seen.
 pub(super) const EDITABLE: u64 = 64 * 1024 * 1024;
 
@@ -281,6 +284,10 @@ pub(super) fn named(path: &str) -> Result<(), String> {
     if path.contains('\0') {
         return Err("The path contains a NUL character.".into());
     }
+    // The system opens none, and every part of it would be looked at.
+    if path.len() > MAX_PATH {
+        return Err(format!("The path is longer than {MAX_PATH} bytes."));
+    }
     Ok(())
 }
 
@@ -306,6 +313,12 @@ pub(super) fn shown(path: &Path, cwd: &Path) -> String {
 #[cfg(unix)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_that_no_system_opens_is_not_looked_at() {
+        assert_eq!(named(&"a/".repeat(2_048)), Ok(()));
+        assert_eq!(named(&"a/".repeat(2_049)), Err("The path is longer than 4096 bytes.".into()));
+    }
 
     #[test]
     fn only_what_was_decided_about_is_touched() {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -55,6 +55,7 @@ impl Typed for Glob {
     };
 
     fn call(&self, input: Input, dirs: &Dirs) -> Result<Call, String> {
+        search::named(input.path.as_deref())?;
         matcher(&input.pattern)?;
         let (root, pattern) = input.place(dirs);
         let title = search::title(&input.pattern, input.path.as_deref());
@@ -70,13 +71,15 @@ impl Typed for Glob {
 }
 
 /// Builds the matcher for paths below the root. A pattern without a slash matches in every folder.
-fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
+fn matcher(pattern: &str) -> Result<GlobSet, String> {
     if pattern.is_empty() {
         return Err("The pattern is empty; use `*` for every file.".into());
     }
     let everywhere = if pattern.contains('/') { pattern.to_string() } else { format!("**/{pattern}") };
+    // A set of one: a glob that is too large for the regex engine is an error here, and a panic in a matcher of its own.
     let glob = GlobBuilder::new(&everywhere).literal_separator(true).build();
-    glob.map(|glob| glob.compile_matcher()).map_err(|error| format!("The pattern is not valid: {error}."))
+    let set = glob.and_then(|glob| GlobSet::builder().add(glob).build());
+    set.map_err(|error| format!("The pattern is not valid: {}.", file::one_line(&error.kind().to_string())))
 }
 
 fn find(root: &Path, pattern: &str, cwd: &Path, sight: &Sight, stop: &Stop) -> Result<Output, String> {
@@ -171,6 +174,8 @@ mod tests {
         }
         assert!(fixture.error(&Glob, json!({"pattern": "*", "path": "gone"})).await.contains("does not exist"));
         assert!(fixture.error(&Glob, json!({"pattern": "a{b"})).await.contains("is not valid"));
+        let deep = format!("{}b{}", "{a,".repeat(200), "}".repeat(200));
+        assert!(fixture.error(&Glob, json!({"pattern": deep})).await.contains("is not valid"));
         let call = fixture.call(&Glob, json!({"pattern": "/etc/*.conf"})).unwrap();
         assert_eq!(*call.access(), Access::Search { root: "/etc".into() });
     }

@@ -92,6 +92,7 @@ impl Typed for Grep {
 
     fn call(&self, input: Input, dirs: &Dirs) -> Result<Call, String> {
         matcher(&input)?;
+        search::named(input.path.as_deref())?;
         let root = dirs.absolute(input.path.as_deref().unwrap_or("."));
         let title = search::title(&input.pattern, input.path.as_deref());
         let cwd = dirs.cwd.clone();
@@ -431,6 +432,10 @@ mod tests {
             (json!({"pattern": "a\\nb"}), "Set multiline"),
             (json!({"pattern": "a", "type": "klingon"}), "not a known file type. Use glob, e.g. \"*.klingon\""),
             (json!({"pattern": "a", "glob": "{a"}), "Parameter `glob` is not valid"),
+            (
+                json!({"pattern": "a", "glob": format!("{}b{}", "{a,".repeat(200), "}".repeat(200))}),
+                "`glob` is not valid",
+            ),
             (json!({"pattern": "a", "path": "gone"}), "does not exist"),
             (json!({"pattern": "a", "output_mode": "all"}), "must be one of \"files_with_matches\""),
         ] {

@@ -33,6 +33,11 @@ impl Drop for StopOnDrop {
     }
 }
 
+/// Whether a search can begin there; nowhere is where the shell is.
+pub(super) fn named(path: Option<&str>) -> Result<(), String> {
+    path.filter(|path| !path.is_empty()).map_or(Ok(()), file::named)
+}
+
 /// What a search is called on the screen.
 pub(super) fn title(pattern: &str, path: Option<&str>) -> String {
     match path.filter(|path| !path.is_empty()) {

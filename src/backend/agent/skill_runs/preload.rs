@@ -45,7 +45,7 @@ impl Expansion<'_> {
             }
         };
         // An invalid one is reported where the skill is checked. A skill that runs as this agent may have brought the same.
-        let rules = self.agent.policy.rules_of(skill, "").into_iter();
+        let rules = self.agent.policy.rules_of(skill, None).into_iter();
         let entries: Vec<Entry> = rules
             .filter_map(|(behavior, text)| {
                 Some(Entry { behavior, rule: RULES.rule(text).ok()?, source: Source::Skill })
