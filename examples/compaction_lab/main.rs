@@ -14,8 +14,11 @@ use std::time::Instant;
 
 use sim::{Policy, Stats};
 
-/// Windows that the sessions take turns with, in tokens.
-const WINDOWS: [u64; 5] = [8_192, 32_000, 128_000, 200_000, 1_000_000];
+/// Windows of the table, in tokens.
+const WINDOWS: [u64; 7] = [8_192, 12_000, 16_000, 32_000, 128_000, 200_000, 1_000_000];
+
+/// Those that the sessions take turns with. What is played in the smallest is played in the ones next to it, too.
+const TURNS: [&[usize]; 5] = [&[0, 1, 2], &[3], &[4], &[5], &[6]];
 
 struct Arguments {
     sessions: u64,
@@ -59,8 +62,10 @@ fn main() -> std::process::ExitCode {
             if session >= arguments.sessions {
                 return played;
             }
-            for (at, policy) in Policy::ALL.into_iter().enumerate() {
-                let window = session as usize % WINDOWS.len();
+            let windows = TURNS[session as usize % TURNS.len()];
+            for (window, (at, policy)) in
+                windows.iter().flat_map(|w| Policy::ALL.into_iter().enumerate().map(|p| (*w, p)))
+            {
                 // The same session under every policy.
                 let seed = arguments.seed.wrapping_mul(0x9E37_79B9).wrapping_add(session);
                 let stats = sim::play(home.path(), &corpus, seed, session, WINDOWS[window], arguments.turns, policy);
@@ -90,8 +95,13 @@ fn main() -> std::process::ExitCode {
     for example in all.iter().flat_map(|stats| &stats.examples).take(10) {
         println!("violation: {example}");
     }
+    // In a small window the trim is for what nobody could foresee; a conversation that lives on it forgets what it does.
+    let often = |(window, stats): (&u64, &&Stats)| *window < 16_000 && stats.trims * 10 >= stats.requests.max(1);
+    let default: Vec<&Stats> = all.iter().step_by(policies).collect();
+    let often = WINDOWS.iter().zip(&default).filter(|(window, stats)| often((window, stats))).count();
+    println!("small windows with a trim in every tenth request: {often}");
     println!("violations: {violations}");
-    if violations == 0 { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
+    if violations == 0 && often == 0 { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
 }
 
 /// Where sessions are written: in memory where there is room, since what is measured is not the disk.
@@ -112,12 +122,14 @@ fn report(all: &[Stats]) {
         let sessions = stats.sessions.max(1) as f64;
         let per = |count: u64| count as f64 / sessions;
         println!(
-            "| {name} | {} | {:.1} | {:.1} | {:.1} | {:.1} | {:.0}k | {:.0}k | {:.1} | {:.0}% | ${:.2} | ${:.2} | ${:.2} |",
+            "| {name} | {} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1}% | {:.0}k | {:.0}k | {:.1} | {:.0}% | ${:.2} | ${:.2} | ${:.2} |",
             stats.sessions,
             per(stats.micro),
             per(stats.rereads),
             per(stats.full),
+            per(stats.refused),
             per(stats.trims),
+            stats.trims as f64 / stats.requests.max(1) as f64 * 100.0,
             per(stats.summarised) / 1e3,
             per(stats.saved) / 1e3,
             per(stats.invalidated) * 4.0 / 1e6,
@@ -128,9 +140,9 @@ fn report(all: &[Stats]) {
         );
     };
     println!(
-        "| window, policy | sessions | micro | read again | full | trim | summarised | saved | MB of prefix lost | trimmed | clearing cost | and saved | all |"
+        "| window, policy | sessions | micro | read again | full | refused | trim | of requests | summarised | saved | MB of prefix lost | trimmed | clearing cost | and saved | all |"
     );
-    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     let policies = Policy::ALL.len();
     for (at, window) in WINDOWS.iter().enumerate() {
         for (policy, stats) in Policy::ALL.iter().zip(&all[at * policies..]) {

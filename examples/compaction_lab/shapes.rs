@@ -1,6 +1,6 @@
 //! What happens in a session: prompts, calls and results of realistic sizes, drawn from a seed.
 
-use cocode::message::{BlobId, Block, CallId, Content, Media, Message, Outcome, ToolCall, ToolResult};
+use cocode::message::{BlobId, Block, CallId, Content, Effect, Media, Message, Outcome, ToolCall, ToolResult};
 use serde_json::json;
 
 /// What a session is mostly made of.
@@ -42,6 +42,8 @@ pub(crate) struct Dice<'a> {
     pub(crate) corpus: &'a str,
     /// Most tokens of one tool result.
     pub(crate) cap: u64,
+    /// The results of one reply share the room of two.
+    pub(crate) shared: bool,
 }
 
 impl Dice<'_> {
@@ -113,10 +115,13 @@ impl Dice<'_> {
         for n in 0..count {
             let id = CallId::nth(first + n);
             let tool = if matches!(shape, Shape::Agents) && self.one_in(2) { "Read" } else { tool };
-            let input = json!({ "file_path": format!("/code/src/module_{}.rs", self.rng.u64(0..300)) });
+            let path = format!("/code/src/module_{}.rs", self.rng.u64(0..300));
+            let input = json!({ "file_path": path });
+            let seen = (tool == "Read").then(|| Effect::Seen { path: path.into(), sha256: "x".into() });
             calls.push(Block::ToolCall(ToolCall::new(id.clone(), tool, input)));
-            let tokens = self.between(low, high).min(self.cap);
+            let tokens = self.between(low, high).min(if self.shared { self.cap * 2 / count.max(2) } else { self.cap });
             let mut result = ToolResult::of_text(id, Outcome::Ok, self.text(tokens));
+            result.effects.extend(seen);
             if matches!(shape, Shape::Images) && self.one_in(6) {
                 result.content.push(Content::Media(self.media()));
             }

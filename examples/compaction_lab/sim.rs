@@ -1,20 +1,24 @@
 //! One session: the driver of the agent over a real log, with a model that is scripted and a provider that counts exactly.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use cocode::compact::{Candidate, Driver, Settings, Step, Summarized, Surroundings, Window};
-use cocode::compact::{apply, candidate, summary, trim};
+use cocode::agent::prompt::SYSTEM;
+use cocode::compact::candidate::{self, Made, Quotes};
+use cocode::compact::restore::{self, Found, Sources};
+use cocode::compact::{Driver, Settings, Step, Summarized, Surroundings, Window};
+use cocode::compact::{apply, rounds, summary, trim};
 use cocode::config::DEFAULTS;
 use cocode::message::tokens::{self, Load};
-use cocode::message::{Block, Kind, Message, ToolResult, Usage};
+use cocode::message::{Attachment, Block, CallId, Kind, Message, Role, ToolResult, Usage};
 use cocode::protocol::Trigger;
 use cocode::provider::catalog::{Catalog, Prices};
 use cocode::provider::settings::WireName;
 use cocode::session::Session;
 use cocode::session::context::Count;
 use cocode::session::entry::{Boundary, EntryKind, Seq};
+use cocode::tools::Toolbox;
 
 use crate::shapes::{Dice, Shape};
 use crate::wires::{self, Structure};
@@ -24,7 +28,27 @@ pub(crate) const MODEL: &str = "claude-sonnet-5";
 
 /// Estimate of system prompt and tools.
 fn overhead(window: u64) -> u64 {
-    (window / 8).min(8_000)
+    let tools = Toolbox::builtin().fitting(Some(window)).specs();
+    let texts = tools.iter().map(|spec| format!("{}{}{}", spec.name, spec.description, spec.schema));
+    tokens::text(SYSTEM) + texts.map(|text| tokens::text(&text)).sum::<u64>()
+}
+
+/// What the provider counts them as: denser than the estimate, as JSON is.
+fn counted_overhead(window: u64) -> u64 {
+    overhead(window) * 115 / 100
+}
+
+/// What the session opens with, and every boundary brings along: the environment, memory files and skills.
+fn opening(window: u64) -> Vec<Arc<Message>> {
+    let memory = "- Run the narrowest test first, and say what it printed.\n".repeat(20);
+    let environment = format!("# Environment\nA project in /code.\n\n# Memory files\n{memory}");
+    let skills = "- review: Reviews a change for mistakes, file by file, and reports them by severity.\n".repeat(12);
+    let opening = Message::attachment(Attachment::Opening { memory: 35 }, &environment);
+    let mut all = vec![Arc::new(opening)];
+    if window >= 16_000 {
+        all.push(Arc::new(Message::attachment(Attachment::SkillList, &skills)));
+    }
+    all
 }
 
 /// When old results are cleared.
@@ -71,6 +95,9 @@ pub(crate) struct Stats {
     pub(crate) full: u64,
     pub(crate) trims: u64,
     pub(crate) trimmed_sessions: u64,
+    pub(crate) requests: u64,
+    /// Summaries that were paid for and not used, though the writer did its part.
+    pub(crate) refused: u64,
     /// Tokens that summaries stand for.
     pub(crate) summarised: u64,
     /// Tokens that left.
@@ -94,6 +121,8 @@ impl Stats {
         self.full += other.full;
         self.trims += other.trims;
         self.trimmed_sessions += other.trimmed_sessions;
+        self.requests += other.requests;
+        self.refused += other.refused;
         self.summarised += other.summarised;
         self.saved += other.saved;
         self.invalidated += other.invalidated;
@@ -144,6 +173,12 @@ struct Sim<'a> {
     absent: u64,
     requests: u64,
     last_tier: Option<u64>,
+    /// The window that the session began with: it decides about tools and skills.
+    began: u64,
+    /// Calls of the last reply.
+    awaited: Vec<CallId>,
+    /// What the user said last.
+    asked: String,
     /// Model calls that a slow writer has let time out.
     slow: u64,
 }
@@ -190,13 +225,14 @@ pub(crate) fn play(
     let mut driver = Driver::new(settings, features, limits);
     driver.meter.set_overhead(Load { text: overhead(window), images: 0 });
     let cap = 12_500.min(driver.marks().available / 8);
+    let shared = cap < 12_500;
     let mut sim = Sim {
         session: Session::create(home, Path::new("/code"), "lab", SystemTime::now),
         driver,
         policy,
         prices: Catalog::builtin().get(WireName::Anthropic, MODEL).prices.expect("the model has prices"),
-        dice: Dice { rng: fastrand::Rng::with_seed(seed), corpus, cap },
-        aside: Dice { rng: fastrand::Rng::with_seed(!seed), corpus, cap },
+        dice: Dice { rng: fastrand::Rng::with_seed(seed), corpus, cap, shared },
+        aside: Dice { rng: fastrand::Rng::with_seed(!seed), corpus, cap, shared },
         structure: Structure::default(),
         writer: writers[(number / 25) as usize % writers.len()],
         stats: Stats { sessions: 1, ..Stats::default() },
@@ -205,6 +241,9 @@ pub(crate) fn play(
         absent: 0,
         requests: 0,
         last_tier: None,
+        began: window,
+        awaited: Vec::new(),
+        asked: String::new(),
         slow: 0,
     };
     sim.run(shape, window, turns);
@@ -217,7 +256,9 @@ pub(crate) fn play(
 
 impl Sim<'_> {
     fn run(&mut self, shape: Shape, window: u64, turns: u64) {
-        self.append(Message::reminder("# Environment\nA project in /code."));
+        for message in opening(window) {
+            self.append(Message::clone(&message));
+        }
         let mut talking = true;
         for turn in 0..turns {
             if talking {
@@ -265,16 +306,23 @@ impl Sim<'_> {
     }
 
     fn append(&mut self, message: Message) {
+        match message.kind {
+            Kind::Prompt => (self.asked, self.awaited) = (message.text(), Vec::new()),
+            Kind::Reply => self.awaited = message.calls().map(|call| call.id.clone()).collect(),
+            _ => {}
+        }
         let message = Arc::new(message);
         self.session.append(EntryKind::Message { message }).expect("the log is written");
     }
 
     fn answer(&mut self, reply: Message, (before, input): (Count, u64)) {
-        let usage = Usage { input, output: tokens::message(&reply), ..Usage::default() };
+        let output = Sim::true_of(self.session.next_seq(), tokens::load(&reply));
+        let usage = Usage { input, output, ..Usage::default() };
         self.stats.dollars += usage.output as f64 * self.prices.output / 1e6;
         self.append(Message { usage: Some(usage), ..reply });
         self.driver.answered(before, &usage);
         self.requests += 1;
+        self.stats.requests += 1;
     }
 
     /// Now and then the user takes a compaction back, or goes back to an earlier message.
@@ -314,7 +362,7 @@ impl Sim<'_> {
                 Step::Send => break,
                 Step::Clear(plan) => {
                     let cleared = apply::clear(&mut self.session, &plan).expect("the log is written");
-                    self.append(Message::reminder("Older tool results were cleared."));
+                    self.append(Message::attachment(Attachment::Cleared, "Older tool results were cleared."));
                     self.stats.micro += 1;
                     self.stats.saved += cleared.tokens;
                     self.absent += cleared.tokens;
@@ -333,7 +381,7 @@ impl Sim<'_> {
                     self.driver.summarized(what);
                 }
                 Step::Trim { target } => {
-                    let opening = [Arc::new(Message::reminder("# Environment\nA project in /code."))];
+                    let opening = opening(self.began);
                     let context = self.session.context();
                     let terms = self.driver.terms(self.session.store(), &clearable);
                     let plan = trim::plan(context, terms, &opening, target);
@@ -373,15 +421,23 @@ impl Sim<'_> {
         self.stats.dollars += self.price(same, fresh) + output as f64 * self.prices.output / 1e6;
         let reply = Message::reply(vec![Block::text(format!("<summary>{written}</summary>"))]);
         let Ok(text) = summary::read(&reply) else { return Summarized::Failed };
-        let context = self.session.context();
-        let mut opening = vec![Arc::new(Message::reminder("# Environment\nA project in /code."))];
+        let (context, driver) = (self.session.context(), &self.driver);
+        let opening = opening(self.began);
         let message = Arc::new(summary::message(&text, Trigger::Auto));
-        let brought = opening.iter().chain([&message]).map(|message| tokens::message(message)).sum();
-        let (keep_from, words) = candidate::cut(context, &self.driver, brought);
-        opening.extend(summary::history(context, keep_from, words));
-        let boundary =
-            Boundary { tier: "full".into(), keep_from, opening, summary: Some(message), ..Boundary::default() };
-        let candidate = Candidate { boundary, spent: Usage::default(), restored: Default::default() };
+        let most = driver.limits().restored;
+        let candidate = candidate::fit(context, driver, |ration| {
+            let summary = ration.summary(&message, driver.limits());
+            let brought = candidate::weight(&opening, &summary) + most;
+            let keep_from = candidate::cut(context, driver, brought, ration);
+            let (tier, trigger, opening, quotes) = ("full", Trigger::Auto, opening.clone(), Quotes::Opening);
+            let made = Made { tier, trigger, keep_from, opening, summary, quotes };
+            made.candidate(context, driver, ration, |archived| {
+                let budget = restore::budget(context, driver, ration.restored);
+                let files = restore::reads(context, keep_from, archived).into_iter().map(|path| self.found(path));
+                let sources = Sources { files: files.collect(), ..Sources::default() };
+                restore::choose(sources, context, keep_from, driver.settings(), driver.limits(), budget)
+            })
+        });
         match self.driver.judge(context, candidate) {
             Ok(candidate) => {
                 let Boundary { pre_tokens, post_tokens, .. } = candidate.boundary;
@@ -392,8 +448,22 @@ impl Sim<'_> {
                 self.driver.ran();
                 Summarized::Committed
             }
-            Err(_) => Summarized::Failed,
+            Err(_) => {
+                self.stats.refused += 1;
+                Summarized::Rejected
+            }
         }
+    }
+
+    fn window(&self) -> u64 {
+        self.driver.window().tokens.unwrap_or_default()
+    }
+
+    /// A file on disk: as long as its name says.
+    fn found(&self, path: PathBuf) -> Found {
+        let hash = path.to_string_lossy().bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
+        let tokens = 100 + (hash % 60).pow(2);
+        Found { text: self.aside.corpus.get(..tokens as usize * 4).map(str::to_owned), path }
     }
 
     /// What the provider counts: each message up to a quarter more or less than its estimate.
@@ -408,8 +478,7 @@ impl Sim<'_> {
 
     /// The next request as the provider counts it.
     fn weighed(&self) -> Weighed {
-        let window = self.driver.window().tokens.unwrap_or_default();
-        let mut weighed = Weighed { same: overhead(window), ..Weighed::default() };
+        let mut weighed = Weighed { same: counted_overhead(self.began), ..Weighed::default() };
         let mut cached = self.cached.iter();
         let newest = self.cached.last().map(|(seq, _)| *seq);
         for shown in self.session.context().shown() {
@@ -432,12 +501,14 @@ impl Sim<'_> {
         let weighed = self.weighed();
         let context = self.session.context();
         let (count, messages) = (context.count(), context.messages());
-        let window = self.driver.window().tokens.unwrap_or_default();
+        let window = self.window();
         let tokens = weighed.same + weighed.fresh;
         let mut faults = Vec::new();
-        if tokens > window {
-            faults.push(format!("{tokens} tokens in a window of {window}"));
+        let output = self.driver.room_for_output(context).min(self.driver.window().max_output);
+        if tokens + output > window {
+            faults.push(format!("{tokens} tokens and {output} of answer in a window of {window}"));
         }
+        faults.extend(self.lacks(&messages));
         faults.extend(self.structure.check(&messages).err());
         // The other policies are there for their price: the same driver, the same projections.
         if self.policy == Policy::Default && (cut == Cut::Boundary || turn.is_multiple_of(100)) {
@@ -458,6 +529,26 @@ impl Sim<'_> {
         self.cached.clear();
         self.cached.extend(self.session.context().shown().map(|shown| (shown.seq, shown.load)));
         (count, tokens)
+    }
+
+    /// What the model works on has to be in front of it: the results of its last calls, and what it was asked.
+    fn lacks(&self, messages: &[Arc<Message>]) -> Option<String> {
+        let unread = messages.iter().rposition(|message| message.role == Role::Assistant).map_or(0, |last| last + 1);
+        let held = messages[unread..].iter().flat_map(|message| message.results());
+        let held: Vec<&ToolResult> = held.collect();
+        let lacks = |id: &CallId| !held.iter().any(|result| result.id == *id && !is_cleared(result));
+        if let Some(id) = self.awaited.iter().find(|id| lacks(id)) {
+            return Some(format!("the result of {id} is missing"));
+        }
+        let asked = rounds::asked(self.session.context()).into_iter().next_back();
+        let asked = asked.and_then(|at| self.session.context().shown_from(at).next());
+        let start: String = self.asked.chars().take(40).collect();
+        let whole = |text: &str| text.starts_with(&start) || text.contains("bytes left out; the full text is in");
+        match asked {
+            Some(shown) if whole(&shown.message.text()) => None,
+            Some(_) => Some("the prompt is another one".into()),
+            None => Some("the prompt is missing".into()),
+        }
     }
 
     fn violation(&mut self, what: &str) {

@@ -138,8 +138,13 @@ pub struct Agent {
     pub model: Model,
     pub policy: Policy,
     pub settings: Settings,
+    /// All tools that there are.
+    tools: Arc<Toolbox>,
+    /// Those of this session; `tool_specs` is what requests say of them.
     toolbox: Arc<Toolbox>,
     tool_specs: Arc<[ToolSpec]>,
+    /// A turn was begun with these tools: whatever becomes of the window, they stay.
+    settled: bool,
     system: Arc<str>,
     pub hooking: hooking::Hooking,
     repeats: dispatch::Repeats,
@@ -181,14 +186,15 @@ impl Agent {
             system.push_str(more);
         }
         let conversation = Conversation::open(session, &settings, &mut policy, &hooks, git, date);
-        let tool_specs = toolbox.specs();
         let compaction = compaction::Compaction::new(&settings, &model);
-        Agent {
+        let mut agent = Agent {
             conversation,
             policy,
             settings,
+            tool_specs: toolbox.specs(),
+            tools: toolbox.clone(),
             toolbox,
-            tool_specs,
+            settled: false,
             system: system.into(),
             hooking: hooking::Hooking::new(hooks),
             repeats: dispatch::Repeats::default(),
@@ -201,6 +207,16 @@ impl Agent {
             family,
             model,
             clock,
+        };
+        agent.fit_tools();
+        agent
+    }
+
+    /// Chooses the tools by the window, until a turn has begun with them.
+    fn fit_tools(&mut self) {
+        if !self.settled {
+            self.toolbox = Arc::new(self.tools.fitting(self.compaction.driver.window().tokens));
+            self.tool_specs = self.toolbox.specs();
         }
     }
 
@@ -212,6 +228,8 @@ impl Agent {
         let (settings, hooks) = (&self.settings, &self.hooking.hooks);
         self.conversation = Conversation::open(session, settings, &mut self.policy, hooks, git, date);
         self.compaction.driver.reset();
+        self.settled = false;
+        self.fit_tools();
         self.runs.forget();
         self.family.set_mode(self.conversation.mode());
     }
@@ -260,6 +278,8 @@ impl Agent {
         self.model = model;
         // What does not fit its window any more is compacted before the next request.
         self.compaction.driver.set_window(compaction::window_of(&self.settings, &self.model));
+        self.compaction.forget_overhead();
+        self.fit_tools();
     }
 
     /// Takes over other settings, and the model as they have it.
@@ -429,8 +449,11 @@ impl Agent {
 
     /// Launches these from now on. Requests that were sent keep the tools that they were sent with.
     pub fn set_definitions(&mut self, definitions: Arc<Definitions>) {
-        self.toolbox = Arc::new(self.toolbox.with_agents(definitions.clone()));
-        self.tool_specs = self.toolbox.specs();
+        self.tools = Arc::new(self.tools.with_agents(definitions.clone()));
+        if self.toolbox.get(tools::TASK).is_some() {
+            self.toolbox = Arc::new(self.toolbox.with_agents(definitions.clone()));
+            self.tool_specs = self.toolbox.specs();
+        }
         self.family.definitions = definitions;
     }
 

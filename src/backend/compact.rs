@@ -40,7 +40,7 @@ pub mod summary;
 mod thresholds;
 pub mod trim;
 
-pub use candidate::{Candidate, Rejected};
+pub use candidate::{Candidate, Ration, Rejected};
 pub use count::Meter;
 pub use driver::{Driver, Step, Summarized, Surroundings, Terms};
 pub use limits::Limits;

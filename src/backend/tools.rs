@@ -168,6 +168,17 @@ pub struct Settings {
     pub env: BTreeMap<String, String>,
 }
 
+impl Settings {
+    /// For so many calls of one reply. Where the window is what limits a result, all of them share the room of two.
+    pub fn shared(self: &Arc<Settings>, calls: usize) -> Arc<Settings> {
+        const BYTES_PER_TOKEN: u64 = 4;
+        if calls <= 2 || self.max_tokens.saturating_mul(BYTES_PER_TOKEN) >= self.max_bytes as u64 {
+            return Arc::clone(self);
+        }
+        Arc::new(Settings { max_tokens: self.max_tokens * 2 / calls as u64, ..Settings::clone(self) })
+    }
+}
+
 /// Which end of a long result survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
@@ -275,6 +286,8 @@ pub struct Manners {
     /// Compaction may clear its old results.
     pub clearable: bool,
     pub offered: Offered,
+    /// Left out where the window is small: its definition takes more room than it is worth there.
+    pub needs_room: bool,
     /// The parameter that its rules match; empty where they name the tool alone.
     pub matched: &'static str,
     /// Other names that calls have for it.
@@ -301,6 +314,7 @@ impl Manners {
         reads: false,
         clearable: true,
         offered: Offered::Below,
+        needs_room: false,
         matched: "",
         aliases: &[],
         rules: Ruled::BY_NAME,

@@ -74,16 +74,14 @@ impl Compaction {
         self.overhead = None;
     }
 
-    /// Most tokens of an answer: as many as the model can give and the window has left.
+    /// Most tokens of an answer.
     pub(super) fn room_for_output(&self, context: &Context, most: u32) -> u32 {
-        const LEAST: u64 = 1_024;
-        match self.driver.window().tokens {
-            Some(tokens) => {
-                let left = tokens.saturating_sub(self.driver.used(context)).max(LEAST);
-                most.min(u32::try_from(left).unwrap_or(u32::MAX))
-            }
-            None => most,
-        }
+        most.min(u32::try_from(self.driver.room_for_output(context)).unwrap_or(u32::MAX))
+    }
+
+    /// Another model counts system prompt and tools in its own way.
+    pub(super) fn forget_overhead(&mut self) {
+        self.overhead = None;
     }
 
     /// Reckons what goes with every request beside the messages, when that changed.

@@ -9,7 +9,7 @@ use super::parent_child::{Above, Note, note};
 use super::prompt::{self, GitStatus};
 use super::{Policy, Presence, Settings, media, reminder, skill_runs};
 use crate::hooks::{Hooks, Outcome, Place};
-use crate::message::{Effect, Kind, Message, ToolResult};
+use crate::message::{Attachment, Effect, Kind, Message, ToolResult};
 use crate::permission::{Behavior, Disk, Files, Mode, Places, Source};
 use crate::protocol::{Event, Item};
 use crate::provider::Purpose;
@@ -204,7 +204,10 @@ impl Conversation {
     /// Whether the first message is there. A `!` line may come before it; the summary of a compacted conversation brings
     /// it along.
     pub(super) fn is_opened(&self) -> bool {
-        let opens = |message: &Message| prompt::opens(message) || message.kind == Kind::CompactSummary;
+        let opens = |message: &Message| {
+            prompt::opens(message)
+                || matches!(message.kind, Kind::CompactSummary | Kind::Attachment(Attachment::Trimmed { .. }))
+        };
         self.context().entries().any(|(_, message)| opens(message))
     }
 

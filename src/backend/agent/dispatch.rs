@@ -75,6 +75,7 @@ impl Agent {
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Option<TurnEnd>, session::Error> {
+        let among = calls.len();
         let mut calls = VecDeque::from(calls);
         let mut end = None;
         while let Some(call) = calls.pop_front() {
@@ -97,7 +98,7 @@ impl Agent {
                     group.extend(calls.pop_front());
                 }
             }
-            if let Some(stop) = self.round(group, mailbox, cancel).await? {
+            if let Some(stop) = self.round((group, among), mailbox, cancel).await? {
                 end = Some(stop);
             }
         }
@@ -111,10 +112,10 @@ impl Agent {
         Ok(end)
     }
 
-    /// Runs a group of calls: one, or several that change nothing.
+    /// Runs a group of calls: one, or several that change nothing. Their results share the room of `among` calls.
     async fn round(
         &mut self,
-        group: Vec<Prepared>,
+        (group, among): (Vec<Prepared>, usize),
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Option<TurnEnd>, session::Error> {
@@ -167,7 +168,7 @@ impl Agent {
         let accesses: Vec<(CallId, Access)> =
             permitted.iter().map(|call| (call.ready.call.id.clone(), call.ready.access.clone())).collect();
         let mut watched = Watched::of(&permitted, &self.hooking.hooks, &self.policy.grounds(&self.conversation));
-        done.extend(self.run_all(permitted, mailbox, cancel).await?);
+        done.extend(self.run_all((permitted, among), mailbox, cancel).await?);
         for (id, name, input) in order {
             let Some(at) = done.iter().position(|done| done.result.id == id) else { continue };
             let Done { result, after } = done.swap_remove(at);
@@ -206,7 +207,7 @@ impl Agent {
     /// Runs calls side by side, while modes change and sub-agents speak.
     async fn run_all(
         &mut self,
-        permitted: Vec<Permitted>,
+        (permitted, among): (Vec<Permitted>, usize),
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Vec<Done>, session::Error> {
@@ -215,7 +216,8 @@ impl Agent {
         host.words = Some(self.conversation.above.as_ref().map_or_else(|| words.clone(), |above| above.words.clone()));
         host.launcher = self.launcher(words);
         let host = Arc::new(host);
-        let runner = Runner::new(&self.policy, &self.conversation, &self.settings.tools, host.clone(), cancel);
+        let settings = self.settings.tools.shared(among);
+        let runner = Runner::new(&self.policy, &self.conversation, &settings, host.clone(), cancel);
         let all = join_all(permitted.into_iter().map(|call| runner.run(call, Heard::Wholly(mailbox))));
         tokio::pin!(all);
         loop {
@@ -265,7 +267,7 @@ impl Agent {
                 let permitted = vec![permitted];
                 let mut watched =
                     Watched::of(&permitted, &self.hooking.hooks, &self.policy.grounds(&self.conversation));
-                let done = self.run_all(permitted, mailbox, cancel).await?;
+                let done = self.run_all((permitted, 1), mailbox, cancel).await?;
                 let none = || ToolResult::of_text(id, Outcome::Interrupted, "It did not run.");
                 let result = done.into_iter().next().map_or_else(none, |done| done.result);
                 watched.note(&result);

@@ -120,6 +120,7 @@ impl Turn<'_> {
         if let Some(skill) = &skill {
             self.agent.begin_run(skill, Some(&args), self.mailbox).await;
         }
+        self.agent.settled = true;
         self.agent.open_turn()?;
         let (policy, model) = (&self.agent.policy, &self.agent.model.id);
         self.agent.conversation.put_opening(policy, model, self.mailbox, self.cancel).await?;

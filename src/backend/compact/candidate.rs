@@ -1,8 +1,12 @@
 //! What a model tier proposes, and whether it is worth it.
 
-use super::{Driver, Meter, Settings, Thresholds, rounds};
-use crate::message::Usage;
+use std::sync::Arc;
+
+use super::restore::Restored;
+use super::{Driver, Limits, Meter, Settings, Thresholds, digest, rounds, summary, trim};
 use crate::message::tokens::{self, Load};
+use crate::message::{CallId, Kind, Message, Usage};
+use crate::protocol::Trigger;
 use crate::session::Context;
 use crate::session::entry::{Boundary, Kept, Seq};
 
@@ -17,6 +21,138 @@ pub struct Candidate {
     pub spent: Usage,
     /// What was put back, beside the messages that stay.
     pub restored: Kept,
+}
+
+/// How much of each thing a boundary may carry, in percent of what the limits grant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ration {
+    /// Files and skills; todos and plan as far as they fit.
+    pub restored: u64,
+    /// The newest rounds, beside the one that runs.
+    pub recent: u64,
+    pub summary: u64,
+    /// The user's earlier words.
+    pub words: u64,
+}
+
+/// A candidate that is too large shrinks from the end of what matters, until it passes.
+const RATIONS: [Ration; 6] = [
+    Ration { restored: 100, recent: 100, summary: 100, words: 100 },
+    Ration { restored: 50, recent: 100, summary: 100, words: 100 },
+    Ration { restored: 25, recent: 50, summary: 100, words: 100 },
+    Ration { restored: 25, recent: 0, summary: 100, words: 100 },
+    Ration { restored: 10, recent: 0, summary: 50, words: 100 },
+    Ration { restored: 0, recent: 0, summary: 25, words: 50 },
+];
+
+impl Ration {
+    /// All that the limits grant.
+    pub const WHOLE: Ration = RATIONS[0];
+
+    /// A summary within its share.
+    pub fn summary(self, summary: &Arc<Message>, limits: &Limits) -> Arc<Message> {
+        match self.summary {
+            100 => Arc::clone(summary),
+            share => trim::within(summary, limits.summary * share / 100),
+        }
+    }
+}
+
+/// The first candidate that makes progress and stays below the target; failing that, the first that makes progress, or the
+/// smallest.
+pub fn fit(context: &Context, driver: &Driver, make: impl Fn(Ration) -> Candidate) -> Candidate {
+    let (meter, marks) = (&driver.meter, driver.marks());
+    let before = meter.used(context);
+    let (mut progress, mut smallest) = (None, None);
+    for ration in RATIONS {
+        let candidate = make(ration);
+        let after = after(context, &candidate.boundary, meter);
+        if is_progress(before, after, meter.overhead(), marks, driver.settings()) {
+            if after < marks.target {
+                return candidate;
+            }
+            progress.get_or_insert(candidate);
+        } else {
+            smallest = Some(candidate);
+        }
+    }
+    progress.or(smallest).unwrap_or_else(|| make(Ration::WHOLE))
+}
+
+/// What a tier makes a boundary of; the context tells the rest.
+#[derive(Debug, Clone)]
+pub struct Made<'a> {
+    pub tier: &'a str,
+    pub trigger: Trigger,
+    pub keep_from: Seq,
+    pub opening: Vec<Arc<Message>>,
+    pub summary: Arc<Message>,
+    pub quotes: Quotes,
+}
+
+/// Where the user's own earlier words stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quotes {
+    /// Before the summary.
+    Opening,
+    /// In the summary itself.
+    Summary,
+}
+
+impl Made<'_> {
+    /// The boundary as every tier makes it. `restored` chooses what is put back, given the calls whose results are archived.
+    pub fn candidate(
+        self,
+        context: &Context,
+        driver: &Driver,
+        ration: Ration,
+        restored: impl FnOnce(&[CallId]) -> Restored,
+    ) -> Candidate {
+        let Made { tier, trigger, keep_from, mut opening, summary, quotes } = self;
+        let settings = driver.settings();
+        let archived = digest::plan_from(context, keep_from, settings.keep_recent_results)
+            .map(|plan| plan.archived(settings.tool_output.heuristic_chars));
+        let restored = restored(archived.as_ref().map_or(&[], |archived| archived.calls.as_slice()));
+        if quotes == Quotes::Opening {
+            let brought = weight(&opening, &summary) + restored.tokens();
+            opening.extend(self::quotes(context, driver, keep_from, brought, ration));
+        }
+        let summary = Some(summary);
+        let mut boundary =
+            Boundary { trigger, tier: tier.into(), keep_from, opening, summary, archived, ..Boundary::default() };
+        let restored = restored.join(&mut boundary);
+        let asked = carried(context, keep_from).into_iter().filter_map(|at| context.shown_from(at).next());
+        boundary.attachments.extend(asked.map(|prompt| trim::within(prompt.message, driver.limits().user_messages)));
+        Candidate { boundary, spent: Usage::default(), restored }
+    }
+}
+
+/// Tokens of what stands before a summary and of the summary, by estimate.
+pub fn weight(opening: &[Arc<Message>], summary: &Message) -> u64 {
+    opening.iter().map(|message| tokens::message(message)).sum::<u64>() + tokens::message(summary)
+}
+
+/// The user's own words that leave with a boundary, as many as fit beside so many tokens that it brings along; those that are
+/// being worked on come along in any case.
+pub fn quotes(
+    context: &Context,
+    driver: &Driver,
+    keep_from: Seq,
+    brought: u64,
+    ration: Ration,
+) -> Option<Arc<Message>> {
+    let budget = words(context, driver, brought, keep_from) * ration.words / 100;
+    summary::history(context, keep_from, budget, &carried(context, keep_from))
+}
+
+/// The prompts that are being worked on and would leave with a boundary: they come along, so that no summary has to stand
+/// for what the model was just asked.
+pub fn carried(context: &Context, keep_from: Seq) -> Vec<usize> {
+    let leaves = |at: &usize| {
+        let shown = context.shown_from(*at).next();
+        shown.is_some_and(|shown| shown.message.kind == Kind::Prompt && (shown.lead || shown.seq < keep_from))
+    };
+    rounds::asked(context).into_iter().filter(leaves).collect()
 }
 
 /// Why a candidate is not used.
@@ -41,19 +177,29 @@ fn kept(context: &Context, from: Seq) -> impl Iterator<Item = crate::session::co
     context.shown().filter(move |shown| !shown.lead && shown.seq >= from)
 }
 
-/// Whether a context shrinks enough for a compaction to be worth it.
-fn is_progress(before: u64, after: u64, marks: &Thresholds, settings: &Settings) -> bool {
+/// Whether a context shrinks enough for a compaction to be worth it. System prompt and tools never shrink.
+fn is_progress(before: u64, after: u64, overhead: u64, marks: &Thresholds, settings: &Settings) -> bool {
     let guards = &settings.guards;
-    let shrunk = after as f64 <= before as f64 * (1.0 - guards.min_shrink);
+    let rest = |tokens: u64| tokens.saturating_sub(overhead) as f64;
+    let shrunk = rest(after) <= rest(before) * (1.0 - guards.min_shrink);
     shrunk || after < before && after as f64 <= marks.available as f64 * guards.max_share
 }
 
 /// Whether a summary can make progress at all: not while what the model has not answered yet fills the window by itself.
 pub(super) fn is_promising(context: &Context, driver: &Driver) -> bool {
     let meter = &driver.meter;
-    let stays = context.shown_from(rounds::recent(context, 0, 0)).map(|shown| shown.load).sum::<Load>();
+    let from = rounds::recent(context, 0, 0);
+    let mut stays: Load = context.shown_from(from).map(|shown| shown.load).sum();
+    let asked = carried(context, rounds::keep_from(context, from));
+    stays = stays + asked.iter().filter_map(|at| context.shown_from(*at).next()).map(|shown| shown.load).sum();
     let summary = Load { text: driver.limits().summary / 2, images: 0 };
-    is_progress(meter.used(context), meter.request(stays + summary), driver.marks(), driver.settings())
+    is_progress(
+        meter.used(context),
+        meter.request(stays + summary),
+        meter.overhead(),
+        driver.marks(),
+        driver.settings(),
+    )
 }
 
 impl Candidate {
@@ -70,7 +216,7 @@ impl Candidate {
         settings: &Settings,
     ) -> Result<Candidate, Rejected> {
         let (before, after) = (meter.used(context), after(context, &self.boundary, meter));
-        if !is_progress(before, after, marks, settings) {
+        if !is_progress(before, after, meter.overhead(), marks, settings) {
             return Err(Rejected::NoProgress { before, after });
         }
         self.boundary.pre_tokens = before;
@@ -79,15 +225,14 @@ impl Candidate {
     }
 }
 
-/// From which entry on a tier keeps everything that brings an opening and a summary of so many tokens along, and how many
-/// tokens of the user's earlier words fit beside them. At most half of what there is stays, or nothing would be gained; of
+/// From which entry on a tier keeps everything that brings an opening and a summary of so many tokens along. At most half of what there is stays, or nothing would be gained; of
 /// the messages that the settings keep in any case as many as leave room for that.
-pub fn cut(context: &Context, driver: &Driver, brought: u64) -> (Seq, u64) {
+pub fn cut(context: &Context, driver: &Driver, brought: u64, ration: Ration) -> Seq {
     let limits = driver.limits();
     let all: Load = context.shown().map(|shown| shown.load).sum();
-    let budget = limits.keep_recent.min(all.total() / 2).min(room(driver, brought) * 2 / 3);
-    let keep_from = rounds::keep_from(context, rounds::recent(context, budget, floor(context, driver, brought)));
-    (keep_from, words(context, driver, brought, keep_from))
+    let budget = limits.keep_recent.min(all.total() / 2).min(room(driver, brought) * 2 / 3) * ration.recent / 100;
+    let floor = if ration.recent == 0 { 0 } else { floor(context, driver, brought) };
+    rounds::keep_from(context, rounds::recent(context, budget, floor))
 }
 
 /// How many of the newest messages stay whatever they weigh: as the settings say, as long as the context still shrinks.
@@ -103,15 +248,19 @@ fn floor(context: &Context, driver: &Driver, brought: u64) -> usize {
     let shrinks = |cut: &usize| {
         let stays: Load = context.shown_from(*cut).map(|shown| shown.load).sum();
         let after = meter.request(stays + Load { text: brought, images: 0 });
-        is_progress(used, after, driver.marks(), driver.settings())
+        is_progress(used, after, meter.overhead(), driver.marks(), driver.settings())
     };
     let cut = rounds::cuts(context).into_iter().filter(|cut| *cut >= least).find(shrinks);
     cut.map_or(0, |cut| context.len() - cut)
 }
 
 /// How many tokens of the user's earlier words fit beside what stays and what is brought along.
-pub fn words(context: &Context, driver: &Driver, brought: u64, keep_from: Seq) -> u64 {
-    let stays: Load = kept(context, keep_from).map(|shown| shown.load).sum();
+fn words(context: &Context, driver: &Driver, brought: u64, keep_from: Seq) -> u64 {
+    let asked = carried(context, keep_from);
+    let stays: Load = kept(context, keep_from)
+        .chain(asked.iter().filter_map(|at| context.shown_from(*at).next()))
+        .map(|shown| shown.load)
+        .sum();
     driver.limits().user_messages.min(room(driver, brought).saturating_sub(stays.total()))
 }
 
@@ -134,7 +283,7 @@ mod tests {
             let driver = driver(window, |settings| {
                 (settings.keep_recent_tokens, settings.keep_recent_messages) = (0, messages);
             });
-            let (from, _) = cut(talk.context(), &driver, 0);
+            let from = cut(talk.context(), &driver, 0, Ration::WHOLE);
             kept(talk.context(), from).count()
         };
         assert_eq!([kept(200_000, 0), kept(200_000, 6), kept(200_000, 30)], [0, 6, 30]);

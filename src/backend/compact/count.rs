@@ -20,6 +20,16 @@ pub struct Meter {
     image: u64,
     /// Estimate of system prompt and tools, which are sent with every request.
     overhead: Load,
+    /// The same as the provider counted it.
+    counted: Option<Counted>,
+}
+
+/// System prompt and tools, told from a request that the provider counted as a whole.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Counted {
+    tokens: u64,
+    /// Estimate of the messages in that request: the fewer, the better the figure.
+    beside: f64,
 }
 
 impl Meter {
@@ -30,12 +40,18 @@ impl Meter {
             density: 4.0 / settings.approx_bytes_per_token.max(1.0),
             image: settings.tokens_per_image,
             overhead: Load::default(),
+            counted: None,
         }
     }
 
-    /// What goes with every request beside the messages.
+    /// What goes with every request beside the messages; what was counted of anything else no longer holds.
     pub fn set_overhead(&mut self, overhead: Load) {
-        self.overhead = overhead;
+        (self.overhead, self.counted) = (overhead, None);
+    }
+
+    /// Tokens of system prompt and tools: as counted, or an estimate with margin until then.
+    pub fn overhead(&self) -> u64 {
+        self.counted.map_or_else(|| self.of(self.overhead), |counted| counted.tokens)
     }
 
     /// An estimate without margin.
@@ -53,31 +69,49 @@ impl Meter {
         let Count { counted, later, .. } = context.count();
         match counted {
             Some(counted) => counted + self.of(later),
-            None => self.of(later + self.overhead),
+            None => self.request(later),
         }
+    }
+
+    /// Tokens of the whole request at most: what was taken out of a count may have weighed less than by estimate, and what
+    /// is known of system prompt and tools came of a request that held more than those.
+    pub fn most(&self, context: &Context) -> u64 {
+        let Count { counted, edited, .. } = context.count();
+        let estimated = if counted.is_some() { edited } else { self.overhead() / 2 };
+        self.used(context) + (estimated as f64 * (self.margin - 1.0)).ceil() as u64
     }
 
     /// Tokens of a request of nothing but these messages, none of them counted yet.
     pub fn request(&self, messages: Load) -> u64 {
-        self.of(messages + self.overhead)
+        self.of(messages) + self.overhead()
     }
 
     /// Estimated tokens of messages that a request of so many tokens has room for.
     pub fn room(&self, tokens: u64) -> u64 {
-        (tokens as f64 / self.margin - self.plain(self.overhead)).max(0.0) as u64
+        (tokens.saturating_sub(self.overhead()) as f64 / self.margin) as u64
     }
 
     /// Learns from a provider's count: `before` is the context that was sent, `input` what it was counted as.
     pub fn observe(&mut self, before: Count, input: u64) {
-        let (known, estimated) = match before.counted {
-            Some(counted) => (counted, self.plain(before.later)),
-            None => (0, self.plain(before.later + self.overhead)),
-        };
-        if estimated >= TELLING && input > known {
-            let ratio = (input - known) as f64 / estimated;
+        let messages = self.plain(before.later);
+        let known = before.counted.unwrap_or_else(|| self.learn_overhead(messages, before.later.images, input));
+        if messages >= TELLING && input > known {
+            let ratio = (input - known) as f64 / messages;
             // Upwards alone: what was dense once may be so again.
             self.margin = self.margin.max(ratio.min(MOST));
         }
+    }
+
+    /// The part of a whole request that is system prompt and tools: its share by estimate. An image may be counted as
+    /// anything, so that a request with one tells nothing.
+    fn learn_overhead(&mut self, messages: f64, images: u64, input: u64) -> u64 {
+        let overhead = self.plain(self.overhead);
+        let tells = images == 0 && overhead > 0.0 && self.counted.is_none_or(|counted| messages < counted.beside);
+        if tells {
+            let tokens = (input as f64 * overhead / (overhead + messages)).min(overhead * MOST).ceil() as u64;
+            self.counted = Some(Counted { tokens, beside: messages });
+        }
+        self.overhead()
     }
 }
 
@@ -96,17 +130,39 @@ mod tests {
         assert_eq!(meter.request(text(9_000)), 13_300);
         // Too few tokens to learn from, fewer than estimated, then half as many again, then absurdly many.
         for (counted, later, input, want) in [
-            (None, 500, 5_000, 13_300),
+            (None, 500, 1_500, 13_300),
             (None, 9_000, 8_000, 13_300),
-            (None, 9_000, 15_000, 15_000),
+            (None, 9_000, 14_500, 15_000),
             (Some(50_000), 10_000, 60_000, 15_000),
             (Some(50_000), 10_000, 67_000, 17_000),
             (Some(50_000), 10_000, 900_000, 40_000),
         ] {
-            meter.observe(Count { counted, later: text(later), covers: 0 }, input);
+            meter.observe(Count { counted, later: text(later), ..Count::default() }, input);
             assert_eq!(meter.of(text(10_000)), want, "{counted:?} {later} {input}");
         }
+        assert_eq!(meter.overhead(), 1_000);
         let dense = Meter::new(&Settings { approx_bytes_per_token: 2.0, tokens_per_image: 100, ..settings() });
         assert_eq!(dense.of(Load { text: 1_000, images: 10 }), 3_990);
+    }
+
+    #[test]
+    fn system_prompt_and_tools_weigh_what_the_provider_counted() {
+        let text = |text| Load { text, images: 0 };
+        let counted = |later| Count { later, ..Count::default() };
+        let mut meter = Meter::new(&settings());
+        meter.set_overhead(text(3_000));
+        assert_eq!(meter.request(text(1_000)), 3_990 + 1_330);
+        // Of 4,000 tokens by estimate the provider counted 3,600: nine tenths of each part.
+        meter.observe(counted(text(1_000)), 3_600);
+        assert_eq!((meter.overhead(), meter.request(text(1_000)), meter.room(4_030)), (2_700, 4_030, 1_000));
+        // A request with more messages tells less of it, one with fewer tells more, an image nothing.
+        for (messages, input, want) in
+            [(text(1_500), 9_000, 2_700), (Load { text: 10, images: 1 }, 4_000, 2_700), (text(0), 3_100, 3_100)]
+        {
+            meter.observe(counted(messages), input);
+            assert_eq!(meter.overhead(), want, "{messages:?}");
+        }
+        meter.set_overhead(text(1_000));
+        assert_eq!(meter.overhead(), 1_330);
     }
 }

@@ -49,8 +49,10 @@ pub enum Step {
 pub enum Summarized {
     /// A boundary is in the log.
     Committed,
-    /// Every tier failed, or none made enough progress.
+    /// Every tier failed.
     Failed,
+    /// There is a summary, and it makes too little progress: no failure of the model.
+    Rejected,
     /// A hook forbade it: no failure, and no reason to trim before the blocking mark.
     Blocked,
     /// The user stopped it.
@@ -73,6 +75,8 @@ pub struct Driver {
     /// The same for any run that changed the context by more than clearing.
     last_run: Option<u64>,
     failures: u32,
+    /// Summaries in a row that were paid for and could not be used: each doubles the distance to the next.
+    rejections: u32,
     /// The user took a compaction back: until the blocking mark there is no other by itself.
     undone: bool,
     /// Recoveries since a request was last answered.
@@ -106,6 +110,7 @@ impl Driver {
             last_tier: None,
             last_run: None,
             failures: 0,
+            rejections: 0,
             undone: false,
             recoveries: 0,
             forced: None,
@@ -152,9 +157,30 @@ impl Driver {
         Terms { settings: &self.settings, limits: &self.limits, meter: &self.meter, store, clearable }
     }
 
+    /// The marks as they count beside system prompt and tools: where those take more than half of the target in a small
+    /// window, it is raised so that there is room to work in. A target that was asked for stays.
+    fn working_marks(&self) -> Thresholds {
+        let (marks, overhead) = (self.marks, self.meter.overhead());
+        let usual = marks.target == marks.available - self.limits.free_space;
+        if !usual || overhead * 2 <= marks.target {
+            return marks;
+        }
+        let raised = overhead + marks.available.saturating_sub(overhead) / 2;
+        let up = |mark: u64| mark.max(raised).min(marks.available);
+        Thresholds { target: up(marks.target), tiers: up(marks.tiers), blocking: up(marks.blocking), ..marks }
+    }
+
     /// Tokens of the request that the context makes now.
     pub fn used(&self, context: &Context) -> u64 {
         self.meter.used(context)
+    }
+
+    /// Tokens that the window has left for an answer. The floor is for requests that nothing could make fit: an answer of
+    /// a few words would only be cut off.
+    pub fn room_for_output(&self, context: &Context) -> u64 {
+        const LEAST: u64 = 1_024;
+        let Some(window) = self.window.tokens else { return u64::MAX };
+        window.saturating_sub(self.meter.most(context)).max(LEAST.min(window / 8))
     }
 
     /// Begins to prepare a request.
@@ -164,7 +190,7 @@ impl Driver {
 
     /// What has to be done before the request can be sent. Each stage comes at most once, so this ends in `Send`.
     pub fn step(&mut self, context: &Context, around: Surroundings<'_>) -> Step {
-        let (used, marks) = (self.used(context), self.marks);
+        let (used, marks) = (self.used(context), self.working_marks());
         if !self.settings.enabled {
             let blocking = marks.blocking;
             return if used >= blocking { Step::Refuse { used, blocking } } else { Step::Send };
@@ -177,7 +203,7 @@ impl Driver {
             }
         }
         let full = used >= marks.blocking || self.forced.is_some();
-        if !self.stage.tiers && self.due(context, used) {
+        if !self.stage.tiers && self.due(context, used, &marks) {
             self.stage.tiers = true;
             self.last_tier = Some(self.requests);
             return Step::Summarize;
@@ -191,10 +217,10 @@ impl Driver {
     }
 
     /// Whether the model tiers run by themselves now.
-    fn due(&self, context: &Context, used: u64) -> bool {
-        let marks = &self.marks;
+    fn due(&self, context: &Context, used: u64, marks: &Thresholds) -> bool {
         let enough = rounds::spoken(context) >= self.settings.min_messages_before_compact;
-        let apart = self.last_tier.is_none_or(|last| self.requests - last >= self.settings.guards.tier_gap);
+        let gap = self.settings.guards.tier_gap << self.rejections.min(5);
+        let apart = self.last_tier.is_none_or(|last| self.requests - last >= gap);
         let on = self.settings.auto && self.failures < self.settings.guards.max_failures;
         if !(enough && on && apart) {
             return false;
@@ -210,7 +236,7 @@ impl Driver {
     pub fn summarized(&mut self, what: Summarized) -> bool {
         match what {
             Summarized::Committed => {
-                self.failures = 0;
+                (self.failures, self.rejections) = (0, 0);
                 self.undone = false;
                 false
             }
@@ -218,6 +244,11 @@ impl Driver {
                 self.failures += 1;
                 self.stage.failed = true;
                 self.failures == self.settings.guards.max_failures
+            }
+            Summarized::Rejected => {
+                self.rejections += 1;
+                self.stage.failed = true;
+                false
             }
             Summarized::Blocked | Summarized::Interrupted => false,
         }
@@ -365,7 +396,7 @@ mod tests {
     fn a_summary_that_could_not_be_used_is_not_asked_for() {
         let mut driver = driver(8_192, |_| {});
         let mut talk = Talk::new();
-        talk.prompt(10).reply(500).prompt(10).round("Read", &[800, 800, 800, 800]);
+        talk.prompt(10).reply(500).prompt(10).round("Read", &[1_000, 1_000, 1_000, 1_000]);
         // What the model has not answered yet stays, and alone fills the window.
         assert_eq!(prepared(&mut talk, &mut driver, Summarized::Failed), "trim");
         assert!(driver.used(talk.context()) <= driver.marks().target);

@@ -87,12 +87,24 @@ impl Talk {
 
     /// One reply with a call of `tool` for each result of so many tokens, and the results.
     pub(super) fn round(&mut self, tool: &str, results: &[u64]) -> &mut Talk {
+        self.rounds(tool, Vec::new(), results, None);
+        self
+    }
+
+    /// A reply of so many tokens that the provider counted, with calls that are answered; the calls.
+    pub(super) fn replies(&mut self, said: u64, results: &[u64], usage: Usage) -> Vec<CallId> {
+        self.rounds("Read", vec![Block::text(text(said))], results, Some(usage))
+    }
+
+    fn rounds(&mut self, tool: &str, mut said: Vec<Block>, results: &[u64], usage: Option<Usage>) -> Vec<CallId> {
         let first = self.session.next_call();
-        let calls = (0..results.len() as u64).map(|n| {
-            let (id, input) = (CallId::nth(first + n), json!({"file_path": "/a"}));
-            Block::ToolCall(ToolCall::new(id, tool, input))
-        });
-        self.push(Message::reply(calls.collect()));
+        let ids: Vec<CallId> = (0..results.len() as u64).map(|n| CallId::nth(first + n)).collect();
+        let call = |id: &CallId| Block::ToolCall(ToolCall::new(id.clone(), tool, json!({"file_path": "/a"})));
+        said.extend(ids.iter().map(call));
+        self.push(Message { usage, ..Message::reply(said) });
+        if ids.is_empty() {
+            return ids;
+        }
         let of = |(n, tokens): (usize, &u64)| {
             let mut result = ToolResult::of_text(CallId::nth(first + n as u64), Outcome::Ok, text(*tokens));
             if *tokens == 0 {
@@ -101,7 +113,7 @@ impl Talk {
             result
         };
         self.push(Message::tool_results(results.iter().enumerate().map(of).collect()));
-        self
+        ids
     }
 
     /// One word a message: role, then what it holds.

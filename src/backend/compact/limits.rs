@@ -5,6 +5,8 @@ use super::Settings;
 /// Tokens, each the configured constant or its share of what is available, whichever is less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
+    /// All that there is.
+    pub available: u64,
     pub free_space: u64,
     pub warning: u64,
     pub error: u64,
@@ -38,10 +40,12 @@ impl Limits {
         let Settings { micro, session_memory: memory, restore, guards, .. } = settings;
         // The one table of shares: each budget may take one part in so many of what is available.
         Limits {
+            available,
             free_space: share(settings.free_space_buffer, 4),
             warning: share(settings.warning_threshold, 4),
             error: share(settings.error_threshold, 4),
-            remaining: share(settings.min_context_remaining, 4),
+            // Room for one more round between the tiers and the trim.
+            remaining: share(settings.min_context_remaining, 16),
             keep_recent: share(settings.keep_recent_tokens, 4),
             user_messages: share(settings.user_message_max_tokens, 4),
             summary: share(settings.max_summary_tokens, 4),

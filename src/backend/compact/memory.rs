@@ -333,7 +333,7 @@ mod tests {
     /// Positions of what stays, among the messages of `talk`.
     fn kept(talk: &Talk, mark: Seq, noted: bool, recent: u64) -> Option<usize> {
         let driver = driver(200_000, |settings| settings.keep_recent_tokens = recent);
-        let (recent, _) = candidate::cut(talk.context(), &driver, 0);
+        let recent = candidate::cut(talk.context(), &driver, 0, candidate::Ration::WHOLE);
         let from = keep_from(talk.context(), mark, noted, recent)?;
         Some(talk.context().shown().filter(|shown| !shown.lead && shown.seq >= from).count())
     }

@@ -1,6 +1,6 @@
 //! Clears old tool results: which ones, and whether that pays.
 
-use super::{MicroTrigger, Terms, Thresholds};
+use super::{MicroTrigger, Terms, Thresholds, trim};
 use crate::message::tokens::Load;
 use crate::message::{CallId, Content, Role};
 use crate::provider::catalog::Prices;
@@ -98,10 +98,19 @@ pub fn plan(context: &Context, terms: Terms<'_>, trigger: Trigger) -> Option<Pla
         _ => limits.micro_target,
     };
     let old = candidates.len().saturating_sub(settings.micro.keep_last);
+    // What would have to be summarized loses more: even the newest that were read, where they take half of the room.
+    let (over, room) = match trigger {
+        Trigger::Automatic { used, marks, .. } if used >= marks.tiers.min(marks.blocking) => {
+            let goal = trim::goal(marks.target, terms.meter);
+            (used.saturating_sub(goal), terms.meter.room(goal) / 2)
+        }
+        _ => (0, 0),
+    };
     let (mut marked, mut saved, mut first) = (0, 0, None);
     let mut clear = Vec::new();
-    for held in candidates[..old].iter().filter(|held| held.index < unread) {
-        if total - marked <= target {
+    for (at, held) in candidates.iter().enumerate().filter(|(_, held)| held.index < unread) {
+        let enough = at >= old || total - marked <= target;
+        if enough && (saved >= over || total - marked <= room) {
             break;
         }
         marked += held.load.text;
@@ -114,7 +123,7 @@ pub fn plan(context: &Context, terms: Terms<'_>, trigger: Trigger) -> Option<Pla
     let first = first?;
     let mut balance = None;
     if let Trigger::Automatic { used, marks, prices } = trigger {
-        if saved < limits.micro_saving {
+        if saved < limits.micro_saving && over == 0 {
             return None;
         }
         // What the model has not read yet is in no cache.
@@ -224,8 +233,9 @@ mod tests {
             talk.round("Read", &[30_000]).round("Other", &[5_000]);
         }
         talk.reply(1);
-        // 150k of Read: 30k a piece, target 40k, three kept: 2 go although 90k stay.
-        assert_eq!(clears(&talk, 200_000, automatic), ["call_1", "call_3"]);
+        // 150k of Read do not fit: even of the newest three only what half of the room holds is kept.
+        assert_eq!(clears(&talk, 200_000, automatic), ["call_1", "call_3", "call_5", "call_7"]);
+        // 30k a piece, target 40k, three kept: 2 go although 90k stay.
         // Below the warning mark nothing happens by itself, but what was asked for does.
         assert_eq!(clears(&talk, 1_000_000, automatic), [""; 0]);
         assert_eq!(clears(&talk, 1_000_000, |_, _| Trigger::Asked { target: None }), ["call_1", "call_3"]);

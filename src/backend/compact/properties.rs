@@ -2,9 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::fixture::{Talk, clearable, driver};
-use super::{Driver, apply, micro, rounds, summary, trim};
-use crate::message::{CallId, Message, Role};
+use super::candidate::{self, Made, Quotes};
+use super::fixture::{Talk, clearable, driver, text};
+use super::restore::Restored;
+use super::{Driver, Step, Summarized, Surroundings, apply, micro, rounds, summary, trim};
+use crate::message::tokens::Load;
+use crate::message::{CallId, Message, Role, Usage};
 use crate::protocol::Trigger;
 use crate::session::Context;
 use crate::session::entry::{Boundary, EntryKind, Seq};
@@ -115,6 +118,76 @@ fn perform(talk: &mut Talk, driver: &Driver, prompts: &mut Vec<(Seq, Context)>, 
     }
 }
 
+/// What a session in a small window is made of.
+#[derive(Debug, Clone)]
+enum Said {
+    Prompt(u64),
+    /// A reply with a call for each result of so many tokens.
+    Round(u64, Vec<u64>),
+    Answer(u64),
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    prop_oneof![
+        2 => prop_oneof![1u64..300, 1u64..40_000].prop_map(Said::Prompt),
+        9 => (1u64..300, prop::collection::vec(prop_oneof![1u64..900, 1u64..20_000], 1..8)).prop_map(|(text, sizes)| Said::Round(text, sizes)),
+        1 => (1u64..600).prop_map(Said::Answer),
+    ]
+}
+
+/// Prepares a request as an agent does: a summary is written where one is due, unless the writer fails.
+fn prepare(talk: &mut Talk, driver: &mut Driver, writes: bool) {
+    let opening = [std::sync::Arc::new(Message::reminder(&text(300)))];
+    driver.prepare();
+    for steps in 0.. {
+        assert!(steps < 5, "the driver does not come to an end");
+        let around = Surroundings { store: talk.session.store(), clearable: &clearable, prices: None };
+        match driver.step(talk.context(), around) {
+            Step::Send => break,
+            Step::Clear(plan) => _ = apply::clear(&mut talk.session, &plan).unwrap(),
+            Step::Summarize if writes => {
+                let message = std::sync::Arc::new(summary::message(&text(3_000), Trigger::Auto));
+                let (context, of) = (talk.context(), &*driver);
+                let candidate = candidate::fit(context, of, |ration| {
+                    let summary = ration.summary(&message, of.limits());
+                    let keep_from = candidate::cut(context, of, candidate::weight(&opening, &summary), ration);
+                    let (opening, quotes) = (opening.to_vec(), Quotes::Opening);
+                    let made = Made { tier: "full", trigger: Trigger::Auto, keep_from, opening, summary, quotes };
+                    made.candidate(context, of, ration, |_| Restored::default())
+                });
+                let what = match driver.judge(context, candidate) {
+                    Ok(candidate) => {
+                        talk.session.append(EntryKind::CompactBoundary(candidate.boundary)).unwrap();
+                        Summarized::Committed
+                    }
+                    Err(_) => Summarized::Rejected,
+                };
+                driver.summarized(what);
+            }
+            Step::Summarize => _ = driver.summarized(Summarized::Failed),
+            Step::Trim { target } => {
+                let before = driver.used(talk.context());
+                let plan = trim::plan(talk.context(), driver.terms(talk.session.store(), &clearable), &opening, target);
+                apply::trim(&mut talk.session, &plan, before).unwrap();
+            }
+            Step::Refuse { .. } => panic!("refused although compaction is on"),
+        }
+    }
+}
+
+/// The last prompt and the results that the model has not seen are in front of it, whole or cut.
+fn assert_works(talk: &Talk, prompt: &str, calls: &[CallId]) {
+    let messages = talk.context().messages();
+    let reads = |text: &str, start: &str| text.starts_with(start) || text.contains("left out; the full text is in");
+    let asked = rounds::asked(talk.context()).into_iter().next_back().expect("the prompt is missing");
+    let asked = talk.context().shown_from(asked).next().unwrap().message.text();
+    assert!(reads(&asked, &prompt[..prompt.len().min(8)]), "another prompt: {asked}");
+    let unread = messages.iter().rposition(|message| message.role == Role::Assistant).map_or(0, |last| last + 1);
+    let results: Vec<_> = messages[unread..].iter().flat_map(|message| message.results()).collect();
+    assert!(results.iter().map(|result| &result.id).eq(calls), "{}", talk.show());
+    assert!(results.iter().all(|result| reads(&result.text(), "abc")), "{}", talk.show());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
@@ -127,6 +200,51 @@ proptest! {
             perform(&mut talk, &driver, &mut prompts, what);
             assert_paired(talk.context());
             assert_counted(talk.context(), &driver);
+        }
+    }
+
+    /// However small the window, and whatever the model, its tools and the user come up with.
+    #[test]
+    fn every_request_holds_what_the_model_works_on(
+        all in prop::collection::vec(said(), 1..40),
+        window in prop_oneof![Just(8_192u64), Just(12_000), Just(16_000), 8_192u64..60_000],
+        writes: bool,
+        dense in 70u64..130,
+    ) {
+        let (mut talk, mut driver) = (Talk::new(), driver(window, |_| {}));
+        let head = if window < 16_000 { 1_300 } else { 3_200 };
+        driver.meter.set_overhead(Load { text: head, images: 0 });
+        talk.push(Message::reminder(&text(300)));
+        let (mut prompt, mut calls) = (text(20), Vec::<CallId>::new());
+        talk.prompt(20);
+        for what in &all {
+            let (said, sizes) = match what {
+                Said::Prompt(tokens) => {
+                    prompt = text(*tokens);
+                    talk.prompt(*tokens);
+                    continue;
+                }
+                Said::Round(said, sizes) => (*said, sizes.as_slice()),
+                Said::Answer(said) => (*said, &[][..]),
+            };
+            prepare(&mut talk, &mut driver, writes);
+            assert_paired(talk.context());
+            assert_works(&talk, &prompt, &calls);
+            let (used, room) = (driver.used(talk.context()), driver.room_for_output(talk.context()));
+            prop_assert!(used + room <= window, "{used} and {room} of answer in {window}");
+            // What the provider counts, for the next request to build on.
+            let before = talk.context().count();
+            let sum: Load = talk.context().shown().map(|shown| shown.load).sum();
+            let input = (head + sum.total()) * dense / 100;
+            prop_assert!(input + room <= window, "{input} counted and {room} of answer in {window}");
+            let output = (said + 30 * sizes.len() as u64) * dense / 100 + 1;
+            let usage = Usage { input, output, ..Usage::default() };
+            calls = talk.replies(said, sizes, usage);
+            driver.answered(before, &usage);
+            if sizes.is_empty() {
+                talk.prompt(20);
+                prompt = text(20);
+            }
         }
     }
 

@@ -5,7 +5,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::trim::shortened;
-use super::{Limits, Settings};
+use super::{Driver, Limits, Settings};
+use crate::message::tokens::Load;
 use crate::message::{Attachment, CallId, Effect, Kind, Message, Todo, tokens};
 use crate::session::Context;
 use crate::session::Invoked;
@@ -100,6 +101,14 @@ fn is(part: Component<'_>, name: &str) -> bool {
 fn in_agent_folder(path: &Path) -> bool {
     let parts: Vec<Component<'_>> = path.components().collect();
     parts.windows(3).any(|parts| is(parts[0], "agents") && !matches!(parts[2], Component::RootDir))
+}
+
+/// Tokens for all that is put back, of which `share` percent are granted: at most a third of what there is, or a short
+/// conversation would grow.
+pub fn budget(context: &Context, driver: &Driver, share: u64) -> u64 {
+    let all: Load = context.shown().map(|shown| shown.load).sum();
+    let counted = driver.used(context).saturating_sub(driver.meter.overhead());
+    (all.total().max(counted) / 3).min(driver.limits().restored) * share / 100
 }
 
 /// Chooses what fits: into `budget` tokens in all, and each kind into its own limit. Todos and plan come before files,

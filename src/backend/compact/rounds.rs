@@ -1,7 +1,7 @@
 //! Where the context can be cut: never between a call and its result.
 
 use crate::message::tokens::Load;
-use crate::message::{Kind, Role};
+use crate::message::{Kind, Role, StopReason};
 use crate::session::Context;
 use crate::session::context::Shown;
 use crate::session::entry::Seq;
@@ -36,6 +36,36 @@ pub fn spoken(context: &Context) -> u64 {
 
 pub(super) fn speaks(shown: &Shown<'_>) -> bool {
     matches!(shown.message.kind, Kind::Prompt | Kind::Skill | Kind::Reply)
+}
+
+/// Positions of the prompts that are being worked on, oldest first: all that came since the model last answered one without
+/// a call, unless that is the end of the conversation. A skill counts like the prompt that it came with.
+pub fn asked(context: &Context) -> Vec<usize> {
+    let mut asked = Vec::new();
+    if context.shown().next_back().is_some_and(|last| last.message.kind == Kind::Reply) {
+        return asked;
+    }
+    for (index, shown) in (0..context.len()).zip(context.shown()).rev() {
+        let message = shown.message;
+        let cut = matches!(message.stop, Some(StopReason::MaxTokens | StopReason::Pause));
+        match message.kind {
+            Kind::Prompt | Kind::Skill => asked.push(index),
+            Kind::Reply if !asked.is_empty() && !cut && message.calls().next().is_none() => break,
+            _ => {}
+        }
+    }
+    asked.reverse();
+    asked
+}
+
+/// Position of the round that runs: of the last reply with the results that wait for the model, or of what waits alone.
+pub fn running(context: &Context) -> usize {
+    let unread = super::micro::unread_from(context);
+    let calls = unread.checked_sub(1).and_then(|last| context.shown_from(last).next());
+    match calls.is_some_and(|reply| reply.message.calls().next().is_some()) {
+        true => cuts(context).into_iter().rfind(|cut| *cut < unread).unwrap_or(unread),
+        false => unread,
+    }
 }
 
 /// The entry from which on a boundary keeps everything behind a cut.

@@ -6,6 +6,7 @@ use super::trim::shortened;
 use crate::message::{Attachment, Kind, Message, StopReason, tokens};
 use crate::protocol::{FailureReason, Trigger};
 use crate::session::Context;
+use crate::session::context::Shown;
 use crate::session::entry::Seq;
 
 /// The instruction that asks for a summary.
@@ -96,13 +97,14 @@ pub fn message(summary: &str, trigger: Trigger) -> Message {
 }
 
 /// The user's own messages before `keep_from`, newest first within the budget, as one block of history, if there
-/// are any. Those of an earlier block are kept.
-pub fn history(context: &Context, keep_from: Seq, budget: u64) -> Option<Arc<Message>> {
+/// are any. Those of an earlier block are kept. `carried` are the positions of prompts that come along in another way.
+pub fn history(context: &Context, keep_from: Seq, budget: u64, carried: &[usize]) -> Option<Arc<Message>> {
     const TITLE: &str = "# Earlier messages from the user\nVerbatim, oldest first. They are history: the summary says what \
                          is still to be done.\n\n";
     let mut left = budget;
     let mut quotes = Vec::new();
-    for shown in context.shown().rev().filter(|shown| shown.lead || shown.seq < keep_from) {
+    let leaves = |(at, shown): &(usize, Shown<'_>)| (shown.lead || shown.seq < keep_from) && !carried.contains(at);
+    for (_, shown) in context.shown().enumerate().rev().filter(leaves) {
         let text = match shown.message.kind {
             Kind::Prompt => shown.message.text(),
             Kind::Attachment(Attachment::Prompts { quotes }) if shown.lead => {
@@ -160,9 +162,9 @@ mod tests {
             talk.reply(1);
         }
         let end = talk.session.next_seq();
-        let text = |budget| history(talk.context(), end, budget).map(|message| message.text());
+        let text = |budget| history(talk.context(), end, budget, &[]).map(|message| message.text());
         assert!(text(100).unwrap().ends_with("one\n\n---\n\ntwo\n\n---\n\nthree\n</system-reminder>"));
         assert_eq!(text(5), None);
-        assert_eq!(history(talk.context(), 0, 100), None);
+        assert_eq!(history(talk.context(), 0, 100, &[]), None);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::{BlobId, CallId, Effect, Message, Usage};
+use crate::message::{Attachment, BlobId, CallId, Effect, Kind, Message, Usage};
 use crate::permission::Mode;
 use crate::thinking::Level;
 
@@ -372,5 +372,12 @@ impl Boundary {
     /// What enters with it, in order.
     pub fn messages(&self) -> impl Iterator<Item = &Arc<Message>> {
         self.opening.iter().chain(&self.summary).chain(&self.attachments)
+    }
+
+    /// What stands for that which left, for people: the summary, and the note of a trim.
+    pub fn told(&self) -> String {
+        let note = |message: &&Arc<Message>| matches!(message.kind, Kind::Attachment(Attachment::Trimmed { .. }));
+        let notes = self.attachments.iter().filter(note).map(|note| note.attached());
+        self.summary.iter().map(|summary| summary.text()).chain(notes).collect::<Vec<_>>().join("\n\n")
     }
 }

@@ -213,7 +213,7 @@ impl Screen {
                 match boundary.trigger {
                     Trigger::Plan => self.note("the conversation restarts with the approved plan".to_owned()),
                     Trigger::Manual | Trigger::Auto => {
-                        let summary = boundary.summary.as_ref().map(|summary| summary.text()).unwrap_or_default();
+                        let summary = boundary.told();
                         self.items.push(HistoryItem::Compacted { receipt: boundary.receipt, summary });
                     }
                 }

@@ -42,7 +42,7 @@ impl Typed for AskUserQuestion {
 
     const NAME: &'static str = "AskUserQuestion";
     const ABOUT: &'static str = include_str!("../../../assets/tools/ask_user_question.md");
-    const MANNERS: Manners = Manners { offered: Offered::Named, ..Manners::ASKS };
+    const MANNERS: Manners = Manners { offered: Offered::Named, needs_room: true, ..Manners::ASKS };
 
     fn call(&self, input: Input, _dirs: &Dirs) -> Result<Call, String> {
         let questions = choices(input)?;

@@ -23,7 +23,7 @@ impl Typed for EnterPlanMode {
 
     const NAME: &'static str = "EnterPlanMode";
     const ABOUT: &'static str = include_str!("../../../assets/tools/enter_plan_mode.md");
-    const MANNERS: Manners = Manners::ASKS;
+    const MANNERS: Manners = Manners { needs_room: true, ..Manners::ASKS };
 
     fn call(&self, input: Input, _dirs: &Dirs) -> Result<Call, String> {
         let title = file::one_line(input.reason.as_deref().unwrap_or_default());

@@ -30,6 +30,7 @@ impl Typed for Ls {
     const MANNERS: Manners = Manners {
         rules: Ruled { matches: Matches::Path, under: Some(super::READ), shows: Some(Shows::Names) },
         matched: "path",
+        needs_room: true,
         ..Manners::READS
     };
 

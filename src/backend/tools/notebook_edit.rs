@@ -53,6 +53,7 @@ impl ChangesFile for NotebookEdit {
         rules: Ruled { matches: Matches::Path, under: Some(super::EDIT), shows: None },
         clearable: false,
         matched: "notebook_path",
+        needs_room: true,
         ..Manners::CHANGES
     };
 

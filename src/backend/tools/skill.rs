@@ -24,7 +24,7 @@ impl Typed for Skill {
 
     const NAME: &'static str = "Skill";
     const ABOUT: &'static str = include_str!("../../../assets/tools/skill.md");
-    const MANNERS: Manners = Manners { clearable: false, matched: "skill", ..Manners::CHANGES };
+    const MANNERS: Manners = Manners { clearable: false, matched: "skill", needs_room: true, ..Manners::CHANGES };
 
     fn call(&self, Input { skill, args }: Input, _dirs: &Dirs) -> Result<Call, String> {
         let (name, args) = (skill.trim().trim_start_matches('/').to_owned(), args.unwrap_or_default());

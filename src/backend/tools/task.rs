@@ -110,6 +110,7 @@ impl Typed for Task {
         offered: Offered::Main,
         matched: "subagent_type",
         aliases: &[AGENT],
+        needs_room: true,
         ..Manners::CHANGES
     };
 

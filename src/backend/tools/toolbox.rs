@@ -41,6 +41,9 @@ const fn row<T: Typed>() -> (&'static str, Ruled) {
     (T::NAME, T::MANNERS.rules)
 }
 
+/// Below so many tokens every definition has to be worth its place.
+const SMALL_WINDOW: u64 = 16_000;
+
 /// All tools of a session. Cheap to clone; the order never changes, so that requests keep a byte-identical prefix.
 #[derive(Clone)]
 pub struct Toolbox {
@@ -95,6 +98,14 @@ impl Toolbox {
     /// Those alone that are wanted, in the same order.
     pub fn only(&self, wanted: impl Fn(&dyn Tool) -> bool) -> Toolbox {
         Toolbox::of(self.tools.iter().filter(|tool| wanted(&***tool)).cloned().collect())
+    }
+
+    /// As a session begins with it in a window of so many tokens: below `SMALL_WINDOW` without what takes too much of it.
+    pub fn fitting(&self, window: Option<u64>) -> Toolbox {
+        match window {
+            Some(tokens) if tokens < SMALL_WINDOW => self.only(|tool| !tool.manners().needs_room),
+            _ => self.clone(),
+        }
     }
 
     /// Finds a tool by the name that the model uses.
@@ -160,6 +171,19 @@ mod tests {
                 assert!(refused.starts_with(want), "{name}: {refused}");
             }
         }
+    }
+
+    #[test]
+    fn small_windows_begin_with_fewer_tools() {
+        let names = |window| {
+            let specs = Toolbox::builtin().fitting(window).specs();
+            specs.iter().map(|spec| spec.name.clone()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(names(Some(8_192)), "Read Write Edit Bash Grep Glob TodoWrite ExitPlanMode");
+        let all = names(None);
+        assert_eq!([names(Some(16_000)), names(Some(200_000))], [all.clone(), all]);
+        let json = serde_json::to_string(&*Toolbox::builtin().fitting(Some(8_192)).specs()).unwrap();
+        assert!(json.len() < 5_000, "{} bytes", json.len());
     }
 
     #[test]

@@ -42,8 +42,12 @@ impl Typed for WebFetch {
 
     const NAME: &'static str = "WebFetch";
     const ABOUT: &'static str = include_str!("../../../assets/tools/web_fetch.md");
-    const MANNERS: Manners =
-        Manners { rules: Ruled { matches: Matches::Domain, ..Ruled::BY_NAME }, matched: "url", ..Manners::READS };
+    const MANNERS: Manners = Manners {
+        rules: Ruled { matches: Matches::Domain, ..Ruled::BY_NAME },
+        matched: "url",
+        needs_room: true,
+        ..Manners::READS
+    };
 
     fn call(&self, input: Input, _dirs: &Dirs) -> Result<Call, String> {
         let (url, title) = (web::parse(&input.url)?, file::one_line(&input.url));

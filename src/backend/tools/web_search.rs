@@ -34,7 +34,7 @@ impl Typed for WebSearch {
 
     const NAME: &'static str = "WebSearch";
     const ABOUT: &'static str = include_str!("../../../assets/tools/web_search.md");
-    const MANNERS: Manners = Manners::READS;
+    const MANNERS: Manners = Manners { needs_room: true, ..Manners::READS };
 
     fn call(&self, input: Input, _dirs: &Dirs) -> Result<Call, String> {
         if input.query.trim().is_empty() {

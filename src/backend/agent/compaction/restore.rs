@@ -6,7 +6,6 @@ use super::Compaction;
 use crate::agent::{Conversation, Grounds, Policy, Reminders, Settings};
 use crate::compact::restore::{self, Found, Restored, Sources};
 use crate::message::CallId;
-use crate::message::tokens::Load;
 use crate::permission::Behavior;
 use crate::session::entry::Seq;
 
@@ -14,10 +13,11 @@ use crate::session::entry::Seq;
 const BYTES_PER_TOKEN: u64 = 16;
 
 impl Compaction {
-    /// What is put back beside messages from `keep_from` on, of whose results these are archived.
+    /// What is put back beside messages from `keep_from` on, of whose results these are archived, in `share` percent of
+    /// its room.
     pub(super) fn restored(
         &self,
-        (keep_from, archived): (Seq, &[CallId]),
+        (keep_from, archived, share): (Seq, &[CallId], u64),
         conversation: &Conversation,
         policy: &Policy,
         settings: &Settings,
@@ -27,10 +27,7 @@ impl Compaction {
             return Restored::default();
         }
         let (driver, context) = (&self.driver, conversation.context());
-        // At most a third of what there is, or a short conversation would grow.
-        let all: Load = context.shown().map(|shown| shown.load).sum();
-        let counted = driver.used(context).saturating_sub(driver.meter.request(Load::default()));
-        let budget = all.total().max(counted) / 3;
+        let budget = restore::budget(context, driver, share);
         let plan = conversation.plan_file();
         let most_bytes = driver.limits().file.saturating_mul(BYTES_PER_TOKEN);
         let skills = &conversation.facts().invoked;

@@ -59,6 +59,7 @@ impl Turn<'_> {
                         Ok(_) => Summarized::Committed,
                         Err((FailureReason::Blocked, _)) => Summarized::Blocked,
                         Err((FailureReason::Interrupted, _)) => Summarized::Interrupted,
+                        Err((FailureReason::NoProgress, _)) => Summarized::Rejected,
                         Err(_) => Summarized::Failed,
                     };
                     let interrupted = what == Summarized::Interrupted;
@@ -103,7 +104,7 @@ impl Turn<'_> {
         }
         (receipt.before, receipt.after) = (before, compaction.driver.used(conversation.context()));
         receipt.millis = millis(clock().duration_since(started));
-        let summary = plan.drop.and_then(|drop| drop.summary).map(|note| note.text()).unwrap_or_default();
+        let summary = plan.drop.map(|drop| drop.told()).unwrap_or_default();
         self.mailbox
             .emit(Event::Compaction(protocol::Compaction::Completed { receipt: receipt.clone(), summary }))
             .await;

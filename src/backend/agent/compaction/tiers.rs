@@ -12,9 +12,10 @@ use tokio_util::sync::CancellationToken;
 use super::millis;
 use crate::agent::mailbox::Mailbox;
 use crate::agent::{Agent, hooking};
-use crate::compact::{self, Candidate, Summarized, candidate, digest, receipt, summary, trim};
+use crate::compact::candidate::{self, Made, Quotes};
+use crate::compact::{self, Candidate, Ration, Summarized, receipt, trim};
 use crate::hooks::{Event as Hook, Occasion, StartSource, Trigger as HookTrigger};
-use crate::message::{Message, Usage, tokens};
+use crate::message::{Message, tokens};
 use crate::protocol::report::Freed;
 use crate::protocol::{Compaction, Event, FailureReason, Receipt, Trigger};
 use crate::session;
@@ -38,15 +39,6 @@ impl Wish {
 enum Proposal {
     Candidate(Box<Candidate>),
     Failed { reason: FailureReason, text: String },
-}
-
-/// Where the user's own earlier words stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Quotes {
-    /// Before the summary.
-    Opening,
-    /// In the summary itself.
-    Summary,
 }
 
 /// One try of a compaction, for the tiers.
@@ -106,7 +98,7 @@ impl Attempt<'_> {
         receipt.cost_usd = boundary.receipt.cost_usd.or_else(|| self.agent.model.spec.cost(&spent));
         receipt.hooks = std::mem::take(&mut self.wish.hooks);
         receipt.millis = millis((self.agent.clock)().duration_since(started));
-        let summary = boundary.summary.as_ref().map(|summary| summary.text()).unwrap_or_default();
+        let summary = boundary.told();
         self.agent
             .conversation
             .append(EntryKind::CompactBoundary(Boundary { receipt: receipt.clone(), ..boundary }))?;
@@ -211,55 +203,32 @@ impl Attempt<'_> {
     async fn brings(&mut self, summary: &Message) -> (Vec<Arc<Message>>, u64) {
         let Agent { conversation, compaction, policy, settings, model, runs, .. } = &mut *self.agent;
         let opening = conversation.reopening(policy, &model.id, runs).await;
-        let brought =
-            weight(&opening, summary) + compaction.restored((Seq::MAX, &[]), conversation, policy, settings).tokens();
+        let brought = candidate::weight(&opening, summary)
+            + compaction.restored((Seq::MAX, &[], 100), conversation, policy, settings).tokens();
         (opening, brought)
+    }
+
+    /// The largest of a tier's candidates that passes.
+    fn fit(&self, make: impl Fn(&Self, Ration) -> Candidate) -> Candidate {
+        let Agent { conversation, compaction, .. } = &*self.agent;
+        candidate::fit(conversation.context(), &compaction.driver, |ration| make(self, ration))
     }
 
     /// A boundary as every tier makes it around its summary.
     fn candidate(
         &self,
-        tier: &str,
-        keep_from: Seq,
-        mut opening: Vec<Arc<Message>>,
-        summary: Message,
+        (tier, keep_from): (&str, Seq),
+        (opening, summary): (&[Arc<Message>], &Arc<Message>),
         quotes: Quotes,
+        ration: Ration,
     ) -> Candidate {
         let Agent { conversation, compaction, policy, settings, .. } = &*self.agent;
-        let limits = compaction.driver.settings();
-        let archived = digest::plan_from(conversation.context(), keep_from, limits.keep_recent_results)
-            .map(|plan| plan.archived(limits.tool_output.heuristic_chars));
-        let gone = archived.as_ref().map_or(&[][..], |archived| archived.calls.as_slice());
-        let restored = compaction.restored((keep_from, gone), conversation, policy, settings);
-        if quotes == Quotes::Opening {
-            opening.extend(self.quotes(keep_from, weight(&opening, &summary) + restored.tokens()));
-        }
-        let mut boundary = Boundary {
-            trigger: self.wish.trigger,
-            tier: tier.into(),
-            keep_from,
-            opening,
-            summary: Some(Arc::new(summary)),
-            archived,
-            ..Boundary::default()
-        };
-        let restored = restored.join(&mut boundary);
-        Candidate { boundary, spent: Usage::default(), restored }
+        let (opening, summary) = (opening.to_vec(), summary.clone());
+        let made = Made { tier, trigger: self.wish.trigger, keep_from, opening, summary, quotes };
+        made.candidate(conversation.context(), &compaction.driver, ration, |archived| {
+            compaction.restored((keep_from, archived, ration.restored), conversation, policy, settings)
+        })
     }
-
-    /// The user's own words that leave with a boundary, as many as fit beside so many tokens that it brings along.
-    fn quotes(&self, keep_from: Seq, brought: u64) -> Option<Arc<Message>> {
-        let context = self.agent.conversation.context();
-        summary::history(
-            context,
-            keep_from,
-            candidate::words(context, &self.agent.compaction.driver, brought, keep_from),
-        )
-    }
-}
-
-fn weight(opening: &[Arc<Message>], summary: &Message) -> u64 {
-    opening.iter().map(|message| tokens::message(message)).sum::<u64>() + tokens::message(summary)
 }
 
 /// PostCompact hooks hear of every boundary but that of a plan.

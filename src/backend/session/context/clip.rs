@@ -12,7 +12,7 @@ pub const CLEARED: &str = "[Old tool result content cleared]";
 /// A block as it reads when it is clipped, and where it goes.
 pub(super) struct Cut {
     item: usize,
-    at: usize,
+    pub(super) at: usize,
     pub(super) block: Block,
 }
 

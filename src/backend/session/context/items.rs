@@ -122,6 +122,8 @@ pub(super) struct Tally {
     pub(super) counted: Option<u64>,
     /// Number of items that `counted` covers.
     pub(super) covers: usize,
+    /// By how much of that was changed by estimate since then.
+    pub(super) edited: u64,
     /// Sum of the estimates of the items from `covers` on, up to `summed`.
     pub(super) later: Load,
     pub(super) summed: usize,
@@ -170,7 +172,13 @@ impl Items {
         });
         if counted > 0 {
             self.counts.push(Counted { seq, tokens: counted, covers: index + 1 });
-            self.tally = Tally { counted: Some(counted), covers: index + 1, later: Load::default(), summed: index + 1 };
+            self.tally = Tally {
+                counted: Some(counted),
+                edited: 0,
+                covers: index + 1,
+                later: Load::default(),
+                summed: index + 1,
+            };
         }
         shown
     }
@@ -228,7 +236,8 @@ impl Items {
         let Some(Counted { tokens, covers, .. }) = self.counts.last().copied() else { return self.uncount() };
         let since = self.edits.iter().filter(|edited| edited.counts >= known && edited.index < covers);
         let counted = since.fold(tokens, |sum, edited| (sum + edited.after).saturating_sub(edited.before));
-        self.tally = Tally { counted: Some(counted), covers, later: Load::default(), summed: covers };
+        let edited = counted.abs_diff(tokens);
+        self.tally = Tally { counted: Some(counted), edited, covers, later: Load::default(), summed: covers };
     }
 
     /// Estimate of what came after the last count.
@@ -252,6 +261,7 @@ impl Items {
         if index < tally.covers {
             if let Some(counted) = &mut tally.counted {
                 *counted = (*counted + after.total()).saturating_sub(before.total());
+                tally.edited += after.total().abs_diff(before.total());
             }
         } else if index < tally.summed {
             tally.later = tally.later + after - before;

@@ -16,6 +16,8 @@ use crate::session::entry::{ClippedBlock, Seq};
 pub struct Count {
     /// Tokens of the last reply and all before it, system prompt and tools included.
     pub counted: Option<u64>,
+    /// The part of that which is an estimate: what left or came since.
+    pub edited: u64,
     /// Estimate of what came later; of everything when nothing was counted.
     pub later: Load,
     /// Messages that `counted` covers.
@@ -53,8 +55,8 @@ pub struct Held<'a> {
 impl Context {
     /// How large the context is. Costs what came since the last append that was settled: mostly nothing.
     pub fn count(&self) -> Count {
-        let Tally { counted, covers, .. } = self.items.tally;
-        Count { counted, later: self.items.later(), covers }
+        let Tally { counted, edited, covers, .. } = self.items.tally;
+        Count { counted, edited, later: self.items.later(), covers }
     }
 
     /// Adds what is new to the running sum.
@@ -127,6 +129,11 @@ impl Context {
     /// What a block would weigh, clipped: exactly what the projection would hold. None when it cannot be clipped.
     pub fn clipped(&self, clipped: &ClippedBlock) -> Option<Load> {
         self.items.cut(clipped).map(|cut| tokens::load_of(&cut.block))
+    }
+
+    /// A block as it reads when it is clipped, with its place in the message that is shown.
+    pub fn clipped_block(&self, clipped: &ClippedBlock) -> Option<(usize, Block)> {
+        self.items.cut(clipped).map(|cut| (cut.at, cut.block))
     }
 
     /// Position among `shown` of the message that answers a call.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Attempt, Proposal, Quotes};
 use crate::agent::mailbox::Mailbox;
-use crate::agent::{Model, thinking};
+use crate::agent::{Agent, Model, thinking};
 use crate::compact::excerpt::{self, Excerpt};
 use crate::compact::summary::{self, Reader};
 use crate::compact::{Candidate, Thresholds, Window, candidate, micro};
@@ -102,8 +102,13 @@ impl Attempt<'_> {
         };
         let summary = summary::message(&text, self.wish.trigger);
         let (opening, brought) = self.brings(&summary).await;
-        let (keep_from, _) = candidate::cut(self.agent.conversation.context(), &self.agent.compaction.driver, brought);
-        let mut candidate = self.candidate(TIER, keep_from, opening, summary, Quotes::Opening);
+        let summary = Arc::new(summary);
+        let mut candidate = self.fit(|attempt, ration| {
+            let Agent { conversation, compaction, .. } = &*attempt.agent;
+            let summary = ration.summary(&summary, compaction.driver.limits());
+            let keep_from = candidate::cut(conversation.context(), &compaction.driver, brought, ration);
+            attempt.candidate((TIER, keep_from), (&opening, &summary), Quotes::Opening, ration)
+        });
         candidate.boundary.receipt.cost_usd = cost_usd;
         Ok(Proposal::Candidate(Box::new(Candidate { spent, ..candidate })))
     }

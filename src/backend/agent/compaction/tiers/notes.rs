@@ -4,7 +4,9 @@ use super::{Attempt, Quotes};
 use crate::agent::Agent;
 use crate::agent::compaction::extraction;
 use crate::compact::memory::{self, TIER, Unusable};
-use crate::compact::{Candidate, candidate, summary};
+use std::sync::Arc;
+
+use crate::compact::{Candidate, Ration, candidate, summary};
 use crate::session;
 use crate::session::entry::EntryKind;
 
@@ -43,9 +45,11 @@ impl Attempt<'_> {
         let summary = summary::message(&memory::summary(&text), self.wish.trigger);
         let (opening, brought) = self.brings(&summary).await;
         let context = self.agent.conversation.context();
-        let (recent, _) = candidate::cut(context, &self.agent.compaction.driver, brought);
+        let recent = candidate::cut(context, &self.agent.compaction.driver, brought, Ration::WHOLE);
         let keep_from = memory::keep_from(context, mark.seq, noted, recent).ok_or(Unusable::Unmarked)?;
-        let candidate = self.candidate(TIER, keep_from, opening, summary, Quotes::Opening);
+        let summary = Arc::new(summary);
+        let candidate = self
+            .fit(|attempt, ration| attempt.candidate((TIER, keep_from), (&opening, &summary), Quotes::Opening, ration));
         memory::check(self.agent.conversation.context(), &self.agent.compaction.driver, candidate)
     }
 }

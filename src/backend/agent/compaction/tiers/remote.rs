@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Attempt, Quotes};
 use crate::agent::{Agent, prompt};
-use crate::compact::{Candidate, candidate};
+use crate::compact::{Candidate, Ration, candidate};
 use crate::message::{Block, Kind, Message, Origin, Usage};
 use crate::protocol::Compaction;
 use crate::provider::{Purpose, Request};
@@ -32,8 +32,8 @@ impl Attempt<'_> {
         }
         // How long the provider's items are is not known yet.
         let Agent { conversation, compaction, policy, settings, .. } = &*self.agent;
-        let most = compaction.restored((Seq::MAX, &[]), conversation, policy, settings).tokens();
-        let (keep_from, _) = candidate::cut(conversation.context(), &compaction.driver, most);
+        let most = compaction.restored((Seq::MAX, &[], 100), conversation, policy, settings).tokens();
+        let keep_from = candidate::cut(conversation.context(), &compaction.driver, most, Ration::WHOLE);
         let request = self.agent.request();
         let messages = self.leaving(keep_from, request.messages);
         if messages.is_empty() {
@@ -59,7 +59,15 @@ impl Attempt<'_> {
         if spent != Usage::default() {
             self.agent.spend("compaction at the provider", spent)?;
         }
-        let quotes = self.quotes(keep_from, 0).map(|message| message.text()).unwrap_or_default();
+        let quotes = candidate::quotes(
+            self.agent.conversation.context(),
+            &self.agent.compaction.driver,
+            keep_from,
+            0,
+            Ration::WHOLE,
+        )
+        .map(|message| message.text())
+        .unwrap_or_default();
         let text = format!("{OPAQUE}\n\n{quotes}").trim_end().to_owned();
         let summary = Message {
             kind: Kind::CompactSummary,
@@ -73,7 +81,9 @@ impl Attempt<'_> {
             ..Message::prompt("")
         };
         let (opening, _) = self.brings(&summary).await;
-        let candidate = self.candidate(TIER, keep_from, opening, summary, Quotes::Summary);
+        let summary = Arc::new(summary);
+        let candidate = self
+            .fit(|attempt, ration| attempt.candidate((TIER, keep_from), (&opening, &summary), Quotes::Summary, ration));
         let candidate = Candidate { spent, ..candidate };
         Ok(match self.agent.compaction.driver.judge(self.agent.conversation.context(), candidate.clone()) {
             Ok(_) => Some(candidate),
