@@ -38,6 +38,7 @@ use crate::protocol::{Event, Interface, Item, ModeChange, ModelInfo, Op, Session
 use crate::session::{History, Session};
 use crate::stdx::clock::Clocks;
 use crate::stdx::schema::Schema;
+use crate::stdx::text::truncate;
 use crate::stdx::{panics, process};
 use inbox::Inbox;
 use models::Models;
@@ -130,12 +131,12 @@ pub fn start(setup: Setup) -> Handle {
 
 /// What a panic said, with its place where the hook has kept it.
 fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
+    // A reason may quote what somebody sent: a screenful of it would push the rest away.
+    const COLUMNS: usize = 400;
     let kept = panics::take();
-    if !kept.is_empty() {
-        return kept.join("; ");
-    }
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("no reason was given").to_owned()
+    let text = if kept.is_empty() { text.unwrap_or("no reason was given").to_owned() } else { kept.join("; ") };
+    truncate(&text, COLUMNS).into_owned()
 }
 
 async fn work(setup: Setup, ops: mpsc::Receiver<Op>, mailbox: Arc<Mailbox>) {
