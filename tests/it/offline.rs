@@ -93,19 +93,70 @@ const QUESTIONS: [(&str, &str); 26] = [
     ("add a dark mode to the settings page", "What works: "),
 ];
 
+/// A shop in Python, a checker in JavaScript and a buffer in C, side by side.
+fn languages() -> Program {
+    let program = project()
+        .file("shop/pricing.py", "TAX_RATE = 0.19\n\n\ndef with_tax(amount):\n    return amount * (1 + TAX_RATE)\n\n\ndef off(amount, percent):\n    \"\"\"Takes a discount away.\"\"\"\n    if percent < 0:\n        raise ValueError(\"percent\")\n    return with_tax(amount) - percent\n")
+        .file("web/fetcher.js", "const TIMEOUT_MS = 5000;\n\nfunction isAlive(url, tries) {\n  if (tries > 3) return false;\n  return fetch(url, TIMEOUT_MS);\n}\n\nmodule.exports = { isAlive };\n")
+        .file("ring/ring.h", "#define RING_SIZE 8\nint ring_push(int value);\n")
+        .file("ring/ring.c", "#include \"ring.h\"\n\n/* Adds a value. */\nint ring_push(int value) {\n    return value < RING_SIZE;\n}\n")
+        .file("src/config.rs", "//! Reads the command line.\n\npub struct Options;\n\npub fn from_args(args: &[String]) -> Options {\n    Options\n}\n");
+    git(&program.project(), &["add", "."]);
+    git(&program.project(), &["commit", "-q", "-m", "More"]);
+    program
+}
+
+/// The same questions in other words, and about other languages.
+const OTHERS: [(&str, &str); 26] = [
+    ("whats this repo about", "Counts the words of a text."),
+    ("could you please tell me what this repository is for?", "Counts the words of a text."),
+    ("Was macht dieses Projekt?", "Counts the words of a text."),
+    ("where starts the program?", "starts in `src/main.rs`"),
+    ("where is the command line parsed?", "Most likely `src/config.rs`"),
+    ("where is ring_push defined?", "`ring/ring.c:4`"),
+    ("what is RING_SIZE", "#define RING_SIZE 8"),
+    ("what does ring_push do?", "Adds a value."),
+    ("can you explain me the file ring.c", "`int ring_push(int value)` — Adds a value."),
+    ("what does isAlive do?", "returns `false` when `tries > 3`"),
+    ("waht does teh function off do", "raises `ValueError(\"percent\")` when `percent < 0`"),
+    ("who calls with_tax?", "`shop/pricing.py:12` — `return with_tax(amount) - percent`"),
+    ("walk me through count_words", "It takes `text: &str`"),
+    ("what was the last commit about", "More"),
+    ("did someone touch ring.c lately?", "The latest commits to `ring/ring.c`"),
+    ("summarize the git log", "Begin"),
+    ("is there a config file?", "src/config.rs"),
+    ("what does this error mean? KeyError: 'x'", "a dictionary has no entry with that key"),
+    ("convert tabs to spaces in pricing.py", "No line of `shop/pricing.py` begins with a tab. Nothing was changed."),
+    ("explain nothere.py", "I found no `nothere.py` here."),
+    ("change the moon to 5", "I found no constant or setting named like"),
+    ("how do i undo your last change", "/undo"),
+    ("which model are you?", "offline model"),
+    ("can you commit this for me", "I commit nothing without that."),
+    ("write a README", "There is a `README.md` already."),
+    ("add a docstring to off", "has one already: Takes a discount away."),
+];
+
 #[test]
 fn first_questions_get_useful_answers() {
-    let program = project();
+    ask(&project(), &QUESTIONS, 1);
+}
+
+#[test]
+fn other_words_and_other_languages_get_useful_answers() {
+    ask(&languages(), &OTHERS, 2);
+}
+
+fn ask(program: &Program, questions: &[(&str, &str)], commits: usize) {
     let mut wrong = Vec::new();
-    for (question, want) in QUESTIONS {
+    for (question, want) in questions {
         let done = program.run(&["-p", question, "--offline"]);
         if !done.out.contains(want) || done.code != Some(0) {
             wrong.push(format!("{question}: {:?}\n{}{}", done.code, done.out, done.err));
         }
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), QUESTIONS.len(), wrong.join("\n\n"));
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), questions.len(), wrong.join("\n\n"));
     let log = Command::new("git").args(["log", "--oneline"]).current_dir(program.project()).output().unwrap();
-    assert_eq!(log.stdout.iter().filter(|byte| **byte == b'\n').count(), 1, "it committed something");
+    assert_eq!(log.stdout.iter().filter(|byte| **byte == b'\n').count(), commits, "it committed something");
 }
 
 fn there(program: &str) -> bool {
@@ -118,7 +169,7 @@ const CRATE: &str = "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = 
 #[tokio::test]
 async fn small_slips_are_repaired() {
     type Files = &'static [(&'static str, &'static str)];
-    let rows: [(&str, Files, &str); 6] = [
+    let rows: [(&str, Files, &str); 11] = [
         (
             "cargo",
             &[
@@ -186,6 +237,69 @@ async fn small_slips_are_repaired() {
                 ("adult.js", "export function isAdult(age) {\n  return age > 18;\n}\n"),
             ],
             "age >= 18",
+        ),
+        (
+            "cargo",
+            &[
+                ("Cargo.toml", CRATE),
+                (
+                    "src/lib.rs",
+                    "pub fn count(words: &[&str]) -> HashMap<String, usize> {\n    let mut counts = HashMap::new();\n    for word in words {\n        *counts.entry(word.to_string()).or_insert(0) += 1;\n    }\n    counts\n}\n\n#[test]\nfn counts() {\n    assert_eq!(count(&[\"a\"])[\"a\"], 1);\n}\n",
+                ),
+            ],
+            "use std::collections::HashMap;\npub fn count",
+        ),
+        (
+            "python3",
+            &[
+                (
+                    "test_greet.py",
+                    "import unittest\nfrom greet import greet\n\n\nclass Greet(unittest.TestCase):\n    def test_none(self):\n        self.assertEqual(greet(None), \"Hello, stranger\")\n\n    def test_name(self):\n        self.assertEqual(greet(\"ada\"), \"Hello, Ada\")\n",
+                ),
+                ("greet.py", "def greet(name):\n    return \"Hello, \" + name.title()\n"),
+            ],
+            "    if name is None:\n        return \"Hello, stranger\"\n",
+        ),
+        (
+            "python3",
+            &[
+                (
+                    "test_name.py",
+                    "import unittest\nfrom name import full_name\n\n\nclass Name(unittest.TestCase):\n    def test_full_name(self):\n        self.assertEqual(full_name(\"a\", \"b\"), \"a b\")\n",
+                ),
+                ("name.py", "def full_name(first, last):\n    name = f\"{first} {last}\"\n"),
+            ],
+            "    return f\"{first} {last}\"",
+        ),
+        (
+            "node",
+            &[
+                ("package.json", "{\"name\": \"tiny\", \"scripts\": {\"test\": \"node --test\"}}\n"),
+                (
+                    "load.test.js",
+                    "const test = require('node:test');\nconst assert = require('node:assert');\nconst { nameOf } = require('./load');\n\ntest('reads the name', async () => {\n  assert.strictEqual(await nameOf(3), 'item 3');\n});\n",
+                ),
+                (
+                    "load.js",
+                    "async function read(id) {\n  return { name: 'item ' + id };\n}\n\nasync function nameOf(id) {\n  const item = read(id);\n  return item.name;\n}\n\nmodule.exports = { nameOf };\n",
+                ),
+            ],
+            "= await read(id);",
+        ),
+        (
+            "cc",
+            &[
+                ("Makefile", "test: test.c max.c\n\tcc -o t test.c max.c\n\t./t\n"),
+                (
+                    "test.c",
+                    "#include <assert.h>\nint max_of(const int *values, int n);\n\nint main(void) {\n    int a[] = {1, 5, 9};\n    assert(max_of(a, 3) == 9);\n    return 0;\n}\n",
+                ),
+                (
+                    "max.c",
+                    "int max_of(const int *values, int n) {\n    int best = values[0];\n    for (int i = 1; i < n - 1; i++)\n        if (values[i] > best)\n            best = values[i];\n    return best;\n}\n",
+                ),
+            ],
+            "i < n; i++",
         ),
     ];
     for (runner, files, want) in rows.into_iter().filter(|(runner, ..)| there(runner)) {

@@ -3,18 +3,24 @@
 //! It keeps no state. What it does next follows from the prompt and from the calls and results after it, so a resumed
 //! session continues like any other.
 
+mod code;
+mod commands;
 mod declarations;
 mod edit;
+mod errors;
 mod explain;
 mod facts;
 mod git;
 mod intent;
-mod lookup;
+mod look;
 mod notes;
 mod plan;
 mod repair;
 mod skills;
+mod slips;
 mod suspects;
+mod words;
+mod write;
 
 use serde_json::{Value, json};
 
@@ -38,35 +44,7 @@ pub fn reply(request: &Request) -> Vec<Part> {
     if let Some((name, args)) = skills::invoked(&situation.prompt) {
         return skills::follow(&situation, name, args);
     }
-    let mut parts = match Intent::of(&situation.prompt) {
-        Intent::Greeting => vec![Part::Text(abilities("Hello. "))],
-        Intent::Thanks => vec![say("You are welcome. What next?")],
-        Intent::GoOn => vec![say(
-            "I handle one prompt at a time and keep no plan. Tell me what to do, such as `explain this repository` or `run the tests`.",
-        )],
-        Intent::Abilities => vec![Part::Text(abilities(""))],
-        Intent::Program { answer } => vec![say(answer)],
-        Intent::About { topics } => facts::about(&situation, &topics),
-        Intent::Size => facts::size(&situation),
-        Intent::Past(what) => git::past(&situation, what),
-        Intent::List(things) => declarations::list(&situation, things),
-        Intent::Symbol { name } => declarations::symbol(&situation, &name),
-        Intent::Message => git::message(&situation),
-        Intent::Folder { path } => explain::folder(&situation, &path),
-        Intent::Explain => explain::repository(&situation),
-        Intent::Show { path } => explain::file(&situation, &path),
-        Intent::Find { terms } => lookup::find(&situation, &terms),
-        Intent::Changes => lookup::changes(&situation),
-        Intent::Run { command } => lookup::run(&situation, &command),
-        Intent::Test => repair::test(&situation),
-        Intent::Fix => repair::fix(&situation),
-        Intent::Create { path, text } => edit::create(&situation, &path, &text),
-        Intent::Replace { old, new, path } => edit::replace(&situation, &old, &new, path.as_deref()),
-        Intent::Append { text, path } => edit::append(&situation, &text, &path),
-        Intent::Delete { path } => edit::delete(&situation, &path),
-        Intent::Fetch { url } => lookup::fetch(&situation, &url),
-        Intent::Unknown { words } => lookup::guess(&situation, &words),
-    };
+    let mut parts = recipe(&situation, Intent::of(&situation.prompt)).unwrap_or_else(|calls| calls);
     let ends = !parts.iter().any(|part| matches!(part, Part::Tool { .. }));
     if ends && let Some(schema) = shape(request) {
         return shaped(&situation, schema, &parts);
@@ -79,6 +57,39 @@ pub fn reply(request: &Request) -> Vec<Part> {
         text.push_str(NOTE);
     }
     parts
+}
+
+/// What comes next: the answer, or (`Err`) the calls that it still needs.
+type Recipe = Result<Vec<Part>, Vec<Part>>;
+
+fn recipe(situation: &Situation, intent: Intent) -> Recipe {
+    match intent {
+        Intent::Say(text) => Ok(vec![say(text)]),
+        Intent::Abilities => Ok(vec![Part::Text(ABILITIES.into())]),
+        Intent::Explain => explain::repository(situation),
+        Intent::About(topics) => facts::about(situation, &topics),
+        Intent::Size => facts::size(situation),
+        Intent::Past(what) => git::past(situation, &what),
+        Intent::Changes => git::changes(situation),
+        Intent::Message => Ok(git::message(situation)),
+        Intent::List(things) => declarations::list(situation, things),
+        Intent::Look(what) => look::look(situation, &what),
+        Intent::Unknown(words) => look::guess(situation, &words),
+        Intent::Error => errors::explain(situation),
+        Intent::Run(command) => repair::run(situation, &command),
+        Intent::Test => repair::test(situation),
+        Intent::Fix { named, in_tests } => repair::fix(situation, &named, in_tests),
+        Intent::Create { path, text } => edit::create(situation, &path, &text),
+        Intent::Append { text, path } => edit::append(situation, &text, &path),
+        Intent::Delete { path } => edit::delete(situation, &path),
+        Intent::Replace { old, new, path } => edit::replace(situation, &old, &new, path.as_deref()),
+        Intent::Spaces { path } => edit::spaces(situation, &path),
+        Intent::Set { terms, value } => edit::set(situation, &terms, &value),
+        Intent::Comment { names, text } => write::comment(situation, &names, text.as_deref()),
+        Intent::WriteTest { names } => write::test(situation, &names),
+        Intent::Readme => write::readme(situation),
+        Intent::Fetch(url) => look::fetch(situation, &url),
+    }
 }
 
 /// What the final answer has to be, where the caller wants one of a shape.
@@ -109,21 +120,16 @@ const NOTE: &str = "\n\n---\n*This is the offline model: it follows fixed recipe
     `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY`, or start a local server (Ollama, llama.cpp, LM Studio), \
     and start cocode again; `/model` shows what is there.*";
 
-fn abilities(opening: &str) -> String {
-    format!(
-        "{opening}I am the offline model of cocode. I use the real tools, and you approve every change. Try:\n\n\
-         - `explain this repository`\n\
-         - `explain src/main.rs`, or any other file\n\
-         - `where is <name>?` — searches the code\n\
-         - `list the public functions`, `what does <name> do?`\n\
-         - `how do I run the tests?`, `which license?`, `how many lines?`\n\
-         - `what changed?`, `show the last commits`, `write a commit message`\n\
-         - `run the tests`, or `fix the failing test`\n\
-         - ``replace `old` with `new` in <file>``\n\
-         - ``create notes.md with `text` ``, ``append `text` to <file>``, `delete <file>`\n\
-         - ``run `<command>` ``"
-    )
-}
+const ABILITIES: &str = "I am the offline model of cocode. I use the real tools, and you approve every change. Try:\n\n\
+     - `explain this repository`, `explain src/main.rs`, `what does <name> do?`\n\
+     - `where is <name> defined?`, `who calls <name>?`, `where are links parsed?`\n\
+     - `how do I run this?`, `which dependencies?`, `how many lines?`, `list the TODOs`\n\
+     - `what changed recently?`, `who wrote this?`, `write a commit message`\n\
+     - `run the tests`, `why does the test fail?`, `fix the failing test`\n\
+     - `rename <name> to <other>`, `set TIMEOUT to 10`, ``replace `old` with `new` in <file>``\n\
+     - `add a docstring to <name>`, `add a test for <name>`, `write a README`\n\
+     - ``create notes.md with `text` ``, ``append `text` to <file>``, `delete <file>`\n\
+     - ``run `<command>` ``, `explain this error: …`";
 
 /// One call since the prompt, with its result.
 struct Step<'a> {
@@ -183,6 +189,36 @@ impl<'a> Situation<'a> {
     /// Results of one tool, in order.
     fn of_tool(&self, name: &str) -> impl Iterator<Item = &Step<'a>> {
         self.steps.iter().filter(move |step| step.call.name == name)
+    }
+
+    /// The results of these calls, or (`Err`) those of them that are still to be made, with a word before the first.
+    fn need<const N: usize>(&self, opening: &str, calls: [Part; N]) -> Result<[&Step<'a>; N], Vec<Part>> {
+        self.need_all(opening, calls.into())?.try_into().map_err(|_| Vec::new())
+    }
+
+    fn need_all(&self, opening: &str, calls: Vec<Part>) -> Result<Vec<&Step<'a>>, Vec<Part>> {
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for part in calls {
+            let Part::Tool { name, input } = &part else { continue };
+            match self.steps.iter().find(|step| step.call.name == *name && step.call.input == *input) {
+                Some(step) => found.push(step),
+                None => missing.push(part),
+            }
+        }
+        if missing.is_empty() {
+            return Ok(found);
+        }
+        if !opening.is_empty() {
+            missing.insert(0, say(opening));
+        }
+        Err(missing)
+    }
+
+    /// The files in an answer of Glob or of Grep, as the user would write them.
+    fn paths_of(&self, step: &Step) -> Vec<String> {
+        let text = if step.ok() { step.text() } else { String::new() };
+        let lines = text.lines().map(|line| self.short(line.trim()).to_owned());
+        lines.filter(|line| !line.is_empty() && !line.contains(' ')).collect()
     }
 
     /// An answer when the user or a rule said no: the recipes have no second way.
@@ -251,6 +287,39 @@ fn unnumbered(text: &str) -> Vec<String> {
             Some(rest.to_owned())
         })
         .collect()
+}
+
+fn ls() -> Part {
+    tool("LS", json!({ "path": "." }))
+}
+
+fn glob(pattern: &str) -> Part {
+    tool("Glob", json!({ "pattern": pattern }))
+}
+
+/// Lines of files that match, with their places.
+fn grep(pattern: &str, limit: usize) -> Part {
+    tool("Grep", json!({ "pattern": pattern, "output_mode": "content", "-n": true, "-i": true, "head_limit": limit }))
+}
+
+/// The text with a capital letter first.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
+/// `s`, where there are several.
+fn s(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// Rows of a list, the first of them, and how many more there are.
+fn rows(all: &[String], most: usize) -> String {
+    let mut text: String = all.iter().take(most).map(|row| format!("- {row}\n")).collect();
+    if all.len() > most {
+        text.push_str(&format!("- … and {} more\n", all.len() - most));
+    }
+    text
 }
 
 /// The last lines of an output, in a fence.
@@ -324,6 +393,7 @@ mod tests {
                 ("/w/\n  src/\n  Cargo.toml\n", Ok),
                 ("No files match.", Ok),
                 (failing, Error),
+                ("src/lib.rs", Ok),
                 (source, Ok),
                 ("edited", Ok),
                 ("test result: ok", Ok),
@@ -331,21 +401,26 @@ mod tests {
         );
         assert_eq!(trace[1], r#"LS {"path":"."}"#);
         assert_eq!(trace[4], r#"Bash {"command":"cargo test","description":"Run the tests"}"#);
-        assert!(trace[6].starts_with("Read"), "{trace:#?}");
-        assert!(trace[8].starts_with("Edit"), "{trace:#?}");
+        assert!(trace[8].starts_with("Read"), "{trace:#?}");
+        assert!(trace[10].starts_with("Edit"), "{trace:#?}");
         assert!(trace.iter().any(|line| line.starts_with("The tests pass now")), "{trace:#?}");
     }
 
     #[test]
     fn searches_where_the_words_meet_and_in_files_named_for_the_first() {
         use Outcome::Ok;
-        let trace = play(
-            "where is the config parsed?",
-            &[("notes.md:3:config parsing", Ok), ("src/config.rs:7:fn parse() {", Ok), ("/w/src/config.rs", Ok)],
-        );
-        assert!(trace[1].contains("config.*pars|pars.*config"), "{trace:#?}");
-        assert!(trace[2].contains("{**/*config*,**/*config*/**}"), "{trace:#?}");
-        assert_eq!(trace[4], "`config`, `pars`: 2 lines in 2 files, declarations first:");
+        let none = ("", Ok);
+        let found = [
+            none,
+            none,
+            ("/w/src/config.rs", Ok),
+            ("src/config.rs:7:fn parse() {", Ok),
+            ("notes.md:3:config parsing", Ok),
+        ];
+        let trace = play("where is the settings file parsed?", &found);
+        assert!(trace[3].contains("(config|setting|conf)"), "{trace:#?}");
+        assert!(trace[4].contains("{**/*pars*}") || trace[4].contains("pars"), "{trace:#?}");
+        assert!(trace.last().is_some_and(|line| line.contains("Most likely `src/config.rs`")), "{trace:#?}");
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::{Situation, listed, read, say, tool, unnumbered};
-use crate::provider::offline::script::Part;
+use super::code::{self, Sort, indent};
+use super::{Recipe, Situation, Step, glob, listed, ls, read, rows, s, say, tool, unnumbered};
 
 /// Documents and manifests that say what a project is, best first.
 const TELLING: [&str; 10] = [
@@ -21,36 +21,29 @@ const TELLING: [&str; 10] = [
     "AGENTS.md",
 ];
 
-pub(super) fn repository(situation: &Situation) -> Vec<Part> {
-    let Some(top) = situation.of_tool("LS").next() else {
-        return vec![
-            say("Let me look at the layout, then the docs."),
-            tool("LS", json!({ "path": "." })),
-            tool("Glob", json!({ "pattern": "**/*" })),
-        ];
-    };
+pub(super) fn repository(situation: &Situation) -> Recipe {
+    let [top, all] = situation.need("Let me look at the layout, then the docs.", [ls(), glob("**/*")])?;
     let names = listed(&top.text());
-    if situation.of_tool("Read").next().is_none() {
-        let found: Vec<Part> = TELLING
-            .iter()
-            .filter(|telling| names.iter().any(|name| name == *telling))
-            .take(4)
-            .map(|name| read(name))
-            .collect();
-        if !found.is_empty() {
-            return found;
-        }
-    }
-    vec![say(compose(situation, &names))]
+    let telling = TELLING.iter().filter(|telling| names.iter().any(|name| name == *telling)).take(4);
+    let docs = situation.need_all("", telling.map(|name| read(name)).collect())?;
+    let files = situation.paths_of(all);
+    // Without a word on what it is, its entry says most.
+    let silent = !docs.iter().any(|step| step.input("file_path").starts_with("README"));
+    let entry = entries(&files).into_iter().next().filter(|_| silent);
+    let entry = situation.need_all("", entry.iter().map(|path| read(path)).collect())?;
+    Ok(vec![say(compose(situation, &names, &files, entry.first().copied()))])
 }
 
-fn compose(situation: &Situation, names: &[String]) -> String {
+fn compose(situation: &Situation, names: &[String], files: &[String], entry: Option<&Step>) -> String {
     let (mut title, mut about, mut facts) = (None, None, Vec::new());
     for step in situation.of_tool("Read").filter(|step| step.ok()) {
         let (path, lines) = (step.input("file_path"), unnumbered(&step.text()));
         match path {
             "Cargo.toml" | "pyproject.toml" => facts.extend(manifest(path, &lines)),
-            "package.json" => facts.extend(package(&lines)),
+            "package.json" => {
+                facts.extend(package(&lines));
+                about = about.or_else(|| super::facts::known(situation).remove("description"));
+            }
             "go.mod" => facts.extend(lines.first().map(|line| format!("Go {line}"))),
             _ if path.starts_with("README") => {
                 title = lines.iter().find_map(|line| line.strip_prefix("# ")).map(str::to_owned);
@@ -69,41 +62,36 @@ fn compose(situation: &Situation, names: &[String]) -> String {
     for fact in facts {
         text.push_str(&format!("- {fact}\n"));
     }
-    let files: Vec<String> = situation
-        .of_tool("Glob")
-        .filter(|step| step.ok())
-        .flat_map(|step| step.text().lines().map(|line| situation.short(line.trim()).to_owned()).collect::<Vec<_>>())
-        .filter(|line| !line.is_empty() && !line.contains(' '))
-        .collect();
-    text.push_str(&kinds(&files));
+    text.push_str(&kinds(files));
     text.push_str("\nAt the top level:\n\n");
     for name in names.iter().filter(|name| !name.starts_with('.') && !name.contains(' ')).take(16) {
-        match role(name) {
-            Some(role) => text.push_str(&format!("- `{name}` — {role}\n")),
-            None => text.push_str(&format!("- `{name}`\n")),
-        }
+        text.push_str(&format!("- {}\n", named(name)));
     }
-    let entries: Vec<&String> =
-        files.iter().filter(|file| ENTRIES.iter().any(|entry| file.ends_with(entry))).take(4).collect();
+    if let Some(entry) = entry {
+        let (path, lines) = (situation.short(entry.input("file_path")), unnumbered(&entry.text()));
+        text.push_str(&format!("\nNo README says more. {}", outline(path, &lines, 8)));
+    }
+    let entries: Vec<String> = entries(files).iter().take(4).map(|entry| format!("`{entry}`")).collect();
     if !entries.is_empty() {
-        text.push_str("\nGood places to start: ");
-        text.push_str(&entries.iter().map(|entry| format!("`{entry}`")).collect::<Vec<_>>().join(", "));
-        text.push_str(".\n");
+        text.push_str(&format!("\nGood places to start: {}.\n", entries.join(", ")));
     }
     text
 }
 
-const ENTRIES: [&str; 9] = [
-    "src/main.rs",
-    "src/lib.rs",
-    "main.py",
-    "__main__.py",
-    "main.go",
-    "src/index.ts",
-    "src/index.js",
-    "index.js",
-    "main.c",
-];
+/// Files that programs begin in, shallow ones first.
+pub(super) fn entries(files: &[String]) -> Vec<&String> {
+    const STEMS: [&str; 6] = ["main", "__main__", "lib", "cli", "app", "index"];
+    let rank = |file: &&String| {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        let stem = STEMS.iter().position(|stem| name.split('.').next() == Some(stem));
+        let bin = file.starts_with("bin/") || file.starts_with("cmd/");
+        let fits = code::is_source(file) && !code::is_test(file) && (stem.is_some() || bin);
+        fits.then(|| (file.matches('/').count() > 2, if bin { 0 } else { stem.unwrap_or(9) }, file.len()))
+    };
+    let mut found: Vec<&String> = files.iter().filter(|file| rank(file).is_some()).collect();
+    found.sort_by_key(rank);
+    found
+}
 
 /// As many files as a listing names when it leaves some out.
 const LISTED: usize = 100;
@@ -182,6 +170,11 @@ fn package(lines: &[String]) -> Vec<String> {
     facts
 }
 
+/// A file or folder with its usual role.
+pub(super) fn named(name: &str) -> String {
+    role(name).map_or(format!("`{name}`"), |role| format!("`{name}` — {role}"))
+}
+
 fn role(name: &str) -> Option<&'static str> {
     Some(match name {
         "src" | "lib" | "source" => "the source code",
@@ -197,117 +190,87 @@ fn role(name: &str) -> Option<&'static str> {
         "README.md" | "README" | "README.rst" => "start here",
         "ARCHITECTURE.md" => "the shape of the code",
         "Makefile" | "justfile" => "common commands",
+        "requirements.txt" => "the dependencies",
         "target" | "node_modules" | "dist" | "build" => "built output",
         "Dockerfile" => "the container image",
         _ => return None,
     })
 }
 
-/// What is in a folder.
-pub(super) fn folder(situation: &Situation, path: &str) -> Vec<Part> {
-    match situation.of_tool("LS").next() {
-        None => vec![say(format!("Looking into `{path}`.")), tool("LS", json!({ "path": path }))],
-        Some(step) if !step.ok() => vec![say(format!("I cannot look into it: {}", step.text()))],
-        Some(step) => {
-            let names = listed(&step.text());
-            let rows: Vec<String> = names
-                .iter()
-                .take(40)
-                .map(|name| match role(name) {
-                    Some(role) => format!("- `{name}` — {role}\n"),
-                    None => format!("- `{name}`\n"),
-                })
-                .collect();
-            let more = if names.len() > 40 { format!("- … and {} more\n", names.len() - 40) } else { String::new() };
-            vec![say(format!("`{path}` contains:\n\n{}{more}", rows.concat()))]
-        }
+/// What is in a file or a folder, wherever it is.
+pub(super) fn place(situation: &Situation, path: &str) -> Recipe {
+    let name = path.trim_start_matches("./").trim_end_matches('/');
+    let opening = format!("Looking at `{name}`.");
+    let found = situation.need(&opening, [glob(&format!("**/{name}")), glob(&format!("**/{name}/**"))]);
+    let [files, below] = found?;
+    let (files, below) = (situation.paths_of(files), situation.paths_of(below));
+    let file = files.iter().find(|file| *file == name).or_else(|| files.iter().min_by_key(|file| file.len()));
+    if let (None, Some(inner)) = (file, below.iter().min_by_key(|file| file.len())) {
+        let at = inner.find(&format!("{name}/")).unwrap_or(0);
+        return folder(situation, &inner[..at + name.len()]);
     }
-}
-
-pub(super) fn file(situation: &Situation, path: &str) -> Vec<Part> {
-    let reads: Vec<_> = situation.of_tool("Read").collect();
-    let step = match (reads.as_slice(), situation.of_tool("Glob").next()) {
-        ([], _) => return vec![say(format!("Reading `{path}`.")), read(path)],
-        ([.., step], _) if step.ok() => step,
-        // It may be somewhere else.
-        ([_], None) => {
-            let name = path.trim_start_matches(['.', '/']);
-            return vec![tool("Glob", json!({ "pattern": format!("**/{name}") }))];
-        }
-        ([step], Some(found)) => {
-            let text = found.text();
-            let other = text.lines().map(str::trim).find(|line| line.ends_with(path.trim_start_matches("./")));
-            match other.filter(|_| found.ok()) {
-                Some(other) => return vec![read(situation.short(other))],
-                None => return vec![say(format!("I cannot read it: {}", step.text()))],
-            }
-        }
-        ([.., step], _) => return vec![say(format!("I cannot read it: {}", step.text()))],
-    };
+    // What no listing shows, such as an ignored file, may still be read.
+    let [step] = situation.need("", [read(file.map_or(name, String::as_str))])?;
+    if !step.ok() {
+        let [all] = situation.need("", [glob("**/*")])?;
+        let stem = name.rsplit('/').next().unwrap_or(name).split('.').next().unwrap_or(name).to_lowercase();
+        let near: Vec<String> =
+            situation.paths_of(all).into_iter().filter(|file| file.to_lowercase().contains(&stem)).collect();
+        let near: Vec<String> = near.iter().take(5).map(|file| format!("`{file}`")).collect();
+        let hint = if near.is_empty() { String::new() } else { format!(" Similar names: {}.", near.join(", ")) };
+        return Ok(vec![say(format!("I found no `{name}` here.{hint}"))]);
+    }
     let path = situation.short(step.input("file_path"));
     let lines = unnumbered(&step.text());
-    let language = path.rsplit_once('.').map(|(_, extension)| extension).unwrap_or("text");
-    let doc: Vec<&str> = lines
-        .iter()
-        .map(|line| line.trim())
-        .skip_while(|line| line.is_empty() || line.starts_with("#!"))
-        .take_while(|line| line.starts_with("//") || line.starts_with('#') || line.starts_with("\"\"\""))
-        .map(|line| line.trim_start_matches(['/', '!', '#', '"', ' ']))
-        .filter(|line| !line.is_empty())
-        .take(4)
-        .collect();
-    let mut text = format!("`{path}` has {} line{}.", lines.len(), if lines.len() == 1 { "" } else { "s" });
-    if !doc.is_empty() {
-        text.push_str(&format!(" Its description: *{}*", doc.join(" ")));
-    }
-    let items: Vec<(usize, &str)> = lines
-        .iter()
-        .enumerate()
-        .map(|(at, line)| (at + 1, line.trim_end()))
-        .filter(|(_, line)| declares(line))
-        .collect();
-    if items.is_empty() {
-        let head: Vec<&str> = lines.iter().take(20).map(String::as_str).collect();
-        text.push_str(&format!("\n\n```{language}\n{}\n```", head.join("\n")));
-    } else {
-        text.push_str("\n\nIt declares:\n\n");
-        for (line, code) in items.iter().take(20) {
-            text.push_str(&format!(
-                "- line {line}: `{}`\n",
-                code.trim().trim_end_matches('{').trim_end().replace('`', "'")
-            ));
-        }
-        if items.len() > 20 {
-            text.push_str(&format!("- … and {} more\n", items.len() - 20));
-        }
-    }
-    vec![say(text)]
+    Ok(vec![say(outline(path, &lines, 25))])
 }
 
-pub(super) fn declares(line: &str) -> bool {
-    const STARTS: [&str; 22] = [
-        "pub fn ",
-        "fn ",
-        "pub struct ",
-        "struct ",
-        "pub enum ",
-        "enum ",
-        "pub trait ",
-        "trait ",
-        "impl ",
-        "pub mod ",
-        "mod ",
-        "def ",
-        "class ",
-        "function ",
-        "export ",
-        "func ",
-        "type ",
-        "interface ",
-        "pub async fn ",
-        "async fn ",
-        "async def ",
-        "pub type ",
-    ];
-    STARTS.iter().any(|start| line.trim_start().starts_with(start)) && line.len() - line.trim_start().len() <= 4
+fn folder(situation: &Situation, path: &str) -> Recipe {
+    let [step] = situation.need("", [tool("LS", json!({ "path": path }))])?;
+    if !step.ok() {
+        return Ok(vec![say(format!("I cannot look into it: {}", step.text()))]);
+    }
+    let names: Vec<String> = listed(&step.text()).iter().map(|name| named(name)).collect();
+    Ok(vec![say(format!("`{path}` contains:\n\n{}", rows(&names, 40)))])
+}
+
+/// What a file says of itself, brings in and declares.
+fn outline(path: &str, lines: &[String], most: usize) -> String {
+    let language = path.rsplit_once('.').map(|(_, extension)| extension).unwrap_or("text");
+    let bare = |line: &String| {
+        line.trim().trim_start_matches(['/', '!', '#', '"', '*', ' ']).trim_end_matches(['"', '*', '/', ' ']).to_owned()
+    };
+    let doc = lines.iter().skip_while(|line| line.trim().is_empty() || line.starts_with("#!"));
+    let doc = doc.take_while(|line| code::is_comment(line)).map(bare);
+    let doc: Vec<String> = doc.filter(|line| !line.is_empty()).take(4).collect();
+    let mut text = format!("`{path}` has {} line{}.", lines.len(), s(lines.len()));
+    let items = code::items(lines);
+    let head = lines.iter().take(20).map(String::as_str).collect::<Vec<_>>().join("\n");
+    if !code::is_source(path) || items.is_empty() {
+        return format!("{text}\n\n```{language}\n{head}\n```");
+    }
+    // A comment that is joined to the first declaration is about that.
+    if !doc.is_empty() && items.first().is_none_or(|item| code::above(lines, item.at) > 0) {
+        text.push_str(&format!(" Its description: *{}*", doc.join(" ")));
+    }
+    let brought: Vec<String> = lines
+        .iter()
+        .filter(|line| code::brings(line) && !line.contains("exports") && indent(line) == 0)
+        .map(|line| format!("`{}`", line.trim().trim_end_matches(';')))
+        .collect();
+    if !brought.is_empty() {
+        text.push_str(&format!(" It uses {}.", brought.iter().take(6).cloned().collect::<Vec<_>>().join(", ")));
+    }
+    let declared: Vec<String> = items
+        .iter()
+        .map(|item| {
+            let head = lines[item.at].trim().trim_end_matches(['{', ':']).trim_end().replace('`', "'");
+            let told = item.doc.clone().or_else(|| match item.sort {
+                Sort::Function => code::reading(lines, item).into_iter().find(|told| !told.starts_with("takes")),
+                _ => None,
+            });
+            format!("line {}: `{head}`{}", item.at + 1, told.map_or(String::new(), |told| format!(" — {told}")))
+        })
+        .collect();
+    format!("{text}\n\nIt declares:\n\n{}", rows(&declared, most))
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::{Situation, bash, listed, read, say, tool, unnumbered};
+use super::commands::{KINDS, how};
+use super::{Recipe, Situation, bash, glob, listed, ls, read, rows, say, tool, unnumbered};
 use crate::provider::offline::script::Part;
 
 /// What is asked about the project.
@@ -20,63 +21,12 @@ pub(super) enum Topic {
     Build,
     Run,
     Install,
+    Config,
+    Entry,
 }
-
-/// A kind of project: its manifest, its language, and the commands that are usual there.
-struct Kind {
-    manifest: &'static str,
-    language: &'static str,
-    test: &'static str,
-    build: &'static str,
-    run: &'static str,
-    install: &'static str,
-}
-
-const KINDS: [Kind; 5] = [
-    Kind {
-        manifest: "Cargo.toml",
-        language: "Rust",
-        test: "cargo test",
-        build: "cargo build",
-        run: "cargo run",
-        install: "cargo install --path .",
-    },
-    Kind {
-        manifest: "package.json",
-        language: "JavaScript",
-        test: "npm test",
-        build: "npm run build",
-        run: "npm start",
-        install: "npm install",
-    },
-    Kind {
-        manifest: "pyproject.toml",
-        language: "Python",
-        test: "python3 -m pytest",
-        build: "python3 -m build",
-        run: "python3 -m <package>",
-        install: "pip install .",
-    },
-    Kind {
-        manifest: "setup.py",
-        language: "Python",
-        test: "python3 -m pytest",
-        build: "python3 -m build",
-        run: "python3 -m <package>",
-        install: "pip install .",
-    },
-    Kind {
-        manifest: "go.mod",
-        language: "Go",
-        test: "go test ./...",
-        build: "go build ./...",
-        run: "go run .",
-        install: "go install .",
-    },
-];
 
 /// Files that may answer.
-fn telling(name: &str) -> bool {
+pub(super) fn telling(name: &str) -> bool {
     let lower = name.to_lowercase();
     KINDS.iter().any(|kind| kind.manifest == name)
         || ["makefile", "justfile", "authors"].contains(&lower.as_str())
@@ -120,27 +70,38 @@ pub(super) fn known(situation: &Situation) -> BTreeMap<String, String> {
 }
 
 /// Answers from the files at the top of the folder.
-pub(super) fn about(situation: &Situation, topics: &[Topic]) -> Vec<Part> {
-    let Some(top) = situation.of_tool("LS").next() else {
-        return vec![say("Looking at what the project says of itself."), tool("LS", json!({ "path": "." }))];
-    };
+pub(super) fn about(situation: &Situation, topics: &[Topic]) -> Recipe {
+    let [top] = situation.need("Looking at what the project says of itself.", [ls()])?;
     let names = listed(&top.text());
-    if situation.of_tool("Read").next().is_none() {
-        let reads: Vec<Part> = names.iter().filter(|name| telling(name)).take(6).map(|name| read(name)).collect();
-        if !reads.is_empty() {
-            return reads;
-        }
+    let reads = names.iter().filter(|name| telling(name)).take(6).map(|name| read(name));
+    let mut calls: Vec<Part> = reads.collect();
+    let asks = |all: &[Topic]| all.iter().any(|topic| topics.contains(topic));
+    if asks(&[Topic::Language]) {
+        calls.push(sizes());
     }
-    if topics.contains(&Topic::Language) && situation.of_tool("Grep").next().is_none() {
-        return vec![sizes()];
+    if asks(&[Topic::Authors]) {
+        calls.push(bash("git log --format='%an %ad' --date=short -n 200", "Show who commits here"));
     }
-    if topics.contains(&Topic::Authors) && situation.of_tool("Bash").next().is_none() {
-        return vec![bash("git log --format=%an -n 200", "Show who commits here")];
+    if asks(&[Topic::Version]) {
+        calls.push(bash("git tag --sort=-creatordate --list", "Show the tags"));
     }
+    if asks(&[Topic::Config]) {
+        calls.push(glob(CONFIGS));
+    }
+    if asks(&[Topic::Run, Topic::Entry, Topic::Test]) {
+        calls.push(glob("**/*"));
+    }
+    situation.need_all("", calls)?;
     let known = known(situation);
-    let answers: Vec<String> = topics.iter().map(|topic| answer(situation, *topic, &names, &known)).collect();
-    vec![say(answers.join("\n\n"))]
+    let mut answers: Vec<String> = topics.iter().map(|topic| answer(situation, *topic, &names, &known)).collect();
+    if asks(&[Topic::Test, Topic::Build, Topic::Run, Topic::Install]) {
+        answers.push("I have not run them: say `run` and the command, and I will.".into());
+    }
+    Ok(vec![say(answers.join("\n\n"))])
 }
+
+/// Files that configure a program, by their names.
+const CONFIGS: &str = "**/{*config*,*settings*,*.ini,*.toml,*.yaml,*.yml,*.cfg,*.conf,*rc.json,.env*}";
 
 fn answer(situation: &Situation, topic: Topic, names: &[String], known: &BTreeMap<String, String>) -> String {
     let has = |name: &str| names.iter().any(|listed| listed == name);
@@ -154,7 +115,18 @@ fn answer(situation: &Situation, topic: Topic, names: &[String], known: &BTreeMa
         },
         Topic::Version => match known.get("version") {
             Some(version) => format!("Version `{version}`, says `{manifest}`."),
-            None => "No manifest at the top level states a version. `git tag` may know one.".into(),
+            None => {
+                let tag = situation.of_tool("Bash").last().filter(|step| step.ok()).map(|step| step.text());
+                match tag.and_then(|tags| {
+                    tags.lines()
+                        .next()
+                        .filter(|tag| tag.starts_with(|c: char| c.is_ascii_digit() || c == 'v'))
+                        .map(str::to_owned)
+                }) {
+                    Some(tag) => format!("The latest git tag is `{tag}`; no manifest states a version."),
+                    None => "No manifest at the top level states a version, and no git tag does.".into(),
+                }
+            }
         },
         Topic::License => {
             let file = names.iter().find(|name| {
@@ -187,8 +159,10 @@ fn answer(situation: &Situation, topic: Topic, names: &[String], known: &BTreeMa
             let log = situation.of_tool("Bash").last().filter(|step| step.ok()).map(|step| step.text());
             let mut counts: BTreeMap<String, usize> = BTreeMap::new();
             let log = log.unwrap_or_default();
-            log.lines().filter(|line| !line.trim().is_empty()).for_each(|name| {
-                *counts.entry(name.trim().to_owned()).or_default() += 1;
+            let dates: Vec<&str> =
+                log.lines().filter_map(|line| line.trim().rsplit_once(' ')).map(|(_, date)| date).collect();
+            log.lines().filter_map(|line| line.trim().rsplit_once(' ')).for_each(|(name, _)| {
+                *counts.entry(name.to_owned()).or_default() += 1;
             });
             let mut people: Vec<(String, usize)> = counts.into_iter().collect();
             people.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -199,62 +173,55 @@ fn answer(situation: &Situation, topic: Topic, names: &[String], known: &BTreeMa
             } else {
                 let rows: Vec<String> =
                     people.iter().take(8).map(|(name, count)| format!("- {name}: {count}")).collect();
-                text.push_str(&format!("Of the latest commits:\n\n{}", rows.join("\n")));
+                let when =
+                    dates.last().zip(dates.first()).map_or(String::new(), |(from, to)| format!(", {from} to {to}"));
+                text.push_str(&format!("Of the latest commits{when}:\n\n{}", rows.join("\n")));
             }
             text
         }
         Topic::Test | Topic::Build | Topic::Run | Topic::Install => how(situation, topic, names, kind),
+        Topic::Config => {
+            let found = situation.of_tool("Glob").find(|step| step.input("pattern") == CONFIGS);
+            let found = found.map(|step| situation.paths_of(step)).unwrap_or_default();
+            match found.is_empty() {
+                true => {
+                    "No file here is named like a configuration. `where is the config read?` searches the code for one."
+                        .into()
+                }
+                false => format!("Files that configure something, by their names:\n\n{}", rows(&ticks(&found), 12)),
+            }
+        }
+        Topic::Entry => match starts(situation, known).as_slice() {
+            [] => "No file here is named like the start of a program.".into(),
+            [first, others @ ..] => {
+                let others =
+                    if others.is_empty() { String::new() } else { format!("\n\nAlso: {}.", ticks(others).join(", ")) };
+                format!("The program starts in `{first}`.{others} `explain {first}` shows it.")
+            }
+        },
     }
 }
 
-/// The command for a step of the work: what the README shows, what a package's scripts and a Makefile have, what is usual.
-fn how(situation: &Situation, topic: Topic, names: &[String], kind: Option<&Kind>) -> String {
-    let (words, usual): (&[&str], Option<&str>) = match topic {
-        Topic::Test => (&["test"], kind.map(|kind| kind.test)),
-        Topic::Build => (&["build", "compile", "make"], kind.map(|kind| kind.build)),
-        Topic::Install => (&["install"], kind.map(|kind| kind.install)),
-        _ => (&["run", "start", "serve"], kind.map(|kind| kind.run)),
-    };
-    let mut lines = Vec::new();
-    for step in situation.of_tool("Read").filter(|step| step.ok()) {
-        let (path, text) = (step.input("file_path").to_owned(), unnumbered(&step.text()));
-        let lower = path.to_lowercase();
-        let mut told = Vec::new();
-        if lower.starts_with("readme") {
-            let mut fenced = false;
-            for line in &text {
-                let bare = line.trim();
-                if bare.starts_with("```") {
-                    fenced = !fenced;
-                } else if fenced && words.iter().any(|word| bare.contains(word)) && !bare.starts_with('#') {
-                    told.push(bare.trim_start_matches("$ ").to_owned());
-                }
-            }
-        } else if path == "package.json" {
-            let value = serde_json::from_str::<serde_json::Value>(&text.join("\n")).unwrap_or_default();
-            let scripts = value["scripts"].as_object().cloned().unwrap_or_default();
-            let fits = |name: &&String| words.iter().any(|word| name.contains(word));
-            told.extend(scripts.keys().filter(fits).map(|name| format!("npm run {name}")));
-        } else if lower == "makefile" || lower == "justfile" {
-            let tool = if lower == "makefile" { "make" } else { "just" };
-            let targets = text.iter().filter_map(|line| line.split_once(':')).map(|(name, _)| name.trim());
-            let fits = |name: &&str| !name.contains([' ', '\t', '.']) && words.iter().any(|word| name.contains(word));
-            told.extend(targets.filter(fits).map(|name| format!("{tool} {name}")));
+fn ticks(all: &[String]) -> Vec<String> {
+    all.iter().map(|one| format!("`{one}`")).collect()
+}
+
+/// Where the program starts: what a manifest names, then files that are named like it.
+fn starts(situation: &Situation, known: &BTreeMap<String, String>) -> Vec<String> {
+    let files = situation.of_tool("Glob").find(|step| step.input("pattern") == "**/*");
+    let files = files.map(|step| situation.paths_of(step)).unwrap_or_default();
+    let main = known.get("main").map(|path| path.trim_start_matches("./").to_owned());
+    let mut found: Vec<String> = super::explain::entries(&files).into_iter().cloned().chain(main).collect();
+    let mut seen = Vec::new();
+    found.retain(|path| {
+        !seen.contains(path) && {
+            seen.push(path.clone());
+            true
         }
-        told.dedup();
-        lines.extend(told.into_iter().take(3).map(|line| format!("- `{line}` (from `{path}`)\n")));
-    }
-    if let Some(usual) = usual
-        && !lines.iter().any(|line| line.contains(usual))
-    {
-        let manifest = kind.map_or("", |kind| kind.manifest);
-        lines.push(format!("- `{usual}` (usual where there is a `{manifest}`)\n"));
-    }
-    if lines.is_empty() {
-        let seen: Vec<String> = names.iter().take(8).map(|name| format!("`{name}`")).collect();
-        return format!("Neither a README nor a manifest says how. The folder has {}.", seen.join(", "));
-    }
-    format!("{}\nI have not run them: say `run` and the command, and I will.", lines.concat())
+    });
+    let main = found.iter().any(|path| !path.contains("lib."));
+    found.retain(|path| !main || !path.contains("lib."));
+    found
 }
 
 fn dependencies(situation: &Situation, manifest: &str) -> String {
@@ -331,24 +298,22 @@ impl Counts {
 }
 
 /// How large the project is, and which files are the largest.
-pub(super) fn size(situation: &Situation) -> Vec<Part> {
-    if situation.of_tool("Grep").next().is_none() {
-        return vec![say("Counting."), sizes()];
-    }
+pub(super) fn size(situation: &Situation) -> Recipe {
+    situation.need("Counting.", [sizes()])?;
     let counts = Counts::of(situation);
     if counts.0.is_empty() {
-        return vec![say("I found no text files to count here.")];
+        return Ok(vec![say("I found no text files to count here.")]);
     }
     let total: usize = counts.0.iter().map(|(_, lines)| lines).sum();
     let kinds: Vec<String> =
         counts.by_extension().into_iter().take(5).map(|(ext, lines)| format!("`.{ext}` {lines}")).collect();
     let largest: Vec<String> = counts.0.iter().take(8).map(|(file, lines)| format!("- `{file}`: {lines}\n")).collect();
-    vec![say(format!(
+    Ok(vec![say(format!(
         "{total} lines in {} files: {}. The largest:\n\n{}",
         counts.0.len(),
         kinds.join(", "),
         largest.concat()
-    ))]
+    ))])
 }
 
 /// An answer that has to fit a schema: what the manifest says, by name; `text` where one string is wanted.

@@ -1,29 +1,67 @@
 //! Recipes that tell what git knows. Nothing here commits.
 
-use super::{Situation, bash, say, tail};
+use super::{Recipe, Situation, bash, glob, s, say, tail};
 use crate::provider::offline::script::Part;
 
 /// What is asked of git.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Past {
     Log,
+    Last,
     Branch,
+    /// What became of one file.
+    File(String),
 }
 
 /// What git says of the past, or of where one is.
-pub(super) fn past(situation: &Situation, what: Past) -> Vec<Part> {
-    let (command, about) = match what {
-        Past::Log => ("git log -n 10 --format='%h %ad %s' --date=short", "Show the latest commits"),
-        Past::Branch => ("git branch --list -vv", "Show the branches"),
+pub(super) fn past(situation: &Situation, what: &Past) -> Recipe {
+    let file = match what {
+        Past::File(path) if !path.contains('/') => {
+            let [found] = situation.need("Looking for that file.", [glob(&format!("**/{path}"))])?;
+            situation.paths_of(found).into_iter().find(|found| found.ends_with(path.as_str())).unwrap_or(path.clone())
+        }
+        Past::File(path) => path.clone(),
+        _ => String::new(),
     };
-    match situation.of_tool("Bash").next() {
-        None => vec![say("Asking git."), bash(command, about)],
-        Some(step) if !step.ok() => vec![say(format!("git could not tell:\n\n{}", tail(&step.text(), 5)))],
-        Some(step) => vec![say(match what {
-            Past::Log => format!("The latest commits:\n\n{}", tail(&step.text(), 10)),
-            Past::Branch => format!("The branches; `*` marks the current one:\n\n{}", tail(&step.text(), 20)),
-        })],
+    let log = "git log -n 10 --format='%h %ad %an: %s' --date=short";
+    let (command, about, opening) = match what {
+        Past::Log => (log.to_owned(), "Show the latest commits", "The latest commits:".to_owned()),
+        Past::Last => ("git log -n 1 --stat --date=short".into(), "Show the last commit", "The last commit:".into()),
+        Past::Branch => {
+            ("git branch --list -vv".into(), "Show the branches", "The branches; `*` marks the current one:".into())
+        }
+        Past::File(_) => {
+            let quoted = file.replace('\'', r"'\''");
+            (format!("{log} -- '{quoted}'"), "Show the commits of the file", format!("The latest commits to `{file}`:"))
+        }
+    };
+    let [told] = situation.need("Asking git.", [bash(&command, about)])?;
+    Ok(vec![say(match told.text() {
+        text if !told.ok() => format!("git could not tell:\n\n{}", tail(&text, 5)),
+        text if text.trim().is_empty() || text.contains("no output") => {
+            format!("git knows no commits{}.", if file.is_empty() { String::new() } else { format!(" to `{file}`") })
+        }
+        text => format!("{opening}\n\n{}", tail(&text, 20)),
+    })])
+}
+
+/// Shows what git knows of changes.
+pub(super) fn changes(situation: &Situation) -> Recipe {
+    let calls = [
+        bash("git status --short --branch", "Show the working tree status"),
+        bash("git diff --stat HEAD", "Show what changed"),
+    ];
+    let [status, diff] = situation.need("Asking git.", calls)?;
+    let state = status.text();
+    if !status.ok() {
+        return Ok(vec![say(format!("git failed:\n\n{}", tail(&state, 5)))]);
     }
+    let files = state.lines().filter(|line| !line.starts_with("##") && !line.trim().is_empty()).count();
+    if files == 0 {
+        let text = "Nothing has changed since the last commit. `show the last commits` tells what came before.";
+        return Ok(vec![say(format!("{text}\n\n{}", tail(&state, 3)))]);
+    }
+    Ok(vec![say(format!("{files} file{} changed:\n\n{}\n\n{}", s(files), tail(&state, 30), tail(&diff.text(), 30)))])
 }
 
 /// A commit message for a diff. Nothing is committed.

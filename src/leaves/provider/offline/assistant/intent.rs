@@ -1,62 +1,65 @@
-//! Reads what the user wants from a prompt, by words alone.
+//! Reads what the user wants: which class of verb, and what it is about.
 
 mod questions;
 
 use super::declarations::Things;
 use super::facts::Topic;
 use super::git::Past;
-use questions::{folder, name, program, question};
+use super::words::{Is, Words, spelled};
+use questions::{chat, program, question};
 
 /// What the recipes can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Intent {
-    Greeting,
-    Thanks,
-    /// An answer to a question that no recipe asks.
-    GoOn,
+    /// Small talk, and what cocode does itself: the answer is known.
+    Say(String),
     Abilities,
-    /// Something that cocode does, not a model.
-    Program {
-        answer: &'static str,
-    },
     Explain,
     /// What the project says of itself.
-    About {
-        topics: Vec<Topic>,
-    },
+    About(Vec<Topic>),
     Size,
     Past(Past),
     List(Things),
-    /// Where something is declared, and how it reads.
-    Symbol {
-        name: String,
-    },
     /// A commit message, and no commit.
     Message,
-    Folder {
-        path: String,
-    },
-    Show {
-        path: String,
-    },
-    /// Quoted text, or stems of words, best first.
-    Find {
-        terms: Vec<String>,
-    },
+    /// Something in the code: a file, a folder, a name, or words that lines may have.
+    Look(Look),
     Changes,
-    Run {
-        command: String,
-    },
+    Run(String),
     Test,
-    Fix,
+    /// An error that somebody pasted.
+    Error,
+    Fix {
+        /// What was named: files, functions.
+        named: Vec<String>,
+        /// The expectation is wrong, not the code.
+        in_tests: bool,
+    },
     Create {
         path: String,
         text: String,
     },
+    Readme,
     Replace {
         old: String,
         new: String,
         path: Option<String>,
+    },
+    /// A constant gets another value.
+    Set {
+        terms: Vec<String>,
+        value: String,
+    },
+    /// A comment on a function; without a text one of what its code says.
+    Comment {
+        names: Vec<String>,
+        text: Option<String>,
+    },
+    WriteTest {
+        names: Vec<String>,
+    },
+    Spaces {
+        path: String,
     },
     Append {
         text: String,
@@ -65,180 +68,48 @@ pub(super) enum Intent {
     Delete {
         path: String,
     },
-    Fetch {
-        url: String,
-    },
-    Unknown {
-        words: Vec<String>,
-    },
+    Fetch(String),
+    Unknown(Vec<String>),
+}
+
+/// What is asked of something in the code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Aspect {
+    Explain,
+    Where,
+    Uses,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Look {
+    pub(super) aspect: Aspect,
+    pub(super) path: Option<String>,
+    pub(super) names: Vec<String>,
+    pub(super) terms: Vec<String>,
 }
 
 impl Intent {
     pub(super) fn of(prompt: &str) -> Intent {
         let prompt = typed(prompt);
-        let lower = prompt.to_lowercase();
-        let words: Vec<&str> =
-            lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).collect();
-        let has = |options: &[&str]| words.iter().any(|word| options.contains(word));
-        let says = |options: &[&str]| options.iter().any(|option| lower.contains(option));
-        let quoted = quoted(prompt);
-        let paths: Vec<String> = paths(prompt);
-        let path = || paths.first().cloned();
+        match Intent::read(&Words::of(prompt, false)) {
+            // Spelled otherwise it may be known.
+            Intent::Unknown(words) => match Intent::read(&Words::of(prompt, true)) {
+                Intent::Unknown(_) => Intent::Unknown(words),
+                known => known,
+            },
+            known => known,
+        }
+    }
 
-        if let Some(url) =
-            prompt.split_whitespace().find(|word| word.starts_with("http://") || word.starts_with("https://"))
-        {
-            return Intent::Fetch { url: url.trim_end_matches(['.', ',', ')', '?']).to_owned() };
-        }
-        if has(&["message", "subject"]) && has(&["commit"]) {
-            return Intent::Message;
-        }
-        if has(&["replace", "change", "rename", "swap"]) && quoted.len() >= 2 {
-            let (old, new) = (quoted[0].clone(), quoted[1].clone());
-            return Intent::Replace { path: paths.into_iter().find(|path| *path != old && *path != new), old, new };
-        }
-        if let Some((old, new)) = swapped(prompt)
-            && let Some(path) = paths.iter().find(|path| **path != old && **path != new)
-        {
-            return Intent::Replace { path: Some(path.clone()), old, new };
-        }
-        if let Some((old, new)) = swapped(prompt).filter(|(old, _)| spelled(old)) {
-            return Intent::Replace { path: None, old, new };
-        }
-        if has(&["append", "add"])
-            && let (Some(text), Some(path)) =
-                (quoted.first().cloned(), paths.iter().find(|path| !quoted.contains(path)))
-        {
-            return Intent::Append { text, path: path.clone() };
-        }
-        if has(&["create", "write", "make"])
-            && let Some(path) = path()
-        {
-            let text = quoted.iter().find(|text| **text != path).cloned();
-            let printed = after(prompt, &[" that prints ", " printing ", " which prints "]);
-            let text = match printed {
-                Some(words) => printing(&path, text.as_deref().unwrap_or(&words)).unwrap_or(words),
-                None => text.or_else(|| after(prompt, &[" with ", " containing ", " saying "])).unwrap_or_default(),
-            };
-            return Intent::Create { path, text };
-        }
-        if has(&["delete", "remove"])
-            && let Some(path) = path()
-        {
-            return Intent::Delete { path };
-        }
-        let failing = ["test", "tests", "build", "failing", "failure", "bug", "compile", "error"];
-        let asked = words.first().is_some_and(|word| ["how", "why", "what", "where"].contains(word));
-        if has(&["fix", "repair", "debug", "solve"]) && has(&failing) && !asked
-            || has(&["make", "get"]) && has(&["test", "tests"]) && has(&["pass", "green", "work"])
-        {
-            return Intent::Fix;
-        }
-        if says(&["who are you", "what are you", "what can you", "what can i ask", "what do you do", "was kannst du"]) {
-            return Intent::Abilities;
-        }
-        if let Some(answer) = program(&lower, &words) {
-            return Intent::Program { answer };
-        }
-        if let Some(intent) = question(&lower, &words) {
-            return intent;
-        }
-        if has(&["run", "execute", "start"]) {
-            if let Some(command) = quoted.first() {
-                return Intent::Run { command: command.clone() };
-            }
-            if has(&["test", "tests", "suite"]) {
-                return Intent::Test;
-            }
-            if let Some(command) = lower.find("run ").and_then(|at| prompt.get(at + 4..)) {
-                let command = command.trim().trim_end_matches('.');
-                if !command.is_empty() {
-                    return Intent::Run { command: command.to_owned() };
-                }
-            }
-        }
-        if words == ["test"] || (has(&["test", "tests"]) && has(&["pass", "passing", "green", "fail"])) {
-            return Intent::Test;
-        }
-        if says(&["what changed", "git status", "git diff", "uncommitted", "changes since", "my changes", "the diff"]) {
-            return Intent::Changes;
-        }
-        let reads = has(&["explain", "describe", "show", "what", "how", "does", "understand", "read"]);
-        if let Some(name) = name(prompt, &paths).filter(|_| reads && !has(&["where", "find", "used", "uses", "calls"]))
-        {
-            return Intent::Symbol { name };
-        }
-        if let Some(path) = folder(&words).filter(|_| has(&["what", "list", "show", "look", "explain", "describe"])) {
-            return Intent::Folder { path };
-        }
-        if has(&["readme"]) {
-            return Intent::Show { path: "README.md".into() };
-        }
-        if has(&["explain", "describe", "summarise", "summarize", "overview", "understand", "erkläre", "erklär"])
-            || says(&[
-                "was ist das",
-                "was macht",
-                "what is this",
-                "what does this",
-                "tell me about",
-                "walk me through",
-                "in here",
-                "do i start",
-                "get started",
-                "start reading",
-                "entry point",
-                "documentation",
-                "how does this",
-            ])
-        {
-            return match path() {
-                Some(path) => Intent::Show { path },
-                None => Intent::Explain,
-            };
-        }
-        if has(&["show", "read", "open", "cat", "print", "view"])
-            && let Some(path) = path()
-        {
-            return Intent::Show { path };
-        }
-        if has(&["where", "find", "search", "grep", "look", "locate", "which", "who"]) {
-            let terms = match quoted.first() {
-                Some(term) => vec![term.clone()],
-                None => terms(&words),
-            };
-            if !terms.is_empty() {
-                return Intent::Find { terms };
-            }
-            return Intent::Explain;
-        }
-        if says(&["list files", "list the files", "what files", "structure", "layout"]) {
-            return Intent::Explain;
-        }
-        if has(&["thanks", "thank", "thx", "danke", "great", "cool", "nice"]) && words.len() <= 4 {
-            return Intent::Thanks;
-        }
-        const GO_ON: [&str; 12] =
-            ["yes", "no", "ok", "okay", "sure", "yeah", "nope", "continue", "ja", "nein", "go", "please"];
-        if words.first().is_some_and(|word| GO_ON.contains(word)) && words.len() <= 3 {
-            return Intent::GoOn;
-        }
-        if has(&["hi", "hello", "hey", "hallo", "moin", "servus", "yo"]) && words.len() <= 4 {
-            return Intent::Greeting;
-        }
-        if has(&["help", "hilfe"])
-            || says(&["what can you", "was kannst du", "who are you", "what are you", "how do you"])
-        {
-            return Intent::Abilities;
-        }
-        if let (Some(path), true) = (path(), words.len() <= 4) {
-            return Intent::Show { path };
-        }
-        let mut words: Vec<String> =
-            words.iter().filter(|word| significant(word)).map(|word| (*word).to_owned()).collect();
-        words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
-        words.dedup();
-        words.truncate(3);
-        Intent::Unknown { words }
+    fn read(words: &Words) -> Intent {
+        let found = url(words).or_else(|| edit(words)).or_else(|| repair(words)).or_else(|| chat(words));
+        let found = found.or_else(|| program(words).map(|text| Intent::Say(text.into())));
+        found.or_else(|| question(words)).or_else(|| look(words)).unwrap_or_else(|| {
+            let mut left = words.terms();
+            left.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
+            left.truncate(3);
+            Intent::Unknown(left)
+        })
     }
 }
 
@@ -251,44 +122,153 @@ fn typed(prompt: &str) -> &str {
     }
 }
 
-/// Texts between backticks, else between quotes.
-fn quoted(prompt: &str) -> Vec<String> {
-    for mark in ['`', '"', '\u{201c}'] {
-        let close = if mark == '\u{201c}' { '\u{201d}' } else { mark };
-        let mut found = Vec::new();
-        let mut rest = prompt;
-        while let Some((_, after)) = rest.split_once(mark) {
-            let Some((inner, after)) = after.split_once(close) else { break };
-            if !inner.is_empty() {
-                found.push(inner.to_owned());
-            }
-            rest = after;
-        }
-        if !found.is_empty() {
-            return found;
-        }
-    }
-    Vec::new()
+fn url(words: &Words) -> Option<Intent> {
+    let url =
+        words.prompt.split_whitespace().find(|word| word.starts_with("http://") || word.starts_with("https://"))?;
+    Some(Intent::Fetch(url.trim_end_matches(['.', ',', ')', '?']).to_owned()))
 }
 
-/// Words that look like paths: with a slash, or a name with an extension.
-fn paths(prompt: &str) -> Vec<String> {
-    prompt
-        .split(|c: char| c.is_whitespace() || c == '`' || c == '"')
-        .map(|word| {
-            word.trim_start_matches('@').trim_matches(['\'', ',', ';', ':', '?', '!', '(', ')']).trim_end_matches('.')
-        })
-        .filter(|word| {
-            let extension = word.rsplit_once('.').is_some_and(|(stem, extension)| {
-                !stem.is_empty()
-                    && (1..=5).contains(&extension.len())
-                    && extension.chars().all(|c| c.is_ascii_alphanumeric())
-                    && !extension.chars().all(|c| c.is_ascii_digit())
-            });
-            !word.contains("://") && (extension || (word.contains('/') && word.len() > 1))
-        })
-        .map(str::to_owned)
-        .collect()
+/// Changes of files.
+fn edit(words: &Words) -> Option<Intent> {
+    let (quoted, paths) = (&words.quoted, &words.paths);
+    let asks = words.first(&[Is::How, Is::Why, Is::What, Is::Where, Is::Who, Is::When]) && !words.says(&["can you"]);
+    if words.has(&["message", "subject"]) && words.is(Is::Commit) {
+        return Some(Intent::Message);
+    }
+    if asks {
+        return None;
+    }
+    if words.any(&[Is::Rename, Is::Change])
+        && let Some((old, new)) = exchanged(words)
+    {
+        let path = paths.iter().find(|path| **path != old && **path != new).cloned();
+        let set = words.is(Is::Change)
+            && value(&new)
+            && !value(&old)
+            && quoted.len() < 2
+            && !words.has(&["replace", "ersetze"]);
+        if !set && (path.is_some() || quoted.len() >= 2 || words.is(Is::Rename) || spelled(&old)) {
+            return Some(Intent::Replace { old, new, path });
+        }
+    }
+    if words.first(&[Is::Change, Is::Create])
+        && let Some((before, value)) = last_to(words.prompt)
+    {
+        let terms = Words::of(before, false);
+        let mut named = terms.names();
+        named.extend(
+            terms
+                .all
+                .into_iter()
+                .filter(|(word, class)| {
+                    let verb =
+                        class.is_some_and(|class| [Is::Change, Is::Create, Is::What, Is::Project].contains(&class));
+                    !verb && !["the", "value", "of", "default"].contains(&word.as_str())
+                })
+                .map(|(word, _)| word),
+        );
+        named.dedup_by(|one, other| one.eq_ignore_ascii_case(other));
+        if words.is(Is::Change) && !named.is_empty() {
+            return Some(Intent::Set { terms: named, value: value.to_owned() });
+        }
+    }
+    let candidates = words.candidates();
+    let makes = words.any(&[Is::Add, Is::Create]);
+    if makes && words.has(&["tab", "tabs"]) || words.has(&["tabs"]) && words.has(&["spaces"]) {
+        return Some(Intent::Spaces { path: paths.first().cloned().unwrap_or_default() });
+    }
+    let comment = words.is(Is::Comment) || words.says(&["doc comment", "documentation"]);
+    if comment && (makes || words.first(&[Is::Comment])) && !candidates.is_empty() {
+        let text = quoted.iter().find(|text| text.contains(' ')).cloned();
+        return Some(Intent::Comment { names: candidates, text });
+    }
+    if words.is(Is::Add)
+        && let (Some(text), Some(path)) = (quoted.first(), paths.iter().find(|path| !quoted.contains(path)))
+    {
+        return Some(Intent::Append { text: text.clone(), path: path.clone() });
+    }
+    if makes && words.is(Is::Test) && !words.is(Is::Fails) && paths.is_empty() {
+        return (!candidates.is_empty()).then_some(Intent::WriteTest { names: candidates });
+    }
+    if makes && words.is(Is::Readme) && quoted.is_empty() {
+        return Some(Intent::Readme);
+    }
+    if words.is(Is::Create)
+        && !words.is(Is::Fails)
+        && let Some(path) = paths.first()
+    {
+        let text = quoted.iter().find(|text| *text != path).cloned();
+        let printed = after(words.prompt, &[" that prints ", " printing ", " which prints ", " that print "]);
+        let text = match printed {
+            Some(words) => printing(path, text.as_deref().unwrap_or(&words)).unwrap_or(words),
+            None => text.or_else(|| after(words.prompt, &[" with ", " containing ", " saying "])).unwrap_or_default(),
+        };
+        return Some(Intent::Create { path: path.clone(), text });
+    }
+    let path = paths.first().filter(|_| words.is(Is::Delete))?;
+    Some(Intent::Delete { path: path.clone() })
+}
+
+/// What fails, and is to be made right or only to be seen.
+fn repair(words: &Words) -> Option<Intent> {
+    let asked = words.first(&[Is::How, Is::What, Is::Where, Is::Who]) || words.first(&[Is::Why]) && !words.is(Is::Fix);
+    let named = || words.names().into_iter().chain(words.paths.iter().cloned()).collect();
+    let passes = words.first(&[Is::Create]) && words.is(Is::Test) || words.says(&["get the test", "tests to pass"]);
+    let worry = words.has(&["help", "anymore", "broken"]) && words.any(&[Is::Test, Is::Build, Is::Fails]);
+    if (words.is(Is::Fix) || passes && words.any(&[Is::Fails]) || worry) && !asked {
+        let tests = [
+            "fix the test",
+            "fix test",
+            "correct the test",
+            "wrong expectation",
+            "test expects the wrong",
+            "repair the test",
+        ];
+        let in_tests = words.says(&tests)
+            && !words.says(&["not the test", "fix the tests", "fix the code", "failing"])
+            && words.says(&["expect", "wrong", "not the code"]);
+        return Some(Intent::Fix { named: named(), in_tests });
+    }
+    let pasted = words.is(Is::Error) && words.prompt.contains(": ") || super::errors::known(words.prompt).is_some();
+    if pasted && !words.is(Is::Fix) {
+        return Some(Intent::Error);
+    }
+    let seen = words.is(Is::Test) && words.is(Is::Fails) && !words.first(&[Is::Where]);
+    let bug = words.is(Is::Bug) && words.any(&[Is::Where, Is::What, Is::List, Is::Show]);
+    let wrong = words.first(&[Is::Why]) && words.any(&[Is::Fails, Is::Test]);
+    (seen || bug || wrong || words.all.len() == 1 && words.is(Is::Test)).then_some(Intent::Test)
+}
+
+/// Something in the code.
+fn look(words: &Words) -> Option<Intent> {
+    let names = words.names();
+    let readme = words.is(Is::Readme).then(|| "README.md".to_owned());
+    let folder = || {
+        let at = words.all.iter().position(|(_, class)| *class == Some(Is::Folder))?;
+        let near = [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|at| words.all.get(at));
+        let plain = |word: &&(String, Option<Is>)| {
+            word.1.is_none() && !["the", "a", "that", "current", "my"].contains(&word.0.as_str())
+        };
+        near.into_iter().find(plain).map(|(word, _)| word.clone())
+    };
+    let path = words.paths.first().cloned().or(readme).or_else(folder);
+    let mut terms = words.terms();
+    let aspect = match () {
+        () if words.is(Is::Uses) && !words.any(&[Is::Explain])
+            || words.any(&[Is::Who, Is::How]) && words.has(&["uses", "used", "calls"]) =>
+        {
+            Aspect::Uses
+        }
+        () if words.any(&[Is::Where, Is::Who]) => Aspect::Where,
+        () if words.any(&[Is::Explain, Is::Show, Is::What, Is::How, Is::List, Is::When]) => Aspect::Explain,
+        () if words.len() <= 3 && (path.is_some() || !names.is_empty()) => Aspect::Explain,
+        () => return None,
+    };
+    if let Some(text) = words.quoted.first().filter(|_| names.is_empty() && aspect != Aspect::Explain) {
+        terms = vec![text.clone()];
+    }
+    let anything = path.is_some() || !names.is_empty() || !terms.is_empty();
+    anything.then_some(Intent::Look(Look { aspect, path, names, terms }))
 }
 
 fn after(prompt: &str, marks: &[&str]) -> Option<String> {
@@ -300,112 +280,49 @@ fn after(prompt: &str, marks: &[&str]) -> Option<String> {
         .map(|text| text.trim().to_owned())
 }
 
-/// The things that are looked for: significant words without their endings, at most three.
-fn terms(words: &[&str]) -> Vec<String> {
-    let stem = |word: &str| {
-        let endings = ["ing", "ed", "es", "s"];
-        let cut = endings.iter().find_map(|ending| word.strip_suffix(ending)).filter(|stem| stem.chars().count() > 3);
-        cut.unwrap_or(word).to_owned()
-    };
-    words.iter().filter(|word| significant(word)).take(3).map(|word| stem(word)).collect()
-}
-
-fn significant(word: &str) -> bool {
-    const COMMON: [&str; 70] = [
-        "the",
-        "and",
-        "for",
-        "are",
-        "was",
-        "this",
-        "that",
-        "with",
-        "from",
-        "into",
-        "have",
-        "has",
-        "does",
-        "did",
-        "can",
-        "could",
-        "would",
-        "should",
-        "please",
-        "you",
-        "your",
-        "our",
-        "its",
-        "what",
-        "where",
-        "when",
-        "which",
-        "who",
-        "why",
-        "how",
-        "find",
-        "search",
-        "look",
-        "locate",
-        "show",
-        "grep",
-        "defined",
-        "used",
-        "code",
-        "file",
-        "files",
-        "project",
-        "repository",
-        "repo",
-        "make",
-        "add",
-        "use",
-        "all",
-        "any",
-        "some",
-        "there",
-        "about",
-        "handled",
-        "implemented",
-        "called",
-        "declared",
-        "located",
-        "in",
-        "is",
-        "it",
-        "do",
-        "me",
-        "function",
-        "method",
-        "struct",
-        "class",
-        "variable",
-        "entry",
-        "point",
-        "thing",
+/// The two sides of `rename a to b` or `replace a with b in …`; quoted, they are what is quoted.
+fn exchanged(words: &Words) -> Option<(String, String)> {
+    if let [old, new, ..] = words.quoted.as_slice() {
+        return Some((old.clone(), new.clone()));
+    }
+    const FILLS: [&str; 14] = [
+        "the", "function", "struct", "class", "method", "variable", "constant", "type", "enum", "file", "word",
+        "every", "all", "module",
     ];
-    word.chars().count() > 2 && !COMMON.contains(&word)
-}
-
-/// The two words of `replace a with b in …`, written without quotes.
-fn swapped(prompt: &str) -> Option<(String, String)> {
-    let words: Vec<&str> = prompt.split_whitespace().collect();
-    let at = words
-        .iter()
-        .position(|word| ["replace", "change", "rename", "swap"].contains(&word.to_lowercase().as_str()))?;
-    match words.get(at + 1..at + 5)? {
-        [old, "with" | "to" | "by" | "for", new, "in" | "everywhere"] => Some(((*old).to_owned(), (*new).to_owned())),
+    const TO: [&str; 9] = ["to", "with", "by", "into", "as", "in", "for", "->", "=>"];
+    let plain = |word: &&str| !FILLS.contains(&word.to_lowercase().as_str());
+    let all: Vec<&str> = words.prompt.split_whitespace().filter(plain).collect();
+    let verbs = ["rename", "replace", "change", "swap", "benenne", "ersetze"];
+    let at = all.iter().position(|word| verbs.contains(&word.to_lowercase().as_str()))?;
+    match all.get(at + 1..at + 4)? {
+        [old, to, new] if TO.contains(&to.to_lowercase().as_str()) => {
+            let bare = |word: &str| {
+                word.trim_matches(['`', '\'', '"', ',', '?', '!'])
+                    .trim_end_matches('.')
+                    .trim_end_matches("()")
+                    .to_owned()
+            };
+            Some((bare(old), bare(new)))
+        }
         _ => None,
     }
 }
 
-/// Whether a word is spelled as only names in code are.
-fn spelled(word: &str) -> bool {
-    word.contains('_') || word.chars().skip(1).any(char::is_uppercase) && word.chars().any(char::is_lowercase)
+/// Whether a word is a value and no name.
+fn value(word: &str) -> bool {
+    word.parse::<f64>().is_ok() || ["true", "false", "True", "False"].contains(&word)
+}
+
+/// What stands before the last "to", and what behind it.
+fn last_to(prompt: &str) -> Option<(&str, &str)> {
+    let (before, value) = prompt.rsplit_once(" to ").or_else(|| prompt.rsplit_once(" = "))?;
+    let value = value.trim().trim_end_matches(['.', '!', '?']).trim_matches(['`', '"']);
+    (!value.is_empty() && value.split(' ').count() <= 2).then_some((before, value))
 }
 
 /// The smallest program that prints these words, in the language of the file's name.
 fn printing(path: &str, words: &str) -> Option<String> {
-    let quoted = serde_json::Value::from(words).to_string();
+    let quoted = serde_json::Value::from(words.trim_end_matches(['.', '!']).trim_matches(['"', '\''])).to_string();
     Some(match path.rsplit_once('.')?.1 {
         "py" | "lua" => format!("print({quoted})"),
         "js" | "mjs" | "ts" => format!("console.log({quoted});"),
@@ -420,71 +337,114 @@ fn printing(path: &str, words: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Intent, Past, Things, Topic};
+    use super::*;
 
     fn check(prompt: &str, want: Intent) {
         assert_eq!(Intent::of(prompt), want, "{prompt:?}");
     }
 
+    fn all(words: &[&str]) -> Vec<String> {
+        words.iter().map(ToString::to_string).collect()
+    }
+
     #[test]
-    fn reads_prompts() {
+    fn questions_are_read_by_what_they_ask_and_of_what() {
+        let about = |topics: &[Topic]| Intent::About(topics.to_vec());
+        let rows: &[(&[&str], Intent)] = &[
+            (
+                &[
+                    "Explain this repository",
+                    "whats this repo about",
+                    "what does this project do?",
+                    "what's in here?",
+                    "Was macht dieses Projekt?",
+                    "show me the directory structure",
+                    "could you please tell me which files are the most important ones?",
+                ],
+                Intent::Explain,
+            ),
+            (&["how do I run the tests?", "how is this tested?"], about(&[Topic::Test])),
+            (&["How can I build this?", "does this compile?", "how do i compile it"], about(&[Topic::Build])),
+            (&["how can I build and start this?"], about(&[Topic::Build, Topic::Run])),
+            (&["name and version of this package"], about(&[Topic::Name, Topic::Version])),
+            (&["what license is this under?"], about(&[Topic::License])),
+            (&["which version is this", "what version do we have?"], about(&[Topic::Version])),
+            (&["which dependencies does it need", "what libraries are used?"], about(&[Topic::Dependencies])),
+            (&["whats the entry point", "where starts the program?"], about(&[Topic::Entry])),
+            (&["is there a config file?"], about(&[Topic::Config])),
+            (&["list the public functions"], Intent::List(Things::PublicFunctions)),
+            (&["how many tests are there?", "does this have tests?"], Intent::List(Things::Tests)),
+            (&["are there any TODOs left?", "list all todos"], Intent::List(Things::Todos)),
+            (&["how many lines of code is this?", "which files are the largest?"], Intent::Size),
+            (&["show me the last commits", "what changed recently?", "summarize the git log"], Intent::Past(Past::Log)),
+            (&["what was the last commit about"], Intent::Past(Past::Last)),
+            (&["did someone touch pricing.py lately?"], Intent::Past(Past::File("pricing.py".into()))),
+            (&["which branch am I on?"], Intent::Past(Past::Branch)),
+            (&["what changed?"], Intent::Changes),
+            (
+                &["run the tests", "why does the test fail?", "is there a bug in src/a.rs?", "do the tests pass?"],
+                Intent::Test,
+            ),
+            (&["hi there", "hello, who are you?", "help"], Intent::Abilities),
+        ];
+        for (prompts, want) in rows {
+            prompts.iter().for_each(|prompt| check(prompt, want.clone()));
+        }
+        check("write a commit message for this\n\ndiff --git a/x.rs b/x.rs", Intent::Message);
+        check("run `cargo build`", Intent::Run("cargo build".into()));
+        check("run ls -la.", Intent::Run("ls -la".into()));
+        check("fetch https://example.org/x.", Intent::Fetch("https://example.org/x".into()));
+        check("what does this mean? KeyError: 'a'", Intent::Error);
+        check("refactor dispatcher quickly", Intent::Unknown(all(&["dispatcher", "refactor", "quickly"])));
+    }
+
+    #[test]
+    fn places_in_the_code_are_named_in_many_ways() {
+        fn look(prompt: &str, aspect: Aspect, path: Option<&str>, names: &[&str], terms: &[&str]) {
+            let want = Look { aspect, path: path.map(str::to_owned), names: all(names), terms: all(terms) };
+            check(prompt, Intent::Look(want));
+        }
+        look("explain src/main.rs", Aspect::Explain, Some("src/main.rs"), &[], &[]);
+        look("show me the readme", Aspect::Explain, Some("README.md"), &[], &[]);
+        look("what is in the src folder?", Aspect::Explain, Some("src"), &[], &["src"]);
+        look("what does parse_line do?", Aspect::Explain, None, &["parse_line"], &["parse_line"]);
+        look("waht does teh function total do", Aspect::Explain, None, &["total"], &["waht", "teh", "total"]);
+        look("who calls retry?", Aspect::Uses, None, &[], &["retry"]);
+        look("where is Lookup used", Aspect::Uses, None, &[], &["Lookup"]);
+        look("Where are the links extracted?", Aspect::Where, None, &[], &["links", "extracted"]);
+        look("where is the command line parsed", Aspect::Where, None, &[], &["arguments", "parsed"]);
+        look("find `fn main`", Aspect::Where, None, &[], &["fn main"]);
+    }
+
+    #[test]
+    fn changes_are_read_with_what_they_change() {
         let s = str::to_owned;
-        check("hi there", Intent::Greeting);
-        check("Explain this repository", Intent::Explain);
-        check("what does this project do?", Intent::Explain);
-        check("explain src/main.rs", Intent::Show { path: s("src/main.rs") });
-        check("Where is the config parsed?", Intent::Find { terms: vec![s("config"), s("pars")] });
-        check("Thanks!", Intent::Thanks);
-        check("yes please", Intent::GoOn);
-        check("Was macht dieses Projekt?", Intent::Explain);
-        check("who calls retry?", Intent::Find { terms: vec![s("call"), s("retry")] });
-        check("find `fn main`", Intent::Find { terms: vec![s("fn main")] });
-        check("fix the failing test", Intent::Fix);
-        check("run the tests", Intent::Test);
-        check("run `cargo build`", Intent::Run { command: s("cargo build") });
-        check("run ls -la.", Intent::Run { command: s("ls -la") });
-        check("replace `a` with `b` in x.txt", Intent::Replace { old: s("a"), new: s("b"), path: Some(s("x.txt")) });
+        let fix = |named: &[&str], in_tests| Intent::Fix { named: all(named), in_tests };
+        check("fix the failing test", fix(&[], false));
+        check("make the tests pass", fix(&[], false));
+        check("the tests are red, please repair that", fix(&[], false));
+        check("why does the test fail? fix it", fix(&[], false));
+        check("it does not compile. fix it", fix(&[], false));
+        check("full_name gives me None, please fix", fix(&["full_name"], false));
+        check("fix the bug in cart.js", fix(&["cart.js"], false));
+        check("the test expects the wrong greeting, fix the test", fix(&[], true));
+        check("a test is failing, fix the code not the test", fix(&[], false));
+        let replace =
+            |old: &str, new: &str, path: Option<&str>| Intent::Replace { old: s(old), new: s(new), path: path.map(s) };
+        check("replace `a` with `b` in x.txt", replace("a", "b", Some("x.txt")));
+        check("replace a with b in x.txt", replace("a", "b", Some("x.txt")));
+        check("rename the function count_words to words everywhere", replace("count_words", "words", None));
+        check("change TAX_RATE to 0.2", Intent::Set { terms: all(&["TAX_RATE"]), value: s("0.2") });
+        check("set the timeout to 10 seconds", Intent::Set { terms: all(&["timeout"]), value: s("10 seconds") });
         check("create notes.md with Hello World", Intent::Create { path: s("notes.md"), text: s("Hello World") });
-        check("replace a with b in x.txt", Intent::Replace { old: s("a"), new: s("b"), path: Some(s("x.txt")) });
         let prints = |path: &str, text: &str| Intent::Create { path: s(path), text: s(text) };
         check("create a file hello.py that prints hello", prints("hello.py", "print(\"hello\")"));
         check("make x.sh printing it's `a'b`", prints("x.sh", "#!/usr/bin/env bash\nprintf '%s\\n' 'a'\\''b'"));
-        check("write notes.txt that prints hello", prints("notes.txt", "hello"));
         check("append \"two\" to a.txt", Intent::Append { text: s("two"), path: s("a.txt") });
         check("delete a.txt", Intent::Delete { path: s("a.txt") });
-        check("what changed?", Intent::Changes);
-        let about = |topics: &[Topic]| Intent::About { topics: topics.to_vec() };
-        check("how do I run the tests?", about(&[Topic::Test]));
-        check("How can I build this?", about(&[Topic::Build]));
-        check("name and version of this package", about(&[Topic::Name, Topic::Version]));
-        check("what license is this under?", about(&[Topic::License]));
-        check("which language is this written in?", about(&[Topic::Language]));
-        check("who wrote this?", about(&[Topic::Authors]));
-        check("list the public functions", Intent::List(Things::PublicFunctions));
-        check("how many tests are there?", Intent::List(Things::Tests));
-        check("are there any TODOs?", Intent::List(Things::Todos));
-        check("how many lines of code is this?", Intent::Size);
-        check("show me the last commits", Intent::Past(Past::Log));
-        check("which branch am I on?", Intent::Past(Past::Branch));
-        check("what does parse_line do?", Intent::Symbol { name: s("parse_line") });
-        check("explain the function greet", Intent::Symbol { name: s("greet") });
-        check("where is parse_line used?", Intent::Find { terms: vec![s("parse"), s("line")] });
-        check("where is the main function?", Intent::Find { terms: vec![s("main")] });
-        check("what is in the src folder?", Intent::Folder { path: s("src") });
-        check("show me the readme", Intent::Show { path: s("README.md") });
-        check("write a commit message for this", Intent::Message);
-        check("write a commit message for this\n\ndiff --git a/x.rs b/x.rs", Intent::Message);
-        check("make the tests pass", Intent::Fix);
-        check("hello, who are you?", Intent::Abilities);
-        check("what's in here?", Intent::Explain);
-        check("does this compile?", about(&[Topic::Build]));
-        let everywhere = Intent::Replace { old: s("count_words"), new: s("words"), path: None };
-        check("rename count_words to words everywhere", everywhere);
-        check("tell me about the name resolution", Intent::Explain);
-        check("fetch https://example.org/x.", Intent::Fetch { url: s("https://example.org/x") });
-        check(
-            "refactor dispatcher quickly",
-            Intent::Unknown { words: vec![s("dispatcher"), s("refactor"), s("quickly")] },
-        );
+        check("convert tabs to spaces in a.py", Intent::Spaces { path: s("a.py") });
+        check("add a docstring to with_tax", Intent::Comment { names: all(&["with_tax"]), text: None });
+        check("write a unit test for render", Intent::WriteTest { names: all(&["render"]) });
+        check("write a README for this project", Intent::Readme);
     }
 }

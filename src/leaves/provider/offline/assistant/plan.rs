@@ -42,7 +42,7 @@ pub(super) fn recipe(situation: &Situation, file: &str) -> Vec<Part> {
 fn text(situation: &Situation, words: Option<&str>) -> String {
     let intent = Intent::of(&situation.prompt);
     let (steps, files): (Vec<String>, Vec<String>) = match &intent {
-        Intent::Fix | Intent::Test => (
+        Intent::Fix { .. } | Intent::Test => (
             vec![
                 "Run the tests and read what fails.".into(),
                 "Read the function the failure points to.".into(),

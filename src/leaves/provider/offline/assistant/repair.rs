@@ -1,10 +1,9 @@
 //! Recipes that run a project's tests and repair a failing one by trying small changes, one at a time.
 
-use serde_json::json;
-
-use super::suspects::{self, Change, Place};
-use super::{Situation, Step, bash, listed, read, say, tail, tool, unnumbered};
+use super::slips::{self, Failure, Source};
+use super::{Recipe, Situation, Step, bash, code, glob, listed, look, ls, read, say, suspects, tail, tool, unnumbered};
 use crate::provider::offline::script::Part;
+use serde_json::json;
 
 /// Manifests and what they mean for testing, most telling first.
 const COMMANDS: [(&str, &str); 8] = [
@@ -34,32 +33,29 @@ fn instead(output: &str, files: &[String]) -> Option<String> {
     match () {
         () if output.contains("No module named pytest") => Some(UNITTEST.into()),
         () if output.contains("Missing script") || output.contains("no test specified") => Some(NODE.into()),
-        () if (output.contains("Ran 0 tests") || output.contains("NO TESTS RAN")) && !python.is_empty() => {
-            Some(format!("{CALLED} {}", python.join(" ")))
-        }
+        () if output.contains("No rule to make target 'test'") => Some("make".into()),
+        () if nothing_ran(output) && !python.is_empty() => Some(format!("{CALLED} {}", python.join(" "))),
         () => None,
     }
 }
 
-/// Most changes that are tried.
-const TRIES: usize = 10;
+/// Whether an output says that a runner ran, and no test.
+fn nothing_ran(output: &str) -> bool {
+    ["Ran 0 tests", "NO TESTS RAN", "no tests ran", "# tests 0\n"].iter().any(|mark| output.contains(mark))
+}
 
-/// Finds the test command and runs it; then the caller continues with the result.
+/// Whether an output says that the runner itself is not there.
+fn not_there(step: &Step) -> bool {
+    !step.ok() && (step.text().contains("command not found") || step.text().contains("[Exit code 127]"))
+}
+
+/// Most changes that are tried.
+const TRIES: usize = 20;
+
+/// Finds the test command and runs it.
 fn tested<'s, 'a>(situation: &'s Situation<'a>) -> Result<&'s Step<'a>, Vec<Part>> {
-    let Some(found) = situation.of_tool("LS").next() else {
-        return Err(vec![
-            say("Looking for how this project runs its tests."),
-            tool("LS", json!({ "path": "." })),
-            tool("Glob", json!({ "pattern": TEST_FILES })),
-        ]);
-    };
-    let names = listed(&found.text());
-    let files: Vec<String> = situation
-        .of_tool("Glob")
-        .filter(|step| step.ok())
-        .flat_map(|step| step.text().lines().map(|line| situation.short(line.trim()).to_owned()).collect::<Vec<_>>())
-        .filter(|line| line.contains('.') && !line.contains(' '))
-        .collect();
+    let [top, files] = situation.need("Looking for how this project runs its tests.", [ls(), glob(TEST_FILES)])?;
+    let (names, files) = (listed(&top.text()), situation.paths_of(files));
     let known = COMMANDS.iter().find(|(name, _)| names.iter().any(|listed| listed == name));
     let of_files = || {
         let has = |end: &str| files.iter().any(|file| file.ends_with(end));
@@ -72,169 +68,261 @@ fn tested<'s, 'a>(situation: &'s Situation<'a>) -> Result<&'s Step<'a>, Vec<Part
         )]);
     };
     let mut opening = format!("This project runs its tests with `{command}`.");
-    for ran in situation.of_tool("Bash") {
+    loop {
+        situation.need(&opening, [bash(&command, "Run the tests")])?;
+        // The results of the calls live as long as the request.
+        let Some(ran) = situation.of_tool("Bash").find(|step| step.input("command") == command) else {
+            return Err(Vec::new());
+        };
         match instead(&ran.text(), &files) {
-            Some(other) if other != ran.input("command") => {
+            Some(other) if other != command => {
                 opening = "That runner has nothing to run here. Trying another.".into();
                 command = other;
             }
             _ => return Ok(ran),
         }
     }
-    Err(vec![say(opening), bash(&command, "Run the tests")])
 }
 
-/// Whether an output says that tests ran.
-fn empty(output: &str) -> bool {
-    output.contains("Ran 0 tests") || output.contains("no tests ran")
-}
-
-pub(super) fn test(situation: &Situation) -> Vec<Part> {
-    match tested(situation) {
-        Err(parts) => parts,
-        Ok(ran) if ran.ok() && empty(&ran.text()) => {
-            vec![say(format!("The command ran no tests.\n\n{}", tail(&ran.text(), 6)))]
-        }
-        Ok(ran) if ran.ok() => vec![say(format!("The tests pass.\n\n{}", tail(&ran.text(), 6)))],
-        Ok(ran) => {
-            vec![say(format!(
-                "The tests fail.\n\n{}\n\nSay `fix the failing test`, and I will try.",
-                tail(&ran.text(), 20)
-            ))]
-        }
-    }
-}
-
-pub(super) fn fix(situation: &Situation) -> Vec<Part> {
-    let first = match tested(situation) {
-        Err(parts) => return parts,
+/// One sentence on what the project's tests say after a change.
+pub(super) fn verdict(situation: &Situation) -> Result<String, Vec<Part>> {
+    let ran = match tested(situation) {
         Ok(ran) => ran,
+        Err(parts) if parts.iter().any(|part| matches!(part, Part::Tool { .. })) => return Err(parts),
+        Err(_) => return Ok("I know no command that tests this project, so nothing was run.".into()),
     };
-    if first.ok() {
-        return vec![say(format!("There is nothing to fix: the tests pass.\n\n{}", tail(&first.text(), 6)))];
-    }
-    let output = first.text();
-    let (path, lines, called) = match source(situation, &output) {
-        Ok(found) => found,
-        Err(parts) => return parts,
-    };
-    let changes = suspects::changes(&path, &lines, &called, &output);
-    let edits: Vec<&Step> = situation.of_tool("Edit").collect();
-    // Each try is an edit and a run; a second edit reverts a failed one before the next.
-    match (edits.len(), situation.steps.last().map(|step| step.call.name.as_str())) {
-        (0, _) => attempt(&path, &changes, 0, "Trying a small edit"),
-        (_, Some("Edit")) => {
-            let last = edits[edits.len() - 1];
-            if !last.ok() {
-                return vec![say(format!("The edit did not work: {}", last.text()))];
-            }
-            if edits.len() % 2 == 1 {
-                vec![bash(first.input("command"), "Run the tests again")]
-            } else {
-                attempt(&path, &changes, edits.len() / 2, "The next candidate")
-            }
-        }
-        (_, Some("Bash")) => {
-            let Some(change) = changes.get((edits.len() - 1) / 2) else {
-                return vec![say("I lost track of this fix. Ask again, and I will start over.")];
-            };
-            match situation.steps.last().filter(|step| step.ok()) {
-                Some(ran) => vec![say(format!(
-                    "The tests pass now. This was the change, in `{}:{}`:\n\n```diff\n-{}\n+{}\n```\n\n{}",
-                    situation.short(&path),
-                    change.line + 1,
-                    change.old.trim_start(),
-                    change.new.trim_start(),
-                    tail(&ran.text(), 4)
-                ))],
-                None => {
-                    vec![say("That was not it. Undoing it."), edit(&path, &change.new_context, &change.old_context)]
-                }
-            }
-        }
-        _ => vec![say("I lost track of this fix. Ask again, and I will start over.")],
-    }
+    let command = ran.input("command");
+    let command = if command.starts_with(CALLED) { "the test functions" } else { command };
+    Ok(match ran.ok() {
+        true if nothing_ran(&ran.text()) => format!("`{command}` found no tests to run, so this is not verified."),
+        true => format!("The tests pass (`{command}`)."),
+        false if not_there(ran) => format!("I could not verify it: `{command}` does not run on this machine."),
+        false => format!("`{command}` fails now:\n\n{}\n\n`/undo` reverts the change.", tail(&ran.text(), 15)),
+    })
 }
 
-/// The file that the failure is in, with what the failing test calls of it. Where the output names only the test, its
-/// calls lead to the source.
-fn source(situation: &Situation, output: &str) -> Result<(String, Vec<String>, Vec<String>), Vec<Part>> {
-    let reads: Vec<&Step> = situation.of_tool("Read").collect();
-    if let Some(failed) = reads.iter().find(|step| !step.ok()) {
-        return Err(vec![say(format!("I cannot read it: {}", failed.text()))]);
-    }
-    let contents = |step: &Step| (step.input("file_path").to_owned(), unnumbered(&step.text()));
-    let places = suspects::places(output, &situation.cwd);
-    let Some(place) = places.iter().find(|place| !place.is_test()).or(places.first()) else {
-        return Err(vec![say(format!(
-            "The tests fail, but their output names no source file I could read:\n\n{}",
-            tail(output, 15)
-        ))]);
-    };
-    let Place { path, line } = place;
-    let Some(read_first) = reads.first() else {
-        return Err(vec![say(format!("A test fails at `{}:{line}`. Reading it.", situation.short(path))), read(path)]);
-    };
-    let (path, lines) = contents(read_first);
-    if !place.is_test() {
-        return Ok((path, lines, Vec::new()));
-    }
-    let called = suspects::called_near(&lines, *line);
-    let Some(found) = situation.of_tool("Grep").next() else {
-        if called.is_empty() {
-            return Err(vec![say(format!(
-                "The test at `{}:{line}` calls nothing I could look up:\n\n{}",
-                situation.short(&path),
-                tail(output, 15)
-            ))]);
+/// Runs one command.
+pub(super) fn run(situation: &Situation, command: &str) -> Recipe {
+    let [ran] = situation.need(&format!("Running `{command}`."), [bash(command, "Run what was asked for")])?;
+    let verdict = if ran.ok() { "It ran." } else { "It failed." };
+    Ok(vec![say(format!("{verdict} The end of its output:\n\n{}", tail(&ran.text(), 15)))])
+}
+
+pub(super) fn test(situation: &Situation) -> Recipe {
+    let ran = tested(situation)?;
+    let text = ran.text();
+    let shown = summary(&text);
+    Ok(vec![say(match ran.ok() {
+        true if nothing_ran(&text) => format!("The command ran no tests.\n\n{shown}"),
+        true if worried(&situation.prompt) => format!(
+            "The tests pass. If there is a bug, no test shows it, and judging code takes a real model.\n\n{shown}"
+        ),
+        true => format!("The tests pass.\n\n{shown}"),
+        false if not_there(ran) => format!("`{}` does not run on this machine:\n\n{shown}", ran.input("command")),
+        false => {
+            let place = suspects::places(&text, &situation.cwd).into_iter().next();
+            let place = place.map_or(String::new(), |place| {
+                format!(" The first place it names is `{}:{}`.", place.path, place.line)
+            });
+            let pair = suspects::expected(&text).into_iter().next();
+            let pair = pair.map_or(String::new(), |(one, other)| format!(" It compared `{one}` with `{other}`."));
+            format!(
+                "The tests fail.{place}{pair}\n\n{shown}\n\nSay `fix the failing test`, and I will try small changes."
+            )
         }
-        let pattern = format!(
-            r"\b((fn|def|function|func|class|struct|const|let)\s+({0})\b|({0})\s*[:=]\s*(async\s*)?(function|\())",
-            called.join("|")
-        );
-        let input = json!({ "pattern": pattern, "output_mode": "content", "-n": true, "head_limit": 50 });
-        return Err(vec![say(format!("It calls `{}`. Looking for it.", called.join("`, `"))), tool("Grep", input)]);
-    };
-    let text = found.text();
-    let mut hits: Vec<(usize, &str)> = text
+    })])
+}
+
+/// Whether a prompt asks for more than a run of the tests.
+fn worried(prompt: &str) -> bool {
+    let lower = prompt.to_lowercase();
+    ["bug", "mistake", "wrong", "fehler"].iter().any(|word| lower.contains(word))
+}
+
+/// The lines of a test run that say how it went.
+fn summary(text: &str) -> String {
+    let results: Vec<&str> = text
         .lines()
-        .filter_map(|line| {
-            let (file, rest) = line.split_once(':')?;
-            let declared = called.iter().position(|name| rest.contains(name.as_str()))?;
-            (!suspects::is_test(file)).then_some((declared, file))
+        .filter(|line| {
+            let ran = !line.contains(" 0 passed; 0 failed");
+            line.starts_with("test result:") && ran
+                || line.starts_with("# pass")
+                || line.starts_with("# fail")
+                || line.starts_with("ok ") && line.contains('\t')
         })
         .collect();
-    hits.sort_by_key(|(rank, _)| *rank);
-    let Some((_, file)) = hits.first() else {
-        return Err(vec![say(format!(
-            "The test calls `{}`, but nothing outside the tests declares it:\n\n{}",
-            called.join("`, `"),
-            tail(output, 15)
-        ))]);
-    };
-    match reads.get(1) {
-        None => Err(vec![read(file)]),
-        Some(step) => {
-            let (path, lines) = contents(step);
-            Ok((path, lines, called))
-        }
+    match text.contains("FAILED") || text.contains("not ok") || results.is_empty() {
+        true => tail(text, 20),
+        false => format!("```text\n{}\n```", results.join("\n")),
     }
 }
 
-fn attempt(path: &str, changes: &[Change], at: usize, opening: &str) -> Vec<Part> {
-    match changes.get(at) {
-        Some(change) if at < TRIES => vec![
-            say(format!("{opening}, in line {}.", change.line + 1)),
-            edit(path, &change.old_context, &change.new_context),
-        ],
-        _ if at == 0 => vec![say(format!(
-            "I read `{path}`, but none of the small slips I know is in the code the failure points to. Nothing was changed. This one needs a real model."
-        ))],
-        _ => vec![say(format!(
-            "I tried {at} small change{}; none of them fixed it, and each was undone. This one needs a real model.",
-            if at == 1 { "" } else { "s" }
-        ))],
+pub(super) fn fix(situation: &Situation, named: &[String], in_tests: bool) -> Recipe {
+    let first = tested(situation)?;
+    if first.ok() {
+        let text = "The tests pass, so nothing here tells me what to fix. A test that fails is what I work from: `add a test for <name>` starts one.";
+        return Ok(vec![say(format!("{text}\n\n{}", summary(&first.text())))]);
     }
+    let output = first.text().replace(['\u{2018}', '\u{2019}'], "'");
+    if not_there(first) {
+        let text = format!("I cannot check a fix: `{}` does not run on this machine.", first.input("command"));
+        return Ok(vec![say(format!("{text}\n\n{}", tail(&output, 5)))]);
+    }
+    let (sources, called, wanted) = sources(situation, &output, named, in_tests)?;
+    let failure = Failure { output: &output, called: &called, wanted: wanted.as_deref(), in_tests };
+    let changes = slips::changes(&sources, &failure);
+    let files: Vec<String> = sources.iter().map(|source| format!("`{}`", source.path)).collect();
+    // Each try is an edit and a run; the edit that reverts a failed one comes with the next.
+    let runs: Vec<&Step> =
+        situation.of_tool("Bash").filter(|step| step.input("command") == first.input("command")).collect();
+    let tries = runs.len() - 1;
+    let edits: Vec<&Step> = situation.of_tool("Edit").collect();
+    if let Some(failed) = edits.iter().find(|step| !step.ok()) {
+        return Ok(vec![say(format!("An edit did not work, so I stopped: {}", failed.text()))]);
+    }
+    let last = tries.checked_sub(1).and_then(|at| changes.get(at));
+    if let (Some(ran), Some(change)) = (runs.last().filter(|ran| ran.ok()), last) {
+        let diff = |sign: char, text: &str| text.lines().map(|line| format!("{sign}{line}\n")).collect::<String>();
+        return Ok(vec![say(format!(
+            "The tests pass now. This was the change, in `{}:{}`:\n\n```diff\n{}{}```\n\n{}",
+            situation.short(&change.path),
+            change.line + 1,
+            diff('-', &change.old),
+            diff('+', &change.new),
+            summary(&ran.text())
+        ))]);
+    }
+    let undo = last
+        .filter(|_| edits.len() < 2 * tries)
+        .map(|change| edit(&change.path, &change.new_context, &change.old_context));
+    let Some(change) = changes.get(tries).filter(|_| tries < TRIES) else {
+        if let Some(undo) = undo {
+            return Err(vec![say("That was not it either. Undoing it."), undo]);
+        }
+        let end = tail(&output, 12);
+        return Ok(vec![say(match tries {
+            0 => format!(
+                "I read {}, but none of the small slips I know is in the code the failure points to. Nothing was changed. This one needs a real model.\n\n{end}",
+                files.join(", ")
+            ),
+            _ => format!(
+                "I tried {tries} small change{} in {}; none of them made the tests pass, and each was undone. This one needs a real model.\n\n{end}",
+                super::s(tries),
+                files.join(", ")
+            ),
+        })]);
+    };
+    let opening = if tries == 0 { "Trying a small edit" } else { "That was not it. Undoing it and trying the next" };
+    let mut parts = vec![say(format!("{opening}, in `{}:{}`.", situation.short(&change.path), change.line + 1))];
+    parts.extend(undo);
+    parts.push(edit(&change.path, &change.old_context, &change.new_context));
+    parts.push(bash(first.input("command"), "Run the tests again"));
+    Err(parts)
+}
+
+/// The files that may be wrong, what the failing test calls of them, and what it wants.
+type Suspects = (Vec<Source>, Vec<String>, Option<String>);
+
+/// Finds the files that a failure, the prompt and the failing test point to.
+fn sources(situation: &Situation, output: &str, named: &[String], in_tests: bool) -> Result<Suspects, Vec<Part>> {
+    let ends: Vec<&str> = code::SOURCES.iter().map(|end| end.trim_start_matches('.')).collect();
+    let [all] = situation.need("Looking at the code behind it.", [glob(&format!("**/*.{{{}}}", ends.join(",")))])?;
+    let all = situation.paths_of(all);
+    let places = suspects::places(output, &situation.cwd);
+    // The test that fails; where the output names none, files of tests that it mentions, or all there are.
+    let mentioned = |file: &&String| output.contains(file.rsplit('/').next().unwrap_or(file));
+    let mut tests: Vec<String> =
+        places.iter().filter(|place| code::is_test(&place.path)).map(|place| place.path.clone()).collect();
+    tests.extend(all.iter().filter(|file| code::is_test(file)).filter(mentioned).cloned());
+    tests.dedup();
+    if tests.is_empty() {
+        tests = all.iter().filter(|file| code::is_test(file)).take(2).cloned().collect();
+    }
+    tests.truncate(2);
+    let known = |path: &String| Source { path: path.clone(), lines: Vec::new() };
+    let mut tests: Vec<Source> = tests.iter().map(known).collect();
+    for test in &mut tests {
+        let [step] = situation.need("", [read(&test.path)])?;
+        test.lines = if step.ok() { unnumbered(&step.text()) } else { Vec::new() };
+    }
+    let (mut called, mut wanted) = (Vec::new(), None);
+    called.extend(named.iter().filter(|name| !name.contains(['.', '/'])).cloned());
+    for test in &tests {
+        let lines: Vec<usize> = places.iter().filter(|place| place.path == test.path).map(|place| place.line).collect();
+        let literal = |line: usize| test.lines.get(line.checked_sub(1)?).and_then(|line| literal(line));
+        wanted = wanted.or_else(|| lines.iter().rev().find_map(|line| literal(*line)));
+        for line in lines.iter().take(3) {
+            called.extend(suspects::called_near(&test.lines, *line));
+        }
+        if lines.is_empty() {
+            called.extend(code::calls(&test.lines));
+        }
+    }
+    let mut seen = Vec::new();
+    called.retain(|name: &String| {
+        !seen.contains(name) && {
+            seen.push(name.clone());
+            true
+        }
+    });
+    called.truncate(8);
+    if in_tests {
+        return Ok((tests, called, wanted));
+    }
+    let hits = if called.is_empty() { Vec::new() } else { look::mentions(situation, &called)? };
+    let declares = |file: &String| {
+        hits.iter().any(|hit| {
+            hit.file == *file
+                && code::declared(&hit.code).is_some_and(|(_, name)| called.iter().any(|known| known == name))
+        })
+    };
+    let score = |file: &&String| {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        let stem = name.split('.').next().unwrap_or(name);
+        8 * i32::from(named.iter().any(|named| file.ends_with(named.as_str())))
+            + 6 * i32::from(places.iter().any(|place| place.path == **file))
+            + 5 * i32::from(declares(file))
+            + 3 * i32::from(tests.iter().any(|test| {
+                test.lines.iter().any(|line| code::brings(line) && code::words(line).any(|word| word == stem))
+            }))
+            + 2 * i32::from(output.contains(name))
+    };
+    let code = |file: &&String| !code::is_test(file) && !file.ends_with(".h");
+    let mut ranked: Vec<&String> = all.iter().filter(code).filter(|file| score(file) > 0).collect();
+    ranked.sort_by_key(|file| -score(file));
+    if ranked.is_empty() {
+        ranked = all.iter().filter(code).take(3).collect();
+    }
+    // A test may be what does not compile.
+    let broken =
+        places.first().filter(|place| code::is_test(&place.path) && output.contains("error[")).map(|place| &place.path);
+    ranked.extend(broken);
+    let ranked: Vec<&String> = ranked.into_iter().take(4).collect();
+    let opening = ranked.first().map_or(String::new(), |file| format!("The failure points to `{file}`."));
+    let found = situation.need_all(&opening, ranked.iter().map(|file| read(file)).collect())?;
+    let found = found.iter().zip(&ranked).filter(|(step, _)| step.ok());
+    let found: Vec<Source> =
+        found.map(|(step, path)| Source { path: (*path).clone(), lines: unnumbered(&step.text()) }).collect();
+    if found.is_empty() {
+        return Err(vec![say(format!(
+            "The tests fail, but I found no source file to work on:\n\n{}",
+            tail(output, 15)
+        ))]);
+    }
+    Ok((found, called, wanted))
+}
+
+/// The value that an assertion compares with: what stands last in it.
+fn literal(line: &str) -> Option<String> {
+    let inner = line.trim().trim_end_matches(';').strip_suffix(')').unwrap_or(line.trim());
+    let (_, last) = inner.rsplit_once(", ").or_else(|| inner.rsplit_once("== "))?;
+    // A text may have the comma in it.
+    let quote = last.chars().last().filter(|c| ['"', '\''].contains(c) && last.matches(*c).count() == 1);
+    let last = quote.and_then(|quote| Some(&inner[inner[..inner.len() - 1].rfind(quote)?..])).unwrap_or(last);
+    let value = last.starts_with(['"', '\'', '[', '{'])
+        || last.parse::<f64>().is_ok()
+        || ["None", "null", "True", "False", "true", "false"].contains(&last);
+    value.then(|| last.to_owned())
 }
 
 fn edit(path: &str, old: &str, new: &str) -> Part {
