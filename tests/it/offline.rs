@@ -107,7 +107,7 @@ fn languages() -> Program {
 }
 
 /// The same questions in other words, and about other languages.
-const OTHERS: [(&str, &str); 26] = [
+const OTHERS: [(&str, &str); 30] = [
     ("whats this repo about", "Counts the words of a text."),
     ("could you please tell me what this repository is for?", "Counts the words of a text."),
     ("Was macht dieses Projekt?", "Counts the words of a text."),
@@ -133,6 +133,10 @@ const OTHERS: [(&str, &str); 26] = [
     ("which model are you?", "offline model"),
     ("can you commit this for me", "I commit nothing without that."),
     ("write a README", "There is a `README.md` already."),
+    ("what are the public functions", "6 public functions"),
+    ("why is TIMEOUT_MS so large?", "I cannot tell why"),
+    ("what happens when a dragon comes?", "What works: "),
+    ("tell me a joke", "What works: "),
     ("add a docstring to off", "has one already: Takes a discount away."),
 ];
 

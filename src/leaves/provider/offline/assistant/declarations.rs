@@ -59,6 +59,12 @@ pub(super) fn list(situation: &Situation, things: Things) -> Recipe {
         if context && !std::mem::take(&mut marked) {
             continue;
         }
+        // What has its own word for being public says it, and tests are for nobody else.
+        let bare =
+            code.starts_with("fn ") || code.starts_with("static ") || super::code::is_test(&place.replace(':', "."));
+        if things == Things::PublicFunctions && bare {
+            continue;
+        }
         let code = code.trim_end_matches(['{', ':']).trim_end();
         found.push((situation.short(&place).to_owned(), code.chars().take(100).collect()));
     }

@@ -203,6 +203,13 @@ fn edit(words: &Words) -> Option<Intent> {
             Some(words) => printing(path, text.as_deref().unwrap_or(&words)).unwrap_or(words),
             None => text.or_else(|| after(words.prompt, &[" with ", " containing ", " saying "])).unwrap_or_default(),
         };
+        if text.is_empty() && !words.has(&["empty"]) && !words.first(&[Is::Create])
+            || text.is_empty() && words.has(&["generate", "write"])
+        {
+            return Some(Intent::Say(format!(
+                "What should be in `{path}`? I write what you give me: ``create {path} with `text` ``."
+            )));
+        }
         return Some(Intent::Create { path: path.clone(), text });
     }
     let path = paths.first().filter(|_| words.is(Is::Delete))?;
@@ -260,7 +267,7 @@ fn look(words: &Words) -> Option<Intent> {
             Aspect::Uses
         }
         () if words.any(&[Is::Where, Is::Who]) => Aspect::Where,
-        () if words.any(&[Is::Explain, Is::Show, Is::What, Is::How, Is::List, Is::When]) => Aspect::Explain,
+        () if words.any(&[Is::Explain, Is::Show, Is::What, Is::How, Is::List, Is::When, Is::Why]) => Aspect::Explain,
         () if words.len() <= 3 && (path.is_some() || !names.is_empty()) => Aspect::Explain,
         () => return None,
     };
@@ -355,6 +362,7 @@ mod tests {
                 &[
                     "Explain this repository",
                     "whats this repo about",
+                    "give me a quick overview of the code base",
                     "what does this project do?",
                     "what's in here?",
                     "Was macht dieses Projekt?",
@@ -446,5 +454,7 @@ mod tests {
         check("add a docstring to with_tax", Intent::Comment { names: all(&["with_tax"]), text: None });
         check("write a unit test for render", Intent::WriteTest { names: all(&["render"]) });
         check("write a README for this project", Intent::Readme);
+        check("create an empty file a.txt", Intent::Create { path: s("a.txt"), text: String::new() });
+        assert!(matches!(Intent::of("generate a .gitignore"), Intent::Say(_)));
     }
 }

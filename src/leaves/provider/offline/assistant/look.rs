@@ -114,6 +114,18 @@ pub(super) fn declaration<'h>(hits: &'h [Hit], names: &[String]) -> Option<(&'h 
 
 /// Finds what was named and tells of it what was asked.
 pub(super) fn look(situation: &Situation, what: &Look) -> Recipe {
+    let mut parts = found(situation, what)?;
+    // Reasons are not in the code; what it says is.
+    if situation.prompt.to_lowercase().starts_with("why ") {
+        parts.insert(
+            0,
+            say("I cannot tell why: that takes understanding, or the one who wrote it. What the code says:"),
+        );
+    }
+    Ok(parts)
+}
+
+fn found(situation: &Situation, what: &Look) -> Recipe {
     if let Some(path) = &what.path
         && what.names.is_empty()
     {
@@ -159,7 +171,12 @@ pub(super) fn look(situation: &Situation, what: &Look) -> Recipe {
             return explain::place(situation, path);
         }
     }
-    search(situation, if what.terms.is_empty() { &what.names } else { &what.terms })
+    let words = if what.terms.is_empty() { &what.names } else { &what.terms };
+    // A question about behavior gets the places that it may be about, and no more is claimed.
+    match what.aspect {
+        Aspect::Explain if what.names.is_empty() => guess(situation, words),
+        _ => search(situation, words),
+    }
 }
 
 /// Where a name is used, by what the lines are.

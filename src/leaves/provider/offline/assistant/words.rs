@@ -133,7 +133,7 @@ const VOCABULARY: &[(Is, &str)] = &[
 ];
 
 /// Words that name nothing, and belong to no class.
-const COMMON: &str = "under the unit simple small short and for was that with from into have has did can could would \
+const COMMON: &str = "quick base under the unit simple small short and for was that with from into have has did can could would \
     should please you your our its new get function method struct variable constant point thing file \
     class type module then not but just also pls out them they these those some more most everywhere \
     above below work works need want like still anymore help way let know looks got gets gives happens \

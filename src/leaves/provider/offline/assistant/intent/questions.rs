@@ -115,7 +115,7 @@ pub(super) fn question(words: &Words) -> Option<Intent> {
         };
     }
     if is(Is::Lines) && words.any(&[Is::Count, Is::How, Is::What]) && names.is_empty()
-        || is(Is::Large) && words.len() < 9 && words.any(&[Is::How, Is::Files, Is::What])
+        || names.is_empty() && is(Is::Large) && words.len() < 9 && words.any(&[Is::How, Is::Files, Is::What])
     {
         return Some(Intent::Size);
     }
@@ -197,15 +197,17 @@ pub(super) fn question(words: &Words) -> Option<Intent> {
         return topics(&found);
     }
     let whole = words.left().is_empty() && !is(Is::Folder);
-    let started = words.says(&[
-        "get started",
-        "where do i begin",
-        "start reading",
-        "tell me about",
-        "in here",
-        "was ist das",
-        "documentation",
-    ]);
+    let overview = words.has(&["overview", "summary", "introduction", "big picture"]) && !is(Is::History);
+    let started = overview
+        || words.says(&[
+            "get started",
+            "where do i begin",
+            "start reading",
+            "tell me about",
+            "in here",
+            "was ist das",
+            "documentation",
+        ]);
     let files = is(Is::Files) || words.says(&["directory structure", "folder structure", "what is where"]);
     let project = is(Is::Project) && words.any(&[Is::Explain, Is::What, Is::Show, Is::Files, Is::Why]);
     let plain = words.any(&[Is::Explain]) && words.len() <= 3;
