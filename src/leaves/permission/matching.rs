@@ -119,6 +119,7 @@ pub(super) fn touches(rule: &Rule, seen: &Seen) -> bool {
         || matches_from(pattern, &started.given, starts)
         || started.text < seen.words.len() && held::touches_words(rule, seen)
         || started.holds_lines && seen.lines().iter().any(matches)
+        || seen.apart.as_ref().is_some_and(|seen| touches(rule, seen))
 }
 
 /// Whether the rule speaks about anything in a line, read without a grammar.

@@ -158,7 +158,10 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
                 let firm = [Behavior::Deny, Behavior::Ask]
                     .into_iter()
                     .any(|behavior| query.entries(behavior).any(|entry| entry.rule.is_about(Matches::Reading)));
-                worse(&mut worst, Verdict { behavior: Behavior::Ask, reason, firm });
+                // Where the folder is unknown, the name still says what it is.
+                let secret =
+                    query.mode != Mode::Bypass && inner.0.is_none() && may_be_secret(word, reads, query, files);
+                worse(&mut worst, Verdict { behavior: Behavior::Ask, reason, firm: firm || secret });
             }
         }
     }
@@ -226,6 +229,16 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
 
 /// Most folders that are kept as ones that reach nothing private.
 const MAX_CLEARED: usize = 8;
+
+/// Whether the word, in a folder that nobody knows, may name a file with secrets, or one in which such files are shown.
+fn may_be_secret(word: &Word, reads: &Reads, query: &Query, files: &dyn Files) -> bool {
+    let last = word.known();
+    if reads.reach > Reach::Names || word.has_glob() {
+        let globs = reads.only.clone().unwrap_or_else(|| vec![last.rsplit('/').next().unwrap_or_default().to_owned()]);
+        return !globs.iter().all(|glob| only_sources(glob));
+    }
+    query.places.private(&query.places.project.join(last), files).is_some()
+}
 
 /// Most names among which files with secrets are looked for; what lies nearest comes first.
 const MAX_SHOWN: usize = 2 * MAX_NAMES;

@@ -93,6 +93,12 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
     {
         acting.push((*first).to_owned());
     }
+    // Without a script, what comes in is one.
+    let told =
+        ["--test", "--version", "--help", "-v", "-h"].iter().any(|told| arguments.iter().any(|word| word == told));
+    if covered.operands == Operands::Script && !told && operands.first().is_none_or(|script| *script == "-") {
+        acting.push("a script from its input".to_owned());
+    }
     let judged = match covered.operands {
         // Without it each is made there.
         Operands::Last if found.iter().any(|one| one.name == "directory" && name == "install") => &operands[..],

@@ -15,7 +15,8 @@ pub(super) fn placed(words: &[Word], cwd: &Cwd, places: &Places, files: &dyn Fil
     let place = |text: &str| -> Option<String> {
         let up = plain && text.split('/').any(|part| part == "..");
         let absolute = text.starts_with('/');
-        let starts = if absolute { vec!["/".into()] } else { cwd.0.clone()? };
+        let starts =
+            if absolute { vec!["/".into()] } else { cwd.0.clone().unwrap_or_else(|| vec![places.cwd.clone()]) };
         let outside = starts.iter().map(|start| start.join(text)).find(|path| !places.inside(path, files));
         match outside {
             Some(path) => Some(files.resolve(&path).to_str()?.to_owned()).filter(|real| real.starts_with('/')),
@@ -44,11 +45,15 @@ pub(super) fn placed(words: &[Word], cwd: &Cwd, places: &Places, files: &dyn Fil
             let out = paths.iter().any(|path| !places.inside(path, files));
             return if out { format!("/{text}") } else { text };
         }
+        // Where nobody knows the folder, a link in it may lead anywhere.
+        if cwd.0.is_none() && text.contains('/') && !text.starts_with('/') && !text.contains("://") {
+            return format!("{MANY}{text}");
+        }
         if word.is_dynamic() || text.contains("://") || covered::is_device(&text) {
             return text;
         }
         // What an option names, in the same word.
-        let behind = text.split_once('=').map(|(option, _)| option.len() + 1);
+        let behind = text.match_indices(['=', '@', '<', ',']).map(|(at, _)| at + 1).take(16);
         let glued = text.starts_with('-') && !text.starts_with("--");
         let cuts = (2..text.len().min(if glued { 32 } else { 0 })).filter(|at| text.is_char_boundary(*at));
         let starts = if text.starts_with('-') { None } else { Some(0) }.into_iter().chain(behind).chain(cuts);

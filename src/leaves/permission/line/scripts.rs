@@ -1,6 +1,6 @@
 //! Scripts that a command gives to a shell.
 
-use super::super::shell::loose::all_segments;
+use super::super::shell::loose::{all_segments, open_segments};
 use super::super::shell::{self, Word};
 
 const SHELLS: [&str; 9] = ["bash", "sh", "dash", "ash", "zsh", "ksh", "mksh", "yash", "busybox"];
@@ -28,7 +28,7 @@ pub(super) fn given(words: &[Word]) -> Vec<Vec<String>> {
             Ok(line) => line.node.for_each_simple(&mut |command| {
                 commands.push(command.words.iter().map(Word::possible).collect::<Vec<_>>());
             }),
-            Err(_) => commands.extend(all_segments(&script)),
+            Err(_) => commands.extend([all_segments(&script), open_segments(&script)].concat()),
         }
     }
     commands.retain(|words| !words.is_empty());

@@ -19,6 +19,8 @@ pub(in crate::permission) struct Seen {
     /// The segments of lines in its words.
     lines: OnceCell<Vec<Segment>>,
     pub(super) tokens: OnceCell<Tokens>,
+    /// The same with `git commit` for `git-commit`, where there is such a word.
+    pub(super) apart: Option<Box<Seen>>,
 }
 
 /// Words, and where among them a command may start.
@@ -41,7 +43,16 @@ pub(super) struct Started {
 impl Seen {
     pub(in crate::permission) fn new(words: Vec<String>) -> Seen {
         let (started, lines, tokens) = Default::default();
-        Seen { words, started, lines, tokens }
+        let subcommand =
+            |word: &str| base(word).strip_prefix("git-").filter(|name| !name.is_empty()).map(str::to_owned);
+        let apart = words.iter().any(|word| subcommand(word).is_some()).then(|| {
+            let split = words.iter().flat_map(|word| match subcommand(word) {
+                Some(name) => vec!["git".to_owned(), name],
+                None => vec![word.clone()],
+            });
+            Box::new(Seen::new(split.collect()))
+        });
+        Seen { words, started, lines, tokens, apart }
     }
 
     pub(super) fn started(&self) -> &Started {

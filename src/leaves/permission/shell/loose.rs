@@ -9,16 +9,20 @@ const MAX_AHEAD: usize = 1 << 20;
 
 /// Runs of words between anything that may separate commands, quotes removed. Words that hold whole lines are read, too.
 pub(in crate::permission) fn segments(text: &str) -> Vec<Vec<String>> {
-    run(text, Unknown::Left)
+    run(text, Unknown::Left, 0)
 }
 
-/// The same with [`ONE`] and [`MANY`] for what only bash knows.
+/// The same with [`ONE`] and [`MANY`] for what only bash knows: once with all that stands between marks as a line of its own,
+/// and once with each substitution as the part of a word that it is where the marks before it do not mean something else.
 pub(in crate::permission) fn open_segments(text: &str) -> Vec<Vec<String>> {
-    run(text, Unknown::Marked)
+    let mut all = run(text, Unknown::Marked, 0);
+    all.extend(run(text, Unknown::Paired, 0));
+    all
 }
 
-fn run(text: &str, unknown: Unknown) -> Vec<Vec<String>> {
-    let mut lexer = Lexer { segments: Vec::new(), words: Vec::new(), word: None, braces: 0, ahead: 0, unknown };
+fn run(text: &str, unknown: Unknown, depth: usize) -> Vec<Vec<String>> {
+    let (segments, words, word) = Default::default();
+    let mut lexer = Lexer { segments, words, word, braces: 0, ahead: 0, unknown, depth };
     lexer.run(text);
     lexer.segments
 }
@@ -29,6 +33,8 @@ enum Unknown {
     /// They are left out, as if they were empty.
     Left,
     Marked,
+    /// The same, up to where each ends.
+    Paired,
 }
 
 /// Whether a word may itself hold a command line.
@@ -64,6 +70,8 @@ struct Lexer {
     /// Characters that were looked at for the ends of braces.
     ahead: usize,
     unknown: Unknown,
+    /// How many texts it is in.
+    depth: usize,
 }
 
 impl Lexer {
@@ -72,9 +80,29 @@ impl Lexer {
     }
 
     fn expansion(&mut self) {
-        if self.unknown == Unknown::Marked {
+        if self.unknown != Unknown::Left {
             self.push(MANY);
         }
+    }
+
+    /// Takes what begins here as a part of the word and reads what is in it by itself; returns where it ends, if it does.
+    fn pair(&mut self, behind: &[char], open: char, close: char) -> Option<usize> {
+        if self.unknown != Unknown::Paired || self.depth >= MAX_DEPTH || self.ahead > MAX_AHEAD {
+            return None;
+        }
+        let mut depth = 0usize;
+        let ends = |c: &char| {
+            depth += usize::from(*c == open && open != close);
+            let last = *c == close && depth == 0;
+            depth -= usize::from(*c == close && depth > 0);
+            last
+        };
+        let end = behind.iter().position(ends);
+        self.ahead += end.unwrap_or(behind.len());
+        let inner: String = behind[..end?].iter().collect();
+        self.push(MANY);
+        self.segments.extend(run(inner.trim_start_matches([':', '-', '+', '?', '=']), self.unknown, self.depth + 1));
+        Some(end? + 1)
     }
 
     /// One that holds commands: what is first may as well end another.
@@ -139,17 +167,28 @@ impl Lexer {
                     }
                     at += 1;
                     let word = self.word.get_or_insert_default();
-                    if self.unknown == Unknown::Marked && word[start..].contains(['$', '`']) {
+                    if self.unknown != Unknown::Left && word[start..].contains(['$', '`']) {
                         word.truncate(start);
                         word.push(ONE);
                     }
                 }
                 '$' => match next {
                     Some('(') if chars.get(at + 1) == Some(&')') => at += 2,
-                    Some('(') => self.substitution(),
+                    Some('(') => match self.pair(&chars[at + 1..], '(', ')') {
+                        Some(end) => at += 1 + end,
+                        None => self.substitution(),
+                    },
                     Some('{') => {
                         at += 1;
                         let start = at;
+                        while chars.get(at).is_some_and(|c| c.is_ascii_alphanumeric() || *c == '_') {
+                            at += 1;
+                        }
+                        if let Some(end) = self.pair(&chars[at..], '{', '}') {
+                            at += end;
+                            continue;
+                        }
+                        at = start;
                         while at < chars.len() && chars[at] != '}' && !":-+?=/#%^,".contains(chars[at]) {
                             at += 1;
                         }
@@ -183,7 +222,10 @@ impl Lexer {
                 },
                 // What substitutes nothing joins what is around it.
                 '`' if next == Some('`') => at += 1,
-                '`' => self.substitution(),
+                '`' => match self.pair(&chars[at..], '`', '`') {
+                    Some(end) => at += end,
+                    None => self.substitution(),
+                },
                 '\n' | '\r' | '\0' | ';' | '&' | '|' | '(' | ')' => self.end_segment(),
                 '<' | '>' => {
                     // A descriptor before it is not a word.
@@ -320,9 +362,11 @@ mod tests {
     #[test]
     fn what_only_bash_knows_is_marked() {
         for (line, want) in [
-            ("echo `ls`; git status $x", "echo *|ls*|git status *"),
-            ("git $x \"a$y\" ${z}", "git * 1 *"),
-            ("y=$(ls)", "y=*|ls"),
+            ("echo `ls`; git status $x", "echo *|ls*|git status *|ls|echo *|git status *"),
+            ("git $x \"a$y\" ${z}", "git * 1 *|git * 1 *"),
+            ("y=$(ls)", "y=*|ls|ls|y=*"),
+            ("`a` x", "a*|x|a|* x"),
+            ("${x:1}m y", "1 m y|1|*m y"),
         ] {
             let found: Vec<String> = open_segments(line).iter().map(|words| words.join(" ")).collect();
             assert_eq!(found.join("|").replace(MANY, "*").replace(ONE, "1"), want, "{line:?}");
