@@ -4,9 +4,10 @@ use super::commands::covered::remote_line;
 use super::shell::{Assignment, Word};
 
 /// Whether setting the variable to the value, for a command or for the rest of the line, can run or redirect nothing.
-/// The value is None when only bash knows it.
+/// The value is None when only bash knows it. Make expands variables that it is given, and bash evaluates some as arithmetic.
 pub(super) fn sets_harmlessly(name: &str, value: Option<&str>) -> bool {
-    is_harmless(name) && (!is_locale(name) || value.is_some_and(keeps_ascii))
+    let plain = |value: &str| value.chars().all(|c| c.is_ascii_alphanumeric() || "_.,:=/*+-".contains(c));
+    is_harmless(name) && value.is_some_and(|value| if is_locale(name) { keeps_ascii(value) } else { plain(value) })
 }
 
 fn is_locale(name: &str) -> bool {

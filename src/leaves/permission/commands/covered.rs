@@ -167,6 +167,14 @@ fn is_channel(word: &str) -> bool {
     version.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-'))
 }
 
+/// Whether it is an option of the program that tests are compiled to, which writes nothing: not --logfile.
+fn runs_tests(option: &str) -> bool {
+    const KNOWN: &str = "--nocapture --no-capture --test-threads --include-ignored --ignored --skip --exact --show-output --list \
+        --color --format --quiet -q --shuffle --shuffle-seed --report-time --help -h";
+    let name = option.split('=').next().unwrap_or_default();
+    KNOWN.split_ascii_whitespace().any(|known| known == name)
+}
+
 /// Whether the word does no more than choose lints.
 fn is_lint(word: &str) -> bool {
     let name = ["-D", "-W", "-A", "-F"].iter().find_map(|level| word.strip_prefix(level)).unwrap_or(word);
@@ -219,6 +227,7 @@ impl Covered {
             "cargo" => first.is_some_and(|first| match *first {
                 "clippy" | "rustc" | "rustdoc" => !is_lint(word),
                 // Files that it writes, and options that name its settings.
+                "test" | "t" | "bench" => word.starts_with('-') && !runs_tests(word),
                 "fmt" => word != "--check" && (word.starts_with('-') || is_elsewhere(word)),
                 _ => false,
             }),

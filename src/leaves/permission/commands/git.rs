@@ -145,7 +145,8 @@ const SUBCOMMANDS: &[Reader] = &[
     sub("count-objects", "vH", "", "verbose human-readable"),
     sub("diff-tree", "rtpuszmcv", "", DIFF),
     sub("check-ignore", "qvnz", "", "quiet verbose non-matching no-index"),
-    sub("var", "l", "", ""),
+    // Not -l, which shows the configuration of all files.
+    sub("var", "", "", ""),
     sub("version", "", "", "build-options"),
 ];
 
@@ -164,7 +165,7 @@ fn add_paths(word: &Word, reads: &mut Reads) -> Result<(), String> {
     if !option {
         reads.paths.push(word.clone());
         let marked = pathspec(&text)?;
-        if text.contains(['*', '?', '[']) {
+        if text.contains(['*', '?', '[', '\\']) {
             reads.patterns.push(marked.unwrap_or(&text).to_owned());
         }
         let marked = marked.map(plain);
@@ -442,6 +443,14 @@ fn config(texts: &[&str]) -> bool {
         let section = name.trim_start_matches('^').split(['.', '\\']).next().unwrap_or_default().to_ascii_lowercase();
         TOLD.split_ascii_whitespace().any(|known| known == section)
     };
+    // A pattern that can only fit the names of one section.
+    let one_section = |pattern: &str| {
+        let known = pattern.strip_prefix('^').and_then(|rest| rest.split_once("\\."));
+        let plain = |c: char| c.is_ascii_alphanumeric() || ".*+$_-\\".contains(c);
+        known.is_some_and(|(section, rest)| {
+            told(section) && section.chars().all(char::is_alphanumeric) && rest.chars().all(plain)
+        })
+    };
     let names = |names: &[&str]| {
         names.iter().all(|name| !name.starts_with('-')) && names.first().is_some_and(|name| told(name))
     };
@@ -452,6 +461,7 @@ fn config(texts: &[&str]) -> bool {
             let before = &texts[..texts.len() - rest.len()];
             places.iter().all(|place| CONFIG_PLACES.contains(place)) && before.iter().chain(places).any(own)
         }
+        ["--get-regexp", wanted @ ..] if !wanted.first().is_some_and(|pattern| one_section(pattern)) => false,
         ["--get" | "--get-all" | "--get-regexp" | "get", wanted @ ..] => matches!(wanted.len(), 1 | 2) && names(wanted),
         // Without a section it is a subcommand, like edit.
         [name] => names(&[name]) && name.contains('.'),
@@ -557,7 +567,8 @@ mod tests {
             ("show --diff-merges remerge", false),
             ("log --diff-merges=first-parent", true),
             ("config --show-origin --get user.email", true),
-            ("config --get-regexp alias", true),
+            ("config --get-regexp alias", false),
+            ("config --get-regexp ^alias\\.", true),
             ("config edit", false),
             ("config --get -e", false),
             ("config --get-all --unset", false),
