@@ -150,8 +150,21 @@ fn never_asked(query: &Query, files: &dyn Files) -> bool {
     }
 }
 
+/// What is shown of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// That it is there, and what a listing of its folder tells, which needs no question in the workspace.
+    Names,
+    Contents,
+}
+
 /// Judges the reading of one file or folder.
 pub(super) fn read(query: &Query, tool: &str, path: &Path, files: &dyn Files) -> Verdict {
+    show(query, tool, path, Shown::Contents, files)
+}
+
+/// Judges the showing of one file or folder.
+pub(super) fn show(query: &Query, tool: &str, path: &Path, shown: Shown, files: &dyn Files) -> Verdict {
     let places = query.places;
     if let Some(reason) = query.path_rule(Behavior::Deny, tool, path, files) {
         return Verdict::new(Behavior::Deny, reason);
@@ -168,7 +181,11 @@ pub(super) fn read(query: &Query, tool: &str, path: &Path, files: &dyn Files) ->
     if query.mode == Mode::Bypass {
         return Verdict::new(Behavior::Allow, "mode bypassPermissions");
     }
-    if let Some(reason) = places.private(path, files).or_else(|| places.twin(path, Twin::Secret, files)) {
+    let private = match shown {
+        Shown::Names if places.inside(path, files) => places.private_place(path, files),
+        _ => places.private(path, files).or_else(|| places.twin(path, Twin::Secret, files)),
+    };
+    if let Some(reason) = private {
         return Verdict::firm(reason);
     }
     if let Some(reason) = query.path_rule(Behavior::Allow, tool, path, files) {

@@ -5,7 +5,7 @@ mod named;
 use std::path::{Path, PathBuf};
 
 use super::commands::{Reach, Reads, Tracked};
-use super::decide::{Query, Verdict, read};
+use super::decide::{Query, Shown, Verdict, read, show};
 use super::files::{Files, MAX_NAMES, Step, Walk, walk};
 use super::glob::{self, Case};
 use super::places::{Places, holds_keys, only_sources};
@@ -122,7 +122,7 @@ pub(super) fn too_much() -> Verdict {
 }
 
 /// Judges what a reading command looks at; the worst comes first.
-pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn Files) -> Verdict {
+pub(super) fn judge_reads(query: &Query, reads: &Reads, shown: Shown, cwd: &Cwd, files: &dyn Files) -> Verdict {
     let mut worst = Verdict::new(Behavior::Allow, "it only reads");
     if let Err(reason) = gate(query, reads, cwd, files) {
         // Who allowed `git status` meant no program that a repository names.
@@ -190,7 +190,7 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn F
         if matches!(path.to_str(), Some("/dev/null" | "/dev/stdin")) {
             continue;
         }
-        let verdict = read(query, query.vocabulary.tool(Matches::Reading), path, files);
+        let verdict = show(query, query.vocabulary.tool(Matches::Reading), path, shown, files);
         // Outside, where a rule may let it pass, names are no secret.
         let outside = reach > Reach::Names && query.mode != Mode::Bypass && verdict.behavior == Behavior::Ask;
         // What a folder reaches holds what a folder in it reaches.

@@ -250,6 +250,15 @@ impl Places {
 
     /// Why reading the path always asks: trust, credentials, other sessions, and where secrets are known to lie.
     pub(super) fn private(&self, path: &Path, files: &dyn Files) -> Option<String> {
+        let (lexical, real) = (lexical(path), files.resolve(path));
+        if [&lexical, &real].into_iter().take(if lexical == real { 1 } else { 2 }).any(|path| holds_keys(path)) {
+            return Some(format!("{} may hold secrets", shown(path)));
+        }
+        self.private_place(path, files)
+    }
+
+    /// The same by where it lies, whatever its name.
+    pub(super) fn private_place(&self, path: &Path, files: &dyn Files) -> Option<String> {
         let home = files.resolve(&self.cocode_home);
         let lexical = lexical(path);
         let real = files.resolve(path);
@@ -266,7 +275,7 @@ impl Places {
         };
         let own = self.own.iter().any(|folder| under(&lexical, folder) || under(&real, &files.resolve(folder)));
         let both = [&lexical, &real].into_iter().take(if lexical == real { 1 } else { 2 });
-        if { both }.any(|path| holds_keys(path) || self.well_known(path, files)) {
+        if { both }.any(|path| self.well_known(path, files)) {
             return Some(format!("{} may hold secrets", shown(path)));
         }
         (own || secret(&lexical, &self.cocode_home) || secret(&real, &home))

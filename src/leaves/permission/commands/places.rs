@@ -155,6 +155,54 @@ pub(in crate::permission) fn brings_links(words: &[Word], plain: impl Fn(&Word) 
     }
 }
 
+/// Where the command unpacks an archive or copies folders, following the links that are there; nothing where the shell is.
+/// None for other commands. Git follows no link of its work tree.
+pub(in crate::permission) fn unpacked_in(words: &[Word]) -> Option<Vec<Word>> {
+    let (name, arguments) = words.split_first()?;
+    let name = name.literal()?;
+    // The option that names the folder, and those of one letter that have a value.
+    let (short, long, valued) = match name.rsplit('/').next()? {
+        "tar" | "bsdtar" => ('C', "--directory", "fbgHIKLNTVXF"),
+        "unzip" => ('d', "", "Px"),
+        "7z" => ('o', "", ""),
+        "cpio" => ('D', "--directory", "FHIOR"),
+        "cp" => ('t', "--target-directory", "S"),
+        _ => return None,
+    };
+    brings_links(words, |_| true).then_some(())?;
+    let (mut found, mut letters, mut open) = (Vec::new(), String::new(), false);
+    for (at, word) in arguments.iter().enumerate() {
+        let text = word.known();
+        open |= word.is_dynamic() || matches!(text.as_str(), "--extract" | "--get");
+        let value = text.strip_prefix(long).filter(|_| !long.is_empty());
+        if let Some(value) = value.filter(|value| value.is_empty() || value.starts_with('=')) {
+            let next = || arguments.get(at + 1).cloned();
+            found.extend(value.strip_prefix('=').map(super::plain).or_else(next));
+            continue;
+        }
+        let bundle = at == 0 && name == "tar" && !text.starts_with('-');
+        let cluster =
+            if bundle { Some(text.as_str()) } else { text.strip_prefix('-').filter(|rest| !rest.starts_with('-')) };
+        for (place, letter) in cluster.unwrap_or_default().char_indices() {
+            letters.push(letter);
+            let rest = &text[text.len() - cluster.unwrap_or_default().len() + place + letter.len_utf8()..];
+            if letter == short && !bundle {
+                found.extend(if rest.is_empty() { arguments.get(at + 1).cloned() } else { Some(super::plain(rest)) });
+            }
+            if !bundle && (letter == short || valued.contains(letter)) {
+                break;
+            }
+        }
+    }
+    if name.ends_with("tar") && !open && !letters.contains('x') {
+        return None;
+    }
+    if found.is_empty() && name == "cp" {
+        found.extend(arguments.last().cloned());
+    }
+    Some(found)
+}
+
 /// Whether a command that a rule covers because of where its paths lead may reach something else through a link that is
 /// there by then. What removes or makes a name, or replaces the file, does so in the folder that the name is in.
 pub(in crate::permission) fn leads_through(name: &str, arguments: &[Word]) -> bool {

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::super::Behavior;
+use super::super::commands;
 use super::super::decide::Verdict;
 use super::super::files::lexical;
 use super::super::paths::{self, Cwd};
 use super::super::shell::{Simple, Word};
+use super::super::wrapper;
 use super::Part;
 use super::judge::Judge;
 
@@ -42,6 +44,43 @@ impl Judge<'_> {
         }
         self.parts.push(Part { words: words.to_vec(), ..Part::new(text, worst, true) });
         (Cwd(Some(to)), cwd)
+    }
+
+    /// Why what the command unpacks or copies may land outside: a link that leads out lies where it does so.
+    pub(super) fn unpacks_out(&self, words: &[Word], cwd: &Cwd) -> Option<String> {
+        let mut words = words;
+        while let Some(inner) = wrapper::carried(words).and_then(|at| words.get(at..)).filter(|inner| !inner.is_empty())
+        {
+            words = inner;
+        }
+        let targets = commands::unpacked_in(words).filter(|_| commands::reads(words).is_err())?;
+        let key = (words.to_vec(), cwd.clone());
+        self.unpacked.borrow_mut().entry(key).or_insert_with(|| self.follows_out(words, &targets, cwd)).clone()
+    }
+
+    fn follows_out(&self, words: &[Word], targets: &[Word], cwd: &Cwd) -> Option<String> {
+        let (single, places) = (words[0].literal().as_deref() == Some("cp"), self.query.places);
+        let tops = match targets {
+            [] => cwd.0.clone(),
+            all => all
+                .iter()
+                .map(|word| paths::paths(word, cwd, places, self.files))
+                .collect::<Option<Vec<_>>>()
+                .map(|all| all.concat()),
+        };
+        let Some(tops) = tops else { return Some("it is unknown where it unpacks".into()) };
+        let tops = tops.iter().map(|top| self.files.resolve(top)).collect();
+        let Some(all) = paths::below(tops, self.files) else {
+            return Some(
+                "there are too many files to tell whether a link leads out: name a folder to unpack in".into(),
+            );
+        };
+        // An archive takes the place of a link to a file; a copy writes through it.
+        let out = |(path, link): &&(PathBuf, bool)| {
+            *link && !places.inside(path, self.files) && (single || !self.files.is_file(&self.files.resolve(path)))
+        };
+        let found = all.iter().find(out)?;
+        Some(format!("{} leads out of the workspace, and what is unpacked follows it", found.0.display()))
     }
 
     /// Whether git may take the word for a repository of the project, which brings hooks of its own.

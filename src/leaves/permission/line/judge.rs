@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::super::commands;
-use super::super::decide::{Query, Verdict, because};
+use super::super::decide::{Query, Shown, Verdict, because};
 use super::super::dynamic;
 use super::super::edit::Edits;
 use super::super::evaluate::{evaluates, is_builtin};
@@ -38,6 +38,8 @@ pub(super) struct Judge<'a> {
     functions: Vec<String>,
     /// Wrappers around the command that is being judged.
     pub(super) wrappers: usize,
+    /// The first of them is the shell's own keyword.
+    timed: bool,
     values: Values,
     edits: Edits,
     /// Whether the order of its commands is not the one in which they stand.
@@ -53,6 +55,8 @@ pub(super) struct Judge<'a> {
     looked: HashMap<(Vec<Word>, Vec<Word>, Cwd, bool), Looked>,
     /// What names of programs mean, with the folders of those that depend on where the shell is.
     pub(super) named: RefCell<HashMap<(String, Cwd), Named>>,
+    /// Why what commands unpack may land outside.
+    pub(super) unpacked: RefCell<HashMap<(Vec<Word>, Cwd), Option<String>>>,
     /// Something else than a pipe may be what the commands read.
     redirected: bool,
     /// What the line's redirections open.
@@ -66,12 +70,13 @@ impl<'a> Judge<'a> {
         let (functions, set, parts) = (Vec::new(), Vec::new(), Vec::new());
         let (edits, unordered, stirred) = (Edits::default(), false, false);
         let (fed, looked, redirected, wrappers) = (None, HashMap::new(), false, 0);
-        let named = RefCell::default();
+        let (named, unpacked, timed) = (RefCell::default(), RefCell::default(), false);
         Judge {
             query,
             files,
             functions,
             wrappers,
+            timed,
             values,
             edits,
             unordered,
@@ -80,6 +85,7 @@ impl<'a> Judge<'a> {
             fed,
             looked,
             named,
+            unpacked,
             redirected,
             streams,
             parts,
@@ -261,7 +267,12 @@ impl<'a> Judge<'a> {
             let reason = format!("{} may change what the command does", assignment.name);
             self.push(format!("{}=…", assignment.name), Verdict::new(Behavior::Ask, reason), false);
         }
-        self.command(&command.words, cwd)
+        // At the start of a pipeline it is a keyword, which runs the shell's own functions.
+        let bare = command.assignments.is_empty() && command.redirects.is_empty() && !self.unordered;
+        self.timed = bare && command.words[0].source == "time";
+        let after = self.command(&command.words, cwd);
+        self.timed = false;
+        after
     }
 
     fn redirect(&mut self, redirect: &Redirect, cwd: &Cwd) {
@@ -328,7 +339,7 @@ impl<'a> Judge<'a> {
             }
             _ => {}
         }
-        let named = self.brought(words, &cwd);
+        let (named, unpacks) = (self.brought(words, &cwd), self.unpacks_out(words, &cwd));
         let unlooked = match wrapper::unwrap(words) {
             _ if named.brought.is_some() => named.brought.clone(),
             Some(Ok(_)) if self.wrappers == MAX_WRAPPERS => Some("it is wrapped too deeply".into()),
@@ -339,12 +350,13 @@ impl<'a> Judge<'a> {
                 return after;
             }
             Some(Err(reason)) => Some(reason),
+            _ if unpacks.is_some() => unpacks,
             _ if self.streams.are_named(words) && (known[0] == "tee" || commands::reads(words).is_err()) => {
                 Some("it may write to a file that the line opens".into())
             }
             // The function that keeps git from running what a repository names is the shell's own: a wrapper starts the
             // program itself.
-            _ if self.wrappers > 0 && known[0] == "git" => {
+            _ if self.wrappers > usize::from(self.timed) && known[0] == "git" => {
                 Some("git behind another command may run what the repository's configuration names".into())
             }
             _ => None,
@@ -393,7 +405,9 @@ impl<'a> Judge<'a> {
         };
         let only_reads = self.only_reads(&reads, cwd);
         let verdict = reads.map(|reads| {
-            let mut verdict = paths::judge_reads(self.query, &reads, cwd, self.files);
+            let names = words[0].literal().is_some_and(|name| dynamic::shows_names(&name));
+            let shown = if names { Shown::Names } else { Shown::Contents };
+            let mut verdict = paths::judge_reads(self.query, &reads, shown, cwd, self.files);
             if self.names_options() && !only_reads {
                 let reason = "a command of the line may have made a name that looks like an option";
                 paths::worse(&mut verdict, Verdict::new(Behavior::Ask, reason));
@@ -435,7 +449,7 @@ impl<'a> Judge<'a> {
                     return (Verdict::firm(reason), false, false);
                 }
                 if let Some(reads) = commands::searches(words) {
-                    let verdict = paths::judge_reads(self.query, &reads, cwd, self.files);
+                    let verdict = paths::judge_reads(self.query, &reads, Shown::Contents, cwd, self.files);
                     if verdict.firm || verdict.behavior == Behavior::Deny {
                         return (verdict, false, false);
                     }

@@ -37,11 +37,12 @@ impl Judge<'_> {
         let brought = self.brought(words, cwd);
         let here_ruled = |source: Source| matches!(source, Source::Project | Source::ProjectLocal | Source::Session);
         let meant = |entry: &Entry| brought.brought.is_none() || brought.may_be_ruled() && here_ruled(entry.source);
+        let stays = || self.unpacks_out(words, cwd).is_none();
         let known = OnceCell::new();
         let placed = || known.get_or_init(|| placed(words, cwd, self.query.places, self.files)).clone();
         self.query.entries(Behavior::Allow).find(|entry| {
             matching::allows(&entry.rule, words, settled, placed)
-                && (*entry.rule.specifier() == Specifier::Any || meant(entry) && fits(&entry.rule))
+                && (*entry.rule.specifier() == Specifier::Any || meant(entry) && fits(&entry.rule) && stays())
         })
     }
 

@@ -1,7 +1,7 @@
 //! Words that only bash knows, where a program opens what they name: a rule covers them unless a secret would ask there.
 
 use super::super::commands;
-use super::super::decide::Query;
+use super::super::decide::{Query, Shown};
 use super::super::dynamic;
 use super::super::files::Files;
 use super::super::paths::{self, Cwd};
@@ -103,7 +103,7 @@ impl Unknown<'_> {
 
     fn asks_firmly(&self, words: &[Word], cwd: &Cwd) -> bool {
         let verdict = match commands::reads(words) {
-            Ok(reads) => Some(paths::judge_reads(self.query, &reads, cwd, self.files)),
+            Ok(reads) => Some(paths::judge_reads(self.query, &reads, Shown::Contents, cwd, self.files)),
             Err(_) => paths::judge_words(self.query, words, cwd, self.files),
         };
         verdict.is_some_and(|verdict| verdict.firm)
