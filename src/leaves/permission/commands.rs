@@ -120,9 +120,14 @@ pub(super) fn searches(words: &[Word]) -> Option<Reads> {
     let deep = |word: &Word| word.prefix().starts_with('-') && word.known().contains(['r', 'R', 'a']);
     let copies = match name {
         "tar" => true,
-        "cp" | "zip" | "scp" | "rsync" => words.iter().any(deep),
+        "cp" | "zip" | "scp" | "rsync" | "gzip" | "bzip2" | "xz" => words.iter().any(deep),
         _ => false,
     };
+    // What git packs or prints of commits is any file that was in them.
+    let packs = |word: &Word| ["archive", "fast-export", "bundle", "format-patch"].contains(&word.known().as_str());
+    if name == "git" && words.iter().any(packs) {
+        return Some(Reads { tracked: Tracked::Ever, ..Reads::default() });
+    }
     // Where nothing but a word of bash's is not known, the others tell what is read.
     let told: Vec<Word> = words.iter().map(|word| if word.is_dynamic() { plain("0") } else { word.clone() }).collect();
     if let Some(reads) = (words.len() > 1).then(|| reads(&told).ok()).flatten() {
