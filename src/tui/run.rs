@@ -76,7 +76,7 @@ pub trait Host: Send + Sync + 'static {
 /// The terminal as the loop has it. Without `modes` (in tests) there is nothing to hand over to an editor or a shell.
 pub struct Terminal<O: Output> {
     pub surface: Surface<O>,
-    pub modes: Option<(Session, Keyboard)>,
+    pub modes: Option<(Keyboard, Session)>,
     pub inputs: UnboundedReceiver<Input>,
 }
 
@@ -202,7 +202,8 @@ enum Frame {
 struct Front<O: Output> {
     app: App,
     surface: Surface<O>,
-    modes: Option<(Session, Keyboard)>,
+    /// In the order of their end: answers that are under way are read before a shell has the terminal.
+    modes: Option<(Keyboard, Session)>,
     host: Arc<dyn Host>,
     files: Files,
     results: UnboundedSender<Msg>,
@@ -292,7 +293,7 @@ impl<O: Output> Front<O> {
                 Msg::Background { light: brightness(red, green, blue) > 128 }
             }
             Some(Input::Signal(Signal::Continue)) => {
-                if let Some((session, _)) = &self.modes {
+                if let Some((_, session)) = &self.modes {
                     session.resume()?;
                 }
                 self.app.asks.hidden();
@@ -434,7 +435,7 @@ impl<O: Output> Front<O> {
     }
 
     fn away<T>(&mut self, run: impl FnOnce() -> T) -> io::Result<Option<T>> {
-        let Some((session, keyboard)) = &self.modes else { return Ok(None) };
+        let Some((keyboard, session)) = &self.modes else { return Ok(None) };
         terminal::away(&mut self.surface, session, keyboard, run).map(Some)
     }
 

@@ -81,7 +81,7 @@ pub fn start(start: Start) -> io::Result<u8> {
             // The channel holds more than these; the engine cannot have ended yet.
             let _ = handle.ops.try_send(op);
         }
-        let terminal = Terminal { surface, modes: Some((session, keyboard)), inputs };
+        let terminal = Terminal { surface, modes: Some((keyboard, session)), inputs };
         let left = run::run(app, terminal, handle.ops, handle.events, Arc::new(home)).await;
         watch.abort();
         // What is pending is written within a moment; a model call that hangs must not hold the shell up.

@@ -470,3 +470,19 @@ fn a_plan_is_reviewed_with_each_choice() {
         leave(&mut screen);
     }
 }
+
+/// What the terminal answers after the end of the program would be typed into the shell.
+#[test]
+fn no_late_answer_reaches_the_next_reader() {
+    let program = Program::new();
+    let line = "\"$0\" --offline; echo it ended; IFS= read -r line; echo \"got <$line>\"";
+    let launch = Launch::new("/bin/sh").args(["-c", line, Program::binary()]).cwd(program.project());
+    let mut screen = launch.slow(Duration::from_millis(50)).start();
+    screen.wait_until("the questions", |state| state.raw.windows(3).any(|bytes| bytes == b"\x1b[c"));
+    screen.send("\x04");
+    screen.wait_text("it ended");
+    screen.wait_until("the answers", |state| state.parser.callbacks().answered > 0);
+    screen.send("x\r");
+    screen.wait_text("got <x>");
+    screen.wait_exit();
+}

@@ -21,7 +21,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// How long an answer is thought to be under way.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 /// How long the terminal is not given back because of an answer that is under way: a shell would take it for typing.
-const LAST_ANSWER: Duration = Duration::from_millis(150);
+const LAST_ANSWER: Duration = Duration::from_millis(200);
 
 /// What comes from the terminal.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,23 +78,38 @@ pub struct Queries(Arc<Open>);
 #[derive(Debug, Default)]
 struct Open {
     cursor: AtomicU32,
+    /// Batches of questions, each of which ends in the one that every terminal answers.
+    batches: AtomicU32,
     asked: Mutex<Option<Instant>>,
 }
 
 impl Queries {
+    /// The cursor's place is asked for, and all that goes with it.
+    pub(super) fn ask_all(&self) {
+        self.0.batches.fetch_add(1, Ordering::AcqRel);
+        self.ask();
+    }
+
+    /// The cursor's place is asked for.
     pub(super) fn ask(&self) {
         self.0.cursor.fetch_add(1, Ordering::AcqRel);
         *self.0.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// Whether a cursor position was asked for; an answer to it may come at any time from now on.
+    /// Whether all that was asked is answered; an answer may come at any time otherwise.
     pub(super) fn none_open(&self) -> bool {
-        self.0.cursor.load(Ordering::Acquire) == 0
+        [&self.0.cursor, &self.0.batches].iter().all(|open| open.load(Ordering::Acquire) == 0)
     }
 
-    /// Takes one answer for a question; false when none was open.
+    /// Takes one answer for the cursor's place; false when nobody had asked.
     pub(super) fn answered(&self) -> bool {
         self.0.cursor.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| open.checked_sub(1)).is_ok()
+    }
+
+    /// Takes the answer that ends a batch.
+    pub(super) fn all_answered(&self) {
+        // One that nobody asked for ends none.
+        let _ = self.0.batches.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| open.checked_sub(1));
     }
 
     /// Whether an answer is likely under way.
@@ -341,16 +356,21 @@ mod tests {
         let (tty, terminal) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let (queries, (inputs, mut got)) = (Queries::default(), unbounded_channel());
         let keyboard = Keyboard::start(tty, queries.clone(), inputs).unwrap();
-        queries.ask();
+        queries.ask_all();
         let shared = Arc::clone(&keyboard.shared);
         let leaving = std::thread::spawn(move || drop(keyboard));
         while *shared.lock() != State::Stopped {
             std::thread::yield_now();
         }
-        rustix::io::write(&terminal, b"\x1b[3;1R").unwrap();
+        for answer in [&b"\x1b[3;1R"[..], b"\x1b[?0u", b"\x1b[?62;22c"] {
+            assert!(!queries.none_open());
+            rustix::io::write(&terminal, answer).unwrap();
+        }
         leaving.join().unwrap();
         assert!(queries.none_open());
         assert_eq!(got.blocking_recv(), Some(Input::Report(Report::Cursor(Position::new(0, 2)))));
+        assert_eq!(got.blocking_recv(), Some(Input::Report(Report::Kitty(0))));
+        assert_eq!(got.blocking_recv(), Some(Input::Report(Report::Attributes)));
         assert_eq!(got.blocking_recv(), None);
     }
 }

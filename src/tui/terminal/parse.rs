@@ -411,7 +411,10 @@ fn csi_input(body: &str, last: u8, queries: &Queries) -> Option<Input> {
     if let Some(body) = body.strip_prefix('?') {
         let report = match last {
             b'u' => Report::Kitty(body.parse().ok()?),
-            b'c' => Report::Attributes,
+            b'c' => {
+                queries.all_answered();
+                Report::Attributes
+            }
             b'R' => cursor(body)?,
             _ => return None,
         };

@@ -255,7 +255,7 @@ impl<O: Output> Surface<O> {
         if !self.asked {
             self.asked = true;
             self.unreported += 1;
-            self.queries.ask();
+            self.queries.ask_all();
             self.top = Top::Asked(self.at.row);
             out.extend_from_slice(QUESTIONS);
         } else if self.wants_place() {

@@ -24,7 +24,7 @@ pub(crate) struct Launch {
     env: BTreeMap<String, OsString>,
     cwd: Option<PathBuf>,
     size: (u16, u16),
-    answers: bool,
+    answers: Option<Duration>,
 }
 
 /// A running program and the terminal around it. Dropping it kills the program.
@@ -54,6 +54,8 @@ pub(crate) struct State {
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     replies: Vec<u8>,
+    /// How often it has answered.
+    pub(crate) answered: usize,
     pub(crate) title: String,
     /// The last text copied through OSC 52, still encoded.
     pub(crate) clipboard: String,
@@ -110,7 +112,7 @@ impl Launch {
             env: BTreeMap::new(),
             cwd: None,
             size: (80, 24),
-            answers: true,
+            answers: Some(Duration::ZERO),
         }
     }
 
@@ -137,7 +139,13 @@ impl Launch {
 
     /// A terminal that never answers.
     pub(crate) fn silent(mut self) -> Launch {
-        self.answers = false;
+        self.answers = None;
+        self
+    }
+
+    /// A terminal that takes so long to answer.
+    pub(crate) fn slow(mut self, answers: Duration) -> Launch {
+        self.answers = Some(answers);
         self
     }
 
@@ -181,7 +189,12 @@ impl Launch {
     }
 }
 
-fn read(mut reader: Box<dyn Read + Send>, shared: &Shared, writer: &Mutex<Box<dyn Write + Send>>, answers: bool) {
+fn read(
+    mut reader: Box<dyn Read + Send>,
+    shared: &Arc<Shared>,
+    writer: &Arc<Mutex<Box<dyn Write + Send>>>,
+    answers: Option<Duration>,
+) {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         // A closed terminal reads as an error on Linux.
@@ -196,9 +209,22 @@ fn read(mut reader: Box<dyn Read + Send>, shared: &Shared, writer: &Mutex<Box<dy
         if count == 0 {
             return;
         }
-        if answers && !replies.is_empty() {
-            // A program that has ended meanwhile needs no answer.
-            let _ = lock(writer).write_all(&replies);
+        if let Some(late) = answers.filter(|_| !replies.is_empty()) {
+            let (shared, writer) = (Arc::clone(shared), Arc::clone(writer));
+            let answer = move || {
+                // A program that has ended meanwhile needs no answer.
+                let _ = lock(&writer).write_all(&replies);
+                lock(&shared.state).parser.callbacks_mut().answered += 1;
+                shared.changed.notify_all();
+            };
+            if late.is_zero() {
+                answer();
+            } else {
+                std::thread::spawn(move || {
+                    std::thread::sleep(late);
+                    answer();
+                });
+            }
         }
     }
 }
