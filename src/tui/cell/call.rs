@@ -119,7 +119,7 @@ impl Call {
     /// In words on the screen, with the tool's name in the transcript view.
     fn label(&self, detail: Detail) -> Label {
         match self.words().filter(|_| detail != Detail::Whole) {
-            Some((words, title)) => Label { name: words, title: text::clean_line(title), around: [" ", ""] },
+            Some((words, title)) => Label { name: words, title: text::clean_line(&title), around: [" ", ""] },
             None => {
                 Label { name: text::clean_line(&self.tool), title: text::clean_line(&self.title), around: ["(", ")"] }
             }
@@ -150,6 +150,16 @@ impl Call {
                 _ => String::new(),
             };
         };
+        if let Some(commit) = self.commit().filter(|_| detail != Detail::Whole) {
+            return commit.size();
+        }
+        if self.asked_git() && detail != Detail::Whole {
+            return match without_asides(&whole_text(result), 0).lines().count() {
+                0 => "no output".to_owned(),
+                1 => "1 line (ctrl+o)".to_owned(),
+                lines => format!("{lines} lines (ctrl+o)"),
+            };
+        }
         match (result.outcome, &result.display) {
             (Outcome::Denied, Some(Display::Line { .. })) => "you said no".to_string(),
             (Outcome::Denied, _) => "denied".to_string(),
@@ -191,6 +201,10 @@ impl Call {
                 _ => output_rows(&self.output, theme.dim, width, theme, detail),
             };
         };
+        // What git said of it is told at the head, or for the model.
+        if detail != Detail::Whole && (self.asked_git() || self.commit().is_some()) {
+            return Vec::new();
+        }
         match (result.outcome, &result.display) {
             (_, Some(Display::Agent { tools, tokens, millis, .. })) => {
                 let mut rows = vec![task::done(*tools, *tokens, *millis, width, theme, detail)];

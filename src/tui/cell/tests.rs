@@ -55,6 +55,47 @@ fn numbered(count: usize) -> String {
     (1..=count).map(|line| format!("line {line}\n")).collect()
 }
 
+/// What a commit needs on the screen is one line; why it failed, and what ran beside it, is not folded away.
+#[test]
+fn a_commit_is_told_by_what_it_made() {
+    let check = |command: &str, outcome, said: &str, want: &str| {
+        let code = Some(if outcome == Outcome::Ok { 0 } else { 1 });
+        let cell = call("Bash", command, Some((outcome, said, Some(Display::Command { code, millis: 20 }))));
+        assert_eq!(shown(&cell.rows(100, &Theme::dark(), Detail::Folded)), want, "{command}: {said}");
+        assert!(shown(&cell.rows(100, &Theme::dark(), Detail::Whole)).contains(said.lines().next().unwrap()));
+    };
+    let made = "[main 1a2b3c4] stats: sort first\n 3 files changed, 12 insertions(+), 4 deletions(-)\n create mode 100644 c.txt";
+    let want = "● Committed 1a2b3c4 \"stats: sort first\"  3 files, +12 −4";
+    check("git commit -m 'stats: sort first'", Outcome::Ok, made, want);
+    check("git add --all && git commit -m 'stats: sort first'", Outcome::Ok, made, want);
+    check("git commit -m x", Outcome::Ok, &format!("lint: 2 files are fine\n{made}"), want);
+    check(
+        "git commit -m x",
+        Outcome::Ok,
+        "[detached HEAD 1a2b3c4d] x\n 1 file changed, 1 deletion(-)",
+        "● Committed 1a2b3c4d \"x\"  1 file, +0 −1",
+    );
+    check("git commit -m x", Outcome::Ok, "[main (root-commit) 1a2b3c4] x", "● Committed 1a2b3c4 \"x\"");
+    check(
+        "git commit -m x",
+        Outcome::Error,
+        "lint: a.rs:3 is too long\n[Exit code 1]",
+        "✗ Ran git commit -m x  exit 1\n  └ lint: a.rs:3 is too long",
+    );
+    // More ran than the commit.
+    check(
+        "git commit -m x && cargo test",
+        Outcome::Ok,
+        "[main 1a2b3c4] x\ntest result: ok",
+        "● Ran git commit -m x && cargo test\n  └ [main 1a2b3c4] x\n    test result: ok",
+    );
+    check("git log -n 2 --format=%s", Outcome::Ok, "one\ntwo", "● Ran git log -n 2 --format=%s  2 lines (ctrl+o)");
+    check("git status --short", Outcome::Ok, "(no output)", "● Ran git status --short  no output");
+    check("git status; ls", Outcome::Ok, "a", "● Ran git status; ls\n  └ a");
+    check("git show > a", Outcome::Ok, "a", "● Ran git show > a\n  └ a");
+    check("git stash", Outcome::Ok, "a", "● Ran git stash\n  └ a");
+}
+
 #[test]
 fn a_receipt_and_its_summary() {
     use crate::protocol::Receipt;

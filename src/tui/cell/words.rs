@@ -1,9 +1,10 @@
 //! What people read of a call: what it does, in place of the tool's name. The transcript view has the names.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::call::Call;
-use crate::message::{Display, Outcome, Todo, TodoStatus};
+use crate::message::{Content, Display, Outcome, Todo, TodoStatus};
 use crate::tui::render::Row;
 use crate::tui::render::wrap::{self, Piece, Prefix};
 use crate::tui::theme::Theme;
@@ -14,6 +15,8 @@ enum Look {
     Read,
     Listed,
     Searched,
+    /// git was asked for something, and nothing else ran.
+    Git,
 }
 
 /// A tool, what it is asked to do, does and did, and whether that only looks.
@@ -100,8 +103,11 @@ impl Call {
     }
 
     /// What it does in words, and what follows them; none for a tool that has none.
-    pub(super) fn words(&self) -> Option<(String, &str)> {
+    pub(super) fn words(&self) -> Option<(String, Cow<'_, str>)> {
         let words = of(&self.tool)?;
+        if let Some(commit) = self.commit() {
+            return Some(("Committed".to_owned(), Cow::Owned(format!("{} \"{}\"", commit.hash, commit.subject))));
+        }
         let [wants, runs, ran] = words.verbs;
         let verb = match self.outcome() {
             Some(Outcome::Ok) => ran,
@@ -111,11 +117,11 @@ impl Call {
             _ => wants,
         };
         Some(match self.result.as_ref().and_then(|result| result.display.as_ref()) {
-            Some(Display::Todos { items }) => (format!("{verb}: {}", progress(items)), ""),
+            Some(Display::Todos { items }) => (format!("{verb}: {}", progress(items)), Cow::Borrowed("")),
             Some(Display::Diff(diff)) if diff.created && self.outcome() == Some(Outcome::Ok) => {
-                ("Created".to_owned(), &self.title)
+                ("Created".to_owned(), Cow::Borrowed(self.title.as_str()))
             }
-            _ => (verb.to_owned(), &self.title),
+            _ => (verb.to_owned(), Cow::Borrowed(self.title.as_str())),
         })
     }
 
@@ -130,12 +136,79 @@ impl Call {
     }
 
     fn look(&self) -> Option<Look> {
-        of(&self.tool)?.look
+        if self.tool == "Bash" && asks_git(&self.title) { Some(Look::Git) } else { of(&self.tool)?.look }
+    }
+
+    /// git was asked for something: what it said is for the model, and counted.
+    pub(super) fn asked_git(&self) -> bool {
+        self.look() == Some(Look::Git) && self.only_looks()
+    }
+
+    /// The commit that it made, where it did that and no more.
+    pub(super) fn commit(&self) -> Option<Commit<'_>> {
+        let commits = self.title.starts_with("git commit")
+            || self.title.starts_with("git add ") && self.title.contains("&& git commit");
+        let result = self.result.as_ref().filter(|result| result.outcome == Outcome::Ok)?;
+        match (self.tool == "Bash" && commits, result.content.as_slice()) {
+            (true, [Content::Text { text }]) => Commit::read(text),
+            _ => None,
+        }
     }
 
     /// It only looks, or looked, and nothing is to be said of how it went.
     pub fn only_looks(&self) -> bool {
         self.look().is_some() && matches!(self.outcome(), None | Some(Outcome::Ok)) && !self.abandoned
+    }
+}
+
+/// Whether a command line is one call of git that only reads.
+fn asks_git(line: &str) -> bool {
+    let Some(rest) = line.strip_prefix("git ") else { return false };
+    let reads = matches!(rest.split(' ').next(), Some("status" | "diff" | "log" | "show" | "rev-parse" | "ls-files"));
+    reads && !rest.contains([';', '&', '|', '<', '>', '`', '$', '\n', '…']) && !rest.contains("--output")
+}
+
+/// What git says of a commit that it made.
+pub(super) struct Commit<'a> {
+    hash: &'a str,
+    subject: &'a str,
+    /// How many files, and how many lines came and went.
+    files: &'a str,
+    lines: [&'a str; 2],
+}
+
+impl<'a> Commit<'a> {
+    /// Reads `[main 1a2b3c4] subject`, and below it nothing but what git adds to that. What hooks say is above.
+    fn read(text: &'a str) -> Option<Commit<'a>> {
+        let made = |line: &'a str| {
+            let (place, subject) = line.strip_prefix('[')?.split_once("] ")?;
+            let hash = place.rsplit(' ').next()?;
+            (hash.len() >= 7 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some((hash, subject))
+        };
+        let mut lines = text.trim_end().lines();
+        let (hash, subject) = lines.by_ref().find_map(made)?;
+        let mut commit = Commit { hash, subject, files: "", lines: ["0"; 2] };
+        for line in lines {
+            let line = line.strip_prefix(' ')?;
+            for part in line.split(", ").filter(|_| line.contains(" changed")) {
+                match part.split_once(' ') {
+                    Some((count, what)) if what.starts_with("file") => commit.files = count,
+                    Some((count, what)) if what.starts_with("insertion") => commit.lines[0] = count,
+                    Some((count, what)) if what.starts_with("deletion") => commit.lines[1] = count,
+                    _ => {}
+                }
+            }
+        }
+        Some(commit)
+    }
+
+    /// `2 files, +3 −1`.
+    pub(super) fn size(&self) -> String {
+        let [added, removed] = self.lines;
+        match self.files {
+            "" => String::new(),
+            files => format!("{files} file{}, +{added} −{removed}", if files == "1" { "" } else { "s" }),
+        }
     }
 }
 
@@ -150,16 +223,17 @@ pub fn looked<'a>(calls: impl Iterator<Item = &'a Call> + Clone, width: usize, t
         1 => Some(format!("{verb} 1 {one}")),
         _ => Some(format!("{verb} {count} {more}")),
     };
-    let searched = match calls.clone().filter(|call| call.look() == Some(Look::Searched)).count() {
+    let times = |did: &str, look: Look| match calls.clone().filter(|call| call.look() == Some(look)).count() {
         0 => None,
-        1 => Some("searched once".to_owned()),
-        2 => Some("searched twice".to_owned()),
-        times => Some(format!("searched {times} times")),
+        1 => Some(format!("{did} once")),
+        2 => Some(format!("{did} twice")),
+        times => Some(format!("{did} {times} times")),
     };
     let parts = [
         counted("read", different(Look::Read), "file", "files"),
         counted("listed", different(Look::Listed), "folder", "folders"),
-        searched,
+        times("searched", Look::Searched),
+        times("checked git", Look::Git),
     ];
     let mut said = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     if let Some(first) = said.get_mut(..1) {

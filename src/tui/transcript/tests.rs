@@ -265,6 +265,9 @@ fn what_only_looks_is_one_line() {
         (screen.given().trim(), screen.live(9).as_str()),
         ("● Searched 100 times (ctrl+o)", "● Searched 50 times (ctrl+o)")
     );
+    // What git says is for the model.
+    screen.apply(looks(300, "Bash", "git status --short")).apply(looks(301, "Bash", "git diff --cached"));
+    assert_eq!(screen.live(9), "● Searched 50 times, checked git twice (ctrl+o)");
     // The viewer has each of them, under its name.
     let whole = shown(&screen.app.transcript.history.rows(60, &Theme::dark(), Detail::Whole));
     assert!(whole.contains("● Read(a.rs)  1 line") && whole.contains("● Glob(*)  1 line"), "{whole}");
