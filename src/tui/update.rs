@@ -457,7 +457,10 @@ pub(super) fn command(
     {
         return effects;
     }
-    let mut list = |kind| {
+    let list = |app: &mut App, kind| {
+        if !app.asks.is_empty() {
+            app.tell("the question comes first, then this list again", now);
+        }
         app.picker = Some(Picker::waiting(kind));
         vec![Effect::Send(Op::List { what: kind })]
     };
@@ -475,13 +478,13 @@ pub(super) fn command(
         (Server::List(ListKind::Changes), _) => vec![Effect::Send(Op::List { what: ListKind::Changes })],
         (Server::List(ListKind::Memory), number) => {
             app.wanted = number.parse().ok();
-            list(ListKind::Memory)
+            list(app, ListKind::Memory)
         }
         (Server::List(ListKind::Prompts), "") => {
             app.picker = Some(Picker::prompts(&app.prompts));
             Vec::new()
         }
-        (Server::List(kind), "") => list(kind),
+        (Server::List(kind), "") => list(app, kind),
         (Server::List(_) | Server::Engine, _) => vec![Effect::Send(Op::Command { name, args })],
     }
 }

@@ -100,7 +100,18 @@ pub struct Row {
 }
 
 impl Builtin {
-    /// In the order of `/help`.
+    /// What `/help` puts under one heading; every command is in one group.
+    pub const GROUPS: [(&str, &[Builtin]); 5] = {
+        use Builtin::*;
+        [
+            ("Session", &[Clear, Resume, Rename, Export, Copy, Status, Cost, Exit]),
+            ("Context", &[Context, Compact, Memory, Todos]),
+            ("Changes", &[Plan, Diff, Undo, Redo, Rewind]),
+            ("Model and settings", &[Model, Thinking, Permissions, Config, Vim, Skills, Agents, Hooks]),
+            ("Help", &[Help, Doctor, BugReport]),
+        ]
+    };
+
     pub fn rows() -> &'static [Row] {
         &ROWS
     }

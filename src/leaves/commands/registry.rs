@@ -362,25 +362,30 @@ impl Registry {
         complete(query, self.all().filter(|command| !command.hidden))
     }
 
-    /// What `/help` says, as Markdown: a line for each command.
+    /// What `/help` says, as Markdown: groups with their numbers, and a line for each command, what it does first.
     pub fn help(&self) -> String {
-        let mut text = String::from("Commands (`?` on an empty prompt shows the keys):\n\n");
-        let row = |text: &mut String, command: &Command, tag: &str| {
-            let hint = command.argument_hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
-            // A backquote would end the code.
-            let hint = hint.replace('`', "'");
-            let _ = writeln!(text, "- `/{}{hint}` — {}{tag}", command.name, first_sentence(command.summary()));
-        };
-        self.listed_builtins().for_each(|command| {
-            let tag = if command.needs_terminal() { " (needs a terminal)" } else { "" };
-            row(&mut text, command, tag);
+        let groups = Builtin::GROUPS.iter().map(|(title, group)| {
+            let among = |command: &&Command| command.builtin().is_some_and(|builtin| group.contains(&builtin));
+            ((*title).to_owned(), self.listed_builtins().filter(among).collect::<Vec<_>>())
         });
-        if self.user_visible().next().is_some() {
-            text.push_str("\nSkills (`/skills` shows where each is):\n\n");
-            self.user_visible().for_each(|command| {
-                let tag = command.source().map(|source| format!(" ({})", source.tag()));
-                row(&mut text, command, &tag.unwrap_or_default());
-            });
+        let skills = ("Skills, `/skills` shows where each is".to_owned(), self.user_visible().collect());
+        let groups: Vec<_> = groups.chain([skills]).filter(|(_, commands)| !commands.is_empty()).collect();
+        let count: usize = groups.iter().map(|(_, commands)| commands.len()).sum();
+        let mut text = format!("Commands ({count}; `?` on an empty prompt shows the keys)\n");
+        for (title, commands) in groups {
+            let _ = writeln!(text, "\n**{title}** ({})\n", commands.len());
+            for command in commands {
+                let hint = command.argument_hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
+                // A backquote would end the code.
+                let hint = hint.replace('`', "'");
+                let tag = match command.source() {
+                    Some(source) => format!(" ({})", source.tag()),
+                    None if command.needs_terminal() => " (needs a terminal)".to_owned(),
+                    None => String::new(),
+                };
+                let does = first_sentence(command.summary());
+                let _ = writeln!(text, "- {does} · `/{}{hint}`{tag}", command.name);
+            }
         }
         text
     }
@@ -412,10 +417,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn help_has_a_line_for_each_command() {
+    fn help_has_each_command_in_one_group() {
         let help = Registry::builtin().help();
-        assert!(help.contains("\n- `/memory [number]` — List memory files"), "{help}");
-        assert_eq!(help.lines().count(), 2 + Registry::builtin().all().filter(|command| !command.hidden).count());
+        let listed = Registry::builtin().listed_builtins().count();
+        assert!(help.starts_with(&format!("Commands ({listed}; ")), "{help}");
+        assert!(
+            help.contains(
+                "\n**Changes** (5)\n\n- Rewind to an earlier message: conversation, files, or both · `/rewind` "
+            ),
+            "{help}"
+        );
+        assert!(help.contains("\n- List memory files, or open one in $EDITOR · `/memory [number]`\n"), "{help}");
+        assert_eq!(help.lines().filter(|line| line.starts_with("- ")).count(), listed);
+        assert!(!help.contains("Skills, "), "there are none");
     }
 
     #[test]
