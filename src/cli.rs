@@ -15,6 +15,7 @@ pub use crate::engine::doctor::Here;
 pub use subcommand::{Own, run};
 
 use crate::permission::Mode;
+use crate::stdx::nearest::nearest;
 use crate::stdx::schema::Schema;
 use crate::stdx::text::split_list;
 use crate::thinking::Override;
@@ -254,6 +255,11 @@ impl Cli {
         if flags.input_format == InputFormat::StreamJson && flags.prompt.is_some() {
             return Err(usage("--input-format stream-json reads prompts from stdin: leave out the prompt"));
         }
+        if let Some(word) = flags.prompt.as_deref().filter(|_| !flags.print && cli.command.is_none())
+            && let Some(fix) = meant(word)
+        {
+            return Err(usage(format!("`{word}` is not a command: {fix}; `cocode -p {word}` sends it as a prompt")));
+        }
         if flags.print && flags.resume.as_deref() == Some("") {
             return Err(usage("--resume with -p needs an id or search words"));
         }
@@ -333,6 +339,37 @@ impl Cli {
             verbose: flags.verbose,
         })
     }
+}
+
+/// Commands of other agents, and what does the same here.
+const ELSEWHERE: [(&str, &str); 14] = [
+    ("acp", "cocode does not speak ACP yet"),
+    ("auth", "set a key with /model in a session"),
+    ("exec", "use `cocode -p \"prompt\"`"),
+    ("init", "start a session and type /init"),
+    ("login", "set a key with /model in a session"),
+    ("logout", "keys are in credentials.toml, beside config.toml"),
+    ("mcp", "cocode starts no MCP servers yet"),
+    ("plugin", "cocode has no plugins yet"),
+    ("resume", "use `cocode -r`"),
+    ("run", "use `cocode -p \"prompt\"`"),
+    ("serve", "cocode has no server yet"),
+    ("sessions", "use `cocode -r`"),
+    ("update", "install the new version as you installed this one"),
+    ("upgrade", "install the new version as you installed this one"),
+];
+
+/// What to do instead, where a prompt of one word looks like a command: nobody means to send `serve` to a model.
+fn meant(word: &str) -> Option<String> {
+    let plain = |c: char| c.is_ascii_lowercase() || c == '-';
+    if word.len() < 3 || !word.chars().all(plain) {
+        return None;
+    }
+    let cli = Cli::command();
+    let own: Vec<&str> = cli.get_subcommands().map(clap::Command::get_name).collect();
+    let near = nearest(word, own.iter().copied().chain(ELSEWHERE.map(|(name, _)| name)))?;
+    let instead = ELSEWHERE.iter().find(|(name, _)| *name == near);
+    Some(instead.map_or_else(|| format!("did you mean `cocode {near}`?"), |(_, instead)| (*instead).to_owned()))
 }
 
 /// A usage error: printed with the usage line, exit code 2.
@@ -429,6 +466,14 @@ mod tests {
         check(&["--fork-session"], "required");
         check(&["-p", "--resume"], "needs an id");
         check(&["-p", "x", "--input-format", "stream-json"], "leave out the prompt");
+        check(&["serve"], "`serve` is not a command: cocode has no server yet; `cocode -p serve` sends it as a prompt");
+        check(&["mpc"], "`mpc` is not a command: cocode starts no MCP servers yet");
+        check(&["doctr"], "did you mean `cocode doctor`?");
+        check(&["skill", "--offline"], "did you mean `cocode skills`?");
+        for prompt in ["hello", "hi", "continue", "test", "review", "Serve", "fix", "why", "explain", "serve it"] {
+            assert_eq!(read(&[prompt]).unwrap().flags.prompt.as_deref(), Some(prompt));
+        }
+        assert!(read(&["-p", "serve"]).is_ok());
         check(&["-p", "--json-schema", "{"], "no JSON");
         check(&["-p", "--json-schema", "[]"], "cannot read []");
         check(&["-p", "--json-schema", "{}"], "the schema must describe an object");

@@ -362,7 +362,7 @@ impl Loaded {
         for provider in config.providers.values_mut() {
             provider.base_url.truncate(provider.base_url.trim_end_matches('/').len());
         }
-        // Whoever forbids it is not overruled by a nearer file.
+        // A file that forbids it is not overruled by a nearer one.
         let forbids =
             |layer: &Layer| find(&layer.table, &path_of("permissions.disable_bypass")) == Some(&Value::Boolean(true));
         config.permissions.disable_bypass = layers.iter().any(forbids);

@@ -126,7 +126,7 @@ pub enum Op {
         provider: String,
         key: Secret,
     },
-    /// Changes a setting, or takes it out of the file where `value` is none; `Listed::Settings` says what came of it.
+    /// Changes a setting, or takes it out of the file where there is no `value`; `Listed::Settings` says what came of it.
     Set {
         key: String,
         value: Option<String>,
@@ -358,7 +358,7 @@ pub enum TurnEnd {
     MaxTurns,
     /// The same call, the same result, again and again.
     Repeated,
-    /// The user said no without a word of what to do instead.
+    /// The user said no without saying what to do instead.
     Refused,
     /// A hook said that everything is to stop.
     Stopped,

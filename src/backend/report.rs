@@ -167,7 +167,7 @@ fn sessions(rows: &[SessionRow]) -> String {
     )
 }
 
-/// The receipt of a session: what was done, what it cost, and how to go on.
+/// The receipt of a session: what was done, what it cost, and how to continue.
 fn ended(ended: &Ended) -> String {
     let plural = |count: u64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let mut done = vec![plural(ended.prompts, "prompt")];

@@ -278,7 +278,7 @@ pub trait Tool: Send + Sync {
     fn call(&self, input: &Value, dirs: &Dirs) -> Result<Call, String>;
 }
 
-/// What holds for all calls of a tool, whoever makes or shows them.
+/// What holds for all calls of a tool, however they are made or shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Manners {
     /// Its calls change nothing, so that neighbours run side by side.

@@ -1,4 +1,4 @@
-//! What comes in while a run goes on: prompts and requests, a line each; and what is sent to a turn under way.
+//! What comes in during a run: prompts and requests, a line each; and what is sent to a turn under way.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};

@@ -25,7 +25,7 @@ pub(super) fn init(session: Option<&SessionInfo>, registry: &Registry) -> Value 
     })
 }
 
-/// The answer to a request, or why there is none.
+/// The answer to a request, or why it failed.
 pub(super) fn control(id: &str, problem: Option<String>) -> Value {
     let response = match problem {
         None => json!({ "subtype": "success", "request_id": id, "response": {} }),

@@ -27,7 +27,7 @@ impl Run<'_> {
         if self.output == Output::Text {
             let answer = match &self.structured {
                 Some(value) => value.to_string(),
-                // Whoever asked for an object does not get prose.
+                // A caller that asked for an object does not get prose.
                 None if self.turn && self.manner.schema => String::new(),
                 None => self.answer.trim_end().to_owned(),
             };

@@ -89,7 +89,7 @@ impl Clipboard {
     /// Keeps the picture that the clipboard has as a file. Its programs end when this is dropped.
     ///
     /// # Errors
-    /// A word on why there is none, with what was tried.
+    /// Why there is no picture, with what was tried.
     pub async fn picture(&self) -> Result<Picture, String> {
         if self.sources.is_empty() {
             let why = if self.ssh { "over SSH a terminal passes text only" } else { "no desktop in reach" };
@@ -130,7 +130,7 @@ impl Clipboard {
     }
 }
 
-/// The picture that a program prints, or why there is none.
+/// The picture that a program prints, or why it has no picture.
 async fn ask(command: Command, form: Form, limit: Duration) -> Result<Vec<u8>, String> {
     // Text in hexadecimal has two bytes for each.
     let ran = run_captured(command, b"", limit, 3 * LARGEST_PICTURE as usize).await;

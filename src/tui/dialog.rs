@@ -42,7 +42,7 @@ pub enum Outcome {
 const ABOUT: usize = 24;
 /// Columns below which no title tells what is asked.
 const NARROW: u16 = 20;
-/// What stands in the place of a question that cannot be read.
+/// What is shown in place of a question that cannot be read.
 const CRAMPED: &str = "Make the window larger to answer · Esc no";
 /// Columns of a choice's mark and digit.
 const DIGIT: usize = 5;

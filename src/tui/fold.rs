@@ -1,4 +1,4 @@
-//! Folds events into the view: the one place that reads them. What one tells goes on to its owners as values.
+//! Folds events into the view: the one place that reads them. What one tells is passed to its owners as values.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -57,7 +57,7 @@ pub enum Msg {
     Branch(Option<String>),
     /// Answers `Effect::StatusLine`: what the command printed; empty when it failed.
     StatusLine(String),
-    /// Answers `Effect::PasteImage`: the picture of the clipboard, or why there is none.
+    /// Answers `Effect::PasteImage`: the picture of the clipboard, or why there is no picture.
     Picture(Result<Picture, String>),
     /// An effect did, or could not do, what it should: a short word to the user.
     Told(String),

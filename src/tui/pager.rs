@@ -59,7 +59,7 @@ pub enum Outcome {
     Open,
     Closed,
     Ignored,
-    /// The review wants its rows made anew.
+    /// The review wants its rows made again.
     Redraw,
     /// The review is done.
     Apply,

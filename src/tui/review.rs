@@ -1,4 +1,4 @@
-//! `/diff`: what the session changed, hunk by hunk, to keep or to take back with a word to the agent; then what is not
+//! `/diff`: what the session changed, hunk by hunk, to keep or to revert with a comment for the agent; then what is not
 //! committed. Knows keys and rows; the pager scrolls and draws it.
 
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub struct Review {
 pub enum Asked {
     /// Nothing of a review.
     Other,
-    /// Rows are to be made anew.
+    /// Rows are to be made again.
     Redraw,
     /// A comment is to be typed.
     Comment,

@@ -67,7 +67,7 @@ pub trait Host: Send + Sync + 'static {
     /// The theme of that name; `light` decides for `auto`.
     ///
     /// # Errors
-    /// A word on why there is none.
+    /// Why there is no such theme.
     fn theme(&self, name: &str, light: bool) -> Result<Theme, String>;
     /// The branch of the working directory.
     fn branch(&self) -> Option<String>;

@@ -551,7 +551,7 @@ fn the_clipboard_is_waited_for_and_can_be_left() {
     let picture = || Msg::Picture(Ok(super::composer::chip::Picture { path: "/tmp/a.png".into(), bytes: 12_000 }));
     for (keys, sent, shown) in [
         ("look<ctrl+v>", "PasteImage", "> look[Image 1: a.png, 12 kB]"),
-        // What is typed meanwhile is no reason to forget it, but the prompt waits.
+        // What is typed meanwhile does not cancel it, but the prompt waits.
         ("<ctrl+v>look <enter>", "PasteImage", "> look [Image 1: a.png, 12 kB]"),
         ("look<ctrl+v><ctrl+v>", "PasteImage", "> look[Image 1: a.png, 12 kB]"),
         ("look<ctrl+v><esc>", "PasteImage\nLeaveImage", "> look▏"),

@@ -30,7 +30,7 @@ use self::growing::Growing;
 use self::history::History;
 use self::scrollback::Scrollback;
 
-/// A turn shorter than this ends without a word.
+/// A turn shorter than this ends silently.
 const NOTABLE_TURN: Duration = Duration::from_secs(5);
 /// Most notices that are kept when their cells are let go, since no log has them.
 const NOTES: usize = 200;

@@ -100,7 +100,7 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             }
             Vec::new()
         }
-        // Whoever cancelled it does not want it later.
+        // Cancelled: it is not wanted later.
         Msg::Picture(_) if !std::mem::take(&mut app.fetching) => Vec::new(),
         Msg::Picture(Ok(picture)) => {
             app.hint = None;
@@ -146,7 +146,7 @@ pub(super) fn open_page(app: &mut App, page: Page) {
     show_review(app);
 }
 
-/// Makes the rows of an open review anew.
+/// Makes the rows of an open review again.
 fn show_review(app: &mut App) {
     let (width, height) = app.size;
     if let Some(pager) = &mut app.pager

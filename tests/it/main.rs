@@ -119,5 +119,7 @@ mod tmux;
 mod trust;
 /// Whole turns with tool calls over every wire.
 mod turns;
+/// No sentence reads as translated.
+mod voice;
 /// Every wire over HTTP, and everything that goes wrong on the way.
 mod wires;

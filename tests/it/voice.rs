@@ -16,6 +16,9 @@ const PHRASES: &[(&str, &str)] = &[
     (r"[Ww]hoever", "name the one who does it"),
     (r"(?:un)?mend(?:s|ed|ing)?", "`fix`"),
     (r"anew", "`again`"),
+    (r"(?:without|with) a word", "`silently`, or say what is said"),
+    (r"for want of", "`without`, or name what is missing"),
+    (r"(?:here|there|where)(?:of|in|upon|with)", "say of what, in what"),
     (r"[Tt](?:ake|akes|aken|ook)\s+back", "`undo`, `revert`, `withdraw`"),
 ];
 
@@ -98,5 +101,7 @@ fn phrases_are_found() {
         &[(2, "shall"), (2, "goes on"), (2, "whoever"), (2, "mend"), (2, "anew")],
     );
     check("what was taken back was brought forth", &[(1, "brought forth"), (1, "taken back")]);
+    check("it ends without a word, for want of room", &[(1, "without a word"), (1, "for want of")]);
+    check("what is said therein", &[(1, "therein")]);
     check("commends standing bystanders, shallow", &[]);
 }

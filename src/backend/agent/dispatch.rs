@@ -417,7 +417,7 @@ impl Agent {
         if self.conversation.above.is_some() {
             return None;
         }
-        // Both may have been put into the log without a word.
+        // Both may have been logged without being shown.
         self.family.set_mode(self.conversation.mode());
         self.family.set_thinking(self.conversation.facts().thinking);
         let mut policy = self.policy.clone();

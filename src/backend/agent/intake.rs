@@ -62,7 +62,7 @@ impl Conversation {
         memory
     }
 
-    /// Asks for files that are not read without a word, and loads what was allowed.
+    /// Asks for files that are not read silently, and loads what was allowed.
     async fn imports(
         &mut self,
         memory: Memory,

@@ -186,7 +186,7 @@ impl Turn<'_> {
                 let unfinished = match stop {
                     Some(StopReason::Refusal(word)) => {
                         self.mailbox
-                            .emit(Event::Notice { text: format!("The provider refused to go on ({word}).") })
+                            .emit(Event::Notice { text: format!("The provider refused to continue ({word}).") })
                             .await;
                         None
                     }

@@ -127,7 +127,7 @@ impl Made<'_> {
     }
 }
 
-/// Tokens of what stands before a summary and of the summary, by estimate.
+/// Tokens of what comes before a summary and of the summary, by estimate.
 pub fn weight(opening: &[Arc<Message>], summary: &Message) -> u64 {
     opening.iter().map(|message| tokens::message(message)).sum::<u64>() + tokens::message(summary)
 }

@@ -391,7 +391,7 @@ impl Engine {
         self.mailbox.emit(Event::Item(Item::FilesRestored { how, turn, restored, merged, refused, unseen })).await;
     }
 
-    /// Takes back what the user rejected, and leaves the model a note of it.
+    /// Reverts what the user rejected, and leaves the model a note of it.
     pub(super) async fn review(&mut self, turn: Option<Seq>, verdicts: Vec<Verdict>) {
         let mut refused = Vec::new();
         if verdicts.iter().any(|verdict| verdict.hunks.iter().any(|hunk| hunk.revert)) {

@@ -74,7 +74,7 @@ impl Inbox {
                         self.closed = true;
                         self.mailbox.interrupt();
                     }
-                    // What is looked for may take its time; the work goes on beside it.
+                    // What is looked for may take its time; the work continues beside it.
                     Some(op) => match select(&mut work, Box::pin(self.busy(op, look))).await {
                         Either::Left((done, served)) => {
                             served.await;

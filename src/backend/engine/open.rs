@@ -422,7 +422,7 @@ impl Engine {
         }
     }
 
-    /// Whoever names a model of the server that was found agrees to its address, which was shown.
+    /// Naming a model of the server that was found means agreeing to its address, which was shown.
     pub(super) fn agree_to_server(&mut self, model: &str) {
         let Some(found) = self.models.found() else { return };
         if found.model == model || found.others.iter().any(|other| other == model) {

@@ -33,7 +33,7 @@ pub(super) struct Look<'a> {
 /// Where the session is.
 pub(super) enum Reading<'a> {
     Own(&'a Session),
-    /// A turn has it: its log is read anew, by its id.
+    /// A turn has it: its log is read again, by its id.
     Log(String),
 }
 
@@ -177,7 +177,7 @@ impl<'a> Look<'a> {
         mailbox.emit(Event::Listed(Listed::Settings(list))).await;
     }
 
-    /// What a list goes on to find out once it is shown.
+    /// What a list finds out once it is shown.
     pub(super) fn listed(&self, what: ListKind, mailbox: &Arc<Mailbox>) {
         if what == ListKind::Models {
             self.models.ask_endpoints(&self.agent.model, mailbox);

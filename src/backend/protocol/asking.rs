@@ -50,11 +50,11 @@ pub enum Question {
     Repeated { tool: String, title: String, times: u32 },
     /// Another process writes this session: fork it, or read only?
     Locked { session: String },
-    /// A memory file imports a file that is not read without a word.
+    /// A memory file imports a file that is not read silently.
     Import {
         file: PathBuf,
         import: PathBuf,
-        /// Why it is not read without a word.
+        /// Why it is not read silently.
         #[serde(default)]
         reason: String,
     },
@@ -125,7 +125,7 @@ pub enum GrantScope {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Answer {
     Yes,
-    /// Yes, and the session goes on in mode `edits`; a no where the question does not offer it.
+    /// Yes, and the session continues in mode `edits`; a no where the question does not offer it.
     AllEdits,
     /// Yes, and these rules from now on.
     Always {

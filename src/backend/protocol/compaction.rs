@@ -74,7 +74,7 @@ pub struct Compacted {
     /// Tokens of the request before and after.
     pub before: u64,
     pub after: u64,
-    /// It was taken back.
+    /// It was undone.
     pub undone: bool,
 }
 

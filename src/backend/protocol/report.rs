@@ -254,7 +254,7 @@ pub enum Freed {
         tokens: u64,
         kept: u64,
     },
-    /// The last compaction was taken back; the conversation has about so many tokens again.
+    /// The last compaction was undone; the conversation has about so many tokens again.
     Undone {
         tokens: u64,
     },

@@ -56,7 +56,7 @@ pub struct Verdict {
     pub hunks: Vec<Judged>,
 }
 
-/// A hunk that is taken back, or has a comment.
+/// A hunk that is reverted, or has a comment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     pub span: Span,

@@ -234,7 +234,7 @@ pub struct Changes {
     pub session: Vec<FileDiff>,
     /// As git sees it; none outside of a repository.
     pub uncommitted: Option<Vec<FileDiff>>,
-    /// What can be taken back: all of the session first, then turn by turn, the last one first.
+    /// What can be reverted: all of the session first, then turn by turn, the last one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<Scope>,
 }

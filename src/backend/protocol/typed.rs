@@ -59,7 +59,7 @@ impl Typed {
         self
     }
 
-    /// With a word in front.
+    /// With a prefix.
     pub fn behind(mut self, word: &str) -> Typed {
         self.text.insert_str(0, word);
         self.folds.iter_mut().for_each(|fold| fold.at += word.len());

@@ -186,7 +186,7 @@ impl Changes {
                     Restore::Redo => self.bring_forth(refused),
                     // What the undo before it could not write.
                     Restore::Undo | Restore::Rewind if *to == AGAIN && files.is_empty() => self.keep(refused),
-                    // What the user took back is a change like another one, which the next undo takes back.
+                    // What the user reverted is a change like any other, which the next undo undoes.
                     Restore::Review => {
                         self.undone.clear();
                         self.turn += 1;

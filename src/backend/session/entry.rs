@@ -244,7 +244,7 @@ pub enum Restore {
     Undo,
     Redo,
     Rewind,
-    /// Hunks that the user took back.
+    /// Hunks that the user reverted.
     Review,
 }
 

@@ -1,7 +1,7 @@
 //! `index.bin`: what reading a log through finds, so that a resume reads only what came after.
 //!
 //! It earns its lines with long sessions: `cocode -p /status` in one of 100,000 entries that was compacted on its way takes
-//! 45 ms with it, 200 ms without. Below 1,000 entries there is none.
+//! 45 ms with it, 200 ms without. Below 1,000 entries there is no index.
 //!
 //! A cache. It counts only for the very log that it was made of: made by this version of the program, no longer than the
 //! log, its last entry where it says, and where nothing came after it, a log that nobody touched since. Anything else is

@@ -1,4 +1,4 @@
-//! What of a file can be taken back on its own: the hunks between what it holds, and what it would hold without some of the
+//! What of a file can be reverted on its own: the hunks between what it holds, and what it would hold without some of the
 //! agent's changes. Both sides have everybody else's lines, so no choice of hunks loses one of them.
 
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub struct Changed {
     pub files: Vec<Sides>,
 }
 
-/// What a file holds; none where there is none.
+/// What a file holds; `None` where there is no file.
 pub type Content = Option<Vec<u8>>;
 
 /// A file without the changes, and as it is. The error says why it cannot be told.
@@ -38,7 +38,7 @@ pub(super) struct Without {
     pub(super) kept: bool,
 }
 
-/// The places where two contents differ. A file that comes or goes, or is no text, differs as a whole.
+/// The places where two contents differ. A file that comes or goes, or is not text, differs as a whole.
 pub fn spans(without: Option<&[u8]>, now: Option<&[u8]>) -> Vec<Span> {
     let (Some(old), Some(new)) = (without, now) else { return vec![whole(without, now)] };
     if [old, new].iter().any(|bytes| bytes.contains(&0)) {
@@ -76,7 +76,7 @@ pub(super) fn take_back(without: Option<&[u8]>, now: Option<&[u8]>, spans: &[Spa
 mod tests {
     use super::*;
 
-    /// Texts with a line for each word; `-` is no file. The hunks by number, from 0.
+    /// Texts with a line for each word; `-` means no file. The hunks by number, from 0.
     #[test]
     fn hunks_are_taken_back_one_by_one() {
         fn check(without: &str, now: &str, count: usize, pick: &[usize], want: &str) {

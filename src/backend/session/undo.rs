@@ -193,7 +193,7 @@ impl Session {
             Changed { turn, prompt, files }
         };
         let turns = files.changes.turns().into_iter().rev();
-        // What a review took back is reviewed with everything only.
+        // What a review reverted is reviewed with everything only.
         let turns = turns.filter_map(|turn| Some((turn, self.first_line(turn)?))).take(most);
         std::iter::once(scope(None, String::new()))
             .chain(turns.map(|(turn, prompt)| scope(Some(turn), prompt)))
@@ -519,7 +519,7 @@ mod tests {
         let first = it.session.reviews(9)[2].turn;
         let done = it.session.revert(first, &verdicts(&it, first, &[("a", &[0])])).unwrap();
         it.check(done, &["a"], &[], &[], &["1\n2\n3\n4\nFIVE\n"]);
-        // The agent goes on in the same turn: a change of its own.
+        // The agent continues in the same turn: a change of its own.
         it.change("a", Some("1\n2\n3\n4\nFIVE\n6\n"));
         let done = it.session.undo().unwrap();
         it.check(done, &["a"], &[], &[], &["1\n2\n3\n4\nFIVE\n"]);
@@ -956,7 +956,7 @@ mod tests {
                 fs::write(it.path("a"), file).unwrap();
                 temporary.iter().for_each(|text| fs::write(replacement.temporary(), text).unwrap());
                 resume(&mut it);
-                // Whoever opens the file next must not take it for what the agent meant.
+                // The next person to open the file must not take it for what the agent meant.
                 let half = ![&old, &new].contains(&file);
                 let want = format!("{} is half-written", it.path("a").display());
                 let told: Vec<bool> = it.session.notices().iter().map(|notice| notice.starts_with(&want)).collect();

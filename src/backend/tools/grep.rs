@@ -164,7 +164,7 @@ fn grep(input: &Input, root: &Path, cwd: &Path, sight: &Sight, stop: &Stop) -> R
         move |path: &Path| {
             let mut hit = Hit::default();
             let sink = Lines { hit: &mut hit, mode, collected, stop, binary: false };
-            // A file that cannot be read has no matches to show. The searcher itself fails for want of room alone.
+            // A file that cannot be read has no matches to show. The searcher itself fails only when memory runs out.
             let searched = searcher.search_path(&matcher, path, sink);
             hit.too_long = searched.is_err_and(|error| error.kind() == io::ErrorKind::Other);
             if hit.too_long || hit.count > 0 {

@@ -91,7 +91,7 @@ pub(super) async fn run(
     Ran { end, stdout: text(&captured.stdout), stderr: text(&captured.stderr), millis }
 }
 
-/// The text within the cap, with a word about what was cut.
+/// The text within the cap, with a note on what was cut.
 pub(super) fn capped(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(SHOWN) {

@@ -57,7 +57,7 @@ impl Report {
                 _ => format!("{name} hook `{command}`: {note}"),
             });
         }
-        // Whoever was kept from something hears why.
+        // Someone who was kept from something hears why.
         let told = matches!(
             self.event,
             Event::PreToolUse | Event::PermissionRequest | Event::UserPromptSubmit | Event::PreCompact

@@ -19,7 +19,7 @@ pub enum Attachment {
     SkillList,
     /// What plan mode asks for.
     Plan,
-    /// What the user took back of the model's changes, or said of them.
+    /// What the user reverted of the model's changes, or said of them.
     Review,
     /// Recalls open todos.
     Todos,

@@ -466,7 +466,7 @@ mod tests {
             ("xargs -a tools/a.txt touch", "tools/a.txt"),
             ("find tools -name \"*.sh\" | xargs -n1 sh", "tools/l.sh"),
             ("node x.js", "lib/y.mjs"),
-            // What is named counts, whoever reads it.
+            // What is named counts, no matter what reads it.
             ("curl -s -K tools/cfg http://h", "tools/cfg"),
             ("curl -sKtools/cfg http://h", "tools/cfg"),
             ("cp tools/q /tmp/q.sh; sh /tmp/q.sh", "tools/q"),

@@ -46,7 +46,7 @@ impl Decision {
 /// Decides whether the call may run. Asks nobody; looks at the file system only through `files`.
 pub fn decide(query: &Query, files: &dyn Files) -> Decision {
     let files: &dyn Files = &Remembered::new(files);
-    // What a command does to a file is no edit, and nothing takes it back.
+    // What a command does to a file is not an edit, and nothing undoes it.
     let command = query.mode == Mode::Edits && matches!(query.access, Access::Shell { .. });
     let query = &Query { mode: if command { Mode::Default } else { query.mode }, ..*query };
     let mut decision = match query.access {
@@ -122,7 +122,7 @@ impl Query<'_> {
         self.rules.entries().iter().filter(move |entry| entry.behavior == behavior)
     }
 
-    /// Why no rule can tell which file the path means; None too where nothing but rules would count and there are none.
+    /// Why no rule can tell which file the path means; None too where nothing but rules would count and there are no rules.
     pub(super) fn hidden_from_rules(&self, path: &Path, files: &dyn Files) -> Option<String> {
         let forbids = |entry: &Entry| entry.behavior != Behavior::Allow;
         (self.mode != Mode::Bypass || self.rules.entries().iter().any(forbids))

@@ -78,7 +78,7 @@ pub(super) fn unsettled(words: &[Word], globbed: impl Fn(&Word) -> bool) -> Opti
         return None;
     }
     if SCRIPTED.split_ascii_whitespace().any(|known| known == name) {
-        // Behind a program that stands first come files and its own arguments; where options stand, only their table would
+        // A program that comes first is followed by files and its own arguments; where options come first, only their table would
         // tell which word is one.
         let plain = |word: &Word| matches!(word.literal().as_deref(), Some("-n" | "-E" | "-r"));
         let first = rest.iter().position(|word| name != "sed" || !plain(word)).unwrap_or(rest.len());
@@ -157,7 +157,7 @@ pub(super) fn as_data(words: &[Word], shown: impl Fn(&Word) -> bool) -> Option<V
     (!known.iter().any(Word::is_dynamic)).then_some(known)
 }
 
-/// The word with what is known of its substitution: of the pipe of `<(…)`, as whose name stands the input's.
+/// The word with what is known of its substitution: of the pipe of `<(…)`, whose name is that of the input.
 pub(super) fn told(word: &Word) -> Word {
     match word.pieces.as_slice() {
         [Piece::Dynamic(one)] if one.source.starts_with("<(") => word.with_pieces(vec![Piece::Text("-".into())]),
@@ -169,7 +169,7 @@ pub(super) fn told(word: &Word) -> Word {
 const MAX_HASHES: usize = 2;
 
 /// The arguments of a command of git's that takes revisions, with each hash that a substitution prints, and without it: one
-/// that fails prints nothing. None when there is none, or something else may be in its place.
+/// that fails prints nothing. None when there is no such name, or something else may be in its place.
 pub(super) fn with_hashes(arguments: &[Word]) -> Option<Vec<Vec<Word>>> {
     let subcommand = arguments.first()?.literal()?;
     let is_hash = |piece: &Piece| matches!(piece, Piece::Dynamic(one) if prints_hash(&one.source));

@@ -58,7 +58,7 @@ struct Part {
 }
 
 impl Part {
-    /// A part that is no command.
+    /// A part that is not a command.
     fn new(text: String, verdict: Verdict, read_only: bool) -> Part {
         let (words, git, starts) = (Vec::new(), Git::No, Cwd(None));
         let (edit, writes, names, links, held, split, named, looks) = Default::default();
@@ -155,7 +155,7 @@ fn all_parts(query: &Query, text: &str, line: &shell::Line, cwd: &Path, files: &
     let start = || Judge::new(query, files, Values::of(&line.node, text), Streams::of(&line.node));
     let mut judge = start();
     judge.walk(&line.node, Cwd(Some(vec![cwd.to_owned()])));
-    // What stands behind a glob may run before it.
+    // What follows a glob may run before it.
     if judge.unordered && judge.names_options() && text.contains(['*', '?', '[']) {
         judge = start();
         judge.stirred = true;

@@ -191,7 +191,7 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, shown: Shown, cwd: &Cwd,
             continue;
         }
         let verdict = show(query, query.vocabulary.tool(Matches::Reading), path, shown, files);
-        // Outside, where a rule may let it pass, names are no secret.
+        // Outside, where a rule may let it pass, names are not secret.
         let outside = reach > Reach::Names && query.mode != Mode::Bypass && verdict.behavior == Behavior::Ask;
         // What a folder reaches holds what a folder in it reaches.
         let within = || cleared.iter().any(|top| files.resolve(path).starts_with(top));

@@ -17,7 +17,7 @@ pub struct Ruled {
     pub shows: Option<Shows>,
 }
 
-/// What stands between the parentheses of a tool's rules.
+/// What is between the parentheses of a tool's rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Matches {
     /// A name; nothing, where calls have none.

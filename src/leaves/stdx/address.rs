@@ -27,7 +27,7 @@ pub fn bare(text: &str) -> String {
 
 /// An address behind its scheme.
 fn address(text: &str) -> String {
-    // A parameter of a path's part stands behind a semicolon.
+    // A parameter of a path's part follows a semicolon.
     let parameter = text.find(';').filter(|at| text[*at..].contains('='));
     let named = text.find(['?', '#']).into_iter().chain(parameter).min().unwrap_or(text.len());
     let (place, query) = text.split_at(named);

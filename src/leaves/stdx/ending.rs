@@ -119,7 +119,7 @@ fn read(pipe: impl AsFd, until: Option<Instant>) -> Option<u8> {
     }
 }
 
-/// Ends everything at once, without a word from anybody else.
+/// Ends everything at once, asking nobody.
 fn force(ending: Ending, let_go: fn()) -> ! {
     process::begin_nothing();
     let_go();

@@ -115,7 +115,7 @@ impl Taken {
     }
 
     /// Names in a list, or in one text with commas or blanks between them, each once; what is in brackets stays together.
-    /// What is no name goes to `odd`.
+    /// What is not a name goes to `odd`.
     pub fn names<'a>(self, value: &'a Value, odd: &mut Vec<&'a Value>) -> Vec<String> {
         let items = match value {
             Value::Null => return Vec::new(),
@@ -124,7 +124,7 @@ impl Taken {
         };
         let mut names = Vec::new();
         for item in items.iter().filter(|item| !item.is_null()) {
-            // A number is no name, where names are taken strictly.
+            // A number is not a name, where names are taken strictly.
             let Some(text) = self.text(item).filter(|_| self == Taken::Leniently || item.is_string()) else {
                 odd.push(item);
                 continue;

@@ -93,7 +93,7 @@ pub fn runs(file: &Path) -> bool {
 /// The first program of the name along the `PATH`, of those that no project brings.
 ///
 /// # Errors
-/// There is none. A name with a slash is taken as it is.
+/// There is no such program. A name with a slash is taken as it is.
 pub fn find(name: impl AsRef<OsStr>, path: Option<&OsStr>) -> io::Result<PathBuf> {
     let name = Path::new(name.as_ref());
     if name.components().count() > 1 || name.is_absolute() {
@@ -111,7 +111,7 @@ pub fn find(name: impl AsRef<OsStr>, path: Option<&OsStr>) -> io::Result<PathBuf
 /// The same along the `PATH` of this process.
 ///
 /// # Errors
-/// There is none.
+/// There is no such program.
 pub fn own(name: &str) -> io::Result<PathBuf> {
     find(name, std::env::var_os("PATH").as_deref())
 }

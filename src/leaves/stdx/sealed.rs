@@ -23,7 +23,7 @@ pub struct Sealed(BTreeMap<PathBuf, Held>);
 enum Held {
     Nothing,
     Content(Seal),
-    /// It is watched, and may change: whoever changes it is asked.
+    /// It is watched, and may change: changing it asks.
     Anything,
 }
 

@@ -236,7 +236,7 @@ impl Call {
     }
 }
 
-/// What stands at the head of a call, clean.
+/// The head of a call, clean.
 struct Label {
     name: String,
     title: String,
@@ -280,7 +280,7 @@ impl Shell {
     }
 }
 
-/// Output without what only the model is told: the exit code, which follows the title, and that there is none.
+/// Output without what only the model is told: the exit code, which follows the title, and that there was no output.
 fn without_asides(output: &str, code: i32) -> &str {
     let said = output.trim_end().strip_suffix(&format!("[Exit code {code}]")).unwrap_or(output);
     if said.trim() == "(no output)" { "" } else { said }

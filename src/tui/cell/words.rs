@@ -125,7 +125,7 @@ impl Call {
         })
     }
 
-    /// The line of the user's decision tells all of it: the answer to a question, or a no without a word.
+    /// The line of the user's decision tells all of it: the answer to a question, or a plain no.
     pub(super) fn is_decision(&self) -> bool {
         let asks = matches!(self.tool.as_str(), "AskUserQuestion" | "EnterPlanMode" | "ExitPlanMode");
         match self.result.as_ref().map(|result| (result.outcome, &result.display)) {

@@ -259,7 +259,7 @@ impl Editor {
         true
     }
 
-    /// The same for a cursor that rests on characters: an empty row behind a full one is none.
+    /// The same for a cursor that rests on characters: an empty row behind a full one does not count.
     pub fn row_of_characters(&mut self, way: Way, width: usize) -> bool {
         let (start, goal) = (self.cursor, self.goal);
         loop {

@@ -56,7 +56,7 @@ struct Register {
     lines: bool,
 }
 
-/// An insertion that goes on: what stood before and behind the cursor when it began.
+/// An insertion under way: what stood before and behind the cursor when it began.
 #[derive(Debug, Clone)]
 struct Entered {
     before: String,
@@ -257,7 +257,7 @@ fn overwrite(editor: &mut Editor, text: &str) -> String {
     under
 }
 
-/// What stands between the texts of before; where they were edited themselves, what is new.
+/// What is between the texts of before; where they were edited themselves, what is new.
 fn inserted(editor: &Editor, before: &str, behind: &str) -> Draft {
     let text = editor.text();
     let same = |(a, b): &(&str, &str)| a == b;

@@ -60,7 +60,7 @@ struct Item {
     detail: String,
     /// What the filter reads; empty: label and detail.
     words: String,
-    /// The label where the row stands without those around it.
+    /// The label where the row is shown without those around it.
     alone: Option<String>,
     current: bool,
     choice: Choice,

@@ -160,7 +160,7 @@ impl Own {
                 "context_window_size": window,
                 "used_percentage": used,
                 "remaining_percentage": 100 - used,
-                // What stands in the window, however it came there.
+                // What is in the window, however it came there.
                 "current_usage": {
                     "input_tokens": context,
                     "output_tokens": 0,

@@ -135,7 +135,7 @@ fn nothing_decided_sends_nothing_and_the_hunk_stays_in_view() {
     run.keys("c").paste("pasted").keys("<enter>");
     assert!(screen(&run).contains("“pasted”"));
     run.keys("c<ctrl+u><enter>");
-    // A comment that is given up, and one that is taken back.
+    // A comment that is given up, and one that is reverted.
     run.keys("cno<esc>cx<enter>c<bs><enter><enter>");
     assert_eq!(run.sent(), "");
     run.keys("  q");

@@ -33,7 +33,7 @@ pub struct Scrollback {
 /// Most calls on one line: they wait in memory for what follows.
 const LOOKED: usize = 100;
 
-/// Cells that are one line: calls that only looked, without a word in between.
+/// Cells that are one line: calls that only looked, with no text in between.
 struct Looked<'a> {
     calls: Vec<&'a Call>,
     /// The first cell behind them.

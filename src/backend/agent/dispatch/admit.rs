@@ -176,7 +176,7 @@ impl Agent {
         self.policy.grounds(&self.conversation).met(&ready.call.name, &ready.access, conditions)
     }
 
-    /// Lets PreToolUse hooks see a call, which goes on or is settled. What they rewrite is checked like what the model wrote.
+    /// Lets PreToolUse hooks see a call, which continues or is settled. What they rewrite is checked like what the model wrote.
     async fn before_call(
         &mut self,
         ready: Ready,
@@ -401,7 +401,7 @@ impl Agent {
         }
     }
 
-    /// Waits for the answer. What changes meanwhile may forbid the call, and never allows it: whoever passes a looser mode,
+    /// Waits for the answer. What changes meanwhile may forbid the call, and never allows it: someone who passes a looser mode,
     /// or allows another call, has not read this question.
     async fn wait(
         &mut self,

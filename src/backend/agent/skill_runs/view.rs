@@ -38,7 +38,7 @@ impl View {
             Caller::Model if skill.disable_model_invocation => {
                 return Err(format!("Only the user can start the skill `{name}`, as `/{name}`."));
             }
-            // What stands in no list of its own was not offered to it.
+            // What is in no list of its own was not offered to it.
             Caller::Model if !command.offered() => {
                 return Err(format!(
                     "Only the user can start the skill `{name}`, as `/{name}`: its file has no description."

@@ -224,7 +224,7 @@ impl Items {
         });
     }
 
-    /// What was counted no longer stands.
+    /// What was counted no longer holds.
     pub(super) fn uncount(&mut self) {
         (self.tally, self.counts, self.edits) = (Tally::default(), Vec::new(), Vec::new());
     }

@@ -1,4 +1,4 @@
-//! What builders and git run beside the line that starts them: it stands in files of the folder.
+//! What builders and git run beside the line that starts them: it comes from files in the folder.
 
 use std::path::Path;
 

@@ -83,7 +83,7 @@ pub(super) const SCRIPT_ENDINGS: [&str; 28] = [
     "lua", "r", "awk", "sed", "ps1", "bat", "cmd", "mk", "just", "cmake", "gradle",
 ];
 
-/// Folders of what is made out of the rest, beside those that are marked as a cache: whoever makes it changes it.
+/// Folders of what is made out of the rest, beside those that are marked as a cache: making it changes it.
 pub(super) const BUILT: [&str; 9] =
     ["target", "build", "dist", "out", "coverage", "node_modules", "venv", ".venv", ".next"];
 

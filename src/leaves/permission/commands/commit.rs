@@ -202,7 +202,7 @@ impl Subcommand {
         self.choices().any(|choice| choice.short == Some(letter) && choice.value == Value::Next)
     }
 
-    /// Where the first operand stands, past the last argument where there is none. Behind what is not known it is the next word.
+    /// The place of the first operand; past the last argument if no operand is given. Behind what is not known it is the next word.
     pub(super) fn first_operand(&self, arguments: &[String]) -> usize {
         let mut at = 0;
         while let Some(word) = arguments.get(at) {

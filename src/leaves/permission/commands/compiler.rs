@@ -36,7 +36,7 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
         return None;
     }
     let mut acting = Vec::new();
-    // Wherever it stands, a file behind `@` holds more options; what only bash knows may begin so.
+    // In any place, a file behind `@` holds more options; what only bash knows may begin so.
     acting.extend(arguments.iter().filter(|word| word.starts_with(['@', ONE, MANY])).cloned());
     // The preprocessor writes what its second operand names.
     let mut written = name.ends_with("cpp").then_some(0);

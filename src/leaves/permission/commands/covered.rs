@@ -192,7 +192,7 @@ impl Covered {
             Operands::Files | Operands::Last => {
                 open || leads_out(word) || word.split_once('=').is_some_and(|(_, value)| leads_out(value))
             }
-            // What stands before the first colon, with no slash, is another machine.
+            // What comes before the first colon, with no slash, is another machine.
             Operands::Remote => {
                 let start = word.split(['/', ONE, MANY]).next().unwrap_or_default();
                 word.starts_with('-') || !start.contains(':') && (open || leads_out(word))
@@ -254,7 +254,7 @@ impl Covered {
             // Its value may be left out, and what follows is an option.
             ("cargo", "invert") => value.starts_with('-'),
             ("go", "o" | "coverprofile") => is_elsewhere(value),
-            // Where a report is written stands behind its kind.
+            // Where a report is written comes after its kind.
             ("pytest", "cov-report") => open || value.split_once(':').is_some_and(|(_, path)| leads_out(path)),
             ("pytest", "cov") => is_elsewhere(value),
             ("unzip", "d") => open || leads_out(value),

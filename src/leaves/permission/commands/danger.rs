@@ -88,7 +88,7 @@ const STARTERS: [(&str, &str); 14] = [
     ("pipx", "run"),
 ];
 
-/// Where the program stands that such a command starts.
+/// The place of the program that such a command starts.
 fn behind(name: &str, arguments: &[String]) -> Option<usize> {
     let (_, word) = STARTERS.iter().find(|(known, _)| *known == name)?;
     let at = usize::from(!word.is_empty());

@@ -383,7 +383,7 @@ fn pathspec(text: &str) -> Result<Option<&str>, String> {
     }
 }
 
-/// Whether the option may show a merge by doing it anew.
+/// Whether the option may show a merge by doing it again.
 fn merges_again(text: &str) -> bool {
     const PLAIN: [&str; 10] =
         ["off", "none", "on", "m", "first-parent", "1", "separate", "combined", "dense-combined", "cc"];

@@ -86,9 +86,9 @@ impl Judge<'_> {
     /// Whether git may take the word for a repository of the project, which brings hooks of its own.
     pub(super) fn may_be_folder(&self, word: &Word, cwd: &Cwd) -> bool {
         let Some(name) = word.literal() else { return true };
-        let stands = |path: &Path| self.files.is_file(path) || !self.files.names(path).is_empty();
+        let exists = |path: &Path| self.files.is_file(path) || !self.files.names(path).is_empty();
         let below =
-            |folder: &Path| ["", ".git", ".bundle"].iter().any(|end| stands(&folder.join(format!("{name}{end}"))));
+            |folder: &Path| ["", ".git", ".bundle"].iter().any(|end| exists(&folder.join(format!("{name}{end}"))));
         // Git starts at the top of the work tree.
         let inside = |folder: &&Path| folder.starts_with(&self.query.places.project);
         cwd.0.as_ref().is_none_or(|all| all.iter().any(|cwd| cwd.ancestors().take_while(inside).any(below)))

@@ -477,7 +477,7 @@ impl<'a> Judge<'a> {
 
     /// Where rules about files forbid or ask, what a command shows or changes must be known.
     fn may_be_forbidden(&self, words: &[Word]) -> Option<String> {
-        // What a command prints for another one is no file of anybody's.
+        // What a command prints for another one is not anybody's file.
         let open = |word: &&Word| word.expansions().any(|expansion| !expansion.source.starts_with("<("));
         let fed = words[0].literal().as_deref() == Some("xargs");
         let word = if fed { words.first() } else { words.iter().skip(1).find(open) }?;

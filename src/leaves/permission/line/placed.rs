@@ -28,7 +28,7 @@ pub(super) fn placed(words: &[Word], cwd: &Cwd, places: &Places, files: &dyn Fil
             None => None,
         }
     };
-    // Of one without a table, what stands before a colon may be a path of its own.
+    // Of one without a table, what comes before a colon may be a path of its own.
     let lists = !covered::describes(&name);
     let listed = |text: &str| -> Option<String> {
         let (first, rest) = text.split_once(':').filter(|_| lists && text.starts_with('/'))?;

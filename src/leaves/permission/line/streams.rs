@@ -150,8 +150,8 @@ impl Streams {
         Some(Part { writes: file, names, looks: opened, ..Part::new(text, worst, read_only) })
     }
 
-    /// What opening the descriptor's file anew means, where a redirection of the line may have put a file there: Linux
-    /// opens it as if by its name, so that one which was opened for reading can be written. None where there is none.
+    /// What opening the descriptor's file again means, where a redirection of the line may have put a file there: Linux
+    /// opens it as if by its name, so that one which was opened for reading can be written. None where no file is opened.
     fn reopened(&self, fd: usize, writes: bool, query: &Query, cwd: &Cwd, files: &dyn Files) -> Option<Verdict> {
         let mut worst = None;
         for word in self.files(fd) {
@@ -192,7 +192,7 @@ fn names_one(text: &str) -> bool {
     ["/dev/std", "/dev/fd", "/fd/"].iter().any(|part| text.contains(part))
 }
 
-/// The standard descriptor whose file the path opens anew, by its plain names alone.
+/// The standard descriptor whose file the path opens again, by its plain names alone.
 fn descriptor(path: &Path) -> Option<usize> {
     let text = path.to_str()?;
     match text {

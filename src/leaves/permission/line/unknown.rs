@@ -77,7 +77,7 @@ impl Unknown<'_> {
             let mut more = false;
             let mut pieces = Vec::new();
             for (at, piece) in word.pieces.iter().enumerate() {
-                // Two revisions, of which the second is no file's.
+                // Two revisions, of which the second does not belong to a file.
                 let range =
                     |next: &Piece| matches!(next, Piece::Text(text) if text.starts_with("..") && !text.contains(':'));
                 match piece {

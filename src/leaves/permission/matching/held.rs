@@ -146,7 +146,7 @@ fn readings(text: &str, folders: Folders) -> Vec<Vec<String>> {
         let tokens = text.split(|c: char| !(c.is_alphanumeric() || kept.contains(c)));
         tokens.filter(|token| !token.is_empty()).map(str::to_owned).collect::<Vec<_>>()
     };
-    // In a path without anything else the folders are no commands.
+    // In a path without anything else the folders are not commands.
     let parts: Vec<String> = decoded
         .split('\n')
         .flat_map(|word| split(word, if folders == Folders::Split && may_hold_line(word) { "_-." } else { "_-./" }))

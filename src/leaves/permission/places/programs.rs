@@ -48,16 +48,16 @@ impl Places {
                 let file = folder.join(name);
                 let ours = here || self.brings(&folder, files);
                 // What cannot be run yet may become so in the same line.
-                let stands = here && cwd.0.is_none() || files.is_file(&file) || files.link(&file).is_some();
-                let linked = stands && self.brings(&file, files);
-                if stands && (ours || linked) {
+                let exists = here && cwd.0.is_none() || files.is_file(&file) || files.link(&file).is_some();
+                let linked = exists && self.brings(&file, files);
+                if exists && (ours || linked) {
                     named.own = named.brought.is_none();
                     let shown = file.strip_prefix(&self.project).map_or_else(
                         |_| file.display().to_string(),
                         |path| format!("{} of this folder", path.display()),
                     );
                     named.brought.get_or_insert_with(|| format!("{name} would run {shown}"));
-                } else if stands && (files.others_write(&folder) || files.others_write(&files.resolve(&file))) {
+                } else if exists && (files.others_write(&folder) || files.others_write(&files.resolve(&file))) {
                     let shown = file.display();
                     named.brought.get_or_insert_with(|| format!("{name} would run {shown}, which others may change"));
                 } else {
@@ -80,7 +80,7 @@ impl Places {
         self.programs.iter().filter(own)
     }
 
-    /// Whether the file would be what a shell starts for its name. A name with an ending is no command's.
+    /// Whether the file would be what a shell starts for its name. A name with an ending does not belong to a command.
     pub(in crate::permission) fn is_named(&self, path: &Path, files: &dyn Files) -> bool {
         let found = |file: &Path| {
             let folder = file.parent().filter(|_| file.extension().is_none());

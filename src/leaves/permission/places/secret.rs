@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::folded;
 
-/// Endings of what people write all day: sources and prose about secrets are no secrets.
+/// Endings of what people write all day: sources and prose about secrets are not secrets.
 const SOURCES: &str = "rs py pyi go c h cc hh cpp hpp cxx m mm cs fs vb java kt kts scala groovy clj ex exs erl hs ml mli js mjs cjs \
     jsx ts mts cts tsx vue svelte rb php pl pm lua r jl dart swift zig nim d v sv vhd sh bash zsh fish ps1 bat cmd sql graphql \
     proto thrift html htm css scss sass less md mdx rst adoc tex org svg png jpg jpeg gif webp ico snap lock wasm nix cmake mk \
@@ -70,7 +70,7 @@ fn is_secret(name: &str) -> bool {
     if words(name).last().is_some_and(|last| EXAMPLES.contains(&last.as_str())) {
         return false;
     }
-    // `.env`, and what goes on with anything but a longer word.
+    // `.env`, and what continues with anything but a longer word.
     if let Some(rest) = name.strip_prefix(".env") {
         return rest == "rc" || rest == "s" || !rest.starts_with(|c: char| c.is_alphabetic());
     }

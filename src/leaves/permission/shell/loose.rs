@@ -12,7 +12,7 @@ pub(in crate::permission) fn segments(text: &str) -> Vec<Vec<String>> {
     run(text, Unknown::Left, 0)
 }
 
-/// The same with [`ONE`] and [`MANY`] for what only bash knows: once with all that stands between marks as a line of its own,
+/// The same with [`ONE`] and [`MANY`] for what only bash knows: once with all that is between marks as a line of its own,
 /// and once with each substitution as the part of a word that it is where the marks before it do not mean something else.
 pub(in crate::permission) fn open_segments(text: &str) -> Vec<Vec<String>> {
     let mut all = run(text, Unknown::Marked, 0);

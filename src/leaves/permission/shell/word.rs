@@ -130,7 +130,7 @@ pub(super) enum Unit {
 }
 
 impl Word {
-    /// The same word made of other pieces; text beside text is one, and no text is none.
+    /// The same word made of other pieces; text beside text is one, and no text adds none.
     pub(in crate::permission) fn with_pieces(&self, pieces: Vec<Piece>) -> Word {
         let mut joined: Vec<Piece> = Vec::with_capacity(pieces.len());
         let alone = pieces.len() == 1;

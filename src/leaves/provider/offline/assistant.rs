@@ -191,7 +191,7 @@ impl<'a> Situation<'a> {
         self.steps.iter().filter(move |step| step.call.name == name)
     }
 
-    /// The results of these calls, or (`Err`) those of them that are still to be made, with a word before the first.
+    /// The results of these calls, or (`Err`) those of them that are still to be made, with a sentence before the first.
     fn need<const N: usize>(&self, opening: &str, calls: [Part; N]) -> Result<[&Step<'a>; N], Vec<Part>> {
         self.need_all(opening, calls.into())?.try_into().map_err(|_| Vec::new())
     }

@@ -60,7 +60,7 @@ impl Vim {
                     break;
                 }
             }
-            // At the edge of the text it goes on in the history, but nothing selected is left for that.
+            // At the edge of the text it continues in the history, but nothing selected is left for that.
             let recalls = editor.cursor() == start && self.mode == Mode::Normal;
             return if recalls { Outcome::As(action) } else { Outcome::Handled };
         }
@@ -301,7 +301,7 @@ impl Vim {
                 let changed: String = text[range.clone()].chars().map(|c| cased(c, operator)).collect();
                 let start = range.start;
                 editor.replace(range, &changed);
-                // `~` goes on.
+                // `~` continues.
                 let goes_on = operator == Operator::Toggle && of == Target::Motion(Motion::Right);
                 if !goes_on {
                     editor.go(if here { at } else { start });

@@ -84,7 +84,7 @@ pub(super) struct Command {
     pub(super) action: Action,
 }
 
-/// Why keys are no command.
+/// Why keys are not a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     /// More are to come.

@@ -36,7 +36,7 @@ pub(super) enum Motion {
         big: bool,
     },
     LineStart,
-    /// The first character of the line that is no blank.
+    /// The first character of the line that is not a blank.
     FirstWord,
     LineEnd,
     /// The line with the number of the count: `gg` the first, `G` the last without one.
@@ -124,7 +124,7 @@ pub(super) fn target(
     }
 }
 
-/// The end of the word that is here: as `e`, but it stays where it stands on one already.
+/// The end of the word that is here: as `e`, but it stays where it is if it is on one already.
 pub(super) fn end_of_word(text: &str, at: usize, big: bool) -> usize {
     let mut to = at;
     while next(text, to) < text.len() && class(text, next(text, to), big) == class(text, at, big) {
@@ -141,7 +141,7 @@ pub(super) fn prev(text: &str, at: usize) -> usize {
     at - text[..at].graphemes(true).next_back().map_or(0, str::len)
 }
 
-/// The place where a cursor rests that stands on characters: never behind the last one of a line.
+/// The place where a cursor on characters rests: never behind the last one of a line.
 pub(super) fn on_character(text: &str, at: usize) -> usize {
     let line = line_at(text, at);
     if at == line.end && !line.is_empty() { prev(text, at) } else { at }
@@ -278,7 +278,7 @@ fn end_back(text: &str, at: usize, big: bool) -> Option<usize> {
 
 fn look_for(text: &str, at: usize, find: Find, times: usize, again: bool) -> Option<usize> {
     let line = line_at(text, at);
-    // Repeated, `t` does not stop at the one that it stands beside.
+    // Repeated, `t` does not stop at the one next to it.
     let beside = again && find.till;
     let hit = |part: &str| part.starts_with(find.target);
     if find.back {

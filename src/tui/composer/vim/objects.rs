@@ -46,7 +46,7 @@ impl Shape {
     }
 }
 
-/// The object around `at`; none when there is none.
+/// The object around `at`; `None` where no object begins.
 pub(super) fn find(text: &str, at: usize, object: Object, count: usize) -> Option<Region> {
     let chars = |range| Region { range, lines: false };
     match object.shape {

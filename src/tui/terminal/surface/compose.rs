@@ -80,7 +80,7 @@ impl<O: Output> Surface<O> {
     }
 
     /// Draws with the cursor at the region's first cell before and after. Rows below the cursor are the first that a
-    /// shrinking screen takes, and all of them are ours. The way back up is no count of rows: on a screen that has become
+    /// shrinking screen takes, and all of them are ours. The way back up is not a count of rows: on a screen that has become
     /// lower the way down was shorter.
     fn draw_parked(&mut self, out: &mut Vec<u8>, pen: &mut Pen, next: &Buffer, before: Before, old_height: u16) {
         let height = next.area.height;

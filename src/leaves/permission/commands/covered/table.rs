@@ -82,7 +82,7 @@ const APT: &str = "yes/y assume-yes assume-no quiet?/q simulate/s dry-run downlo
     no-install-recommends install-recommends no-install-suggests reinstall only-upgrade no-upgrade no-remove autoremove purge \
     print-uris show-progress verbose-versions/V installed upgradable all-versions/a";
 
-/// One table for all its subcommands: a letter stands here where it takes a value in each of them, or in none.
+/// One table for all its subcommands: a letter is here where it takes a value in each of them, or in none.
 const GH: &str = "repo=/R json= jq=/q template=/t title= body=/b comments/c state= limit=/L author=/A label=/l assignee= \
     search=/S base=/B head=/H draft fill fill-first fill-verbose name-only patch color= watch required fail-fast interval= \
     log log-failed verbose/v exit-status attempt= job=/j branch= status= user=/u event=/e workflow=/w paginate";

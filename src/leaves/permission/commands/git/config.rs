@@ -23,7 +23,7 @@ pub(super) const ASKS: &[&str] = &["--list", "-l", "list", "--get", "--get-all",
 const TOLD: &str = "user author committer core init branch alias color diff merge pull push rebase commit tag log status fetch gc gpg \
     pack i18n rerere column advice feature index submodule remote";
 
-/// Whether `git config` only tells values that are no secrets.
+/// Whether `git config` only tells values that are not secret.
 pub(super) fn tells(texts: &[&str]) -> bool {
     let mut rest = texts;
     while let [first, after @ ..] = rest {

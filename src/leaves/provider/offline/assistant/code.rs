@@ -141,7 +141,7 @@ pub(super) fn items(lines: &[String]) -> Vec<Item<'_>> {
     found.map(|(at, (sort, name))| Item { sort, name, at, end: end(lines, at), doc: doc(lines, at) }).collect()
 }
 
-/// Where the body of a declaration ends: what stands deeper, with the line that closes it.
+/// Where the body of a declaration ends: what is indented deeper, with the line that closes it.
 pub(super) fn end(lines: &[String], at: usize) -> usize {
     let base = lines.get(at).map_or(0, |line| indent(line));
     let deeper = |line: &&String| line.trim().is_empty() || indent(line) > base;
@@ -216,7 +216,7 @@ pub(super) fn reading(lines: &[String], item: &Item) -> Vec<String> {
             continue;
         };
         let value = code[column + mark.len()..].trim_end_matches([';', ' ', ',']);
-        // The condition stands before it on the line, or on the nearest line that is less deep.
+        // The condition comes before it on the line, or on the nearest line that is less deep.
         let outer = || body[..at].iter().rev().find(|above| !above.trim().is_empty() && indent(above) < indent(line));
         let condition = if column > 0 { Some(code[..column].to_owned()) } else { outer().cloned() };
         let bare = |text: String| {

@@ -37,7 +37,7 @@ fn unreadable(step: &Step) -> Recipe {
     Ok(vec![say(format!("I cannot read it: {}", step.text()))])
 }
 
-/// Whether a match stands alone, where only whole words count.
+/// Whether a match is a whole word, where only whole words count.
 fn alone(line: &str, at: usize, word: &str) -> bool {
     let letter = |c: char| c.is_alphanumeric() || c == '_';
     !line[..at].ends_with(letter) && !line[at + word.len()..].starts_with(letter)

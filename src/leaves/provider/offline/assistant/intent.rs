@@ -320,7 +320,7 @@ fn value(word: &str) -> bool {
     word.parse::<f64>().is_ok() || ["true", "false", "True", "False"].contains(&word)
 }
 
-/// What stands before the last "to", and what behind it.
+/// What comes before the last "to", and what follows it.
 fn last_to(prompt: &str) -> Option<(&str, &str)> {
     let (before, value) = prompt.rsplit_once(" to ").or_else(|| prompt.rsplit_once(" = "))?;
     let value = value.trim().trim_end_matches(['.', '!', '?']).trim_matches(['`', '"']);

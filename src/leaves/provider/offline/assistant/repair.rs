@@ -312,7 +312,7 @@ fn sources(situation: &Situation, output: &str, named: &[String], in_tests: bool
     Ok((found, called, wanted))
 }
 
-/// The value that an assertion compares with: what stands last in it.
+/// The value that an assertion compares with: what comes last in it.
 fn literal(line: &str) -> Option<String> {
     let inner = line.trim().trim_end_matches(';').strip_suffix(')').unwrap_or(line.trim());
     let (_, last) = inner.rsplit_once(", ").or_else(|| inner.rsplit_once("== "))?;

@@ -186,7 +186,7 @@ fn commit(situation: &Situation, wanted: &str) -> Vec<Part> {
     vec![say(text)]
 }
 
-/// Whether the words behind `/commit` ask to look only, and are no message.
+/// Whether the words behind `/commit` ask to look only, and are not a message.
 fn looks(wanted: &str) -> bool {
     let lower = wanted.to_lowercase();
     let says = [

@@ -209,7 +209,7 @@ pub(super) fn changes(sources: &[Source], failure: &Failure) -> Vec<Change> {
                 exchanged(line, actual, meant).into_iter().for_each(|new| add(0, rank, new));
             }
             let head = item.is_some_and(|item| item.at == at);
-            // A head is no place for a slip, unless its body is on the same line.
+            // A head is not where a slip hides, unless its body is on the same line.
             let one_line = line.contains("=>") || line.trim_end().ends_with('}') || line.contains(": return ");
             if !head || one_line {
                 slips(line, &mut add);

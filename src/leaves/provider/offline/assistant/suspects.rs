@@ -120,7 +120,7 @@ pub(super) fn expected(output: &str) -> Vec<(String, String)> {
     };
     let letters: Vec<_> =
         pairs.iter().filter_map(|(one, other)| Some((only(one, other)?, only(other, one)?))).collect();
-    // Also what stands between the same beginning and the same end.
+    // Also what is between the same beginning and the same end.
     let middles: Vec<_> = pairs.iter().filter_map(|(one, other)| middle(one, other)).collect();
     pairs.extend(letters.into_iter().chain(middles));
     pairs

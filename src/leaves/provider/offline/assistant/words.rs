@@ -236,7 +236,7 @@ impl<'a> Words<'a> {
             if (word.contains("()") || spelled(bare)) && plain(&bare) {
                 add(bare);
             }
-            // `Store.add`, which is no path.
+            // `Store.add`, which is not a path.
             if let Some((_, member)) = bare.split_once('.').or_else(|| bare.rsplit_once("::"))
                 && plain(&member)
                 && (word.contains("()") || bare.starts_with(char::is_uppercase) || bare.contains("::"))
