@@ -132,7 +132,9 @@ impl Spinner {
             true => "●",
             false => FRAMES[(elapsed.as_millis() / FRAME.as_millis()) as usize % FRAMES.len()],
         };
-        let (verb, rest) = match (&self.retry, &self.shell) {
+        // Once it is asked again, the wait is for the model.
+        let retry = self.retry.as_ref().filter(|retry| retry.at > now);
+        let (verb, rest) = match (retry, &self.shell) {
             _ if let Some(compacting) = &self.compacting => {
                 let count = match compacting.received {
                     0 => String::new(),
@@ -156,7 +158,7 @@ impl Spinner {
         let rest = paint::cut(&format!(" ({rest})"), room);
         let verb = paint::cut(&verb, room.saturating_sub(paint::width(&rest)).max(room / 3));
         let rest = paint::cut(&rest, room.saturating_sub(paint::width(&verb)));
-        let style = match (&self.compacting, &self.retry) {
+        let style = match (&self.compacting, retry) {
             (Some(_), _) => theme.accent,
             (None, Some(_)) => theme.warning,
             (None, None) => theme.spinner,
@@ -194,6 +196,8 @@ mod tests {
         );
         let retry = Some("● Retrying in 5 s (attempt 2 of 10 · esc to stop)");
         check(&|spinner| spinner.retrying(2, 10, at(71)), 66, retry);
+        let again = Some("● Writing (1 m 12 s · ↓ 1.2k tokens · esc to interrupt)");
+        check(&|_| (), 72, again);
         let runs = Some("● Running Bash (1 m 10 s · ↓ 1.2k tokens · esc to interrupt)");
         check(&|spinner| spinner.say("Running Bash"), 70, runs);
         assert_eq!(spinner.wake(at(70), true), Some(at(71)));

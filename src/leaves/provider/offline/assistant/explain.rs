@@ -201,8 +201,15 @@ fn role(name: &str) -> Option<&'static str> {
 pub(super) fn place(situation: &Situation, path: &str) -> Recipe {
     let name = path.trim_start_matches("./").trim_end_matches('/');
     let opening = format!("Looking at `{name}`.");
-    let found = situation.need(&opening, [glob(&format!("**/{name}")), glob(&format!("**/{name}/**"))]);
-    let [files, below] = found?;
+    // What it is called may be where it is.
+    if name.rsplit('/').next().is_some_and(|last| last.contains('.')) {
+        let [step] = situation.need(&opening, [read(name)])?;
+        if step.ok() {
+            return Ok(vec![say(outline(name, &unnumbered(&step.text()), 25))]);
+        }
+    }
+    let calls = [glob(&format!("**/{name}")), glob(&format!("**/{name}/**"))];
+    let [files, below] = situation.need(&opening, calls)?;
     let (files, below) = (situation.paths_of(files), situation.paths_of(below));
     let file = files.iter().find(|file| *file == name).or_else(|| files.iter().min_by_key(|file| file.len()));
     if let (None, Some(inner)) = (file, below.iter().min_by_key(|file| file.len())) {
