@@ -504,7 +504,7 @@ impl Sim<'_> {
         let window = self.window();
         let tokens = weighed.same + weighed.fresh;
         let mut faults = Vec::new();
-        let output = self.driver.room_for_output(context).min(self.driver.window().max_output);
+        let output = self.driver.room_for_output(context, Load::default()).min(self.driver.window().max_output);
         if tokens + output > window {
             faults.push(format!("{tokens} tokens and {output} of answer in a window of {window}"));
         }

@@ -74,9 +74,9 @@ impl Compaction {
         self.overhead = None;
     }
 
-    /// Most tokens of an answer.
-    pub(super) fn room_for_output(&self, context: &Context, most: u32) -> u32 {
-        most.min(u32::try_from(self.driver.room_for_output(context)).unwrap_or(u32::MAX))
+    /// Most tokens of an answer to the conversation with this much behind it.
+    pub(super) fn room_for_output(&self, context: &Context, behind: tokens::Load, most: u32) -> u32 {
+        most.min(u32::try_from(self.driver.room_for_output(context, behind)).unwrap_or(u32::MAX))
     }
 
     /// Another model counts system prompt and tools in its own way.

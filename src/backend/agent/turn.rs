@@ -425,6 +425,11 @@ impl Agent {
     }
 
     pub(super) fn request(&mut self) -> Request {
+        self.request_before(crate::message::tokens::Load::default())
+    }
+
+    /// The same with so much to be put behind it.
+    pub(super) fn request_before(&mut self, behind: crate::message::tokens::Load) -> Request {
         let messages = self.conversation.context().messages();
         let choice = thinking::Choice {
             settings: &self.settings.thinking,
@@ -440,7 +445,11 @@ impl Agent {
             tools: self.tool_specs.clone(),
             messages,
             media,
-            max_output: self.compaction.room_for_output(self.conversation.context(), self.model.spec.max_output),
+            max_output: self.compaction.room_for_output(
+                self.conversation.context(),
+                behind,
+                self.model.spec.max_output,
+            ),
             thinking,
             purpose: self.conversation.purpose(),
             cache_key: self.conversation.session.id().to_owned(),
@@ -450,8 +459,8 @@ impl Agent {
 
     /// The next request of the conversation, to be asked beside it: of the model in use, whose cache knows it, unless
     /// another one writes summaries.
-    pub(in crate::agent) fn request_beside(&mut self) -> (Model, Request) {
-        let request = self.request();
+    pub(in crate::agent) fn request_beside(&mut self, behind: crate::message::tokens::Load) -> (Model, Request) {
+        let request = self.request_before(behind);
         let other = self
             .compaction
             .summarizer(&self.runs, &self.model)

@@ -3,6 +3,7 @@
 use super::rounds;
 use super::{Candidate, Features, Limits, Meter, Rejected, Settings, Thresholds, Window, candidate, micro};
 use crate::message::Usage;
+use crate::message::tokens::Load;
 use crate::provider::catalog::Prices;
 use crate::session::Context;
 use crate::session::store::Store;
@@ -175,12 +176,12 @@ impl Driver {
         self.meter.used(context)
     }
 
-    /// Tokens that the window has left for an answer. The floor is for requests that nothing could make fit: an answer of
+    /// Tokens that the window has left for an answer with so much behind the conversation. The floor is for requests that nothing could make fit: an answer of
     /// a few words would only be cut off.
-    pub fn room_for_output(&self, context: &Context) -> u64 {
+    pub fn room_for_output(&self, context: &Context, behind: Load) -> u64 {
         const LEAST: u64 = 1_024;
         let Some(window) = self.window.tokens else { return u64::MAX };
-        window.saturating_sub(self.meter.most(context)).max(LEAST.min(window / 8))
+        window.saturating_sub(self.meter.most(context) + self.meter.of(behind)).max(LEAST.min(window / 8))
     }
 
     /// Begins to prepare a request.
@@ -465,6 +466,28 @@ mod tests {
         // By estimate alone it would be 66,500.
         assert!((60_001..60_100).contains(&driver.used(talk.context())), "{}", driver.used(talk.context()));
         assert_eq!(driver.used(&preview), driver.used(talk.context()));
+    }
+
+    /// Found by the lab: 11,334 tokens counted as 5,139.
+    #[test]
+    fn what_left_is_taken_out_of_a_count_once_however_many_boundaries_are_undone() {
+        let driver = driver(200_000, |_| {});
+        let mut talk = Talk::new();
+        talk.prompt(10).round("Read", &[3_000]).counted(10_000);
+        let undo = |talk: &mut Talk, between: &dyn Fn(&mut Talk)| {
+            let seq = talk.session.append(EntryKind::CompactBoundary(Boundary::default())).unwrap();
+            between(talk);
+            talk.session.append(EntryKind::BoundaryUndone { seq }).unwrap();
+        };
+        undo(&mut talk, &|talk| {
+            (0..4).for_each(|_| _ = talk.prompt(1).counted(11_000));
+            let cleared = micro::Clear { call: crate::message::CallId::nth(1), tokens: 3_000, persist: false };
+            let plan = micro::Plan { clear: vec![cleared], saved: 3_000, balance: None };
+            apply::clear(&mut talk.session, &plan).unwrap();
+        });
+        talk.counted(7_100);
+        undo(&mut talk, &|_| {});
+        assert_eq!(driver.used(talk.context()), 7_100);
     }
 
     #[test]

@@ -230,7 +230,7 @@ proptest! {
             prepare(&mut talk, &mut driver, writes);
             assert_paired(talk.context());
             assert_works(&talk, &prompt, &calls);
-            let (used, room) = (driver.used(talk.context()), driver.room_for_output(talk.context()));
+            let (used, room) = (driver.used(talk.context()), driver.room_for_output(talk.context(), Load::default()));
             prop_assert!(used + room <= window, "{used} and {room} of answer in {window}");
             // What the provider counts, for the next request to build on.
             let before = talk.context().count();

@@ -590,7 +590,7 @@ mod tests {
             let context = talk.context();
             let used = driver.used(context);
             assert!(used <= target, "{window} {head}: {used} of {target}");
-            assert!(used + driver.room_for_output(context) <= window);
+            assert!(used + driver.room_for_output(context, Load::default()) <= window);
             assert_eq!(rounds::asked(context).len(), 1, "{window} {head}: {}", talk.show());
             let asked = context.shown_from(rounds::asked(context)[0]).next().unwrap();
             assert!(asked.message.text().starts_with("abc"), "{window} {head}: the prompt has no beginning");

@@ -15,6 +15,7 @@ use crate::agent::turn::Turn;
 use crate::agent::{Agent, Failure, side_request};
 use crate::compact::memory::{self, Metadata, Notes, Pause};
 use crate::compact::{Step, Summarized, Summary, Surroundings, apply, digest, excerpt, receipt, trim};
+use crate::message::tokens::{self, Load};
 use crate::message::{Message, Usage};
 use crate::protocol::{self, Event, FailureReason, Receipt, Trigger, TurnEnd};
 use crate::provider::{Purpose, Request, Thinking};
@@ -143,7 +144,7 @@ impl Turn<'_> {
 
     /// What a model makes of the results; none when it fails.
     async fn ask_digest(&mut self, text: String) -> Result<Option<String>, session::Error> {
-        let (model, request) = self.agent.request_beside();
+        let (model, request) = self.agent.request_beside(Load::default());
         let request = Request {
             system: SYSTEM.into(),
             tools: Arc::new([]),
@@ -202,9 +203,10 @@ impl Turn<'_> {
         let grounds = policy.grounds(conversation);
         let confined = Confined::new(edit, (notes.file(), &text), grounds, runner);
         let first_call = conversation.session.next_call();
-        let (model, mut request) = self.agent.request_beside();
+        let asks = excerpt::asks(memory::instruction(&notes.file(), &text, limit));
+        let (model, mut request) = self.agent.request_beside(tokens::load(&asks));
         request.purpose = Purpose::Memory;
-        request.messages.push(excerpt::asks(memory::instruction(&notes.file(), &text, limit)));
+        request.messages.push(asks);
         let spent = Arc::new(Mutex::new(Usage::default()));
         let name = model.name();
         self.agent.spending.know(name.clone(), &model.spec);

@@ -233,6 +233,8 @@ impl Items {
     pub(super) fn recount(&mut self, boundary: Seq) {
         let known = self.counts.iter().rposition(|counted| counted.seq < boundary).map_or(0, |last| last + 1);
         self.counts.truncate(known);
+        // A count that comes later knows of them: it must not lose them once more.
+        self.edits.iter_mut().for_each(|edited| edited.counts = edited.counts.min(known));
         let Some(Counted { tokens, covers, .. }) = self.counts.last().copied() else { return self.uncount() };
         let since = self.edits.iter().filter(|edited| edited.counts >= known && edited.index < covers);
         let counted = since.fold(tokens, |sum, edited| (sum + edited.after).saturating_sub(edited.before));

@@ -9,6 +9,7 @@ use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 
 use super::{Attempt, Proposal, Quotes};
+use crate::agent::compaction::weight as weight_of;
 use crate::agent::mailbox::Mailbox;
 use crate::agent::{Agent, Model, thinking};
 use crate::compact::excerpt::{self, Excerpt};
@@ -175,8 +176,9 @@ impl Attempt<'_> {
         if inline || !fits || self.agent.compaction.driver.overflowed() || !self.agent.model.spec.caches() {
             return self.excerpt_for(self.agent.model.clone());
         }
-        let mut request = self.agent.request();
-        request.messages.push(excerpt::asks(instruction));
+        let asks = excerpt::asks(instruction);
+        let mut request = self.agent.request_before(tokens::load(&asks));
+        request.messages.push(asks);
         Form::Whole(Box::new(Request { purpose: Purpose::Summary, ..request }))
     }
 
@@ -247,11 +249,14 @@ impl Attempt<'_> {
     ) -> Result<Result<Message, Failed>, session::Error> {
         let settings = &self.agent.settings.compact;
         let (most_rounds, most_chars) = (settings.summary_rounds, settings.summary_result_chars);
+        let margin = settings.token_safety_multiplier;
         let window = Window::of(model.spec.window, model.spec.known, model.spec.max_output, settings);
         let available = Thresholds::new(window, settings).available;
+        let tools: Arc<[_]> = self.agent.lookup_specs().into();
+        let around = tokens::text(SYSTEM) + tools.iter().map(weight_of).sum::<u64>();
         let weight = |messages: &[Arc<Message>]| -> u64 {
             let text: u64 = messages.iter().map(|message| tokens::message(message)).sum();
-            ((text + tokens::text(SYSTEM)) as f64 * settings.token_safety_multiplier).ceil() as u64
+            ((text + around) as f64 * margin).ceil() as u64
         };
         // What cannot fit is not even sent.
         while weight(&excerpt.request(&[])) > available
@@ -268,15 +273,17 @@ impl Attempt<'_> {
             let text = "the conversation does not fit into the window of the model for summaries".into();
             return Ok(Err(Failed { reason: FailureReason::PromptTooLong, text, error: None }));
         }
-        let left = window.tokens.unwrap_or(u64::MAX).saturating_sub(weight(&excerpt.request(&[]))).max(LEAST_OUTPUT);
-        let tools: Arc<[_]> = self.agent.lookup_specs().into();
+        let room = |messages: &[Arc<Message>]| {
+            let left = window.tokens.unwrap_or(u64::MAX).saturating_sub(weight(messages)).max(LEAST_OUTPUT);
+            model.spec.max_output.min(u32::try_from(left).unwrap_or(u32::MAX))
+        };
         let request = Request {
             model: model.id.clone(),
             system: SYSTEM.trim_end().into(),
             tools,
             messages: Vec::new(),
             media: Default::default(),
-            max_output: model.spec.max_output.min(u32::try_from(left).unwrap_or(u32::MAX)),
+            max_output: room(&[]),
             thinking: thinking::off(&model.spec),
             purpose: Purpose::Summary,
             cache_key: String::new(),
@@ -286,8 +293,14 @@ impl Attempt<'_> {
         let first_call = self.agent.conversation.session.next_call();
         let mut calls_made = 0;
         for round in 0..=most_rounds {
-            let mut request = Request { messages: excerpt.request(&rounds), ..request.clone() };
-            if round == most_rounds {
+            // What was looked up gives way where it does not fit beside the excerpt.
+            let last = round == most_rounds || weight(&excerpt.request(&rounds)) > available;
+            if last && weight(&excerpt.request(&rounds)) > available {
+                rounds.clear();
+            }
+            let messages = excerpt.request(&rounds);
+            let mut request = Request { max_output: room(&messages), messages, ..request.clone() };
+            if last {
                 request.tools = Arc::new([]);
             }
             let reply = match stream(model, request, first_call + calls_made, bill, self.mailbox, self.cancel).await {
@@ -295,7 +308,7 @@ impl Attempt<'_> {
                 Err(failed) => return Ok(Err(failed)),
             };
             let calls: Vec<_> = reply.calls().cloned().collect();
-            if calls.is_empty() || round == most_rounds {
+            if calls.is_empty() || last {
                 return Ok(Ok(reply));
             }
             calls_made += calls.len() as u64;
