@@ -32,6 +32,11 @@ pub trait Files {
         false
     }
 
+    /// Whether a repository's configuration may hold a password or a token.
+    fn keeps_token(&self, _config: &Path) -> bool {
+        false
+    }
+
     /// Which file it is, where it has other names, too.
     fn shared(&self, _path: &Path) -> Option<(u64, u64)> {
         None
@@ -109,6 +114,14 @@ impl Files for Disk {
 
     fn others_write(&self, path: &Path) -> bool {
         programs::others_write(path)
+    }
+
+    fn keeps_token(&self, config: &Path) -> bool {
+        match std::fs::metadata(config).map(|data| data.is_file() && data.len() <= MAX_IGNORE) {
+            Ok(true) => !std::fs::read_to_string(config).is_ok_and(|text| repository::is_plain(&text)),
+            Ok(false) => true,
+            Err(_) => false,
+        }
     }
 
     #[cfg(unix)]
@@ -263,6 +276,10 @@ impl Files for Remembered<'_> {
         self.files.others_write(path)
     }
 
+    fn keeps_token(&self, config: &Path) -> bool {
+        self.files.keeps_token(config)
+    }
+
     fn shared(&self, path: &Path) -> Option<(u64, u64)> {
         self.files.shared(path)
     }
@@ -400,6 +417,14 @@ pub(super) mod fake {
         fn names(&self, folder: &Path) -> Vec<String> {
             let inside = self.0.iter().filter(|(link, _)| Path::new(link).parent() == Some(folder));
             inside.filter_map(|(link, _)| link.rsplit('/').next()).map(str::to_owned).collect()
+        }
+
+        fn keeps_token(&self, config: &Path) -> bool {
+            config.starts_with("/p/cloned")
+        }
+
+        fn shared(&self, path: &Path) -> Option<(u64, u64)> {
+            matches!(path.to_str(), Some("/p/twin/hard.txt" | "/p/.env")).then_some((1, 2))
         }
 
         fn is_mount(&self, folder: &Path) -> bool {

@@ -15,7 +15,6 @@ use std::path::Path;
 
 use self::git::Git;
 use self::judge::Judge;
-use self::streams::Streams;
 use super::decide::{Decision, Query, Verdict, because};
 use super::files::{Files, Remembered};
 use super::matching::{self, Held, Text};
@@ -23,7 +22,6 @@ use super::paths::{self, Cwd};
 use super::places::{Named, in_real_folder};
 use super::rule::{Entry, Rule, RuleSet};
 use super::shell::{self, CommandLine, Word};
-use super::values::Values;
 use super::vocabulary::Matches;
 use super::{Behavior, Mode, suggest, vast};
 
@@ -152,7 +150,7 @@ fn held(query: &Query, line: &shell::Line, files: &dyn Files) -> Option<Part> {
 }
 
 fn all_parts(query: &Query, text: &str, line: &shell::Line, cwd: &Path, files: &dyn Files) -> Vec<Part> {
-    let start = || Judge::new(query, files, Values::of(&line.node, text), Streams::of(&line.node));
+    let start = || Judge::new(query, files, &line.node, text);
     let mut judge = start();
     judge.walk(&line.node, Cwd(Some(vec![cwd.to_owned()])));
     // What follows a glob may run before it.
@@ -339,6 +337,8 @@ mod tests {
         ("/p/dash/y", "/p/dash/y"),
         ("/p/evil/a", "/outside"),
         ("/p/kept/.env", "/p/kept/.env"),
+        ("/p/twin/hard.txt", "/p/twin/hard.txt"),
+        ("/p/file-link", "/outside/file"),
         ("/p/kept/secret.key", "/p/kept/secret.key"),
     ]);
 

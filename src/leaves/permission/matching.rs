@@ -2,6 +2,7 @@
 
 mod held;
 mod seen;
+mod stars;
 mod text;
 
 use self::seen::Segment;
@@ -46,6 +47,10 @@ pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool, placed: impl Fn
         ShellPattern::Wildcard(pattern) => {
             let bare = pattern.strip_suffix(" *").unwrap_or(pattern);
             if !glob::wildcard(pattern, &canonical) && !glob::wildcard(bare, &canonical) {
+                return false;
+            }
+            let written: Vec<String> = words.iter().map(Word::canonical).collect();
+            if !stars::fit(pattern, &written) {
                 return false;
             }
             // `*` at the end covers an expansion; in the middle it could stand for anything.

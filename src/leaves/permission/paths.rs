@@ -2,13 +2,14 @@
 
 mod named;
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use super::commands::{Reach, Reads, Tracked};
 use super::decide::{Query, Shown, Verdict, read, show};
 use super::files::{Files, MAX_NAMES, Step, Walk, walk};
 use super::glob::{self, Case};
-use super::places::{Places, holds_keys, only_sources};
+use super::places::{Places, configures_git, holds_keys, only_sources};
 use super::rule::{Entry, Specifier, Strictness};
 use super::search_filter::ShownAgain;
 use super::shell::{Node, Piece, Word};
@@ -257,6 +258,7 @@ fn judge_shown(query: &Query, reads: &Reads, reach: Reach, tops: Vec<PathBuf>, f
     let tops: Vec<PathBuf> = tops.iter().map(|top| files.resolve(top)).collect();
     let mut again = (reach == Reach::Visible).then(|| ShownAgain::of(&tops, reads.ignores, files));
     let first = tops.first().cloned().unwrap_or_default();
+    let twins = OnceCell::new();
     let end = walk(tops, MAX_SHOWN, files, |path, link| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if is_no_text(path) {
@@ -268,7 +270,12 @@ fn judge_shown(query: &Query, reads: &Reads, reach: Reach, tops: Vec<PathBuf>, f
             return Step::Past;
         }
         let fits = |globs: &Vec<String>| globs.iter().any(|glob| glob::may_fit(glob, &name, Case::Ignored));
-        if !link && holds_keys(path) && reads.only.as_ref().is_none_or(fits) {
+        let secret = || {
+            holds_keys(path)
+                || configures_git(path)
+                || files.shared(path).is_some_and(|own| twins.get_or_init(|| query.places.twins(files)).contains(&own))
+        };
+        if !link && secret() && reads.only.as_ref().is_none_or(fits) {
             worse(&mut worst, read(query, query.vocabulary.tool(Matches::Reading), path, files));
         }
         if worst.behavior == Behavior::Allow { Step::Into } else { Step::Stop }

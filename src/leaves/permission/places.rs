@@ -14,7 +14,7 @@ use self::names::{
     FOLDERS, PIPELINES, PLAIN_HIDDEN, PROFILE_ENDINGS, PROFILE_PATHS, PROFILES, SECRETS, SYSTEM_SECRETS,
 };
 pub(super) use self::programs::Named;
-pub(super) use self::secret::{holds_keys, only_sources};
+pub(super) use self::secret::{configures_git, holds_keys, only_sources};
 use super::files::{Disk, Files, Remembered, Step, Walk, lexical, walk};
 use super::glob::{self, Case};
 use crate::stdx::links::resolve_with;
@@ -190,6 +190,26 @@ impl Places {
             || extension.split('.').any(|part| matches!(part, "yml" | "yaml" | "json")) && PIPELINES.iter().any(told)
     }
 
+    /// Which files with several names are secrets by one of them, in the workspace and at home.
+    pub(super) fn twins(&self, files: &dyn Files) -> HashSet<(u64, u64)> {
+        let mut found = HashSet::new();
+        walk(self.workspace().map(Path::to_owned).collect(), MAX_REMOVED, files, |path, _| {
+            found.extend(files.shared(path).filter(|_| holds_keys(path)));
+            if path.ends_with(".git") { Step::Past } else { Step::Into }
+        });
+        let bases = self.workspace().chain(self.home.as_deref());
+        let tops = bases.flat_map(|base| {
+            SECRETS.iter().map(|parts| parts.iter().fold(base.to_owned(), |path, part| path.join(part)))
+        });
+        let tops: Vec<PathBuf> = tops.collect();
+        found.extend(tops.iter().filter_map(|path| files.shared(path)));
+        walk(tops, MAX_REMOVED, files, |path, _| {
+            found.extend(files.shared(path));
+            Step::Into
+        });
+        found
+    }
+
     /// Why a file with several names asks: one of the others is protected or a secret, in the workspace, at home or among our
     /// own. Looked for only where there are others, and no further than so many names.
     pub(super) fn twin(&self, path: &Path, which: Twin, files: &dyn Files) -> Option<String> {
@@ -251,7 +271,8 @@ impl Places {
     /// Why reading the path always asks: trust, credentials, other sessions, and where secrets are known to lie.
     pub(super) fn private(&self, path: &Path, files: &dyn Files) -> Option<String> {
         let (lexical, real) = (lexical(path), files.resolve(path));
-        if [&lexical, &real].into_iter().take(if lexical == real { 1 } else { 2 }).any(|path| holds_keys(path)) {
+        let keeps = |path: &Path| holds_keys(path) || configures_git(path) && files.keeps_token(path);
+        if [&lexical, &real].into_iter().take(if lexical == real { 1 } else { 2 }).any(|path| keeps(path)) {
             return Some(format!("{} may hold secrets", shown(path)));
         }
         self.private_place(path, files)
@@ -326,6 +347,11 @@ impl Places {
         let real = files.resolve(folder);
         let anchors = self.workspace().chain(self.home.as_deref()).chain(std::iter::once(self.cocode_home.as_path()));
         anchors.filter(|anchor| !anchor.as_os_str().is_empty()).any(|anchor| under(&files.resolve(anchor), &real))
+    }
+
+    /// Whether the folder is the top of a repository, or holds settings that programs obey.
+    pub(super) fn holds_settings(&self, folder: &Path, files: &dyn Files) -> bool {
+        files.names(&files.resolve(folder)).iter().any(|name| FOLDERS.contains(&&*name.to_lowercase()))
     }
 
     /// Why the path, and all that lies below it, is not removed without a question; None for ordinary files alone.

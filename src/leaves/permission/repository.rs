@@ -7,6 +7,8 @@
 mod config;
 mod index;
 
+pub(super) use self::config::is_plain;
+
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

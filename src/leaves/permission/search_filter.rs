@@ -1,12 +1,12 @@
 //! What one search may show: files that a rule forbids or asks for, and private ones, stay out of its results. And what a
 //! search of the shell shows in spite of its name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::files::{Disk, Files};
 use super::glob::{self, Case};
-use super::places::{Places, holds_keys};
+use super::places::{Places, configures_git, holds_keys};
 use super::rule::{Entry, Strictness};
 use super::vocabulary::Shows;
 use super::{Access, Behavior, Mode, Query};
@@ -22,6 +22,8 @@ pub struct Sight {
     private: bool,
     /// Whether environment files do.
     keys: bool,
+    /// These by other names.
+    twins: HashSet<(u64, u64)>,
 }
 
 impl Sight {
@@ -42,8 +44,10 @@ impl Sight {
                 && !covers(entry, root)
                 && !covers(entry, &root.join("x"))
         });
+        let keys = query.mode != Mode::Bypass && shows == Some(Shows::Lines) && !holds_keys(root);
         Sight {
-            keys: query.mode != Mode::Bypass && shows == Some(Shows::Lines) && !holds_keys(root),
+            keys,
+            twins: if keys { places.twins(files) } else { HashSet::new() },
             tool: query.tool.to_owned(),
             stops: stops.cloned().collect(),
             places: places.clone(),
@@ -59,7 +63,8 @@ impl Sight {
     }
 
     fn shows_in(&self, path: &Path, files: &dyn Files) -> bool {
-        if self.keys && holds_keys(path) {
+        let twin = || !self.twins.is_empty() && files.shared(path).is_some_and(|own| self.twins.contains(&own));
+        if self.keys && (holds_keys(path) || configures_git(path) && files.keeps_token(path) || twin()) {
             return false;
         }
         if self.stops.is_empty() && !self.private || self.places.free_read(path, files) {
@@ -139,10 +144,14 @@ mod tests {
 
     #[test]
     fn what_a_search_may_show() {
-        let files = Table(&[("/p/link", "/p/secrets/key")]);
+        let files = Table(&[("/p/link", "/p/secrets/key"), ("/p/.env", "/p/.env")]);
         for (tool, root, mode, path, want) in [
             ("Grep", "/p", Mode::Default, "/p/src/a.rs", true),
             ("Grep", "/p", Mode::Default, "/p/.env", false),
+            ("Grep", "/p", Mode::Default, "/p/twin/hard.txt", false),
+            ("Grep", "/p", Mode::Bypass, "/p/twin/hard.txt", true),
+            ("Grep", "/p", Mode::Default, "/p/cloned/.git/config", false),
+            ("Grep", "/p", Mode::Default, "/p/.git/config", true),
             ("Grep", "/p", Mode::Default, "/p/sub/.ENV", false),
             ("Glob", "/p", Mode::Bypass, "/p/.env", false),
             ("LS", "/p", Mode::Default, "/p/.env", false),

@@ -274,21 +274,24 @@ impl Covered {
 
 /// Whether the value of one of curl's options names a file that lies outside of the folder, or in a way that only curl reads.
 fn sends(option: &str, value: &str) -> bool {
-    let odd = value.contains([ONE, MANY, '"', '\'', '\\']);
-    let unknown = value.starts_with([ONE, MANY]);
+    // A value of the environment, to any machine.
+    if value.contains([ONE, MANY]) {
+        return true;
+    }
+    let odd = value.contains(['"', '\'', '\\']);
     let file = |path: &str| odd || leads_out(path);
     match option {
-        "data" | "data-binary" | "json" | "header" => unknown || value.strip_prefix('@').is_some_and(file),
+        "data" | "data-binary" | "json" | "header" => value.strip_prefix('@').is_some_and(file),
         // Before a `=` it is the name of what is sent.
         "data-urlencode" => {
-            unknown || value.split('=').next().and_then(|name| name.split_once('@')).is_some_and(|(_, path)| file(path))
+            value.split('=').next().and_then(|name| name.split_once('@')).is_some_and(|(_, path)| file(path))
         }
         "cookie" => !value.contains('=') && file(value),
-        "write-out" => value.contains([ONE, MANY]) || value.starts_with('@') || value.contains("%output{"),
+        "write-out" => value.starts_with('@') || value.contains("%output{"),
         // A list of files, and behind `;` more that may come from one.
         "form" => {
             let content = value.split_once('=').map_or(value, |(_, content)| content).trim_start();
-            let reads = unknown || content.starts_with(['@', '<', ONE, MANY]) || content.contains(';');
+            let reads = content.starts_with(['@', '<']) || content.contains(';');
             reads && (odd || content.split(['@', '<', '=', ';', ',']).any(|part| leads_out(part.trim())))
         }
         _ => false,

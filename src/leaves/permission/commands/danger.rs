@@ -29,7 +29,14 @@ fn of_git(mut arguments: &[String]) -> Vec<String> {
     if let Some(acting) = commit::acts(arguments).or_else(|| covered::acts("git", arguments)) {
         return [acting, elsewhere].concat();
     }
-    if let Some(acting) = unlisted("git", arguments) {
+    if let Some(mut acting) = unlisted("git", arguments) {
+        // With this option, and outside of the repository, it compares any files of the machine.
+        let apart = |word: &String| word == "--no-index";
+        let out = |word: &String| !word.starts_with('-') && covered::leads_out(word);
+        if first == "diff" {
+            let open = arguments.iter().any(apart);
+            acting.extend(arguments.iter().filter(|word| if open { apart(word) } else { out(word) }).cloned());
+        }
         return acting;
     }
     // A subcommand without a table may run what it is given, read commands or write where it is told.

@@ -166,10 +166,13 @@ fn add_paths(word: &Word, reads: &mut Reads) -> Result<(), String> {
     if !option {
         reads.paths.push(word.clone());
         let marked = pathspec(&text)?;
+        // A backslash stands before a character that then stands for itself.
+        let bare = marked.unwrap_or(&text).replace('\\', "");
         if text.contains(['*', '?', '[', '\\']) {
-            reads.patterns.push(marked.unwrap_or(&text).to_owned());
+            reads.patterns.push(bare.clone());
         }
-        let marked = marked.map(plain);
+        reads.paths.extend(text.contains('\\').then(|| plain(&bare)));
+        let marked = marked.map(|_| plain(&bare));
         reads.paths.extend(marked.clone());
         reads.from_top.extend(marked);
     }

@@ -59,6 +59,8 @@ pub(super) struct Judge<'a> {
     pub(super) unpacked: RefCell<HashMap<(Vec<Word>, Cwd), Option<String>>>,
     /// Something else than a pipe may be what the commands read.
     redirected: bool,
+    /// The line may leave the folder in which it starts.
+    moves: bool,
     /// What the line's redirections open.
     streams: Streams,
     pub(super) parts: Vec<Part>,
@@ -66,7 +68,8 @@ pub(super) struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     /// Starts with the line's first construct.
-    pub(super) fn new(query: &'a Query<'a>, files: &'a dyn Files, values: Values, streams: Streams) -> Judge<'a> {
+    pub(super) fn new(query: &'a Query<'a>, files: &'a dyn Files, node: &Node, text: &str) -> Judge<'a> {
+        let (values, streams, moves) = (Values::of(node, text), Streams::of(node), paths::moves(node));
         let (functions, set, parts) = (Vec::new(), Vec::new(), Vec::new());
         let (edits, unordered, stirred) = (Edits::default(), false, false);
         let (fed, looked, redirected, wrappers) = (None, HashMap::new(), false, 0);
@@ -87,6 +90,7 @@ impl<'a> Judge<'a> {
             named,
             unpacked,
             redirected,
+            moves,
             streams,
             parts,
         }
@@ -210,7 +214,7 @@ impl<'a> Judge<'a> {
                 }
                 self.unordered = true;
                 // It runs wherever it is called.
-                self.walk_aside(body, Cwd(None));
+                self.walk_aside(body, if self.moves { Cwd(None) } else { cwd.clone() });
                 // Only now: in the body the name is another program's, or calls without an end.
                 if self.values.keeps_function(name) {
                     self.functions.push(name.clone());

@@ -6,6 +6,9 @@ use super::super::paths::{self, Cwd};
 use super::super::places::Places;
 use super::super::shell::{MANY, Word};
 
+/// Most signs in one word behind which a path may begin.
+const MAX_SIGNS: usize = 64;
+
 /// The words as rules that allow see them, with [`ONE`](super::super::shell::ONE) and [`MANY`] for what is not known. A path
 /// of the workspace is one from its top, and one that leads out through a link is the one where it leads.
 pub(super) fn placed(words: &[Word], cwd: &Cwd, places: &Places, files: &dyn Files) -> Vec<String> {
@@ -52,14 +55,22 @@ pub(super) fn placed(words: &[Word], cwd: &Cwd, places: &Places, files: &dyn Fil
         if word.is_dynamic() || text.contains("://") || covered::is_device(&text) {
             return text;
         }
-        // What an option names, in the same word.
-        let behind = text.match_indices(['=', '@', '<', ',']).map(|(at, _)| at + 1).take(16);
+        // What an option names, in the same word; a list of files, and what a sign says to read.
+        let signs = text.match_indices(['=', '@', '<', ',', ';']).map(|(at, _)| at + 1);
+        if signs.clone().count() > MAX_SIGNS {
+            return MANY.to_string();
+        }
+        let behind = signs.map(|at| text.len() - text[at..].trim_start().len());
         let glued = text.starts_with('-') && !text.starts_with("--");
         let cuts = (2..text.len().min(if glued { 32 } else { 0 })).filter(|at| text.is_char_boundary(*at));
         let starts = if text.starts_with('-') { None } else { Some(0) }.into_iter().chain(behind).chain(cuts);
         for at in starts {
+            let end = text[at..].find(['@', '<', ',', ';']).map_or(text.len(), |end| at + end);
             if let Some(path) = listed(&text[at..]).or_else(|| place(&text[at..])).filter(|_| at < text.len()) {
                 return format!("{}{path}", &text[..at]);
+            }
+            if let Some(path) = place(text[at..end].trim_end()).filter(|_| at < end && end < text.len()) {
+                return format!("{}{path}{}", &text[..at], &text[end..]);
             }
         }
         text

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use super::super::commands::plain;
 use super::super::decide::{Query, Verdict, because};
 use super::super::files::Files;
 use super::super::places::Places;
@@ -31,6 +32,9 @@ pub(in crate::permission) fn judge_words(
     let name = words.first()?.known();
     let name = name.rsplit('/').next().unwrap_or_default().to_owned();
     let mut worst = Verdict::new(Behavior::Allow, "");
+    if let Some(verdict) = unpacks_over(&name, words, cwd, query, files) {
+        worse(&mut worst, verdict);
+    }
     let mut judged = HashSet::new();
     let bases = bases(&name, words, cwd, query, files);
     if bases.len() > MAX_BASES {
@@ -191,9 +195,52 @@ fn judge_touched(query: &Query, name: &str, path: &Path, files: &dyn Files) -> V
         }
         return Verdict::firm(reason);
     }
-    if matches!(name, "rm" | "mv" | "rsync" | "chmod" | "chown" | "shred") && query.places.holds_protected(path, files)
-    {
+    let whole = matches!(
+        name,
+        "rm" | "mv" | "rsync" | "chmod" | "chown" | "chgrp" | "shred" | "gzip" | "gunzip" | "bzip2" | "xz" | "zstd"
+    );
+    if whole && (query.places.holds_protected(path, files) || query.places.holds_settings(path, files)) {
         return Verdict::firm(format!("{} holds protected files", path.display()));
     }
     Verdict::new(Behavior::Allow, "")
+}
+
+/// Where archives and patches put what they hold, of which nobody knows the names: not over what is protected.
+fn unpacks_over(name: &str, words: &[Word], cwd: &Cwd, query: &Query, files: &dyn Files) -> Option<Verdict> {
+    let texts: Vec<String> = words.iter().skip(1).map(Word::known).collect();
+    let short = |text: &str, letter| text.starts_with('-') && !text.starts_with("--") && text.contains(letter);
+    let unpacks = match name {
+        "tar" | "bsdtar" => {
+            let bundle = texts.first().is_some_and(|first| !first.starts_with('-') && first.contains('x'));
+            let long = |text: &String| text.starts_with("--ex") || text.starts_with("--ge");
+            bundle || texts.iter().any(|text| short(text, 'x') || long(text))
+        }
+        "unzip" => !texts.iter().any(|text| ['l', 't', 'p', 'v', 'Z'].iter().any(|letter| short(text, *letter))),
+        "patch" => !texts.iter().any(|text| text == "--dry-run"),
+        "cpio" | "7z" | "unrar" => true,
+        _ => false,
+    };
+    if !unpacks {
+        return None;
+    }
+    let start = Cwd(cwd.0.clone().or_else(|| Some(vec![query.places.project.clone()])));
+    // The last option of several counts from the one before.
+    let mut folders = start.clone();
+    for (at, text) in texts.iter().enumerate() {
+        let own = ["--directory=", "-C", "-d"].iter().find_map(|option| text.strip_prefix(option));
+        let target = match own {
+            Some("") => words.get(at + 2).cloned(),
+            Some(rest) => Some(plain(rest)),
+            None if text == "--directory" => words.get(at + 2).cloned(),
+            None => None,
+        };
+        if let Some(target) = target {
+            folders = Cwd(paths(&target, &folders, query.places, files));
+        }
+    }
+    let all = folders.0.or(start.0).unwrap_or_default();
+    let over = all.iter().find(|folder| query.places.holds_settings(folder, files))?;
+    let reason =
+        format!("what it unpacks may replace protected files in {}: unpack it in another folder", over.display());
+    Some(Verdict::firm(reason))
 }

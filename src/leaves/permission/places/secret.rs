@@ -47,6 +47,12 @@ fn is_one_of(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == word)
 }
 
+/// Whether the file is the configuration of a repository, whose addresses and headers may hold tokens.
+pub(in crate::permission) fn configures_git(path: &Path) -> bool {
+    let mut parts = path.components().rev().map(folded);
+    parts.next().is_some_and(|name| matches!(&*name, "config" | "config.worktree")) && parts.any(|part| part == ".git")
+}
+
 /// Whether the file's name says that it holds secrets: an environment file with values, credentials, key material, or a copy
 /// of one. What shows what belongs into such a file holds none, and neither do sources.
 pub(in crate::permission) fn holds_keys(path: &Path) -> bool {

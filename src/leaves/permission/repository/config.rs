@@ -259,6 +259,32 @@ impl Text<'_> {
     }
 }
 
+/// Settings whose values are no secrets, but for what an address may hold.
+const OPEN: &str = "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks worktree url pushurl \
+    fetch push remote merge rebase pushremote autosetuprebase name email editor active autocrlf eol safecrlf gpgsign signingkey \
+    prune tagopt mirror objectformat refstorage worktreeconfig partialclone promisor partialclonefilter hookspath ff \
+    sparsecheckout sparsecheckoutcone vscode-merge-base gh-resolved";
+
+/// Whether a configuration surely holds neither passwords nor tokens: only settings that are known to be open, and addresses
+/// without an account of their own.
+pub(in crate::permission) fn is_plain(text: &str) -> bool {
+    let address = |text: &str| {
+        let account = text.split_once("://").and_then(|(_, rest)| rest.split(['/', '?']).next()?.rsplit_once('@'));
+        account.is_none_or(|(account, _)| account == "git") && !text.contains('?')
+    };
+    text.lines().map(str::trim).all(|line| {
+        if line.is_empty() {
+            return true;
+        }
+        if line.starts_with('[') {
+            return line.ends_with(']') && address(line);
+        }
+        let (name, value) = line.split_once('=').unwrap_or((line, ""));
+        let name = name.trim().to_ascii_lowercase();
+        OPEN.split_whitespace().any(|known| known == name) && address(value) && !value.ends_with('\\')
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,6 +355,25 @@ mod tests {
         ] {
             let settings = parse(text.as_bytes()).unwrap();
             assert_eq!(settings.iter().all(Setting::is_harmless), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn open_configurations_hold_no_tokens() {
+        for (text, want) in [
+            ("[core]\n\tbare = false\n[remote \"origin\"]\n\turl = git@h.example:a/b.git\n", true),
+            (
+                "[remote \"origin\"]\n\turl = https://h.example/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n",
+                true,
+            ),
+            ("[remote \"origin\"]\n\turl = https://u:tok@h.example/a.git\n", false),
+            ("[remote \"origin\"]\n\turl = https://tok@h.example/a.git\n", false),
+            ("[http \"https://h.example/\"]\n\textraheader = Authorization: x\n", false),
+            ("[url \"https://tok@h.example/\"]\n", false),
+            ("[core]\n\tbare = \\\n x\n", false),
+            ("# tok\n", false),
+        ] {
+            assert_eq!(is_plain(text), want, "{text}");
         }
     }
 }
