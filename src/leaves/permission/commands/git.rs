@@ -166,7 +166,7 @@ fn add_paths(word: &Word, reads: &mut Reads) -> Result<(), String> {
     if !option {
         reads.paths.push(word.clone());
         let marked = pathspec(&text)?;
-        // A backslash stands before a character that then stands for itself.
+        // The character behind a backslash stands for itself.
         let bare = marked.unwrap_or(&text).replace('\\', "");
         if text.contains(['*', '?', '[', '\\']) {
             reads.patterns.push(bare.clone());

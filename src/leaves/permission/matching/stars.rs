@@ -9,7 +9,7 @@ pub(super) fn fit(pattern: &str, words: &[String]) -> bool {
     // The program itself is named as it is.
     let program = |part: &str, word: &str| match part {
         "*" => !word.contains('/'),
-        _ => stands(part, word),
+        _ => means(part, word),
     };
     let (Some((first, parts)), Some((name, words))) = (parts.split_first(), words.split_first()) else { return false };
     if !program(first, name) {
@@ -24,18 +24,17 @@ pub(super) fn fit(pattern: &str, words: &[String]) -> bool {
     }
     for (at, part) in parts.iter().enumerate() {
         let last = at + 1 == parts.len();
-        let mut next = vec![false; fits.len()];
-        for end in 0..fits.len() {
-            let before = end.checked_sub(1);
-            next[end] = match before {
-                _ if part == "*" => fits[end] || before.is_some_and(|before| next[before]),
+        let mut next: Vec<bool> = Vec::with_capacity(fits.len());
+        for (end, here) in fits.iter().enumerate() {
+            let before = end.checked_sub(1).map(|before| (fits[before], next[before], &words[before]));
+            next.push(match before {
+                _ if part == "*" => *here || before.is_some_and(|(_, next, _)| next),
                 None => false,
                 // Each of several words may be one that the part means.
-                Some(before) => {
-                    let again = part.contains('*') && next[before];
-                    (fits[before] || again) && stands(part, &words[before]) || last && open && next[before]
+                Some((fits, next, word)) => {
+                    (fits || next && part.contains('*')) && means(part, word) || last && open && next
                 }
-            };
+            });
         }
         fits = next;
     }
@@ -43,7 +42,7 @@ pub(super) fn fit(pattern: &str, words: &[String]) -> bool {
 }
 
 /// Whether the part of a pattern stands for the word.
-fn stands(part: &str, word: &str) -> bool {
+fn means(part: &str, word: &str) -> bool {
     if !part.contains('*') {
         return part == word;
     }

@@ -259,7 +259,7 @@ impl Text<'_> {
     }
 }
 
-/// Settings whose values are no secrets, but for what an address may hold.
+/// Settings whose values are not secret, but for what an address may hold.
 const OPEN: &str = "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks worktree url pushurl \
     fetch push remote merge rebase pushremote autosetuprebase name email editor active autocrlf eol safecrlf gpgsign signingkey \
     prune tagopt mirror objectformat refstorage worktreeconfig partialclone promisor partialclonefilter hookspath ff \
