@@ -280,12 +280,16 @@ impl Fixture {
 
     /// The decision with these allow rules of the user's.
     fn ruled(&self, line: &str, mode: Mode, allowed: &[&str]) -> Decision {
+        self.ruled_by(Source::User, line, mode, allowed)
+    }
+
+    fn ruled_by(&self, source: Source, line: &str, mode: Mode, allowed: &[&str]) -> Decision {
         let cwd = self.cwd();
         let places = Places { project: cwd.clone(), cwd: cwd.clone(), ..Places::default() };
         let access = Access::Shell { command: line.into(), cwd };
         let mut rules = RuleSet::default();
         for rule in allowed {
-            rules.add(Behavior::Allow, cocode::tools::RULES.rule(rule).unwrap(), Source::User);
+            rules.add(Behavior::Allow, cocode::tools::RULES.rule(rule).unwrap(), source);
         }
         let query = Query {
             tool: "Bash",
@@ -427,6 +431,79 @@ fn a_rule_about_git_does_not_open_the_gate() {
                 assert_ne!(decision.behavior, Behavior::Allow, "{name}: {line} in {mode}");
                 assert!(!decision.quiet_git, "{name}: {line} in {mode}");
             }
+        }
+    }
+}
+
+const CHANGES: [&str; 8] = [
+    "git add a",
+    "git -C . add a",
+    "timeout 5 git add a",
+    "git commit -m x",
+    "git archive --format=foo HEAD",
+    "git fetch",
+    "git stash",
+    "git checkout main",
+];
+const CHANGING: [&str; 7] = [
+    "Bash(git add:*)",
+    "Bash(git -C . add:*)",
+    "Bash(git commit -m:*)",
+    "Bash(git archive:*)",
+    "Bash(git fetch:*)",
+    "Bash(git stash)",
+    "Bash(git checkout:*)",
+];
+
+/// What a rule for every folder lets git change, in a repository that names programs and in one that names none.
+#[test]
+fn a_rule_that_changes_things_asks_where_the_repository_names_programs() {
+    let bites = [
+        ("archiver", "git config tar.foo.command \"$M\""),
+        ("filter", "git config filter.f.clean \"$M\""),
+        ("filter that is almost git-lfs", "git config filter.lfs.clean 'git-lfs clean -- %f; ../program'"),
+        ("transfer of git-lfs", "git config lfs.customtransfer.x.path \"$M\""),
+    ];
+    for (name, setup) in HOSTILE.iter().chain(&bites).filter(|(name, _)| !name.contains("pipe")) {
+        let fixture = Fixture::new(setup);
+        for line in CHANGES {
+            for source in [Source::User, Source::CommandLine, Source::Skill] {
+                let decision = fixture.ruled_by(source, line, Mode::Default, &CHANGING);
+                assert_eq!(decision.behavior, Behavior::Ask, "{name}: {line} by {source}");
+            }
+        }
+    }
+    let fixture = Fixture::new("git config core.fsmonitor \"$M\"");
+    let decision = fixture.ruled("git add a", Mode::Default, &CHANGING);
+    assert!(decision.reasons[0].contains("sets \"core.fsmonitor\""), "{decision:?}");
+    assert!(!decision.suggestions.is_empty(), "{decision:?}");
+    assert!(fixture.marks("git add a", false));
+    // What was allowed in this session, or for this project, was allowed here.
+    for source in [Source::Session, Source::ProjectLocal, Source::Project] {
+        let decision = fixture.ruled_by(source, "git add a", Mode::Default, &CHANGING);
+        assert_eq!(decision.behavior, Behavior::Allow, "{source}");
+    }
+
+    let more = [
+        ("git-lfs", LFS),
+        (
+            "a clone in parts",
+            "git config remote.o.url https://h/x; git config remote.o.promisor true; git config remote.o.partialclonefilter blob:none",
+        ),
+        (
+            "a machine that builds",
+            "git config http.https://h/.extraheader 'AUTHORIZATION: basic x'; git config gc.auto 0",
+        ),
+        (
+            "what gh leaves",
+            "git remote add o git@h:x/y; git config remote.o.gh-resolved base; git config branch.main.remote o",
+        ),
+    ];
+    for (name, setup) in ORDINARY.iter().chain(&more) {
+        let fixture = Fixture::new(setup);
+        for line in CHANGES {
+            let decision = fixture.ruled(line, Mode::Default, &CHANGING);
+            assert_eq!(decision.behavior, Behavior::Allow, "{name}: {line}: {decision:?}");
         }
     }
 }

@@ -74,6 +74,15 @@ pub trait Files {
     /// What it might obey there.
     fn repository(&self, folder: &Path) -> Result<(), String>;
 
+    /// The same of a git that changes something, where a person has allowed that: credentials and other objects may be
+    /// fetched, and git-lfs's own filter may run.
+    ///
+    /// # Errors
+    /// What it might obey there.
+    fn repository_to_change(&self, folder: &Path) -> Result<(), String> {
+        self.repository(folder)
+    }
+
     /// The same of every repository below the work tree, which git's index may name by the time it starts. `top`: the folder
     /// itself must be the top of the work tree.
     ///
@@ -191,6 +200,10 @@ impl Files for Disk {
         repository::judge(folder)
     }
 
+    fn repository_to_change(&self, folder: &Path) -> Result<(), String> {
+        repository::judge_change(folder)
+    }
+
     fn repositories(&self, folder: &Path, top: bool) -> Result<(), String> {
         repository::judge_all(folder, top)
     }
@@ -216,7 +229,7 @@ pub(super) struct Remembered<'a> {
     links: RefCell<HashMap<PathBuf, Option<PathBuf>>>,
     real: RefCell<HashMap<PathBuf, PathBuf>>,
     names: RefCell<HashMap<PathBuf, Vec<String>>>,
-    repositories: RefCell<HashMap<PathBuf, Result<(), String>>>,
+    repositories: RefCell<HashMap<(PathBuf, bool), Result<(), String>>>,
     hooks: RefCell<HashMap<PathBuf, Vec<PathBuf>>>,
     steps: Cell<usize>,
 }
@@ -319,7 +332,12 @@ impl Files for Remembered<'_> {
 
     fn repository(&self, folder: &Path) -> Result<(), String> {
         let mut all = self.repositories.borrow_mut();
-        all.entry(folder.to_owned()).or_insert_with(|| self.files.repository(folder)).clone()
+        all.entry((folder.to_owned(), false)).or_insert_with(|| self.files.repository(folder)).clone()
+    }
+
+    fn repository_to_change(&self, folder: &Path) -> Result<(), String> {
+        let mut all = self.repositories.borrow_mut();
+        all.entry((folder.to_owned(), true)).or_insert_with(|| self.files.repository_to_change(folder)).clone()
     }
 
     fn repositories(&self, folder: &Path, top: bool) -> Result<(), String> {

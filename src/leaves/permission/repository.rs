@@ -56,19 +56,16 @@ const VARIABLES: [&str; 16] = [
 /// # Errors
 /// What git might obey there.
 pub fn judge(folder: &Path) -> Result<(), String> {
-    let folder = Disk.resolve(folder);
-    for root in folder.ancestors() {
-        let dot = root.join(".git");
-        if occupied(&dot)? {
-            return Walk::default().repository(root, &dot, None);
-        }
-        if occupied(&root.join("HEAD"))?
-            && (occupied(&root.join("refs"))? || occupied(&root.join("objects"))? || occupied(&root.join("commondir"))?)
-        {
-            return Err(format!("{} is, or looks like, a repository without a work tree", root.display()));
-        }
-    }
-    Ok(())
+    Walk::default().around(folder)
+}
+
+/// The same for a git that changes something by a rule of the user's: what a clone in parts, a machine that builds, and
+/// git-lfs set up there is obeyed, too.
+///
+/// # Errors
+/// What git might obey there.
+pub(super) fn judge_change(folder: &Path) -> Result<(), String> {
+    Walk { changes: true, ..Walk::default() }.around(folder)
 }
 
 /// Judges every repository below the work tree in which git would start, since a change of the index can make any of them
@@ -111,7 +108,7 @@ pub(super) fn tracked(folder: &Path) -> Option<Vec<PathBuf>> {
     if bytes.is_empty() {
         return Some(Vec::new());
     }
-    let names = index::names(&bytes, hash_length(&settings(&own, &common).ok()?)).ok()?;
+    let names = index::names(&bytes, hash_length(&settings(&own, &common, false).ok()?)).ok()?;
     Some(names.into_iter().map(|name| root.join(String::from_utf8_lossy(&name).as_ref())).collect())
 }
 
@@ -157,9 +154,29 @@ pub fn git(folder: &Path, secrets: &[String]) -> Result<Command, String> {
 #[derive(Default)]
 struct Walk {
     seen: BTreeSet<PathBuf>,
+    /// Git is there to change something.
+    changes: bool,
 }
 
 impl Walk {
+    fn around(mut self, folder: &Path) -> Result<(), String> {
+        let folder = Disk.resolve(folder);
+        for root in folder.ancestors() {
+            let dot = root.join(".git");
+            if occupied(&dot)? {
+                return self.repository(root, &dot, None);
+            }
+            if occupied(&root.join("HEAD"))?
+                && (occupied(&root.join("refs"))?
+                    || occupied(&root.join("objects"))?
+                    || occupied(&root.join("commondir"))?)
+            {
+                return Err(format!("{} is, or looks like, a repository without a work tree", root.display()));
+            }
+        }
+        Ok(())
+    }
+
     /// `dot` is the `.git` of the work tree `root`, a real path; `outer` the folder of the repository around a submodule.
     fn repository(&mut self, root: &Path, dot: &Path, outer: Option<&Path>) -> Result<(), String> {
         if !self.seen.insert(root.to_owned()) {
@@ -173,7 +190,7 @@ impl Walk {
         if !is_complete(&own, &common)? {
             return Err(format!("{} is not a complete repository: git may use one of a folder above", own.display()));
         }
-        let settings = settings(&own, &common)?;
+        let settings = settings(&own, &common, self.changes)?;
         let worktree = settings.iter().find(|setting| setting.is("core", "worktree"));
         let leads_back = worktree
             .is_some_and(|setting| Disk.resolve(&own.join(setting.value.as_deref().unwrap_or_default())) == root);
@@ -253,12 +270,14 @@ fn git_dir(root: &Path, dot: &Path) -> Result<PathBuf, String> {
 }
 
 /// Every setting that is not harmless is an error but for core.worktree, which is handed out.
-fn settings(own: &Path, common: &Path) -> Result<Vec<config::Setting>, String> {
+fn settings(own: &Path, common: &Path, changes: bool) -> Result<Vec<config::Setting>, String> {
     let mut all = Vec::new();
     for file in [common.join("config"), own.join("config.worktree")] {
         let Some(bytes) = content(&file, MAX_CONFIG)? else { continue };
         let found = config::parse(&bytes).map_err(|why| format!("{} {why}", file.display()))?;
-        if let Some(odd) = found.iter().find(|setting| !setting.is_harmless() && !setting.is("core", "worktree")) {
+        let is_harmless =
+            |setting: &config::Setting| setting.is_harmless() || changes && setting.is_harmless_to_change();
+        if let Some(odd) = found.iter().find(|setting| !is_harmless(setting) && !setting.is("core", "worktree")) {
             let name: String = odd.name().chars().take(100).collect();
             return Err(format!("{} sets {name:?}, which may run a program or read files elsewhere", file.display()));
         }

@@ -265,6 +265,7 @@ impl Covered {
             ("wget", "n") => value.is_empty() || !value.chars().all(|c| "vcdHp".contains(c)),
             // Of a list the first is its value, and it ends with the next option.
             ("zip", "exclude") => open || value.starts_with(['-', '@']),
+            ("git format-patch", "suffix") => open || value.contains('/'),
             ("split", "additional-suffix") => open || value.contains('/'),
             ("curl", name) => sends(name, value),
             _ => false,

@@ -61,7 +61,7 @@ pub(super) fn brought(parts: &mut [Part], unordered: bool, files: &dyn Files) {
 }
 
 /// The git command in the words, by its plain name.
-fn inner(mut words: &[Word]) -> Option<Vec<Word>> {
+pub(super) fn inner(mut words: &[Word]) -> Option<Vec<Word>> {
     while let Some(Ok(inner)) = wrapper::unwrap(words) {
         words = inner;
     }

@@ -475,7 +475,7 @@ impl<'a> Judge<'a> {
         if named && self.query.mode == Mode::AcceptEdits && self.edits.admit(self.query, words, cwd, self.files) {
             return (Verdict::new(Behavior::Allow, "mode acceptEdits"), false, true);
         }
-        let reason = self.elsewhere(words, cwd).unwrap_or(reason);
+        let reason = self.obeys(words, cwd).or_else(|| self.elsewhere(words, cwd)).unwrap_or(reason);
         (Verdict::new(Behavior::Ask, reason), only_reads, false)
     }
 

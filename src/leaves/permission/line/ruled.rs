@@ -15,6 +15,7 @@ use super::super::places::Named;
 use super::super::rule::{Entry, Rule, Source, Specifier};
 use super::super::shell::Word;
 use super::super::wrapper;
+use super::git;
 use super::judge::Judge;
 use super::placed::placed;
 
@@ -37,12 +38,17 @@ impl Judge<'_> {
         let brought = self.brought(words, cwd);
         let here_ruled = |source: Source| matches!(source, Source::Project | Source::ProjectLocal | Source::Session);
         let meant = |entry: &Entry| brought.brought.is_none() || brought.may_be_ruled() && here_ruled(entry.source);
+        // A rule for all folders thinks of no programs that this repository names.
+        let obeys = OnceCell::new();
+        let obeys = || obeys.get_or_init(|| self.obeys(words, cwd)).is_some();
+        let apart = |entry: &Entry| here_ruled(entry.source) || !obeys();
         let stays = || self.unpacks_out(words, cwd).is_none();
         let known = OnceCell::new();
         let placed = || known.get_or_init(|| placed(words, cwd, self.query.places, self.files)).clone();
         self.query.entries(Behavior::Allow).find(|entry| {
             matching::allows(&entry.rule, words, settled, placed)
-                && (*entry.rule.specifier() == Specifier::Any || meant(entry) && fits(&entry.rule) && stays())
+                && (*entry.rule.specifier() == Specifier::Any
+                    || meant(entry) && fits(&entry.rule) && apart(entry) && stays())
         })
     }
 
@@ -90,6 +96,14 @@ impl Judge<'_> {
         let own = (1..words.len()).take_while(|at| words[*at].prefix().starts_with('-') || is_value(at));
         own.filter(is_value)
             .fold(cwd.clone(), |cwd, at| Cwd(paths::paths(&words[at], &cwd, self.query.places, self.files)))
+    }
+
+    /// What git would obey in the repository where it starts, beside its own hooks.
+    pub(super) fn obeys(&self, words: &[Word], cwd: &Cwd) -> Option<String> {
+        let Some(folders) = self.entered(&git::inner(words)?, cwd).0 else {
+            return Some("it is unknown which folder git starts in".into());
+        };
+        folders.iter().try_for_each(|folder| self.files.repository_to_change(folder)).err()
     }
 
     /// Why a rule that covers the command in the project's folder does not cover it here.

@@ -39,6 +39,26 @@ impl Setting {
         };
         HARMLESS.iter().any(listed)
     }
+
+    /// Whether it runs nothing foreign where git changes something, though one that only reads must not meet it: it would
+    /// show a header that is a credential, fetch what it lacks, or run git-lfs.
+    pub(super) fn is_harmless_to_change(&self) -> bool {
+        let value = self.value.as_deref().unwrap_or("true");
+        match (self.section.as_str(), self.subsection.as_deref(), self.key.as_str()) {
+            ("http", _, "extraheader")
+            | ("remote", Some(_), "promisor" | "partialclonefilter")
+            | ("extensions", None, "partialclone") => true,
+            ("filter", Some("lfs"), "clean") => value == "git-lfs clean -- %f",
+            ("filter", Some("lfs"), "smudge") => {
+                matches!(value, "git-lfs smudge -- %f" | "git-lfs smudge --skip -- %f")
+            }
+            ("filter", Some("lfs"), "process") => {
+                matches!(value, "git-lfs filter-process" | "git-lfs filter-process --skip")
+            }
+            ("filter", Some("lfs"), "required") => true,
+            _ => false,
+        }
+    }
 }
 
 /// Section, `*` where a subsection is, and keys. What is not listed asks: no filters, drivers, helpers, viewers,
