@@ -429,7 +429,7 @@ mod tests {
         );
         assert!(help.contains("\n- List memory files, or open one in $EDITOR · `/memory [number]`\n"), "{help}");
         assert_eq!(help.lines().filter(|line| line.starts_with("- ")).count(), listed);
-        assert!(!help.contains("Skills, "), "there are none");
+        assert!(!help.contains("Skills, "), "there are no skills");
     }
 
     #[test]
