@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Behavior;
 use super::decide::{Query, Verdict, read, write};
-use super::files::Files;
+use super::files::{Files, MAX_PATH};
 use super::paths::Cwd;
 use super::shell::Word;
 use super::vocabulary::Matches;
@@ -45,6 +45,7 @@ impl Edits {
                 Some("-parents" | "-verbose") if matches!(name.as_str(), "mkdir" | "rmdir") => {}
                 Some("-no-clobber") if matches!(name.as_str(), "cp" | "mv") => {}
                 Some(_) => return false,
+                None if text.len() > MAX_PATH => return false,
                 None => operands.push(text),
             }
         }

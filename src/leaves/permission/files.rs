@@ -220,6 +220,9 @@ fn git_folder(git: &Path) -> PathBuf {
     named(&folder.join("commondir")).unwrap_or(folder)
 }
 
+/// Longest path that a system takes, in bytes.
+pub(super) const MAX_PATH: usize = 4096;
+
 /// Most steps of one decision; to look at one name is a step. A line that takes more is not judged: it asks.
 pub(super) const MAX_STEPS: usize = 100_000;
 
@@ -271,6 +274,12 @@ impl Files for Remembered<'_> {
     fn resolve(&self, path: &Path) -> PathBuf {
         if let Some(known) = self.real.borrow().get(path) {
             return known.clone();
+        }
+        // Each folder above is looked at, and remembered, by its whole name. What is longer than any system takes is not opened.
+        let length = path.as_os_str().len();
+        self.spend(if length > 2 * MAX_PATH { MAX_STEPS } else { length / 64 });
+        if length > 2 * MAX_PATH {
+            return path.to_owned();
         }
         let real = self.in_folder(path).unwrap_or_else(|| resolve_with(path, |path| self.link(path)));
         self.real.borrow_mut().insert(path.to_owned(), real.clone());
@@ -478,6 +487,19 @@ mod tests {
         check("/p/dangling", "/etc/new");
         check("/p/loop", "/");
         check("/../..", "/");
+    }
+
+    /// Each folder above a path is remembered by its whole name: one of 64 kB would take gigabytes.
+    #[test]
+    fn a_path_that_no_system_takes_ends_the_decision() {
+        let table = fake::Table(&[]);
+        let files = Remembered::new(&table);
+        let (short, long) = ("/p/a/b", format!("/p{}", "/a".repeat(32_000)));
+        files.resolve(Path::new(short));
+        assert!(!files.spend(0) && files.real.borrow().len() > 1);
+        let known = files.real.borrow().len();
+        assert_eq!(files.resolve(Path::new(&long)), Path::new(&long));
+        assert!(files.spend(0) && files.real.borrow().len() == known);
     }
 
     #[test]

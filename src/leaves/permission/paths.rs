@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::commands::{Reach, Reads, Tracked};
 use super::decide::{Query, Shown, Verdict, read, show};
-use super::files::{Files, MAX_NAMES, Step, Walk, walk};
+use super::files::{Files, MAX_NAMES, MAX_PATH, Step, Walk, walk};
 use super::glob::{self, Case};
 use super::places::{Places, configures_git, holds_keys, only_sources};
 use super::rule::{Entry, Specifier, Strictness};
@@ -113,9 +113,6 @@ pub(super) fn paths(word: &Word, cwd: &Cwd, places: &Places, files: &dyn Files) 
     found.extend(bases.iter().map(|base| base.join(pattern.trim_start_matches('/'))));
     Some(found)
 }
-
-/// Longest path that a system takes, in bytes.
-const MAX_PATH: usize = 4096;
 
 /// What is said of a line that takes more steps than any may.
 pub(super) fn too_much() -> Verdict {

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use super::super::commands::plain;
 use super::super::decide::{Query, Verdict, because};
-use super::super::files::Files;
+use super::super::files::{Files, MAX_PATH};
 use super::super::places::Places;
 use super::super::rule::{Specifier, Strictness};
 use super::super::shell::Word;
 use super::super::shell::loose::{all_segments, may_hold_line};
 use super::super::vocabulary::Matches;
 use super::super::{Behavior, Mode};
-use super::{Cwd, MAX_PATH, path_text, paths, too_much, worse};
+use super::{Cwd, path_text, paths, too_much, worse};
 
 /// Commands that change what their operands name.
 const WRITERS: [&str; 28] = [
