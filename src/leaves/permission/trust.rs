@@ -47,32 +47,38 @@ impl Use {
         Use { files, texts, ..Use::new(key, line, &format!("{bound}{}", runs.text())) }
     }
 
-    /// What became another since, though the line is the same: files by name, then the changed lines of each.
-    fn since(&self, old: &Use) -> String {
+    /// The files that became others since.
+    fn changed<'a>(&'a self, old: &'a Use) -> Vec<&'a str> {
         let names: BTreeSet<&String> = self.files.keys().chain(old.files.keys()).collect();
-        let changed: Vec<&str> = names
-            .into_iter()
-            .filter(|name| self.files.get(*name) != old.files.get(*name))
-            .map(String::as_str)
-            .collect();
-        let mut text = match changed.as_slice() {
+        let differs = |name: &&String| self.files.get(*name) != old.files.get(*name);
+        names.into_iter().filter(differs).map(String::as_str).collect()
+    }
+
+    /// What became another since, though the line is the same.
+    fn since(&self, old: &Use) -> String {
+        match self.changed(old).as_slice() {
             [] => "changed: something this line leaves out".into(),
             [first, second, third, rest @ ..] if !rest.is_empty() => {
                 format!("changed: the content of {first}, {second}, {third} and {} more", rest.len())
             }
             all => format!("changed: the content of {}", all.join(", ")),
-        };
-        for name in changed {
-            // What is missing is empty; of what is there but was not kept, nobody can tell.
-            let held = |of: &Use| match of.files.contains_key(name) {
-                true => of.texts.get(name).cloned(),
-                false => Some(String::new()),
-            };
-            if let (Some(before), Some(after)) = (held(old), held(self)) {
-                text += &format!("\n{name}:\n{}", difference(&before, &after).join("\n"));
-            }
         }
-        text
+    }
+
+    /// The changed lines of each file whose text was kept, below its name.
+    fn differences(&self, old: &Use) -> String {
+        // What is missing is empty; of what is there but was not kept, nobody can tell.
+        let held = |of: &Use, name: &str| match of.files.contains_key(name) {
+            true => of.texts.get(name).cloned(),
+            false => Some(String::new()),
+        };
+        let lines = |name: &str| {
+            let (before, after) = (held(old, name)?, held(self, name)?);
+            Some(format!("\n{name}:\n{}", difference(&before, &after).join("\n")))
+        };
+        // Of a line that ran nothing that was bound, every file would be new.
+        let changed = if old.files.is_empty() { Vec::new() } else { self.changed(old) };
+        changed.into_iter().filter_map(lines).collect()
     }
 }
 
@@ -151,9 +157,9 @@ impl Trust {
             let old = gone.iter().position(|old| old.key == used.key).map(|at| gone.remove(at));
             difference.new.push(match old {
                 Some(old) if old.line == used.line => {
-                    format!("{} – {}", used.line, used.since(old))
+                    format!("{} – {}{}", used.line, used.since(old), used.differences(old))
                 }
-                Some(old) => format!("{} – changed, it was: {}", used.line, old.line),
+                Some(old) => format!("{} – changed, it was: {}{}", used.line, old.line, used.differences(old)),
                 None => used.line.clone(),
             });
         }
