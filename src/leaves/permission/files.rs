@@ -277,7 +277,7 @@ impl Files for Remembered<'_> {
         }
         // Each folder above is looked at, and remembered, by its whole name. What is longer than any system takes is not opened.
         let length = path.as_os_str().len();
-        self.spend(if length > 2 * MAX_PATH { MAX_STEPS } else { length / 64 });
+        self.spend(if length > 2 * MAX_PATH { 1 + MAX_STEPS } else { length / 64 });
         if length > 2 * MAX_PATH {
             return path.to_owned();
         }
