@@ -1,5 +1,6 @@
 //! Folders of a line: where `cd` leads, which git may take for a repository, and what their names may become.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::super::Behavior;
@@ -11,6 +12,9 @@ use super::super::shell::{Simple, Word};
 use super::super::wrapper;
 use super::Part;
 use super::judge::Judge;
+
+/// Why what commands unpack in a folder may lie elsewhere, for those that were asked about.
+pub(super) type Unpacked = HashMap<(Vec<Word>, Cwd), Option<String>>;
 
 impl Judge<'_> {
     pub(super) fn change_folder(&mut self, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {

@@ -16,10 +16,10 @@ use super::super::places::Named;
 use super::super::rule::{Entry, Rule};
 use super::super::shell::{Node, Redirect, RedirectKind, Simple, Word};
 use super::super::values::{Values, set_by};
-use super::super::vocabulary::Matches;
-use super::super::wrapper;
 use super::super::{Behavior, Mode};
+use super::super::{vocabulary::Matches, wrapper};
 use super::Part;
+use super::folder::Unpacked;
 use super::git::{self, Git};
 use super::streams::Streams;
 use super::unknown::Unknown;
@@ -56,7 +56,7 @@ pub(super) struct Judge<'a> {
     /// What names of programs mean, with the folders of those that depend on where the shell is.
     pub(super) named: RefCell<HashMap<(String, Cwd), Named>>,
     /// Why what commands unpack may land outside.
-    pub(super) unpacked: RefCell<HashMap<(Vec<Word>, Cwd), Option<String>>>,
+    pub(super) unpacked: RefCell<Unpacked>,
     /// Something else than a pipe may be what the commands read.
     redirected: bool,
     /// The line may leave the folder in which it starts.

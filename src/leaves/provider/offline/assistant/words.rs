@@ -250,8 +250,9 @@ impl<'a> Words<'a> {
         for (at, word) in raw.iter().enumerate() {
             if KINDS.contains(&word.to_lowercase().as_str()) {
                 let near = [raw.get(at + 1), at.checked_sub(1).and_then(|before| raw.get(before))];
-                let named = |word: &&&&str| significant(&word.to_lowercase()) && plain(*word);
-                near.into_iter().flatten().find(|word| named(&word)).into_iter().for_each(|word| add(word));
+                let mut named =
+                    near.into_iter().flatten().filter(|word| significant(&word.to_lowercase()) && plain(word));
+                named.next().into_iter().for_each(|word| add(word));
             }
         }
         found

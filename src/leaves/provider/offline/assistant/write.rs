@@ -204,7 +204,7 @@ pub(super) fn test(situation: &Situation, names: &[String]) -> Recipe {
         "py" => format!(
             "import unittest\n\nfrom {} import {name}\n\n\nclass Test{}(unittest.TestCase):\n    def test_{name}(self):\n        self.assertEqual({name}({arguments}), {value})\n",
             stem.replace('/', "."),
-            name.split('_').map(|part| capital(part)).collect::<String>()
+            name.split('_').map(capital).collect::<String>()
         ),
         _ => {
             let module = found.lines.iter().any(|line| line.starts_with("export "));
