@@ -356,10 +356,12 @@ fn clamped(count: usize) -> u16 {
 mod tests {
     use super::*;
 
-    struct Screen;
+    /// What is written, and a size that the terminal has.
+    struct Written(Vec<u8>);
 
-    impl Output for Screen {
-        fn write_all(&mut self, _bytes: &[u8]) -> io::Result<()> {
+    impl Output for Written {
+        fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+            self.0.extend_from_slice(bytes);
             Ok(())
         }
 
@@ -369,10 +371,29 @@ mod tests {
     }
 
     #[test]
+    fn what_the_terminal_may_have_cut_is_drawn_whole() {
+        let mut surface = Surface::open(Written(Vec::new()), Traits::USUAL, Queries::default());
+        let draws = |surface: &mut Surface<Written>| {
+            surface.out.0.clear();
+            let draw = |area: Rect, buf: &mut Buffer| {
+                buf.set_string(area.x, area.y, "row-above", ratatui::style::Style::new());
+                Some(Position::new(0, 1))
+            };
+            surface.frame(&[], 2, draw).unwrap();
+            String::from_utf8_lossy(&surface.out.0).contains("row-above")
+        };
+        assert!(draws(&mut surface) && !draws(&mut surface));
+        // Another screen was shown, and the terminal was smaller for a while.
+        surface.enter_overlay().unwrap();
+        surface.leave_overlay().unwrap();
+        assert!(draws(&mut surface) && !draws(&mut surface));
+    }
+
+    #[test]
     fn an_answer_from_before_the_region_moved_says_nothing_of_where_it_is() {
         let queries = Queries::default();
-        let mut surface = Surface::open(Screen, Traits::USUAL, queries.clone());
-        let frame = |surface: &mut Surface<Screen>, rows: &[Row]| {
+        let mut surface = Surface::open(Written(Vec::new()), Traits::USUAL, queries.clone());
+        let frame = |surface: &mut Surface<Written>, rows: &[Row]| {
             surface.frame(rows, 4, |_, _| Some(Position::new(0, 1))).unwrap();
             surface.top
         };

@@ -57,6 +57,8 @@ impl<O: Output> Surface<O> {
         }
         let mut bytes = Vec::new();
         restore::overlay_off(&mut bytes, self.modes);
+        // What the terminal made of the screen below while another one was shown is not known.
+        self.redraw();
         bytes.extend_from_slice(if self.cursor_shown { CURSOR_SHOW } else { CURSOR_HIDE });
         self.note();
         self.out.write_all(&bytes)
