@@ -249,10 +249,10 @@ fn token(bytes: &[u8], queries: &Queries) -> Token {
         [0x1b, b']' | b'P' | b'X' | b'^' | b'_', ..] => string(bytes),
         // Some terminals send Alt with a cursor key this way.
         [0x1b, 0x1b, b'[' | b'O', ..] => match token(&bytes[1..], queries) {
-            Token::Whole(length, Some(input)) => Token::Whole(length + 1, Some(with_alt(input))),
-            Token::Whole(length, None) => Token::Whole(length + 1, None),
-            Token::Paste(_) => Token::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
+            Token::Whole(length, Some(input @ Input::Key(_))) => Token::Whole(length + 1, Some(with_alt(input))),
             Token::Partial => Token::Partial,
+            // What the terminal says by itself may come right behind a press of Esc.
+            Token::Whole(..) | Token::Paste(_) => Token::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
         },
         [0x1b, 0x1b, ..] => Token::Whole(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
         [0x1b, rest @ ..] => match plain(rest) {
@@ -527,6 +527,7 @@ mod tests {
         check(b"\x1b[<0;1;2Mx\x1b[M !!y\x1b[?997;1nz", "x y z");
         check(b"\x1b_Gi=1;OK\x1b\\a\x1b[200Xb\x1b[?2026;2$yc", "a b c");
         check(b"\x1b[12\x03", "C-c");
+        check(b"\x1b\x1b[?997;1n\x1b\x1b[<0;1;2M\x1b\x1b[I", "Esc Esc Esc Focus(true)");
         check(b"\x1b[I\x1b[O", "Focus(true) Focus(false)");
     }
 

@@ -123,10 +123,12 @@ impl Entry {
                 let count = self.field.text().chars().count();
                 let dots = "•".repeat(count.min(DOTS).min(usize::from(input.width).saturating_sub(1)));
                 let at = input.x + paint::width(&dots) as u16;
-                let words = if count > 0 { format!("  {count} characters") } else { String::new() };
+                let left = usize::from(input.width).saturating_sub(paint::width(&dots));
+                let words = [format!("  {count} characters"), format!("  {count}")];
+                let words = words.iter().find(|words| count > 0 && paint::width(words) < left);
                 buf.set_stringn(input.x, input.y, &dots, usize::from(input.width), theme.text);
-                if usize::from(at - input.x) + paint::width(&words) < usize::from(input.width) {
-                    buf.set_stringn(at + 1, input.y, &words, usize::from(input.width), theme.dim);
+                if let Some(words) = words {
+                    buf.set_stringn(at + 1, input.y, words, usize::from(input.width), theme.dim);
                 }
                 Some(Position { x: at, y: input.y })
             }
