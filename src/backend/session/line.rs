@@ -197,8 +197,10 @@ fn as_written(line: &[u8]) -> Option<Entry> {
     if let Some(envelope) = envelope(line)
         && envelope.kind == "message"
         && let Some(message) = envelope.rest.strip_prefix(b",\"message\":").and_then(|rest| rest.strip_suffix(b"}"))
-        && let Ok(message) = serde_json::from_slice::<Message>(message)
+        && let Ok(mut message) = serde_json::from_slice::<Message>(message)
     {
+        // A list that grew while it was read has room for four blocks; most messages have one and live for the session.
+        message.blocks.shrink_to_fit();
         let kind = EntryKind::Message { message: Arc::new(message) };
         return Some(Entry { v: envelope.v, seq: envelope.seq, id: envelope.id.into(), ts: envelope.ts.into(), kind });
     }
